@@ -177,6 +177,9 @@ pub enum StoreError {
     QuestionWithdrawn(RequestId),
 }
 
+/// What functions inside a transaction return.
+pub(crate) type TxResult<T> = std::result::Result<T, Fault>;
+
 /// An error inside a transaction, which does not know the path of the database.
 #[derive(Debug)]
 pub(crate) enum Fault {

@@ -15,8 +15,7 @@ use crate::store::attempts::spent::{spending, totals};
 use crate::store::chains::limits;
 use crate::store::database::codec::{self, At, Id, count, id, maybe_id, maybe_json, maybe_time, signed, time};
 use crate::store::database::store::Store;
-use crate::store::error::Fault;
-use crate::store::error::{Result, StoreError};
+use crate::store::error::{Fault, Result, StoreError, TxResult};
 use crate::store::requests::questions;
 use crate::store::steering::messages;
 use crate::store::tables::below::{Extent, below};
@@ -211,7 +210,7 @@ impl Store {
 }
 
 /// Records that the attempt delivers its results.
-fn deliver(connection: &Connection, now: At, frame: FrameId, attempt: &NewAttempt) -> std::result::Result<(), Fault> {
+fn deliver(connection: &Connection, now: At, frame: FrameId, attempt: &NewAttempt) -> TxResult<()> {
     for id in &attempt.delivering {
         let unknown = || StoreError::UnknownRequest(*id);
         let request = requests::load(connection, *id)?.filter(|it| it.frame == frame).ok_or_else(unknown)?;

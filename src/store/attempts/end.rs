@@ -21,8 +21,7 @@ use crate::store::attempts::spent;
 use crate::store::chains::limits;
 use crate::store::database::codec::{self, At, Id, path_text, time};
 use crate::store::database::store::Store;
-use crate::store::error::Fault;
-use crate::store::error::Result;
+use crate::store::error::{Result, TxResult};
 use crate::store::housekeeping::orphan_files;
 use crate::store::requests::withdraw;
 use crate::store::steering::{self, messages, stops};
@@ -123,7 +122,7 @@ impl Store {
 }
 
 /// When the frame entered its next state. One that goes back has been in it since before the attempt.
-fn since(connection: &Connection, end: &AttemptEnd<'_>, now: At) -> std::result::Result<Timestamp, Fault> {
+fn since(connection: &Connection, end: &AttemptEnd<'_>, now: At) -> TxResult<Timestamp> {
     if end.decision.frame != Ended::Back {
         return Ok(now.0);
     }
@@ -133,7 +132,7 @@ fn since(connection: &Connection, end: &AttemptEnd<'_>, now: At) -> std::result:
 }
 
 /// Marks the attempt as ended.
-fn close(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> std::result::Result<(), Fault> {
+fn close(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> TxResult<()> {
     connection
         .prepare_cached(
             "UPDATE attempts SET ended = max(began, min(?2, ifnull(?10, ?2))), outcome = ?3, message = ?4, kept = ?5, version = ?6,
@@ -155,7 +154,7 @@ fn close(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> std::result:
 }
 
 /// What the frame takes over from the attempt besides its state.
-fn update(connection: &Connection, before: &Frame, end: &AttemptEnd<'_>) -> std::result::Result<(), Fault> {
+fn update(connection: &Connection, before: &Frame, end: &AttemptEnd<'_>) -> TxResult<()> {
     let trouble = end.decision.trouble.as_ref().map(|trouble| codec::json(trouble, &[])).transpose()?;
     let situation = (end.decision.session != Fate::Discard).then(|| codec::json(&end.situation, &[]));
     connection
@@ -179,7 +178,7 @@ fn update(connection: &Connection, before: &Frame, end: &AttemptEnd<'_>) -> std:
 }
 
 /// The attempt becomes the checkpoint, and the results it was given are delivered.
-fn keep(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> std::result::Result<(), Fault> {
+fn keep(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> TxResult<()> {
     let (frame, suspended) = (end.frame, &end.suspended);
     connection.prepare_cached("UPDATE frames SET checkpoint = ?2, suspended = ?3 WHERE id = ?1")?.execute((
         Id(frame),

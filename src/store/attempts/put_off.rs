@@ -7,17 +7,12 @@ use crate::core::chain::frame::Frame;
 use crate::core::chain::state::{FrameEvent, FrameState};
 use crate::core::id::FrameId;
 use crate::store::database::codec::At;
-use crate::store::error::Fault;
+use crate::store::error::TxResult;
 use crate::store::tables::{events, frames, notifications};
 
 /// Has a frame wait for its next try because its attempt could not begin: why. What runs, backs off already or is over stays as
 /// it is: another process was faster.
-pub(crate) fn put_off(
-    connection: &Connection,
-    now: At,
-    frame: FrameId,
-    why: &str,
-) -> Result<Option<FrameState>, Fault> {
+pub(crate) fn put_off(connection: &Connection, now: At, frame: FrameId, why: &str) -> TxResult<Option<FrameState>> {
     let before = frames::existing(connection, frame)?;
     if !can_be_put_off(&before, now.0) {
         return Ok(None);

@@ -7,7 +7,7 @@ use crate::core::attempt::usage::{Spending, Spent, Totals, Usage};
 use crate::core::id::{AttemptId, FrameId};
 use crate::store::database::codec::{self, At, Id, count, maybe_json, signed, time};
 use crate::store::database::store::Store;
-use crate::store::error::{Fault, Result};
+use crate::store::error::{Result, TxResult};
 use crate::store::tables::below::below;
 
 /// An attempt, as statistics count it.
@@ -149,7 +149,7 @@ pub(crate) fn record(
     model: Option<&str>,
     spending: &Spending,
     total: &Totals,
-) -> std::result::Result<(), Fault> {
+) -> TxResult<()> {
     let tokens = spending.usage;
     connection
         .prepare_cached(

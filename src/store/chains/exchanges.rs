@@ -11,7 +11,7 @@ use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
 use crate::store::database::codec::{At, Id, count, from_json, id, maybe_id, maybe_time, path, time};
 use crate::store::database::store::Store;
-use crate::store::error::{Fault, Result};
+use crate::store::error::{Result, TxResult};
 use crate::store::tables::below::below;
 use crate::store::tables::events::{self, EventRecord};
 
@@ -114,7 +114,7 @@ impl Store {
     }
 }
 
-fn recorded(connection: &Connection, frame: FrameId) -> std::result::Result<Vec<EventRecord>, Fault> {
+fn recorded(connection: &Connection, frame: FrameId) -> TxResult<Vec<EventRecord>> {
     let mut statement = connection.prepare_cached(RECORDS)?;
     Ok(statement.query_map([Id(frame)], events::from_row)?.collect::<rusqlite::Result<_>>()?)
 }

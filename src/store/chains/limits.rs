@@ -17,8 +17,7 @@ use crate::core::notifications::occasion::Occasion;
 use crate::store::chains::lookup::Target;
 use crate::store::database::codec::{self, At, Id, from_json, id, time};
 use crate::store::database::store::Store;
-use crate::store::error::Fault;
-use crate::store::error::{Result, StoreError};
+use crate::store::error::{Result, StoreError, TxResult};
 use crate::store::tables::notifications::{self, Noted};
 use crate::store::tables::{chains, events};
 
@@ -71,7 +70,7 @@ impl Store {
 }
 
 /// Changes limits of a tree, from now on.
-pub(crate) fn change(connection: &Connection, root: FrameId, new: NewLimits) -> std::result::Result<(), Fault> {
+pub(crate) fn change(connection: &Connection, root: FrameId, new: NewLimits) -> TxResult<()> {
     let before = chains::limits(connection, root)?;
     let limits = before.changed(new);
     chains::set_limits(connection, root, limits)?;
@@ -85,7 +84,7 @@ pub(crate) fn hold(
     frame: &Frame,
     now: Timestamp,
     max_parallel_total: Option<u32>,
-) -> std::result::Result<Option<NotAdmitted>, Fault> {
+) -> TxResult<Option<NotAdmitted>> {
     let running = connection.prepare_cached(RUNNING)?.query_row([Id(frame.root)], |row| row.get(0))?;
     let limits = chains::limits(connection, frame.root)?;
     let spent_usd = spent_for_budget(connection, frame.root, limits)?;
@@ -105,7 +104,7 @@ pub(crate) fn hold(
 }
 
 /// Notes that the tree of a frame has spent its budget, once for each budget.
-pub(crate) fn note_spent_budget(connection: &Connection, now: At, frame: &Frame) -> std::result::Result<(), Fault> {
+pub(crate) fn note_spent_budget(connection: &Connection, now: At, frame: &Frame) -> TxResult<()> {
     let occasion = Occasion::Budget;
     // Adding up a tree takes longer than everything else.
     if !notifications::wanted(connection)?.contains(&occasion) {
@@ -124,7 +123,7 @@ pub(crate) fn note_spent_budget(connection: &Connection, now: At, frame: &Frame)
 }
 
 /// Facts about the whole tree of a frame. `nodes` are all of its frames.
-pub(crate) fn of_tree(connection: &Connection, frame: FrameId, nodes: &[Node]) -> std::result::Result<Whole, Fault> {
+pub(crate) fn of_tree(connection: &Connection, frame: FrameId, nodes: &[Node]) -> TxResult<Whole> {
     let mut statement = connection
         .prepare_cached("SELECT root, limits FROM chains WHERE root = (SELECT root FROM frames WHERE id = ?1)")?;
     let found = statement.query_row([Id(frame)], |row| Ok((id(row, "root")?, from_json(row, "limits")?))).optional()?;
@@ -135,14 +134,14 @@ pub(crate) fn of_tree(connection: &Connection, frame: FrameId, nodes: &[Node]) -
 }
 
 /// What a tree has spent. It is only needed if there is a budget.
-fn spent_for_budget(connection: &Connection, root: FrameId, limits: Limits) -> std::result::Result<f64, Fault> {
+fn spent_for_budget(connection: &Connection, root: FrameId, limits: Limits) -> TxResult<f64> {
     if limits.max_budget_usd.is_none() {
         return Ok(0.0);
     }
     Ok(connection.prepare_cached(SPENT)?.query_row([Id(root)], |row| row.get(0))?)
 }
 
-fn accounts(connection: &Connection, root: FrameId) -> std::result::Result<HashMap<FrameId, String>, Fault> {
+fn accounts(connection: &Connection, root: FrameId) -> TxResult<HashMap<FrameId, String>> {
     let mut statement = connection.prepare_cached(
         "SELECT id, json_extract(launch, '$.config_dir') AS account FROM frames WHERE root = ?1 AND account IS NOT NULL",
     )?;

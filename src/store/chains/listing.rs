@@ -10,7 +10,7 @@ use crate::core::chain::state::FrameState;
 use crate::core::id::{ChainName, FrameId};
 use crate::store::database::codec::{Id, count, from_json, id, path, path_text, signed, time};
 use crate::store::database::store::Store;
-use crate::store::error::{Fault, Result};
+use crate::store::error::{Result, TxResult};
 
 /// Which chains are meant.
 pub enum Chains<'a> {
@@ -136,11 +136,7 @@ impl Store {
 }
 
 /// An index answers how many chains there are of each kind, and which are the newest. Only those few are read.
-fn newest(
-    connection: &Connection,
-    most: usize,
-    is_meant: &mut dyn FnMut(&Alike) -> bool,
-) -> std::result::Result<ChainList, Fault> {
+fn newest(connection: &Connection, most: usize, is_meant: &mut dyn FnMut(&Alike) -> bool) -> TxResult<ChainList> {
     let mut statement = connection.prepare_cached(ALIKE)?;
     let alike = statement.query_map([], |row| {
         Ok(Alike { cwd: path(row, "cwd")?, status: row.get("status")?, count: count(row, "chains")? })
@@ -164,10 +160,7 @@ fn newest(
     Ok(ChainList { more: count.saturating_sub(chains.len() as u64), chains })
 }
 
-fn summaries(
-    connection: &Connection,
-    roots: impl IntoIterator<Item = FrameId>,
-) -> std::result::Result<Vec<Summary>, Fault> {
+fn summaries(connection: &Connection, roots: impl IntoIterator<Item = FrameId>) -> TxResult<Vec<Summary>> {
     let mut statement = connection.prepare_cached(ROOT)?;
     let mut found = Vec::new();
     for root in roots {

@@ -9,8 +9,7 @@ use crate::core::text::escape::shortened;
 use crate::store::candidate::Candidate;
 use crate::store::database::codec::{Id, from_json, id};
 use crate::store::database::store::Store;
-use crate::store::error::Fault;
-use crate::store::error::{Result, StoreError};
+use crate::store::error::{Result, StoreError, TxResult};
 use crate::store::requests::attach;
 use crate::store::tables::below::below;
 use crate::store::tables::frames;
@@ -99,11 +98,7 @@ impl Store {
 }
 
 /// The only thing that is meant.
-fn only(
-    connection: &Connection,
-    prefix: &IdPrefix,
-    mut found: Vec<(Target, String)>,
-) -> std::result::Result<Target, Fault> {
+fn only(connection: &Connection, prefix: &IdPrefix, mut found: Vec<(Target, String)>) -> TxResult<Target> {
     let Some((first, id)) = found.first().cloned() else {
         return Err(StoreError::Unknown(prefix.as_str().to_owned()).into());
     };
@@ -127,15 +122,11 @@ fn only(
         let id = if suffice { short(id) } else { id.clone() };
         Ok(Candidate { id, kind, title })
     });
-    let candidates = candidates.collect::<std::result::Result<_, Fault>>()?;
+    let candidates = candidates.collect::<TxResult<_>>()?;
     Err(StoreError::Ambiguous { prefix: prefix.as_str().to_owned(), candidates }.into())
 }
 
-fn described(
-    connection: &Connection,
-    target: Target,
-    matched: &str,
-) -> std::result::Result<(&'static str, String), Fault> {
+fn described(connection: &Connection, target: Target, matched: &str) -> TxResult<(&'static str, String)> {
     match target {
         Target::Frame(frame) => {
             let frame = frames::existing(connection, frame)?;
@@ -159,11 +150,7 @@ fn described(
 }
 
 /// What begins with a prefix, and the id that does.
-fn matches(
-    connection: &Connection,
-    sql: &str,
-    parameters: impl Params,
-) -> std::result::Result<Vec<(Target, String)>, Fault> {
+fn matches(connection: &Connection, sql: &str, parameters: impl Params) -> TxResult<Vec<(Target, String)>> {
     let mut statement = connection.prepare_cached(sql)?;
     let found = statement.query_map(parameters, |row| {
         let target = match row.get("is_request")? {

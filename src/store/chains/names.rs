@@ -4,10 +4,10 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::core::id::{ChainName, FrameId};
 use crate::store::database::codec::{Id, id};
-use crate::store::error::{Fault, StoreError};
+use crate::store::error::{StoreError, TxResult};
 
 /// Names a chain that is being made. Of the chains that go on, one at most has a name.
-pub(crate) fn give(connection: &Connection, root: FrameId, name: &ChainName) -> Result<(), Fault> {
+pub(crate) fn give(connection: &Connection, root: FrameId, name: &ChainName) -> TxResult<()> {
     let mut taken = connection.prepare_cached(
         "SELECT f.id FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root
          WHERE c.name = ?1 AND f.status IN ('ready', 'running', 'waiting') LIMIT 1",

@@ -13,7 +13,7 @@ use crate::failpoint::Step;
 use crate::store::chains::limits;
 use crate::store::database::codec::{self, Id, id};
 use crate::store::database::store::Store;
-use crate::store::error::{Fault, Result, StoreError};
+use crate::store::error::{Result, StoreError, TxResult};
 use crate::store::tables::events;
 use crate::store::tables::frames::{self, launch_text};
 
@@ -57,7 +57,7 @@ impl Store {
     }
 }
 
-fn change_launch(connection: &Connection, root: FrameId, repair: &Repair) -> std::result::Result<usize, Fault> {
+fn change_launch(connection: &Connection, root: FrameId, repair: &Repair) -> TxResult<usize> {
     let ids = connection
         .prepare_cached("SELECT id FROM frames WHERE root = ?1 ORDER BY depth, seq")?
         .query_map([Id(root)], |row| id(row, "id"))?

@@ -12,8 +12,7 @@ use crate::core::steering::stop::Stop;
 use crate::store::chains::limits;
 use crate::store::database::codec::{Id, from_json, id, maybe_id, time};
 use crate::store::database::store::Store;
-use crate::store::error::Fault;
-use crate::store::error::Result;
+use crate::store::error::{Result, TxResult};
 use crate::store::steering::stops;
 use crate::store::tables::requests;
 
@@ -71,7 +70,7 @@ fn nodes(
     top: FrameId,
     sql: &str,
     mut requests: HashMap<FrameId, Vec<Request>>,
-) -> std::result::Result<Vec<Node>, Fault> {
+) -> TxResult<Vec<Node>> {
     let mut statement = connection.prepare_cached(sql)?;
     let nodes = statement.query_map([Id(top)], |row| {
         let id = id(row, "id")?;
@@ -100,7 +99,7 @@ fn nodes(
     Ok(nodes)
 }
 
-fn pending(connection: &Connection, top: FrameId) -> std::result::Result<HashMap<FrameId, Vec<Request>>, Fault> {
+fn pending(connection: &Connection, top: FrameId) -> TxResult<HashMap<FrameId, Vec<Request>>> {
     let mut statement = connection.prepare_cached(REQUESTS)?;
     let mut pending: HashMap<FrameId, Vec<Request>> = HashMap::new();
     for request in statement.query_map([Id(top)], requests::from_row)? {

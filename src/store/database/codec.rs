@@ -11,7 +11,7 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::store::error::{Fault, StoreError};
+use crate::store::error::{StoreError, TxResult};
 
 /// An id, as text.
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ pub(crate) fn path_text(path: &Path) -> Result<&str, StoreError> {
 }
 
 /// `value` as JSON. `path` is a path within it, the one thing that may have no form as text.
-pub(crate) fn json<T: Serialize>(value: &T, paths: &[&Path]) -> Result<String, Fault> {
+pub(crate) fn json<T: Serialize>(value: &T, paths: &[&Path]) -> TxResult<String> {
     for path in paths {
         path_text(path)?;
     }

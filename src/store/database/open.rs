@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags, ffi};
 
 use crate::failpoint::{self, Step};
 use crate::store::database::schema::{self, Found};
-use crate::store::error::{Fault, StoreError};
+use crate::store::error::{Fault, StoreError, TxResult};
 use crate::store::files::durable::{Durability, PRIVATE, Replacement};
 use crate::store::files::entries::remove;
 use crate::store::files::state_dir::StateDir;
@@ -43,7 +43,7 @@ pub(crate) fn connection(dir: &StateDir) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-fn connect(path: &Path) -> Result<Connection, Fault> {
+fn connect(path: &Path) -> TxResult<Connection> {
     let connection =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(PATIENCE)?;
@@ -84,7 +84,7 @@ fn make(dir: &StateDir) -> Result<(), StoreError> {
 
 /// The log comes last: it stays behind when the database is moved, so there must be nothing in it. SQLite does not say
 /// when it could not move what is in a log into the database, as on a full disk.
-fn fill(path: &Path) -> Result<(), Fault> {
+fn fill(path: &Path) -> TxResult<()> {
     let connection = connect(path)?;
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     failpoint::around(Step::Migrate, || schema::migrate(&connection))?;
@@ -94,13 +94,13 @@ fn fill(path: &Path) -> Result<(), Fault> {
     Ok(())
 }
 
-fn upgrade(connection: &Connection) -> Result<(), Fault> {
+fn upgrade(connection: &Connection) -> TxResult<()> {
     keep_a_log(connection)?;
     failpoint::around(Step::Migrate, || schema::migrate(connection))
 }
 
 /// The journal mode is kept in the file. Setting it writes only where it is another.
-fn keep_a_log(connection: &Connection) -> Result<(), Fault> {
+fn keep_a_log(connection: &Connection) -> TxResult<()> {
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
         let reason = format!("its journal mode is {mode} and cannot be changed to wal");

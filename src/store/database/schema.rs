@@ -9,7 +9,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use crate::failpoint::{self, Moment, Step};
 use crate::store::database::full_disk;
 use crate::store::database::migrations::STEPS;
-use crate::store::error::{Fault, StoreError};
+use crate::store::error::{StoreError, TxResult};
 
 /// Marks a database as one of this program ("agcl").
 const APPLICATION: i32 = 0x6167_636c;
@@ -64,7 +64,7 @@ pub(crate) fn is_current(path: &Path) -> bool {
 
 /// Fails in a transaction that is about to write a database of which a newer program has changed the tables since it was
 /// opened: what this program would write may be of no use, or do harm.
-pub(crate) fn still_known(connection: &Connection, path: &Path) -> Result<(), Fault> {
+pub(crate) fn still_known(connection: &Connection, path: &Path) -> TxResult<()> {
     match version(connection)? {
         found if found > known() => Err(newer(path, found).into()),
         _ => Ok(()),
@@ -81,7 +81,7 @@ fn version(connection: &Connection) -> rusqlite::Result<u32> {
 }
 
 /// Brings a database to the newest version, in one transaction.
-pub(crate) fn migrate(connection: &Connection) -> Result<(), Fault> {
+pub(crate) fn migrate(connection: &Connection) -> TxResult<()> {
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     // Another process may have been faster.
     let version = version(&transaction)?;

@@ -10,7 +10,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::failpoint::{self, Moment, Step};
 use crate::store::database::{full_disk, open, schema};
-use crate::store::error::{Fault, Result, StoreError};
+use crate::store::error::{Fault, Result, StoreError, TxResult};
 use crate::store::files::state_dir::StateDir;
 
 /// One connection to the database, and the directory that contains it.
@@ -56,11 +56,7 @@ impl Store {
     }
 
     /// One transaction that writes.
-    pub(in crate::store) fn write<T>(
-        &self,
-        step: Step,
-        work: impl FnOnce(&Connection) -> std::result::Result<T, Fault>,
-    ) -> Result<T> {
+    pub(in crate::store) fn write<T>(&self, step: Step, work: impl FnOnce(&Connection) -> TxResult<T>) -> Result<T> {
         self.wrote.set(true);
         let work = |connection: &Connection| {
             schema::still_known(connection, &self.dir.database())?;
@@ -74,10 +70,7 @@ impl Store {
     }
 
     /// Several reads of one and the same state of the database.
-    pub(in crate::store) fn read<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> std::result::Result<T, Fault>,
-    ) -> Result<T> {
+    pub(in crate::store) fn read<T>(&self, work: impl FnOnce(&Connection) -> TxResult<T>) -> Result<T> {
         self.transaction(TransactionBehavior::Deferred, work)
     }
 
@@ -102,17 +95,14 @@ impl Store {
     }
 
     /// One statement that reads.
-    pub(in crate::store) fn query<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> std::result::Result<T, Fault>,
-    ) -> Result<T> {
+    pub(in crate::store) fn query<T>(&self, work: impl FnOnce(&Connection) -> TxResult<T>) -> Result<T> {
         work(&self.connection).map_err(|fault| fault.in_database(self.dir.database()))
     }
 
     fn transaction<T>(
         &self,
         behavior: TransactionBehavior,
-        work: impl FnOnce(&Connection) -> std::result::Result<T, Fault>,
+        work: impl FnOnce(&Connection) -> TxResult<T>,
     ) -> Result<T> {
         let run = || {
             let transaction = Transaction::new_unchecked(&self.connection, behavior)?;

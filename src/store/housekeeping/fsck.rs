@@ -14,8 +14,7 @@ use crate::core::requests::request::RequestKind;
 use crate::core::requests::state::RequestState;
 use crate::store::chains::abandoned::abandoned;
 use crate::store::database::codec::{count, from_json, id, maybe_id, maybe_time};
-use crate::store::error::Fault;
-use crate::store::error::{Result, StoreError};
+use crate::store::error::{Result, StoreError, TxResult};
 use crate::store::files::checkpoint;
 use crate::store::files::lease::Lease;
 use crate::store::files::state_dir::StateDir;
@@ -59,7 +58,7 @@ impl Housekeeping<'_> {
     }
 }
 
-fn damage(connection: &Connection) -> std::result::Result<Vec<FsckFinding>, Fault> {
+fn damage(connection: &Connection) -> TxResult<Vec<FsckFinding>> {
     let mut found = Vec::new();
     let mut statement = connection.prepare("PRAGMA integrity_check")?;
     for said in statement.query_map([], |row| row.get::<_, String>(0))? {
@@ -73,7 +72,7 @@ fn damage(connection: &Connection) -> std::result::Result<Vec<FsckFinding>, Faul
 }
 
 /// What the database says of the frames in `members`, without their files.
-pub(crate) fn members(connection: &Connection) -> std::result::Result<Facts, Fault> {
+pub(crate) fn members(connection: &Connection) -> TxResult<Facts> {
     let condition = |table: &str| {
         let of = TABLES.iter().find(|of| of.name == table).map_or("false", |of| of.of_members);
         format!("WHERE {of}")
@@ -85,11 +84,7 @@ pub(crate) fn members(connection: &Connection) -> std::result::Result<Facts, Fau
 }
 
 /// `condition` says which rows of a table are looked at.
-fn gather(
-    connection: &Connection,
-    condition: impl Fn(&str) -> String,
-    facts: &mut Facts,
-) -> std::result::Result<(), Fault> {
+fn gather(connection: &Connection, condition: impl Fn(&str) -> String, facts: &mut Facts) -> TxResult<()> {
     let mut running: HashMap<FrameId, Vec<(AttemptId, u64)>> = HashMap::new();
     let attempt = |row: &Row<'_>| {
         let attempt = (id(row, "id")?, count(row, "output_from")?);
@@ -129,7 +124,7 @@ fn read<T>(
     condition: impl Fn(&str) -> String,
     facts: &mut Facts,
     of: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
-) -> std::result::Result<Vec<T>, Fault> {
+) -> TxResult<Vec<T>> {
     let mut statement = connection.prepare(&format!("SELECT * FROM {table} {}", condition(table)))?;
     let mut rows = statement.query([])?;
     let mut readable = Vec::new();

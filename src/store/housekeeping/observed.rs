@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::core::agent::launch::Launch;
 use crate::store::database::codec::{count, from_json, path_text};
-use crate::store::error::{Fault, Result};
+use crate::store::error::{Result, TxResult};
 use crate::store::housekeeping::door::Housekeeping;
 
 /// A program that chains were started with.
@@ -54,7 +54,7 @@ impl Housekeeping<'_> {
     }
 }
 
-fn programs(connection: &Connection) -> std::result::Result<Vec<RecordedProgram>, Fault> {
+fn programs(connection: &Connection) -> TxResult<Vec<RecordedProgram>> {
     let mut statement = connection.prepare_cached(
         "SELECT f.launch ->> '$.claude' AS program, count(DISTINCT f.root) AS chains
                  FROM frames AS f JOIN frames AS root ON root.id = f.root
@@ -76,7 +76,7 @@ fn programs(connection: &Connection) -> std::result::Result<Vec<RecordedProgram>
     Ok(found)
 }
 
-fn pauses(connection: &Connection, most: u32) -> std::result::Result<Vec<Pause>, Fault> {
+fn pauses(connection: &Connection, most: u32) -> TxResult<Vec<Pause>> {
     let mut statement = connection.prepare_cached(
         "SELECT r.call IS NOT NULL AS suspended, f.launch AS launch
                  FROM requests AS r CROSS JOIN frames AS f ON f.id = r.frame

@@ -14,7 +14,7 @@ use crate::core::chain::frame::Baseline;
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
 use crate::store::database::codec::{Id, id, maybe_id, maybe_json};
-use crate::store::error::{Fault, Result, StoreError};
+use crate::store::error::{Result, StoreError, TxResult};
 use crate::store::files::checkpoint::attempt_of;
 use crate::store::files::durable::TEMPORARY;
 use crate::store::files::entries::{entries, remove, size};
@@ -187,7 +187,7 @@ impl Housekeeping<'_> {
 }
 
 /// The attempts of a frame whose copies are needed: the frame continues from one, and so will frames that have not begun.
-pub(crate) fn copies_of(connection: &Connection, frame: FrameId) -> std::result::Result<Vec<AttemptId>, Fault> {
+pub(crate) fn copies_of(connection: &Connection, frame: FrameId) -> TxResult<Vec<AttemptId>> {
     let mut statement = connection.prepare_cached(
         "SELECT checkpoint AS copy FROM frames WHERE id = ?1 AND checkpoint IS NOT NULL
          UNION ALL SELECT json_extract(baseline, '$.checkpoint') FROM frames INDEXED BY frames_by_baseline

@@ -6,8 +6,7 @@ use crate::core::housekeeping::retention::{Age, Retention};
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
 use crate::store::database::codec::{Id, count, from_json, id, time};
-use crate::store::error::Fault;
-use crate::store::error::Result;
+use crate::store::error::{Result, TxResult};
 use crate::store::housekeeping::door::Housekeeping;
 use crate::store::tables::tree_rows::{self, TABLES, Table};
 
@@ -164,7 +163,7 @@ const PAGES_IN_A_STEP: u32 = 500;
 /// Copying a database of this size, in bytes, takes less than a second.
 const LARGEST_COPY: u64 = 64 << 20;
 
-fn removable(connection: &Connection, retention: Retention) -> std::result::Result<Vec<Removable>, Fault> {
+fn removable(connection: &Connection, retention: Retention) -> TxResult<Vec<Removable>> {
     let mut statement = connection.prepare_cached(ALL_AGES)?;
     let trees = statement.query_map([], from_row)?.collect::<rusqlite::Result<Vec<_>>>()?;
     let mut found = Vec::new();

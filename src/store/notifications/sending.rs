@@ -12,7 +12,7 @@ use crate::core::notifications::payload::{About, Agent, Chain};
 use crate::core::notifications::retry::{NEVER_LATER, next_try};
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, At, Id, from_json, id, maybe_id, time};
-use crate::store::error::{Fault, Result};
+use crate::store::error::{Result, TxResult};
 use crate::store::notifications::outbox::Outbox;
 
 /// A notification that this process is to send.
@@ -103,7 +103,7 @@ impl Outbox<'_> {
     }
 }
 
-fn over(connection: &Connection, now: At, id: NotificationId, status: &str) -> std::result::Result<(), Fault> {
+fn over(connection: &Connection, now: At, id: NotificationId, status: &str) -> TxResult<()> {
     connection.prepare_cached("UPDATE notifications SET status = ?2, ended = ?3 WHERE id = ?1")?.execute((
         Id(id),
         status,
@@ -113,7 +113,7 @@ fn over(connection: &Connection, now: At, id: NotificationId, status: &str) -> s
 }
 
 /// The next that is due, and whether it is no longer so.
-fn due(connection: &Connection, now: At) -> std::result::Result<Option<(Claimed, bool)>, Fault> {
+fn due(connection: &Connection, now: At) -> TxResult<Option<(Claimed, bool)>> {
     let never = At(now.0.saturating_add(NEVER_LATER).unwrap_or(now.0));
     let mut statement = connection.prepare_cached(DUE)?;
     Ok(statement.query_row((now, never), |row| Ok((claimed(row)?, is_outdated(row, now.0)?))).optional()?)

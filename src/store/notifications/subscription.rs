@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use crate::core::notifications::occasion::Occasion;
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, from_json, path, path_text};
-use crate::store::error::{Fault, Result};
+use crate::store::error::{Result, TxResult};
 use crate::store::notifications::outbox::Outbox;
 
 /// What a person wants to be told.
@@ -42,7 +42,7 @@ impl Outbox<'_> {
     }
 }
 
-fn subscription(connection: &Connection) -> std::result::Result<Option<Subscription>, Fault> {
+fn subscription(connection: &Connection) -> TxResult<Option<Subscription>> {
     let mut statement = connection.prepare_cached("SELECT config, events FROM subscription")?;
     let of = |row: &Row<'_>| Ok(Subscription { config: path(row, "config")?, events: from_json(row, "events")? });
     Ok(statement.query_row([], of).optional()?)

@@ -10,8 +10,7 @@ use crate::core::chain::state::FrameState;
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
 use crate::store::database::codec::{At, Id, id};
-use crate::store::error::Fault;
-use crate::store::error::StoreError;
+use crate::store::error::{StoreError, TxResult};
 use crate::store::tables::caller::Caller;
 use crate::store::tables::frames;
 use crate::store::tables::requests;
@@ -25,7 +24,7 @@ pub(super) fn join(
     caller: Caller,
     child: FrameId,
     kind: &RequestKind,
-) -> Result<Option<RequestId>, Fault> {
+) -> TxResult<Option<RequestId>> {
     let parent = frames::existing(connection, caller.frame)?;
     let child = frames::existing(connection, child)?;
     if child.state.is_over() || child.state == FrameState::Ready {
@@ -66,14 +65,14 @@ pub(super) fn join(
 }
 
 /// Whether a session of `frame` has started the chain of `root`, which its agent may join then.
-pub(crate) fn has_started(connection: &Connection, frame: FrameId, root: FrameId) -> Result<bool, Fault> {
+pub(crate) fn has_started(connection: &Connection, frame: FrameId, root: FrameId) -> TxResult<bool> {
     let sql = "SELECT 1 FROM frames WHERE id = ?2 AND parent IS NULL
         AND (started_from = ?1 OR started_from IN (SELECT session FROM attempts WHERE frame = ?1))";
     Ok(connection.prepare_cached(sql)?.exists((Id(frame), Id(root)))?)
 }
 
 /// How many levels and how many agents a tree has.
-fn size(connection: &Connection, root: FrameId) -> Result<(u32, u32), Fault> {
+fn size(connection: &Connection, root: FrameId) -> TxResult<(u32, u32)> {
     let mut statement =
         connection.prepare_cached("SELECT max(depth), sum(NOT is_group) FROM frames WHERE root = ?1")?;
     Ok(statement.query_row([Id(root)], |row| Ok((row.get(0)?, row.get(1)?)))?)

@@ -8,7 +8,7 @@ use crate::core::requests::scheduled::Scheduled;
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, Id};
 use crate::store::database::store::Store;
-use crate::store::error::{Fault, Result};
+use crate::store::error::{Result, TxResult};
 use crate::store::requests::{jobs, withdraw};
 use crate::store::tables::caller::Caller;
 use crate::store::tables::requests::{self, requests};
@@ -46,13 +46,13 @@ impl Store {
 }
 
 /// The requests that a tool call of a frame has made and that were not withdrawn, in their order.
-pub(crate) fn of_call(connection: &Connection, frame: FrameId, call: &str) -> std::result::Result<Vec<Request>, Fault> {
+pub(crate) fn of_call(connection: &Connection, frame: FrameId, call: &str) -> TxResult<Vec<Request>> {
     let sql = requests!("WHERE r.frame = ?1 AND r.call = ?2 AND r.status <> 'withdrawn' ORDER BY r.seq");
     requests::all(connection, sql, (Id(frame), call))
 }
 
 /// Whether an attempt was stopped at a call that needs a permission, and the decision has not been delivered. It may exist.
-pub(super) fn awaits_permission(connection: &Connection, attempt: AttemptId) -> std::result::Result<bool, Fault> {
+pub(super) fn awaits_permission(connection: &Connection, attempt: AttemptId) -> TxResult<bool> {
     let sql = requests!(
         "WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status IN ('open', 'resolved', 'expired', 'delivering')"
     );

@@ -10,8 +10,7 @@ use crate::core::chain::state::{FrameEvent, FrameState};
 use crate::core::id::FrameId;
 use crate::store::database::codec::{At, Id, from_json, id};
 use crate::store::database::store::Store;
-use crate::store::error::Fault;
-use crate::store::error::Result;
+use crate::store::error::{Result, TxResult};
 use crate::store::tables::events;
 use crate::store::tables::frames;
 use crate::store::tables::notifications;
@@ -43,7 +42,7 @@ impl Store {
 
 /// Ends a group whose members are all over, with their replies in one text. Returns its state, if it did: another process may have
 /// been faster.
-pub(crate) fn end(connection: &Connection, now: At, group: FrameId) -> std::result::Result<Option<FrameState>, Fault> {
+pub(crate) fn end(connection: &Connection, now: At, group: FrameId) -> TxResult<Option<FrameState>> {
     let before = frames::existing(connection, group)?;
     let members = members(connection, group, &before.task)?;
     let Some(ended) = group::ended(&before.state, &members).filter(|_| before.task.is_group()) else {
@@ -60,7 +59,7 @@ pub(crate) fn end(connection: &Connection, now: At, group: FrameId) -> std::resu
 }
 
 /// The members of a group, in order; none if the frame is not a group.
-pub(crate) fn members(connection: &Connection, group: FrameId, task: &Task) -> std::result::Result<Vec<Member>, Fault> {
+pub(crate) fn members(connection: &Connection, group: FrameId, task: &Task) -> TxResult<Vec<Member>> {
     let Task::Group(tasks) = task else { return Ok(Vec::new()) };
     let mut statement = connection.prepare_cached(
         "SELECT f.id, f.title, ifnull(f.outcome, f.state) AS state, f.launch, r.reply FROM frames AS f LEFT JOIN replies AS r ON r.frame = f.id

@@ -6,13 +6,13 @@ use crate::core::id::FrameId;
 use crate::core::requests::request::{External, Request, RequestKind};
 use crate::core::requests::scheduled::{Scheduled, Scheduler};
 use crate::store::database::codec::{At, Id, from_json};
-use crate::store::error::Fault;
+use crate::store::error::TxResult;
 use crate::store::requests::withdraw;
 use crate::store::tables::caller::Caller;
 use crate::store::tables::requests;
 
 /// Records a job, unless it is recorded already.
-pub(crate) fn record(connection: &Connection, now: At, caller: Caller, job: &Scheduled) -> Result<(), Fault> {
+pub(crate) fn record(connection: &Connection, now: At, caller: Caller, job: &Scheduled) -> TxResult<()> {
     if !is_recorded(connection, caller.frame, job)? {
         let kind = RequestKind::Wait(External::Scheduled(job.clone()));
         requests::insert(connection, now, caller, None, &kind)?;
@@ -21,7 +21,7 @@ pub(crate) fn record(connection: &Connection, now: At, caller: Caller, job: &Sch
 }
 
 /// Withdraws a job that the calling agent has removed. One that is not known changes nothing.
-pub(crate) fn remove(connection: &Connection, now: At, caller: Caller, job: &str) -> Result<(), Fault> {
+pub(crate) fn remove(connection: &Connection, now: At, caller: Caller, job: &str) -> TxResult<()> {
     let is_it = |request: &&Request| match request.kind.scheduled().map(|scheduled| &scheduled.by) {
         Some(Scheduler::Job { id }) => id == job,
         _ => false,
@@ -31,7 +31,7 @@ pub(crate) fn remove(connection: &Connection, now: At, caller: Caller, job: &str
 }
 
 /// Whether a request has recorded a job, whatever became of it.
-fn is_recorded(connection: &Connection, frame: FrameId, wanted: &Scheduled) -> Result<bool, Fault> {
+fn is_recorded(connection: &Connection, frame: FrameId, wanted: &Scheduled) -> TxResult<bool> {
     let mut statement =
         connection.prepare_cached("SELECT detail FROM requests WHERE frame = ?1 AND kind = 'wait' ORDER BY seq")?;
     for known in statement.query_map([Id(frame)], |row| from_json::<RequestKind>(row, "detail"))? {
@@ -43,7 +43,7 @@ fn is_recorded(connection: &Connection, frame: FrameId, wanted: &Scheduled) -> R
 }
 
 /// The jobs of a frame whose prompts have not been delivered.
-pub(super) fn jobs(connection: &Connection, frame: FrameId) -> Result<Vec<Request>, Fault> {
+pub(super) fn jobs(connection: &Connection, frame: FrameId) -> TxResult<Vec<Request>> {
     let mut jobs = requests::pending(connection, frame)?;
     jobs.retain(|request| request.kind.is_job());
     Ok(jobs)

@@ -12,8 +12,7 @@ use crate::core::requests::state::RequestEvent;
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, At, Id};
 use crate::store::database::store::Store;
-use crate::store::error::Fault;
-use crate::store::error::{Result, StoreError};
+use crate::store::error::{Fault, Result, StoreError, TxResult};
 use crate::store::requests::questions::asked::{Question, load};
 use crate::store::requests::results::result;
 use crate::store::tables::events;
@@ -45,13 +44,7 @@ impl Store {
     }
 }
 
-fn first_answer(
-    connection: &Connection,
-    now: At,
-    question: &Question,
-    text: &str,
-    origin: &Origin,
-) -> std::result::Result<(), Fault> {
+fn first_answer(connection: &Connection, now: At, question: &Question, text: &str, origin: &Origin) -> TxResult<()> {
     if let (Some(answered), Some(answer)) = (question.answered, question.answer.clone()) {
         let request = requests::load(connection, question.id)?.ok_or(StoreError::UnknownRequest(question.id))?;
         let replaceable = request.state.after(RequestEvent::Replace).is_ok();
@@ -65,13 +58,7 @@ fn first_answer(
     events::append(connection, now, question.frame, "answered", &detail)
 }
 
-fn replace_answer(
-    connection: &Connection,
-    now: At,
-    question: &Question,
-    text: &str,
-    origin: &Origin,
-) -> std::result::Result<(), Fault> {
+fn replace_answer(connection: &Connection, now: At, question: &Question, text: &str, origin: &Origin) -> TxResult<()> {
     let Some(replaced) = question.answer.as_deref() else {
         return Err(StoreError::NotAnswered(question.id).into());
     };
@@ -93,14 +80,14 @@ impl Question {
     }
 }
 
-fn advance(connection: &Connection, now: At, id: RequestId, event: RequestEvent) -> std::result::Result<(), Fault> {
+fn advance(connection: &Connection, now: At, id: RequestId, event: RequestEvent) -> TxResult<()> {
     let request = requests::load(connection, id)?.ok_or(StoreError::UnknownRequest(id))?;
     requests::advance(connection, now, &request, event)?;
     Ok(())
 }
 
 /// Checks that each of these questions still has the result that was read.
-pub(crate) fn unchanged(connection: &Connection, read: &[(RequestId, String)]) -> std::result::Result<(), Fault> {
+pub(crate) fn unchanged(connection: &Connection, read: &[(RequestId, String)]) -> TxResult<()> {
     for (question, said) in read {
         let request = requests::load(connection, *question)?.ok_or(StoreError::UnknownRequest(*question))?;
         if result(connection, &request)?.is_none_or(|result| result.text() != said) {

@@ -11,8 +11,7 @@ use crate::core::requests::state::{RequestEvent, RequestState};
 use crate::core::waits::progress::Progress;
 use crate::store::database::codec::{self, At, Id, from_json};
 use crate::store::database::store::Store;
-use crate::store::error::Fault;
-use crate::store::error::{Result, StoreError};
+use crate::store::error::{Fault, Result, StoreError, TxResult};
 use crate::store::requests::questions::expiry;
 use crate::store::requests::results::result;
 use crate::store::requests::{attach, calls, jobs, posted};
@@ -131,7 +130,7 @@ fn record(
     caller: Caller,
     call: Option<&str>,
     kind: &RequestKind,
-) -> std::result::Result<Option<RequestId>, Fault> {
+) -> TxResult<Option<RequestId>> {
     let known = match kind {
         RequestKind::Spawn { child, .. } => return attach::join(connection, now, caller, *child, kind),
         RequestKind::Ask(form) => posted::recorded(connection, caller.attempt, form)?,
@@ -141,7 +140,7 @@ fn record(
 }
 
 /// Records how far an external wait is, and that it is over if that is so.
-fn note(connection: &Connection, request: &Request, progress: &Progress) -> std::result::Result<(), Fault> {
+fn note(connection: &Connection, request: &Request, progress: &Progress) -> TxResult<()> {
     let is_over = match &request.kind {
         RequestKind::Wait(wait) => progress.is_over(wait),
         RequestKind::Ask(form) if form.answered_in().is_some() => false,
@@ -157,7 +156,7 @@ fn note(connection: &Connection, request: &Request, progress: &Progress) -> std:
 }
 
 /// Whether one of `requests` keeps the agent that has made them from going on.
-pub(crate) fn any_open(connection: &Connection, requests: &[Request]) -> std::result::Result<bool, Fault> {
+pub(crate) fn any_open(connection: &Connection, requests: &[Request]) -> TxResult<bool> {
     for request in requests.iter().filter(|request| !request.kind.is_job()) {
         let is_child_over = |child| Ok::<_, Fault>(state_of(connection, child)?.is_none_or(|state| state.is_over()));
         if !request.is_over(is_child_over)? {
@@ -167,14 +166,14 @@ pub(crate) fn any_open(connection: &Connection, requests: &[Request]) -> std::re
     Ok(false)
 }
 
-fn state_of(connection: &Connection, frame: FrameId) -> std::result::Result<Option<FrameState>, Fault> {
+fn state_of(connection: &Connection, frame: FrameId) -> TxResult<Option<FrameState>> {
     let mut statement =
         connection.prepare_cached("SELECT ifnull(outcome, state) AS state FROM frames WHERE id = ?1")?;
     Ok(statement.query_row([Id(frame)], |row| from_json(row, "state")).optional()?)
 }
 
 /// Those of an attempt whose results its agent has not been given.
-fn undelivered(connection: &Connection, attempt: AttemptId) -> std::result::Result<Vec<Request>, Fault> {
+fn undelivered(connection: &Connection, attempt: AttemptId) -> TxResult<Vec<Request>> {
     let sql = requests!(
         "WHERE r.attempt = ?1 AND r.status IN ('open', 'resolved', 'expired', 'delivering')
          AND r.delivered_in IS NOT ?1 ORDER BY r.seq"
@@ -182,12 +181,12 @@ fn undelivered(connection: &Connection, attempt: AttemptId) -> std::result::Resu
     requests::all(connection, sql, [Id(attempt)])
 }
 
-pub(super) fn has_undelivered(connection: &Connection, attempt: AttemptId) -> std::result::Result<bool, Fault> {
+pub(super) fn has_undelivered(connection: &Connection, attempt: AttemptId) -> TxResult<bool> {
     Ok(!undelivered(connection, attempt)?.is_empty())
 }
 
 /// The results of those requests that have one.
-pub(super) fn deliveries(connection: &Connection, of: &[Request]) -> std::result::Result<Vec<Delivery>, Fault> {
+pub(super) fn deliveries(connection: &Connection, of: &[Request]) -> TxResult<Vec<Delivery>> {
     let mut deliveries = Vec::new();
     for request in of {
         if let Some(result) = result(connection, request)? {

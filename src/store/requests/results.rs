@@ -9,12 +9,12 @@ use crate::core::requests::request::{External, Request, RequestKind, RequestResu
 use crate::core::requests::scheduled::{Scheduled, Scheduler};
 use crate::core::waits::words;
 use crate::store::database::codec::Id;
-use crate::store::error::Fault;
+use crate::store::error::TxResult;
 use crate::store::tables::frames;
 use crate::store::tables::requests::{self, requests};
 
 /// The result of a request, if it is over.
-pub(crate) fn result(connection: &Connection, request: &Request) -> Result<Option<RequestResult>, Fault> {
+pub(crate) fn result(connection: &Connection, request: &Request) -> TxResult<Option<RequestResult>> {
     match &request.kind {
         RequestKind::Spawn { child, .. } => result_of_child(connection, *child),
         RequestKind::Ask(Form { batch: Some(batch), .. }) => result_of_batch(connection, request, batch),
@@ -38,13 +38,13 @@ pub(crate) fn result(connection: &Connection, request: &Request) -> Result<Optio
 }
 
 /// What a question ended with: its answer, or what its agent gets once it has expired.
-fn answer(connection: &Connection, question: RequestId) -> Result<Option<String>, Fault> {
+fn answer(connection: &Connection, question: RequestId) -> TxResult<Option<String>> {
     let mut statement = connection.prepare_cached("SELECT answer FROM answers WHERE question = ?1")?;
     Ok(statement.query_row([Id(question)], |row| row.get(0)).optional()?)
 }
 
 /// The result of each question of a batch is that of all of them.
-fn result_of_batch(connection: &Connection, request: &Request, batch: &Batch) -> Result<Option<RequestResult>, Fault> {
+fn result_of_batch(connection: &Connection, request: &Request, batch: &Batch) -> TxResult<Option<RequestResult>> {
     let sql = requests!(
         "WHERE r.attempt = ?1 AND r.status <> 'withdrawn' AND json_extract(r.detail, '$.ask.batch.id') = ?2 ORDER BY r.seq"
     );
@@ -60,7 +60,7 @@ fn result_of_batch(connection: &Connection, request: &Request, batch: &Batch) ->
     Ok(Some(batch::result(&over)))
 }
 
-fn result_of_child(connection: &Connection, child: FrameId) -> Result<Option<RequestResult>, Fault> {
+fn result_of_child(connection: &Connection, child: FrameId) -> TxResult<Option<RequestResult>> {
     let Some(frame) = frames::load(connection, child)? else {
         return Ok(Some(RequestResult::Failed("its frame is gone".to_owned())));
     };

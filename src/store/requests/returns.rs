@@ -15,7 +15,7 @@ use crate::failpoint::Step;
 use crate::store::chains::lookup::Target;
 use crate::store::database::codec::{self, Id};
 use crate::store::database::store::Store;
-use crate::store::error::{Fault, Result, StoreError};
+use crate::store::error::{Result, StoreError, TxResult};
 use crate::store::requests::calls;
 use crate::store::requests::request::{deliveries, has_undelivered};
 use crate::store::steering::messages;
@@ -98,11 +98,7 @@ impl Store {
 }
 
 /// The requests that an attempt can use like this, each with what happens to it.
-fn to_use(
-    connection: &Connection,
-    caller: Caller,
-    how: ResultUse<'_>,
-) -> std::result::Result<Vec<(Request, RequestEvent)>, Fault> {
+fn to_use(connection: &Connection, caller: Caller, how: ResultUse<'_>) -> TxResult<Vec<(Request, RequestEvent)>> {
     let given = || requests::delivering(connection, caller.attempt);
     Ok(match how {
         ResultUse::Returned(is_it) => {

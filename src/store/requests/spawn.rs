@@ -14,7 +14,7 @@ use crate::failpoint::Step;
 use crate::store::chains::names;
 use crate::store::database::codec::{self, At, Id};
 use crate::store::database::store::Store;
-use crate::store::error::{Fault, Result};
+use crate::store::error::{Result, TxResult};
 use crate::store::tables::caller::Caller;
 use crate::store::tables::chains;
 use crate::store::tables::frames::{self, NewFrame, Place};
@@ -94,7 +94,7 @@ impl NewChain<'_> {
         now: At,
         top: FrameId,
         parent: Option<&Frame>,
-    ) -> std::result::Result<(), Fault> {
+    ) -> TxResult<()> {
         match self {
             Self::Agent(agent) => frames::insert(connection, now, agent, &Place::of(top, parent)),
             Self::Group(group) => insert(connection, now, top, group, parent),
@@ -145,7 +145,7 @@ impl Store {
     }
 }
 
-fn create_chain(connection: &Connection, now: At, top: FrameId, new: NewChain<'_>) -> std::result::Result<(), Fault> {
+fn create_chain(connection: &Connection, now: At, top: FrameId, new: NewChain<'_>) -> TxResult<()> {
     let limits = new.limits();
     limits.admit(1, 0, new.agents())?;
     chains::insert(connection, top, limits)?;
@@ -159,7 +159,7 @@ fn create_below(
     top: FrameId,
     new: NewChain<'_>,
     AskedFor { caller, call, title }: AskedFor<'_>,
-) -> std::result::Result<(), Fault> {
+) -> TxResult<()> {
     requests::check(connection, caller)?;
     let parent = frames::existing(connection, caller.frame)?;
     admit(connection, &parent, new.agents())?;
@@ -169,7 +169,7 @@ fn create_below(
 }
 
 /// Whether `parent` may have this many more children.
-fn admit(connection: &Connection, parent: &Frame, more: u32) -> std::result::Result<(), Fault> {
+fn admit(connection: &Connection, parent: &Frame, more: u32) -> TxResult<()> {
     let frames: u32 = connection
         .prepare_cached("SELECT count(*) FROM frames WHERE root = ?1 AND NOT is_group")?
         .query_row([Id(parent.root)], |row| row.get(0))?;
@@ -177,13 +177,7 @@ fn admit(connection: &Connection, parent: &Frame, more: u32) -> std::result::Res
 }
 
 /// Records a group and its members. It is not a level of its own: its members are one below the agent that asked for it.
-fn insert(
-    connection: &Connection,
-    now: At,
-    group: FrameId,
-    new: &NewGroup,
-    parent: Option<&Frame>,
-) -> std::result::Result<(), Fault> {
+fn insert(connection: &Connection, now: At, group: FrameId, new: &NewGroup, parent: Option<&Frame>) -> TxResult<()> {
     let depth = parent.map_or(0, |parent| parent.depth);
     let place = Place { depth, state: FrameState::Waiting { wait: Wait::Requests }, ..Place::of(group, parent) };
     let first = new.members[0].clone();

@@ -9,7 +9,7 @@ use crate::core::requests::request::{Delivery, RequestKind};
 use crate::core::steering::message::Message;
 use crate::store::database::codec::{Id, from_json};
 use crate::store::database::store::Store;
-use crate::store::error::{Fault, Result};
+use crate::store::error::{Result, TxResult};
 use crate::store::requests::request::deliveries;
 use crate::store::steering::{messages, stops};
 use crate::store::tables::requests;
@@ -41,7 +41,7 @@ impl Store {
     }
 }
 
-fn chosen_mode(connection: &Connection, frame: FrameId) -> std::result::Result<Option<String>, Fault> {
+fn chosen_mode(connection: &Connection, frame: FrameId) -> TxResult<Option<String>> {
     let mut statement = connection.prepare_cached(
         "SELECT r.detail, a.answer FROM requests AS r JOIN answers AS a ON a.question = r.id
          WHERE r.frame = ?1 AND r.status = 'delivered' ORDER BY r.seq DESC",

@@ -7,12 +7,12 @@ use crate::core::id::{AttemptId, FrameId};
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::requests::state::RequestEvent;
 use crate::store::database::codec::{At, Id, id};
-use crate::store::error::Fault;
+use crate::store::error::TxResult;
 use crate::store::tables::events;
 use crate::store::tables::requests::{self, requests};
 
 /// Withdraws the requests of calls that are not `open`.
-pub(crate) fn withdraw_calls(connection: &Connection, now: At, attempt: AttemptId, open: &[&str]) -> Result<(), Fault> {
+pub(crate) fn withdraw_calls(connection: &Connection, now: At, attempt: AttemptId, open: &[&str]) -> TxResult<()> {
     let sql = requests!("WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status <> 'withdrawn' ORDER BY r.seq");
     let stands = |request: &Request| {
         let needs_permission = matches!(request.kind, RequestKind::Permission { .. });
@@ -23,7 +23,7 @@ pub(crate) fn withdraw_calls(connection: &Connection, now: At, attempt: AttemptI
 }
 
 /// What the attempt was given is delivered again.
-pub(crate) fn give_back(connection: &Connection, now: At, attempt: AttemptId) -> Result<(), Fault> {
+pub(crate) fn give_back(connection: &Connection, now: At, attempt: AttemptId) -> TxResult<()> {
     for request in requests::delivering(connection, attempt)? {
         requests::advance(connection, now, &request, RequestEvent::GiveBack)?;
     }
@@ -31,14 +31,14 @@ pub(crate) fn give_back(connection: &Connection, now: At, attempt: AttemptId) ->
 }
 
 /// What the attempt was given is delivered again, and what it asked for, nobody asked for.
-pub(crate) fn discard(connection: &Connection, now: At, attempt: AttemptId) -> Result<(), Fault> {
+pub(crate) fn discard(connection: &Connection, now: At, attempt: AttemptId) -> TxResult<()> {
     give_back(connection, now, attempt)?;
     let sql = requests!("WHERE r.attempt = ?1 AND r.status <> 'withdrawn' ORDER BY r.seq");
     let made = requests::all(connection, sql, [Id(attempt)])?;
     made.iter().try_for_each(|request| withdraw(connection, now, request))
 }
 
-pub(crate) fn withdraw(connection: &Connection, now: At, request: &Request) -> Result<(), Fault> {
+pub(crate) fn withdraw(connection: &Connection, now: At, request: &Request) -> TxResult<()> {
     requests::advance(connection, now, request, RequestEvent::Withdraw)?;
     events::append(connection, now, request.frame, "withdrawn", &json!({"request": request.id}))?;
     match &request.kind {
@@ -48,7 +48,7 @@ pub(crate) fn withdraw(connection: &Connection, now: At, request: &Request) -> R
 }
 
 /// Deletes a child that never ran and that its parent does not wait for any more. A group goes with its members.
-fn delete_unborn(connection: &Connection, now: At, parent: FrameId, child: FrameId) -> Result<(), Fault> {
+fn delete_unborn(connection: &Connection, now: At, parent: FrameId, child: FrameId) -> TxResult<()> {
     let members: Vec<FrameId> = connection
         .prepare_cached(
             "SELECT member.id FROM frames AS member JOIN frames AS child ON child.id = member.parent

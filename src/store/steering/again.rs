@@ -7,7 +7,7 @@ use crate::core::chain::frame::Frame;
 use crate::core::chain::state::{FrameEvent, FrameState};
 use crate::core::id::FrameId;
 use crate::store::database::codec::At;
-use crate::store::error::Fault;
+use crate::store::error::TxResult;
 use crate::store::requests::{groups, request};
 use crate::store::steering::stops;
 use crate::store::tables::{events, frames, requests};
@@ -18,7 +18,7 @@ use crate::store::tables::{events, frames, requests};
 /// # Errors
 ///
 /// [`StoreError::Illegal`](crate::store::StoreError::Illegal) when it does nothing of that.
-pub(crate) fn try_again(connection: &Connection, now: At, frame: FrameId) -> Result<FrameState, Fault> {
+pub(crate) fn try_again(connection: &Connection, now: At, frame: FrameId) -> TxResult<FrameState> {
     let before = frames::existing(connection, frame)?;
     if matches!(before.state, FrameState::Paused { .. }) {
         return continue_paused(connection, now, &before);
@@ -35,7 +35,7 @@ pub(crate) fn try_again(connection: &Connection, now: At, frame: FrameId) -> Res
 }
 
 /// Lets an agent go on that rests, unless somebody wants it stopped. Returns its state.
-fn continue_paused(connection: &Connection, now: At, before: &Frame) -> Result<FrameState, Fault> {
+fn continue_paused(connection: &Connection, now: At, before: &Frame) -> TxResult<FrameState> {
     if stops::open(connection, before.id)?.is_some() {
         return Ok(before.state.clone());
     }

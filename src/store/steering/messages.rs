@@ -10,11 +10,9 @@ use crate::core::steering::message::{Message, Sender};
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, At, Id, id, maybe_id, maybe_json, time};
 use crate::store::database::store::Store;
-use crate::store::error::{Fault, Result, StoreError};
+use crate::store::error::{Result, StoreError, TxResult};
 use crate::store::tables::caller::Caller;
 use crate::store::tables::{events, frames, requests};
-
-type Written<T> = std::result::Result<T, Fault>;
 
 /// What an agent is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +61,7 @@ impl Store {
 }
 
 /// Has an agent that is over go on.
-fn resume(connection: &Connection, now: At, before: &Frame) -> Written<()> {
+fn resume(connection: &Connection, now: At, before: &Frame) -> TxResult<()> {
     let state = frames::advance(connection, before, FrameEvent::Instruct, now.0)?;
     connection
         .prepare_cached("UPDATE frames SET outcome = ifnull(outcome, ?2) WHERE id = ?1")?
@@ -78,7 +76,7 @@ fn insert(
     text: &str,
     sender: &Sender,
     instructs: bool,
-) -> Written<MessageId> {
+) -> TxResult<MessageId> {
     let message = MessageId::random();
     connection
         .prepare_cached(
@@ -90,27 +88,27 @@ fn insert(
 }
 
 /// The messages to an agent, in order.
-pub(super) fn all(connection: &Connection, frame: FrameId) -> Written<Vec<Message>> {
+pub(super) fn all(connection: &Connection, frame: FrameId) -> TxResult<Vec<Message>> {
     let mut statement = connection.prepare_cached("SELECT * FROM messages WHERE frame = ?1 ORDER BY seq")?;
     Ok(statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 
 /// The messages that a frame's agent has not been given.
-pub(crate) fn pending(connection: &Connection, frame: FrameId) -> Written<Vec<Message>> {
+pub(crate) fn pending(connection: &Connection, frame: FrameId) -> TxResult<Vec<Message>> {
     let sql = "SELECT * FROM messages WHERE frame = ?1 AND delivered_in IS NULL ORDER BY seq";
     let mut statement = connection.prepare_cached(sql)?;
     Ok(statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 
 /// The messages that an attempt was given.
-pub(crate) fn given_in(connection: &Connection, attempt: AttemptId) -> Written<Vec<Message>> {
+pub(crate) fn given_in(connection: &Connection, attempt: AttemptId) -> TxResult<Vec<Message>> {
     let sql = "SELECT * FROM messages WHERE delivered_in = ?1 ORDER BY seq";
     let mut statement = connection.prepare_cached(sql)?;
     Ok(statement.query_map([Id(attempt)], from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Records that an attempt is given these messages.
-pub(crate) fn give(connection: &Connection, frame: FrameId, attempt: AttemptId, given: &[MessageId]) -> Written<()> {
+pub(crate) fn give(connection: &Connection, frame: FrameId, attempt: AttemptId, given: &[MessageId]) -> TxResult<()> {
     for message in given {
         connection.prepare_cached("UPDATE messages SET delivered_in = ?3 WHERE id = ?1 AND frame = ?2")?.execute((
             Id(*message),
@@ -122,7 +120,7 @@ pub(crate) fn give(connection: &Connection, frame: FrameId, attempt: AttemptId, 
 }
 
 /// What an attempt was given is given again: all of it, or what its agent has not seen.
-pub(crate) fn give_back(connection: &Connection, attempt: AttemptId, unseen: Option<&[MessageId]>) -> Written<()> {
+pub(crate) fn give_back(connection: &Connection, attempt: AttemptId, unseen: Option<&[MessageId]>) -> TxResult<()> {
     match unseen {
         None => {
             let sql = "UPDATE messages SET delivered_in = NULL WHERE delivered_in = ?1";
@@ -139,7 +137,7 @@ pub(crate) fn give_back(connection: &Connection, attempt: AttemptId, unseen: Opt
 }
 
 /// Records what an agent said to its last instruction.
-pub(crate) fn reply(connection: &Connection, frame: FrameId, reply: &str) -> Written<()> {
+pub(crate) fn reply(connection: &Connection, frame: FrameId, reply: &str) -> TxResult<()> {
     let sql = "UPDATE messages SET reply = ?2
                WHERE seq = (SELECT max(seq) FROM messages WHERE frame = ?1 AND instructs)";
     connection.prepare_cached(sql)?.execute((Id(frame), reply))?;

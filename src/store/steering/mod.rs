@@ -11,7 +11,7 @@ use crate::core::id::FrameId;
 use crate::core::steering::message::Message;
 use crate::core::steering::stop::Stop;
 use crate::store::database::store::Store;
-use crate::store::error::{Fault, Result, StoreError};
+use crate::store::error::{Fault, Result, StoreError, TxResult};
 
 /// What people and agents above want of an agent.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,12 +39,7 @@ impl Store {
 }
 
 /// Whether a decision knows what is wanted of the agent: that it stops, and, if its frame is done now, all that it was told.
-pub(crate) fn check_known(
-    connection: &Connection,
-    frame: FrameId,
-    stop: Option<&Stop>,
-    is_done: bool,
-) -> std::result::Result<(), Fault> {
+pub(crate) fn check_known(connection: &Connection, frame: FrameId, stop: Option<&Stop>, is_done: bool) -> TxResult<()> {
     let is_told = || Ok::<_, Fault>(messages::pending(connection, frame)?.is_empty());
     let is_known = stops::open(connection, frame)?.as_ref() == stop && (!is_done || stop.is_some() || is_told()?);
     if is_known { Ok(()) } else { Err(StoreError::Steered(frame).into()) }

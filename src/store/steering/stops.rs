@@ -12,13 +12,11 @@ use crate::core::steering::stop::{How, Stop};
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, At, Id, from_json, id};
 use crate::store::database::store::Store;
-use crate::store::error::{Fault, Result};
+use crate::store::error::{Result, TxResult};
 use crate::store::requests::{calls, withdraw};
 use crate::store::tables::below::below;
 use crate::store::tables::requests::{self, requests};
 use crate::store::tables::{events, frames, notifications};
-
-type Written<T> = std::result::Result<T, Fault>;
 
 /// What a stop has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,7 +45,7 @@ impl Store {
 }
 
 /// What the call returns at which an agent stood when it was stopped, if it goes on. Nobody waits for its result any more.
-pub(crate) fn moot_call(connection: &Connection, frame: &Frame) -> Written<Option<Delivery>> {
+pub(crate) fn moot_call(connection: &Connection, frame: &Frame) -> TxResult<Option<Delivery>> {
     let (Some(call), Some(_)) = (&frame.suspended, &frame.outcome) else { return Ok(None) };
     // Results that are there are delivered.
     if !calls::of_call(connection, frame.id, call)?.is_empty() {
@@ -75,7 +73,7 @@ fn order(
     top: FrameId,
     stop: &Stop,
     reports: &[(FrameId, String)],
-) -> Written<Ordered> {
+) -> TxResult<Ordered> {
     let mut statement = connection.prepare_cached(BELOW)?;
     let below = statement.query_map([Id(top)], |row| id(row, "id"))?.collect::<rusqlite::Result<Vec<_>>>()?;
     let mut ordered = Ordered::default();
@@ -99,7 +97,7 @@ fn order(
 }
 
 /// Has a frame that does not run rest or be over. Returns whether that changed anything.
-fn rest(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> Written<bool> {
+fn rest(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> TxResult<bool> {
     let is_paused = matches!(frame.state, FrameState::Paused { .. });
     if stop.how == How::Stop && runs_below(connection, frame.id)? {
         // It is over when nothing below it runs any more. Until then it rests.
@@ -118,7 +116,7 @@ fn rest(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> Written
 }
 
 /// Carries out what is wanted of a frame that does not run.
-fn carry_out(connection: &Connection, now: At, frame: &Frame) -> Written<()> {
+fn carry_out(connection: &Connection, now: At, frame: &Frame) -> TxResult<()> {
     let Some(stop) = open(connection, frame.id)? else { return Ok(()) };
     let (event, word) = match stop.how {
         How::Pause => (FrameEvent::Pause, "paused"),
@@ -132,7 +130,7 @@ fn carry_out(connection: &Connection, now: At, frame: &Frame) -> Written<()> {
 }
 
 /// What follows when a stop has been carried out.
-fn is_over(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> Written<()> {
+fn is_over(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> TxResult<()> {
     connection
         .prepare_cached("UPDATE stops SET ended = ?2 WHERE frame = ?1 AND ended IS NULL")?
         .execute((Id(frame.id), now))?;
@@ -160,7 +158,7 @@ pub(crate) fn settled(
     before: &Frame,
     after: &FrameState,
     report: Option<&str>,
-) -> Written<()> {
+) -> TxResult<()> {
     if let Some(stop) = open(connection, before.id)? {
         let stop = Stop { report: report.map(str::to_owned), ..stop };
         // A reply was faster.
@@ -183,12 +181,12 @@ pub(crate) fn settled(
     Ok(())
 }
 
-fn runs_below(connection: &Connection, frame: FrameId) -> Written<bool> {
+fn runs_below(connection: &Connection, frame: FrameId) -> TxResult<bool> {
     Ok(connection.prepare_cached(RUNS_BELOW)?.exists([Id(frame)])?)
 }
 
 /// Records what is wanted of a frame, beside what was wanted already.
-fn want(connection: &Connection, now: At, frame: FrameId, stop: &Stop) -> Written<()> {
+fn want(connection: &Connection, now: At, frame: FrameId, stop: &Stop) -> TxResult<()> {
     let before = open(connection, frame)?;
     let text = |stop: &Stop| codec::json(stop, &[]);
     match before {
@@ -205,7 +203,7 @@ fn want(connection: &Connection, now: At, frame: FrameId, stop: &Stop) -> Writte
 }
 
 /// What is wanted of a frame and not yet carried out.
-pub(crate) fn open(connection: &Connection, frame: FrameId) -> Written<Option<Stop>> {
+pub(crate) fn open(connection: &Connection, frame: FrameId) -> TxResult<Option<Stop>> {
     let mut statement = connection.prepare_cached("SELECT stop FROM stops WHERE frame = ?1 AND ended IS NULL")?;
     Ok(statement.query_row([Id(frame)], |row| from_json(row, "stop")).optional()?)
 }
@@ -216,7 +214,7 @@ pub(crate) fn all_open(connection: &Connection) -> rusqlite::Result<Vec<(FrameId
 }
 
 /// The last stop of a frame.
-pub(crate) fn last(connection: &Connection, frame: FrameId) -> Written<Option<Stop>> {
+pub(crate) fn last(connection: &Connection, frame: FrameId) -> TxResult<Option<Stop>> {
     let mut statement =
         connection.prepare_cached("SELECT stop FROM stops WHERE frame = ?1 ORDER BY seq DESC LIMIT 1")?;
     Ok(statement.query_row([Id(frame)], |row| from_json(row, "stop")).optional()?)

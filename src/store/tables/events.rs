@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::core::id::{FrameId, SessionId};
 use crate::store::database::codec::{At, Id, count, from_json, id, time};
-use crate::store::error::Fault;
+use crate::store::error::TxResult;
 
 /// One entry of the log.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +43,7 @@ impl EventRecord {
 pub(crate) const SET_ASIDE: &str = "set_aside";
 
 /// Appends to the log, within the transaction of the change that it tells of.
-pub(crate) fn append(connection: &Connection, at: At, frame: FrameId, kind: &str, detail: &Value) -> Result<(), Fault> {
+pub(crate) fn append(connection: &Connection, at: At, frame: FrameId, kind: &str, detail: &Value) -> TxResult<()> {
     connection.prepare_cached("INSERT INTO events (at, frame, kind, detail) VALUES (?1, ?2, ?3, ?4)")?.execute((
         at,
         Id(frame),

@@ -14,8 +14,7 @@ use crate::core::id::{AttemptId, ChainName, FrameId, SessionId};
 use crate::core::text::escape::shortened;
 use crate::store::database::codec::{self, At, Id, from_json, id, maybe_id, maybe_json, path, path_text, time};
 use crate::store::database::store::Store;
-use crate::store::error::Fault;
-use crate::store::error::{Result, StoreError};
+use crate::store::error::{Result, StoreError, TxResult};
 use crate::store::tables::events;
 
 /// A frame that is to be made.
@@ -70,12 +69,7 @@ impl Store {
 }
 
 /// Records a frame.
-pub(crate) fn insert(
-    connection: &Connection,
-    now: At,
-    new: &NewFrame,
-    place: &Place,
-) -> std::result::Result<(), Fault> {
+pub(crate) fn insert(connection: &Connection, now: At, new: &NewFrame, place: &Place) -> TxResult<()> {
     let task_paths: &[&Path] = match &new.task {
         Task::File(path) => &[path],
         Task::Prompt(_) | Task::Group(_) => &[],
@@ -109,24 +103,24 @@ pub(crate) fn insert(
 }
 
 /// One frame.
-pub(crate) fn load(connection: &Connection, frame: FrameId) -> std::result::Result<Option<Frame>, Fault> {
+pub(crate) fn load(connection: &Connection, frame: FrameId) -> TxResult<Option<Frame>> {
     let mut statement = connection.prepare_cached("SELECT * FROM frames WHERE id = ?1")?;
     Ok(statement.query_row([Id(frame)], from_row).optional()?)
 }
 
 /// One frame that must exist.
-pub(crate) fn existing(connection: &Connection, frame: FrameId) -> std::result::Result<Frame, Fault> {
+pub(crate) fn existing(connection: &Connection, frame: FrameId) -> TxResult<Frame> {
     Ok(load(connection, frame)?.ok_or(StoreError::UnknownFrame(frame))?)
 }
 
 /// A frame's reply.
-pub(crate) fn reply(connection: &Connection, frame: FrameId) -> std::result::Result<Option<String>, Fault> {
+pub(crate) fn reply(connection: &Connection, frame: FrameId) -> TxResult<Option<String>> {
     let mut statement = connection.prepare_cached("SELECT reply FROM replies WHERE frame = ?1")?;
     Ok(statement.query_row([Id(frame)], |row| row.get(0)).optional()?)
 }
 
 /// Records a frame's reply, or what else its parent gets for it.
-pub(crate) fn set_reply(connection: &Connection, frame: FrameId, reply: &str) -> std::result::Result<(), Fault> {
+pub(crate) fn set_reply(connection: &Connection, frame: FrameId, reply: &str) -> TxResult<()> {
     connection
         .prepare_cached("INSERT OR REPLACE INTO replies (frame, reply) VALUES (?1, ?2)")?
         .execute((Id(frame), reply))?;
@@ -141,7 +135,7 @@ pub(crate) fn advance(
     frame: &Frame,
     event: FrameEvent,
     since: Timestamp,
-) -> std::result::Result<FrameState, Fault> {
+) -> TxResult<FrameState> {
     let state = frame.state.clone().after(event)?;
     connection.prepare_cached("UPDATE frames SET state = ?2, since = ?3 WHERE id = ?1")?.execute((
         Id(frame.id),
@@ -152,7 +146,7 @@ pub(crate) fn advance(
 }
 
 /// Launch options as the database keeps them.
-pub(crate) fn launch_text(launch: &Launch) -> std::result::Result<String, Fault> {
+pub(crate) fn launch_text(launch: &Launch) -> TxResult<String> {
     let mut paths: Vec<&Path> = vec![&launch.claude];
     paths.extend(launch.config_dir.as_deref());
     paths.extend(launch.worktree.iter().flat_map(|worktree| [worktree.repository.as_path(), &worktree.path]));

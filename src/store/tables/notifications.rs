@@ -12,9 +12,7 @@ use crate::core::id::{FrameId, NotificationId, RequestId};
 use crate::core::notifications::occasion::Occasion;
 use crate::core::requests::request::RequestKind;
 use crate::store::database::codec::{At, Id, from_json};
-use crate::store::error::Fault;
-
-type Written<T> = Result<T, Fault>;
+use crate::store::error::TxResult;
 
 /// What happened.
 pub(crate) struct Noted<'a> {
@@ -28,13 +26,13 @@ pub(crate) struct Noted<'a> {
 }
 
 /// The events of which a person wants to be told.
-pub(crate) fn wanted(connection: &Connection) -> Written<Vec<Occasion>> {
+pub(crate) fn wanted(connection: &Connection) -> TxResult<Vec<Occasion>> {
     let mut statement = connection.prepare_cached("SELECT events FROM subscription")?;
     Ok(statement.query_row([], |row| from_json(row, "events")).optional()?.unwrap_or_default())
 }
 
 /// Records what happened, if a person wants to be told.
-pub(crate) fn note(connection: &Connection, now: At, noted: &Noted<'_>) -> Written<()> {
+pub(crate) fn note(connection: &Connection, now: At, noted: &Noted<'_>) -> TxResult<()> {
     if !wanted(connection)?.contains(&noted.occasion) {
         return Ok(());
     }
@@ -62,7 +60,7 @@ pub(crate) fn note_request(
     frame: FrameId,
     request: RequestId,
     kind: &RequestKind,
-) -> Written<()> {
+) -> TxResult<()> {
     let Some(occasion) = Occasion::of_request(kind) else { return Ok(()) };
     note(connection, now, &Noted { occasion, frame, request: Some(request), subject: None, detail: json!({}) })
 }
@@ -74,7 +72,7 @@ pub(crate) fn note_state(
     frame: &Frame,
     state: &FrameState,
     out_of_time: bool,
-) -> Written<()> {
+) -> TxResult<()> {
     let Some(occasion) = Occasion::of_state(state, frame.parent.is_none(), out_of_time) else { return Ok(()) };
     let (subject, detail) = match state {
         // The agents of a chain usually have one account.

@@ -10,7 +10,7 @@ use crate::core::requests::request::{Request, RequestKind};
 use crate::core::requests::state::{RequestEvent, RequestState};
 use crate::core::waits::progress::Progress;
 use crate::store::database::codec::{self, At, Id, from_json, id, maybe_json, time};
-use crate::store::error::{Fault, StoreError};
+use crate::store::error::{StoreError, TxResult};
 use crate::store::tables::caller::Caller;
 use crate::store::tables::events;
 use crate::store::tables::notifications;
@@ -22,8 +22,6 @@ macro_rules! requests {
     };
 }
 pub(crate) use requests;
-
-type Result<T> = std::result::Result<T, Fault>;
 
 pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Request> {
     Ok(Request {
@@ -39,32 +37,32 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Request> {
 }
 
 /// The requests that a [query](requests) finds.
-pub(crate) fn all(connection: &Connection, sql: &str, parameters: impl Params) -> Result<Vec<Request>> {
+pub(crate) fn all(connection: &Connection, sql: &str, parameters: impl Params) -> TxResult<Vec<Request>> {
     let mut statement = connection.prepare_cached(sql)?;
     Ok(statement.query_map(parameters, from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 
 /// One request.
-pub(crate) fn load(connection: &Connection, request: RequestId) -> Result<Option<Request>> {
+pub(crate) fn load(connection: &Connection, request: RequestId) -> TxResult<Option<Request>> {
     let mut statement = connection.prepare_cached(requests!("WHERE r.id = ?1"))?;
     Ok(statement.query_row([Id(request)], from_row).optional()?)
 }
 
 /// The requests of a frame whose results its agent has not been given.
-pub(crate) fn pending(connection: &Connection, frame: FrameId) -> Result<Vec<Request>> {
+pub(crate) fn pending(connection: &Connection, frame: FrameId) -> TxResult<Vec<Request>> {
     let sql =
         requests!("WHERE r.frame = ?1 AND r.status IN ('open', 'resolved', 'expired', 'delivering') ORDER BY r.seq");
     all(connection, sql, [Id(frame)])
 }
 
 /// The requests whose results an attempt is being given.
-pub(crate) fn delivering(connection: &Connection, attempt: AttemptId) -> Result<Vec<Request>> {
+pub(crate) fn delivering(connection: &Connection, attempt: AttemptId) -> TxResult<Vec<Request>> {
     let sql = requests!("WHERE r.delivered_in = ?1 AND r.status = 'delivering' ORDER BY r.seq");
     all(connection, sql, [Id(attempt)])
 }
 
 /// Only the running attempt of a frame may make requests: nobody would receive the result of another one's.
-pub(crate) fn check(connection: &Connection, caller: Caller) -> Result<()> {
+pub(crate) fn check(connection: &Connection, caller: Caller) -> TxResult<()> {
     let running = connection
         .prepare_cached("SELECT 1 FROM attempts WHERE id = ?1 AND frame = ?2 AND ended IS NULL")?
         .exists((Id(caller.attempt), Id(caller.frame)))?;
@@ -79,7 +77,7 @@ pub(crate) fn insert(
     caller: Caller,
     call: Option<&str>,
     kind: &RequestKind,
-) -> Result<RequestId> {
+) -> TxResult<RequestId> {
     let request = RequestId::random();
     let paths: Vec<&Path> = match kind {
         RequestKind::Wait(wait) => wait.files().collect(),
@@ -111,7 +109,7 @@ pub(crate) fn advance(
     now: At,
     request: &Request,
     event: RequestEvent,
-) -> Result<RequestState> {
+) -> TxResult<RequestState> {
     let state = request.state.clone().after(event)?;
     if state != request.state {
         connection.prepare_cached("UPDATE requests SET state = ?2, since = ?3 WHERE id = ?1")?.execute((
@@ -124,7 +122,7 @@ pub(crate) fn advance(
 }
 
 /// Records how far a wait is.
-pub(crate) fn note(connection: &Connection, request: RequestId, progress: &Progress) -> Result<()> {
+pub(crate) fn note(connection: &Connection, request: RequestId, progress: &Progress) -> TxResult<()> {
     let mut statement = connection.prepare_cached("UPDATE requests SET looked = ?2 WHERE id = ?1")?;
     statement.execute((Id(request), codec::json(progress, &[])?))?;
     Ok(())

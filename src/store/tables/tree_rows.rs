@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::core::id::FrameId;
 use crate::store::database::codec::{self, Id};
-use crate::store::error::Fault;
+use crate::store::error::TxResult;
 
 /// A table, and which of its rows belong to the frames in the temporary table `members`.
 pub(crate) struct Table {
@@ -29,7 +29,7 @@ pub(crate) const TABLES: [Table; 9] = [
 
 /// Puts the frames of the tree of `root` into `members`, and those that were deleted before they ran: their log is the
 /// tree's. The temporary table is this connection's own, so readers may have it, too.
-pub(crate) fn collect(connection: &Connection, root: FrameId) -> Result<(), Fault> {
+pub(crate) fn collect(connection: &Connection, root: FrameId) -> TxResult<()> {
     connection.execute_batch(
         "CREATE TEMP TABLE IF NOT EXISTS members (id TEXT PRIMARY KEY) WITHOUT ROWID; DELETE FROM temp.members",
     )?;
@@ -45,14 +45,14 @@ pub(crate) fn collect(connection: &Connection, root: FrameId) -> Result<(), Faul
 
 /// The columns of a table that travel: not those that are generated from others, nor the number of a row, which is this
 /// database's own.
-pub(crate) fn columns(connection: &Connection, table: &str) -> Result<Vec<String>, Fault> {
+pub(crate) fn columns(connection: &Connection, table: &str) -> TxResult<Vec<String>> {
     // Generated columns are hidden ones to this pragma.
     let mut statement = connection.prepare_cached("SELECT name FROM pragma_table_info(?1) WHERE name <> 'seq'")?;
     Ok(statement.query_map([table], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
 }
 
 /// The frames in `members`, parents first.
-pub(crate) fn frames(connection: &Connection) -> Result<Vec<FrameId>, Fault> {
+pub(crate) fn frames(connection: &Connection) -> TxResult<Vec<FrameId>> {
     let mut statement = connection.prepare("SELECT id FROM frames WHERE id IN members ORDER BY depth, seq")?;
     Ok(statement.query_map([], |row| codec::id(row, "id"))?.collect::<rusqlite::Result<_>>()?)
 }

@@ -12,7 +12,7 @@ use crate::core::chain::state::FrameState;
 use crate::core::housekeeping::archive::{FORMAT, Manifest, Member, is_id, is_transcript};
 use crate::core::id::FrameId;
 use crate::store::database::schema;
-use crate::store::error::{Fault, Result, StoreError};
+use crate::store::error::{Result, StoreError, TxResult};
 use crate::store::files::durable::TEMPORARY;
 use crate::store::files::entries::entries;
 use crate::store::files::lease::Lease;
@@ -93,7 +93,7 @@ fn files(folder: &Path, current: Option<&str>) -> io::Result<Vec<String>> {
 }
 
 /// The rows in the order in which they were made.
-fn rows(connection: &Connection, table: &Table) -> std::result::Result<Vec<u8>, Fault> {
+fn rows(connection: &Connection, table: &Table) -> TxResult<Vec<u8>> {
     let Table { name, of_members } = table;
     let has_seq = connection.column_exists(None, *name, "seq")?;
     let order = if has_seq { "ORDER BY seq" } else { "" };

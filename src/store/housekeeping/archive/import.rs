@@ -15,7 +15,7 @@ use crate::core::housekeeping::archive::{Row, is_id};
 use crate::core::housekeeping::fsck::judge;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
-use crate::store::error::{Fault, Result, StoreError};
+use crate::store::error::{Result, StoreError, TxResult};
 use crate::store::files::durable::sync_dir;
 use crate::store::housekeeping::archive::adapt::Adapted;
 use crate::store::housekeeping::archive::error::ArchiveError;
@@ -67,7 +67,7 @@ impl Housekeeping<'_> {
     }
 }
 
-fn insert(connection: &Connection, row: &Row) -> std::result::Result<(), Fault> {
+fn insert(connection: &Connection, row: &Row) -> TxResult<()> {
     let ids = [("frames", "id"), ("attempts", "id"), ("requests", "id"), ("messages", "id")];
     for (table, column) in ids.into_iter().filter(|(table, _)| *table == row.table) {
         let Some(id) = row.values.get(column).and_then(Value::as_str).filter(|id| is_id(id)) else {
@@ -107,7 +107,7 @@ fn insert(connection: &Connection, row: &Row) -> std::result::Result<(), Fault> 
 }
 
 /// The rows are those of one tree that rests, all of them, and no others.
-fn verify(connection: &Connection, root: FrameId, rows: &[Row]) -> std::result::Result<(), Fault> {
+fn verify(connection: &Connection, root: FrameId, rows: &[Row]) -> TxResult<()> {
     tree_rows::collect(connection, root)?;
     for table in TABLES {
         let sql = format!("SELECT count(*) FROM {} WHERE {}", table.name, table.of_members);
@@ -132,7 +132,7 @@ fn verify(connection: &Connection, root: FrameId, rows: &[Row]) -> std::result::
 }
 
 /// Agents that can continue do so.
-fn usable(connection: &Connection, stage: &Stage) -> std::result::Result<(), Fault> {
+fn usable(connection: &Connection, stage: &Stage) -> TxResult<()> {
     for id in tree_rows::frames(connection)? {
         let Frame { cwd, state, checkpoint, launch, .. } = frames::existing(connection, id)?;
         if state == FrameState::Done {

@@ -14,7 +14,7 @@ use crate::core::requests::state::RequestState;
 use crate::store::chains::exchanges::Asked;
 use crate::store::database::codec::{Id, from_json, id, maybe_json, maybe_time, path, time};
 use crate::store::database::store::Store;
-use crate::store::error::{Fault, Result};
+use crate::store::error::{Result, TxResult};
 use crate::store::tables::below::below;
 
 /// A question that an agent asked.
@@ -141,7 +141,7 @@ impl Store {
     }
 }
 
-fn all(connection: &Connection, asked: Asked, only_open: bool) -> std::result::Result<Vec<Question>, Fault> {
+fn all(connection: &Connection, asked: Asked, only_open: bool) -> TxResult<Vec<Question>> {
     let (sql, id) = match (asked, only_open) {
         (Asked::Anywhere, true) => (questions!("r.status = 'open'"), None),
         (Asked::Anywhere, false) => (questions!("true"), None),
@@ -153,7 +153,7 @@ fn all(connection: &Connection, asked: Asked, only_open: bool) -> std::result::R
     found(connection, sql, id)
 }
 
-fn found(connection: &Connection, sql: &str, id: Option<Uuid>) -> std::result::Result<Vec<Question>, Fault> {
+fn found(connection: &Connection, sql: &str, id: Option<Uuid>) -> TxResult<Vec<Question>> {
     let mut statement = connection.prepare_cached(sql)?;
     let found = statement.query_map(params_from_iter(id.map(Id)), from_row)?;
     Ok(found.collect::<rusqlite::Result<_>>()?)
@@ -164,7 +164,7 @@ fn first(
     only_open: bool,
     most: usize,
     is_meant: &mut dyn FnMut(&Path) -> bool,
-) -> std::result::Result<Vec<Question>, Fault> {
+) -> TxResult<Vec<Question>> {
     let mut found = Vec::new();
     let mut statement = connection.prepare_cached(if only_open { OPEN_IN_ORDER } else { ALL_IN_ORDER })?;
     let mut rows = statement.query([])?;
@@ -178,7 +178,7 @@ fn first(
     Ok(found)
 }
 
-pub(crate) fn load(connection: &Connection, id: RequestId) -> std::result::Result<Option<Question>, Fault> {
+pub(crate) fn load(connection: &Connection, id: RequestId) -> TxResult<Option<Question>> {
     let mut statement = connection.prepare_cached(ONE)?;
     Ok(statement.query_row([Id(id)], from_row).optional()?)
 }

@@ -7,16 +7,12 @@ use serde_json::json;
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::requests::state::RequestEvent;
 use crate::store::database::codec::{self, Id};
-use crate::store::error::Fault;
+use crate::store::error::TxResult;
 use crate::store::tables::events;
 use crate::store::tables::requests;
 
 /// Records that nobody has answered an open question in time, if that is so at `now`.
-pub(in crate::store::requests) fn expire(
-    connection: &Connection,
-    request: &Request,
-    now: Timestamp,
-) -> Result<(), Fault> {
+pub(in crate::store::requests) fn expire(connection: &Connection, request: &Request, now: Timestamp) -> TxResult<()> {
     let RequestKind::Ask(form) = &request.kind else { return Ok(()) };
     if !form.is_over(now) {
         return Ok(());
