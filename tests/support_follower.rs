@@ -131,19 +131,19 @@ fn an_interrupted_call_is_made_again() {
 #[test]
 fn a_result_of_a_request_that_it_does_not_know_of_is_taken_up() {
     const INSTRUCTIONS: &str = "1. _run_ `one`.\n2. _ask_ \"When?\".\n3. _terminate_ {the answer}.";
-    const TOLD: &str = "result of `agent-cli ask \"When?\"` (a):\nJan 1st";
+    const MESSAGE: &str = "result of `agent-cli ask \"When?\"` (a):\nJan 1st";
     let mut talk = Talk::with(OURS, INSTRUCTIONS);
-    talk.hears(&format!("SGN_RESUME\n\n{TOLD}"));
+    talk.hears(&format!("SGN_RESUME\n\n{MESSAGE}"));
     assert_eq!(talk.said(), "Jan 1st");
 
     let mut talk = Talk { convention: OURS, messages: Vec::new(), turn: Turn::text("") };
-    talk.hears(&format!("Read /p/ins.md and follow its instructions.\n\n{TOLD}"));
+    talk.hears(&format!("Read /p/ins.md and follow its instructions.\n\n{MESSAGE}"));
     talk.gets(&[INSTRUCTIONS]);
     assert_eq!(talk.said(), "Jan 1st");
 }
 
 #[test]
-fn a_result_that_is_told_again_takes_the_place_of_the_first() {
+fn a_result_that_is_delivered_again_takes_the_place_of_the_first() {
     let mut talk = Talk::with(OURS, "1. _ask_ \"When?\".\n2. _terminate_ {the answer}.");
     talk.gets(&["Exit code 1\nJan"]);
     assert_eq!(talk.said(), "Exit code 1\nJan");

@@ -47,7 +47,7 @@ fn follows_instructions(version: &str) {
 }
 
 #[test]
-fn a_held_answer_lets_a_test_act_meanwhile() {
+fn a_held_answer_lets_a_test_act_before_it() {
     let hold = Hold::new();
     let held = hold.clone();
     let api = MessagesApi::start(move |_| Turn::text("at last").held(&held));

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_that_passes_by_itself_is_told_by_its_kind_and_status() {
+    fn an_error_that_passes_by_itself_is_recognised_by_its_kind_and_status() {
         let ended = |kind: Option<&str>, status: Option<u64>, text: &str| {
             let said = serde_json::json!({"type": "assistant", "message": {"model": "<synthetic>"}, "error": kind});
             let result = serde_json::json!(
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_refusal_objects_to_is_told_by_its_words_and_by_what_came_before() {
+    fn what_a_refusal_objects_to_follows_from_its_words_and_what_came_before() {
         for (said, objects_to) in [
             ("error: unknown option '--nonsense'", Objection::Start),
             ("Not logged in · Please run /login", Objection::Start),

@@ -117,7 +117,7 @@ pub enum StoreError {
     #[error("{} is over", .0.short())]
     IsOver(FrameId),
     /// Somebody has asked the agent to stop, or told it something, since it was decided what its end means.
-    #[error("{} was stopped or told something meanwhile", .0.short())]
+    #[error("{} has been stopped or sent a message", .0.short())]
     Steered(FrameId),
     /// The tree may not grow.
     #[error(transparent)]

@@ -54,7 +54,7 @@ fn when_the_agent_sees_that_its_wait_is_over_the_chain_carries_on() {
 }
 
 #[test]
-fn a_new_wait_of_the_agent_is_told() {
+fn a_new_wait_of_the_agent_is_reported() {
     let world = World::new();
     world.file("two.md", "decide first\ndecide second\nreply {result}\n");
     let id = world.spawn_paused("two.md");

@@ -14,7 +14,7 @@ fn answered(program: &str) -> (World, String) {
     (world, id)
 }
 
-fn told(world: &World) -> String {
+fn notified(world: &World) -> String {
     std::fs::read_to_string(world.home().join("told")).unwrap_or_default()
 }
 
@@ -46,7 +46,7 @@ fn a_chain_that_cannot_be_started_backs_off_and_everybody_says_so() {
     let later = without_claude(&world, &["resume", "--all", "--json"]);
     later.exits_with(4);
     assert_eq!((&later.json()["status"], &later.json()["waiting_on"][0]["tries"]), (&"ongoing".into(), &2.into()));
-    assert_eq!(told(&world), "there is no program at /nonexistent/claude\n");
+    assert_eq!(notified(&world), "there is no program at /nonexistent/claude\n");
     // The person has mended it.
     world.run(&["resume", &id]).prints("Jan 1st");
 }
@@ -65,8 +65,8 @@ fn so_does_one_whose_directory_is_gone() {
     for exit in [1, 0, 0] {
         world.run(&["resume", "--all"]).exits_with(exit);
     }
-    assert!(told(&world).starts_with("the working directory is gone: "), "{}", told(&world));
-    assert_eq!(told(&world).lines().count(), 1);
+    assert!(notified(&world).starts_with("the working directory is gone: "), "{}", notified(&world));
+    assert_eq!(notified(&world).lines().count(), 1);
     std::fs::rename(world.project().join("away"), &sub).expect("it is away");
     pause_is_over(&world);
     assert_eq!(world.run(&["resume", "--all"]).succeeds().stdout, format!("{} done: Jan 1st\n", &id[..8]));
@@ -96,10 +96,10 @@ fn an_agent_that_refuses_after_its_question_expired_is_started_once() {
 fn an_agent_that_dies_twice_in_a_row_backs_off() {
     let (world, id) = answered("ask When?\nrun true\nunless mended die 9\nreply mended\n");
     world.run(&["resume", "--all"]).exits_with(1);
-    assert_eq!(told(&world), "", "once may be chance");
+    assert_eq!(notified(&world), "", "once may be chance");
     assert!(world.run(&["ls"]).succeeds().stdout.contains("can continue"));
     world.run(&["resume", "--all"]).exits_with(1);
-    assert_eq!(told(&world), "claude was killed by signal 9\n");
+    assert_eq!(notified(&world), "claude was killed by signal 9\n");
     world.run(&["resume", "--all"]).succeeds();
     let starts = world.starts();
     pause_is_over(&world);

@@ -126,8 +126,8 @@ fn a_conversation_is_opened_by_people_who_have_one() {
     assert!(reply.contains("agents cannot open conversations"), "{reply}");
 }
 
-/// How `ls` says that the newest chain stands.
-fn standing(world: &World) -> String {
+/// The status of the newest chain, as `ls` prints it.
+fn status_of_newest(world: &World) -> String {
     let listed = world.run(&["ls", "-a"]).stdout;
     let cell = listed.lines().nth(1).and_then(|line| line.split_whitespace().nth(1));
     assert_eq!(world.run(&["ls", "-a", "--json"]).json()[0]["status"].as_str(), cell);
@@ -135,7 +135,7 @@ fn standing(world: &World) -> String {
 }
 
 #[test]
-fn a_chain_stands_as_its_agents_do() {
+fn the_status_of_a_chain_follows_from_its_agents() {
     let world = World::with_hooks();
     let gate = world.gate("gate");
     world.file("parent.md", "spawn child.md\nreply {results}\n");
@@ -147,7 +147,7 @@ fn a_chain_stands_as_its_agents_do() {
     );
     let spawn = world.command(["spawn", "parent.md"]).start();
     gate.reached_by(1);
-    assert_eq!(standing(&world), "running");
+    assert_eq!(status_of_newest(&world), "running");
     let child = world.log().starts[1].session()[..8].to_owned();
     let only = |status: &str| world.run(&["ls", "--status", status]).stdout.lines().count();
     assert_eq!(["running", "waiting", "paused"].map(only), [2, 0, 0]);
@@ -155,14 +155,14 @@ fn a_chain_stands_as_its_agents_do() {
     assert_eq!(none.log, "no chain in this project is paused\n");
     world.run(&["pause", &child, "--now"]).succeeds();
     spawn.ends().succeeds();
-    assert_eq!(standing(&world), "paused");
+    assert_eq!(status_of_newest(&world), "paused");
     assert_eq!(["running", "waiting", "paused"].map(only), [0, 0, 2]);
     let resume = world.command(["resume", &child]).start();
     gate.reached_by(2);
     resume.signal(rustix::process::Signal::INT);
     gate.open_for_one();
     resume.ends().exits_with(130);
-    assert_eq!(standing(&world), "cancelled");
+    assert_eq!(status_of_newest(&world), "cancelled");
     assert!(world.run(&["ls"]).stdout.contains("  interrupted; agent-cli resume "));
     assert_eq!(["running", "waiting", "cancelled"].map(only), [0, 0, 2]);
 }

@@ -36,7 +36,7 @@ fn an_answer_is_delivered_by_the_same_run() {
 }
 
 #[test]
-fn a_resume_meanwhile_leaves_it_to_that_run() {
+fn another_resume_leaves_it_to_that_run() {
     let (world, gate) = lingering();
     world.file("root.md", "ask When?\nreply {result}\n");
     let spawn = asked(&world, &gate);

@@ -200,7 +200,7 @@ fn one_that_fails_leaves_the_others_alone_and_is_tried_again() {
 }
 
 #[test]
-fn a_refusal_of_each_is_told_with_what_helps() {
+fn a_refusal_of_each_is_reported_with_what_helps() {
     let world = abc().with("STAND_IN_REFUSES", "Not logged in · Please run /login");
     let outcome = world.run(&["spawn", "a.md", "b.md"]);
     insta::assert_snapshot!(outcome, @"

@@ -181,7 +181,7 @@ fn permissions_and_orphans_are_repaired() {
 }
 
 #[test]
-fn a_database_that_contradicts_itself_is_told_of() {
+fn a_database_that_contradicts_itself_is_reported() {
     let (world, _, _) = paused();
     let database = world.database();
     database

@@ -151,7 +151,7 @@ fn what_was_pasted_is_one_answer() {
 }
 
 #[test]
-fn what_happens_elsewhere_meanwhile_is_noticed() {
+fn what_happens_elsewhere_is_noticed() {
     let world = World::new();
     let first = asking(&world, "one?");
     let second = asking(&world, "two?");
@@ -165,7 +165,7 @@ fn what_happens_elsewhere_meanwhile_is_noticed() {
     shows(&screen, "help\n>");
     let left = screen.text();
     assert!(left.contains(": theirs; yours was not recorded"), "{left}");
-    assert!(left.contains(" was answered meanwhile") && left.contains(": theirs too"), "{left}");
+    assert!(left.contains(" has been answered") && left.contains(": theirs too"), "{left}");
     inbox.types("mine\r");
     shows(&screen, "1 answer recorded\ncontinue the chain now? [Y/n]");
     inbox.types("\r");
@@ -335,7 +335,7 @@ fn a_terminal_that_cannot_move_its_cursor_is_enough() {
 }
 
 #[test]
-fn a_chain_that_is_removed_meanwhile_leaves_the_others() {
+fn if_a_chain_is_removed_the_others_stay() {
     let world = World::new();
     let chains = ["one?", "two?", "three?"].map(|question| asking(&world, question));
     let (inbox, screen) = opened(&world, &[], 80, 40);
@@ -349,14 +349,10 @@ fn a_chain_that_is_removed_meanwhile_leaves_the_others() {
     inbox.types("lost\r");
     wait_until("the last is shown", || screen.text().contains("three?"));
     shows(&screen, "help\n>");
-    assert!(
-        screen.text().contains(" was removed meanwhile with its chain; yours was not recorded\n"),
-        "{}",
-        screen.text()
-    );
+    assert!(screen.text().contains(" has been removed with its chain; yours was not recorded\n"), "{}", screen.text());
     inbox.types("now\r");
     shows(&screen, "continue the chain now? [Y/n]");
-    assert!(screen.text().contains(&format!("\n{} was removed meanwhile\n", &chains[0][..8])), "{}", screen.text());
+    assert!(screen.text().contains(&format!("\n{} has been removed\n", &chains[0][..8])), "{}", screen.text());
     inbox.types("\r");
     inbox.ends().succeeds();
     assert!(screen.text().contains(" done: now\n"), "{}", screen.text());

@@ -50,7 +50,7 @@ fn so_does_sigterm() {
 }
 
 #[test]
-fn the_person_is_told_how_to_carry_on() {
+fn the_person_is_told_how_to_continue() {
     let world = World::new();
     let gate = world.gate("gate");
     world.file("root.md", "hold gate\nreply done\n");

@@ -14,6 +14,7 @@ mod programs;
 #[path = "../support/pty.rs"]
 mod pty;
 mod repository;
+mod while_waiting;
 mod world;
 
 mod adoption;
@@ -63,7 +64,6 @@ mod lists;
 mod live;
 mod logs;
 mod lost;
-mod meanwhile;
 mod native_waits;
 mod no_room;
 mod not_suspended;
@@ -98,5 +98,5 @@ mod usage_limit;
 mod waits;
 mod watch;
 mod went_on;
-mod worktree_moves;
+mod worktree_archive;
 mod worktrees;

@@ -64,7 +64,7 @@ fn example(name: &str) -> String {
 }
 
 /// A person who is told of everything by one script.
-fn told_by(world: World, script: &str) -> World {
+fn notified_by(world: World, script: &str) -> World {
     let events = ["question", "approval", "done", "failed"];
     let command = |event: &str| format!("{event} = \"'{}'\"\n", example(script));
     write_config(&world, &format!("[on]\n{}", events.map(command).concat()));
@@ -94,7 +94,7 @@ fn a_notice_is_shown_on_the_desktop() {
     let world = World::new();
     let path =
         std::env::join_paths([world.home().join("bin"), crate::programs::folder(), "/usr/bin".into(), "/bin".into()]);
-    let world = told_by(world.with("PATH", path.expect("no colon in the target directory")), "desktop.sh");
+    let world = notified_by(world.with("PATH", path.expect("no colon in the target directory")), "desktop.sh");
     let fake = world.home().join("bin/notify-send");
     write_executable(&fake, "#!/bin/sh\nfor word; do printf '%s\\n' \"$word\"; done > \"$HOME/shown\"\n");
     asking(&world);
@@ -107,7 +107,7 @@ fn a_notice_is_shown_on_the_desktop() {
 #[test]
 fn slack_gets_a_message_without_commands() {
     let server = Server::start("");
-    let world = told_by(World::new().with("SLACK_WEBHOOK_URL", &server.url), "slack.sh");
+    let world = notified_by(World::new().with("SLACK_WEBHOOK_URL", &server.url), "slack.sh");
     let root = asking(&world);
     let id = world.question();
     world.answer("so <it> is");
@@ -123,7 +123,7 @@ fn a_phone_gets_buttons_that_answer() {
     let server = Server::start("");
     let world =
         World::with_hooks().with("NTFY_URL", &server.url).with("NTFY_TOPIC", "mine").with("NTFY_ANSWERS", "said");
-    let world = told_by(world, "ntfy.sh");
+    let world = notified_by(world, "ntfy.sh");
     world.file("plan.md", "call ExitPlanMode {\"plan\": \"# The plan\"}\nend done\n");
     let root = world.run(&["spawn", "plan.md", "--permission-mode", "plan"]).started();
     let id = world.question();
@@ -151,7 +151,7 @@ fn a_phone_that_cannot_show_all_of_a_plan_gets_no_buttons() {
     let server = Server::start("");
     let world =
         World::with_hooks().with("NTFY_URL", &server.url).with("NTFY_TOPIC", "mine").with("NTFY_ANSWERS", "said");
-    let world = told_by(world, "ntfy.sh");
+    let world = notified_by(world, "ntfy.sh");
     for plan in ["x".repeat(4_000), "turned \\u202e around".to_owned()] {
         world.file("plan.md", format!("call ExitPlanMode {{\"plan\": \"{plan}\"}}\nend done\n"));
         world.run(&["spawn", "plan.md", "--permission-mode", "plan"]).started();

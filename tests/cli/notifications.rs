@@ -21,7 +21,7 @@ fn configure(world: &World, on: &str) {
 }
 
 /// What the commands were told: events and objects, in order.
-fn told(world: &World) -> Vec<(String, Value)> {
+fn notified(world: &World) -> Vec<(String, Value)> {
     let text = fs::read_to_string(world.home().join("told")).unwrap_or_default();
     let line = |line: &str| {
         let (event, object) = line.split_once(' ').expect("an event and an object");
@@ -31,7 +31,7 @@ fn told(world: &World) -> Vec<(String, Value)> {
 }
 
 fn events(world: &World) -> Vec<String> {
-    told(world).into_iter().map(|(event, _)| event).collect()
+    notified(world).into_iter().map(|(event, _)| event).collect()
 }
 
 fn statuses(world: &World) -> Vec<String> {
@@ -65,12 +65,12 @@ fn asking() -> World {
 }
 
 #[test]
-fn a_question_and_the_end_are_told_once() {
+fn a_question_and_the_end_are_reported_once() {
     let world = asking();
     configure(&world, &format!("question = \"{RECORD}\"\ndone = \"{RECORD}\"\n"));
     let root = world.spawn_paused("root.md");
     let question = world.question();
-    let (event, object) = told(&world).remove(0);
+    let (event, object) = notified(&world).remove(0);
     assert_eq!((event.as_str(), &object["version"], &object["failures"]), ("question", &1.into(), &0.into()));
     assert_eq!((&object["message"], &object["question"]["ask"]["question"]), (&"When?".into(), &"When?".into()));
     assert_eq!((&object["question"]["id"], &object["chain"]["id"]), (&question.clone().into(), &root.clone().into()));
@@ -80,7 +80,7 @@ fn a_question_and_the_end_are_told_once() {
     world.run(&["resume", "--all"]).succeeds();
     world.run(&["resume", &root]).prints("now");
     assert_eq!(events(&world), ["question", "done"]);
-    assert_eq!(told(&world)[1].1["reply"], "now");
+    assert_eq!(notified(&world)[1].1["reply"], "now");
     insta::assert_snapshot!(world.run(&["notifications"]), @"
     EVENT     CHAIN     WHEN
     question  [ID1:8]  [AGE] ago  sent
@@ -91,18 +91,18 @@ fn a_question_and_the_end_are_told_once() {
 }
 
 #[test]
-fn an_approval_a_limit_a_budget_and_a_failure_are_told() {
+fn an_approval_a_limit_a_budget_and_a_failure_are_reported() {
     let world = World::with_hooks();
     let all = ["question", "approval", "done", "failed", "limit", "budget"];
     configure(&world, &all.map(|event| format!("{event} = \"{RECORD}\"\n")).concat());
     world.file("plan.md", "call ExitPlanMode {\"plan\": \"# The plan\"}\nend done\n");
     world.run(&["spawn", "plan.md", "--permission-mode", "plan"]).started();
-    assert_eq!(told(&world)[0].1["message"], "ExitPlanMode: # The plan");
+    assert_eq!(notified(&world)[0].1["message"], "ExitPlanMode: # The plan");
     world.file("limit.md", "limit 4102444800\nreply ok\n");
     world.run(&["spawn", "limit.md"]).started();
     world.file("fail.md", "run true\nfail max turns\n");
     world.run(&["spawn", "fail.md"]).exits_with(1);
-    assert!(told(&world)[2].1["why"].as_str().unwrap().contains("max turns"));
+    assert!(notified(&world)[2].1["why"].as_str().unwrap().contains("max turns"));
     world.file("dear.md", "reply ok\n");
     world.run(&["spawn", "dear.md", "--max-budget-usd", "0.01"]).succeeds();
     let mut last = events(&world);
@@ -113,7 +113,7 @@ fn an_approval_a_limit_a_budget_and_a_failure_are_told() {
 }
 
 #[test]
-fn a_silent_agent_is_told_while_it_is_silent() {
+fn a_silent_agent_is_reported_while_it_is_silent() {
     let world = World::new();
     let gate = world.gate("gate");
     world.file("root.md", "hold gate\nreply done\n");
@@ -121,7 +121,7 @@ fn a_silent_agent_is_told_while_it_is_silent() {
     let spawn = world.command(["spawn", "root.md", "--stall-after", "1s"]).start();
     gate.reached_by(1);
     crate::gate::wait_until("somebody is told", || events(&world) == ["stalled"]);
-    let (_, object) = told(&world).remove(0);
+    let (_, object) = notified(&world).remove(0);
     assert!(object["message"].as_str().unwrap().starts_with("no event since "), "{object}");
     gate.open_for_one();
     spawn.ends().prints("done");
@@ -202,11 +202,11 @@ fn a_command_that_fails_is_run_again_and_stops_nothing() {
     pause_is_over(&world);
     world.run(&["resume", &root]).prints("SGN_PEND_ONGOING");
     assert_eq!((events(&world), statuses(&world)), (vec!["question".to_owned()], vec!["question sent".to_owned()]));
-    assert_eq!(told(&world)[0].1["failures"], 1);
+    assert_eq!(notified(&world)[0].1["failures"], 1);
 }
 
 #[test]
-fn what_was_answered_meanwhile_is_not_told() {
+fn what_has_been_answered_by_then_is_not_reported() {
     let world = asking();
     configure(&world, "question = \"exit 1\"\n");
     let root = world.spawn_paused("root.md");
@@ -336,7 +336,7 @@ fn a_command_can_be_tried() {
     ");
     configure(&world, &format!("done = \"{RECORD}\"\nfailed = \"exit 7\"\n"));
     world.run(&["notifications", "--test", "done"]).prints("the command for done succeeded");
-    assert_eq!(told(&world)[0].1["reply"], "this is only an example");
+    assert_eq!(notified(&world)[0].1["reply"], "this is only an example");
     insta::assert_snapshot!(world.run(&["notifications", "--test", "failed"]), @"
     --- stderr
     error: the command for failed failed: exit status 7

@@ -35,7 +35,7 @@ fn file(world: &World, name: &str) -> PathBuf {
 }
 
 /// The answer that the agent was last told.
-fn told(world: &World) -> String {
+fn delivered(world: &World) -> String {
     let log = world.log();
     let prompt = &log.starts.last().expect("it was started").prompt;
     let (_, told) = prompt.split_once("result of `QUESTION_POSTED:").expect("it was told an answer");
@@ -60,7 +60,7 @@ fn a_posted_question_is_answered_by_command_and_its_file_is_moved() {
     assert_eq!(world.starts(), 1);
     world.answer("1");
     world.run(&["resume", &id]).prints("over");
-    assert_eq!(told(&world), "mon");
+    assert_eq!(delivered(&world), "mon");
     assert!(!file(&world, "pending/q1.json").exists());
     let answered = read(&world, "answered/q1.json");
     assert_eq!((&answered["answer"], &answered["status"]), (&json!("mon"), &json!("answered")));
@@ -78,7 +78,7 @@ fn a_posted_question_is_answered_by_a_file() {
     assert!(outcome.stderr.contains("/answered/q1.json is not JSON: EOF while parsing a string"), "{outcome}");
     fs::write(file(&world, "answered/q1.json"), r#"{"answer": "tue"}"#).expect("it can be written");
     assert!(world.run(&["resume", "--all"]).succeeds().stdout.contains(" done: over"));
-    assert_eq!(told(&world), "tue");
+    assert_eq!(delivered(&world), "tue");
     assert!(!file(&world, "pending/q1.json").exists());
     assert_eq!(read(&world, "answered/q1.json"), json!({"answer": "tue"}), "it is theirs");
 }
@@ -116,7 +116,7 @@ fn an_agent_does_not_answer_its_own_question() {
     assert!(listed.stdout.contains("/answered/d.json has an answer from before"), "{listed}");
     world.answer("no");
     assert!(world.run(&["resume", "--all"]).succeeds().stdout.contains(" done: over"));
-    assert_eq!(told(&world), "no");
+    assert_eq!(delivered(&world), "no");
     assert_eq!(read(&world, "answered/d.json")["answer"], "no");
 }
 
@@ -129,7 +129,7 @@ fn a_question_that_cannot_be_read_is_one_for_a_person_until_it_can() {
     world.run(&["resume", "--all"]).succeeds();
     world.answer_to("When?", "now");
     world.run(&["resume", &id]).prints("over");
-    assert_eq!(told(&world), "now");
+    assert_eq!(delivered(&world), "now");
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn an_earlier_question_of_the_same_name_is_left_alone() {
     assert!(shown.stdout.contains("has the answer to an earlier question of this name"), "{shown}");
     world.answer("second");
     world.run(&["resume", &id]).prints("over");
-    assert_eq!(told(&world), "second");
+    assert_eq!(delivered(&world), "second");
     assert!(is_answered(&world, "second"));
 }
 
@@ -291,7 +291,7 @@ fn a_posted_question_expires_as_the_user_wants_if_it_does_not_say_itself() {
         }
         world.questions_expire();
         world.run(&["resume", &id]).prints("over");
-        assert_eq!(told(&world), "the question has expired: nobody answered until 2026-01-01T00:00:00Z");
+        assert_eq!(delivered(&world), "the question has expired: nobody answered until 2026-01-01T00:00:00Z");
         assert_eq!(read(&world, "answered/q1.json")["status"], "expired");
     }
 }
@@ -306,7 +306,7 @@ fn a_name_that_leads_elsewhere_is_no_file() {
     assert!(outcome.stderr.contains("its name may only have letters"), "{outcome}");
     world.answer("go on");
     assert!(world.run(&["resume", "--all"]).succeeds().stdout.contains(" done: over"));
-    assert_eq!(told(&world), "go on");
+    assert_eq!(delivered(&world), "go on");
 }
 
 #[test]
@@ -329,5 +329,5 @@ fn a_chain_that_exists_can_be_given_a_folder() {
     world.run(&["resume", &id, "--questions-dir", "q"]).succeeds();
     world.answer_to("Second?", "y");
     world.run(&["resume", &id]).prints("over");
-    assert_eq!(told(&world), "y");
+    assert_eq!(delivered(&world), "y");
 }

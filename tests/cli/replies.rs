@@ -71,7 +71,7 @@ fn what_the_program_tells_people_is_not_on_standard_output() {
 }
 
 #[test]
-fn a_pause_can_be_told_by_the_exit_code() {
+fn a_pause_can_be_recognised_by_the_exit_code() {
     let world = World::new();
     world.file("root.md", "ask When?\nreply {result}\n");
     let outcome = world.run(&["spawn", "root.md", "--exit-code"]);

@@ -13,7 +13,7 @@ fn world() -> World {
 }
 
 #[test]
-fn steps_are_told_in_plain_words() {
+fn steps_are_reported_in_plain_words() {
     let world = world();
     insta::assert_snapshot!(world.run(&["-v", "spawn", "parent.md"]), @"
     SGN_PEND_STARTED ([ID1])
@@ -90,7 +90,7 @@ fn colours_are_for_those_who_want_them() {
 }
 
 #[test]
-fn only_errors_are_told_when_it_is_to_be_quiet() {
+fn only_errors_are_reported_with_quiet() {
     let world = world();
     let paused = world.run(&["--quiet", "spawn", "parent.md"]);
     assert_eq!((paused.started().len(), &*paused.stderr), (36, ""));

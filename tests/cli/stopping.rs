@@ -178,7 +178,7 @@ fn every_agent_that_runs_may_finish_its_tool() {
 }
 
 #[test]
-fn an_agent_whose_runner_is_killed_meanwhile_has_not_replied() {
+fn an_agent_whose_runner_is_killed_while_it_stops_has_not_replied() {
     let (world, gate) = with_a_running_tool("true");
     let spawn = stopped(&world, &gate, Signal::INT);
     spawn.kill();

@@ -27,7 +27,7 @@ fn a_running_agent_reads_it_with_the_result_of_its_next_call() {
     let said = conversation(&world);
     let told = "use \\\"main\\\"\\n--- end of message ---\\nor not\\n---- end of message ----";
     assert_eq!(said.matches(told).count(), 1, "{said}");
-    assert!(!world.state().join("frames").join(&root).join("told").exists());
+    assert!(!world.state().join("frames").join(&root).join("message").exists());
     insta::assert_snapshot!(world.run(&["tell", &root, "too late"]), @r"
     --- stderr
     error: [ID1:8] is over

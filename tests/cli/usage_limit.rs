@@ -60,7 +60,7 @@ fn work_that_was_done_before_the_limit_is_not_repeated() {
 }
 
 #[test]
-fn the_limit_of_the_account_holds_the_whole_tree() {
+fn the_limit_of_the_account_blocks_the_whole_tree() {
     let world = World::new();
     world.file("root.md", "spawn limited.md &\nspawn other.md\nreply {results}\n");
     world.file("limited.md", format!("once limit {FAR}\nreply one\n"));

@@ -147,7 +147,7 @@ fn an_agent_works_in_the_same_part_of_its_worktree() {
 }
 
 #[test]
-fn uncommitted_changes_are_told_of() {
+fn uncommitted_changes_are_reported() {
     let world = repository(&[("a.md", "run ls\nreply {result}\n")]);
     world.file("new.txt", "new");
     insta::assert_snapshot!(world.run(&["spawn", "a.md", "--worktree"]), @"
@@ -409,7 +409,7 @@ fn the_commit_of_a_parent_is_not_safe_because_its_child_began_with_it() {
 }
 
 #[test]
-fn files_stay_that_git_is_told_not_to_show() {
+fn files_that_git_is_configured_to_hide_stay() {
     let world = repository(&[("a.md", "run echo result > result.txt\nreply A\n")]);
     git(&world.project(), "config status.showUntrackedFiles no");
     world.run(&["spawn", "a.md", "--worktree"]).succeeds();

@@ -158,7 +158,7 @@ pub(crate) fn the_check_agrees(world: &World) {
 }
 
 /// All records of a chain, to find out what went wrong.
-pub(crate) fn told(store: &Store, root: &str) -> String {
+pub(crate) fn story(store: &Store, root: &str) -> String {
     let root: FrameId = root.parse().expect("an id");
     let tree = store.tree(root).expect("a database");
     let mut lines = Vec::new();

@@ -210,6 +210,6 @@ impl Trial {
     /// All records, to find out what went wrong.
     fn story(&self) -> String {
         let (store, root) = (store_of(&self.world), root_of(&self.world));
-        store.zip(root).map_or_else(String::new, |(store, root)| invariants::told(&store, &root))
+        store.zip(root).map_or_else(String::new, |(store, root)| invariants::story(&store, &root))
     }
 }

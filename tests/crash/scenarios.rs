@@ -43,7 +43,7 @@ pub(crate) const SCENARIOS: [Scenario; 16] = [
     },
     Scenario { name: "native_waits", world: with_native_waits, play: wait_and_carry_on, replies: &["carried out"] },
     Scenario { name: "posted", world: with_a_posted_question, play: mend_and_carry_on, replies: &["over"] },
-    Scenario { name: "notified", world: with_a_config_file, play: be_told_and_carry_on, replies: &["Jan 1st"] },
+    Scenario { name: "notified", world: with_a_config_file, play: be_notified_and_continue, replies: &["Jan 1st"] },
     Scenario {
         name: "expired",
         world: with_a_question_that_expires,
@@ -347,23 +347,23 @@ fn with_a_config_file() -> World {
 }
 
 /// Answers only once they were told of the question, whoever died.
-fn be_told_and_carry_on(person: &mut Person) -> String {
+fn be_notified_and_continue(person: &mut Person) -> String {
     let replied = until_replied(person, |person| {
         let mut outcome = person.carries_on();
-        while is_to_be_told(person) {
+        while is_to_be_notified(person) {
             outcome = person.carries_on();
         }
         if waits(person) {
-            assert!(was_told(person, "question"), "a question was lost");
+            assert!(was_notified(person, "question"), "a question was lost");
         }
         person.answers("Jan 1st");
         outcome.stdout
     });
-    assert!(was_told(person, "done"), "the end was lost");
+    assert!(was_notified(person, "done"), "the end was lost");
     replied.trim_end().to_owned()
 }
 
-fn was_told(person: &Person, event: &str) -> bool {
+fn was_notified(person: &Person, event: &str) -> bool {
     let told = std::fs::read_to_string(person.world.home().join("told")).unwrap_or_default();
     let times = told.lines().filter(|line| *line == event).count();
     assert!(times <= 2, "one accident makes one more: {told}");
@@ -371,7 +371,7 @@ fn was_told(person: &Person, event: &str) -> bool {
 }
 
 /// Whether a command that died has left something in the outbox. If so, lets its claim be over.
-fn is_to_be_told(person: &Person) -> bool {
+fn is_to_be_notified(person: &Person) -> bool {
     let database = person.world.state().join("agent-cli.db");
     if !database.exists() {
         return false;

@@ -18,7 +18,7 @@ on_every_version!(
 );
 
 /// The kind of the last message of a run, and the status and the text of its result.
-fn told(events: &[Value]) -> (Value, Value, String) {
+fn reported(events: &[Value]) -> (Value, Value, String) {
     let last = |kind: &str| events.iter().rfind(|event| event["type"] == kind).unwrap_or(&Value::Null);
     let result = last("result");
     assert_eq!(result["is_error"], true, "{events:?}");
@@ -51,7 +51,7 @@ fn an_error_of_the_api_has_a_kind_and_a_status(version: &str) {
     ];
     for (status, kind, message, told_as) in some_of(cases, 4) {
         let run = failing(version, status, kind, message).start();
-        let (error, found, _) = told(&run.events);
+        let (error, found, _) = reported(&run.events);
         assert_eq!((error, found), (json!(told_as), json!(status)), "{message}");
     }
 }
@@ -61,7 +61,7 @@ fn an_api_that_cannot_be_reached_is_a_server_error_without_a_status(version: &st
     // Nobody listens there any more.
     let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
     for url in [format!("http://{address}"), "http://nowhere.invalid".to_owned()] {
-        let (error, status, _) = told(&asking(&session, &url));
+        let (error, status, _) = reported(&asking(&session, &url));
         assert_eq!((error, status), (json!("server_error"), Value::Null), "{url}");
     }
 }
@@ -72,7 +72,7 @@ fn a_stream_that_breaks_off_is_a_server_error_without_a_status(version: &str) {
     let url = format!("http://{}", listener.local_addr().unwrap());
     // It answers for as long as the test's process lives.
     thread::spawn(move || listener.incoming().flatten().for_each(|connection| drop(begin_to_answer(connection))));
-    let (error, status, _) = told(&asking(&session, &url));
+    let (error, status, _) = reported(&asking(&session, &url));
     assert_eq!((error, status), (json!("server_error"), Value::Null));
 }
 
@@ -114,7 +114,7 @@ fn version_2_1_89_tells_it_in_words_only() {
     }
     for (status, kind) in [(529, "overloaded_error"), (400, "invalid_request_error")] {
         let run = failing("2.1.89", status, kind, "words").start();
-        let (error, found, text) = told(&run.events);
+        let (error, found, text) = reported(&run.events);
         assert_eq!((error, found), (json!("unknown"), Value::Null));
         assert!(text.starts_with(&format!("API Error: {status} {{")), "{text}");
     }

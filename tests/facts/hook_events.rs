@@ -6,7 +6,7 @@ use crate::session::{Session, decision, results};
 use crate::support::{OLDER, Turn, on_every_version};
 
 on_every_version!(
-    a_hook_that_asks_is_told_of_between_its_call_and_the_result,
+    a_hook_that_asks_is_reported_between_its_call_and_the_result,
     of_two_hooks_that_ask_one_gives_the_reason,
     the_hooks_of_the_next_call_end_after_the_result_of_the_first,
 );
@@ -41,7 +41,7 @@ fn word(event: &Value) -> Option<String> {
 }
 
 /// There are two hooks, one of which says nothing.
-fn a_hook_that_asks_is_told_of_between_its_call_and_the_result(version: &str) {
+fn a_hook_that_asks_is_reported_between_its_call_and_the_result(version: &str) {
     let run = asking(version, Turn::bash("touch a"), &[print("why")]).start();
     let words: Vec<_> = run.events.iter().filter_map(word).collect();
     assert_eq!(words, ["call", "hook_started", "hook_started", "hook_response", "result"]);

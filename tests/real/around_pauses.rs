@@ -23,7 +23,7 @@ pub(crate) struct Agent<'a> {
     /// Whether that is a git repository.
     pub(crate) in_repository: bool,
     /// What becomes of it in each pause, as a shell script.
-    pub(crate) meanwhile: &'a str,
+    pub(crate) while_waiting: &'a str,
 }
 
 impl Agent<'_> {
@@ -35,7 +35,7 @@ impl Agent<'_> {
         let mut replied = String::new();
         while replied != "over\n" {
             let mut shell = chain.home.command("/bin/sh");
-            assert!(shell.args(["-c", self.meanwhile]).status().unwrap().success());
+            assert!(shell.args(["-c", self.while_waiting]).status().unwrap().success());
             chain.answer("Jan 1st");
             replied = chain.ok(&["resume", &root]);
         }
@@ -44,7 +44,7 @@ impl Agent<'_> {
 
     /// The same when it does not pause.
     pub(crate) fn in_one_go(&self) -> Results {
-        let chain = self.chain(&format!("{}; {PLAIN}", self.meanwhile));
+        let chain = self.chain(&format!("{}; {PLAIN}", self.while_waiting));
         let arguments = ["spawn", "ins.md", "--permission-mode", "bypassPermissions", "--model", "claude-sonnet-4-5"];
         assert_eq!(chain.ok(&arguments), "over\n");
         results(&chain)
@@ -143,7 +143,7 @@ pub(crate) fn around_pauses<'a>(version: &'a str, calls: [ToolCall; 5]) -> Agent
     if !OFFERED.contains(&tool.as_str()) {
         messages.splice(0..0, load(version, &tool));
     }
-    Agent { version, messages, files: Vec::new(), in_repository: false, meanwhile: "true" }
+    Agent { version, messages, files: Vec::new(), in_repository: false, while_waiting: "true" }
 }
 
 /// Loads a tool, once, where it has to be.

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use crate::chain::{Chain, Said};
 use crate::support::{Conversation, Item, MessagesApi, Turn, on_every_version, on_every_version_of_a_whole_run};
 
-on_every_version!(denied_calls_are_told_and_the_advice_lets_them_run, a_call_that_a_person_denied_is_not_told,);
+on_every_version!(denied_calls_are_reported_and_the_advice_lets_them_run, a_call_that_a_person_denied_is_not_reported,);
 
 on_every_version_of_a_whole_run!(
     the_advice_for_an_adopted_session_is_a_command_that_helps,
     a_call_that_a_hook_asks_about_is_one_for_a_person,
-    a_call_of_an_agent_below_is_told_with_its_name,
+    a_call_of_an_agent_below_is_reported_with_its_name,
     what_a_rule_or_a_hook_denies_comes_without_advice,
 );
 
@@ -26,7 +26,7 @@ fn caller(version: &str, calls: Turn) -> Chain {
 }
 
 /// What a command says beside its result, without the times.
-fn told(said: &Said) -> Vec<&str> {
+fn reported(said: &Said) -> Vec<&str> {
     said.err.lines().map(|line| line.split_once("Z ").map_or(line, |(_, told)| told)).collect()
 }
 
@@ -35,14 +35,14 @@ fn denied(chain: &Chain) -> Vec<Value> {
     shown["denied"].as_array().unwrap().clone()
 }
 
-fn denied_calls_are_told_and_the_advice_lets_them_run(version: &str) {
+fn denied_calls_are_reported_and_the_advice_lets_them_run(version: &str) {
     let write = json!({"file_path": "made.txt", "content": "x"});
     let calls = Turn::bash("touch made").and_bash("mkdir a; touch a/b").and_call("Write", write);
     let chain = caller(version, calls);
     let said = chain.run(&["spawn", "ins.md"]);
     assert_eq!((said.code, said.out.as_str()), (Some(0), "done\n"), "{said:?}");
     let file = chain.home.project().join("made.txt");
-    let [calls, hint] = told(&said).try_into().unwrap_or_else(|_| panic!("{said:?}"));
+    let [calls, hint] = reported(&said).try_into().unwrap_or_else(|_| panic!("{said:?}"));
     let named = format!("Bash: `touch made`, Bash: `mkdir a; touch a/b`, Write: `{}`", file.display());
     assert_eq!(calls, format!("3 calls were denied: {named}"));
     assert_eq!(
@@ -55,7 +55,7 @@ fn denied_calls_are_told_and_the_advice_lets_them_run(version: &str) {
     assert!(shown.contains("Bash: `touch made`") && shown.contains("--on-permission ask"), "{shown}");
     let again = chain.run(&["resume", &root]);
     assert_eq!(again.out, "done\n");
-    assert_eq!(told(&again), told(&said), "it is told with the reply, each time");
+    assert_eq!(reported(&again), reported(&said), "it is told with the reply, each time");
     let listed = chain.json(&["resume", &root, "--json"])["denied"].clone();
     assert_eq!(listed[0]["tool"], "Bash");
     assert_eq!(listed[0]["input"], "touch made");
@@ -70,7 +70,7 @@ fn denied_calls_are_told_and_the_advice_lets_them_run(version: &str) {
     assert!(chain.home.project().join("made").exists() && file.exists());
 }
 
-fn a_call_of_an_agent_below_is_told_with_its_name(version: &str) {
+fn a_call_of_an_agent_below_is_reported_with_its_name(version: &str) {
     let next = |said: &Conversation| {
         let is_child = said.last_user_text().is_some_and(|text| text.contains("child.md"));
         match (said.last_result(), is_child) {
@@ -85,7 +85,7 @@ fn a_call_of_an_agent_below_is_told_with_its_name(version: &str) {
     let said = chain.run(&["spawn", "ins.md"]);
     let child = chain.json(&["tree", &chain.only_root(), "--json"])[1]["id"].as_str().unwrap()[..8].to_owned();
     assert_eq!(
-        told(&said),
+        reported(&said),
         [
             &format!("1 call of child.md ({child}) was denied: Bash: `cargo test --all`"),
             "hint: with --on-permission ask, a person decides about such calls; -- '--allowedTools=Bash(cargo test:*)' \
@@ -105,7 +105,7 @@ fn what_a_rule_or_a_hook_denies_comes_without_advice(version: &str) {
     ] {
         let chain = caller(version, Turn::bash("touch made"));
         let said = chain.run(&["spawn", "ins.md", "--", "--settings", &settings.to_string()]);
-        assert_eq!(told(&said), ["1 call was denied: Bash: `touch made`"], "{settings}");
+        assert_eq!(reported(&said), ["1 call was denied: Bash: `touch made`"], "{settings}");
         let [call] = denied(&chain).try_into().unwrap();
         assert_eq!((&call["unapproved"], &call["allowed_by"]), (&json!(false), &json!([])));
         let is_named = |word: &str| call["said"].as_str().unwrap().contains(word);
@@ -114,7 +114,7 @@ fn what_a_rule_or_a_hook_denies_comes_without_advice(version: &str) {
     }
 }
 
-fn a_call_that_a_person_denied_is_not_told(version: &str) {
+fn a_call_that_a_person_denied_is_not_reported(version: &str) {
     let chain = caller(version, Turn::bash("touch made").and_bash("touch other"));
     let root = chain.started(&["spawn", "ins.md", "--on-permission", "ask"]);
     assert_eq!(denied(&chain), [] as [Value; 0], "a person is asked");
@@ -122,7 +122,7 @@ fn a_call_that_a_person_denied_is_not_told(version: &str) {
         chain.ok(&["answer", question["id"].as_str().unwrap(), "deny: not now"]);
     }
     let said = chain.run(&["resume", &root]);
-    assert_eq!((said.out.as_str(), told(&said).len()), ("done\n", 0), "{said:?}");
+    assert_eq!((said.out.as_str(), reported(&said).len()), ("done\n", 0), "{said:?}");
     assert_eq!(denied(&chain), [] as [Value; 0]);
 }
 
@@ -135,7 +135,7 @@ fn a_call_that_a_hook_asks_about_is_one_for_a_person(version: &str) {
     let chain = caller(version, Turn::bash("touch made"));
     let said = chain.run(&["spawn", "ins.md", "--", "--settings", &settings, "--allowedTools=Bash(touch made)"]);
     let hint = "hint: with --on-permission ask, a person decides about such calls";
-    assert_eq!(told(&said), ["1 call was denied: Bash: `touch made`", hint], "{said:?}");
+    assert_eq!(reported(&said), ["1 call was denied: Bash: `touch made`", hint], "{said:?}");
     let [call] = denied(&chain).try_into().unwrap();
     assert_eq!((&call["unapproved"], &call["asked_by_hook"]), (&json!(true), &json!(true)), "{call}");
     assert_eq!(call["said"], "look at it first");

@@ -10,7 +10,7 @@ use crate::processes::wait_until;
 use crate::support::{Hold, MessagesApi, Turn, follow, on_every_version};
 
 on_every_version!(
-    a_throttled_agent_is_told_from_one_that_works,
+    a_throttled_agent_is_distinguished_from_one_that_works,
     what_an_agent_said_and_did_can_be_read_and_costs_nothing,
     a_stream_has_what_happened_in_a_chain_and_its_result,
 );
@@ -32,7 +32,7 @@ fn doing(chain: &Chain, root: &str) -> Value {
     chain.json(&["show", root, "--json"])["doing"].clone()
 }
 
-fn a_throttled_agent_is_told_from_one_that_works(version: &str) {
+fn a_throttled_agent_is_distinguished_from_one_that_works(version: &str) {
     let status = Arc::new(AtomicU16::new(529));
     let (set, hold) = (Arc::clone(&status), Hold::new());
     let held = hold.clone();

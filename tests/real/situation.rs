@@ -23,7 +23,7 @@ on_every_version_of_a_whole_run!(
     plan_mode_holds_where_everything_else_is_allowed,
     a_child_works_where_its_parents_shell_is_after_a_pause_as_before,
     a_question_of_claudes_own_tool_comes_with_the_directory,
-    a_directory_that_is_gone_breaks_no_result_and_is_told,
+    a_directory_that_is_gone_breaks_no_result_and_is_reported,
     an_agent_in_a_worktree_that_it_entered_is_in_it_after_every_pause,
     a_command_that_was_allowed_runs_nowhere_else,
     plan_mode_and_the_shell_survive_kills_of_runner_and_claude,
@@ -167,7 +167,7 @@ fn a_shell_is_where_it_was_after_every_pause(version: &str) {
     assert!(!told_to_child(&chain).contains("Your shell is in"), "{}", told_to_child(&chain));
 }
 
-fn a_directory_that_is_gone_breaks_no_result_and_is_told(version: &str) {
+fn a_directory_that_is_gone_breaks_no_result_and_is_reported(version: &str) {
     let chain = chain(version, vec![Turn::bash("cd build"), ask(), Turn::bash("pwd")]);
     let project = chain.home.project().to_owned();
     fs::create_dir(project.join("build")).unwrap();

@@ -8,13 +8,13 @@ const ASK: &str = "ask When?\nreply {result}\n";
 
 on_every_version!(
     without_hooks_agents_pause_with_signals,
-    a_person_is_asked_once_when_hooks_are_switched_off_meanwhile,
+    a_person_is_asked_once_when_hooks_are_switched_off_during_the_wait,
     a_request_that_a_users_hook_denies_is_none,
     a_request_in_a_pipe_pauses_with_a_signal,
     a_wrong_request_is_told_what_is_wrong_and_does_not_pause,
     a_child_that_fails_fails_the_call,
     a_call_that_is_resumed_without_hooks_does_not_ask_again,
-    a_child_is_started_once_though_hooks_were_switched_off_meanwhile,
+    a_child_is_started_once_though_hooks_were_switched_off_during_the_wait,
     a_result_that_a_users_hook_replaces_comes_by_prompt,
     a_result_that_a_rule_forbids_comes_by_prompt,
 );
@@ -47,7 +47,7 @@ fn without_hooks_agents_pause_with_signals(version: &str) {
     pauses_with_a_signal(&chain, &["spawn", "ins.md"]);
 }
 
-fn a_person_is_asked_once_when_hooks_are_switched_off_meanwhile(version: &str) {
+fn a_person_is_asked_once_when_hooks_are_switched_off_during_the_wait(version: &str) {
     let chain = Chain::new(version);
     chain.home.write("ins.md", "spawn child.md\nreply {result}\n");
     chain.home.write("child.md", ASK);
@@ -111,7 +111,7 @@ fn a_call_that_is_resumed_without_hooks_does_not_ask_again(version: &str) {
     assert_eq!(chain.ok(&["resume", &root]), "Jan 2nd\n");
 }
 
-fn a_child_is_started_once_though_hooks_were_switched_off_meanwhile(version: &str) {
+fn a_child_is_started_once_though_hooks_were_switched_off_during_the_wait(version: &str) {
     let chain = Chain::new(version);
     chain.home.write("ins.md", "spawn child.md\nreply {result}\n");
     chain.home.write("child.md", ASK);

@@ -47,16 +47,16 @@ fn of_file(name: &str, more: &Value) -> Vec<ToolCall> {
 
 /// 2.1.197 does not read an unchanged file again; after a pause it does.
 fn a_file_is_read_again(version: &str) {
-    for (meanwhile, now) in
+    for (while_waiting, now) in
         [("true", "one"), ("printf 'two\\n' > a.txt", "two"), ("printf 'another\\n' > a.txt", "another")]
     {
         let messages = vec![of_file("Read", &json!({})), vec![ToolCall::bash(ASK)], of_file("Read", &json!({}))];
         let results =
-            Agent { version, messages, files: vec![("a.txt", "one\n")], in_repository: false, meanwhile }.pausing();
+            Agent { version, messages, files: vec![("a.txt", "one\n")], in_repository: false, while_waiting }.pausing();
         assert_eq!(
             (&results[2].0, results[2].1.as_str()),
             (&results[0].0.replace("one", now), "false"),
-            "{version}: {meanwhile}"
+            "{version}: {while_waiting}"
         );
     }
 }
@@ -90,7 +90,7 @@ fn a_file_that_changes_in_a_pause_is_not_changed_blindly(version: &str) {
             messages,
             files,
             in_repository: false,
-            meanwhile: "printf 'one more\\n' > a.txt",
+            while_waiting: "printf 'one more\\n' > a.txt",
         });
         // From 2.1.330 on an Edit that fits all the same is made, with a note that the agent has not seen all of the file.
         let changed =
@@ -119,7 +119,7 @@ fn notebook_edit(version: &str) {
     let mut messages = vec![read(), edit("2"), ask(), edit("3"), read(), edit("4"), edit("5")];
     messages.splice(0..0, load(version, "NotebookEdit"));
     let results =
-        Agent { version, messages, files: vec![("a.ipynb", NOTEBOOK)], in_repository: false, meanwhile: "true" }
+        Agent { version, messages, files: vec![("a.ipynb", NOTEBOOK)], in_repository: false, while_waiting: "true" }
             .pausing();
     let results: Vec<_> = results.iter().rev().take(6).rev().map(|(text, _)| text.as_str()).collect();
     let [edited, _, unread, read_again, later, last] = results.as_slice() else { panic!("{results:?}") };
@@ -201,7 +201,7 @@ fn tasks(version: &str) {
         vec![ToolCall::new("TaskList", json!({}))],
     ];
     messages.splice(0..0, load(version, "TaskCreate,TaskUpdate,TaskList,TaskGet"));
-    let agent = Agent { version, messages, files: Vec::new(), in_repository: false, meanwhile: "true" };
+    let agent = Agent { version, messages, files: Vec::new(), in_repository: false, while_waiting: "true" };
     let results = is_as_without(&agent);
     assert_eq!(results.last().unwrap().0, "#1 [completed] one\n#2 [pending] two\n#3 [pending] three");
 }
@@ -220,7 +220,7 @@ fn enter_worktree(version: &str) {
     ];
     messages.splice(0..0, load(version, "EnterWorktree"));
     let results =
-        is_as_without(&Agent { version, messages, files: Vec::new(), in_repository: true, meanwhile: "true" });
+        is_as_without(&Agent { version, messages, files: Vec::new(), in_repository: true, while_waiting: "true" });
     let place = results.last().unwrap().0.as_str();
     assert!(place.starts_with("HOME/project/.claude/worktrees/away/sub\nworktree-away\n"), "{results:?}");
 }

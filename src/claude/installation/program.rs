@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn different_programs_in_path_are_told_apart_from_links() {
+    fn different_programs_in_path_are_distinguished_from_links() {
         let [one, two, link] = [(); 3].map(|()| tempfile::tempdir().unwrap());
         let found = [&one, &two].map(|folder| program(folder.path(), "claude", 0o755));
         std::os::unix::fs::symlink(&found[0], link.path().join("claude")).unwrap();

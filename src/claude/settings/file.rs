@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_claude_code_passes_over_is_told_without_its_text() {
+    fn what_claude_code_ignores_is_reported_without_its_text() {
         let error = |text: &str| Settings::parse(text).unwrap_err();
         assert_eq!(error("{\"env\": secret"), "is not JSON (line 1, column 9)");
         assert_eq!(error("// comment\n{}"), "is not JSON (line 1, column 1)");

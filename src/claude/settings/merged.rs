@@ -68,7 +68,7 @@ pub(crate) struct OwnHooks<'a> {
 pub(crate) struct StopHook<'a> {
     pub file: &'a Path,
     /// The file that exists while there are messages for the agent.
-    pub told: &'a Path,
+    pub message_file: &'a Path,
     /// Whether Claude Code has a hook for all calls of a message together. It also stops the agent after a call that failed.
     pub after_all_calls: bool,
 }
@@ -76,11 +76,11 @@ pub(crate) struct StopHook<'a> {
 impl StopHook<'_> {
     /// It runs after every call, so it uses only the shell, which Claude Code starts in any case.
     fn add_to(&self, hooks: &mut Map<String, Value>, program: &str) {
-        let (Some(file), Some(told)) = (self.file.to_str(), self.told.to_str()) else { return };
+        let (Some(file), Some(message)) = (self.file.to_str(), self.message_file.to_str()) else { return };
         let answer = json!({"continue": false, "stopReason": "it was stopped with agent-cli"}).to_string();
-        let (file, told, answer) = (quoted(file), quoted(told), quoted(&answer));
+        let (file, message, answer) = (quoted(file), quoted(message), quoted(&answer));
         let command =
-            format!("if [ -e {file} ]; then echo {answer}; elif [ -e {told} ]; then {program} --messages; fi");
+            format!("if [ -e {file} ]; then echo {answer}; elif [ -e {message} ]; then {program} --messages; fi");
         let event = if self.after_all_calls { "PostToolBatch" } else { POST_TOOL_USE };
         if let Some(list) = hooks.entry(event).or_insert_with(|| json!([])).as_array_mut() {
             list.push(json!({"hooks": [{"type": "command", "command": command, "timeout": SECONDS}]}));
@@ -161,8 +161,8 @@ mod tests {
     use super::*;
 
     fn hooks_of(program: &str, native_questions: bool) -> OwnHooks<'_> {
-        let (file, told) = (Path::new("/state/it's/stop"), Path::new("/state/told"));
-        let stop = StopHook { file, told, after_all_calls: true };
+        let (file, message_file) = (Path::new("/state/it's/stop"), Path::new("/state/message"));
+        let stop = StopHook { file, message_file, after_all_calls: true };
         OwnHooks { program: Path::new(program), native_questions, stop }
     }
 
@@ -184,7 +184,7 @@ mod tests {
         after["if"] = json!("Bash(*agent-cli* hook-result *)");
         let allowed = json!({"allow": ["Read(//ins.md)"]});
         let env: Map<_, _> = inherited::BREAKING.map(|name| (name.to_owned(), json!(""))).into_iter().collect();
-        let stop = r#"if [ -e '/state/it'\''s/stop' ]; then echo '{"continue":false,"stopReason":"it was stopped with agent-cli"}'; elif [ -e '/state/told' ]; then '/opt/bin/agent-cli' hook --messages; fi"#;
+        let stop = r#"if [ -e '/state/it'\''s/stop' ]; then echo '{"continue":false,"stopReason":"it was stopped with agent-cli"}'; elif [ -e '/state/message' ]; then '/opt/bin/agent-cli' hook --messages; fi"#;
         let stop = json!({"hooks": [{"type": "command", "command": stop, "timeout": 30}]});
         let expected = json!({"env": env, "permissions": allowed, "hooks": {
             "PreToolUse": [{"matcher": "Bash", "hooks": [hook]}, {"matcher": "ScheduleWakeup|CronCreate|ExitPlanMode", "hooks": [always]}],

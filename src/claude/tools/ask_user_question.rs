@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_told_as_claude_code_reads_them() {
+    fn answers_are_written_as_claude_code_reads_them() {
         let input = json!({"questions": [when()], "metadata": {"source": "x"}});
         let text = |text: &str| RequestResult::Text(text.to_owned());
         let (both, so, jan) = (text("Jan, Feb"), text("\"so\""), text("Jan"));

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_approved_is_told_from_what_was_denied() {
+    fn what_nobody_approved_is_distinguished_from_what_was_denied() {
         for (said, expected) in [
             ("Claude requested permissions to use Bash, but you haven't granted it yet.", true),
             ("This Bash command contains multiple operations. The following parts require approval: touch b", true),

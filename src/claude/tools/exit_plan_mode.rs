@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_is_told_in_the_words_of_the_tool() {
+    fn the_agent_reads_the_words_of_the_tool() {
         let written = plan(&json!({"plan": "# P\n\n1. x\n", "planFilePath": "/c/plans/p.md"}), modes());
         let text = |text: &str| Some(RequestResult::Text(text.to_owned()));
         assert_eq!(

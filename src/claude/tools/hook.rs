@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn decisions_are_told_as_claude_code_reads_them() {
+    fn decisions_are_written_as_claude_code_reads_them() {
         assert_eq!(HookAnswer::Pass.to_json(), None);
         assert_eq!(
             HookAnswer::Defer.to_json(),

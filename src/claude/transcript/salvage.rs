@@ -14,7 +14,7 @@ use crate::core::attempt::prompt;
 use crate::core::requests::request::Delivery;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Remains {
+pub(crate) struct SalvagedTranscript {
     /// Whether a session can continue from it and has the whole conversation that it was forked from.
     pub continues: bool,
     /// The tool calls whose results it has.
@@ -25,7 +25,7 @@ pub(crate) struct Remains {
     prompts: Vec<String>,
 }
 
-impl Remains {
+impl SalvagedTranscript {
     /// What `transcript` still has. `earlier`: the transcript that its session was forked from, if there is one.
     pub(crate) fn of(transcript: &Path, earlier: Option<&Path>) -> io::Result<Self> {
         let found = Found::in_file(transcript)?;
@@ -42,7 +42,7 @@ impl Remains {
 
     /// Whether it has this result, either of its call or in a prompt.
     #[must_use]
-    pub(crate) fn tells(&self, delivery: &Delivery) -> bool {
+    pub(crate) fn has_result(&self, delivery: &Delivery) -> bool {
         let heading = prompt::heading(delivery);
         if let Some(scheduled) = delivery.kind.scheduled() {
             // Claude Code stores the name and the arguments of a slash command separately.
@@ -135,14 +135,14 @@ mod tests {
         Folder(tempfile::tempdir().unwrap())
     }
 
-    fn of(text: &str) -> Remains {
-        Remains::of(&folder().file("a", text), None).unwrap()
+    fn of(text: &str) -> SalvagedTranscript {
+        SalvagedTranscript::of(&folder().file("a", text), None).unwrap()
     }
 
     #[test]
     fn without_a_word_there_is_no_conversation() {
         for text in ["", "{", PROMPT, QUEUED, &format!("{QUEUED}\n{QUEUED}\n"), &format!("{QUEUED}\n{PROMPT}")] {
-            assert_eq!(of(text), Remains::default(), "{text}");
+            assert_eq!(of(text), SalvagedTranscript::default(), "{text}");
         }
         assert!(of(&format!("{QUEUED}\n{PROMPT}\n")).continues);
     }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_told_by_its_call_or_in_a_prompt() {
+    fn a_result_is_found_by_its_call_or_in_a_prompt() {
         let delivery = |call: Option<&str>| Delivery {
             request: RequestId("4f2c1a90-0000-4000-8000-000000000000".parse().unwrap()),
             call: call.map(str::to_owned),
@@ -163,34 +163,35 @@ mod tests {
             result: RequestResult::Text("Jan 1st".into()),
         };
         let call = of(&format!("{PROMPT}\n{CALL}\n{RESULT}\n"));
-        assert!(call.tells(&delivery(Some("t1"))));
-        assert!(!call.tells(&delivery(Some("t2"))) && !call.tells(&delivery(None)));
+        assert!(call.has_result(&delivery(Some("t1"))));
+        assert!(!call.has_result(&delivery(Some("t2"))) && !call.has_result(&delivery(None)));
         let text = prompt::resume(&[delivery(None)], &[]);
         for content in [json!(text), json!([{"type": "text", "text": text}])] {
             let salvage = of(&format!("{}\n", json!({"type": "user", "message": {"content": content}})));
-            assert!(salvage.tells(&delivery(None)) && salvage.tells(&delivery(Some("t1"))));
+            assert!(salvage.has_result(&delivery(None)) && salvage.has_result(&delivery(Some("t1"))));
         }
         let said = of(&format!("{}\n", json!({"type": "assistant", "message": {"content": text}})));
-        assert!(!said.tells(&delivery(None)));
+        assert!(!said.has_result(&delivery(None)));
     }
 
     #[test]
     fn a_fork_that_was_cut_short_in_its_history_does_not_continue_it() {
         let folder = folder();
         let earlier = folder.file("earlier", format!("{PROMPT}\n{CALL}\n{RESULT}\n"));
-        let continues = |text: &str| Remains::of(&folder.file("fork", text), Some(&earlier)).unwrap().continues;
+        let continues =
+            |text: &str| SalvagedTranscript::of(&folder.file("fork", text), Some(&earlier)).unwrap().continues;
         assert!(!continues(&format!("{PROMPT}\n{{\"type\":\"assi")));
         assert!(continues(&format!("{PROMPT}\n{CALL}\n{{\"type\":\"us")));
         let summed_up = format!("{PROMPT}\n");
         assert!(continues(&summed_up));
         let gone = folder.0.path().join("gone");
-        assert!(Remains::of(&earlier, Some(&gone)).unwrap().continues);
+        assert!(SalvagedTranscript::of(&earlier, Some(&gone)).unwrap().continues);
     }
 
     proptest! {
         #[test]
         fn any_bytes_have_something_or_nothing(bytes: Vec<u8>) {
-            Remains::of(&folder().file("a", bytes), None).unwrap();
+            SalvagedTranscript::of(&folder().file("a", bytes), None).unwrap();
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::cli::output::{self, print_json, print_line, tell};
 use crate::core::chain::frame::Frame;
 use crate::core::chain::state::FrameState;
 use crate::core::id::FrameId;
-use crate::core::steering::stop::{By, How, Stop as Wanted};
+use crate::core::steering::stop::{By, Stop as Wanted, StopKind};
 use crate::runtime::steering::stop::{self, Stopped};
 use crate::store::StoreError;
 
@@ -78,7 +78,7 @@ const LONGEST_REASON: usize = 1_000;
 
 impl Stop {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        self.options.run(context, How::Stop)
+        self.options.run(context, StopKind::Stop)
     }
 }
 
@@ -86,7 +86,7 @@ impl Pause {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         // An agent could not continue what it has paused.
         context.only_for_people("agents cannot pause agents", "stop it with agent-cli stop, or end your turn")?;
-        self.options.run(context, How::Pause)
+        self.options.run(context, StopKind::Pause)
     }
 }
 
@@ -110,7 +110,7 @@ struct StoppedJson<'a> {
 }
 
 impl Options {
-    fn run(self, context: &Context, how: How) -> Result<ExitStatus, CliError> {
+    fn run(self, context: &Context, how: StopKind) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
         let id = frame_named(context, &store, &self.id)?;
         if context.caller.is_some_and(|caller| caller.frame == id) {
@@ -157,19 +157,19 @@ impl Options {
     }
 }
 
-fn outcome(stopped: &Stopped, how: How) -> &'static str {
+fn outcome(stopped: &Stopped, how: StopKind) -> &'static str {
     let runs = |state: &FrameState| matches!(state, FrameState::Running { .. });
     match &stopped.after {
         _ if stopped.agents.is_empty() => "nothing",
         _ if stopped.agents.iter().any(|(_, state)| runs(state)) => "asked",
         FrameState::Done if stopped.before != FrameState::Done => "replied",
-        _ if how == How::Pause => "paused",
+        _ if how == StopKind::Pause => "paused",
         _ => "stopped",
     }
 }
 
 /// What happened, in one line.
-fn said(frame: &Frame, stopped: &Stopped, how: How, outcome: &str) -> String {
+fn said(frame: &Frame, stopped: &Stopped, how: StopKind, outcome: &str) -> String {
     let id = frame.id.short();
     let below = match stopped.agents.iter().filter(|(other, _)| *other != frame.id).count() {
         0 => String::new(),
@@ -182,8 +182,8 @@ fn said(frame: &Frame, stopped: &Stopped, how: How, outcome: &str) -> String {
         ("nothing", state) if state.was_stopped() => format!("{id} was stopped already"),
         ("nothing", state) => format!("{id} is not running: {}", state.name()),
         ("asked", _) => match how {
-            How::Stop => format!("asked {id}{below} to stop"),
-            How::Pause => format!("asked {id}{below} to pause"),
+            StopKind::Stop => format!("asked {id}{below} to stop"),
+            StopKind::Pause => format!("asked {id}{below} to pause"),
         },
         ("replied", _) => format!("{id} had replied before it could be stopped"),
         (outcome, _) => format!("{outcome} {id}{below}"),

@@ -16,8 +16,8 @@ struct Drawn {
 
 /// Whether lines can be drawn: on a terminal that can move its cursor.
 pub(crate) fn can_draw() -> bool {
-    let moves = env::var("TERM").is_ok_and(|terminal| !terminal.is_empty() && terminal != "dumb");
-    io::stderr().is_terminal() && moves
+    let can_move = env::var("TERM").is_ok_and(|terminal| !terminal.is_empty() && terminal != "dumb");
+    io::stderr().is_terminal() && can_move
 }
 
 /// Draws these lines in place of those before. They have to be escaped, and to fit.

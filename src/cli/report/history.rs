@@ -54,7 +54,7 @@ fn words(kind: &str, detail: &Value) -> String {
         "permission_used" => "made the call that was allowed".to_owned(),
         "limits" => "was given other limits".to_owned(),
         "launch" => "was given other launch options".to_owned(),
-        "told" => format!("was sent a message{}", by(&detail["by"])),
+        "message" => format!("was sent a message{}", by(&detail["by"])),
         "instructed" => "was given a new instruction".to_owned(),
         other => one_line(&other.replace('_', " ")),
     }

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn withdrawn_expired_and_replaced_are_told_apart() {
+    fn withdrawn_expired_and_replaced_are_distinguished() {
         let origin = json!({"uid": 7, "user": "ann\u{1b}", "process": 42, "terminal": "/dev/pts/1", "agent": null, "claude_session": null});
         assert_eq!(by(&origin).as_deref(), Some("by ann\\u{1b} (process 42, /dev/pts/1)"));
         assert_eq!(by(&Value::Null), None);

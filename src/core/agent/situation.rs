@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_it_was_is_told_in_a_line() {
+    fn what_could_not_be_restored_is_described_in_a_line() {
         let lines = [
             of_mode("acceptEdits", Some("plan")),
             of_mode("free\nmode", None),

@@ -12,7 +12,7 @@ use crate::core::attempt::signal::Signal;
 use crate::core::chain::frame::Trouble;
 use crate::core::chain::state::{Ended, Failure, FailureKind, Wait};
 use crate::core::id::RequestId;
-use crate::core::steering::stop::{How, Stop};
+use crate::core::steering::stop::{Stop, StopKind};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
@@ -123,7 +123,7 @@ fn row(meaning: &Meaning, facts: &Facts) -> (Fate, Ended) {
     let worth = |worked: &bool| if *worked { Keep } else { Discard };
     match (meaning, facts.has_checkpoint) {
         (Meaning::Reply(_), _) => (Keep, Ended::Done),
-        (Meaning::Told, _) => (Keep, Ended::Again),
+        (Meaning::HasMessages, _) => (Keep, Ended::Again),
         (Meaning::Requested, _) => (Keep, Ended::Wait(Wait::Requests)),
         (Meaning::Started, _) => (Keep, Ended::Wait(Wait::AgentDecides)),
         (Meaning::Ongoing, false) => (Keep, Ended::Wait(Wait::AgentDecides)),
@@ -191,7 +191,7 @@ fn next(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended) -> Next 
         return Next::Continue(way);
     }
     let is_limited = matches!(meaning, Meaning::UsageLimit { .. } | Meaning::Unavailable { .. });
-    let is_again = *frame == Ended::Again && *meaning != Meaning::Told;
+    let is_again = *frame == Ended::Again && *meaning != Meaning::HasMessages;
     let backs_off = matches!(frame, Ended::BackOff { .. } | Ended::Die { .. });
     match session == Fate::Discard || is_again || is_limited || backs_off {
         true if !died_elsewhere(facts, meaning) => Next::Skip,
@@ -213,15 +213,17 @@ fn died_elsewhere(facts: &Facts, meaning: &Meaning) -> bool {
 fn error(facts: &Facts, meaning: &Meaning) -> Option<String> {
     match meaning {
         Meaning::Reply(_) => None,
-        _ if is_wanted(facts, How::Stop) => facts.stop.as_ref().map(Stop::in_words),
-        Meaning::Stopped { .. } | Meaning::ShutDown { .. } | Meaning::Died { .. } if is_wanted(facts, How::Pause) => {
+        _ if is_wanted(facts, StopKind::Stop) => facts.stop.as_ref().map(Stop::in_words),
+        Meaning::Stopped { .. } | Meaning::ShutDown { .. } | Meaning::Died { .. }
+            if is_wanted(facts, StopKind::Pause) =>
+        {
             None
         }
         Meaning::Refused { why, .. } | Meaning::Error(why) => Some(why.clone()),
         Meaning::Unhandled => Some(UNHANDLED.to_owned()),
         Meaning::Died { how, .. } => Some(format!("{how} before the agent had finished")),
         Meaning::Stopped { .. } | Meaning::ShutDown { .. } => Some("stopped".to_owned()),
-        Meaning::Told
+        Meaning::HasMessages
         | Meaning::Requested
         | Meaning::Started
         | Meaning::Ongoing
@@ -230,7 +232,7 @@ fn error(facts: &Facts, meaning: &Meaning) -> Option<String> {
     }
 }
 
-fn is_wanted(facts: &Facts, how: How) -> bool {
+fn is_wanted(facts: &Facts, how: StopKind) -> bool {
     facts.stop.as_ref().is_some_and(|stop| stop.how == how)
 }
 

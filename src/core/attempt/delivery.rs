@@ -10,7 +10,7 @@ pub(crate) enum DeliveryWay {
     /// Its suspended tool calls have their results in its transcript when it is told to continue.
     ResultsInTranscript,
     /// The call at which it was stopped is open again, and is decided on when the agent reaches it.
-    ReopenedCall { call: String },
+    RepeatedCall { call: String },
     /// A prompt.
     Prompt,
 }
@@ -22,7 +22,7 @@ impl DeliveryWay {
     pub(crate) fn of(frame: &Frame, deliveries: &[Delivery], notices: &[String], hooks: bool, unchanged: bool) -> Self {
         let permission = deliveries.iter().find(|delivery| matches!(delivery.kind, RequestKind::Permission { .. }));
         if let (true, Some(call)) = (hooks, permission.and_then(|delivery| delivery.call.clone())) {
-            return Self::ReopenedCall { call };
+            return Self::RepeatedCall { call };
         }
         let of_suspended = |delivery: &Delivery| delivery.call.is_some() && delivery.call == frame.suspended;
         if deliveries.iter().all(|delivery| delivery.call.is_none()) {

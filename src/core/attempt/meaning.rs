@@ -13,7 +13,7 @@ pub enum Meaning {
     /// The agent replied.
     Reply(String),
     /// It replied, and was told something before that was known. It has to be given that.
-    Told,
+    HasMessages,
     /// It waits for the requests that it made.
     Requested,
     /// It waits without having made a request, so only the agent can judge whether its wait is over.
@@ -93,7 +93,7 @@ impl Meaning {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Reply(_) => "reply",
-            Self::Told => "told",
+            Self::HasMessages => "has_messages",
             Self::Requested => "requested",
             Self::Started => "started",
             Self::Ongoing => "ongoing",
@@ -116,7 +116,7 @@ impl Meaning {
             Self::Died { how, .. } => Some(how.clone()),
             Self::UsageLimit { resets_at, .. } => Some(format!("resets at {resets_at}")),
             Self::Reply(_)
-            | Self::Told
+            | Self::HasMessages
             | Self::Requested
             | Self::Started
             | Self::Ongoing
@@ -148,7 +148,7 @@ impl Meaning {
             Some(Signal::Started) => Self::Started,
             Some(Signal::Ongoing) => Self::Ongoing,
             Some(Signal::Unhandled) => Self::Unhandled,
-            None if facts.has_messages && facts.stop.is_none() => Self::Told,
+            None if facts.has_messages && facts.stop.is_none() => Self::HasMessages,
             None => Self::Reply(text.to_owned()),
         }
     }

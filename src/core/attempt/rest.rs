@@ -21,7 +21,7 @@ pub(crate) enum Rest {
 pub(crate) const GRACE: Duration = Duration::from_secs(600);
 
 /// How long a `claude` whose turn is over may take to end by itself.
-const SETTLES: Duration = Duration::from_millis(300);
+const ENDS_BY_ITSELF: Duration = Duration::from_millis(300);
 
 /// How much longer another runner waits before it ends a `claude`, whose own runner may be about to do so.
 const ABANDONED: Duration = Duration::from_secs(3);
@@ -44,8 +44,8 @@ impl Rest {
     pub(crate) fn patience(self, grace: Duration) -> Option<Duration> {
         match self {
             Self::Works => None,
-            Self::Paused => Some(SETTLES),
-            Self::Replied => Some(grace.max(SETTLES)),
+            Self::Paused => Some(ENDS_BY_ITSELF),
+            Self::Replied => Some(grace.max(ENDS_BY_ITSELF)),
         }
     }
 
@@ -72,12 +72,15 @@ mod tests {
     fn who_waits_is_ended_at_once_and_who_has_replied_when_its_time_is_over() {
         let grace = Duration::from_secs(60);
         assert_eq!(Rest::Works.patience(grace), None);
-        assert_eq!(Rest::Paused.patience(grace), Some(SETTLES));
+        assert_eq!(Rest::Paused.patience(grace), Some(ENDS_BY_ITSELF));
         assert_eq!(Rest::Replied.patience(grace), Some(grace));
-        assert_eq!(Rest::Replied.with_requests().patience(grace), Some(SETTLES));
-        assert_eq!(Rest::Replied.patience(Duration::ZERO), Some(SETTLES));
+        assert_eq!(Rest::Replied.with_requests().patience(grace), Some(ENDS_BY_ITSELF));
+        assert_eq!(Rest::Replied.patience(Duration::ZERO), Some(ENDS_BY_ITSELF));
         assert!(!Rest::Works.is_abandoned(Duration::MAX, grace));
-        assert!(!Rest::Paused.is_abandoned(ABANDONED, grace) && Rest::Paused.is_abandoned(ABANDONED + SETTLES, grace));
+        assert!(
+            !Rest::Paused.is_abandoned(ABANDONED, grace)
+                && Rest::Paused.is_abandoned(ABANDONED + ENDS_BY_ITSELF, grace)
+        );
         assert!(!Rest::Replied.is_abandoned(grace, grace) && Rest::Replied.is_abandoned(grace + ABANDONED, grace));
     }
 }

@@ -274,7 +274,7 @@ mod tests {
         }
 
         #[test]
-        fn what_a_code_block_holds_is_no_signal(
+        fn a_signal_in_a_code_block_does_not_count(
             before in "[a-z \n]{0,20}",
             fence in "(`{3,5}|~{3,5})",
             word in "(SGN_PEND_STARTED|SGN_PEND_ONGOING|SGN_UNHANDLED)",

@@ -34,7 +34,7 @@ pub(crate) enum Tool {
 }
 
 /// How long an agent whose tool has finished may take to end before it is interrupted.
-pub(crate) const SETTLES: Duration = Duration::from_secs(2);
+pub(crate) const AFTER_ITS_TOOL: Duration = Duration::from_secs(2);
 /// How long it may take to end after a signal, before a harsher one follows.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// How long its tool may take to finish, unless a person sets another limit.
@@ -65,7 +65,7 @@ impl Phase {
             Self::Finishes => match tool {
                 Tool::None => true,
                 Tool::Runs => lasted >= grace,
-                Tool::IsDone(since) => since >= SETTLES,
+                Tool::IsDone(since) => since >= AFTER_ITS_TOOL,
             },
             Self::Interrupted | Self::Terminated => lasted >= PATIENCE,
         };
@@ -123,7 +123,7 @@ mod tests {
     fn an_agent_that_its_hook_has_not_stopped_is_interrupted() {
         for (tool, next) in [
             (Tool::IsDone(NOW), Phase::Finishes),
-            (Tool::IsDone(SETTLES), Phase::Interrupted),
+            (Tool::IsDone(AFTER_ITS_TOOL), Phase::Interrupted),
             (Tool::None, Phase::Interrupted),
         ] {
             assert_eq!(Phase::Finishes.on_time(NOW, tool, GRACE), next, "{tool:?}");

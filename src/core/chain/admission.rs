@@ -145,7 +145,7 @@ mod tests {
             since: at(0),
             kept: true,
             is_group: false,
-            is_settled: false,
+            has_outcome: false,
             stop: None,
             requests,
         };
@@ -174,7 +174,7 @@ mod tests {
         tree.runnable(&Attempted::default(), at(10))
     }
 
-    fn what_holds(tree: &Tree, n: u128) -> Vec<Blocking> {
+    fn what_blocks(tree: &Tree, n: u128) -> Vec<Blocking> {
         tree.blockers_of(tree.get(id(n)).unwrap(), at(10)).into_iter().map(|blocker| blocker.what).collect()
     }
 
@@ -189,9 +189,9 @@ mod tests {
         assert_eq!(runnable(&tree(&[READY, RUNNING, READY])), [id(1)]);
         let full = tree(&[RUNNING, READY, RUNNING]);
         assert_eq!(runnable(&full), []);
-        assert_eq!(what_holds(&full, 2), [Blocking::Parallel { most: 2 }]);
-        assert_eq!(what_holds(&full, 1), []);
-        assert_eq!(what_holds(&tree(&[READY, READY, READY]), 3), [], "a place is free");
+        assert_eq!(what_blocks(&full, 2), [Blocking::Parallel { most: 2 }]);
+        assert_eq!(what_blocks(&full, 1), []);
+        assert_eq!(what_blocks(&tree(&[READY, READY, READY]), 3), [], "a place is free");
     }
 
     #[test]
@@ -200,29 +200,29 @@ mod tests {
         let tree = |spent_usd| children(&[READY, RUNNING]).within(Whole { limits, spent_usd, ..Whole::default() });
         assert_eq!(runnable(&tree(0.49)), [id(1)]);
         assert_eq!(runnable(&tree(0.5)), []);
-        assert_eq!(what_holds(&tree(0.5), 1), [Blocking::Budget { max_usd: 0.5, spent_usd: 0.5 }]);
+        assert_eq!(what_blocks(&tree(0.5), 1), [Blocking::Budget { max_usd: 0.5, spent_usd: 0.5 }]);
     }
 
     #[test]
-    fn the_usage_limit_of_an_account_holds_all_that_use_it() {
+    fn the_usage_limit_of_an_account_blocks_all_that_use_it() {
         let accounts = HashMap::from([(id(2), "other".to_owned()), (id(4), "other".to_owned())]);
         let tree =
             |states: &[FrameState]| children(states).within(Whole { accounts: accounts.clone(), ..Whole::default() });
         let resets_at = |second| vec![Blocking::UsageLimit { resets_at: at(second) }];
         let one = tree(&[limited(20), READY, READY, READY]);
         assert_eq!(runnable(&one), [id(2), id(4)]);
-        assert_eq!([what_holds(&one, 1), what_holds(&one, 3)], [resets_at(20), resets_at(20)]);
+        assert_eq!([what_blocks(&one, 1), what_blocks(&one, 3)], [resets_at(20), resets_at(20)]);
         let other = tree(&[READY, limited(20), limited(30), READY]);
         assert_eq!(runnable(&other), []);
-        assert_eq!([what_holds(&other, 1), what_holds(&other, 4)], [resets_at(30), resets_at(20)]);
+        assert_eq!([what_blocks(&other, 1), what_blocks(&other, 4)], [resets_at(30), resets_at(20)]);
         assert_eq!(runnable(&tree(&[limited(10), READY, READY])), [id(1), id(2), id(3)], "it was lifted");
     }
 
     #[test]
-    fn a_retry_holds_nobody_else() {
+    fn a_retry_blocks_nobody_else() {
         let wait = Wait::Retry { tries: 1, why: "overloaded".into() };
         let tree = children(&[FrameState::Waiting { wait }, READY]);
         assert_eq!(runnable(&tree), [id(2)]);
-        assert_eq!(what_holds(&tree, 1), [Blocking::Retry { at: at(30), tries: 1, why: "overloaded".into() }]);
+        assert_eq!(what_blocks(&tree, 1), [Blocking::Retry { at: at(30), tries: 1, why: "overloaded".into() }]);
     }
 }

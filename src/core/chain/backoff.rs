@@ -88,7 +88,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_left_of_a_retry_but_its_length_at_any_time(tries: u32, since in 0i64..4_000_000_000, now in 0i64..4_000_000_000) {
+        fn a_retry_has_only_its_length_at_any_time(tries: u32, since in 0i64..4_000_000_000, now in 0i64..4_000_000_000) {
             if let Some(end) = retry(tries).paused_until(at(since), at(now)) {
                 prop_assert!(end.duration_since(at(now)) <= LONGEST);
             }

@@ -140,7 +140,7 @@ mod tests {
             since: NOW,
             kept: false,
             is_group: false,
-            is_settled: false,
+            has_outcome: false,
             stop: None,
             requests: Vec::new(),
         }

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_frame_is_left_to_its_maker_for_a_moment() {
+    fn a_new_frame_is_started_only_by_its_maker_for_a_moment() {
         let until = |now| left_to_its_maker(at(100), at(now));
         assert_eq!([99, 100, 109, 110].map(until), [None, Some(at(110)), Some(at(110)), None]);
     }

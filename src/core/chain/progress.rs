@@ -103,7 +103,7 @@ mod tests {
             since: at(0),
             kept: true,
             is_group: false,
-            is_settled: false,
+            has_outcome: false,
             stop: None,
             requests,
         };

@@ -8,7 +8,7 @@ use crate::core::chain::state::{FrameState, Wait};
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
 use crate::core::requests::request;
-use crate::core::steering::stop::How;
+use crate::core::steering::stop::StopKind;
 
 /// What happened to frames in this run of the program, so that it does not try the same thing twice.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +58,7 @@ impl Tree {
         let is_below = |of: FrameId| of != self.top() && self.parents_first().iter().any(|node| node.id == of);
         let is_paused = |node: &&Node| {
             let of = node.stop.as_ref().map_or(node.id, |stop| stop.of);
-            let will_be_over = node.stop.as_ref().is_some_and(|stop| stop.how == How::Stop);
+            let will_be_over = node.stop.as_ref().is_some_and(|stop| stop.how == StopKind::Stop);
             matches!(node.state, FrameState::Paused { .. }) && !will_be_over && !is_below(of)
         };
         self.parents_first().into_iter().filter(is_paused).map(|node| node.id).collect()
@@ -170,7 +170,7 @@ mod tests {
             since: NOW,
             kept: true,
             is_group: false,
-            is_settled: false,
+            has_outcome: false,
             stop: None,
             requests,
         }

@@ -50,7 +50,7 @@ pub struct Node {
     /// Whether it is a group, which has no agent and waits for its children.
     pub is_group: bool,
     /// Whether it is over for its parent, whatever a person has had it do since.
-    pub is_settled: bool,
+    pub has_outcome: bool,
     /// What somebody wants stopped of it, or has paused.
     pub stop: Option<Stop>,
     /// The requests whose results have not been delivered to it.
@@ -61,7 +61,7 @@ impl Node {
     /// Whether its parent need no longer wait for it.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.is_settled || self.state.is_over()
+        self.has_outcome || self.state.is_over()
     }
 }
 
@@ -226,7 +226,7 @@ mod tests {
             since: Timestamp::UNIX_EPOCH,
             kept: true,
             is_group: false,
-            is_settled: false,
+            has_outcome: false,
             stop: None,
             requests: Vec::new(),
         }

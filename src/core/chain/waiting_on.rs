@@ -228,7 +228,7 @@ mod tests {
                 since: NOW,
                 kept: true,
                 is_group: false,
-                is_settled: false,
+                has_outcome: false,
                 stop: None,
                 requests,
             }],

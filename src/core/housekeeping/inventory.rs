@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn options_with_json_and_those_named_for_secrets_may_hold_one() {
+    fn options_with_json_and_those_named_for_secrets_may_contain_one() {
         let args = ["--settings={\"env\":{}}", "--mcp-config=/a.json", "--effort=low", "--mcp-config= [1]"];
         let args = ClaudeArgs::of(&args);
         assert_eq!(may_be_secret(&args), ["--settings", "--mcp-config"]);

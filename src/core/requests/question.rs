@@ -1,8 +1,8 @@
 //! The form of a question: what an agent asks, and what can be answered.
 
 pub(crate) mod answer_file;
+pub(crate) mod bad_form;
 pub(crate) mod batch;
-pub(crate) mod check;
 pub(crate) mod file;
 
 use std::path::PathBuf;

@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
     use crate::core::id::FrameId;
-    use crate::core::steering::stop::{By, How};
+    use crate::core::steering::stop::{By, StopKind};
 
     fn used(name: &str, input: Value) -> Happening {
         let summary = format!("{name}: {input}");
@@ -109,7 +109,7 @@ mod tests {
     fn stop() -> Stop {
         let of = FrameId(Uuid::nil());
         let reason = Some("wrong branch".into());
-        Stop { how: How::Stop, now: false, by: By::Person, reason, of, report: None }
+        Stop { how: StopKind::Stop, now: false, by: By::Person, reason, of, report: None }
     }
 
     #[test]

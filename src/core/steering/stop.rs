@@ -10,7 +10,7 @@ use crate::core::text::escape;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stop {
     /// What becomes of the agent.
-    pub how: How,
+    pub how: StopKind,
     /// Whether its running tool does not get to finish.
     #[serde(default)]
     pub now: bool,
@@ -29,7 +29,7 @@ pub struct Stop {
 /// What becomes of an agent that is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+pub enum StopKind {
     /// It rests until somebody resumes it.
     Pause,
     /// It is over, and its parent is told what it has done so far.
@@ -62,7 +62,7 @@ impl Stop {
         let report = self.report.clone().or(later.report.clone());
         let reason = self.reason_with(&later);
         let same = self.how == later.how;
-        let first = self.how == How::Stop || later.how == How::Pause;
+        let first = self.how == StopKind::Stop || later.how == StopKind::Pause;
         let counts = if first { self } else { later };
         Self { now, report, reason: if same { reason } else { counts.reason }, ..counts }
     }
@@ -87,8 +87,8 @@ impl Stop {
     #[must_use]
     pub fn in_words(&self) -> String {
         let happened = match self.how {
-            How::Pause => "paused",
-            How::Stop => "stopped",
+            StopKind::Pause => "paused",
+            StopKind::Stop => "stopped",
         };
         let by = self.by.in_words();
         match &self.reason {
@@ -108,8 +108,8 @@ impl Stop {
     #[must_use]
     pub fn applied_to(&self, ended: Ended) -> Ended {
         match self.how {
-            How::Stop => Ended::Fail(self.failure()),
-            How::Pause => Ended::Pause(Box::new(ended)),
+            StopKind::Stop => Ended::Fail(self.failure()),
+            StopKind::Pause => Ended::Pause(Box::new(ended)),
         }
     }
 }
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use uuid::Uuid;
 
-    fn stop(how: How, by: By, reason: Option<&str>) -> Stop {
+    fn stop(how: StopKind, by: By, reason: Option<&str>) -> Stop {
         Stop { how, now: false, by, reason: reason.map(str::to_owned), of: FrameId(Uuid::nil()), report: None }
     }
 
@@ -148,13 +148,13 @@ mod tests {
     fn who_stopped_it_and_why_is_one_line() {
         let agent = By::Agent(FrameId(Uuid::from_u128(0x4f2c_1a90 << 96)));
         for (stop, words) in [
-            (stop(How::Stop, By::Person, Some("wrong\nbranch ")), "stopped by a person: wrong⏎branch"),
-            (stop(How::Stop, agent, None), "stopped by agent 4f2c1a90"),
-            (stop(How::Pause, By::Person, None), "paused by a person"),
-            (stop(How::Stop, By::Timeout(600), None), "stopped after its timeout of 10 min"),
-            (stop(How::Stop, By::Timeout(90), None), "stopped after its timeout of 90 s"),
-            (stop(How::Stop, By::Timeout(7200), None), "stopped after its timeout of 2 h"),
-            (stop(How::Stop, By::Timeout(172_800), None), "stopped after its timeout of 2 d"),
+            (stop(StopKind::Stop, By::Person, Some("wrong\nbranch ")), "stopped by a person: wrong⏎branch"),
+            (stop(StopKind::Stop, agent, None), "stopped by agent 4f2c1a90"),
+            (stop(StopKind::Pause, By::Person, None), "paused by a person"),
+            (stop(StopKind::Stop, By::Timeout(600), None), "stopped after its timeout of 10 min"),
+            (stop(StopKind::Stop, By::Timeout(90), None), "stopped after its timeout of 90 s"),
+            (stop(StopKind::Stop, By::Timeout(7200), None), "stopped after its timeout of 2 h"),
+            (stop(StopKind::Stop, By::Timeout(172_800), None), "stopped after its timeout of 2 d"),
         ] {
             assert_eq!(stop.in_words(), words);
             assert_eq!(stop.is_timeout(), words.contains("timeout"), "{words}");
@@ -163,8 +163,9 @@ mod tests {
 
     #[test]
     fn whoever_wants_more_gets_it() {
-        let (pause, stopped) = (stop(How::Pause, By::Person, None), stop(How::Stop, By::Person, Some("first")));
-        let again = Stop { now: true, ..stop(How::Stop, By::Timeout(1), Some("second")) };
+        let (pause, stopped) =
+            (stop(StopKind::Pause, By::Person, None), stop(StopKind::Stop, By::Person, Some("first")));
+        let again = Stop { now: true, ..stop(StopKind::Stop, By::Timeout(1), Some("second")) };
         assert_eq!(pause.clone().and(stopped.clone()), stopped);
         assert_eq!(stopped.clone().and(pause.clone()), stopped);
         let both = Some("first; also after its timeout of 1 s: second".to_owned());
@@ -174,7 +175,7 @@ mod tests {
 
     #[test]
     fn every_reason_is_kept_once() {
-        let of = |reason: Option<&str>| stop(How::Stop, By::Person, reason);
+        let of = |reason: Option<&str>| stop(StopKind::Stop, By::Person, reason);
         let words = |stop: Stop| stop.in_words();
         assert_eq!(words(of(Some("a")).and(of(Some("b")))), "stopped by a person: a; b");
         assert_eq!(words(of(Some("a")).and(of(Some("b"))).and(of(Some("a")))), "stopped by a person: a; b");

@@ -8,7 +8,7 @@ use crate::core::events::agent_event::{AgentEvent, Happening, VERSION};
 use crate::core::id::{AttemptId, MessageId, RequestId};
 use crate::core::requests::request::{External, RequestKind};
 use crate::core::steering::message::Message;
-use crate::core::steering::stop::{By, How, Stop};
+use crate::core::steering::stop::{By, Stop, StopKind};
 use crate::core::text::escape::shortened;
 use crate::store::EventRecord;
 
@@ -27,7 +27,7 @@ pub(super) fn event(record: &EventRecord) -> Option<AgentEvent> {
 
 /// The id of the message that an entry of the log is about.
 pub(super) fn message_of(record: &EventRecord) -> Option<MessageId> {
-    if record.kind == "told" { parsed(&record.detail["message"]) } else { None }
+    if record.kind == "message" { parsed(&record.detail["message"]) } else { None }
 }
 
 /// The event that an agent was told something. `most`: how many bytes of the text are kept; `None`: all.
@@ -46,7 +46,7 @@ pub(super) fn message_event(record: &EventRecord, message: &Message, most: Optio
 /// Of an agent that did not run.
 fn paused(record: &EventRecord) -> Option<Happening> {
     let (by, reason) = (parsed(&record.detail["by"])?, parsed(&record.detail["reason"]).unwrap_or_default());
-    let stop = Stop { how: How::Pause, now: false, by, reason, of: record.frame, report: None };
+    let stop = Stop { how: StopKind::Pause, now: false, by, reason, of: record.frame, report: None };
     Some(Happening::Paused { waits_for: "resume".to_owned(), message: Some(stop.in_words()), cost_usd: None })
 }
 
@@ -169,7 +169,7 @@ mod tests {
             seq: 1,
             at: made,
             frame: FrameId(uuid::Uuid::nil()),
-            kind: "told".to_owned(),
+            kind: "message".to_owned(),
             detail: json!({"message": id}),
         };
         assert_eq!(message_of(&record), Some(id));

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use crate::claude::stream::digest::Digest;
-use crate::claude::transcript::salvage::Remains;
+use crate::claude::transcript::salvage::SalvagedTranscript;
 use crate::core::attempt::salvage::{Contents, Salvage, Signs};
 use crate::core::chain::frame::Frame;
 use crate::core::housekeeping::fsck::Lines;
@@ -41,31 +41,32 @@ pub(super) fn look(
         is_cut: transcript.and_then(|file| checkpoint::lines(file).ok()).is_some_and(|lines| lines != Lines::Whole),
         is_suspended: suspended.is_some(),
     };
-    let (salvage, remains) = match (signs.unread(), transcript) {
+    let (salvage, salvaged) = match (signs.unread(), transcript) {
         (Some(salvage), _) => (salvage, None),
         (None, None) => (Salvage::Nothing, None),
         (None, Some(transcript)) => {
             let earlier = frame.continues().map(|kept| store.dir().checkpoint(kept.frame, kept.copy));
-            let remains = Remains::of(transcript, earlier.as_deref()).map_err(while_trying("read the transcript"))?;
+            let salvaged =
+                SalvagedTranscript::of(transcript, earlier.as_deref()).map_err(while_trying("read the transcript"))?;
             let contents = Contents {
-                continues: remains.continues,
-                has_deliveries: deliveries.iter().all(|delivery| remains.tells(delivery)),
-                marks_suspension: suspended.is_some_and(|call| remains.suspended.contains(call)),
+                continues: salvaged.continues,
+                has_deliveries: deliveries.iter().all(|delivery| salvaged.has_result(delivery)),
+                marks_suspension: suspended.is_some_and(|call| salvaged.suspended.contains(call)),
             };
-            (signs.salvage(contents), Some(remains))
+            (signs.salvage(contents), Some(salvaged))
         }
     };
-    Ok(Salvaged::new(salvage, &remains.unwrap_or_default(), digest))
+    Ok(Salvaged::new(salvage, &salvaged.unwrap_or_default(), digest))
 }
 
 impl Salvaged {
-    fn new(salvage: Salvage, remains: &Remains, digest: &Digest) -> Self {
+    fn new(salvage: Salvage, salvaged: &SalvagedTranscript, digest: &Digest) -> Self {
         let suspended = digest.suspended_call();
         let (suspended, uncertain_calls) = match salvage {
             Salvage::Whole => (suspended, digest.unfinished_calls()),
             Salvage::Part => {
-                let marked = suspended.filter(|call| remains.suspended.contains(*call));
-                (marked, digest.uncertain_calls(&remains.answered))
+                let marked = suspended.filter(|call| salvaged.suspended.contains(*call));
+                (marked, digest.uncertain_calls(&salvaged.answered))
             }
             Salvage::Nothing => (None, digest.uncertain_calls(&HashSet::new())),
         };
@@ -87,13 +88,13 @@ mod tests {
         let result =
             r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"a","content":"done"}]}}"#;
         let digest = reader::read([call("a"), result.to_owned(), call("b")].join("\n").as_bytes()).unwrap();
-        let remains = |answered: &[&str]| {
-            let mut remains = Remains::default();
-            remains.answered.extend(answered.iter().map(|id| (*id).to_owned()));
-            remains
+        let salvaged = |answered: &[&str]| {
+            let mut salvaged = SalvagedTranscript::default();
+            salvaged.answered.extend(answered.iter().map(|id| (*id).to_owned()));
+            salvaged
         };
         let uncertain =
-            |salvage, answered: &[&str]| Salvaged::new(salvage, &remains(answered), &digest).uncertain_calls;
+            |salvage, answered: &[&str]| Salvaged::new(salvage, &salvaged(answered), &digest).uncertain_calls;
         assert_eq!(uncertain(Salvage::Whole, &[]), ["Bash: b"]);
         assert_eq!(uncertain(Salvage::Part, &["a"]), ["Bash: b"]);
         assert_eq!(uncertain(Salvage::Part, &[]), ["Bash: a", "Bash: b"]);
@@ -101,18 +102,18 @@ mod tests {
     }
 
     #[test]
-    fn a_call_stays_suspended_only_if_the_conversation_that_is_left_marks_it() {
+    fn a_call_stays_suspended_only_if_the_salvaged_conversation_marks_it() {
         let call =
             r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","name":"Bash","input":{}}]}}"#;
         let result = r#"{"type":"result","subtype":"success","is_error":false,"stop_reason":"tool_deferred","deferred_tool_use":{"id":"a","name":"Bash","input":{}}}"#;
         let digest = reader::read([call, result].join("\n").as_bytes()).unwrap();
         assert_eq!(digest.suspended_call(), Some("a"));
-        let mut marks = Remains::default();
+        let mut marks = SalvagedTranscript::default();
         marks.suspended.insert("a".to_owned());
-        let suspended = |salvage, remains: &Remains| Salvaged::new(salvage, remains, &digest).suspended;
-        assert_eq!(suspended(Salvage::Whole, &Remains::default()).as_deref(), Some("a"));
+        let suspended = |salvage, salvaged: &SalvagedTranscript| Salvaged::new(salvage, salvaged, &digest).suspended;
+        assert_eq!(suspended(Salvage::Whole, &SalvagedTranscript::default()).as_deref(), Some("a"));
         assert_eq!(suspended(Salvage::Part, &marks).as_deref(), Some("a"));
-        assert_eq!(suspended(Salvage::Part, &Remains::default()), None);
+        assert_eq!(suspended(Salvage::Part, &SalvagedTranscript::default()), None);
         assert_eq!(suspended(Salvage::Nothing, &marks), None);
     }
 }

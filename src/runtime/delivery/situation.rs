@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_that_the_agent_was_not_given_is_not_restored_and_it_is_told() {
+    fn a_mode_that_the_agent_was_not_given_is_reported_but_not_restored() {
         let in_mode = |mode: &str| of(Situation { mode: Some(mode.into()), ..Situation::default() }, &Program::old());
         let plan = in_mode("plan");
         assert_eq!((plan.mode.as_deref(), plan.launch.permission_mode.as_deref()), (Some("plan"), Some("plan")));

@@ -5,7 +5,7 @@
 //! | [`Delivering::first_prompt`] | it has no conversation of its own yet | its task, and the results of its requests so far |
 //! | [`Delivering::resumed_call`] | the results belong to the one call that it is suspended in, which returns them exactly as they are, and there is nothing else to say | the call returns |
 //! | [`Delivering::results_in_transcript`] | some of its calls wait for results, and cannot return them by themselves | the calls have returned, and a prompt tells it to continue |
-//! | [`Delivering::reopened_call`] | a person has decided about a call that needed an approval | it repeats that call, and gets the other results afterwards |
+//! | [`Delivering::repeated_call`] | a person has decided about a call that needed an approval | it repeats that call, and gets the other results afterwards |
 //! | [`Delivering::prompt`] | no call waits, hooks are disabled, or the transcript cannot take results | a prompt that names its requests and their results |
 //!
 //! [`DeliveryWay::of`] chooses between them. A result counts as delivered when the attempt that was given it is kept.
@@ -76,7 +76,7 @@ pub(crate) fn input(
     match way {
         DeliveryWay::ResumedCall => Ok(delivering.resumed_call(restored)),
         DeliveryWay::ResultsInTranscript => delivering.results_in_transcript(checkpoint),
-        DeliveryWay::ReopenedCall { call } => delivering.reopened_call(checkpoint, &call),
+        DeliveryWay::RepeatedCall { call } => delivering.repeated_call(checkpoint, &call),
         DeliveryWay::Prompt => Ok(delivering.prompt()),
     }
 }
@@ -119,7 +119,7 @@ impl Delivering<'_> {
         Ok(AttemptInput { transcript: Some(self.store.dir().answered(self.frame.id)), ..self.with_prompt(text) })
     }
 
-    fn reopened_call(&self, checkpoint: AttemptId, call: &str) -> Result<AttemptInput, RuntimeError> {
+    fn repeated_call(&self, checkpoint: AttemptId, call: &str) -> Result<AttemptInput, RuntimeError> {
         if !transcript_copies::with_open_call(self.store, self.frame, checkpoint, call)? {
             return Ok(self.prompt());
         }
@@ -154,7 +154,7 @@ fn one_for_each_batch(deliveries: &[Delivery]) -> Vec<Delivery> {
 
 /// Whether the agent first runs a command that a person approved.
 fn begins_with_command(way: &DeliveryWay, deliveries: &[Delivery]) -> bool {
-    let DeliveryWay::ReopenedCall { call } = way else { return false };
+    let DeliveryWay::RepeatedCall { call } = way else { return false };
     let of_call = deliveries.iter().filter(|delivery| delivery.call.as_ref() == Some(call));
     of_call.into_iter().any(|delivery| matches!(&delivery.kind, RequestKind::Permission { tool, .. } if tool == BASH))
 }
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn only_an_approved_command_is_run_first() {
-        let way = DeliveryWay::ReopenedCall { call: "t1".into() };
+        let way = DeliveryWay::RepeatedCall { call: "t1".into() };
         assert!(begins_with_command(&way, &[permission("Write", "t0"), permission(BASH, "t1")]));
         assert!(!begins_with_command(&way, &[permission(BASH, "t0"), permission("Write", "t1")]));
         assert!(!begins_with_command(&DeliveryWay::Prompt, &[permission(BASH, "t1")]));

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_of_requests_is_told_with_the_reason() {
+    fn what_became_of_requests_is_reported_with_the_reason() {
         let pause = |suspended, no_hooks| Pause { suspended, launch: Launch { no_hooks, ..Launch::default() } };
         let message =
             |pauses: &[Pause], can, around: &Surroundings| pauses_of(pauses, can, around).map(|found| found.message);

@@ -9,7 +9,7 @@ use crate::core::notifications::config::Commands;
 use crate::runtime::notifications::config_file::{self, BadConfig, ConfigFile};
 
 /// An editor may empty a file before it writes it: what was changed is read when it has stayed the same for so long.
-pub(super) const SETTLES: Duration = Duration::from_millis(100);
+pub(super) const DEBOUNCE: Duration = Duration::from_millis(100);
 
 /// What a file looks like from outside: inode, size, times in nanoseconds. `None`: there is none.
 type Look = Option<(u64, u64, [i64; 4])>;
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_once_and_again_when_it_has_changed_and_settled() {
+    fn a_file_is_read_once_and_again_after_it_has_changed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.toml");
         let mut reload = Reload::new(path.clone());

@@ -30,7 +30,7 @@ const AT_ONCE: usize = 8;
 /// How much longer than its command a claim lasts: its end has to be recorded.
 const SLACK: Duration = Duration::from_secs(10);
 /// A transaction changes its files more than once.
-const SETTLES: Duration = Duration::from_millis(20);
+const DEBOUNCE: Duration = Duration::from_millis(20);
 /// A clock can be set, and a machine can sleep: nobody waits longer without a look.
 const TICK: Duration = Duration::from_secs(60);
 /// How often silent agents are looked for.
@@ -214,13 +214,13 @@ async fn send(store: &Store, means: &mut Means, mut finishing: watch::Receiver<b
         if is_last && running.is_empty() {
             return Ok(());
         }
-        let rest = if is_changing { reload::SETTLES } else { until_next(store, commands)? };
+        let rest = if is_changing { reload::DEBOUNCE } else { until_next(store, commands)? };
         tokio::select! {
             Some((claimed, outcome)) = running.next(), if !running.is_empty() => {
                 sending.retain(|other| *other != claimed);
                 ended(store, commands, &claimed, &outcome)?;
             }
-            () = next(changes.as_ref()), if !is_last => sleep(SETTLES).await,
+            () = next(changes.as_ref()), if !is_last => sleep(DEBOUNCE).await,
             () = sleep(rest), if !is_last => {}
             _ = finishing.wait_for(|finish| *finish), if !is_last => {}
             () = &mut over => break,
@@ -271,7 +271,7 @@ fn until_next(store: &Store, commands: &Commands) -> Result<Duration, StoreError
     let next = store.outbox().list(Notifications::NextDue)?.pop();
     let next = next.map(|next| next.due.duration_since(Timestamp::now()));
     // What is due and was not claimed waits for another command to end.
-    let next = next.map(|next| Duration::try_from(next).unwrap_or(SHORT).max(SETTLES));
+    let next = next.map(|next| Duration::try_from(next).unwrap_or(SHORT).max(DEBOUNCE));
     Ok(next.map_or(most, |next| next.min(most)))
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn prepare(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, R
     let Some(config) = config_dir(&frame.launch) else { return Ok(None) };
     let own = own_copy(frame);
     match own {
-        Some(copy) => hold(store, frame, copy, &config)?,
+        Some(copy) => complete_copy(store, frame, copy, &config)?,
         None => clear(store, frame, &config)?,
     }
     let Some(kept) = frame.continues() else { return Ok(None) };
@@ -121,7 +121,7 @@ pub(crate) fn digest(transcript: &Path) -> Result<Option<String>, RuntimeError> 
 /// Whether somebody has continued the session that the agent of `frame` waits in.
 pub(crate) fn went_on(store: &Store, frame: &Frame, place: &Path) -> Result<bool, RuntimeError> {
     let Some(copy) = own_copy(frame) else { return Ok(false) };
-    Ok(compared(store, own(frame, copy), place)? == Compared::Other && !is_left_behind(store, frame, place)?)
+    Ok(compared(store, own(frame, copy), place)? == Compared::Other && !is_of_discarded_attempt(store, frame, place)?)
 }
 
 /// Checks whether the conversation in a transcript reaches its beginning.
@@ -150,14 +150,14 @@ fn compared(store: &Store, kept: Kept, place: &Path) -> Result<Compared, Runtime
 }
 
 /// Ensures that everything the agent has said is in the copy, and that what somebody else has said is kept, too.
-fn hold(store: &Store, frame: &Frame, copy: AttemptId, config: &Path) -> Result<(), RuntimeError> {
+fn complete_copy(store: &Store, frame: &Frame, copy: AttemptId, config: &Path) -> Result<(), RuntimeError> {
     let place = place(config, frame, frame.session);
     match compared(store, own(frame, copy), &place)? {
         Compared::Other if is_better(&place, &store.dir().checkpoint(frame.id, copy))? => {
             keep(store, frame, own(frame, copy), &place)?;
         }
         // The process that ended that attempt died before it could do this.
-        Compared::Other if is_left_behind(store, frame, &place)? => undo(store, frame, Some(&place))?,
+        Compared::Other if is_of_discarded_attempt(store, frame, &place)? => undo(store, frame, Some(&place))?,
         Compared::Other => {
             diverged_session::save(store, frame, &place, Some(copy))?;
             let restored = checkpoint::restore(store.dir(), frame.id, copy, &place);
@@ -180,16 +180,16 @@ fn clear(store: &Store, frame: &Frame, config: &Path) -> Result<(), RuntimeError
     if !place.is_file() {
         return Ok(());
     }
-    if !is_left_behind(store, frame, &place)? {
+    if !is_of_discarded_attempt(store, frame, &place)? {
         diverged_session::save(store, frame, &place, None)?;
     }
     undo(store, frame, Some(&place))
 }
 
 /// Whether the file at `place` is from the last attempt, which was not kept.
-fn is_left_behind(store: &Store, frame: &Frame, place: &Path) -> Result<bool, RuntimeError> {
-    let left = store.attempts(frame.id)?.pop().and_then(|attempt| attempt.leaves);
-    Ok(left.is_some() && left == digest(place)?)
+fn is_of_discarded_attempt(store: &Store, frame: &Frame, place: &Path) -> Result<bool, RuntimeError> {
+    let discarded = store.attempts(frame.id)?.pop().and_then(|attempt| attempt.leaves);
+    Ok(discarded.is_some() && discarded == digest(place)?)
 }
 
 fn folders(store: &Store, frame: &Frame, config: &Path, place: &Path) -> Result<Vec<Folder>, RuntimeError> {

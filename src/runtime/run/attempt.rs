@@ -100,9 +100,9 @@ pub(crate) fn start(
         return Err(RuntimeError::NoWorkingDirectory { frame: frame.id, cwd: frame.cwd });
     }
     let source = restore::prepare(store, &frame)?;
-    let survivors = failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), frame.id));
-    if survivors > 0 {
-        let ended = format!("ended {survivors} processes that its last attempt had left behind");
+    let orphans = failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), frame.id));
+    if orphans > 0 {
+        let ended = format!("ended {orphans} processes that its last attempt had left behind");
         tracing::info!("{}", step(frame.id, &frame.task.title(), &ended));
     }
 
@@ -259,8 +259,9 @@ fn settings(
     let returning = has_hooks(frame, program).then_some(own.own_program.as_path());
     let rules = permission_rules::rules(returning, instructions_to_allow(store, frame)?, &frame.situation.rules);
     let stop_file = store.dir().stop_file(frame.id);
-    let told = store.dir().told_file(frame.id);
-    let stop = StopHook { file: &stop_file, told: &told, after_all_calls: program.hooks_after_all_calls };
+    let message_file = store.dir().message_file(frame.id);
+    let stop =
+        StopHook { file: &stop_file, message_file: &message_file, after_all_calls: program.hooks_after_all_calls };
     let hooks = OwnHooks { program: &own.own_program, native_questions: frame.launch.native_questions, stop };
     let hooks = Some(hooks).filter(|_| has_hooks(frame, program));
     let mut merged = merged::settings(user.as_ref(), &rules, hooks.as_ref());

@@ -143,7 +143,7 @@ fn named(digest: &Digest) -> String {
 }
 
 /// Whether the `claude` of an attempt whose lease is held should have been ended by its runner, which then is dead or stopped.
-pub(crate) fn is_left(store: &Store, frame: &Frame, attempt: &Attempt) -> Result<bool, RuntimeError> {
+pub(crate) fn is_abandoned(store: &Store, frame: &Frame, attempt: &Attempt) -> Result<bool, RuntimeError> {
     let output = store.dir().printed(frame.id);
     let config = config_dir(&frame.launch);
     let transcript = config.and_then(|config| locate::find(&config, &frame.cwd, attempt.session));
@@ -174,11 +174,11 @@ fn quiet_for(file: &Path) -> Option<Duration> {
 
 /// Ends the `claude` of a frame that its runner left alive, and takes its lease. `None`: this process may not do that, or
 /// somebody else has the lease.
-pub(crate) fn taken_from_left(store: &Store, frame: FrameId) -> Result<Option<Lease>, RuntimeError> {
+pub(crate) fn taken_from_abandoned(store: &Store, frame: FrameId) -> Result<Option<Lease>, RuntimeError> {
     let (Some(known), Some(attempt)) = (store.frame(frame)?, store.attempts(Attempts::RunningOf(frame))?.pop()) else {
         return Ok(None);
     };
-    if !is_left(store, &known, &attempt)? {
+    if !is_abandoned(store, &known, &attempt)? {
         return Ok(None);
     }
     let ended = failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), frame));
@@ -212,7 +212,7 @@ mod tests {
         file.set_modified(SystemTime::now() - ago).unwrap();
         let (frame, mut attempts) =
             (store.frame(caller.frame).unwrap().unwrap(), store.attempts(caller.frame).unwrap());
-        is_left(&store, &frame, &attempts.remove(0)).unwrap()
+        is_abandoned(&store, &frame, &attempts.remove(0)).unwrap()
     }
 
     #[test]
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_is_told_what_holds_a_reply_up_and_how_long() {
+    fn a_person_is_told_what_delays_a_reply_and_how_long() {
         let frame = FrameId::random();
         let said = |seconds| held_up(frame, &Digest::default(), Duration::from_secs(seconds));
         let short = frame.short();

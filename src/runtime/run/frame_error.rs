@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_from_an_attempt_that_ended_badly() {
+    fn a_refusal_is_distinguished_from_an_attempt_that_ended_badly() {
         let refused = |objection| of(Ending::Refused { why: "no".into(), objection });
         assert!(matches!(refused(Objection::Start), Some(FrameErrorKind::Refused(said)) if said == "no"));
         assert!(matches!(refused(Objection::Unknown), Some(FrameErrorKind::Refused(_))));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_one_frame_from_starting_is_told_from_what_ends_the_run() {
+    fn what_keeps_one_frame_from_starting_is_distinguished_from_what_ends_the_run() {
         let (there, gone) = (tempfile::tempdir().unwrap(), PathBuf::from("/nowhere/worktree"));
         let worktree = |path: &Path| Worktree {
             repository: "/srv/.git".into(),

@@ -184,7 +184,7 @@ impl Drive<'_> {
             let is_below = below.contains(&node.id);
             let left = || {
                 Ok::<_, RuntimeError>(
-                    background::taken_from_left(self.store, node.id)?.map(|lease| (lease, Exit::Ended)),
+                    background::taken_from_abandoned(self.store, node.id)?.map(|lease| (lease, Exit::Ended)),
                 )
             };
             let free = Lease::try_take(self.store.dir(), node.id)?.map(|lease| (lease, Exit::Unknown));

@@ -108,7 +108,7 @@ fn is_free(store: &Store, frame: FrameId) -> Result<bool, RuntimeError> {
     let (Some(known), Some(attempt)) = (store.frame(frame)?, store.attempts(Attempts::RunningOf(frame))?.pop()) else {
         return Ok(false);
     };
-    background::is_left(store, &known, &attempt)
+    background::is_abandoned(store, &known, &attempt)
 }
 
 /// Whether there is an attempt anywhere in the chain that can be concluded.
@@ -231,7 +231,7 @@ impl ChainStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::steering::stop::{By, How, Stop};
+    use crate::core::steering::stop::{By, Stop, StopKind};
     use crate::store::testing;
 
     #[test]
@@ -267,7 +267,7 @@ mod tests {
     fn a_chain_that_was_stopped_is_over_until_a_person_continues_it() {
         let (_temp, store) = testing::store();
         let (root, _) = store.asking("When?");
-        let stop = Stop { how: How::Stop, now: false, by: By::Person, reason: None, of: root, report: None };
+        let stop = Stop { how: StopKind::Stop, now: false, by: By::Person, reason: None, of: root, report: None };
         store.order_stop(root, &stop, &[]).unwrap();
         for status in [poll(&store, root).unwrap().unwrap(), after(&store, root, Driven::default()).unwrap()] {
             let ChainStatus::Failed(errors) = status else { panic!("{status:?}") };

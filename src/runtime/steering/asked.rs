@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::core::chain::frame::Frame;
 use crate::core::id::FrameId;
-use crate::core::steering::stop::{By, How, Stop};
+use crate::core::steering::stop::{By, Stop, StopKind};
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{StateDir, Store, StoreError};
 
@@ -74,7 +74,7 @@ pub(crate) fn over(frame: &Frame) -> Stop {
 }
 
 fn out_of_time(of: FrameId, seconds: u64) -> Stop {
-    Stop { how: How::Stop, now: false, by: By::Timeout(seconds), reason: None, of, report: None }
+    Stop { how: StopKind::Stop, now: false, by: By::Timeout(seconds), reason: None, of, report: None }
 }
 
 fn recorded(dir: &StateDir, frame: FrameId, over: Option<Duration>) -> Result<Option<Stop>, StoreError> {
@@ -115,7 +115,7 @@ mod tests {
         }
         let (_temp, store, root) = limited(Some(90));
         let stop = over(&store.frame(root).unwrap().unwrap());
-        assert_eq!((stop.by, stop.how, stop.now), (By::Timeout(90), How::Stop, false));
+        assert_eq!((stop.by, stop.how, stop.now), (By::Timeout(90), StopKind::Stop, false));
     }
 
     #[test]
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn only_agents_of_this_process_are_told_and_only_once() {
+    fn only_agents_of_this_process_are_asked_to_stop_and_only_once() {
         let (_temp, store, root) = limited(None);
         store.start(root);
         store.dir().frame_dir(root).unwrap();

@@ -45,14 +45,14 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::core::steering::stop::{By, How};
+    use crate::core::steering::stop::{By, StopKind};
     use crate::store::testing;
 
     #[test]
     fn a_stopped_agent_reports_what_it_printed_and_one_that_never_ran_nothing() {
         let (_temp, store) = testing::store();
         let frame = store.root();
-        let stop = Stop { how: How::Stop, now: false, by: By::Person, reason: None, of: frame, report: None };
+        let stop = Stop { how: StopKind::Stop, now: false, by: By::Person, reason: None, of: frame, report: None };
         let report = || of(&store, frame, &stop);
         assert!(report().unwrap().contains("It used no tools."));
         store.dir().frame_dir(frame).unwrap();
@@ -72,7 +72,7 @@ mod tests {
     fn what_cannot_be_read_is_no_report() {
         let (_temp, store) = testing::store();
         let frame = store.root();
-        let stop = Stop { how: How::Stop, now: false, by: By::Person, reason: None, of: frame, report: None };
+        let stop = Stop { how: StopKind::Stop, now: false, by: By::Person, reason: None, of: frame, report: None };
         let folder = store.dir().frame_path(frame);
         fs::create_dir_all(folder.parent().unwrap()).unwrap();
         fs::write(folder, "not a folder").unwrap();

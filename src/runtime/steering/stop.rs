@@ -9,7 +9,7 @@ use crate::claude::stream::reader::Follower;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::state::FrameState;
 use crate::core::id::FrameId;
-use crate::core::steering::stop::{How, Stop};
+use crate::core::steering::stop::{Stop, StopKind};
 use crate::failpoint::{self, Step};
 use crate::runtime::conclude::{self, Begun};
 use crate::runtime::steering::report;
@@ -48,7 +48,7 @@ pub(crate) fn stop(
         let asked = store.dir().ask_to_stop(*agent, stop.now);
         asked.map_err(while_trying("write the file that stops an agent"))?;
     }
-    if stop.how == How::Stop {
+    if stop.how == StopKind::Stop {
         ordered.ended.iter().try_for_each(|agent| clear(store, *agent))?;
     }
     if let Some(Stopping { grace, tell }) = waits {
@@ -81,7 +81,7 @@ fn clear(store: &Store, agent: FrameId) -> Result<(), RuntimeError> {
 
 /// What agents have done so far whose parents go on, and which may not run any more to say it themselves.
 fn reports(store: &Store, frame: &Frame, stop: &Stop) -> Result<Vec<(FrameId, String)>, RuntimeError> {
-    if stop.how == How::Pause {
+    if stop.how == StopKind::Pause {
         return Ok(Vec::new());
     }
     let named = if frame.task.is_group() {

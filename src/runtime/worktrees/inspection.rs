@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_not_committed_stay_whatever_git_is_told() {
+    fn uncommitted_files_stay_even_if_git_is_configured_to_hide_them() {
         let works: [Work; 12] = [
             |path, _| fs::write(path.join("new"), "new").unwrap(),
             |path, _| fs::write(path.join("one"), "changed").unwrap(),

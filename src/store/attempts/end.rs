@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn trouble_is_told_until_an_attempt_that_is_kept_ends_well() {
+    fn trouble_is_shown_until_an_attempt_that_is_kept_ends_well() {
         let (_temp, store) = store();
         let trouble = |frame| store.frame(frame).unwrap().unwrap().trouble;
         let caller = store.start(store.root());

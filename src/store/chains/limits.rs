@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spent_budget_holds_the_tree_until_it_is_raised() {
+    fn a_spent_budget_blocks_the_tree_until_it_is_raised() {
         let (_temp, store) = store();
         let (root, children) = parent(&store, Limits { max_budget_usd: Some(0.5), ..Limits::default() }, 1);
         store.end(store.start(children[0]), &reply("ok"));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_usage_limit_holds_those_of_the_same_account() {
+    fn a_usage_limit_blocks_those_of_the_same_account() {
         let (_temp, store) = store();
         let (root, children) = parent(&store, Limits::default(), 2);
         let mut other = new("another account");
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_reasons_the_one_that_lasts_longest_is_told() {
+    fn of_several_reasons_the_one_that_lasts_longest_is_reported() {
         let (_temp, store) = store();
         let limits = Limits { max_parallel: 1, max_budget_usd: Some(9.0), ..Limits::default() };
         let (_, children) = parent(&store, limits, 3);

@@ -34,12 +34,12 @@ impl From<FrameId> for TreeOf {
 // The whole tree of a frame is read, also when only what is below the frame was asked for: a simpler statement takes less
 // time to prepare than the rest takes to read.
 const NODES: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group,
-     outcome IS NOT NULL AS is_settled FROM frames
+     outcome IS NOT NULL AS has_outcome FROM frames
      WHERE root = (SELECT root FROM frames WHERE id = ?1) ORDER BY seq";
 
 /// The same of a frame and its children.
 const FAMILY: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group,
-     outcome IS NOT NULL AS is_settled FROM frames
+     outcome IS NOT NULL AS has_outcome FROM frames
      WHERE id = ?1 OR parent = ?1 ORDER BY seq";
 
 const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.call, r.detail, r.state, r.made, r.looked
@@ -82,7 +82,7 @@ fn nodes(
             since: time(row, "since")?,
             kept: row.get("kept")?,
             is_group: row.get("is_group")?,
-            is_settled: row.get("is_settled")?,
+            has_outcome: row.get("has_outcome")?,
             stop: None,
             requests: requests.remove(&id).unwrap_or_default(),
         })
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_is_told_of_in_the_order_in_which_it_grew() {
+    fn a_tree_is_listed_in_the_order_in_which_it_grew() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
         let children: Vec<_> = (0..20)

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn other_databases_are_told_apart() {
+    fn databases_of_others_are_recognised() {
         let connection = memory();
         connection.execute_batch("CREATE TABLE albums (name TEXT)").unwrap();
         assert_eq!(inspect(&connection).unwrap(), Found::Foreign);

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn old_copies_go_only_when_told_to() {
+    fn old_copies_are_removed_only_on_request() {
         let mut fixture = Fixture::new();
         prune(&fixture.dir, fixture.frame, &[fixture.attempt]).unwrap();
         fixture.keep("{}\n").unwrap();

@@ -18,7 +18,7 @@ use crate::store::files::entries::remove;
 /// The name of the file that stops a frame's agent.
 pub(crate) const STOP: &str = "stop";
 /// The name of the file that says that there are messages for a frame's agent.
-pub(crate) const TOLD: &str = "told";
+pub(crate) const MESSAGE: &str = "message";
 /// What it holds if the running tool is not to finish.
 const STOP_NOW: &[u8] = b"now";
 /// What it holds when whoever runs the agent has read it.
@@ -223,8 +223,8 @@ impl StateDir {
 
     /// The file that tells a frame's `claude` that there are messages for its agent.
     #[must_use]
-    pub fn told_file(&self, frame: FrameId) -> PathBuf {
-        self.frame_path(frame).join(TOLD)
+    pub fn message_file(&self, frame: FrameId) -> PathBuf {
+        self.frame_path(frame).join(MESSAGE)
     }
 
     /// Tells a frame's `claude` that there are messages for its agent.
@@ -233,7 +233,7 @@ impl StateDir {
     ///
     /// The file cannot be written.
     pub fn note_message(&self, frame: FrameId) -> io::Result<()> {
-        self.write(Step::Tell, &self.told_file(frame), b"")
+        self.write(Step::Tell, &self.message_file(frame), b"")
     }
 
     /// Forgets that. Messages that are recorded later are noted again.
@@ -242,7 +242,7 @@ impl StateDir {
     ///
     /// The file cannot be removed.
     pub fn forget_messages(&self, frame: FrameId) -> io::Result<()> {
-        remove(&self.told_file(frame))
+        remove(&self.message_file(frame))
     }
 
     /// Tells a frame's `claude` to stop when its running tool is done.

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_is_told_where_results_are_now() {
+    fn a_conversation_refers_to_the_new_place_of_results() {
         let (_temp, store) = store();
         let (frame, session) = (FrameId::random(), AttemptId::random());
         store.dir().frame_dir(frame).unwrap();

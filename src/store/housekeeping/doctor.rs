@@ -23,7 +23,7 @@ pub(crate) fn findings(dir: &Path, named: bool) -> Vec<Finding> {
     let existing = existing(dir);
     let space = rustix::fs::statvfs(&existing).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)).ok();
     let mut found = vec![place];
-    found.extend(space.map(space_left));
+    found.extend(space.map(free_space));
     found.extend(file_system(&existing));
     if existing == dir {
         found.extend(fs::metadata(dir).ok().map(|dir| privacy(dir.permissions().mode())));
@@ -99,7 +99,7 @@ fn privacy(mode: u32) -> Finding {
     }
 }
 
-fn space_left(bytes: u64) -> Finding {
+fn free_space(bytes: u64) -> Finding {
     let mebibytes = bytes >> 20;
     if bytes < LITTLE_SPACE {
         let message = format!("the disk of the state directory has {mebibytes} MB left");
@@ -225,7 +225,7 @@ mod tests {
             [0o700, 0o750, 0o701].map(|mode| privacy(mode).status),
             [Status::Ok, Status::Warning, Status::Warning]
         );
-        assert_eq!([LITTLE_SPACE, LITTLE_SPACE - 1].map(|left| space_left(left).status), [Status::Ok, Status::Warning]);
+        assert_eq!([LITTLE_SPACE, LITTLE_SPACE - 1].map(|left| free_space(left).status), [Status::Ok, Status::Warning]);
         let held = [Ok(true), Ok(false), Err(io::Error::from(io::ErrorKind::Unsupported))];
         assert_eq!(held.map(|held| locks(held).status), [Status::Ok, Status::Problem, Status::Problem]);
     }

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn suspended_requests_are_told_from_others() {
+    fn suspended_requests_are_distinguished_from_others() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
         store.request(caller, None, &[ask("a?")]).unwrap();

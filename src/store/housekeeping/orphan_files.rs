@@ -19,7 +19,7 @@ use crate::store::files::checkpoint::attempt_of;
 use crate::store::files::durable::TEMPORARY;
 use crate::store::files::entries::{entries, remove, size};
 use crate::store::files::lease::Lease;
-use crate::store::files::state_dir::{STOP, StateDir, TOLD};
+use crate::store::files::state_dir::{MESSAGE, STOP, StateDir};
 use crate::store::housekeeping::door::Housekeeping;
 
 /// A file or directory that can go.
@@ -34,7 +34,7 @@ pub struct Orphan {
 }
 
 /// What every attempt writes anew and removes at its end.
-const ROUTINE: [&str; 6] = ["answered.jsonl", "opened.jsonl", "settings.json", "permission-tool.json", STOP, TOLD];
+const ROUTINE: [&str; 6] = ["answered.jsonl", "opened.jsonl", "settings.json", "permission-tool.json", STOP, MESSAGE];
 /// How directories are named that are about to be deleted.
 const TRASH: &str = "trash-";
 /// How directories are named that are about to be a frame's.
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_frame_uses_that_somebody_runs_is_not_left_over() {
+    fn what_a_running_frame_uses_is_not_an_orphan() {
         let (_temp, store) = store();
         let frame = store.root();
         let lease = Lease::try_take(store.dir(), frame).unwrap().unwrap();
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_got_a_frame_meanwhile_stays() {
+    fn a_directory_that_has_a_frame_by_now_stays() {
         let (_temp, store) = store();
         let frame = store.root();
         let path = store.dir().frame_dir(frame).unwrap();

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_tree_that_is_removed_nothing_is_left() {
+    fn a_tree_is_removed_with_everything_that_belongs_to_it() {
         let (_temp, store) = store();
         let root = done(&store).frame;
         let removable = store.housekeeping().removable(everything()).unwrap();

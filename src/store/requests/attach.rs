@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stricter_limits_hold_for_all_of_a_joined_tree() {
+    fn the_stricter_limits_apply_to_all_of_a_joined_tree() {
         let (_temp, store) = store();
         let strict =
             Limits { max_depth: 2, max_frames: 9, max_parallel: 1, max_budget_usd: Some(1.0), ..Limits::default() };

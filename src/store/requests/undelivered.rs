@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_plan_that_was_approved_and_told_counts() {
+    fn the_last_plan_that_was_approved_and_delivered_counts() {
         let (_temp, store) = store();
         let mut caller = store.start(store.root());
         let plan =

@@ -83,7 +83,7 @@ fn insert(
             "INSERT INTO messages (id, frame, made, instructs, origin, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )?
         .execute((Id(message), Id(frame), now, instructs, codec::json(sender, &[])?, text))?;
-    events::append(connection, now, frame, "told", &json!({"message": message, "by": sender.by}))?;
+    events::append(connection, now, frame, "message", &json!({"message": message, "by": sender.by}))?;
     Ok(message)
 }
 

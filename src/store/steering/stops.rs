@@ -8,7 +8,7 @@ use crate::core::chain::state::{FrameEvent, FrameState};
 use crate::core::id::FrameId;
 use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
 use crate::core::requests::state::RequestState;
-use crate::core::steering::stop::{How, Stop};
+use crate::core::steering::stop::{Stop, StopKind};
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, At, Id, from_json, id};
 use crate::store::database::store::Store;
@@ -81,7 +81,7 @@ fn order(
         let frame = frames::existing(connection, id)?;
         // A group has no agent: it ends when its members have, and says what each of them has done. One that nobody waits for
         // any more does not.
-        if frame.state.is_over() || frame.task.is_group() && (id == top || stop.how == How::Pause) {
+        if frame.state.is_over() || frame.task.is_group() && (id == top || stop.how == StopKind::Pause) {
             continue;
         }
         let of_this = reports.iter().find(|(of, _)| *of == id).map(|(_, report)| report.clone());
@@ -99,7 +99,7 @@ fn order(
 /// Has a frame that does not run rest or be over. Returns whether that changed anything.
 fn rest(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> TxResult<bool> {
     let is_paused = matches!(frame.state, FrameState::Paused { .. });
-    if stop.how == How::Stop && runs_below(connection, frame.id)? {
+    if stop.how == StopKind::Stop && runs_below(connection, frame.id)? {
         // It is over when nothing below it runs any more. Until then it rests.
         want(connection, now, frame.id, stop)?;
         if !is_paused {
@@ -107,7 +107,7 @@ fn rest(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> TxResul
         }
         return Ok(true);
     }
-    if is_paused && stop.how == How::Pause {
+    if is_paused && stop.how == StopKind::Pause {
         return Ok(false);
     }
     want(connection, now, frame.id, stop)?;
@@ -119,8 +119,8 @@ fn rest(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> TxResul
 fn carry_out(connection: &Connection, now: At, frame: &Frame) -> TxResult<()> {
     let Some(stop) = open(connection, frame.id)? else { return Ok(()) };
     let (event, word) = match stop.how {
-        How::Pause => (FrameEvent::Pause, "paused"),
-        How::Stop => (FrameEvent::Stop(stop.failure()), "stopped"),
+        StopKind::Pause => (FrameEvent::Pause, "paused"),
+        StopKind::Stop => (FrameEvent::Stop(stop.failure()), "stopped"),
     };
     let state = frames::advance(connection, frame, event, now.0)?;
     let detail = json!({"from": frame.state, "to": state, "by": stop.by, "reason": stop.reason});
@@ -134,7 +134,7 @@ fn is_over(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> TxRe
     connection
         .prepare_cached("UPDATE stops SET ended = ?2 WHERE frame = ?1 AND ended IS NULL")?
         .execute((Id(frame.id), now))?;
-    if stop.how == How::Pause {
+    if stop.how == StopKind::Pause {
         return Ok(());
     }
     // What a child has replied is told to whoever continues the agent. Nobody waits for anything else.
@@ -163,7 +163,7 @@ pub(crate) fn settled(
         let stop = Stop { report: report.map(str::to_owned), ..stop };
         // A reply was faster.
         let was_faster = !(after.was_stopped() || matches!(after, FrameState::Paused { .. }));
-        let how = if was_faster { How::Pause } else { stop.how };
+        let how = if was_faster { StopKind::Pause } else { stop.how };
         is_over(connection, now, before, &Stop { how, ..stop.clone() })?;
         if !was_faster {
             // Its agent may have started others since it was asked to stop.
@@ -238,7 +238,7 @@ mod tests {
             let (_, group) = store.request_child(root, None, &group, "a b").unwrap();
             store.end(root, &Ending::Suspended);
             let of = if is_top { group } else { root.frame };
-            let stop = Stop { how: How::Stop, now: false, by: By::Person, reason: None, of, report: None };
+            let stop = Stop { how: StopKind::Stop, now: false, by: By::Person, reason: None, of, report: None };
             let ordered = store.order_stop(of, &stop, &[]).unwrap();
             assert_eq!(ordered.running, []);
             (ordered.ended.len(), ordered.ended.contains(&group))
@@ -251,7 +251,7 @@ mod tests {
     fn an_agent_that_rests_is_not_paused_again() {
         let (_temp, store) = store();
         let frame = store.root();
-        let pause = Stop { how: How::Pause, now: false, by: By::Person, reason: None, of: frame, report: None };
+        let pause = Stop { how: StopKind::Pause, now: false, by: By::Person, reason: None, of: frame, report: None };
         assert_eq!(store.order_stop(frame, &pause, &[]).unwrap().ended, [frame]);
         assert_eq!(store.order_stop(frame, &pause, &[]).unwrap(), Ordered::default());
         assert_eq!(store.try_again(frame).unwrap(), FrameState::Ready);

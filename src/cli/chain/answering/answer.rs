@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::claude::processes::marks;
 use crate::cli::arguments::candidates;
-use crate::cli::chain::answering::check::checked;
+use crate::cli::chain::answering::checked_answer::checked_answer;
 use crate::cli::chain::answering::inbox::Inbox;
 use crate::cli::chain::answering::prompt::LONGEST_LINE;
 use crate::cli::chain::resume;
@@ -91,7 +91,7 @@ impl Answer {
         let text = self.with_mode(text, asked.as_ref())?;
         // The store refuses questions that cannot be answered.
         let text = match &asked {
-            Some(asked) if asked.answered.is_none() || self.replace => checked(asked, &text, is_text)?,
+            Some(asked) if asked.answered.is_none() || self.replace => checked_answer(asked, &text, is_text)?,
             _ => text,
         };
         if let (Some(asked), true) = (&asked, self.answer.is_some() || self.text.is_some()) {

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use clap::Args;
 
 use crate::cli::chain::answering::prompt::{Line, Prompt};
-use crate::cli::chain::answering::walk::{Left, Walk};
+use crate::cli::chain::answering::walk::{Exit, Walk};
 use crate::cli::chain::unattended::resume_all::ResumeAll;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -55,17 +55,17 @@ impl Inbox {
         let store = context.store()?;
         let mut prompt = Prompt::new()?;
         let mut walk = Walk::new(&store, self.all_projects)?;
-        let left = walk.go(&mut prompt)?;
+        let exit = walk.go(&mut prompt)?;
         let answered = walk.answered();
-        walk.report(left);
-        if left == Left::Interrupted && answered.is_empty() {
+        walk.report(exit);
+        if exit == Exit::Interrupted && answered.is_empty() {
             return Ok(ExitStatus::Interrupted);
         }
         let chains = continuable(&store, &answered)?;
         if chains.is_empty() {
-            return Ok(if left == Left::Interrupted { ExitStatus::Interrupted } else { ExitStatus::Ok });
+            return Ok(if exit == Exit::Interrupted { ExitStatus::Interrupted } else { ExitStatus::Ok });
         }
-        if left == Left::AtWill && (self.resume || agrees(&mut prompt, chains.len())?) {
+        if exit == Exit::AtWill && (self.resume || agrees(&mut prompt, chains.len())?) {
             let output_options = OutputOptions { json: false, stream: false, exit_code: false };
             let all = ResumeAll { claude: None, stale_check: true, max_parallel_total: None, output_options };
             return all.continue_these(context, &store, &chains);
@@ -74,7 +74,7 @@ impl Inbox {
         for root in chains {
             print_line(&format!("agent-cli resume {root}"))?;
         }
-        Ok(if left == Left::Interrupted { ExitStatus::Interrupted } else { ExitStatus::Ok })
+        Ok(if exit == Exit::Interrupted { ExitStatus::Interrupted } else { ExitStatus::Ok })
     }
 }
 
@@ -83,7 +83,7 @@ fn continuable(store: &Store, answered: &[FrameId]) -> Result<Vec<FrameId>, CliE
     let (mut chains, mut waiting) = (Vec::new(), None);
     for root in answered {
         if store.frame(*root)?.is_none() {
-            tell(&format!("{} was removed meanwhile", root.short()));
+            tell(&format!("{} has been removed", root.short()));
         } else if Driving::is_marked(store.dir(), *root)? {
             tell(&format!("{} continues by itself: another process drives it", root.short()));
         } else if status::can_continue(store, *root)? {

@@ -1,7 +1,7 @@
 //! Commands with which people answer agents.
 
 pub(crate) mod answer;
-mod check;
+mod checked_answer;
 mod editor;
 pub(crate) mod inbox;
 mod keys;

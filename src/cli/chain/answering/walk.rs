@@ -1,7 +1,7 @@
 //! The walk through the inbox: one question after the other, as a person wants.
 
 use crate::claude::processes::marks;
-use crate::cli::chain::answering::check::checked;
+use crate::cli::chain::answering::checked_answer::checked_answer;
 use crate::cli::chain::answering::editor;
 use crate::cli::chain::answering::prompt::{Line, Prompt};
 use crate::cli::chain::answering::typed::{self, Command, Typed};
@@ -39,7 +39,7 @@ struct Item {
 
 /// How a person left the inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum Exit {
     AtWill,
     /// With Ctrl-C.
     Interrupted,
@@ -51,7 +51,7 @@ enum Step {
     /// To the next one: this one can no longer be answered here.
     Drop,
     Back,
-    Leave(Left),
+    Leave(Exit),
 }
 
 impl<'a> Walk<'a> {
@@ -61,18 +61,18 @@ impl<'a> Walk<'a> {
         Ok(Self { store, project, projects, items: Vec::new(), at: 0, elsewhere: 0 })
     }
 
-    pub(super) fn go(&mut self, prompt: &mut Prompt) -> Result<Left, CliError> {
+    pub(super) fn go(&mut self, prompt: &mut Prompt) -> Result<Exit, CliError> {
         loop {
             self.refresh()?;
-            let Some(item) = self.items.get(self.at).copied() else { return Ok(Left::AtWill) };
+            let Some(item) = self.items.get(self.at).copied() else { return Ok(Exit::AtWill) };
             let step = match self.store.questions(item.id, false)?.pop() {
                 Some(asked) if asked.expired.is_some() => {
-                    tell(&format!("{} has expired meanwhile", item.id.short()));
+                    tell(&format!("{} has expired", item.id.short()));
                     Step::Drop
                 }
                 Some(asked) if asked.answer.is_none() || item.answered => self.visit(prompt, &asked)?,
                 Some(asked) => {
-                    tell(&format!("{} was answered meanwhile{}", item.id.short(), by(&asked)));
+                    tell(&format!("{} has been answered{}", item.id.short(), by(&asked)));
                     Step::Drop
                 }
                 None => {
@@ -85,7 +85,7 @@ impl<'a> Walk<'a> {
                 Step::Drop => drop(self.items.remove(self.at)),
                 Step::Back if self.at == 0 => tell("this is the first one"),
                 Step::Back => self.at -= 1,
-                Step::Leave(left) => return Ok(left),
+                Step::Leave(exit) => return Ok(exit),
             }
         }
     }
@@ -160,7 +160,7 @@ impl<'a> Walk<'a> {
     ///
     /// The text is not an answer.
     fn record(&mut self, asked: &Question, text: &str, is_text: bool) -> Result<Step, CliError> {
-        let text = checked(asked, text, is_text).map_err(CliError::without_hints)?;
+        let text = checked_answer(asked, text, is_text).map_err(CliError::without_hints)?;
         let item = &mut self.items[self.at];
         match self.store.record_answer(asked.id, &text, &marks::origin(), item.answered) {
             Ok(_) => {
@@ -171,7 +171,7 @@ impl<'a> Walk<'a> {
             }
             Err(StoreError::AlreadyAnswered { .. }) => {
                 let by = self.store.questions(asked.id, false)?.pop().map(|asked| by(&asked)).unwrap_or_default();
-                tell(&format!("{} was answered meanwhile{by}; yours was not recorded", asked.id.short()));
+                tell(&format!("{} has already been answered{by}; yours was not recorded", asked.id.short()));
                 Ok(Step::Drop)
             }
             // An answer that was given here still counts.
@@ -180,7 +180,7 @@ impl<'a> Walk<'a> {
                 Ok(Step::Next)
             }
             Err(StoreError::UnknownRequest(_)) => {
-                tell(&format!("{} was removed meanwhile with its chain; yours was not recorded", asked.id.short()));
+                tell(&format!("{} has been removed with its chain; yours was not recorded", asked.id.short()));
                 Ok(Step::Drop)
             }
             Err(error @ (StoreError::QuestionWithdrawn(_) | StoreError::QuestionExpired { .. })) => {
@@ -215,7 +215,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Says what was recorded, and what was not.
-    pub(super) fn report(&self, left: Left) {
+    pub(super) fn report(&self, exit: Exit) {
         let answered = self.items.iter().filter(|item| item.answered).count();
         let open = self.items.len() - answered;
         let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
@@ -224,7 +224,7 @@ impl<'a> Walk<'a> {
             (_, 0) => tell(&format!("{} recorded", count(answered, "answer"))),
             _ => tell(&format!("{} recorded, {} left open", count(answered, "answer"), count(open, "question"))),
         }
-        if self.elsewhere > 0 && left == Left::AtWill {
+        if self.elsewhere > 0 && exit == Exit::AtWill {
             tell(&format!("{} of other projects: agent-cli inbox --all-projects", count(self.elsewhere, "question")));
         }
     }
@@ -267,8 +267,8 @@ fn how_to_answer(kind: &RequestKind) -> String {
 /// Where a line leads that was typed in place of an answer.
 fn step(line: &Line) -> Step {
     match line {
-        Line::Interrupted => Step::Leave(Left::Interrupted),
-        Line::Closed => Step::Leave(Left::AtWill),
+        Line::Interrupted => Step::Leave(Exit::Interrupted),
+        Line::Closed => Step::Leave(Exit::AtWill),
         Line::Typed(text) => match typed::read(text) {
             Typed::Command(command) => where_to(command),
             _ => Step::Next,
@@ -279,7 +279,7 @@ fn step(line: &Line) -> Step {
 fn where_to(command: Command) -> Step {
     match command {
         Command::Back => Step::Back,
-        Command::Quit => Step::Leave(Left::AtWill),
+        Command::Quit => Step::Leave(Exit::AtWill),
         Command::Skip | Command::All | Command::Edit | Command::Help => Step::Next,
     }
 }

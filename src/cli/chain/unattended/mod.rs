@@ -1,5 +1,5 @@
 //! Commands that continue chains without a person.
 
-mod left;
+mod for_a_person;
 pub(crate) mod resume_all;
 pub(crate) mod watch;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use futures_util::stream::{self, StreamExt};
 
 use crate::cli::chain::drive;
-use crate::cli::chain::unattended::left;
+use crate::cli::chain::unattended::for_a_person;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -43,9 +43,9 @@ impl ResumeAll {
         // Most polls find a database at rest, and nothing to do.
         let is_idle = |store: &Store| {
             let ToContinue { roots, refused } = continuing::to_continue(store)?;
-            let is_idle = roots.is_empty() && !refused.iter().any(left::is_news);
+            let is_idle = roots.is_empty() && !refused.iter().any(for_a_person::is_news);
             if is_idle {
-                left::tell_of_interrupted(store)?;
+                for_a_person::tell_of_interrupted(store)?;
             }
             Ok(is_idle)
         };
@@ -72,7 +72,7 @@ impl ResumeAll {
         if stopped {
             return Err(interrupted());
         }
-        left::tell_of_interrupted(&store)?;
+        for_a_person::tell_of_interrupted(&store)?;
         Ok(worst.get())
     }
 
@@ -128,8 +128,8 @@ impl ResumeAll {
                 Some(self.report(store, root, driven))
             }
             (Course::Refused(refused), _) => {
-                if left::is_news(&refused) {
-                    left::tell_of_refused(&refused);
+                if for_a_person::is_news(&refused) {
+                    for_a_person::tell_of_refused(&refused);
                 }
                 None
             }

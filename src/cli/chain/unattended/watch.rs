@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::chain::drive;
-use crate::cli::chain::unattended::left;
+use crate::cli::chain::unattended::for_a_person;
 use crate::cli::chain::unattended::resume_all::ResumeAll;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -46,7 +46,7 @@ impl Watch {
         let store = context.store()?;
         let settings = all.settings(context)?;
         tell("watching for chains that can continue; Ctrl-C ends it");
-        left::tell_of_interrupted(&store)?;
+        for_a_person::tell_of_interrupted(&store)?;
         context.follow_config()?;
         let interrupted = Cell::new(false);
         let mut live = Live::new(store.dir().path());

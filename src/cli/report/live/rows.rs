@@ -151,7 +151,7 @@ mod tests {
             since,
             kept: true,
             is_group: false,
-            is_settled: false,
+            has_outcome: false,
             stop: None,
             requests,
         }

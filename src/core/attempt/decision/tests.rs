@@ -64,7 +64,7 @@ fn rows() -> Vec<(&'static str, Facts)> {
     ]
 }
 
-fn to_stop(how: How) -> Stop {
+fn to_stop(how: StopKind) -> Stop {
     Stop { how, now: false, by: By::Person, reason: None, of: FrameId::random(), report: None }
 }
 
@@ -126,17 +126,17 @@ fn a_stop_changes_only_what_becomes_of_the_frame() {
     let names = ["reply", "requests", "`SGN_PEND_STARTED`", "error", "stopped, after", "died, before", "died, after"];
     let rows = rows().into_iter().filter(|(row, _)| names.iter().any(|name| row.starts_with(name)));
     let decided = rows.map(|(row, facts)| {
-        let [stopped, paused] = [How::Stop, How::Pause].map(|how| Facts { stop: Some(to_stop(how)), ..facts.clone() });
-        format!("| {row} | {} | {} |", in_words(&stopped), in_words(&paused))
+        let with = |how| Facts { stop: Some(to_stop(how)), ..facts.clone() };
+        format!("| {row} | {} | {} |", in_words(&with(StopKind::Stop)), in_words(&with(StopKind::Pause)))
     });
     assert_eq!(written, decided.collect::<Vec<_>>());
 }
 
 #[test]
-fn who_is_stopped_is_told_so_only_if_it_was_cut_short() {
-    let stop = Some(to_stop(How::Pause));
-    let asked = Facts { has_requests: true, ..later(Ending::Suspended) };
-    assert_eq!(decide(&Facts { stop: stop.clone(), ..asked }).trouble, None);
+fn a_stopped_agent_learns_of_it_only_if_it_was_cut_short() {
+    let stop = Some(to_stop(StopKind::Pause));
+    let asked = Facts { stop: stop.clone(), has_requests: true, ..later(Ending::Suspended) };
+    assert_eq!(decide(&asked).trouble, None);
     let cut = Facts { stop, uncertain_calls: vec!["Bash: make".into()], ..later(Ending::Stopped { worked: true }) };
     let trouble = decide(&cut).trouble.unwrap();
     assert_eq!((trouble.what.as_str(), trouble.calls.len()), ("paused by a person", 1));
@@ -208,7 +208,7 @@ fn what_an_agent_has_perhaps_not_seen_is_given_again() {
 }
 
 #[test]
-fn the_next_attempt_is_told_how_this_one_ended_if_it_ended_badly() {
+fn the_next_prompt_says_how_an_attempt_ended_if_it_ended_badly() {
     for (facts, what) in [
         (later(died(true)), Some("killed by signal 9")),
         (later(error()), Some("max turns")),
@@ -315,7 +315,7 @@ prop_compose! {
         has_trouble: bool,
         silent in prop_oneof![Just(None), Just(Some(Way::Fork)), Just(Some(Way::InPlace)), Just(Some(Way::Prompt))],
         earlier_pauses in 0..5_usize,
-        how in prop_oneof![Just(None), Just(Some(How::Stop)), Just(Some(How::Pause))],
+        how in prop_oneof![Just(None), Just(Some(StopKind::Stop)), Just(Some(StopKind::Pause))],
         has_messages: bool,
     ) -> Facts {
         let trouble = Trouble { what: "it".into(), calls: vec!["Bash: a".into()], lost: false };
@@ -393,7 +393,7 @@ proptest! {
     #[test]
     fn nobody_who_went_back_is_attempted_twice_in_a_run(facts in any_facts()) {
         let decision = decide(&facts);
-        let is_again = matches!(decision.frame, Ended::Back | Ended::Again) && decision.meaning.name() != "told";
+        let is_again = matches!(decision.frame, Ended::Back | Ended::Again) && decision.meaning.name() != "has_messages";
         let died_elsewhere = facts.is_abandoned && decision.error.is_none() && decision.meaning.name() == "died";
         prop_assert!(!is_again || died_elsewhere || decision.next != Next::AsItComes);
     }

@@ -125,12 +125,12 @@ fn the_transcript_of_an_attempt_that_was_not_kept_is_removed_and_is_nobodys_word
     let end = attempt_end(Caller { frame: root, attempt: begun.id }, &decision);
     store.end_attempt(&AttemptEnd { leaves: digest(&place).unwrap(), ..end }).unwrap();
     let frame = store.frame(root).unwrap().unwrap();
-    assert!(is_left_behind(&store, &frame, &place).unwrap());
+    assert!(is_of_discarded_attempt(&store, &frame, &place).unwrap());
     assert_eq!(prepare(&store, &frame).unwrap(), None);
     assert!(!place.exists());
     // What somebody has written there since is theirs.
     fs::write(&place, line("b", "")).unwrap();
-    assert!(!is_left_behind(&store, &frame, &place).unwrap());
+    assert!(!is_of_discarded_attempt(&store, &frame, &place).unwrap());
 }
 
 #[test]

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_records_what_is_met_and_says_whether_commands_are_left() {
+    fn a_look_records_what_is_met_and_says_whether_commands_remain_to_be_run() {
         let temp = tempfile::tempdir().unwrap();
         let file = temp.path().join("report");
         let wait = External::All(vec![External::File(file.clone()), command(None)]);

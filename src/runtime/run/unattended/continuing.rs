@@ -24,7 +24,7 @@ use crate::runtime::{RunSettings, RuntimeError, while_trying};
 use crate::store::Store;
 
 /// A transaction changes its files more than once.
-const SETTLES: Duration = Duration::from_millis(20);
+const DEBOUNCE: Duration = Duration::from_millis(20);
 
 /// How long chains are continued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ pub(crate) async fn continue_chains(
                 pace.looked_at(root, stirs, Timestamp::now(), if got_on { Look::GotOn } else { Look::GotNowhere });
                 course(Course::Ended(root, driven));
             }
-            () = changes.next() => tokio::time::sleep(SETTLES).await,
+            () = changes.next() => tokio::time::sleep(DEBOUNCE).await,
             () = tokio::time::sleep(until_next(next, now)) => {}
             _ = stopped.wait_for(|signals| signals.any()), if !is_stopped => {}
         }

@@ -99,7 +99,7 @@ fn the_claim_of_a_dead_process_ends_and_its_late_word_counts_for_nothing() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_does_not_hold_it_up() {
+fn a_clock_that_is_set_back_does_not_delay_it() {
     let (_temp, store) = subscribed();
     store.asking("When?");
     time_passes(&store, -100_000);
@@ -182,7 +182,7 @@ fn a_child_that_ends_is_its_parents_business() {
 }
 
 #[test]
-fn one_usage_limit_and_one_budget_are_told_once() {
+fn one_usage_limit_and_one_budget_are_reported_once() {
     let (_temp, store) = subscribed();
     let limits = Limits { max_budget_usd: Some(0.5), ..Limits::default() };
     let caller = store.start(store.create_root(&NewFrame { limits, ..new("root") }).unwrap());

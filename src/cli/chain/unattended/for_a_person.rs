@@ -1,4 +1,4 @@
-//! What is left to a person: chains that were interrupted, and answers in files that do not count.
+//! What only a person can continue or correct: chains that were interrupted, and answers in files that do not count.
 
 use std::io::{self, IsTerminal};
 

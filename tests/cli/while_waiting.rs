@@ -43,7 +43,7 @@ fn a_call_that_was_run_instead_of_asked_about_is_not_taken_for_the_next() {
 }
 
 #[test]
-fn a_call_that_failed_meanwhile_fails_where_hooks_are_off() {
+fn a_call_that_failed_during_the_wait_fails_where_hooks_are_off() {
     let world = World::with_hooks();
     world.file("root.md", "spawn child.md\nreply I was told: {result}\n");
     world.file("child.md", "ask When?\nfail the API is down\n");

@@ -11,7 +11,7 @@ use crate::store::Question;
 const LARGEST: usize = 8 << 20;
 
 /// The text as the answer that it is to a question.
-pub(super) fn checked(asked: &Question, text: &str, is_text: bool) -> Result<String, CliError> {
+pub(super) fn checked_answer(asked: &Question, text: &str, is_text: bool) -> Result<String, CliError> {
     let read = if is_text { answer::verbatim } else { answer::from_text };
     let text = read(&asked.kind, text).map_err(|error| refused(asked.id, &asked.kind, text, &error))?;
     if text.len() > LARGEST {
