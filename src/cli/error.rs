@@ -152,7 +152,9 @@ impl From<RuntimeError> for CliError {
             RuntimeError::UnknownToAgent(_) => Self::new(ExitStatus::NoSuchFrame, message)
                 .hint("an agent can reach only what it started: agent-cli tree shows it")
                 .hint("for a chain that this session started before agent-cli took it over, give the full id"),
-            RuntimeError::Deadlock { .. } => Self::usage(message).hint("end your turn: it will be told what you reply"),
+            RuntimeError::Deadlock { .. } => {
+                Self::usage(message).hint("end your turn: that agent then gets your reply")
+            }
             RuntimeError::SameTask { .. } => Self::usage(message).hint("name one of them by its id"),
             RuntimeError::NotAnAgent(_) => Self::usage(message).hint("agent-cli tree shows the agents"),
             RuntimeError::QuestionFile(_) => Self::usage(message),

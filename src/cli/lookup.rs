@@ -33,7 +33,7 @@ pub(crate) fn target_named(context: &Context, store: &Store, id: &str) -> Result
 pub(crate) fn id_of(context: &Context, store: &Store, text: &str) -> Result<IdPrefix, CliError> {
     if context.caller.is_some() {
         let Ok(Reference::Name(_) | Reference::Last) = text.parse() else { return Ok(text.parse()?) };
-        let error = CliError::usage(format!("agents name other agents by their ids; {text:?} is none"));
+        let error = CliError::usage(format!("`{text}` is not an id, and agents name other agents by their ids"));
         return Err(error.hint("agent-cli ls lists the agents that you have started"));
     }
     let found = match text.parse::<Reference>()? {

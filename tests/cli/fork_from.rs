@@ -85,7 +85,7 @@ fn what_cannot_be_forked_is_refused() {
     let refused = |args: &[&str]| world.run(&[&["spawn", "a.md", "--fork-from"], args].concat()).to_string();
     insta::assert_snapshot!(refused(&[&base, "--cwd", "sub"]), @"
     --- stderr
-    error: a fork of that conversation works where it was held, in [PROJECT]
+    error: a fork of that conversation has to work in its directory, [PROJECT]
     hint: leave --cwd out
     --- exit status: 2
     ");

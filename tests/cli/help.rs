@@ -205,7 +205,7 @@ fn every_command_explains_itself() {
       agent-cli spawn review1.md review2.md --fork-from 4f2c1a90
       agent-cli spawn --prompt 'Which licence is this under?'
     ");
-    insta::assert_snapshot!(help(&["resume"]), @r"
+    insta::assert_snapshot!(help(&["resume"]), @"
     Resume a chain, or show its status
 
     Continues the chain where it stopped. Prints the reply once the agent is done (every time),
@@ -243,8 +243,8 @@ fn every_command_explains_itself() {
               Continue an agent that is done, failed or stopped with a new instruction; `-`: from
               standard input
 
-              It goes on with its whole conversation, and its new reply is printed. The result that its
-              parent got, or will get, stays as it is.
+              The agent continues with its whole conversation, and its new reply is printed. The result
+              for its parent does not change.
 
           --now
               Retry now instead of waiting for a usage limit or backoff
@@ -310,6 +310,41 @@ fn every_command_explains_itself() {
       * * * * * agent-cli resume 4f2c1a90 >> chain.log
       * * * * * agent-cli resume --all >> chains.log
     ");
+    insta::assert_snapshot!(help(&["watch"]), @"
+    Continue chains as soon as they can continue, until you stop it
+
+    Reacts at once when a question is answered, a file appears or a time comes, and uses next to no CPU
+    time otherwise. Prints a line for each chain that it has continued, or with --json an object. Chains
+    that failed or were interrupted are left to you. Ctrl-C stops it, and the agents that it runs; they
+    continue with the next `resume`.
+
+    Usage: agent-cli watch [OPTIONS]
+
+    Options:
+          --claude <PATH>
+              The claude program, this once [default: $AGENT_CLI_CLAUDE, or the chain's own]
+
+          --max-parallel-total <N>
+              How many agents may run at once over all chains, whichever commands run them [default: 4]
+
+          --json
+              Print a JSON object for each chain, as `resume --json` does
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
     insta::assert_snapshot!(help(&["ask"]), @r#"
     Ask a person (for agents)
 
@@ -320,10 +355,10 @@ fn every_command_explains_itself() {
     With --expires, the call fails if nobody has answered by then, and says so. With --default as well,
     it returns the default instead, and says that nobody answered.
 
-    With --file, a person can also answer by editing that file. Its text is the question, up to an empty
-    line `A:` at its end; what they write below that line is the answer, once the file has not changed
-    for 10 seconds or ends with a line `---`. The file has to be in the agent's directory, and is
-    created only where the agent may write.
+    With --file, a person can also answer by editing that file. Its text is the question; a line `A:`
+    may end it. What a person writes after `A:` is the answer as soon as a line `---` follows it, or the
+    file has not changed for 10 seconds. The file must be in the agent's directory, and is created only
+    where the agent may write.
 
     Usage: agent-cli ask [OPTIONS] [QUESTION]
 
@@ -343,10 +378,10 @@ fn every_command_explains_itself() {
               Accept any other text as an answer, too
 
           --default <KEY>
-              What counts if nobody answers in time; with options, the key of one
+              The answer if nobody answers in time; if there are options, the key of one
 
           --context <TEXT|@FILE>
-              What a person should know before they answer, or a file with it
+              A text that a person should read before they answer, or a file with it
 
           --expires <DURATION|TIME>
               Stop waiting for an answer after this time, for example 90m or 3d, or at this one, for
@@ -391,7 +426,7 @@ fn every_command_explains_itself() {
     this prints `SGN_PEND_STARTED (ID)` at once, and the agent ends its turn. The result says what is
     there: for a command what it printed, for an agent its reply or why it failed.
 
-    With --any or --all, several conditions can be given. A condition that was seen to be met stays met.
+    With --any or --all, several conditions can be given. Once a condition has been met, it stays met.
 
     Usage: agent-cli wait [OPTIONS] <--file <PATH>|--until <TIME>|--for <DURATION>|--command <COMMAND>|--agent <AGENT>>
 
@@ -402,9 +437,9 @@ fn every_command_explains_itself() {
           --matches <REGEX>
               Wait until this regular expression matches the content of the --file before it
 
-              The content is judged as a whole, as it is at that moment: `^` and `$` are its beginning
-              and its end, those of a line with `(?m)`. It may have at most 8 MiB. Unless an agent may
-              do everything, the file has to be in its directory.
+              The whole content is searched: `^` and `$` match its beginning and its end, or with `(?m)`
+              those of each line. It may have at most 8 MiB. The file must be in the agent's directory,
+              unless the agent may do everything.
 
           --until <TIME>
               Wait until this time, for example 2026-12-24T18:00:00Z or 2026-12-24T18:00[Europe/Berlin]
@@ -415,9 +450,8 @@ fn every_command_explains_itself() {
           --command <COMMAND>
               Wait until this shell command exits with status 0
 
-              This needs a permission of its own, so it must be the first option. It is run in the
-              agent's directory whenever the chain is looked at: by each resume, and once a minute by
-              watch.
+              This needs a permission of its own, so it must be the first option. It runs in the agent's
+              directory: at each `resume`, and once a minute under `watch`.
 
           --every <DURATION>
               Run commands at most this often
@@ -436,7 +470,7 @@ fn every_command_explains_itself() {
               Wait for the first of several conditions
 
           --all
-              Wait for all of several conditions, each at some time
+              Wait until each of several conditions has been met
 
       -v, --verbose
               Print progress to standard error, as on a terminal
@@ -502,8 +536,8 @@ fn every_command_explains_itself() {
     Records the answer and prints the command that resumes the chain. The agent gets the answer exactly
     as given. Until it has been delivered, --replace changes it.
 
-    If the question has options, answer with the key or the number of one, with several separated by
-    commas if several can be chosen, or, if the question allows it, with any other text. To approve a
+    If the question has options, answer with the key or the number of one. If several can be chosen,
+    separate them by commas. If the question allows it, any other text is an answer, too. To approve a
     tool call, answer `allow`. To refuse it, answer `deny`, followed by a reason for the agent if you
     like. The same goes for a plan; --mode sets the permission mode in which the agent continues.
 
@@ -559,6 +593,145 @@ fn every_command_explains_itself() {
       agent-cli answer 4f2c1a90 "deny use the test server"
       agent-cli answer 4f2c1a90 allow --mode acceptEdits
       agent-cli answer 4f2c1a90 --resume < plan.md
+    "#);
+    insta::assert_snapshot!(help(&["stop"]), @r#"
+    Stop an agent, or a whole chain
+
+    Ends the agent and everything below it; siblings and the parent continue. A running tool finishes
+    first, for up to a minute ($AGENT_CLI_STOP_GRACE). The parent gets this result, as from a failed
+    child: who stopped it and why, what it had said, which tools it had used, and which files they had
+    written. Open questions below it are withdrawn. Works from any terminal. An agent can stop the
+    agents that it has started.
+
+    Waits until the agent has ended, unless its runner does not react, and prints what happened. If it
+    is stopped several times, all reasons are recorded. Stopping an agent that is already over does
+    nothing.
+
+    Usage: agent-cli stop [OPTIONS] <ID>
+
+    Arguments:
+      <ID>
+              Id of an agent or a chain; its first four characters are enough if unique
+
+    Options:
+          --now
+              Do not let a running tool finish
+
+          --reason <TEXT>
+              Why, for the parent and for people
+
+          --no-wait
+              Return at once: whoever runs the agent stops it
+
+          --json
+              Print a JSON object
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli stop 4f2c1a90 --reason "wrong branch"
+      agent-cli stop 4f2c1a90 --now
+      agent-cli resume 4f2c1a90 --prompt "Undo what you did."
+    "#);
+    insta::assert_snapshot!(help(&["pause"]), @r#"
+    Pause an agent, or a whole chain
+
+    Like `stop`, but the agent and everything below it can continue: `agent-cli resume ID` does that,
+    with the id that was paused, or one below or above it that was paused with it. A resume of the chain
+    does not continue an agent that was paused by its own id. The parent is not informed, and questions
+    stay open.
+
+    Usage: agent-cli pause [OPTIONS] <ID>
+
+    Arguments:
+      <ID>
+              Id of an agent or a chain; its first four characters are enough if unique
+
+    Options:
+          --now
+              Do not let a running tool finish
+
+          --reason <TEXT>
+              Why, for the parent and for people
+
+          --no-wait
+              Return at once: whoever runs the agent stops it
+
+          --json
+              Print a JSON object
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli pause 4f2c1a90
+      agent-cli tell 4f2c1a90 "Use the test server."
+      agent-cli resume 4f2c1a90
+    "#);
+    insta::assert_snapshot!(help(&["tell"]), @r#"
+    Tell a running or waiting agent something
+
+    A running agent reads the message beside the result of its next tool call, or when its turn ends. A
+    waiting agent reads it when it continues; the message does not wake it. The agent learns who wrote
+    it, and gets the text exactly as given. An agent can send messages to the agents that it has
+    started. An agent that is over reads none: `agent-cli resume ID --prompt` continues it.
+
+    Usage: agent-cli tell [OPTIONS] <ID> [TEXT]
+
+    Arguments:
+      <ID>
+              Id of the agent; its first four characters are enough if unique
+
+      [TEXT]
+              The text; `-`: standard input, without its final newline [default: -]
+
+    Options:
+          --json
+              Print a JSON object
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli tell 4f2c1a90 "Use the test server."
+      agent-cli tell 4f2c1a90 < remarks.md
     "#);
     insta::assert_snapshot!(help(&["inbox"]), @"
     Answer open questions, approvals and plans one after the other
@@ -647,7 +820,7 @@ fn every_command_explains_itself() {
       cancelled  interrupted by Ctrl-C; `resume` continues it
       abandoned  recorded as running, but its process was killed; any `resume` continues it
     ");
-    insta::assert_snapshot!(help(&["tree"]), @r"
+    insta::assert_snapshot!(help(&["tree"]), @"
     Show a chain as a tree: every agent, its state, what it waits for and for how long
 
     Usage: agent-cli tree [OPTIONS] [ID]
@@ -684,8 +857,8 @@ fn every_command_explains_itself() {
     Show what an agent said and did
 
     Prints one line for each text, tool call, result, pause and end, from the first attempt to the last.
-    With --follow, it goes on until the agent and everything below it are over or wait for something
-    that nothing running can bring about. Following changes nothing and costs nothing.
+    With --follow, waits for more until the agent and everything below it have ended, or wait for
+    something that no running process can bring about. Following changes nothing and costs nothing.
 
     Usage: agent-cli logs [OPTIONS] <ID>
 
@@ -729,13 +902,48 @@ fn every_command_explains_itself() {
       agent-cli logs 4f2c1a90 --chain --since 10m
       agent-cli logs 4f2c1a90 --chain --json | jq 'select(.type == "tool_use")'
     "#);
+    insta::assert_snapshot!(help(&["open"]), @"
+    Open a copy of an agent's conversation in an interactive claude
+
+    The copy is a session of its own: whatever is said in it, the agent and its chain stay as they are.
+    Works while the agent runs or waits, and when it is over. A call at which it is paused is closed in
+    the copy. Without a terminal it prints the command instead.
+
+    Usage: agent-cli open [OPTIONS] <ID>
+
+    Arguments:
+      <ID>
+              Id of an agent or chain, the name of a chain, or `last`
+
+    Options:
+          --print
+              Only print the command
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Example:
+      agent-cli open last
+    ");
     insta::assert_snapshot!(help(&["history"]), @"
     Show what agents asked, who answered what, and what they did next
 
     Lists every question, approval and plan on record, newest last: whether it was answered, was
     withdrawn or has expired; every answer with who gave it (user, process, terminal), replaced ones
-    included; and what the agent did first once it had the answer. With the id of a question, it is
-    shown in full. `gc` and `rm` remove chains with their history.
+    included; and what the agent did first once it had the answer. With the id of a question, shows that
+    one in full. `gc` and `rm` remove chains with their history.
 
     Usage: agent-cli history [OPTIONS] [ID]
 
@@ -773,10 +981,46 @@ fn every_command_explains_itself() {
       agent-cli history --since 7d
       agent-cli history 4f2c1a90 --json | jq '.[].records'
     ");
+    insta::assert_snapshot!(help(&["stats"]), @"
+    Show what agents cost, by day, model and file of instructions
+
+    Counts every attempt that began in this period and is still recorded, whether it was kept, discarded
+    or killed. `gc` and `rm` remove chains with their costs. `≥` marks sums that include an attempt
+    whose cost is not known because it was killed.
+
+    Usage: agent-cli stats [OPTIONS]
+
+    Options:
+          --since <DURATION>
+              Count attempts that began within this time
+
+              [default: 30d]
+
+          --json
+              Print a JSON object: since, total, days, models, instructions
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Example:
+      agent-cli stats --since 7d --json | jq .total.cost_usd
+    ");
     insta::assert_snapshot!(help(&["notifications"]), @r#"
     List notifications, and whether they could be sent
 
-    agent-cli runs a command of yours when something happens that you want to know. The commands are in
+    agent-cli runs your commands when something happens that you want to know about. The commands are in
     the config file: $AGENT_CLI_CONFIG, or by default agent-cli/config.toml in your configuration
     directory (~/.config).
 
@@ -794,7 +1038,7 @@ fn every_command_explains_itself() {
               [possible values: question, approval, done, failed, limit, stalled, budget]
 
           --limit <N>
-              List so many of the newest
+              List the newest, at most this many
 
               [default: 20]
 
@@ -941,6 +1185,46 @@ fn every_command_explains_itself() {
       agent-cli import chain.tar --cwd /home/ann/work=/home/bob/work
       ssh laptop agent-cli export 4f2c1a90 | agent-cli import - --trust
     ");
+    insta::assert_snapshot!(help(&["rm"]), @"
+    Remove a chain that nothing runs
+
+    Removes the whole chain: agents, questions, replies and history, files in the state directory, and
+    the transcripts of sessions that agent-cli started. It does not matter whether the chain is done,
+    waits or has failed. Refuses while one of its processes is alive (`stop` ends them), another chain
+    needs it, or a git worktree of its agents holds work that is on no other branch.
+
+    Usage: agent-cli rm [OPTIONS] <ID>
+
+    Arguments:
+      <ID>
+              Id of the chain, or of one of its agents or questions; its first four characters are
+              enough if unique
+
+    Options:
+      -y, --yes
+              Do not ask for confirmation
+
+          --ignored
+              Also remove worktrees with ignored files other than build output and caches
+
+          --json
+              Print a JSON object
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+    ");
     insta::assert_snapshot!(help(&["gc"]), @"
     Remove chains that finished long ago, and files that nothing uses any more
 
@@ -988,7 +1272,7 @@ fn every_command_explains_itself() {
     insta::assert_snapshot!(help(&["fsck"]), @"
     Check that the database, files, transcripts and leases agree
 
-    Reports each disagreement, and exits with 1 if something is left to repair. Chains can keep running.
+    Reports each disagreement, and exits with 1 if one remains. Chains can keep running.
 
     Usage: agent-cli fsck [OPTIONS]
 
@@ -1014,6 +1298,81 @@ fn every_command_explains_itself() {
 
       -h, --help
               Print help (see a summary with '-h')
+    ");
+    insta::assert_snapshot!(help(&["service"]), @"
+    Have the system continue chains every minute
+
+    Installs a systemd timer, or on macOS a launchd agent, of your user that runs `agent-cli resume
+    --all`. It also catches up after the machine was off or asleep. No process stays between the runs.
+
+    Usage: agent-cli service [OPTIONS] <COMMAND>
+
+    Commands:
+      install    Write the files of the service and start it, and print what was written
+      status     Show whether the service is installed and active
+      uninstall  Stop the service and remove its files, saved login variables too
+      help       Print this message or the help of the given subcommand(s)
+
+    Options:
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours
+
+              [default: auto]
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli service install --dry-run
+      agent-cli service install
+      agent-cli service install --save-login --max-parallel-total 8
+      agent-cli service status --json
+    ");
+    insta::assert_snapshot!(help(&["service", "install"]), @"
+    Write the files of the service and start it, and print what was written
+
+    Usage: agent-cli service install [OPTIONS]
+
+    Options:
+          --max-parallel-total <N>  How many agents may run at once over all chains [default: 4]
+          --save-login              Save the login variables of this shell to a file that only you can
+                                    read
+          --dry-run                 Print the files and commands, and change nothing
+      -v, --verbose                 Print progress to standard error, as on a terminal
+      -q, --quiet                   Print nothing but errors to standard error
+          --color <WHEN>            When to use colours [default: auto] [possible values: auto, always,
+                                    never]
+      -h, --help                    Print help
+    ");
+    insta::assert_snapshot!(help(&["service", "status"]), @"
+    Show whether the service is installed and active
+
+    Usage: agent-cli service status [OPTIONS]
+
+    Options:
+          --json          Print a JSON object: installed, active, lingers, files
+      -v, --verbose       Print progress to standard error, as on a terminal
+      -q, --quiet         Print nothing but errors to standard error
+          --color <WHEN>  When to use colours [default: auto] [possible values: auto, always, never]
+      -h, --help          Print help
+    ");
+    insta::assert_snapshot!(help(&["service", "uninstall"]), @"
+    Stop the service and remove its files, saved login variables too
+
+    Usage: agent-cli service uninstall [OPTIONS]
+
+    Options:
+      -v, --verbose       Print progress to standard error, as on a terminal
+      -q, --quiet         Print nothing but errors to standard error
+          --color <WHEN>  When to use colours [default: auto] [possible values: auto, always, never]
+      -h, --help          Print help
     ");
     insta::assert_snapshot!(help(&["completions"]), @r#"
     Print a completion script for a shell

@@ -293,8 +293,8 @@ fn a_runner_that_is_suspended_is_not_waited_for_without_end() {
     insta::assert_snapshot!(world.run(&["stop", &child[..8], "--now"]), @"
     asked [ID1:8] to stop
     --- stderr
-    waiting for process [PID], which runs [ID1:8] and has not reacted
-    process [PID], which runs [ID1:8], does not react: it stops the agent once it does
+    waiting for process [PID], which runs [ID1:8] and has not responded
+    process [PID], which runs [ID1:8], does not respond; it stops the agent as soon as it does
     hint: agent-cli show [ID1:8] shows whether it has ended
     --- exit status: 0
     ");
@@ -321,6 +321,6 @@ fn an_agent_that_names_no_id_is_told_what_to_name() {
     let world = World::with_hooks();
     world.file("root.md", "run agent-cli stop last || true\nreply {result}\n");
     let outcome = world.run(&["spawn", "root.md"]);
-    assert!(outcome.stdout.contains("agents name other agents by their ids; \"last\" is none"), "{outcome}");
+    assert!(outcome.stdout.contains("`last` is not an id, and agents name other agents by their ids"), "{outcome}");
     assert!(outcome.stdout.contains("agent-cli ls lists the agents that you have started"), "{outcome}");
 }

@@ -129,7 +129,7 @@ fn a_done_agent_goes_on_and_its_parent_has_what_it_had() {
     insta::assert_snapshot!(world.run(&["resume", &root, "--prompt", "x"]), @r"
     --- stderr
     error: [ID1:8] is not over: it is waiting
-    hint: agent-cli tell [ID1:8] TEXT tells it something
+    hint: agent-cli tell [ID1:8] TEXT sends it a message
     --- exit status: 2
     ");
     world.answer("no");

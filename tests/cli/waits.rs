@@ -133,12 +133,12 @@ fn a_wait_that_makes_no_sense_is_refused() {
     ");
     insta::assert_snapshot!(refused("--file a --matches 'b('"), @r"
     Exit code 2
-    error: `b(` is not a regular expression that can be used: unclosed group, at character 2
+    error: `b(` is not a valid regular expression: unclosed group, at character 2
     --- exit status: 0
     ");
     insta::assert_snapshot!(refused("--matches b --file a"), @r"
     Exit code 2
-    error: --matches stands before the --file that it is about
+    error: --matches comes before the --file that it is about
     --- exit status: 0
     ");
     insta::assert_snapshot!(refused("--file /etc/passwd --matches root"), @r"
@@ -156,7 +156,7 @@ fn a_wait_that_makes_no_sense_is_refused() {
     insta::assert_snapshot!(refused("--command true --timeout-per-run 1h"), @r"
     Exit code 2
     error: --timeout-per-run is longer than 10 minutes
-    hint: start what takes longer in the background, and wait for what it leaves behind
+    hint: run longer commands in the background, and wait for a file that they write
     --- exit status: 0
     ");
     insta::assert_snapshot!(refused("--until '2026-10-25T02:30[Europe/Berlin]'"), @r"
@@ -337,12 +337,12 @@ fn an_agent_does_not_wait_for_itself_or_for_those_above_it() {
     insta::assert_snapshot!(refused("$AGENT_CLI_FRAME"), @r"
     Exit code 2
     error: waiting for [ID1:8] would never end: it is the agent that waits, or one that waits for it
-    hint: end your turn: it will be told what you reply
+    hint: end your turn: that agent then gets your reply
     ");
     insta::assert_snapshot!(refused("$(cat parent)"), @r"
     Exit code 2
     error: waiting for [ID1:8] would never end: it is the agent that waits, or one that waits for it
-    hint: end your turn: it will be told what you reply
+    hint: end your turn: that agent then gets your reply
     ");
     insta::assert_snapshot!(refused("00000000"), @r"
     Exit code 3

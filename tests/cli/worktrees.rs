@@ -165,7 +165,7 @@ fn a_directory_without_a_commit_is_refused() {
     world.file("a.md", "reply A");
     insta::assert_snapshot!(world.run(&["spawn", "a.md", "--worktree"]), @"
     --- stderr
-    error: [PROJECT] is in no git repository with a commit
+    error: [PROJECT] is not in a git repository that has a commit
     hint: commit something to a git repository there, or leave --worktree out
     --- exit status: 2
     ");
@@ -174,7 +174,7 @@ fn a_directory_without_a_commit_is_refused() {
     world.file("root.md", "run agent-cli spawn a.md --worktree 2>&1\nreply {result}\n");
     insta::assert_snapshot!(world.run(&["spawn", "root.md"]), @"
     Exit code 2
-    error: [PROJECT] is in no git repository with a commit
+    error: [PROJECT] is not in a git repository that has a commit
     hint: commit something to a git repository there, or leave --worktree out
     --- exit status: 0
     ");

@@ -29,11 +29,11 @@ pub(crate) struct FormOptions {
     #[arg(long, conflicts_with = "questions")]
     free_text: bool,
 
-    /// What counts if nobody answers in time; with options, the key of one
+    /// The answer if nobody answers in time; if there are options, the key of one
     #[arg(long, value_name = "KEY", conflicts_with = "questions", allow_hyphen_values = true)]
     default: Option<String>,
 
-    /// What a person should know before they answer, or a file with it
+    /// A text that a person should read before they answer, or a file with it
     #[arg(long, value_name = "TEXT|@FILE", conflicts_with = "questions", allow_hyphen_values = true)]
     context: Option<String>,
 

@@ -24,9 +24,9 @@ use crate::store::{Caller, Store};
 /// With --expires, the call fails if nobody has answered by then, and says so. With --default as well, it returns the
 /// default instead, and says that nobody answered.
 ///
-/// With --file, a person can also answer by editing that file. Its text is the question, up to an empty line `A:` at its
-/// end; what they write below that line is the answer, once the file has not changed for 10 seconds or ends with a line
-/// `---`. The file has to be in the agent's directory, and is created only where the agent may write.
+/// With --file, a person can also answer by editing that file. Its text is the question; a line `A:` may end it.
+/// What a person writes after `A:` is the answer as soon as a line `---` follows it, or the file has not changed for 10
+/// seconds. The file must be in the agent's directory, and is created only where the agent may write.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli ask \"When is your birthday?\"

@@ -78,8 +78,8 @@ pub(crate) struct Resume {
 
     /// Continue an agent that is done, failed or stopped with a new instruction; `-`: from standard input
     ///
-    /// It goes on with its whole conversation, and its new reply is printed. The result that its parent got, or will
-    /// get, stays as it is.
+    /// The agent continues with its whole conversation, and its new reply is printed. The result for its parent does
+    /// not change.
     #[arg(long, value_name = "TEXT", conflicts_with = "all")]
     prompt: Option<String>,
 
@@ -118,7 +118,7 @@ fn instruct(context: &Context, store: &Store, id: FrameId, prompt: String) -> Re
     let frame = tell::agent_named(context, store, &id.to_string())?;
     if !frame.state.is_over() {
         let error = CliError::usage(format!("{} is not over: it is {}", id.short(), frame.state.name()));
-        return Err(error.hint(format!("agent-cli tell {} TEXT tells it something", id.short())));
+        return Err(error.hint(format!("agent-cli tell {} TEXT sends it a message", id.short())));
     }
     store.tell(id, Telling::Instruction, &tell::given(Some(prompt))?, &tell::sender(context))?;
     Ok(())

@@ -18,9 +18,9 @@ use crate::runtime::housekeeping::removal::{self, Removal, RemovedChain};
 /// Remove a chain that nothing runs
 ///
 /// Removes the whole chain: agents, questions, replies and history, files in the state directory, and the transcripts
-/// of sessions that agent-cli started. Whether it is done, waits or has failed makes no difference. Refuses while one of its processes is alive (`stop`
-/// ends them), another chain needs it, or a git
-/// worktree of its agents holds work that is on no other branch.
+/// of sessions that agent-cli started. It does not matter whether the chain is done, waits or has failed. Refuses while
+/// one of its processes is alive (`stop` ends them), another chain needs it, or a git worktree of its agents holds work
+/// that is on no other branch.
 #[derive(Debug, Args)]
 pub(crate) struct Rm {
     /// Id of the chain, or of one of its agents or questions; its first four characters are enough if unique

@@ -18,13 +18,13 @@ use crate::store::StoreError;
 
 /// Stop an agent, or a whole chain
 ///
-/// Ends the agent and everything below it; siblings and the parent continue. A running tool finishes first, for up to
-/// a minute ($AGENT_CLI_STOP_GRACE). The parent gets the outcome as that of a failed child: who stopped it and why,
-/// what it had said, which tools it had used and which files they had written. Open questions below it are withdrawn.
-/// Works from any terminal. An agent can stop the agents that it has started.
+/// Ends the agent and everything below it; siblings and the parent continue. A running tool finishes first, for up to a
+/// minute ($AGENT_CLI_STOP_GRACE). The parent gets this result, as from a failed child: who stopped it and why, what it
+/// had said, which tools it had used, and which files they had written. Open questions below it are withdrawn. Works
+/// from any terminal. An agent can stop the agents that it has started.
 ///
 /// Waits until the agent has ended, unless its runner does not react, and prints what happened. If it is stopped
-/// several times, all reasons are recorded. Stopping what is over already does nothing.
+/// several times, all reasons are recorded. Stopping an agent that is already over does nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli stop 4f2c1a90 --reason \"wrong branch\"
@@ -38,8 +38,8 @@ pub(crate) struct Stop {
 /// Pause an agent, or a whole chain
 ///
 /// Like `stop`, but the agent and everything below it can continue: `agent-cli resume ID` does that, with the id that
-/// was paused, or one below or above it that was paused with it. A resume of the chain leaves an agent alone that was
-/// paused by its own id. Nobody is told, and questions stay open.
+/// was paused, or one below or above it that was paused with it. A resume of the chain does not continue an agent that
+/// was paused by its own id. The parent is not informed, and questions stay open.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli pause 4f2c1a90

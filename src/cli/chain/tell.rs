@@ -21,10 +21,10 @@ use crate::store::{Store, StoreError};
 
 /// Tell a running or waiting agent something
 ///
-/// A running agent reads it beside the result of its next tool call, or when its turn ends; a waiting one when it goes
-/// on, which this does not bring about. The agent is told who says it, and gets the text exactly as given. An agent can
-/// tell the agents that it has started. What is over cannot be told anything: `agent-cli resume ID --prompt` continues
-/// it.
+/// A running agent reads the message beside the result of its next tool call, or when its turn ends. A waiting agent
+/// reads it when it continues; the message does not wake it. The agent learns who wrote it, and gets the text exactly
+/// as given. An agent can send messages to the agents that it has started. An agent that is over reads none: `agent-cli
+/// resume ID --prompt` continues it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli tell 4f2c1a90 \"Use the test server.\"

@@ -26,7 +26,7 @@ use crate::store::{Caller, Store};
 /// at once, and the agent ends its turn. The result says what is there: for a command what it printed, for an agent its
 /// reply or why it failed.
 ///
-/// With --any or --all, several conditions can be given. A condition that was seen to be met stays met.
+/// With --any or --all, several conditions can be given. Once a condition has been met, it stays met.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
 pub(crate) struct WaitCommand {
@@ -40,8 +40,8 @@ pub(crate) struct WaitCommand {
 
     /// Wait until this regular expression matches the content of the --file before it
     ///
-    /// The content is judged as a whole, as it is at that moment: `^` and `$` are its beginning and its end, those of a line
-    /// with `(?m)`. It may have at most 8 MiB. Unless an agent may do everything, the file has to be in its directory.
+    /// The whole content is searched: `^` and `$` match its beginning and its end, or with `(?m)` those of each line.
+    /// It may have at most 8 MiB. The file must be in the agent's directory, unless the agent may do everything.
     #[arg(long, value_name = "REGEX", requires = "file")]
     matches: Vec<String>,
 
@@ -55,8 +55,8 @@ pub(crate) struct WaitCommand {
 
     /// Wait until this shell command exits with status 0
     ///
-    /// This needs a permission of its own, so it must be the first option. It is run in the agent's directory whenever the
-    /// chain is looked at: by each resume, and once a minute by watch.
+    /// This needs a permission of its own, so it must be the first option. It runs in the agent's directory: at each
+    /// `resume`, and once a minute under `watch`.
     #[arg(long, value_name = "COMMAND", group = "what")]
     command: Vec<String>,
 
@@ -78,7 +78,7 @@ pub(crate) struct WaitCommand {
     #[arg(long, conflicts_with = "all")]
     any: bool,
 
-    /// Wait for all of several conditions, each at some time
+    /// Wait until each of several conditions has been met
     #[arg(long)]
     all: bool,
 }
@@ -144,13 +144,12 @@ impl WaitCommand {
     fn files(&self, store: &Store, caller: Caller) -> Result<Vec<External>, CliError> {
         let mut patterns = vec![None; self.file.len()];
         for (pattern, file) in self.matches.iter().zip(self.positions.each_after("matches", "file")) {
-            pattern::compiled(pattern).map_err(|error| {
-                CliError::usage(format!("`{pattern}` is not a regular expression that can be used: {error}"))
-            })?;
+            pattern::compiled(pattern)
+                .map_err(|error| CliError::usage(format!("`{pattern}` is not a valid regular expression: {error}")))?;
             let place = file.and_then(|file| patterns.get_mut(file));
-            let place = place.ok_or_else(|| CliError::usage("--matches stands before the --file that it is about"))?;
+            let place = place.ok_or_else(|| CliError::usage("--matches comes before the --file that it is about"))?;
             if place.replace(pattern.clone()).is_some() {
-                return Err(CliError::usage("a file has two --matches").hint("name the file again for each of them"));
+                return Err(CliError::usage("a file has two --matches").hint("repeat --file for each of them"));
             }
         }
         let mut conditions = Vec::new();
@@ -178,7 +177,7 @@ impl WaitCommand {
         let timeout = seconds("--timeout-per-run", self.timeout_per_run)?;
         if timeout.is_some_and(|timeout| timeout > LONGEST_COMMAND.as_secs()) {
             return Err(CliError::usage("--timeout-per-run is longer than 10 minutes")
-                .hint("start what takes longer in the background, and wait for what it leaves behind"));
+                .hint("run longer commands in the background, and wait for a file that they write"));
         }
         Ok((seconds("--every", self.every)?, timeout))
     }

@@ -14,7 +14,7 @@ use crate::runtime::housekeeping::fsck;
 
 /// Check that the database, files, transcripts and leases agree
 ///
-/// Reports each disagreement, and exits with 1 if something is left to repair. Chains can keep running.
+/// Reports each disagreement, and exits with 1 if one remains. Chains can keep running.
 #[derive(Debug, Args)]
 pub(crate) struct Fsck {
     /// Repair what can be repaired without loss: permissions, copies of transcripts, orphaned files

@@ -25,9 +25,10 @@ use crate::store::{Asked, EventRecord, Exchange, Store, Target};
 
 /// Show what agents asked, who answered what, and what they did next
 ///
-/// Lists every question, approval and plan on record, newest last: whether it was answered, was withdrawn or has expired;
-/// every answer with who gave it (user, process, terminal), replaced ones included; and what the agent did first once it
-/// had the answer. With the id of a question, it is shown in full. `gc` and `rm` remove chains with their history.
+/// Lists every question, approval and plan on record, newest last: whether it was answered, was withdrawn or has
+/// expired; every answer with who gave it (user, process, terminal), replaced ones included; and what the agent did
+/// first once it had the answer. With the id of a question, shows that one in full. `gc` and `rm` remove chains with
+/// their history.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli history --since 7d

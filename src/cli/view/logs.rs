@@ -29,9 +29,9 @@ use crate::store::Store;
 
 /// Show what an agent said and did
 ///
-/// Prints one line for each text, tool call, result, pause and end, from the first attempt to the last. With --follow, it
-/// goes on until the agent and everything below it are over or wait for something that nothing running can bring about.
-/// Following changes nothing and costs nothing.
+/// Prints one line for each text, tool call, result, pause and end, from the first attempt to the last. With --follow,
+/// waits for more until the agent and everything below it have ended, or wait for something that no running process can
+/// bring about. Following changes nothing and costs nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli logs 4f2c1a90 --follow

@@ -19,8 +19,8 @@ use crate::store::{self, ListedNotification};
 
 /// List notifications, and whether they could be sent
 ///
-/// agent-cli runs a command of yours when something happens that you want to know. The commands are in the config file:
-/// $AGENT_CLI_CONFIG, or by default agent-cli/config.toml in your configuration directory (~/.config).
+/// agent-cli runs your commands when something happens that you want to know about. The commands are in the config
+/// file: $AGENT_CLI_CONFIG, or by default agent-cli/config.toml in your configuration directory (~/.config).
 ///
 /// The keys are question, approval, done, failed, limit, stalled and budget; timeout is how long a command may take. A
 /// command gets a JSON object on standard input and the main fields in its environment. `spawn`, `resume` and `watch`
@@ -38,7 +38,7 @@ pub(crate) struct Notifications {
     #[arg(long, value_name = "EVENT", value_parser = event())]
     test: Option<Occasion>,
 
-    /// List so many of the newest
+    /// List the newest, at most this many
     #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "test")]
     limit: u64,
 

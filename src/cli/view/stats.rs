@@ -19,13 +19,14 @@ use crate::store::{Counted, Counting};
 
 /// Show what agents cost, by day, model and file of instructions
 ///
-/// Counts every attempt that began in that time and is still recorded: kept, discarded and killed ones. `gc` and `rm`
-/// remove chains with their costs. `≥` marks sums with an attempt that was killed before it said what it cost.
+/// Counts every attempt that began in this period and is still recorded, whether it was kept, discarded or killed. `gc`
+/// and `rm` remove chains with their costs. `≥` marks sums that include an attempt whose cost is not known because it
+/// was killed.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   agent-cli stats --since 7d --json | jq .total.cost_usd")]
 pub(crate) struct Stats {
-    /// Count attempts that began in this time
+    /// Count attempts that began within this time
     #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = duration)]
     since: SignedDuration,
 

@@ -258,7 +258,7 @@ fn restore_tool_results(
         if let Some(old) = old.filter(|old| *old != new) {
             let (old, new_folder) = (old.with_extension(""), new.with_extension(""));
             let changed = tool_results::tell(store.dir(), frame.id, checkpoint, &old, &new_folder);
-            is_changed |= changed.map_err(while_trying("tell a transcript where results are"))?;
+            is_changed |= changed.map_err(while_trying("write the new place of results into a transcript"))?;
             store.record_recovery(frame.id, session, Recovery::Moved(&new))?;
         }
         let restored = tool_results::restore(store.dir(), frame.id, session, &new);

@@ -43,10 +43,10 @@ pub(crate) enum BadSource {
     #[error("the transcript of {0} does not say where it worked")]
     NoWorkingDirectory(SessionId),
     /// A fork works in the same directory as its source.
-    #[error("a fork of that conversation works where it was held, in {}", .0.display())]
+    #[error("a fork of that conversation has to work in its directory, {}", .0.display())]
     Elsewhere(PathBuf),
     /// A conversation may contain what the agent may not read.
-    #[error("nothing in this chain has an id that begins with {0}")]
+    #[error("no agent or session of this chain matches `{0}`")]
     Foreign(String),
 }
 

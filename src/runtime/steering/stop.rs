@@ -118,7 +118,10 @@ fn wait_for_end(store: &Store, id: FrameId, grace: Duration, tell: fn(&str)) -> 
             let runner =
                 store.attempts(Attempts::RunningOf(id))?.pop().map(|attempt| format!("process {}", attempt.runner));
             let runner = runner.unwrap_or_else(|| "the process".to_owned());
-            tell(&format!("{runner}, which runs {}, does not react: it stops the agent once it does", id.short()));
+            tell(&format!(
+                "{runner}, which runs {}, does not respond; it stops the agent as soon as it does",
+                id.short()
+            ));
             return Ok(());
         }
         if asked.elapsed() >= NOTICES && !store.dir().is_stop_noticed(id) {
@@ -127,7 +130,7 @@ fn wait_for_end(store: &Store, id: FrameId, grace: Duration, tell: fn(&str)) -> 
             if !is_told && let Some(attempt) = &attempt {
                 let (runner, id) = (attempt.runner, id.short());
                 tell(&match process::lives(runner) {
-                    true => format!("waiting for process {runner}, which runs {id} and has not reacted"),
+                    true => format!("waiting for process {runner}, which runs {id} and has not responded"),
                     false => format!("waiting for claude: process {runner}, which ran {id}, has ended"),
                 });
                 is_told = true;

@@ -13,7 +13,7 @@ use crate::runtime::worktrees::git::{Git, GitError};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorktreeError {
     /// The directory is in no repository with a commit.
-    #[error("{} is in no git repository with a commit", .0.display())]
+    #[error("{} is not in a git repository that has a commit", .0.display())]
     NoRepository(PathBuf),
     /// Git failed.
     #[error(transparent)]
@@ -148,8 +148,8 @@ mod tests {
     fn a_folder_without_a_repository_or_a_commit_is_refused() {
         let temp = tempfile::tempdir().unwrap();
         let refused = || plan(Path::new("/w"), temp.path(), "a", "1").unwrap_err().to_string();
-        assert!(refused().ends_with("is in no git repository with a commit"));
+        assert!(refused().ends_with("is not in a git repository that has a commit"));
         git(temp.path(), ["init", "-q"]).unwrap();
-        assert!(refused().ends_with("is in no git repository with a commit"));
+        assert!(refused().ends_with("is not in a git repository that has a commit"));
     }
 }

@@ -29,9 +29,9 @@ use crate::store::{Driving, Question, Scope, Store, Target};
 /// Records the answer and prints the command that resumes the chain. The agent gets the answer exactly as given. Until
 /// it has been delivered, --replace changes it.
 ///
-/// If the question has options, answer with the key or the number of one, with several separated by commas if several
-/// can be chosen, or, if the question allows it, with any other text. To approve a tool call, answer `allow`. To refuse
-/// it, answer `deny`, followed by a reason for the agent if you like. The same goes for a plan; --mode sets the
+/// If the question has options, answer with the key or the number of one. If several can be chosen, separate them by
+/// commas. If the question allows it, any other text is an answer, too. To approve a tool call, answer `allow`. To
+/// refuse it, answer `deny`, followed by a reason for the agent if you like. The same goes for a plan; --mode sets the
 /// permission mode in which the agent continues.
 ///
 /// On a terminal, without an id, this is `agent-cli inbox`.

@@ -17,7 +17,7 @@ pub(crate) const QUIET: SignedDuration = SignedDuration::from_secs(10);
 pub(crate) enum BadText {
     #[error("it has no question")]
     NoQuestion,
-    #[error("it already has an answer: it has to end with the question, or with an empty line `A:`")]
+    #[error("it already has an answer: it has to end with the question, or with a line `A:` and nothing after it")]
     Answered,
     #[error("a line of its context or options begins with `A:`, where an answer would: indent it")]
     Marked,
