@@ -222,7 +222,7 @@ fn a_command_that_hangs_floods_forks_or_does_not_exist_is_ended() {
     for (command, why) in [
         ("sleep 600 & echo $$ > pid; sleep 600", "killed after 1 s"),
         ("echo $$ > pid; trap '' TERM; yes; sleep 600", "killed after 1 s"),
-        ("echo $$ > pid; yes >&2", "killed after 1 s: y\ny\n"),
+        ("echo $$ > pid; yes >&2", "killed after 1 s: y"),
         ("echo $$ > pid; no-such-program", "exit status 127: "),
         ("echo $$ > pid; kill -9 $$", "killed by signal 9"),
     ] {
@@ -343,6 +343,12 @@ fn a_command_can_be_tried() {
     hint: [HOME]/.config/agent-cli/config.toml has it
     --- exit status: 1
     ");
+    configure(&world, "done = 5\nfailed = \"printf 'one\\n\\ntwo\\n' >&2; exit 7\"\n");
+    let tried = world.run(&["notifications", "--test", "done"]);
+    assert!(tried.stderr.contains("config.toml: `done` in [on] is not a string\nerror: "), "{tried}");
+    let tried = world.run(&["notifications", "--test", "failed"]);
+    assert!(tried.stderr.contains("the command for failed failed: exit status 7: one; two\n"), "{tried}");
+    configure(&world, "failed = \"exit 7\"\n");
     let tried = world.run(&["notifications", "--test", "failed", "--json"]);
     assert_eq!((tried.code(), &tried.json()["why"]), (Some(1), &"exit status 7".into()));
     assert_eq!(world.run(&["notifications", "--test", "limit"]).code(), Some(1));

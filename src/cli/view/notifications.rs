@@ -9,7 +9,7 @@ use crate::cli::context::{Context, config_path};
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{age, table};
-use crate::cli::output::{hint, print, print_json, print_line, tell};
+use crate::cli::output::{hint, print, print_json, print_line, tell, warn};
 use crate::core::id::{FrameId, NotificationId, RequestId};
 use crate::core::notifications::occasion::Occasion;
 use crate::core::text::age::time_until;
@@ -102,6 +102,9 @@ fn try_out(context: &Context, event: Occasion, json: bool) -> Result<ExitStatus,
     let config = config_of(context)?;
     let settings = context.settings(None)?;
     let outcome = sender::try_out(&context.state_dir()?, &config, &settings.own_program, event);
+    for problem in &config.problems {
+        warn(&format!("{}: {problem}", config.path.display()));
+    }
     let outcome = outcome.ok_or_else(|| {
         CliError::failed(format!("{} has no command for {}", config.path.display(), event.name()))
             .hint(format!("add one: [on] {} = \"…\"", event.name()))

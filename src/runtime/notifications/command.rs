@@ -81,8 +81,9 @@ fn complaints(mut reader: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
         while let Ok(length @ 1..) = reader.read(&mut piece) {
             let more = length.min(KEPT - kept);
             kept += more;
-            if more > 0 && sender.send(piece[..more].to_vec()).is_err() {
-                return;
+            if more > 0 {
+                // Nobody may want to know any more. What still runs would be killed if it could not write.
+                let _ = sender.send(piece[..more].to_vec());
             }
         }
     });
@@ -94,7 +95,14 @@ fn said(complaints: &Receiver<Vec<u8>>) -> String {
     while let Ok(piece) = complaints.recv_timeout(ARRIVES) {
         said.extend(piece);
     }
-    String::from_utf8_lossy(&said).trim().to_owned()
+    on_one_line(&String::from_utf8_lossy(&said))
+}
+
+/// A person reads it in the middle of a sentence. What is said again and again is there once.
+fn on_one_line(said: &str) -> String {
+    let mut lines: Vec<_> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.dedup();
+    lines.join("; ")
 }
 
 /// The folder in which commands run.
@@ -114,5 +122,12 @@ mod tests {
         assert_eq!(said(" no such host\n"), "no such host");
         assert_eq!(said(""), "");
         assert_eq!(said(&format!("{}{}", "a".repeat(300), "b".repeat(20_000))), "a".repeat(300) + &"b".repeat(100));
+    }
+
+    #[test]
+    fn what_a_command_complains_about_is_one_line() {
+        assert_eq!(on_one_line("sh: 1: x: not found\n\n  try y \r\n"), "sh: 1: x: not found; try y");
+        assert_eq!(on_one_line("y\ny\ny\nn\n"), "y; n");
+        assert_eq!(on_one_line("\n"), "");
     }
 }
