@@ -6,6 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::core::text::escape::shortened;
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -88,10 +90,10 @@ pub struct IdPrefix(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadId {
     /// Fewer than [`IdPrefix::SHORTEST`] characters.
-    #[error("{0:?} is too short for an id: give at least {min} characters", min = IdPrefix::SHORTEST)]
+    #[error("\"{}\" is too short for an id: give at least {min} characters", shortened(.0), min = IdPrefix::SHORTEST)]
     TooShort(String),
     /// Something with which no id begins.
-    #[error("{0:?} is not an id, a name or `last`")]
+    #[error("\"{}\" is not an id, a name or `last`", shortened(.0))]
     NotAnId(String),
 }
 
