@@ -41,6 +41,11 @@ fn it_is_installed_looked_at_and_removed() {
     hint: loginctl enable-linger lets it run always
     --- exit status: 0
     ");
+    insta::assert_snapshot!(run(&world, &["install", "--max-parallel-total", "2"]).stdout.replace(&world.home().display().to_string(), "[HOME]"), @"
+    wrote [HOME]/.config/systemd/user/agent-cli.service
+    unchanged [HOME]/.config/systemd/user/agent-cli.timer
+    ");
+    run(&world, &["install"]).succeeds();
     assert!(calls(&world).contains("systemctl --user daemon-reload\nsystemctl --user enable --now agent-cli.timer\n"));
     let units = world.home().join(".config/systemd/user");
     let service = fs::read_to_string(units.join("agent-cli.service")).expect("it was written");
@@ -88,6 +93,9 @@ fn a_login_is_saved_only_if_that_is_wanted_and_only_the_user_can_read_it() {
 fn a_manager_that_fails_is_reported_with_another_way() {
     let world = managed("echo 'Failed to connect to bus' >&2; exit 1", "exit 1");
     insta::assert_snapshot!(run(&world, &["install"]), @"
+    wrote [HOME]/.config/agent-cli/service.env
+    wrote [HOME]/.config/systemd/user/agent-cli.service
+    wrote [HOME]/.config/systemd/user/agent-cli.timer
     --- stderr
     error: `systemctl --user daemon-reload` failed: Failed to connect to bus
     hint: without a service manager of the user, use cron: * * * * * agent-cli resume --all
@@ -122,6 +130,22 @@ fn what_would_be_installed_is_shown_without_values() {
     }
     assert!(shown.stdout.contains("ANTHROPIC_API_KEY") && !shown.stdout.contains("secret"), "{shown}");
     assert_eq!((calls(&world).as_str(), world.home().join(".config").exists()), ("", false));
+    run(&world, &["install"]).succeeds();
+    let again = run(&world, &["install", "--dry-run"]);
+    assert!(again.stdout.starts_with("unchanged ") && !again.stdout.contains("would write"), "{again}");
+}
+
+#[test]
+fn a_path_that_the_service_could_not_name_is_refused() {
+    let world = managed("exit 0", "echo yes");
+    for (name, value, said) in [
+        ("AGENT_CLI_STATE_DIR", "/tmp/a\nb", "contains a line break"),
+        ("HOME", "relative", "the home directory relative is not an absolute path"),
+    ] {
+        let outcome = world.command(["service", "install", "--dry-run"]).with(name, value).run();
+        outcome.exits_with(1);
+        assert!(outcome.stderr.contains(said), "{outcome}");
+    }
 }
 
 #[test]

@@ -14,7 +14,9 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::output::{hint, print, print_json, tell, warn};
 use crate::core::housekeeping::service_units::ServiceSpec;
 use crate::core::text::shell::quoted;
-use crate::runtime::housekeeping::service::{Manager, Plan, PlannedFile, Service, ServiceError, ServiceStatus};
+use crate::runtime::housekeeping::service::{
+    Installed, Manager, Plan, PlannedFile, Service, ServiceError, ServiceStatus,
+};
 
 /// Have the system continue chains every minute
 ///
@@ -105,8 +107,13 @@ fn install(
     if dry_run {
         return print_plan(&service.plan(&spec, &hidden(variables))?);
     }
-    let written = service.install(&spec, &variables)?;
-    print(&lines("wrote", &written))?;
+    let Installed { files, failed } = service.install(&spec, &variables)?;
+    for PlannedFile { path, is_there, .. } in &files {
+        print(&format!("{} {}\n", if *is_there { "unchanged" } else { "wrote" }, path.display()))?;
+    }
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
     let environment = service.environment().display();
     if save_login && variables.is_empty() {
         tell("this shell has no login variables to save");
@@ -128,7 +135,11 @@ fn hidden(variables: Vec<(String, String)>) -> Vec<(String, String)> {
 }
 
 fn print_plan(plan: &Plan) -> Result<(), CliError> {
-    for PlannedFile { path, text, .. } in &plan.files {
+    for PlannedFile { path, text, is_there, .. } in &plan.files {
+        if *is_there {
+            print(&format!("unchanged {}\n", path.display()))?;
+            continue;
+        }
         print(&format!("would write {}\n", path.display()))?;
         let text: String = text.lines().map(|line| format!("  {line}").trim_end().to_owned() + "\n").collect();
         print(&text)?;
@@ -191,7 +202,9 @@ impl From<ServiceError> for CliError {
                 .hint("without a service manager of the user, use cron: * * * * * agent-cli resume --all")
                 .hint("agent-cli service uninstall removes the files that were written"),
             ServiceError::ControlCharacter { .. } => failed.hint("use a directory without them"),
+            ServiceError::NotUtf8 { .. } => failed.hint("rename it"),
             ServiceError::NoHome => failed.hint("set HOME"),
+            ServiceError::RelativeHome(_) => failed.hint("set HOME to an absolute path"),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -32,8 +32,12 @@ pub(crate) enum ServiceError {
     Manager { command: String, why: String },
     #[error("{} contains a line break or another control character, which the service cannot name", path.display())]
     ControlCharacter { path: PathBuf },
+    #[error("{} is not valid UTF-8, so the service cannot name it", path.display())]
+    NotUtf8 { path: PathBuf },
     #[error("there is no home directory")]
     NoHome,
+    #[error("the home directory {} is not an absolute path", .0.display())]
+    RelativeHome(PathBuf),
 }
 
 /// Where everything lies.
@@ -56,6 +60,16 @@ pub(crate) struct PlannedFile {
     pub(crate) path: PathBuf,
     pub(crate) text: String,
     pub(crate) mode: u32,
+    /// Whether it is there already, as it is to be.
+    pub(crate) is_there: bool,
+}
+
+/// What an installation has done.
+#[derive(Debug)]
+pub(crate) struct Installed {
+    pub(crate) files: Vec<PlannedFile>,
+    /// Why the service manager could not be told, if it could not.
+    pub(crate) failed: Option<ServiceError>,
 }
 
 /// How the service stands.
@@ -69,11 +83,23 @@ pub(crate) struct ServiceStatus {
     pub(crate) files: Vec<PathBuf>,
 }
 
+impl PlannedFile {
+    fn new(path: PathBuf, text: String, mode: u32) -> Self {
+        const RIGHTS: u32 = 0o777;
+        let has_mode = || fs::symlink_metadata(&path).is_ok_and(|found| found.mode() & RIGHTS == mode);
+        let is_there = fs::read(&path).is_ok_and(|there| there == text.as_bytes()) && has_mode();
+        Self { path, text, mode, is_there }
+    }
+}
+
 impl Service {
     /// That of the user, in the directories of this environment.
     pub(crate) fn of_user() -> Result<Self, ServiceError> {
         let home = dirs::home_dir().ok_or(ServiceError::NoHome)?;
         let config = dirs::config_dir().ok_or(ServiceError::NoHome)?;
+        if !home.is_absolute() {
+            return Err(ServiceError::RelativeHome(home));
+        }
         let manager = if cfg!(target_os = "macos") { Manager::Launchd } else { Manager::Systemd };
         let units = match manager {
             Manager::Systemd => config.join("systemd/user"),
@@ -93,24 +119,26 @@ impl Service {
 
     /// What [`install`](Self::install) does. An environment file that exists is only replaced if there are `variables` to save.
     pub(crate) fn plan(&self, spec: &ServiceSpec<'_>, variables: &[(String, String)]) -> Result<Plan, ServiceError> {
-        let has_control = |path: &&Path| path.to_string_lossy().chars().any(char::is_control);
-        if let Some(path) = [spec.program, spec.environment]
-            .into_iter()
-            .chain(spec.paths.iter().map(|(_, path)| path.as_path()))
-            .find(has_control)
-        {
-            return Err(ServiceError::ControlCharacter { path: path.to_owned() });
+        let paths = spec.paths.iter().map(|(_, path)| path.as_path());
+        for path in [spec.program, spec.environment].into_iter().chain(paths) {
+            match path.to_str() {
+                None => return Err(ServiceError::NotUtf8 { path: path.to_owned() }),
+                Some(text) if text.chars().any(char::is_control) => {
+                    return Err(ServiceError::ControlCharacter { path: path.to_owned() });
+                }
+                Some(_) => {}
+            }
         }
         let mut files = Vec::new();
         if !variables.is_empty() || !self.environment.exists() {
             let text = service_units::environment_file(variables).map_err(ServiceError::SeveralLines)?;
-            files.push(PlannedFile { path: self.environment.clone(), text, mode: 0o600 });
+            files.push(PlannedFile::new(self.environment.clone(), text, 0o600));
         }
         let texts = match self.manager {
             Manager::Systemd => vec![service_units::systemd_service(spec), service_units::systemd_timer()],
             Manager::Launchd => vec![service_units::launchd_agent(LABEL, spec)],
         };
-        files.extend(self.units().into_iter().zip(texts).map(|(path, text)| PlannedFile { path, text, mode: 0o644 }));
+        files.extend(self.units().into_iter().zip(texts).map(|(path, text)| PlannedFile::new(path, text, 0o644)));
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let commands = match self.manager {
             Manager::Systemd => vec![
@@ -125,23 +153,21 @@ impl Service {
         Ok(Plan { files, commands })
     }
 
-    /// Writes the files and has the service started every minute. Returns the files that were written.
+    /// Writes the files that are not there, and has the service started every minute.
     pub(crate) fn install(
         &self,
         spec: &ServiceSpec<'_>,
         variables: &[(String, String)],
-    ) -> Result<Vec<PathBuf>, ServiceError> {
+    ) -> Result<Installed, ServiceError> {
         let Plan { files, commands } = self.plan(spec, variables)?;
-        let written = files.iter().map(|file| write(&file.path, &file.text, file.mode));
-        let written = written.collect::<Result<Vec<_>, _>>()?;
+        files.iter().filter(|file| !file.is_there).try_for_each(write)?;
         if self.manager == Manager::Launchd {
             // One that is not loaded cannot be unloaded.
             let _ = run(&["launchctl", "unload", &self.units()[0].display().to_string()]);
         }
-        for command in commands {
-            run(&command.iter().map(String::as_str).collect::<Vec<_>>())?;
-        }
-        Ok(written)
+        let start = |command: &Vec<String>| run(&command.iter().map(String::as_str).collect::<Vec<_>>()).map(drop);
+        let failed = commands.iter().try_for_each(start).err();
+        Ok(Installed { files, failed })
     }
 
     pub(crate) fn status(&self) -> ServiceStatus {
@@ -201,16 +227,15 @@ fn lingers() -> Option<bool> {
     }
 }
 
-fn write(path: &Path, text: &str, mode: u32) -> Result<PathBuf, ServiceError> {
+fn write(PlannedFile { path, text, mode, .. }: &PlannedFile) -> Result<(), ServiceError> {
     let put = || {
         let folder = path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder)?;
-        let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(mode)).tempfile_in(folder)?;
+        let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(*mode)).tempfile_in(folder)?;
         file.write_all(text.as_bytes())?;
-        file.persist(path).map_err(|error| error.error)
+        file.persist(path).map(drop).map_err(|error| error.error)
     };
-    put().map_err(|source| ServiceError::Write { path: path.to_owned(), source })?;
-    Ok(path.to_owned())
+    put().map_err(|source| ServiceError::Write { path: path.clone(), source })
 }
 
 fn run(words: &[&str]) -> Result<Output, ServiceError> {
