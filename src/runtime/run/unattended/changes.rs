@@ -48,6 +48,8 @@ impl Changes {
             if let Err(error) = self.watcher.watch(folder, RecursiveMode::NonRecursive) {
                 tracing::debug!("{} is not watched: {error}", folder.display());
             }
+            // It may have changed since it was looked at.
+            self.changed.notify_one();
         }
         self.watched = wanted;
     }
@@ -77,12 +79,14 @@ mod tests {
         let mut changes = Changes::of(&dir).unwrap();
         // Its folder does not exist either.
         let file = project.path().join("out/report");
-        changes.watch_for(&dir, std::slice::from_ref(&file));
         let noticed =
             async |changes: &Changes| tokio::time::timeout(Duration::from_secs(60), changes.next()).await.is_ok();
+        changes.watch_for(&dir, std::slice::from_ref(&file));
+        assert!(noticed(&changes).await, "what may have changed before");
         fs::create_dir(project.path().join("out")).unwrap();
         assert!(noticed(&changes).await, "the folder");
         changes.watch_for(&dir, std::slice::from_ref(&file));
+        assert!(noticed(&changes).await, "what may have changed before");
         fs::write(&file, "").unwrap();
         assert!(noticed(&changes).await, "the file");
         fs::write(dir.database(), "").unwrap();
