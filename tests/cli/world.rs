@@ -287,8 +287,10 @@ pub(crate) fn write_config(world: &World, text: &str) -> PathBuf {
     let folder = world.home().join(".config/agent-cli");
     fs::create_dir_all(&folder).expect("the home is writable");
     fs::set_permissions(&folder, Permissions::from_mode(0o700)).expect("it is ours");
-    let path = folder.join("config.toml");
-    fs::write(&path, text).expect("the home is writable");
-    fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("it is ours");
+    // Whoever reads it meanwhile finds one or the other: an empty file would switch everything off.
+    let (path, new) = (folder.join("config.toml"), folder.join("config.new"));
+    fs::write(&new, text).expect("the home is writable");
+    fs::set_permissions(&new, Permissions::from_mode(0o600)).expect("it is ours");
+    fs::rename(&new, &path).expect("it is ours");
     path
 }
