@@ -236,3 +236,35 @@ impl From<rusqlite::Error> for Fault {
         Self::Sql(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn a_failure_of_the_database_is_named_by_what_a_person_can_do() {
+        let error = |code| {
+            let failure = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            Fault::from(failure).in_database("/s/db".into()).to_string()
+        };
+        for (code, said) in [
+            (ffi::SQLITE_BUSY, "/s/db is locked by another process"),
+            (ffi::SQLITE_LOCKED, "/s/db is locked by another process"),
+            (ffi::SQLITE_READONLY, "/s/db cannot be written"),
+            (ffi::SQLITE_PERM, "/s/db cannot be written"),
+            (ffi::SQLITE_FULL, "the disk of /s/db is full"),
+            (SQLITE_IOERR_SHMSIZE, "the disk of /s/db is full"),
+            (ffi::SQLITE_NOTADB, "/s/db is not a database of agent-cli"),
+            (ffi::SQLITE_CORRUPT, "/s/db is damaged"),
+        ] {
+            assert_eq!(error(code), said, "{code}");
+        }
+        assert!(matches!(
+            Fault::from(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR), None))
+                .in_database("/s".into()),
+            StoreError::Database { .. }
+        ));
+    }
+}

@@ -50,8 +50,18 @@ fn after_a_reply_it_has_so_long_and_is_ended() {
         let outcome = world.run(&["spawn", "root.md"]);
         outcome.prints("so");
         assert!(outcome.stderr.contains("ended its background work (the server)"), "{outcome}");
+        assert!(!outcome.stderr.contains("to finish"), "it has no time: {outcome}");
         nothing_runs(&world);
     }
+}
+
+#[test]
+fn what_an_agent_leaves_behind_when_it_waits_is_ended() {
+    let world = World::new();
+    world.file("root.md", "run sleep 600 > /dev/null 2>&1 & true\nend SGN_PEND_STARTED\nreply so\n");
+    let outcome = world.run(&["spawn", "root.md"]);
+    assert!(outcome.stdout.starts_with("SGN_PEND_STARTED"), "{outcome}");
+    nothing_runs(&world);
 }
 
 #[test]

@@ -231,6 +231,8 @@ fn a_stream_has_the_events_of_the_whole_chain_and_then_the_result() {
             .expect("an object")
     );
     assert_eq!(types(happened).iter().filter(|kind| **kind == "paused").count(), 2);
+    let is_of_now = |event: &Value| event["at"].as_str().is_some_and(|at| at > "2020");
+    assert!(happened.iter().all(is_of_now), "{happened:?}");
     world.answer("Jan 1st");
     let resumed = events(&world.run(&["resume", &id, "--stream"]).succeeds().stdout);
     assert!(resumed.iter().all(|event| event["frame"] == id.as_str() || event["id"] == id.as_str()), "{resumed:?}");

@@ -203,6 +203,8 @@ fn a_command_that_fails_is_run_again_and_stops_nothing() {
     world.run(&["resume", &root]).prints("SGN_PEND_ONGOING");
     assert_eq!((events(&world), statuses(&world)), (vec!["question".to_owned()], vec!["question sent".to_owned()]));
     assert_eq!(notified(&world)[0].1["failures"], 1);
+    let doctor = world.run(&["doctor"]).stdout;
+    assert!(!doctor.contains("could not be sent"), "it was sent in the end: {doctor}");
 }
 
 #[test]

@@ -69,6 +69,7 @@ fn it_is_installed_looked_at_and_removed() {
     --- exit status: 0
     ");
     assert!(calls(&world).contains("systemctl --user disable --now agent-cli.timer\n"));
+    assert!(calls(&world).ends_with("systemctl --user daemon-reload\n"), "it forgets what is gone: {}", calls(&world));
     run(&world, &["uninstall"]).succeeds();
     assert_eq!(run(&world, &["status", "--json"]).json()["installed"], false);
 }
@@ -80,6 +81,7 @@ fn a_login_is_saved_only_if_that_is_wanted_and_only_the_user_can_read_it() {
     let first = run(&world, &["install"]);
     assert!(first.stderr.contains("service install --save-login writes it to"), "{first}");
     assert!(!fs::read_to_string(&file).expect("it was written").contains("quoted"));
+    assert_eq!(run(&world, &["status", "--json"]).json()["lingers"], true);
     run(&world, &["install", "--save-login"]).succeeds();
     assert!(
         fs::read_to_string(&file).expect("it was written").contains("ANTHROPIC_API_KEY=\"sk \\\"quoted\\\" \\$x\"\n")

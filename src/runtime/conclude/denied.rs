@@ -20,3 +20,36 @@ pub(super) fn denied(store: &Store, frame: &Frame, digest: &Digest) -> Result<Ve
     }
     Ok(denied::recorded(listed, &digest.asking_hooks))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::claude::stream::reader;
+    use crate::core::requests::request::RequestKind;
+    use crate::store::testing;
+
+    #[test]
+    fn a_denied_call_is_listed_unless_it_may_be_made_again_or_a_person_is_asked() {
+        let (_temp, store) = testing::store();
+        let caller = store.start(store.root());
+        let asked = RequestKind::Permission { tool: "Bash".into(), input: json!({}), reason: None };
+        store.request(caller, Some("asked"), &[asked]).unwrap();
+        let frame = store.frame(caller.frame).unwrap().unwrap();
+        let calls = [
+            ("denied", "Bash", "not this"),
+            ("silent", "Write", ""),
+            ("asked", "Bash", "not this"),
+            ("beside", "Bash", NOT_RUN),
+            ("question", ASK_USER_QUESTION, "nobody can be asked"),
+        ];
+        let result = |(call, _, said): &(&str, &str, &str)| json!({"type": "tool_result", "tool_use_id": call, "is_error": true, "content": said});
+        let listed = |(call, tool, _): &(&str, &str, &str)| json!({"tool_use_id": call, "tool_name": tool, "tool_input": {"command": call}});
+        let results = json!({"type": "user", "message": {"content": calls.iter().map(result).collect::<Vec<Value>>()}});
+        let end = json!({"type": "result", "permission_denials": calls.iter().map(listed).collect::<Vec<Value>>()});
+        let digest = reader::read(format!("{results}\n{end}\n").as_bytes()).unwrap();
+        let found = denied(&store, &frame, &digest).unwrap();
+        assert_eq!(found.iter().map(|denied| denied.input.as_str()).collect::<Vec<_>>(), ["denied", "silent"]);
+    }
+}

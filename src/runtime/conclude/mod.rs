@@ -60,3 +60,26 @@ fn finish(
     apply::apply(store, frame, &gathered, &decision, copies.as_deref())?;
     Ok(decision)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::chain::state::FrameState;
+    use crate::store::testing;
+
+    #[test]
+    fn an_attempt_that_could_not_be_started_is_over_and_says_why() {
+        let (_temp, store) = testing::store();
+        let caller = store.start(store.root());
+        let frame = store.frame(caller.frame).unwrap().unwrap();
+        conclude_unstarted(&store, &frame, "no such program".into()).unwrap().expect("its attempt was open");
+        let frame = store.frame(caller.frame).unwrap().unwrap();
+        assert!(!matches!(frame.state, FrameState::Running { .. }), "{:?}", frame.state);
+        let attempts = store.attempts(caller.frame).unwrap();
+        assert!(
+            attempts[0].ended.is_some() && format!("{:?}", attempts[0]).contains("no such program"),
+            "{attempts:?}"
+        );
+        assert!(conclude_unstarted(&store, &frame, "again".into()).unwrap().is_none(), "there is nothing to conclude");
+    }
+}

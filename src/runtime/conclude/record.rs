@@ -92,3 +92,28 @@ fn keep(store: &Store, frame: &Frame, attempt: &Attempt, transcript: &Path) -> R
         Err(error) => Err(while_trying("keep a copy of the transcript")(error)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::store::{Attempts, testing};
+
+    #[test]
+    fn a_transcript_without_a_whole_line_is_none_and_one_that_cannot_be_read_an_error() {
+        let (temp, store) = testing::store();
+        let caller = store.start(store.root());
+        store.dir().frame_dir(caller.frame).unwrap();
+        let frame = store.frame(caller.frame).unwrap().unwrap();
+        let attempt = store.attempts(Attempts::RunningOf(caller.frame)).unwrap().remove(0);
+        let transcript = temp.path().join("session.jsonl");
+        let keep = || keep(&store, &frame, &attempt, &transcript);
+        assert!(keep().is_err(), "it does not exist");
+        fs::write(&transcript, "{\"type\":\"us").unwrap();
+        assert!(!keep().unwrap());
+        fs::write(&transcript, "{\"type\":\"user\",\"uuid\":\"a\",\"parentUuid\":null}\n").unwrap();
+        assert!(keep().unwrap());
+        assert!(store.dir().checkpoint(frame.id, attempt.id).is_file());
+    }
+}

@@ -144,6 +144,17 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_is_the_same_by_any_name() {
+        let temp = tempfile::tempdir().unwrap();
+        let real = fs::canonicalize(temp.path()).unwrap();
+        let (folder, link) = (real.join("folder"), real.join("link"));
+        fs::create_dir(&folder).unwrap();
+        std::os::unix::fs::symlink(&folder, &link).unwrap();
+        assert!(is_same(&folder, &folder) && is_same(&folder, &link) && is_same(&link, &link));
+        assert!(!is_same(&real, &folder) && !is_same(&folder, Path::new("/nowhere")));
+    }
+
+    #[test]
     fn a_worktree_is_lost_if_claude_does_not_return_to_it_or_it_is_gone() {
         let temp = tempfile::tempdir().unwrap();
         let mut returns = Program::old();

@@ -195,6 +195,7 @@ fn notices(store: &Store, own: &RunSettings, frame: &Frame) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::agent::launch::Launch;
     use crate::core::agent::situation::Situation;
     use crate::core::requests::plan::Plan;
     use crate::core::requests::question::Batch;
@@ -248,6 +249,61 @@ mod tests {
         assert_eq!(resumed(true, None), (false, None), "no program runs in place of Claude Code's own tool");
         let (_, notice) = resumed(false, Some("/nowhere/worktree"));
         assert!(notice.is_some_and(|notice| notice.contains("/nowhere/worktree")));
+    }
+
+    #[test]
+    fn beside_a_call_that_is_open_again_only_other_results_are_told() {
+        let (_temp, store) = testing::store();
+        let frame = store.frame(store.root()).unwrap().unwrap();
+        let checkpoint = AttemptId::random();
+        store.dir().frame_dir(frame.id).unwrap();
+        let transcript = [
+            r#"{"type":"assistant","uuid":"u1","sessionId":"s","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"x"}}]}}"#,
+            r#"{"type":"user","uuid":"u2","parentUuid":"u1","sourceToolAssistantUUID":"u1","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]},"toolUseResult":"User rejected tool use"}"#,
+            r#"{"type":"user","uuid":"u3","parentUuid":"u2","message":{"content":[{"type":"text","text":"[Request interrupted by user for tool use]"}]}}"#,
+        ];
+        std::fs::write(store.dir().checkpoint(frame.id, checkpoint), transcript.join("\n") + "\n").unwrap();
+        let approved = permission(BASH, "t1");
+        let answered = delivery(RequestKind::Ask(Form::text("When?")), "t0", "Jan 1st");
+        let reopened = |deliveries: &[Delivery], call: &str| {
+            let frame = Frame { checkpoint: Some(checkpoint), ..frame.clone() };
+            let delivering = Delivering { store: &store, frame: &frame, source: &None, deliveries, notices: &[] };
+            let input = delivering.repeated_call(checkpoint, call).unwrap();
+            (input.prompt, input.transcript == Some(store.dir().answered(frame.id)))
+        };
+        assert_eq!(reopened(std::slice::from_ref(&approved), "t1"), (String::new(), true), "the call says it all");
+        let (prompt, is_open) = reopened(&[approved.clone(), answered.clone()], "t1");
+        assert!(is_open && prompt.contains("Jan 1st") && !prompt.contains("allow"), "{prompt}");
+        // Without such a call, a prompt has everything.
+        let (prompt, is_open) = reopened(&[approved, answered], "t9");
+        assert!(!is_open && prompt.contains("Jan 1st") && prompt.contains("allow"), "{prompt}");
+    }
+
+    #[test]
+    fn what_the_hooks_of_the_user_have_to_see_is_fetched_by_a_command() {
+        let temp = tempfile::tempdir().unwrap();
+        let (_temp, store) = testing::store();
+        let frame = store.frame(store.root()).unwrap().unwrap();
+        std::fs::create_dir(temp.path().join(".claude")).unwrap();
+        let fetched = |matcher: Option<&str>| {
+            let hooks = matcher.map(|matcher| {
+                let hook = serde_json::json!({"type": "command", "command": "true"});
+                serde_json::json!([{"matcher": matcher, "hooks": [hook]}])
+            });
+            let settings = serde_json::json!({"hooks": {"PostToolUse": hooks}}).to_string();
+            std::fs::write(temp.path().join(".claude/settings.json"), settings).unwrap();
+            let launch = Launch { config_dir: Some(temp.path().join("config")), ..frame.launch.clone() };
+            let frame = Frame { cwd: temp.path().to_owned(), launch, ..frame.clone() };
+            let asked = |native| delivery(RequestKind::Ask(Form { native, ..Form::text("When?") }), "t1", "Jan 1st");
+            to_fetch(&frame, &[asked(false), asked(true)])
+                .iter()
+                .map(|delivery| !delivery.result.text().contains("Jan 1st"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(fetched(None), [false, false]);
+        assert_eq!(fetched(Some("Write")), [false, false]);
+        assert_eq!(fetched(Some("Bash")), [true, false], "a native question is answered without a command");
+        assert_eq!(fetched(Some("*")), [true, true]);
     }
 
     #[test]

@@ -65,3 +65,23 @@ fn failed(store: &Store) -> Option<Finding> {
         format!("{count} of the newest {} could not be sent; the last, of {}: {why}", listed.len(), last.event);
     Some(Finding::warning(NAME, message, LIST))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::notifications::config::Commands;
+
+    #[test]
+    fn a_file_that_only_the_shell_knows_is_not_there_under_cron() {
+        let shell: Variables = [("HOME", "/home/ann")].into_iter().collect();
+        let usual = if cfg!(target_os = "macos") { "Library/Application Support" } else { ".config" };
+        let usual = Path::new("/home/ann").join(usual).join("agent-cli/config.toml");
+        let said = |path: &Path, under_cron| {
+            let config = ConfigFile { path: path.to_owned(), commands: Commands::default(), problems: Vec::new() };
+            let found = findings(&Ok(Some(config)), None, under_cron, &shell);
+            found.iter().filter(|found| found.message.starts_with("cron would not find")).count()
+        };
+        assert_eq!([said(&usual, true), said(&usual, false)], [0, 0]);
+        assert_eq!([said(Path::new("/elsewhere.toml"), true), said(Path::new("/elsewhere.toml"), false)], [1, 0]);
+    }
+}

@@ -36,3 +36,26 @@ pub(super) fn notice(store: &Store, caller: Caller) -> Result<Option<String>, Ru
         store.attempts(Attempts::RunningOf(caller.frame))?.pop().filter(|attempt| attempt.id == caller.attempt);
     Ok(attempt.and_then(|attempt| attempt.notice))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::NewAttempt;
+    use crate::store::testing::{self, attempt};
+
+    #[test]
+    fn an_agent_is_told_what_its_attempt_was_recorded_with_and_nothing_else() {
+        let (_temp, store) = testing::store();
+        let begun = |notice: Option<&str>| {
+            let new = NewAttempt { notice: notice.map(str::to_owned), ..attempt(Vec::new()) };
+            let frame = store.root();
+            store.begin(frame, &new).unwrap();
+            Caller { frame, attempt: new.id }
+        };
+        let (told, silent) = (begun(Some("its shell is elsewhere")), begun(None));
+        assert_eq!(notice(&store, told).unwrap().as_deref(), Some("its shell is elsewhere"));
+        assert_eq!(notice(&store, silent).unwrap(), None);
+        let earlier = Caller { attempt: silent.attempt, ..told };
+        assert_eq!(notice(&store, earlier).unwrap(), None, "of an attempt that is over");
+    }
+}

@@ -163,9 +163,9 @@ fn complete_copy(store: &Store, frame: &Frame, copy: AttemptId, config: &Path) -
             let restored = checkpoint::restore(store.dir(), frame.id, copy, &place);
             restored.map_err(while_trying("put the transcript back"))?;
         }
-        // Whoever removed the copy has not removed the original.
-        Compared::NoCopy if place.is_file() => keep(store, frame, own(frame, copy), &place)?,
-        Compared::NoCopy | Compared::Same | Compared::Less => {}
+        // Whoever removed the copy may not have removed the original.
+        Compared::NoCopy => keep(store, frame, own(frame, copy), &place)?,
+        Compared::Same | Compared::Less => {}
     }
     if !store::files::session_files::is_kept(store.dir(), frame.id, copy) {
         return keep_beside(store, frame, copy, &place);

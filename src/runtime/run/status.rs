@@ -231,8 +231,11 @@ impl ChainStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::attempt::ending::Ending;
+    use crate::core::chain::limits::Limits;
     use crate::core::steering::stop::{By, Stop, StopKind};
-    use crate::store::testing;
+    use crate::store::NewFrame;
+    use crate::store::testing::{self, new};
 
     #[test]
     fn a_poll_shows_what_a_chain_waits_for() {
@@ -261,6 +264,33 @@ mod tests {
         drop(lease);
         assert!(poll(&store, caller.frame).unwrap().is_none());
         assert!(can_continue(&store, caller.frame).unwrap());
+    }
+
+    #[test]
+    fn a_limit_is_waited_for_unless_those_who_meet_it_are_dead() {
+        let (_temp, store) = testing::store();
+        let limits = Limits { max_parallel: 1, ..Limits::default() };
+        let caller = store.start(store.create_root(&NewFrame { limits, ..new("root") }).unwrap());
+        let [one, other] = ["one", "other"].map(|task| store.request_child(caller, None, &new(task), task).unwrap().1);
+        store.end(caller, &Ending::Suspended);
+        store.start(one);
+        let lease = Lease::try_take(store.dir(), one).unwrap().unwrap();
+        let Some(ChainStatus::Waits { blockers, .. }) = poll(&store, other).unwrap() else { panic!("one runs") };
+        assert!(matches!(&blockers[..], [Blocker { what: Blocking::Parallel { .. }, .. }]), "{blockers:?}");
+        drop(lease);
+        assert!(poll(&store, other).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_is_dead_elsewhere_in_the_chain_is_no_reason_to_continue_an_agent_that_waits() {
+        let (_temp, store) = testing::store();
+        let caller = store.start(store.root());
+        let child = store.request_child(caller, None, &new("child"), "child").unwrap().1;
+        let asking = store.start(child);
+        store.request(asking, None, &[testing::ask("When?")]).unwrap();
+        store.end(asking, &Ending::Suspended);
+        assert!(poll(&store, caller.frame).unwrap().is_none(), "nobody runs it");
+        assert!(poll(&store, child).unwrap().is_some());
     }
 
     #[test]

@@ -148,3 +148,24 @@ fn wait_for_end(store: &Store, id: FrameId, grace: Duration, tell: fn(&str)) -> 
         thread::sleep(LOOK);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::steering::stop::By;
+    use crate::store::testing;
+
+    #[test]
+    fn of_an_agent_that_is_over_nothing_stays_that_only_attempts_need() {
+        for (how, stays) in [(StopKind::Pause, true), (StopKind::Stop, false)] {
+            let (_temp, store) = testing::store();
+            let (root, _) = store.asking("When?");
+            let frame = store.frame(root).unwrap().unwrap();
+            store.dir().frame_dir(root).unwrap();
+            store.dir().note_message(root).unwrap();
+            let wanted = Stop { how, now: false, by: By::Person, reason: None, of: root, report: None };
+            stop(&store, &frame, &wanted, None).unwrap();
+            assert_eq!(store.dir().message_file(root).exists(), stays, "{how:?}");
+        }
+    }
+}

@@ -200,6 +200,7 @@ fn keep(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> TxResult<()> 
 mod tests {
     use super::*;
     use crate::core::agent::launch::Launch;
+    use crate::core::agent::situation::Situation;
     use crate::core::attempt::decision::decide;
     use crate::core::attempt::ending::Ending;
     use crate::core::attempt::facts::Facts;
@@ -247,6 +248,7 @@ mod tests {
                 model: Some("claude-opus-4-8".into()),
                 version: Some("2.1.330".into()),
                 transcript: Some(PathBuf::from("/t.jsonl")),
+                situation: Situation { shell: Some("/srv/a".into()), ..Situation::default() },
                 ..attempt_end(Caller { attempt, ..caller }, &decision)
             })
         };
@@ -257,6 +259,7 @@ mod tests {
         let frame = store.frame(caller.frame).unwrap().unwrap();
         assert_eq!(frame.launch, Launch { model: Some("claude-opus-4-8".into()), ..Launch::default() });
         assert_eq!(frame.trouble.map(|trouble| trouble.what).as_deref(), Some("it"));
+        assert_eq!(frame.situation.shell, Some("/srv/a".into()));
         let attempt = &store.attempts(caller.frame).unwrap()[0];
         assert_eq!((attempt.spending.usd, attempt.version.as_deref()), (0.0, Some("2.1.330")));
         assert_eq!(attempt.transcript, Some(PathBuf::from("/t.jsonl")));

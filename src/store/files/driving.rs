@@ -53,6 +53,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn that_it_cannot_be_known_is_not_that_nobody_drives_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = StateDir::new(temp.path()).unwrap();
+        let root = FrameId::random();
+        std::fs::create_dir_all(dir.frames()).unwrap();
+        std::fs::write(dir.frame_path(root), "not a directory").unwrap();
+        assert!(Driving::is_marked(&dir, root).is_err());
+    }
+
+    #[test]
     fn a_chain_is_driven_as_long_as_one_of_several_processes_drives_it() {
         let temp = tempfile::tempdir().unwrap();
         let dir = StateDir::new(temp.path()).unwrap();

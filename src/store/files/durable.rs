@@ -203,6 +203,16 @@ mod tests {
     }
 
     #[test]
+    fn a_file_in_the_place_of_a_directory_stays_as_it_is() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("file");
+        fs::write(&file, "theirs").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+        assert!(make_private(&file).is_err() && make_private(&file.join("below")).is_err());
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o644);
+    }
+
+    #[test]
     fn it_is_said_if_what_a_killed_process_left_cannot_be_removed() {
         let temp = tempfile::tempdir().unwrap();
         let to = temp.path().join("file");

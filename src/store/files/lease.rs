@@ -194,6 +194,16 @@ mod tests {
     }
 
     #[test]
+    fn the_next_output_begins_on_a_line_of_its_own() {
+        let (_temp, dir, frame) = frame();
+        let lease = Lease::try_take(&dir, frame).unwrap().unwrap();
+        assert_eq!(lease.seal().unwrap(), 0);
+        lease.output().unwrap().write_all(b"{\"torn\":").unwrap();
+        assert_eq!([lease.seal().unwrap(), lease.seal().unwrap()], [9, 9]);
+        assert_eq!(std::fs::read(dir.output(frame)).unwrap(), b"{\"torn\":\n");
+    }
+
+    #[test]
     fn that_it_cannot_be_known_is_not_that_it_is_free() {
         let (_temp, dir, frame) = frame();
         std::fs::create_dir_all(dir.frames()).unwrap();

@@ -123,6 +123,20 @@ mod tests {
     }
 
     #[test]
+    fn of_the_results_of_a_discarded_attempt_those_that_are_kept_stay() {
+        let (temp, store) = store();
+        let (frame, session) = (FrameId::random(), SessionId::random());
+        let transcript = temp.path().join(format!("projects/x/{session}.jsonl"));
+        let folder = transcript.with_extension("").join(FOLDER);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("kept.txt"), "a long text").unwrap();
+        keep(store.dir(), frame, session, &transcript).unwrap();
+        fs::write(folder.join("new.txt"), "another").unwrap();
+        forget(store.dir(), frame, session, &transcript).unwrap();
+        assert!(folder.join("kept.txt").exists() && !folder.join("new.txt").exists());
+    }
+
+    #[test]
     fn a_conversation_refers_to_the_new_place_of_results() {
         let (_temp, store) = store();
         let (frame, session) = (FrameId::random(), AttemptId::random());

@@ -242,6 +242,20 @@ mod tests {
     }
 
     #[test]
+    fn what_claude_is_told_by_files_can_be_forgotten() {
+        let (_temp, store) = store();
+        let (dir, frame) = (store.dir(), FrameId::random());
+        for _ in 0..2 {
+            dir.note_message(frame).unwrap();
+            dir.ask_to_stop(frame, true).unwrap();
+            assert!(dir.message_file(frame).exists() && dir.is_to_stop_now(frame));
+            dir.forget_messages(frame).unwrap();
+            dir.forget_stop(frame).unwrap();
+            assert!(!dir.message_file(frame).exists() && !dir.stop_file(frame).exists());
+        }
+    }
+
+    #[test]
     fn what_nobody_uses_is_found_and_removed() {
         let (_temp, store) = store();
         let (frame, _) = store.asking("When?");

@@ -48,3 +48,30 @@ pub(super) fn jobs(connection: &Connection, frame: FrameId) -> TxResult<Vec<Requ
     jobs.retain(|request| request.kind.is_job());
     Ok(jobs)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::PrintedRequests;
+    use crate::store::testing::store;
+
+    #[test]
+    fn a_job_is_recorded_once_and_withdrawn_when_its_agent_removes_it() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let job = |id: &str| Scheduled {
+            at: "2100-01-01T00:00:00Z".parse().unwrap(),
+            prompt: "Look.".to_owned(),
+            by: Scheduler::Job { id: id.to_owned() },
+        };
+        let complete = |made: &[Scheduled], removed: &[String]| {
+            store.complete_requests(caller, PrintedRequests { open: None, made, removed }).unwrap();
+            jobs(&store.connection, caller.frame).unwrap().len()
+        };
+        let both = [job("a"), job("b")];
+        assert_eq!(complete(&both, &[]), 2);
+        assert_eq!(complete(&both, &[]), 2, "the same output is read again");
+        assert_eq!(complete(&both, &["a".to_owned(), "unknown".to_owned()]), 1);
+        assert_eq!(complete(&both, &[]), 1, "one that was removed does not come back");
+    }
+}

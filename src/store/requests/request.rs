@@ -205,6 +205,8 @@ mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::core::chain::limits::{LimitReached, Limits};
+    use crate::core::posted::place::Posted;
+    use crate::core::requests::question::Form;
     use crate::store::testing::{new, reply, store};
 
     #[test]
@@ -221,6 +223,33 @@ mod tests {
         assert_eq!(tree.children(caller.frame), [child.id]);
         assert_eq!(tree.get(caller.frame).unwrap().requests.len(), 1);
         assert_eq!(store.tree(child.id).unwrap().leaves_up().len(), 1);
+    }
+
+    #[test]
+    fn a_question_that_was_posted_is_asked_once_in_an_attempt() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let post = |id: &str| {
+            let posted = Posted { dir: "/q".into(), id: id.to_owned(), trouble: None };
+            let kind = RequestKind::Ask(Form { posted: Some(posted), ..Form::text("When?") });
+            store.request(caller, None, &[kind]).unwrap()
+        };
+        let first = post("q1");
+        assert_eq!(post("q1"), first);
+        assert_ne!(post("q2"), first);
+        assert_eq!(store.tree(caller.frame).unwrap().get(caller.frame).unwrap().requests.len(), 2);
+    }
+
+    #[test]
+    fn what_was_seen_of_a_file_is_no_answer_to_the_question_in_it() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let in_file = RequestKind::Ask(Form { file: Some("/q.md".into()), ..Form::text("When?") });
+        let asked = store.request(caller, None, &[in_file, RequestKind::Ask(Form::text("Where?"))]).unwrap();
+        let looked = |question| store.looked(question, &Seen::Progress(&Progress::default()));
+        looked(asked[0]).unwrap();
+        assert!(matches!(looked(asked[1]), Err(StoreError::NotAWait(_))));
+        assert_eq!(store.result_of(asked[0]).unwrap(), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::store::{AttemptEnd, Caller, EventRecord, NewAttempt, NewFrame};
 
 /// An agent that paused, whose transcript is where Claude Code keeps it and was copied.
 struct Paused {
-    _temp: tempfile::TempDir,
+    temp: tempfile::TempDir,
     store: Store,
     caller: Caller,
     place: PathBuf,
@@ -36,11 +36,15 @@ impl Paused {
         fs::write(&place, line("a", "")).unwrap();
         checkpoint::keep(store.dir(), root, begun.id, &place).unwrap();
         store.end(caller, &Ending::Suspended);
-        Self { _temp: temp, store, caller, place }
+        Self { temp, store, caller, place }
     }
 
     fn frame(&self) -> Frame {
         self.store.frame(self.caller.frame).unwrap().unwrap()
+    }
+
+    fn config(&self) -> PathBuf {
+        self.temp.path().join("config")
     }
 
     fn copy(&self) -> PathBuf {
@@ -87,9 +91,15 @@ fn what_a_person_said_in_the_session_is_set_aside_and_the_agent_continues_where_
     assert!(!went_on());
     let words = r#"{"type":"user","uuid":"b","parentUuid":"a","message":{"role":"user","content":"Go on."}}"#;
     fs::write(&paused.place, format!("{}{words}\n", line("a", ""))).unwrap();
+    let tasks = paused.config().join("tasks");
+    let own_tasks = tasks.join(paused.frame().session.to_string());
+    fs::create_dir_all(&own_tasks).unwrap();
+    fs::write(own_tasks.join("1.json"), "{}").unwrap();
     assert!(went_on());
     assert_eq!(paused.prepared(), Some(paused.copy()));
     assert!(!went_on());
+    let other_tasks = fs::read_dir(tasks).unwrap().map(|found| found.unwrap().path()).find(|found| *found != own_tasks);
+    assert!(other_tasks.is_some_and(|tasks| tasks.join("1.json").is_file()), "the person goes on with the tasks");
     assert_eq!(paused.set_aside(), 1);
     assert_eq!(fs::read_to_string(&paused.place).unwrap(), line("a", ""));
 }

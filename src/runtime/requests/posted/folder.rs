@@ -89,11 +89,22 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let dir = fs::canonicalize(temp.path()).unwrap();
         let folder = Folder::made(&dir, "answered").unwrap();
-        fs::write(dir.join("answered").join(format!(".q1.json.{}", std::process::id())), "half").unwrap();
+        fs::write(dir.join("answered").join(format!(".q1.json.{}", std::process::id())), "half of an answer").unwrap();
         folder.write("q1.json", "whole").unwrap();
         assert_eq!(folder.read("q1.json").unwrap().unwrap().text, "whole");
         assert_eq!(fs::read_dir(dir.join("answered")).unwrap().count(), 1);
         folder.remove("q1.json").unwrap();
+        assert_eq!(folder.read("q1.json").unwrap().map(|found| found.text), None);
         folder.remove("q1.json").unwrap();
+        fs::create_dir(dir.join("answered/q2.json")).unwrap();
+        assert!(folder.remove("q2.json").is_err(), "it is there still");
+    }
+
+    #[test]
+    fn what_leads_elsewhere_is_said_to_be_a_link() {
+        for error in [rustix::io::Errno::LOOP, rustix::io::Errno::NOTDIR] {
+            assert_eq!(said(&error.into()), LINK, "{error}");
+        }
+        assert_ne!(said(&rustix::io::Errno::ACCESS.into()), LINK);
     }
 }

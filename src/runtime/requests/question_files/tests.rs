@@ -25,6 +25,16 @@ fn asked(until: Option<Timestamp>) -> AskedUntil {
 }
 
 #[test]
+fn a_question_is_of_the_file_that_it_was_asked_with() {
+    let reach = Reach { below: None, may_write: true };
+    let path = PathBuf::from("/p/q.md");
+    let file = QuestionFile { name: "q.md".into(), path, reach, new: false, refused: None };
+    let with = |file: Option<&str>| Form { file: file.map(Into::into), ..Form::text("When?") };
+    assert!(file.is_of(&with(Some("/p/q.md"))));
+    assert!(!file.is_of(&with(Some("/p/other.md"))) && !file.is_of(&with(None)));
+}
+
+#[test]
 fn whatever_is_there_it_is_said_why_it_is_no_answer() {
     let (_temp, folder) = folder();
     let at = |name: &str| folder.join(name);

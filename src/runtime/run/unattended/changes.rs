@@ -24,11 +24,7 @@ impl Changes {
         let of_database = [dir.database(), dir.database_log()];
         let notice = Arc::clone(&changed);
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            let matters = event.is_ok_and(|event| {
-                let is_of_others = |path: &PathBuf| path.parent() != Some(&own) || of_database.contains(path);
-                !matches!(event.kind, EventKind::Access(_)) && event.paths.iter().any(is_of_others)
-            });
-            if matters {
+            if event.is_ok_and(|event| matters(&event, &own, &of_database)) {
                 notice.notify_one();
             }
         })?;
@@ -58,6 +54,13 @@ impl Changes {
     pub(crate) async fn next(&self) {
         self.changed.notified().await;
     }
+}
+
+/// Whether something was changed that somebody may wait for. In the state directory `own`, that is the database. Nobody is woken
+/// by what is read: whoever wakes up reads.
+fn matters(event: &Event, own: &Path, of_database: &[PathBuf]) -> bool {
+    let is_of_others = |path: &PathBuf| path.parent() != Some(own) || of_database.contains(path);
+    !matches!(event.kind, EventKind::Access(_)) && event.paths.iter().any(is_of_others)
 }
 
 /// The folder that changes when `file` or one of the folders above it is made.
@@ -91,6 +94,18 @@ mod tests {
         assert!(noticed(&changes).await, "the file");
         fs::write(dir.database(), "").unwrap();
         assert!(noticed(&changes).await, "the database");
+    }
+
+    #[test]
+    fn nobody_is_woken_by_what_is_read_or_stands_beside_the_database() {
+        use notify::event::{AccessKind, CreateKind};
+        let database = [PathBuf::from("/s/db"), PathBuf::from("/s/db-wal")];
+        let matters = |kind, path: &str| matters(&Event::new(kind).add_path(path.into()), Path::new("/s"), &database);
+        let (made, read) = (EventKind::Create(CreateKind::Any), EventKind::Access(AccessKind::Any));
+        for path in ["/s/db", "/s/db-wal", "/s/frames/x", "/p/report"] {
+            assert!(matters(made, path) && !matters(read, path), "{path}");
+        }
+        assert!(!matters(made, "/s/db-shm") && !matters(read, "/s/db-shm"));
     }
 
     #[test]

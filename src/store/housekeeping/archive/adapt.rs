@@ -154,3 +154,60 @@ fn parsed<T: DeserializeOwned>(text: &str) -> Result<T> {
 fn written<T: Serialize>(value: &T) -> Result<String> {
     serde_json::to_string(value).map_err(|error| damaged(&error.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::agent::situation::Situation;
+    use crate::core::chain::limits::Limits;
+    use crate::core::id::RequestId;
+
+    fn row(table: &str, values: Value) -> Row {
+        let Value::Object(values) = values else { panic!("{values}") };
+        Row { table: table.to_owned(), values }
+    }
+
+    #[test]
+    fn an_agent_has_around_it_what_it_had_at_its_new_place() {
+        let situation = |shell: &str| Situation { shell: Some(shell.into()), ..Situation::default() };
+        let here = Here { claude: "/bin/claude".into(), path: None, environment: BTreeMap::new() };
+        let relocation = Relocation::new(vec!["/old=/new".parse().unwrap()]);
+        let mut frame =
+            row("frames", json!({"cwd": "/old/p", "situation": written(&situation("/old/p/sub")).unwrap()}));
+        adapt(&mut frame, &here, &relocation).unwrap();
+        assert_eq!(frame.values["cwd"], "/new/p");
+        assert_eq!(frame.values["situation"], written(&situation("/new/p/sub")).unwrap());
+    }
+
+    #[test]
+    fn of_the_calls_that_a_person_was_asked_about_those_are_named_that_were_allowed_and_not_made() {
+        let root = FrameId::random();
+        let asked = |command: &str, state: &RequestState, answer: Option<&str>| {
+            let id = RequestId::random().to_string();
+            let kind = RequestKind::Permission { tool: "Bash".into(), input: json!(command), reason: None };
+            let (detail, state) = (written(&kind).unwrap(), written(state).unwrap());
+            let request = json!({"id": id, "frame": root.to_string(), "state": state, "detail": detail});
+            let answer = answer.map(|answer| row("answers", json!({"question": id, "answer": answer})));
+            [row("requests", request)].into_iter().chain(answer)
+        };
+        let resolved = RequestState::Resolved { used_by: None };
+        let rows: Vec<Row> = asked("allowed", &resolved, Some("allow"))
+            .chain(asked("denied", &resolved, Some("deny: not this")))
+            .chain(asked("open", &RequestState::Open, None))
+            .chain(asked("withdrawn", &RequestState::Withdrawn, Some("allow")))
+            .collect();
+        let calls: Vec<Value> =
+            inventory(root, &rows).unwrap().allowed_calls.into_iter().map(|call| call.input).collect();
+        assert_eq!(calls, ["allowed"]);
+    }
+
+    #[test]
+    fn the_limits_are_those_of_the_chain() {
+        let root = FrameId::random();
+        let limits = |of: FrameId| {
+            row("chains", json!({"root": of.to_string(), "limits": written(&Limits::default()).unwrap()}))
+        };
+        assert!(inventory(root, &[limits(root)]).is_ok());
+        assert!(inventory(root, &[limits(FrameId::random())]).is_err());
+    }
+}

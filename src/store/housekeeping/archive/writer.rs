@@ -79,6 +79,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_file_that_has_become_shorter_is_not_half_written() {
+        let mut written = Vec::new();
+        let mut writer = Writer { tar: tar::Builder::new(&mut written), sums: Sums::default() };
+        writer.add("whole", 5, b"12345".as_slice()).unwrap();
+        writer.add("longer", 5, b"123456".as_slice()).unwrap();
+        assert!(matches!(writer.add("shorter", 5, b"1234".as_slice()), Err(ArchiveError::Read(_))));
+    }
+
+    #[test]
     fn what_is_as_large_as_import_takes_fits() {
         let id = uuid::Uuid::nil();
         for path in ["rows/frames.ndjson".to_owned(), format!("frames/{id}/{id}.jsonl")] {
