@@ -105,7 +105,7 @@ impl IdPrefix {
 
     /// The prefix as the database stores it.
     #[must_use]
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
@@ -163,7 +163,7 @@ impl ChainName {
 
     /// The name.
     #[must_use]
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }

@@ -28,51 +28,51 @@ impl ClaudeArgs {
 
     /// The list as words for `claude`, one for each option.
     #[must_use]
-    pub fn words(&self) -> Vec<String> {
+    pub(crate) fn words(&self) -> Vec<String> {
         self.0.iter().map(Pair::word).collect()
     }
 
-    pub fn pairs(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         self.0.iter().map(|pair| (pair.name.as_str(), pair.value.as_deref()))
     }
 
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     #[must_use]
-    pub fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|pair| pair.name == name)
     }
 
     /// The value of an option whose last occurrence counts.
     #[must_use]
-    pub fn last(&self, name: &str) -> Option<&str> {
+    pub(crate) fn last(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|pair| pair.name == name)?.value.as_deref()
     }
 
     /// All options except this one.
     #[must_use]
-    pub fn without(&self, name: &str) -> Self {
+    pub(crate) fn without(&self, name: &str) -> Self {
         Self(self.0.iter().filter(|pair| pair.name != name).cloned().collect())
     }
 
     /// These options followed by others.
     #[must_use]
-    pub fn and(&self, others: &Self) -> Self {
+    pub(crate) fn and(&self, others: &Self) -> Self {
         Self(self.0.iter().chain(&others.0).cloned().collect())
     }
 
     /// The rest of the list, if it begins with `first`.
     #[must_use]
-    pub fn behind(&self, first: &Self) -> Option<Self> {
+    pub(crate) fn behind(&self, first: &Self) -> Option<Self> {
         self.0.strip_prefix(first.0.as_slice()).map(|rest| Self(rest.to_vec()))
     }
 
     /// The same options with other values.
     #[must_use]
-    pub fn with_values(self, change: impl Fn(&str) -> String) -> Self {
+    pub(crate) fn with_values(self, change: impl Fn(&str) -> String) -> Self {
         let changed = |pair: Pair| Pair { value: pair.value.map(|value| change(&value)), ..pair };
         Self(self.0.into_iter().map(changed).collect())
     }

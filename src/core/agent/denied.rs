@@ -22,7 +22,7 @@ pub struct Denied {
 impl Denied {
     /// The call in a few words.
     #[must_use]
-    pub fn call(&self) -> String {
+    pub(crate) fn call(&self) -> String {
         format!("{}: `{}`", self.tool, self.input)
     }
 }

@@ -8,7 +8,7 @@ use crate::core::agent::option_rights::{FOR_CHILDREN, LIMITS};
 
 /// How a child's launch options are to differ from its parent's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Overrides {
+pub(crate) struct Overrides {
     pub model: Option<String>,
     pub permission_mode: Option<String>,
     /// How calls that need an approval are handled.
@@ -19,7 +19,7 @@ pub struct Overrides {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadLaunch {
+pub(crate) enum BadLaunch {
     /// An agent may not give its child more rights than it has, and Claude Code lets agents read where they work.
     #[error("an agent that works in {} cannot start one outside it, in {}", own.display(), child.display())]
     Outside { own: PathBuf, child: PathBuf },
@@ -37,7 +37,7 @@ impl Launch {
     /// # Errors
     ///
     /// [`BadLaunch`] if the child would get more rights than its parent has.
-    pub fn child(&self, wanted: Overrides) -> Result<Self, BadLaunch> {
+    pub(crate) fn child(&self, wanted: Overrides) -> Result<Self, BadLaunch> {
         if !self.is_unrestricted() {
             check_child_args(&wanted.args)?;
         }

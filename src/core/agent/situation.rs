@@ -27,7 +27,7 @@ pub struct Situation {
 impl Situation {
     /// Adds a permission rule that a skill brought along. Rules that are too many or too long to come from a skill are
     /// skipped.
-    pub fn add_rules(&mut self, rules: &[String]) {
+    pub(crate) fn add_rules(&mut self, rules: &[String]) {
         const MOST: usize = 500;
         const LONGEST: usize = 2_000;
         for rule in rules {

@@ -76,19 +76,19 @@ pub(crate) struct Held {
 impl Worktree {
     /// The reply of the agent that worked in it, unchanged, followed by where its work is.
     #[must_use]
-    pub fn named_in(&self, said: &str) -> String {
+    pub(crate) fn named_in(&self, said: &str) -> String {
         format!("{said}\n\n({})", self.whereabouts())
     }
 
     /// Where the work of its agent is, in words.
     #[must_use]
-    pub fn whereabouts(&self) -> String {
+    pub(crate) fn whereabouts(&self) -> String {
         format!("its work is on the branch {}, in the worktree {}", self.branch, self.path.display())
     }
 
     /// The branch for an agent whose task has this title. `id` distinguishes agents with the same title.
     #[must_use]
-    pub fn branch_for(title: &str, id: &str) -> String {
+    pub(crate) fn branch_for(title: &str, id: &str) -> String {
         let stem = title.strip_suffix(".md").unwrap_or(title);
         let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
         let name: String = stem.chars().map(plain).take(30).collect();

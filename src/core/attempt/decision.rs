@@ -78,7 +78,7 @@ pub enum Note {
 impl Decision {
     /// Whether the frame has begun to wait for something new.
     #[must_use]
-    pub fn begins_to_wait(&self) -> bool {
+    pub(crate) fn begins_to_wait(&self) -> bool {
         matches!(self.frame, Ended::Wait(_) | Ended::Retry { .. })
     }
 }

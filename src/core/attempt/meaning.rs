@@ -70,7 +70,7 @@ impl Meaning {
     /// one whose process died after it asked. Whether the results exist already makes no difference: an answer may
     /// arrive before the process has ended.
     #[must_use]
-    pub fn of(facts: &Facts) -> Self {
+    pub(crate) fn of(facts: &Facts) -> Self {
         match &facts.ending {
             Ending::Reply(text) => Self::of_reply(text, facts),
             // Claude Code reports an error when the agent was stopped at a call.
@@ -90,7 +90,7 @@ impl Meaning {
 
     /// One word, as it is recorded.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Reply(_) => "reply",
             Self::HasMessages => "has_messages",
@@ -110,7 +110,7 @@ impl Meaning {
 
     /// Other details that are recorded, for people. A reply has its own column.
     #[must_use]
-    pub fn message(&self) -> Option<String> {
+    pub(crate) fn message(&self) -> Option<String> {
         match self {
             Self::Refused { why, .. } | Self::Error(why) | Self::Unavailable { why, .. } => Some(why.clone()),
             Self::Died { how, .. } => Some(how.clone()),
@@ -128,7 +128,7 @@ impl Meaning {
 
     /// The equivalent signal.
     #[must_use]
-    pub fn signal(&self) -> Option<Signal> {
+    pub(crate) fn signal(&self) -> Option<Signal> {
         match self {
             Self::Started => Some(Signal::Started),
             Self::Ongoing => Some(Signal::Ongoing),

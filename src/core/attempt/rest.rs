@@ -59,7 +59,7 @@ impl Rest {
 impl Launch {
     /// How long `claude` may continue with background work after its agent has replied.
     #[must_use]
-    pub fn background_grace(&self) -> Duration {
+    pub(crate) fn background_grace(&self) -> Duration {
         self.background_grace.map_or(GRACE, Duration::from_secs)
     }
 }

@@ -32,19 +32,19 @@ impl Signal {
     ///
     /// [`RESUME`] is said to agents, never by them, so it is part of a reply like any other word.
     #[must_use]
-    pub fn on_a_line(reply: &str) -> Option<Self> {
+    pub(crate) fn on_a_line(reply: &str) -> Option<Self> {
         own_lines(reply).filter_map(Self::of_line).last()
     }
 
     /// The signals whose words stand inside sentences of `reply`, in order.
     #[must_use]
-    pub fn in_sentences(reply: &str) -> Vec<Self> {
+    pub(crate) fn in_sentences(reply: &str) -> Vec<Self> {
         let lines = own_lines(reply).filter(|line| Self::of_line(line).is_none());
         lines.flat_map(Self::words_of).collect()
     }
 
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Started => STARTED,
             Self::Ongoing => ONGOING,
@@ -54,7 +54,7 @@ impl Signal {
 
     /// Whether `text` contains its word anywhere.
     #[must_use]
-    pub fn is_named_in(self, text: &str) -> bool {
+    pub(crate) fn is_named_in(self, text: &str) -> bool {
         places(text, self.word()).next().is_some()
     }
 

@@ -20,19 +20,19 @@ pub struct Usage {
 impl Usage {
     /// Adds each count.
     #[must_use]
-    pub fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         self.with(other, u64::saturating_add)
     }
 
     /// Takes each count off; nothing falls below zero.
     #[must_use]
-    pub fn minus(self, other: Self) -> Self {
+    pub(crate) fn minus(self, other: Self) -> Self {
         self.with(other, u64::saturating_sub)
     }
 
     /// The larger of each count.
     #[must_use]
-    pub fn max(self, other: Self) -> Self {
+    pub(crate) fn max(self, other: Self) -> Self {
         self.with(other, u64::max)
     }
 
@@ -48,7 +48,7 @@ impl Usage {
     /// How many plain input tokens cost as much. The ratios are those of the API's price list, give or take a model: good
     /// enough to estimate what a killed attempt cost.
     #[must_use]
-    pub fn weight(self) -> f64 {
+    pub(crate) fn weight(self) -> f64 {
         let Self { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = self;
         input_tokens as f64
             + 5.0 * output_tokens as f64
@@ -112,7 +112,7 @@ impl Spent {
 
     /// Adds what others have cost.
     #[must_use]
-    pub fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             usage: self.usage.plus(other.usage),
             cost_usd: self.cost_usd + other.cost_usd,

@@ -43,7 +43,7 @@ pub enum NotAdmitted {
 
 /// What counts towards a tree's limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Load {
+pub(crate) struct Load {
     /// Running frames, whichever process runs them.
     pub running: u32,
     /// The cost of attempts that have ended, in US dollars.
@@ -54,7 +54,7 @@ impl Limits {
     /// What keeps a frame of a tree with this load from starting. `limited`: when its account's usage limit is lifted.
     /// If there are several reasons, the one that lasts longest by itself.
     #[must_use]
-    pub fn refuse(self, load: Load, limited: Option<Timestamp>) -> Option<NotAdmitted> {
+    pub(crate) fn refuse(self, load: Load, limited: Option<Timestamp>) -> Option<NotAdmitted> {
         let Load { running, spent_usd } = load;
         let budget = self.max_budget_usd.filter(|max_usd| spent_usd >= *max_usd);
         let budget = budget.map(|max_usd| NotAdmitted::Budget { max_usd, spent_usd });
@@ -67,7 +67,7 @@ impl Limits {
 impl Tree {
     /// What keeps the frames of this tree from starting.
     #[must_use]
-    pub fn admission(&self, now: Timestamp) -> Admission<'_> {
+    pub(crate) fn admission(&self, now: Timestamp) -> Admission<'_> {
         let mut load = Load { running: 0, spent_usd: self.whole().spent_usd };
         let mut accounts: HashMap<Option<&str>, Timestamp> = HashMap::new();
         for node in self.all() {
@@ -95,7 +95,7 @@ fn usage_limit(node: &Node, now: Timestamp) -> Option<Timestamp> {
 
 /// What keeps the frames of a tree from starting.
 #[derive(Debug)]
-pub struct Admission<'a> {
+pub(crate) struct Admission<'a> {
     tree: &'a Tree,
     load: Load,
     accounts: HashMap<Option<&'a str>, Timestamp>,
@@ -104,14 +104,14 @@ pub struct Admission<'a> {
 impl Admission<'_> {
     /// What keeps this frame from starting.
     #[must_use]
-    pub fn refuse(&self, node: &Node) -> Option<NotAdmitted> {
+    pub(crate) fn refuse(&self, node: &Node) -> Option<NotAdmitted> {
         let limited = self.accounts.get(&account(self.tree, node)).copied();
         self.tree.whole().limits.refuse(self.load, limited)
     }
 
     /// How many more frames may run at the same time.
     #[must_use]
-    pub fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.tree.whole().limits.max_parallel.saturating_sub(self.load.running) as usize
     }
 }

@@ -16,13 +16,13 @@ const LONGEST: SignedDuration = SignedDuration::from_hours(1);
 impl Wait {
     /// Whether only time ends this wait.
     #[must_use]
-    pub fn is_pause(&self) -> bool {
+    pub(crate) fn is_pause(&self) -> bool {
         matches!(self, Self::UsageLimit { .. } | Self::Retry { .. } | Self::Restart { .. })
     }
 
     /// When a pause that began at `since` ends; `None` for other waits.
     #[must_use]
-    pub fn pause_ends(&self, since: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn pause_ends(&self, since: Timestamp) -> Option<Timestamp> {
         match self {
             Self::UsageLimit { resets_at } => Some(*resets_at),
             Self::Retry { tries, .. } | Self::Restart { tries, .. } => {
@@ -34,7 +34,7 @@ impl Wait {
 
     /// When a pause that began at `since` ends, if it is not over at `now`.
     #[must_use]
-    pub fn paused_until(&self, since: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn paused_until(&self, since: Timestamp, now: Timestamp) -> Option<Timestamp> {
         self.pause_ends(since).filter(|end| since <= now && now < *end)
     }
 }

@@ -86,7 +86,7 @@ pub struct Baseline {
 
 /// A conversation with a kept copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub(crate) struct Kept {
     /// The frame that keeps it.
     pub frame: FrameId,
     /// The name of the copy.
@@ -112,20 +112,20 @@ pub struct Trouble {
 impl Frame {
     /// The state in which its parent sees it.
     #[must_use]
-    pub fn for_its_parent(&self) -> &FrameState {
+    pub(crate) fn for_its_parent(&self) -> &FrameState {
         self.outcome.as_ref().unwrap_or(&self.state)
     }
 
     /// What its agent said, as its parent receives it. A group names the worktree of each of its agents itself.
     #[must_use]
-    pub fn reported(&self, said: String) -> String {
+    pub(crate) fn reported(&self, said: String) -> String {
         if self.task.is_group() { said } else { worktree::with_place(said, self.launch.worktree.as_ref()) }
     }
 
     /// What its parent receives, if it is over. `reply` is its reply, or that of all agents of a group; a group that failed has
     /// one, too, and an agent that was stopped says what it has done.
     #[must_use]
-    pub fn result(&self, reply: Option<String>) -> Option<RequestResult> {
+    pub(crate) fn result(&self, reply: Option<String>) -> Option<RequestResult> {
         match (self.for_its_parent(), reply) {
             (FrameState::Done, reply) => Some(RequestResult::Text(self.reported(reply.unwrap_or_default()))),
             (FrameState::Failed { .. }, Some(replies)) if self.task.is_group() => {
@@ -142,7 +142,7 @@ impl Frame {
 
     /// What its next attempt continues from; `None`: it starts a conversation.
     #[must_use]
-    pub fn continues(&self) -> Option<Kept> {
+    pub(crate) fn continues(&self) -> Option<Kept> {
         let own = |copy| Kept { frame: self.id, copy, session: self.kept_session(copy) };
         // If nothing else is recorded, the copy was named after the session.
         let of_source = |source: Baseline| Kept {
@@ -156,7 +156,7 @@ impl Frame {
     /// Whether it continues from somebody else's session, which they may continue too: it was adopted, and no attempt
     /// was kept.
     #[must_use]
-    pub fn is_adopted(&self) -> bool {
+    pub(crate) fn is_adopted(&self) -> bool {
         self.checkpoint.is_some_and(|copy| self.kept_session(copy) != self.session)
     }
 
@@ -169,7 +169,7 @@ impl Frame {
 impl Task {
     /// A short form of the task, for lists.
     #[must_use]
-    pub fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         match self {
             Self::File(path) => path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
             Self::Prompt(text) => text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim().to_owned(),
@@ -179,7 +179,7 @@ impl Task {
 
     /// The command that starts it again.
     #[must_use]
-    pub fn command(&self) -> String {
+    pub(crate) fn command(&self) -> String {
         const LONG: usize = 200;
         match self {
             Self::File(path) => format!("agent-cli spawn {}", quoted(&path.display().to_string())),
@@ -196,7 +196,7 @@ impl Task {
 
     /// Whether it belongs to a group, which has no agent.
     #[must_use]
-    pub fn is_group(&self) -> bool {
+    pub(crate) fn is_group(&self) -> bool {
         matches!(self, Self::Group(_))
     }
 }

@@ -64,7 +64,7 @@ pub(crate) fn text(members: &[Member]) -> String {
 impl Member {
     /// Why it failed, if it did.
     #[must_use]
-    pub fn failure(&self) -> Option<&Failure> {
+    pub(crate) fn failure(&self) -> Option<&Failure> {
         match &self.state {
             FrameState::Failed { failure } => Some(failure),
             _ => None,
@@ -86,7 +86,7 @@ impl Member {
 impl Tree {
     /// The groups whose members are all over, and which are not over themselves.
     #[must_use]
-    pub fn groups_to_end(&self) -> Vec<FrameId> {
+    pub(crate) fn groups_to_end(&self) -> Vec<FrameId> {
         let ends = |node: &&Node| {
             node.is_group && node.state.is_pending() && self.is_awaited(node) && !self.has_open_requests(node)
         };

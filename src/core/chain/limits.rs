@@ -55,7 +55,7 @@ impl Limits {
     /// # Errors
     ///
     /// The limit that forbids it.
-    pub fn admit(self, depth: u32, frames: u32, more: u32) -> Result<(), LimitReached> {
+    pub(crate) fn admit(self, depth: u32, frames: u32, more: u32) -> Result<(), LimitReached> {
         if depth > self.max_depth {
             return Err(LimitReached::Depth(self.max_depth));
         }
@@ -67,7 +67,7 @@ impl Limits {
 
     /// The stricter of each limit.
     #[must_use]
-    pub fn stricter(self, other: Self) -> Self {
+    pub(crate) fn stricter(self, other: Self) -> Self {
         let budgets = [self.max_budget_usd, other.max_budget_usd].into_iter().flatten();
         Self {
             max_depth: self.max_depth.min(other.max_depth),
@@ -87,7 +87,7 @@ impl Limits {
 
     /// These limits with the new values. A chain that may be deeper may also have as many frames.
     #[must_use]
-    pub fn changed(self, new: NewLimits) -> Self {
+    pub(crate) fn changed(self, new: NewLimits) -> Self {
         let max_depth = new.max_depth.unwrap_or(self.max_depth);
         Self {
             max_depth,
@@ -102,7 +102,7 @@ impl Limits {
 impl NewLimits {
     /// Whether there is any new value.
     #[must_use]
-    pub fn any(self) -> bool {
+    pub(crate) fn any(self) -> bool {
         self != Self::default()
     }
 }

@@ -12,7 +12,7 @@ use crate::core::steering::stop::StopKind;
 
 /// What happened to frames in this run of the program, so that it does not try the same thing twice.
 #[derive(Clone, Debug, Default)]
-pub struct Attempted {
+pub(crate) struct Attempted {
     begun: HashSet<FrameId>,
     skipped: HashSet<FrameId>,
 }
@@ -20,7 +20,7 @@ pub struct Attempted {
 impl Tree {
     /// The frames whose agents can run now, deepest first, as many as the limits allow beside those already running.
     #[must_use]
-    pub fn runnable(&self, attempted: &Attempted, now: Timestamp) -> Vec<FrameId> {
+    pub(crate) fn runnable(&self, attempted: &Attempted, now: Timestamp) -> Vec<FrameId> {
         let admission = self.admission(now);
         let wanted = self.leaves_up().into_iter().filter(|node| self.can_run(node, attempted, now));
         wanted.filter(|node| admission.refuse(node).is_none()).take(admission.room()).map(|node| node.id).collect()
@@ -30,7 +30,7 @@ impl Tree {
     /// been told and nobody can be. A parent that still waits for others is told when they are over; until then, a poll
     /// must not cost an attempt.
     #[must_use]
-    pub fn to_try_again(&self) -> Vec<&Node> {
+    pub(crate) fn to_try_again(&self) -> Vec<&Node> {
         self.leaves_up()
             .into_iter()
             .filter(|node| self.is_awaited(node))
@@ -45,7 +45,7 @@ impl Tree {
     /// The frames that only wait for another try after one that came to nothing. Whoever resumes the top need not wait for that:
     /// they may just have mended what was wrong.
     #[must_use]
-    pub fn to_restart(&self) -> Vec<&Node> {
+    pub(crate) fn to_restart(&self) -> Vec<&Node> {
         let backs_off = |node: &&Node| matches!(node.state, FrameState::Waiting { wait: Wait::Restart { .. } });
         let can_start = |node: &&Node| self.is_awaited(node) && !self.has_open_requests(node);
         self.leaves_up().into_iter().filter(backs_off).filter(can_start).collect()
@@ -54,7 +54,7 @@ impl Tree {
     /// The frames that a person continues who resumes the top, parents first: those that were paused with it, or with one
     /// above it. What was paused by an id further down is continued by that id, so that a poll of the chain leaves it alone.
     #[must_use]
-    pub fn to_continue(&self) -> Vec<FrameId> {
+    pub(crate) fn to_continue(&self) -> Vec<FrameId> {
         let is_below = |of: FrameId| of != self.top() && self.parents_first().iter().any(|node| node.id == of);
         let is_paused = |node: &&Node| {
             let of = node.stop.as_ref().map_or(node.id, |stop| stop.of);
@@ -67,7 +67,7 @@ impl Tree {
     /// Whether a frame is ready for another attempt, which may still be [denied
     /// admission](crate::core::chain::admission).
     #[must_use]
-    pub fn can_run(&self, node: &Node, attempted: &Attempted, now: Timestamp) -> bool {
+    pub(crate) fn can_run(&self, node: &Node, attempted: &Attempted, now: Timestamp) -> bool {
         if node.is_group || attempted.skipped.contains(&node.id) || !self.is_awaited(node) {
             return false;
         }
@@ -91,7 +91,7 @@ impl Tree {
     /// Whether a frame's error concerns whoever drives the tree. If the parent was told about a failure, the parent
     /// handles it; a frame that continued has no error any more.
     #[must_use]
-    pub fn concerns_the_caller(&self, frame: FrameId) -> bool {
+    pub(crate) fn concerns_the_caller(&self, frame: FrameId) -> bool {
         self.get(frame).is_some_and(|node| match node.state {
             FrameState::Done => false,
             FrameState::Failed { .. } => self.is_awaited(node),
@@ -111,12 +111,12 @@ impl Tree {
 
 impl Attempted {
     /// An attempt of this frame was made. A wait that only its agent can judge is not checked again in this run.
-    pub fn begin(&mut self, frame: FrameId) {
+    pub(crate) fn begin(&mut self, frame: FrameId) {
         self.begun.insert(frame);
     }
 
     /// This frame cannot run in this run of the program: an attempt changed nothing, or another process runs it.
-    pub fn skip(&mut self, frame: FrameId) {
+    pub(crate) fn skip(&mut self, frame: FrameId) {
         self.skipped.insert(frame);
     }
 }

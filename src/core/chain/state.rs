@@ -104,7 +104,7 @@ pub enum FailureKind {
 
 /// Something that happened to a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FrameEvent {
+pub(crate) enum FrameEvent {
     /// An attempt begins.
     Begin,
     /// The attempt ended.
@@ -174,7 +174,7 @@ impl FrameState {
     /// # Errors
     ///
     /// [`IllegalEvent`] for every pair that the diagram in the module's documentation does not show.
-    pub fn after(self, event: FrameEvent) -> Result<Self, IllegalEvent> {
+    pub(crate) fn after(self, event: FrameEvent) -> Result<Self, IllegalEvent> {
         use FrameEvent::{Begin, Continue, End, Instruct, Pause, PutOff, Stop, TryAgain};
         match (self, event) {
             (Self::Ready, Begin) => Ok(Self::Running { waited: None }),
@@ -230,7 +230,7 @@ impl FrameState {
 
     /// The state in one word, as people and `--json` see it.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Ready => "ready",
             Self::Running { .. } => "running",
@@ -244,7 +244,7 @@ impl FrameState {
 
     /// Whether it has neither ended nor an attempt: what it waits for may come.
     #[must_use]
-    pub fn is_pending(&self) -> bool {
+    pub(crate) fn is_pending(&self) -> bool {
         matches!(self, Self::Ready | Self::Waiting { .. })
     }
 
@@ -252,13 +252,13 @@ impl FrameState {
     ///
     /// A cancelled or paused frame is not over: a person may continue it.
     #[must_use]
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         matches!(self, Self::Done | Self::Failed { .. })
     }
 
     /// Whether somebody stopped it.
     #[must_use]
-    pub fn was_stopped(&self) -> bool {
+    pub(crate) fn was_stopped(&self) -> bool {
         matches!(self, Self::Failed { failure: Failure { kind: FailureKind::Stopped, .. } })
     }
 }

@@ -22,7 +22,7 @@ pub struct Tree {
 
 /// Facts about a root's whole tree, whichever part of it is looked at.
 #[derive(Clone, Debug, Default)]
-pub struct Whole {
+pub(crate) struct Whole {
     /// Its limits.
     pub limits: Limits,
     /// The cost of its attempts, in US dollars; read only if there is a budget.
@@ -60,21 +60,21 @@ pub struct Node {
 impl Node {
     /// Whether its parent need no longer wait for it.
     #[must_use]
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.has_outcome || self.state.is_over()
     }
 }
 
 impl Tree {
     /// The requests of all frames, to add what is known about them.
-    pub fn requests_mut(&mut self) -> impl Iterator<Item = &mut Request> {
+    pub(crate) fn requests_mut(&mut self) -> impl Iterator<Item = &mut Request> {
         self.nodes.values_mut().flat_map(|node| &mut node.requests)
     }
 
     /// A tree of `nodes`, in the order in which they were made. Nodes that cannot be reached from `top` are ignored, so
     /// a damaged tree (a missing parent, a cycle) does no harm.
     #[must_use]
-    pub fn new(top: FrameId, nodes: Vec<Node>) -> Self {
+    pub(crate) fn new(top: FrameId, nodes: Vec<Node>) -> Self {
         let mut children: HashMap<FrameId, Vec<FrameId>> = HashMap::new();
         for node in &nodes {
             if let Some(parent) = node.parent.filter(|_| node.id != top) {
@@ -87,18 +87,18 @@ impl Tree {
 
     /// The same tree as part of this whole.
     #[must_use]
-    pub fn within(self, whole: Whole) -> Self {
+    pub(crate) fn within(self, whole: Whole) -> Self {
         Self { whole, ..self }
     }
 
     /// What is true of the whole tree.
     #[must_use]
-    pub fn whole(&self) -> &Whole {
+    pub(crate) fn whole(&self) -> &Whole {
         &self.whole
     }
 
     /// All frames of the whole tree, unordered, including those that are not below the top.
-    pub fn all(&self) -> impl Iterator<Item = &Node> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Node> {
         self.nodes.values()
     }
 
@@ -139,7 +139,7 @@ impl Tree {
 
     /// All frames, each before the frames below it, siblings in order.
     #[must_use]
-    pub fn parents_first(&self) -> Vec<&Node> {
+    pub(crate) fn parents_first(&self) -> Vec<&Node> {
         let mut order = Vec::with_capacity(self.nodes.len());
         let mut seen = HashSet::new();
         let mut stack = vec![self.top];
@@ -155,7 +155,7 @@ impl Tree {
     /// A frame is awaited when it is the top, or when its parent has ended its turn and still needs its reply. A group
     /// awaits its members as soon as it is awaited itself.
     #[must_use]
-    pub fn is_awaited(&self, node: &Node) -> bool {
+    pub(crate) fn is_awaited(&self, node: &Node) -> bool {
         if node.id == self.top {
             return true;
         }
@@ -165,7 +165,7 @@ impl Tree {
 
     /// Whether a request has everything it asked for.
     #[must_use]
-    pub fn is_over(&self, request: &Request) -> bool {
+    pub(crate) fn is_over(&self, request: &Request) -> bool {
         let is_child_over = |child| Ok::<_, Infallible>(self.get(child).is_none_or(Node::is_over));
         request.is_over(is_child_over).unwrap_or_else(|never| match never {})
     }
@@ -173,7 +173,7 @@ impl Tree {
     /// Whether a request of this frame still lacks a result that its agent needs, or a member of this group is not
     /// over.
     #[must_use]
-    pub fn has_open_requests(&self, node: &Node) -> bool {
+    pub(crate) fn has_open_requests(&self, node: &Node) -> bool {
         let is_missing = |request: &Request| !self.is_over(request) && !request.kind.is_job();
         node.requests.iter().any(is_missing) || self.open_members(node) > 0
     }
@@ -186,7 +186,7 @@ impl Tree {
 
     /// How many children a waiting frame still waits for.
     #[must_use]
-    pub fn children_awaited_by(&self, node: &Node) -> usize {
+    pub(crate) fn children_awaited_by(&self, node: &Node) -> usize {
         let open = |request: &&Request| matches!(request.kind, RequestKind::Spawn { .. }) && !self.is_over(request);
         match node.state {
             FrameState::Waiting { .. } => node.requests.iter().filter(open).count() + self.open_members(node),

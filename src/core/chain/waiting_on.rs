@@ -16,7 +16,7 @@ use crate::core::waits::words::{self, ConditionState};
 
 /// Something that a tree waits for and no process of `agent-cli` can bring about.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Blocker {
+pub(crate) struct Blocker {
     /// The frame that waits.
     pub frame: FrameId,
     /// When it began to wait.
@@ -28,7 +28,7 @@ pub struct Blocker {
 /// What a [`Blocker`] is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "for", rename_all = "snake_case")]
-pub enum Blocking {
+pub(crate) enum Blocking {
     /// A person's answer.
     Question {
         /// The id to answer with.
@@ -109,7 +109,7 @@ impl Tree {
     /// The status of the whole chain, in the words for the states of agents: it runs as long as one of its agents does, and
     /// what waits for nothing but somebody to continue an agent is as that agent is.
     #[must_use]
-    pub fn status_name(&self, now: Timestamp) -> &'static str {
+    pub(crate) fn status_name(&self, now: Timestamp) -> &'static str {
         let nodes = self.parents_first();
         if nodes.iter().any(|node| matches!(node.state, FrameState::Running { .. })) {
             return "running";
@@ -129,13 +129,13 @@ impl Tree {
 
     /// What the tree waits for, deepest first.
     #[must_use]
-    pub fn blockers(&self, now: Timestamp) -> Vec<Blocker> {
+    pub(crate) fn blockers(&self, now: Timestamp) -> Vec<Blocker> {
         self.leaves_up().into_iter().flat_map(|node| self.blockers_of(node, now)).collect()
     }
 
     /// What one frame waits for, not counting its children.
     #[must_use]
-    pub fn blockers_of(&self, node: &Node, now: Timestamp) -> Vec<Blocker> {
+    pub(crate) fn blockers_of(&self, node: &Node, now: Timestamp) -> Vec<Blocker> {
         if let (FrameState::Paused { .. }, Some(stop)) = (&node.state, &node.stop) {
             // Whoever resumes the top continues what was paused above it.
             let id = if self.get(stop.of).is_some() { stop.of } else { self.top() };

@@ -119,13 +119,13 @@ pub enum FindingKind {
 impl FsckFinding {
     /// Whether nothing is wrong: it only announces what will happen.
     #[must_use]
-    pub fn is_note(&self) -> bool {
+    pub(crate) fn is_note(&self) -> bool {
         matches!(self.kind, FindingKind::ToHarvest | FindingKind::WentOn { .. })
     }
 
     /// What a person can do about it if this program cannot repair it.
     #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    pub(crate) fn hint(&self) -> Option<String> {
         let short = self.frame.map(FrameId::short).unwrap_or_default();
         Some(match &self.kind {
             FindingKind::ToHarvest | FindingKind::WentOn { .. } => format!("agent-cli resume {short}"),

@@ -77,11 +77,11 @@ pub struct AllowedCall {
 impl Inventory {
     /// The inventory of a chain about which nothing is known yet.
     #[must_use]
-    pub fn new(root: FrameId) -> Self {
+    pub(crate) fn new(root: FrameId) -> Self {
         Self { root, limits: Limits::default(), agents: Vec::new(), commands: Vec::new(), allowed_calls: Vec::new() }
     }
 
-    pub fn add(&mut self, id: FrameId, task: Task, start: Start, baseline: Option<Baseline>) {
+    pub(crate) fn add(&mut self, id: FrameId, task: Task, start: Start, baseline: Option<Baseline>) {
         let begin_with = baseline.map(|baseline| baseline.session);
         match self.agents.iter_mut().find(|agents| agents.start == start) {
             Some(agents) => {
@@ -97,7 +97,7 @@ impl Inventory {
 
     /// The inventory in words, one item per line, each of them complete and escaped.
     #[must_use]
-    pub fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = Lines(vec![format!("the chain {} would run:", self.root.short())]);
         let Limits { max_depth, max_frames, max_parallel, max_budget_usd, stall_after_s: _ } = self.limits;
         let budget = max_budget_usd.map_or("no budget".to_owned(), |budget| format!("at most ${budget}"));

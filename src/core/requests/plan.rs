@@ -20,7 +20,7 @@ pub struct Plan {
 
 /// A person's decision about a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decided {
+pub(crate) enum Decided {
     /// The agent continues in this mode.
     Approved {
         /// The mode.
@@ -60,7 +60,7 @@ pub(crate) fn modes(launch: &Launch, parent: Option<&Launch>) -> Vec<String> {
 impl Plan {
     /// The decision in an answer: `allow`, `allow MODE`, `deny`, `deny REASON`. `None`: it is none of these.
     #[must_use]
-    pub fn decided(&self, answer: &str) -> Option<Decided> {
+    pub(crate) fn decided(&self, answer: &str) -> Option<Decided> {
         let mode = || {
             let (word, mode) = answer.trim().split_once(char::is_whitespace)?;
             (permit(word) == Some(Permit::Allow)).then(|| mode.trim())
@@ -78,7 +78,7 @@ impl Plan {
 
     /// The first line of the plan.
     #[must_use]
-    pub fn summary(&self) -> &str {
+    pub(crate) fn summary(&self) -> &str {
         let text = self.text.as_deref().unwrap_or_default();
         text.lines().find(|line| !line.trim().is_empty()).unwrap_or("(no plan)")
     }

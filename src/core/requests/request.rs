@@ -79,7 +79,7 @@ pub struct Delivery {
 impl Request {
     /// Whether it has everything it asked for. `is_child_over` says whether a child has ended or is gone: one that is
     /// gone will never reply, and its parent is told so.
-    pub fn is_over<E>(&self, is_child_over: impl FnOnce(FrameId) -> Result<bool, E>) -> Result<bool, E> {
+    pub(crate) fn is_over<E>(&self, is_child_over: impl FnOnce(FrameId) -> Result<bool, E>) -> Result<bool, E> {
         match &self.kind {
             RequestKind::Spawn { child, .. } => is_child_over(*child),
             RequestKind::Ask(_) | RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Wait(_) => {
@@ -129,7 +129,7 @@ impl Delivery {
 
     /// The shortened id that the agent was given for this request: a child's own, else the request's.
     #[must_use]
-    pub fn known_as(&self) -> String {
+    pub(crate) fn known_as(&self) -> String {
         match &self.kind {
             RequestKind::Spawn { child, .. } => child.short(),
             RequestKind::Ask(_) | RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Wait(_) => {
@@ -141,7 +141,7 @@ impl Delivery {
     /// What an agent is told in place of a result that it is to fetch itself, because the user's hooks run after
     /// commands but not on text in a prompt. Errors stay in the prompt: no such hook runs after a command that fails.
     #[must_use]
-    pub fn to_fetch(self) -> Self {
+    pub(crate) fn to_fetch(self) -> Self {
         let id = match &self.kind {
             RequestKind::Spawn { child, .. } => child.to_string(),
             RequestKind::Ask(_) => self.request.to_string(),
@@ -158,13 +158,13 @@ impl Delivery {
 
 impl RequestResult {
     #[must_use]
-    pub fn is_failure(&self) -> bool {
+    pub(crate) fn is_failure(&self) -> bool {
         !matches!(self, Self::Text(_) | Self::Default(_))
     }
 
     /// The text that its agent receives.
     #[must_use]
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         match self {
             Self::Text(text)
             | Self::Default(text)
@@ -176,7 +176,7 @@ impl RequestResult {
 
     /// Whether the agent saw the result when its call returned this, rather than a denial or another command's output.
     #[must_use]
-    pub fn is_in(&self, returned: &Returned) -> bool {
+    pub(crate) fn is_in(&self, returned: &Returned) -> bool {
         match self {
             Self::Text(text) | Self::Default(text) => !returned.is_error && returned.text.contains(text),
             Self::Failed(why) | Self::PartlyFailed(why) | Self::Unanswered { said: why, .. } => {
@@ -189,7 +189,7 @@ impl RequestResult {
 impl RequestKind {
     /// The question, if it was asked with Claude Code's own tool.
     #[must_use]
-    pub fn native_question(&self) -> Option<&str> {
+    pub(crate) fn native_question(&self) -> Option<&str> {
         match self {
             Self::Ask(form) => form.native.then_some(&form.question),
             _ => None,
@@ -198,7 +198,7 @@ impl RequestKind {
 
     /// The prompt that its agent wants, if it waits for one.
     #[must_use]
-    pub fn scheduled(&self) -> Option<&Scheduled> {
+    pub(crate) fn scheduled(&self) -> Option<&Scheduled> {
         match self {
             Self::Wait(External::Scheduled(scheduled)) => Some(scheduled),
             _ => None,
@@ -207,13 +207,13 @@ impl RequestKind {
 
     /// Whether its agent continues without the result.
     #[must_use]
-    pub fn is_job(&self) -> bool {
+    pub(crate) fn is_job(&self) -> bool {
         self.scheduled().is_some_and(Scheduled::is_job)
     }
 
     /// The command that makes this request, shortened if it is long, so that people and agents recognise it.
     #[must_use]
-    pub fn command(&self) -> String {
+    pub(crate) fn command(&self) -> String {
         match self {
             Self::Spawn { task, .. } => format!("agent-cli spawn {}", shortened(task)),
             Self::Ask(Form { posted: Some(posted), .. }) => format!("QUESTION_POSTED:{}", shortened(&posted.id)),

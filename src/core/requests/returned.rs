@@ -1,7 +1,7 @@
 //! What the tool call behind a request returned.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Returned {
+pub(crate) struct Returned {
     /// Claude's id of the call.
     pub call: String,
     /// The text that the agent sees.

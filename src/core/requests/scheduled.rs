@@ -68,20 +68,20 @@ impl Scheduled {
     /// A prompt that begins with `/` is a slash command of Claude Code, and some of those end a run without a request to the
     /// model. `/loop` is what ScheduleWakeup is made for.
     #[must_use]
-    pub fn prompt(&self) -> String {
+    pub(crate) fn prompt(&self) -> String {
         let is_loop = self.prompt == "/loop" || self.prompt.starts_with("/loop ");
         if self.prompt.starts_with('/') && !is_loop { format!("\n{}", self.prompt) } else { self.prompt.clone() }
     }
 
     /// Whether the prompt can be given to an agent.
     #[must_use]
-    pub fn can_be_given(&self) -> bool {
+    pub(crate) fn can_be_given(&self) -> bool {
         check(&self.prompt).is_ok()
     }
 
     /// The call that asked for it, as people and agents recognise it.
     #[must_use]
-    pub fn call(&self) -> String {
+    pub(crate) fn call(&self) -> String {
         match &self.by {
             Scheduler::Wakeup { .. } => format!("ScheduleWakeup {:.0}", self.at),
             Scheduler::Job { id } => format!("CronCreate {id}"),
@@ -90,7 +90,7 @@ impl Scheduled {
 
     /// Whether its agent continues in the meantime.
     #[must_use]
-    pub fn is_job(&self) -> bool {
+    pub(crate) fn is_job(&self) -> bool {
         matches!(self.by, Scheduler::Job { .. })
     }
 }

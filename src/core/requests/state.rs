@@ -79,7 +79,7 @@ pub enum Handover {
 
 /// Something that happened to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RequestEvent {
+pub(crate) enum RequestEvent {
     /// It was answered, or what it waits for has happened.
     Resolve,
     /// Its time is over, and nobody answered it.
@@ -122,7 +122,7 @@ impl RequestState {
     /// # Errors
     ///
     /// [`IllegalRequestEvent`] for every pair that the diagram in the module's documentation does not show.
-    pub fn after(self, event: RequestEvent) -> Result<Self, IllegalRequestEvent> {
+    pub(crate) fn after(self, event: RequestEvent) -> Result<Self, IllegalRequestEvent> {
         use RequestEvent::{Deliver, Expire, GiveBack, Keep, Replace, Resolve, Return, Show, Use, Withdraw};
         let illegal = Err(IllegalRequestEvent { state: self.name(), event });
         Ok(match (self, event) {
@@ -162,7 +162,7 @@ impl RequestState {
 
     /// Its name in lists and in the database.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Open => "open",
             Self::Resolved { .. } => "resolved",
@@ -176,7 +176,7 @@ impl RequestState {
     /// Whether it was answered or has expired, or what it waits for has happened. A child's end is not recorded here, but in the child's own
     /// state.
     #[must_use]
-    pub fn is_resolved(&self) -> bool {
+    pub(crate) fn is_resolved(&self) -> bool {
         matches!(
             self,
             Self::Resolved { .. } | Self::Expired | Self::Delivering { resolved: true, .. } | Self::Delivered { .. }
@@ -185,7 +185,7 @@ impl RequestState {
 
     /// Whether nobody answered it in time.
     #[must_use]
-    pub fn is_expired(&self) -> bool {
+    pub(crate) fn is_expired(&self) -> bool {
         matches!(self, Self::Expired | Self::Delivering { expired: true, .. } | Self::Delivered { expired: true, .. })
     }
 

@@ -57,7 +57,7 @@ impl Stop {
 
     /// What is wanted when `later` is wanted too: whoever wants more gets it. If both want the same, both reasons are kept.
     #[must_use]
-    pub fn and(self, later: Self) -> Self {
+    pub(crate) fn and(self, later: Self) -> Self {
         let now = self.now || later.now;
         let report = self.report.clone().or(later.report.clone());
         let reason = self.reason_with(&later);
@@ -85,7 +85,7 @@ impl Stop {
 
     /// What happened, in one line: `stopped by a person: wrong branch`.
     #[must_use]
-    pub fn in_words(&self) -> String {
+    pub(crate) fn in_words(&self) -> String {
         let happened = match self.how {
             StopKind::Pause => "paused",
             StopKind::Stop => "stopped",
@@ -99,14 +99,14 @@ impl Stop {
 
     /// As a failure, for one that is over.
     #[must_use]
-    pub fn failure(&self) -> Failure {
+    pub(crate) fn failure(&self) -> Failure {
         Failure { kind: FailureKind::Stopped, message: self.in_words() }
     }
 
     /// What the end of an attempt does to the frame when this is wanted and the agent has not replied. `ended`: what it
     /// would do otherwise.
     #[must_use]
-    pub fn applied_to(&self, ended: Ended) -> Ended {
+    pub(crate) fn applied_to(&self, ended: Ended) -> Ended {
         match self.how {
             StopKind::Stop => Ended::Fail(self.failure()),
             StopKind::Pause => Ended::Pause(Box::new(ended)),

@@ -12,7 +12,7 @@ pub struct Progress(Vec<Seen>);
 
 /// What was seen of one condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// When it was seen to be met. It stays so, whatever happens later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub met: Option<Timestamp>,
@@ -53,19 +53,19 @@ pub(crate) enum Look {
 impl Progress {
     /// What was seen of the condition at this place.
     #[must_use]
-    pub fn seen(&self, at: usize) -> Seen {
+    pub(crate) fn seen(&self, at: usize) -> Seen {
         self.0.get(at).cloned().unwrap_or_default()
     }
 
     /// Whether the condition at this place was met.
     #[must_use]
-    pub fn is_met(&self, at: usize) -> bool {
+    pub(crate) fn is_met(&self, at: usize) -> bool {
         self.0.get(at).is_some_and(|seen| seen.met.is_some())
     }
 
     /// Whether the wait is over.
     #[must_use]
-    pub fn is_over(&self, wait: &External) -> bool {
+    pub(crate) fn is_over(&self, wait: &External) -> bool {
         let mut met = (0..wait.conditions().len()).map(|at| self.is_met(at));
         match wait {
             External::All(_) => met.all(|met| met),

@@ -39,13 +39,13 @@ impl External {
 
     /// The command that waits for it, so that people and agents recognise it.
     #[must_use]
-    pub fn call(&self) -> String {
+    pub(crate) fn call(&self) -> String {
         format!("agent-cli wait {}", self.options())
     }
 
     /// What is waited for, after the words "waits for".
     #[must_use]
-    pub fn in_words(&self) -> String {
+    pub(crate) fn in_words(&self) -> String {
         match self {
             Self::File(path) => format!("the file {}", path.display()),
             Self::Matching(Matching { file, pattern, .. }) => {
@@ -71,7 +71,7 @@ impl External {
 
 /// A condition of a wait, and how far it is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ConditionState {
+pub(crate) struct ConditionState {
     pub condition: External,
     /// Whether it was seen to be met.
     pub met: bool,

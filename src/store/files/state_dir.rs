@@ -46,7 +46,7 @@ impl StateDir {
     /// # Errors
     ///
     /// The path is empty, is not valid UTF-8, or the current directory is gone.
-    pub fn new(path: &Path) -> Result<Self> {
+    pub(crate) fn new(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
         let path = canonical(&path);
         if path.to_str().is_none() {
@@ -57,13 +57,13 @@ impl StateDir {
 
     /// The platform's directory for state, or for data where it has none for state, and `agent-cli` in it.
     #[must_use]
-    pub fn default_path() -> Option<PathBuf> {
+    pub(crate) fn default_path() -> Option<PathBuf> {
         Some(dirs::state_dir().or_else(dirs::data_local_dir)?.join("agent-cli"))
     }
 
     /// The same for a process that knows the home directory and no other variable, as under cron.
     #[must_use]
-    pub fn default_path_without_variables() -> Option<PathBuf> {
+    pub(crate) fn default_path_without_variables() -> Option<PathBuf> {
         if dirs::state_dir().is_none() {
             return Self::default_path();
         }
@@ -72,7 +72,7 @@ impl StateDir {
 
     /// Its path: absolute and without symbolic links, so that it has one name whatever name it was given.
     #[must_use]
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -83,7 +83,7 @@ impl StateDir {
 
     /// The database.
     #[must_use]
-    pub fn database(&self) -> PathBuf {
+    pub(crate) fn database(&self) -> PathBuf {
         self.path.join("agent-cli.db")
     }
 
@@ -92,13 +92,13 @@ impl StateDir {
     /// # Errors
     ///
     /// The state directory does not exist.
-    pub fn worktrees(&self) -> io::Result<PathBuf> {
+    pub(crate) fn worktrees(&self) -> io::Result<PathBuf> {
         Ok(self.path.canonicalize()?.join("worktrees"))
     }
 
     /// The directory of a frame, which need not exist.
     #[must_use]
-    pub fn frame_path(&self, frame: FrameId) -> PathBuf {
+    pub(crate) fn frame_path(&self, frame: FrameId) -> PathBuf {
         self.path.join(FRAMES).join(frame.to_string())
     }
 
@@ -107,7 +107,7 @@ impl StateDir {
     /// # Errors
     ///
     /// It cannot be created.
-    pub fn frame_dir(&self, frame: FrameId) -> io::Result<PathBuf> {
+    pub(crate) fn frame_dir(&self, frame: FrameId) -> io::Result<PathBuf> {
         let path = self.frame_path(frame);
         make_private(&path)?;
         Ok(path)
@@ -117,7 +117,7 @@ impl StateDir {
     ///
     /// [`Lease`]: crate::store::Lease
     #[must_use]
-    pub fn output(&self, frame: FrameId) -> PathBuf {
+    pub(crate) fn output(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join("out.ndjson")
     }
 
@@ -133,7 +133,7 @@ impl StateDir {
 
     /// What `claude` printed for a frame, by whichever of its names there is.
     #[must_use]
-    pub fn printed(&self, frame: FrameId) -> PathBuf {
+    pub(crate) fn printed(&self, frame: FrameId) -> PathBuf {
         Some(self.lease_file(frame)).filter(|path| path.exists()).unwrap_or_else(|| self.output(frame))
     }
 
@@ -164,7 +164,7 @@ impl StateDir {
 
     /// What `claude` wrote to its standard error for a frame.
     #[must_use]
-    pub fn errors(&self, frame: FrameId) -> PathBuf {
+    pub(crate) fn errors(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join("err.log")
     }
 
@@ -173,7 +173,7 @@ impl StateDir {
     /// # Errors
     ///
     /// It cannot be created or opened.
-    pub fn open_errors(&self, frame: FrameId) -> io::Result<File> {
+    pub(crate) fn open_errors(&self, frame: FrameId) -> io::Result<File> {
         failpoint::around(Step::ErrorLog, || {
             self.frame_dir(frame)?;
             failpoint::room(Step::ErrorLog)?;
@@ -183,7 +183,7 @@ impl StateDir {
 
     /// The copy of the conversation that a frame continues from.
     #[must_use]
-    pub fn checkpoint(&self, frame: FrameId, attempt: AttemptId) -> PathBuf {
+    pub(crate) fn checkpoint(&self, frame: FrameId, attempt: AttemptId) -> PathBuf {
         self.frame_path(frame).join(format!("{attempt}.jsonl"))
     }
 
@@ -194,7 +194,7 @@ impl StateDir {
 
     /// A copy of the checkpoint with results added to it. Claude Code takes only files that end in `.jsonl`.
     #[must_use]
-    pub fn answered(&self, frame: FrameId) -> PathBuf {
+    pub(crate) fn answered(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join("answered.jsonl")
     }
 
@@ -205,25 +205,25 @@ impl StateDir {
 
     /// The settings that a frame's `claude` is given.
     #[must_use]
-    pub fn settings(&self, frame: FrameId) -> PathBuf {
+    pub(crate) fn settings(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join("settings.json")
     }
 
     /// The file that leads a frame's `claude` to the tool that decides on approvals.
     #[must_use]
-    pub fn permission_tool(&self, frame: FrameId) -> PathBuf {
+    pub(crate) fn permission_tool(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join("permission-tool.json")
     }
 
     /// The file that tells a frame's `claude` to stop when its running tool is done.
     #[must_use]
-    pub fn stop_file(&self, frame: FrameId) -> PathBuf {
+    pub(crate) fn stop_file(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join(STOP)
     }
 
     /// The file that tells a frame's `claude` that there are messages for its agent.
     #[must_use]
-    pub fn message_file(&self, frame: FrameId) -> PathBuf {
+    pub(crate) fn message_file(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join(MESSAGE)
     }
 
@@ -232,7 +232,7 @@ impl StateDir {
     /// # Errors
     ///
     /// The file cannot be written.
-    pub fn note_message(&self, frame: FrameId) -> io::Result<()> {
+    pub(crate) fn note_message(&self, frame: FrameId) -> io::Result<()> {
         self.write(Step::Tell, &self.message_file(frame), b"")
     }
 
@@ -241,7 +241,7 @@ impl StateDir {
     /// # Errors
     ///
     /// The file cannot be removed.
-    pub fn forget_messages(&self, frame: FrameId) -> io::Result<()> {
+    pub(crate) fn forget_messages(&self, frame: FrameId) -> io::Result<()> {
         remove(&self.message_file(frame))
     }
 
@@ -250,7 +250,7 @@ impl StateDir {
     /// # Errors
     ///
     /// The file cannot be written.
-    pub fn ask_to_stop(&self, frame: FrameId, now: bool) -> io::Result<()> {
+    pub(crate) fn ask_to_stop(&self, frame: FrameId, now: bool) -> io::Result<()> {
         self.write(Step::Stop, &self.stop_file(frame), if now { STOP_NOW } else { b"" })
     }
 
@@ -259,19 +259,19 @@ impl StateDir {
     /// # Errors
     ///
     /// The file cannot be written.
-    pub fn notice_stop(&self, frame: FrameId) -> io::Result<()> {
+    pub(crate) fn notice_stop(&self, frame: FrameId) -> io::Result<()> {
         self.write(Step::Stop, &self.stop_file(frame), STOP_NOTICED)
     }
 
     /// Whether they have noted it, or the file is gone: they have stopped it.
     #[must_use]
-    pub fn is_stop_noticed(&self, frame: FrameId) -> bool {
+    pub(crate) fn is_stop_noticed(&self, frame: FrameId) -> bool {
         fs::read(self.stop_file(frame)).map_or(true, |text| text == STOP_NOTICED)
     }
 
     /// Whether its running tool is not to finish.
     #[must_use]
-    pub fn is_to_stop_now(&self, frame: FrameId) -> bool {
+    pub(crate) fn is_to_stop_now(&self, frame: FrameId) -> bool {
         fs::read(self.stop_file(frame)).is_ok_and(|text| text == STOP_NOW)
     }
 
@@ -280,19 +280,19 @@ impl StateDir {
     /// # Errors
     ///
     /// The file cannot be removed.
-    pub fn forget_stop(&self, frame: FrameId) -> io::Result<()> {
+    pub(crate) fn forget_stop(&self, frame: FrameId) -> io::Result<()> {
         remove(&self.stop_file(frame))
     }
 
     /// The result of a request, while the call that it suspended returns it.
     #[must_use]
-    pub fn result(&self, frame: FrameId, request: RequestId) -> PathBuf {
+    pub(crate) fn result(&self, frame: FrameId, request: RequestId) -> PathBuf {
         self.frame_path(frame).join(format!("{RESULT}{request}{TEMPORARY}"))
     }
 
     /// The frame whose result has this path, in whatever state directory.
     #[must_use]
-    pub fn result_of(path: &Path) -> Option<FrameId> {
+    pub(crate) fn result_of(path: &Path) -> Option<FrameId> {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let request = name.strip_prefix(RESULT).and_then(|name| name.strip_suffix(TEMPORARY)).unwrap_or_default();
         let mut folders = path.ancestors().skip(1).map(|folder| folder.file_name().and_then(OsStr::to_str));
@@ -308,7 +308,7 @@ impl StateDir {
     /// # Errors
     ///
     /// It cannot be written.
-    pub fn prompt_file(&self, frame: FrameId, text: &str) -> io::Result<File> {
+    pub(crate) fn prompt_file(&self, frame: FrameId, text: &str) -> io::Result<File> {
         failpoint::around(Step::Prompt, || {
             let folder = self.frame_dir(frame)?;
             let mut written = tempfile::Builder::new().prefix("prompt-").suffix(TEMPORARY).tempfile_in(folder)?;
@@ -326,7 +326,7 @@ impl StateDir {
     /// # Errors
     ///
     /// It cannot be written.
-    pub fn write(&self, step: Step, path: &Path, content: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&self, step: Step, path: &Path, content: &[u8]) -> io::Result<()> {
         replace(step, path, Durability::Process, |file| file.write_all(content))
     }
 
