@@ -70,10 +70,11 @@ mod system {
         Environment(read(pid, "environ").unwrap_or_default())
     }
 
-    /// The system reports no length for these files, so `fs::read` would start with a few bytes and read many times.
+    /// The system reports no length for these files, so `fs::read` would start with a few bytes and read many times. Without
+    /// `take`, it would be asked for the length of each.
     fn read(pid: Pid, name: &str) -> io::Result<Vec<u8>> {
         let mut content = Vec::with_capacity(PAGE);
-        File::open(format!("/proc/{}/{name}", pid.as_raw_nonzero()))?.read_to_end(&mut content)?;
+        File::open(format!("/proc/{}/{name}", pid.as_raw_nonzero()))?.take(u64::MAX).read_to_end(&mut content)?;
         Ok(content)
     }
 
