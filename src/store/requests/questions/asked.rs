@@ -99,14 +99,17 @@ const ALL_BELOW: &str = questions!("r.frame IN (", below!("SELECT id FROM below"
 const OPEN_BELOW: &str = questions!("r.status = 'open' AND r.frame IN (", below!("SELECT id FROM below"), ")");
 
 // Goes through a partial index and repeats its condition word for word.
+macro_rules! ids_of_unfiled {
+    () => {
+        "SELECT id FROM requests INDEXED BY unfiled_questions
+         WHERE filed = 0 AND status IN ('resolved', 'expired', 'delivering', 'delivered')
+         AND json_type(detail, '$.ask.posted') IS NOT NULL"
+    };
+}
+
 macro_rules! unfiled {
     ($($more:tt)+) => {
-        questions!(
-            "f.status <> 'running' AND r.id IN (SELECT id FROM requests INDEXED BY unfiled_questions
-             WHERE filed = 0 AND status IN ('resolved', 'expired', 'delivering', 'delivered')
-             AND json_type(detail, '$.ask.posted') IS NOT NULL)",
-            $($more)+
-        )
+        questions!("f.status <> 'running' AND r.id IN (", ids_of_unfiled!(), ")", $($more)+)
     };
 }
 
@@ -134,8 +137,7 @@ impl Store {
     pub fn questions<'a>(&self, which: impl Into<Questions<'a>>, only_open: bool) -> Result<Vec<Question>> {
         self.query(|connection| match which.into() {
             Questions::All(asked) => all(connection, asked, only_open),
-            Questions::Unfiled(None) => found(connection, UNFILED, None),
-            Questions::Unfiled(Some(top)) => found(connection, UNFILED_BELOW, Some(top.0)),
+            Questions::Unfiled(top) => unfiled(connection, top),
             Questions::First { most, is_meant } => first(connection, only_open, most, is_meant),
         })
     }
@@ -151,6 +153,17 @@ fn all(connection: &Connection, asked: Asked, only_open: bool) -> TxResult<Vec<Q
         (Asked::One(question), false) => (ONE, Some(question.0)),
     };
     found(connection, sql, id)
+}
+
+/// Every poll asks, and mostly there are none anywhere. A statement that sees only this takes a fraction of the time to prepare.
+fn unfiled(connection: &Connection, top: Option<FrameId>) -> TxResult<Vec<Question>> {
+    if !connection.prepare_cached(ids_of_unfiled!())?.exists([])? {
+        return Ok(Vec::new());
+    }
+    match top {
+        None => found(connection, UNFILED, None),
+        Some(top) => found(connection, UNFILED_BELOW, Some(top.0)),
+    }
 }
 
 fn found(connection: &Connection, sql: &str, id: Option<Uuid>) -> TxResult<Vec<Question>> {
