@@ -22,9 +22,9 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
+use clap::{Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use arguments::lazy::{self, Lazy};
+use arguments::commands::commands;
 use context::Context;
 use error::CliError;
 use exit::ExitStatus;
@@ -45,6 +45,13 @@ struct Cli {
     #[command(subcommand)]
     command: Subcommands,
 
+    #[command(flatten)]
+    manner: MannerOptions,
+}
+
+/// The options of every command.
+#[derive(Debug, Args)]
+struct MannerOptions {
     /// Print progress to standard error, as on a terminal
     #[arg(short, long, global = true, conflicts_with = "quiet")]
     verbose: bool,
@@ -58,39 +65,37 @@ struct Cli {
     color: ColorChoice,
 }
 
-#[derive(Debug, Subcommand)]
-enum Subcommands {
-    Spawn(Lazy<chain::spawn::Spawn>),
-    Resume(Lazy<chain::resume::Resume>),
-    Watch(Lazy<chain::unattended::watch::Watch>),
-    Ask(Lazy<chain::ask::Ask>),
-    Wait(Lazy<chain::wait::WaitCommand>),
-    Questions(Lazy<chain::questions::Questions>),
-    Inbox(Lazy<chain::answering::inbox::Inbox>),
-    Answer(Lazy<chain::answering::answer::Answer>),
-    Stop(Lazy<chain::stop::Stop>),
-    Pause(Lazy<chain::stop::Pause>),
-    Tell(Lazy<chain::tell::Tell>),
-    Ls(Lazy<view::ls::Ls>),
-    Tree(Lazy<view::tree::TreeCommand>),
-    Show(Lazy<view::show::Show>),
-    Logs(Lazy<view::logs::Logs>),
-    Open(Lazy<view::open::Open>),
-    History(Lazy<view::history::History>),
-    Stats(Lazy<view::stats::Stats>),
-    Notifications(Lazy<view::notifications::Notifications>),
-    Doctor(Lazy<view::doctor::Doctor>),
-    Export(Lazy<housekeeping::export::Export>),
-    Import(Lazy<housekeeping::import::Import>),
-    Rm(Lazy<chain::rm::Rm>),
-    Gc(Lazy<housekeeping::gc::Gc>),
-    Fsck(Lazy<housekeeping::fsck::Fsck>),
-    Service(Lazy<housekeeping::service::ServiceCommand>),
-    Completions(Lazy<housekeeping::completions::Completions>),
-    Hook(Lazy<agent::hook::Hook>),
-    HookResult(Lazy<agent::hook_result::HookResult>),
-    #[command(name = "permission")]
-    PermissionTool(Lazy<agent::permission::PermissionTool>),
+commands! {
+    "spawn" => Spawn(chain::spawn::Spawn),
+    "resume" => Resume(chain::resume::Resume),
+    "watch" => Watch(chain::unattended::watch::Watch),
+    "ask" => Ask(chain::ask::Ask),
+    "wait" => Wait(chain::wait::WaitCommand),
+    "questions" => Questions(chain::questions::Questions),
+    "inbox" => Inbox(chain::answering::inbox::Inbox),
+    "answer" => Answer(chain::answering::answer::Answer),
+    "stop" => Stop(chain::stop::Stop),
+    "pause" => Pause(chain::stop::Pause),
+    "tell" => Tell(chain::tell::Tell),
+    "ls" => Ls(view::ls::Ls),
+    "tree" => Tree(view::tree::TreeCommand),
+    "show" => Show(view::show::Show),
+    "logs" => Logs(view::logs::Logs),
+    "open" => Open(view::open::Open),
+    "history" => History(view::history::History),
+    "stats" => Stats(view::stats::Stats),
+    "notifications" => Notifications(view::notifications::Notifications),
+    "doctor" => Doctor(view::doctor::Doctor),
+    "export" => Export(housekeeping::export::Export),
+    "import" => Import(housekeeping::import::Import),
+    "rm" => Rm(chain::rm::Rm),
+    "gc" => Gc(housekeeping::gc::Gc),
+    "fsck" => Fsck(housekeeping::fsck::Fsck),
+    "service" => Service(housekeeping::service::ServiceCommand),
+    "completions" => Completions(housekeeping::completions::Completions),
+    "hook" => Hook(agent::hook::Hook),
+    "hook-result" => HookResult(agent::hook_result::HookResult),
+    "permission" => PermissionTool(agent::permission::PermissionTool),
 }
 
 /// Runs the program with these arguments, the program's name first.
@@ -99,24 +104,38 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if housekeeping::completions::complete(Cli::command, &arguments) {
         return ExitStatus::Ok.into();
     }
-    let cli: Cli = match lazy::parse(&arguments) {
+    let Cli { command, manner } = match parse(&arguments) {
         Ok(cli) => cli,
         Err(error) => return unparsed(&error, arguments).into(),
     };
-    output::colour(cli.color);
-    let is_driver = matches!(cli.command, Subcommands::Spawn(_) | Subcommands::Resume(_) | Subcommands::Watch(_));
+    output::colour(manner.color);
+    let is_driver = matches!(command, Subcommands::Spawn(_) | Subcommands::Resume(_) | Subcommands::Watch(_));
     let times = is_driver && !context::is_called_by_an_agent() && !io::stderr().is_terminal();
-    output::write_errors(Manner { quiet: cli.quiet, times });
-    let context = match Context::from_environment(cli.verbose) {
+    output::write_errors(Manner { quiet: manner.quiet, times });
+    let context = match Context::from_environment(manner.verbose) {
         Ok(context) => context,
         Err(error) => return reported(Err(error), &arguments).into(),
     };
-    let exit = reported(execute(cli.command, &context), &arguments);
+    let exit = reported(execute(command, &context), &arguments);
     // Only after everything else: the commands of a person may take their time.
     if is_driver {
         context.finish_notifications();
     }
     exit.into()
+}
+
+/// Parses a command line, the program's name first.
+fn parse(line: &[OsString]) -> Result<Cli, clap::Error> {
+    // Help and errors speak of other commands, too.
+    called(line).map_or_else(|| Cli::try_parse_from(line), Ok)
+}
+
+/// The command that is called, if nothing is wrong with its command line. To describe the arguments of all commands takes a good
+/// part of the time of a poll, so only its own are described.
+fn called(line: &[OsString]) -> Option<Cli> {
+    let name = line.iter().skip(1).filter_map(|word| word.to_str()).find(|word| !word.starts_with('-'))?;
+    let program = MannerOptions::augment_args(Command::new("agent-cli")).subcommand(Subcommands::described(name)?);
+    Cli::from_arg_matches_mut(&mut program.try_get_matches_from(line).ok()?).ok()
 }
 
 /// Prints help, or what is wrong with the arguments.
@@ -135,36 +154,36 @@ fn unparsed(error: &clap::Error, arguments: Vec<OsString>) -> ExitStatus {
 
 fn execute(command: Subcommands, context: &Context) -> Result<ExitStatus, CliError> {
     match command {
-        Subcommands::Spawn(Lazy(command)) => command.run(context),
-        Subcommands::Resume(Lazy(command)) => command.run(context),
-        Subcommands::Watch(Lazy(command)) => command.run(context),
-        Subcommands::Ask(Lazy(command)) => command.run(context),
-        Subcommands::Wait(Lazy(command)) => command.run(context),
-        Subcommands::Questions(Lazy(command)) => command.run(context),
-        Subcommands::Inbox(Lazy(command)) => command.run(context),
-        Subcommands::Answer(Lazy(command)) => command.run(context),
-        Subcommands::Stop(Lazy(command)) => command.run(context),
-        Subcommands::Pause(Lazy(command)) => command.run(context),
-        Subcommands::Tell(Lazy(command)) => command.run(context),
-        Subcommands::Ls(Lazy(command)) => command.run(context),
-        Subcommands::Tree(Lazy(command)) => command.run(context),
-        Subcommands::Show(Lazy(command)) => command.run(context),
-        Subcommands::Logs(Lazy(command)) => command.run(context),
-        Subcommands::Open(Lazy(command)) => command.run(context),
-        Subcommands::History(Lazy(command)) => command.run(context),
-        Subcommands::Stats(Lazy(command)) => command.run(context),
-        Subcommands::Notifications(Lazy(command)) => command.run(context),
-        Subcommands::Doctor(Lazy(command)) => command.run(context),
-        Subcommands::Export(Lazy(command)) => command.run(context),
-        Subcommands::Import(Lazy(command)) => command.run(context),
-        Subcommands::Rm(Lazy(command)) => command.run(context),
-        Subcommands::Gc(Lazy(command)) => command.run(context),
-        Subcommands::Fsck(Lazy(command)) => command.run(context),
-        Subcommands::Service(Lazy(command)) => command.run(context),
-        Subcommands::Completions(Lazy(command)) => command.run(),
-        Subcommands::Hook(Lazy(command)) => command.run(context, typed),
-        Subcommands::HookResult(Lazy(command)) => command.run(context),
-        Subcommands::PermissionTool(Lazy(command)) => command.run(context),
+        Subcommands::Spawn(command) => command.run(context),
+        Subcommands::Resume(command) => command.run(context),
+        Subcommands::Watch(command) => command.run(context),
+        Subcommands::Ask(command) => command.run(context),
+        Subcommands::Wait(command) => command.run(context),
+        Subcommands::Questions(command) => command.run(context),
+        Subcommands::Inbox(command) => command.run(context),
+        Subcommands::Answer(command) => command.run(context),
+        Subcommands::Stop(command) => command.run(context),
+        Subcommands::Pause(command) => command.run(context),
+        Subcommands::Tell(command) => command.run(context),
+        Subcommands::Ls(command) => command.run(context),
+        Subcommands::Tree(command) => command.run(context),
+        Subcommands::Show(command) => command.run(context),
+        Subcommands::Logs(command) => command.run(context),
+        Subcommands::Open(command) => command.run(context),
+        Subcommands::History(command) => command.run(context),
+        Subcommands::Stats(command) => command.run(context),
+        Subcommands::Notifications(command) => command.run(context),
+        Subcommands::Doctor(command) => command.run(context),
+        Subcommands::Export(command) => command.run(context),
+        Subcommands::Import(command) => command.run(context),
+        Subcommands::Rm(command) => command.run(context),
+        Subcommands::Gc(command) => command.run(context),
+        Subcommands::Fsck(command) => command.run(context),
+        Subcommands::Service(command) => command.run(context),
+        Subcommands::Completions(command) => command.run(),
+        Subcommands::Hook(command) => command.run(context, typed),
+        Subcommands::HookResult(command) => command.run(context),
+        Subcommands::PermissionTool(command) => command.run(context),
     }
 }
 
@@ -185,14 +204,14 @@ fn reported(result: Result<ExitStatus, CliError>, arguments: &[OsString]) -> Exi
 fn typed(words: &[String]) -> Typed {
     let line: Vec<OsString> =
         std::iter::once("agent-cli").chain(words.iter().map(String::as_str)).map(Into::into).collect();
-    let Ok(Cli { command, .. }) = lazy::parse(&line) else { return Typed::Other };
+    let Ok(Cli { command, .. }) = parse(&line) else { return Typed::Other };
     match command {
         Subcommands::Answer(_) | Subcommands::Inbox(_) => Typed::Answer,
-        Subcommands::Wait(Lazy(wait)) if wait.runs_a_command() => Typed::NeedsPermission,
-        Subcommands::Wait(Lazy(wait)) => request_from_directory(|store, caller| wait.resolve(store, caller)),
-        Subcommands::Ask(Lazy(ask)) if ask.reads_standard_input() => Typed::Other,
-        Subcommands::Ask(Lazy(ask)) => request_from_directory(|store, caller| ask.resolve(store, caller)),
-        Subcommands::Spawn(Lazy(spawn)) => request_from_directory(|store, caller| spawn.resolve(store, caller)),
+        Subcommands::Wait(wait) if wait.runs_a_command() => Typed::NeedsPermission,
+        Subcommands::Wait(wait) => request_from_directory(|store, caller| wait.resolve(store, caller)),
+        Subcommands::Ask(ask) if ask.reads_standard_input() => Typed::Other,
+        Subcommands::Ask(ask) => request_from_directory(|store, caller| ask.resolve(store, caller)),
+        Subcommands::Spawn(spawn) => request_from_directory(|store, caller| spawn.resolve(store, caller)),
         _ => Typed::Other,
     }
 }
@@ -258,12 +277,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_command_line_is_read_or_refused(words in prop::collection::vec("(\\PC{0,8}|--?[a-z-]{0,12}(=\\PC{0,4})?)", 0..6), at in 0..12usize) {
+        fn any_command_line_is_read_or_refused(
+            before in prop::collection::vec(prop::sample::select(vec!["-v", "--quiet", "--color", "--color=never", "always", "ls", "--"]), 0..3),
+            words in prop::collection::vec("(\\PC{0,8}|--?[a-z-]{0,12}(=\\PC{0,4})?)", 0..6),
+            at in 0..12usize,
+        ) {
             let names = ["spawn", "resume", "ask", "wait", "questions", "answer", "ls", "tree", "show", "completions", "hook", ""];
-            let line: Vec<String> = ["agent-cli", names[at]].into_iter().map(str::to_owned).chain(words).collect();
+            let named = ["agent-cli"].into_iter().chain(before).chain([names[at]]).map(str::to_owned);
+            let line: Vec<String> = named.chain(words).collect();
             let whole = Cli::try_parse_from(&line);
             let line: Vec<OsString> = line.into_iter().map(OsString::from).collect();
-            match (whole, lazy::parse::<Cli>(&line)) {
+            match (whole, parse(&line)) {
                 (Ok(whole), Ok(quick)) => prop_assert_eq!(format!("{whole:?}"), format!("{quick:?}")),
                 (Err(whole), Err(quick)) => prop_assert_eq!(whole.to_string(), quick.to_string()),
                 (whole, quick) => prop_assert!(false, "{:?} is not {:?}", quick, whole),

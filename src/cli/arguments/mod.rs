@@ -2,10 +2,10 @@
 
 pub(crate) mod candidates;
 pub(crate) mod claude_args;
+pub(crate) mod commands;
 pub(crate) mod duration;
 pub(crate) mod form;
 pub(crate) mod instructions;
-pub(crate) mod lazy;
 pub(crate) mod limits;
 pub(crate) mod positions;
 pub(crate) mod tasks;
