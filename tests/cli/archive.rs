@@ -94,7 +94,7 @@ fn what_an_agent_has_besides_its_conversation_goes_with_it() {
         echo one > tasks/$s/1.json; echo 7 > tasks/$s/.highwatermark; echo 'a plan' > plans/calm-plan.md; \
         echo '{\"slug\":\"calm-plan\"}' >> $project/$s.jsonl; echo other > plans/other.md; \
         echo '{\"cwd\":\"'$OLDPWD'\"}' > \"$project/$s/subagents/agent one.jsonl\"; \
-        printf '\\377\\000\\n' > $project/$s/tool-results/b1.txt\n";
+        printf '\\377\\000\\n' > $project/$s/tool-results/b1.txt; echo \"see $PWD/$project/$s/tool-results/b1.txt\"\n";
     there.file("root.md", "spawn child.md\nreply root: {result}\n");
     there.file("child.md", format!("{beside}ask When?\nreply {{result}}\n"));
     let id = there.spawn_paused("root.md");
@@ -126,6 +126,9 @@ fn what_an_agent_has_besides_its_conversation_goes_with_it() {
         assert_eq!(fs::read(&file).ok(), Some(content), "{}", file.display());
     }
     assert!(!claude.join("plans/other.md").exists());
+    let conversation = fs::read_to_string(project.join(format!("{child}.jsonl"))).expect("a transcript");
+    let named = format!("see {}", project.join(format!("{child}/tool-results/b1.txt")).display());
+    assert!(conversation.contains(&named), "it names where they are now, {named}: {conversation}");
     here.run(&["fsck"]).succeeds();
 }
 

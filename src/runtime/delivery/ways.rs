@@ -67,10 +67,7 @@ pub(crate) fn input(
     if way != DeliveryWay::ResumedCall {
         notices.extend(restored.notices(begins_with_command(&way, deliveries)));
     }
-    let deliveries = plans_in_words(deliveries);
-    // The user's hooks run on what a call returns.
-    let is_returned = way == DeliveryWay::ResumedCall && frame.checkpoint.is_some();
-    let deliveries = if is_returned { deliveries } else { to_fetch(frame, &deliveries) };
+    let deliveries = as_shown(frame, &way, plans_in_words(deliveries));
     let delivering = Delivering { store, frame, source: &means.source, deliveries: &deliveries, notices: &notices };
     let Some(checkpoint) = frame.checkpoint else { return delivering.first_prompt() };
     match way {
@@ -170,6 +167,12 @@ fn plans_in_words(deliveries: &[Delivery]) -> Vec<Delivery> {
         ..delivery.clone()
     };
     deliveries.iter().map(with_words).collect()
+}
+
+/// The deliveries as they reach the agent. The user's hooks run on what a resumed call returns.
+fn as_shown(frame: &Frame, way: &DeliveryWay, deliveries: Vec<Delivery>) -> Vec<Delivery> {
+    let is_returned = *way == DeliveryWay::ResumedCall && frame.checkpoint.is_some();
+    if is_returned { deliveries } else { to_fetch(frame, &deliveries) }
 }
 
 /// The deliveries as they appear in a prompt or a transcript. If the user's hooks must see a result first, the agent fetches it
@@ -285,7 +288,7 @@ mod tests {
         let (_temp, store) = testing::store();
         let frame = store.frame(store.root()).unwrap().unwrap();
         std::fs::create_dir(temp.path().join(".claude")).unwrap();
-        let fetched = |matcher: Option<&str>| {
+        let of_way = |matcher: Option<&str>, way: &DeliveryWay, checkpoint: Option<AttemptId>| {
             let hooks = matcher.map(|matcher| {
                 let hook = serde_json::json!({"type": "command", "command": "true"});
                 serde_json::json!([{"matcher": matcher, "hooks": [hook]}])
@@ -293,17 +296,25 @@ mod tests {
             let settings = serde_json::json!({"hooks": {"PostToolUse": hooks}}).to_string();
             std::fs::write(temp.path().join(".claude/settings.json"), settings).unwrap();
             let launch = Launch { config_dir: Some(temp.path().join("config")), ..frame.launch.clone() };
-            let frame = Frame { cwd: temp.path().to_owned(), launch, ..frame.clone() };
+            let frame = Frame { cwd: temp.path().to_owned(), launch, checkpoint, ..frame.clone() };
             let asked = |native| delivery(RequestKind::Ask(Form { native, ..Form::text("When?") }), "t1", "Jan 1st");
-            to_fetch(&frame, &[asked(false), asked(true)])
+            as_shown(&frame, way, vec![asked(false), asked(true)])
                 .iter()
                 .map(|delivery| !delivery.result.text().contains("Jan 1st"))
                 .collect::<Vec<_>>()
         };
+        let checkpoint = Some(AttemptId::random());
+        let fetched = |matcher| of_way(matcher, &DeliveryWay::Prompt, checkpoint);
         assert_eq!(fetched(None), [false, false]);
         assert_eq!(fetched(Some("Write")), [false, false]);
         assert_eq!(fetched(Some("Bash")), [true, false], "a native question is answered without a command");
         assert_eq!(fetched(Some("*")), [true, true]);
+        assert_eq!(
+            of_way(Some("*"), &DeliveryWay::ResumedCall, checkpoint),
+            [false, false],
+            "they see what a call returns"
+        );
+        assert_eq!(of_way(Some("*"), &DeliveryWay::ResumedCall, None), [true, true], "there is no call yet");
     }
 
     #[test]

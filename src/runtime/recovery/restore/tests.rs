@@ -85,6 +85,18 @@ fn a_copy_that_somebody_removed_is_made_again() {
 }
 
 #[test]
+fn what_the_agent_has_besides_its_conversation_is_kept_once_and_restored_from_then_on() {
+    let paused = Paused::new();
+    let task = paused.config().join("tasks").join(paused.frame().session.to_string()).join("1.json");
+    fs::create_dir_all(task.parent().unwrap()).unwrap();
+    fs::write(&task, "{}").unwrap();
+    paused.prepared();
+    fs::remove_file(&task).unwrap();
+    paused.prepared();
+    assert_eq!(fs::read_to_string(&task).unwrap(), "{}");
+}
+
+#[test]
 fn what_a_person_said_in_the_session_is_set_aside_and_the_agent_continues_where_it_was() {
     let paused = Paused::new();
     let went_on = || went_on(&paused.store, &paused.frame(), &paused.place).unwrap();

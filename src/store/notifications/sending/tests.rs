@@ -170,6 +170,14 @@ fn only_the_last_end_of_a_chain_is_sent() {
 }
 
 #[test]
+fn of_the_replies_of_a_chain_that_was_continued_the_last_is_sent() {
+    let (_temp, store) = subscribed();
+    store.end(store.start(store.root()), &reply("done"));
+    store.connection.execute("UPDATE notifications SET made = made - 1", []).unwrap();
+    assert_eq!((claim(&store), status(&store)), (None, vec!["outdated".to_owned()]));
+}
+
+#[test]
 fn a_child_that_ends_is_its_parents_business() {
     let (_temp, store) = subscribed();
     let caller = store.start(store.root());
