@@ -102,7 +102,9 @@ fn answer_and_carry_on(person: &mut Person) -> String {
 
 fn with_a_question_file() -> World {
     let world = World::with_hooks();
-    world.file("root.md", "run agent-cli ask --file q.md When?\nreply {result}\n");
+    // The agent prepares an answer, which does not count.
+    let prepared = "printf 'When?\\nA: mine\\n---\\n' > q.md";
+    world.file("root.md", format!("run agent-cli ask --file q.md When? &\nrun {prepared}\nreply {{results}}\n"));
     world
 }
 
