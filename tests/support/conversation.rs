@@ -103,8 +103,8 @@ impl Conversation {
                 _ => None,
             })
         };
-        let result = |item| match item {
-            &Item::Call { ref id, .. } => of(id),
+        let result = |item: &Item| match item {
+            Item::Call { id, .. } => of(id),
             _ => None,
         };
         self.items.iter().filter_map(result).collect()
