@@ -150,12 +150,15 @@ fn print_plan(plan: &Plan) -> Result<(), CliError> {
     Ok(())
 }
 
+/// The hint for a service that ends with the session of its user.
+const LINGER: &str = "loginctl enable-linger lets it run always";
+
 /// What a person should know about a service that was just installed.
 fn report(status: &ServiceStatus, manager: Manager) {
     tell("chains are continued every minute; agent-cli service status shows whether they are");
     if manager == Manager::Systemd && status.lingers == Some(false) {
         warn("the service only runs while you are logged in");
-        hint("loginctl enable-linger lets it run always");
+        hint(LINGER);
     }
 }
 
@@ -172,7 +175,7 @@ fn described(status: &ServiceStatus) -> String {
         Some(true) => text.push_str("runs while you are logged out, too\n"),
         Some(false) => {
             text.push_str("only runs while you are logged in\n");
-            hint("loginctl enable-linger lets it run always");
+            hint(LINGER);
         }
         None => {}
     }

@@ -164,21 +164,18 @@ fn modified(program: &Path) -> Result<jiff::Timestamp, ProgramError> {
 fn recorded_program(known: &RecordedProgram, found: Result<jiff::Timestamp, ProgramError>, other: bool) -> Finding {
     let name = "recorded-claude";
     let path = known.path.display();
+    let hint = "agent-cli resume ID --claude PATH sets another";
     let chains = match known.chains {
         1 => "1 open chain was".to_owned(),
         several => format!("{several} open chains were"),
     };
     match (found, &known.known) {
-        (Err(error), _) if other => Finding::warning(
-            name,
-            format!("{error}: {chains} started with it, and continue with another"),
-            "agent-cli resume ID --claude PATH sets another",
-        ),
-        (Err(error), _) => Finding::problem(
-            name,
-            format!("{error}: {chains} started with it, and there is no other"),
-            "agent-cli resume ID --claude PATH sets another",
-        ),
+        (Err(error), _) if other => {
+            Finding::warning(name, format!("{error}: {chains} started with it, and continue with another"), hint)
+        }
+        (Err(error), _) => {
+            Finding::problem(name, format!("{error}: {chains} started with it, and there is no other"), hint)
+        }
         (Ok(modified), Some((version, then))) if modified != *then => {
             Finding::ok(name, format!("{path}, with which {chains} started, was changed; it was {version}"))
         }

@@ -30,14 +30,18 @@ pub(crate) async fn to_stop(dir: &StateDir, frame: FrameId, timeout: Option<Time
     }
 }
 
+/// Asks an agent that runs to stop.
+pub(crate) fn ask(store: &Store, frame: FrameId, now: bool) -> Result<(), RuntimeError> {
+    store.dir().ask_to_stop(frame, now).map_err(while_trying("write the file that stops an agent"))
+}
+
 /// Tells those of the running agents that are to stop. Whoever wants that may have died before it could say so: the records say it.
 pub(crate) fn tell(store: &Store, running: impl Iterator<Item = FrameId>) -> Result<(), RuntimeError> {
     for frame in running {
         if let Some(stop) = store.steering(frame)?.stop
             && !store.dir().stop_file(frame).exists()
         {
-            let asked = store.dir().ask_to_stop(frame, stop.now);
-            asked.map_err(while_trying("write the file that stops an agent"))?;
+            ask(store, frame, stop.now)?;
         }
     }
     Ok(())

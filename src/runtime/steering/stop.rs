@@ -12,7 +12,7 @@ use crate::core::id::FrameId;
 use crate::core::steering::stop::{Stop, StopKind};
 use crate::failpoint::{self, Step};
 use crate::runtime::conclude::{self, Begun};
-use crate::runtime::steering::report;
+use crate::runtime::steering::{asked, report};
 use crate::runtime::{RuntimeError, Stopping, while_trying};
 use crate::store::{Attempts, Lease, StateChange, Store};
 
@@ -45,8 +45,7 @@ pub(crate) fn stop(
     let reports = reports(store, frame, stop)?;
     let ordered = store.order_stop(frame.id, stop, &reports)?;
     for agent in &ordered.running {
-        let asked = store.dir().ask_to_stop(*agent, stop.now);
-        asked.map_err(while_trying("write the file that stops an agent"))?;
+        asked::ask(store, *agent, stop.now)?;
     }
     if stop.how == StopKind::Stop {
         ordered.ended.iter().try_for_each(|agent| clear(store, *agent))?;

@@ -7,7 +7,7 @@ use clap::Args;
 use crate::claude::processes::marks;
 use crate::cli::arguments::candidates;
 use crate::cli::chain::answering::checked_answer::checked_answer;
-use crate::cli::chain::answering::inbox::Inbox;
+use crate::cli::chain::answering::inbox::{Inbox, refuse_agents};
 use crate::cli::chain::answering::prompt::LONGEST_LINE;
 use crate::cli::chain::resume;
 use crate::cli::context::Context;
@@ -79,10 +79,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.only_for_people(
-            "agents cannot answer questions",
-            "end your turn: the answer arrives when the chain is resumed",
-        )?;
+        refuse_agents(context)?;
         let Some(name) = &self.id else { return self.walk(context) };
         let store = context.store()?;
         let id = named(&store, &lookup::id_of(context, &store, name)?)?;

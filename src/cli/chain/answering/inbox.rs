@@ -36,6 +36,11 @@ pub(crate) struct Inbox {
     resume: bool,
 }
 
+pub(super) fn refuse_agents(context: &Context) -> Result<(), CliError> {
+    let hint = "end your turn: the answer arrives when the chain is resumed";
+    context.only_for_people("agents cannot answer questions", hint)
+}
+
 impl Inbox {
     /// That of the current project.
     pub(super) fn here(resume: bool) -> Self {
@@ -43,10 +48,7 @@ impl Inbox {
     }
 
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.only_for_people(
-            "agents cannot answer questions",
-            "end your turn: the answer arrives when the chain is resumed",
-        )?;
+        refuse_agents(context)?;
         if !asked::is_at_a_terminal() || !io::stdout().is_terminal() {
             return Err(CliError::usage("the inbox needs a terminal")
                 .hint("agent-cli questions --json lists the open questions")
