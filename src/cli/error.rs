@@ -231,7 +231,9 @@ impl From<StoreError> for CliError {
             StoreError::Running(id) => Self::failed(message).hint(may_have_died(id)),
             StoreError::Io { source, .. } => of_files(message, &source),
             StoreError::Database { .. } => Self::failed(message).hint(ASK_DOCTOR),
-            StoreError::Held(_) | StoreError::Illegal(_) | StoreError::IllegalRequest(_) => Self::failed(message),
+            StoreError::NotAdmitted(_) | StoreError::Illegal(_) | StoreError::IllegalRequest(_) => {
+                Self::failed(message)
+            }
         }
     }
 }

@@ -124,7 +124,7 @@ pub enum StoreError {
     Limit(#[from] LimitReached),
     /// The frame may not start now.
     #[error(transparent)]
-    Held(#[from] NotAdmitted),
+    NotAdmitted(#[from] NotAdmitted),
     /// The frame's state does not allow it.
     #[error(transparent)]
     Illegal(#[from] IllegalEvent),

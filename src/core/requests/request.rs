@@ -141,7 +141,7 @@ impl Delivery {
     /// What an agent is told in place of a result that it is to fetch itself, because the user's hooks run after
     /// commands but not on text in a prompt. Errors stay in the prompt: no such hook runs after a command that fails.
     #[must_use]
-    pub(crate) fn to_fetch(self) -> Self {
+    pub(crate) fn for_fetching(self) -> Self {
         let id = match &self.kind {
             RequestKind::Spawn { child, .. } => child.to_string(),
             RequestKind::Ask(_) => self.request.to_string(),
@@ -249,13 +249,13 @@ mod tests {
         let ask = || RequestKind::Ask(Form::text("Which?"));
         let asked = delivery(ask(), RequestResult::Text("hunter2".into()));
         let text = format!("It is there: run `agent-cli resume {}`, which prints it.", asked.request);
-        assert_eq!(asked.to_fetch().result, RequestResult::Text(text));
+        assert_eq!(asked.for_fetching().result, RequestResult::Text(text));
         let over = RequestKind::Wait(External::Command("true".into()));
         for kept in [
             delivery(ask(), RequestResult::Failed("no disk".into())),
             delivery(over, RequestResult::Text("the command succeeded".into())),
         ] {
-            assert_eq!(kept.clone().to_fetch(), kept);
+            assert_eq!(kept.clone().for_fetching(), kept);
         }
     }
 

@@ -185,7 +185,7 @@ fn to_fetch(frame: &Frame, deliveries: &[Delivery]) -> Vec<Delivery> {
     };
     let fetched = |delivery: &Delivery| of_commands && (of_questions || delivery.kind.native_question().is_none());
     let deliveries = deliveries.iter().cloned();
-    deliveries.map(|delivery| if fetched(&delivery) { delivery.to_fetch() } else { delivery }).collect()
+    deliveries.map(|delivery| if fetched(&delivery) { delivery.for_fetching() } else { delivery }).collect()
 }
 
 /// What the agent must know besides the results of its requests.

@@ -79,10 +79,10 @@ pub(crate) fn make_room(
     failpoint::around(Step::MakeRoom, || remove(&place)).map_err(while_trying("make room for the transcript"))
 }
 
-/// Restores Claude Code's folders to their state before an attempt that is not kept. `left`: its transcript.
-pub(crate) fn undo(store: &Store, frame: &Frame, left: Option<&Path>) -> Result<(), RuntimeError> {
+/// Restores Claude Code's folders to their state before an attempt that is not kept, with this transcript.
+pub(crate) fn undo(store: &Store, frame: &Frame, transcript: Option<&Path>) -> Result<(), RuntimeError> {
     let Some(config) = config_dir(&frame.launch) else { return Ok(()) };
-    let place = left.map_or_else(|| place(&config, frame, frame.session), Path::to_owned);
+    let place = transcript.map_or_else(|| place(&config, frame, frame.session), Path::to_owned);
     // What its agent planned in it is in its transcript.
     let folders = folders(store, frame, &config, &place)?;
     match own_copy(frame) {

@@ -61,7 +61,7 @@ pub(crate) enum AttemptStart {
     /// Another process has changed it in the meantime, so that it cannot run now.
     Changed,
     /// Another process has started others or reached a limit in the meantime, so that it may not run now.
-    Held(NotAdmitted),
+    NotAdmitted(NotAdmitted),
 }
 
 /// An attempt that runs.
@@ -177,7 +177,7 @@ impl Starting<'_> {
                 Ok(()) => return Ok(Ok(Recorded { id, text, prompt, transcript, launch: restored.launch })),
                 // The prompt contains the answer that was replaced.
                 Err(StoreError::AnswerReplaced(_)) => continue,
-                Err(StoreError::Held(why)) => AttemptStart::Held(why),
+                Err(StoreError::NotAdmitted(why)) => AttemptStart::NotAdmitted(why),
                 // Somebody has stopped or paused it in the meantime.
                 Err(StoreError::Illegal(error)) => {
                     tracing::info!("{} does not start: {error}", frame.id.short());

@@ -286,7 +286,7 @@ impl Drive<'_> {
             }
             Ok(AttemptStart::Busy) => self.note_busy(id)?,
             Ok(AttemptStart::Changed) => self.attempted.skip(id),
-            Ok(AttemptStart::Held(why)) => {
+            Ok(AttemptStart::NotAdmitted(why)) => {
                 if let NotAdmitted::ParallelTotal { .. } = why {
                     self.driven.no_place = Some((id, why));
                 }

@@ -139,15 +139,15 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Held`] when a limit keeps it from starting, [`StoreError::Illegal`] when the frame cannot run,
+    /// [`StoreError::NotAdmitted`] when a limit keeps it from starting, [`StoreError::Illegal`] when the frame cannot run,
     /// [`StoreError::UnknownFrame`], [`StoreError::UnknownRequest`] when one of the requests is not the frame's or not to be delivered,
     /// [`StoreError::AnswerReplaced`], or a database that cannot be written.
     pub fn begin(&self, frame: FrameId, attempt: &NewAttempt) -> Result<()> {
         self.write(Step::Begin, |connection| {
             let now = codec::now();
             let before = frames::existing(connection, frame)?;
-            if let Some(hold) = limits::hold(connection, &before, now.0, attempt.max_parallel_total)? {
-                return Err(StoreError::Held(hold).into());
+            if let Some(why) = limits::not_admitted(connection, &before, now.0, attempt.max_parallel_total)? {
+                return Err(StoreError::NotAdmitted(why).into());
             }
             let state = frames::advance(connection, &before, FrameEvent::Begin, now.0)?;
             let waited = match &state {

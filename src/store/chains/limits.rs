@@ -79,7 +79,7 @@ pub(crate) fn change(connection: &Connection, root: FrameId, new: NewLimits) -> 
 
 /// What keeps a frame from starting, in the words of [`crate::core::chain::admission`]. In the transaction in which it would start,
 /// nobody can be faster.
-pub(crate) fn hold(
+pub(crate) fn not_admitted(
     connection: &Connection,
     frame: &Frame,
     now: Timestamp,
@@ -174,12 +174,12 @@ mod tests {
 
     fn held(store: &Store, frame: FrameId) -> NotAdmitted {
         match store.begin(frame, &attempt(vec![])) {
-            Err(StoreError::Held(hold)) => {
+            Err(StoreError::NotAdmitted(why)) => {
                 let tree = store.tree(frame).unwrap();
                 let now = Timestamp::now();
-                assert_eq!(tree.admission(now).refuse(tree.get(frame).unwrap()), Some(hold), "both say the same");
+                assert_eq!(tree.admission(now).refuse(tree.get(frame).unwrap()), Some(why), "both say the same");
                 assert_eq!(tree.runnable(&Attempted::default(), now), []);
-                hold
+                why
             }
             other => panic!("{other:?}"),
         }
@@ -198,7 +198,7 @@ mod tests {
                     barrier.wait();
                     match store.begin(child, &attempt(vec![])) {
                         Ok(()) => true,
-                        Err(StoreError::Held(NotAdmitted::Parallel { most: 3 })) => false,
+                        Err(StoreError::NotAdmitted(NotAdmitted::Parallel { most: 3 })) => false,
                         Err(error) => panic!("{error}"),
                     }
                 })
@@ -232,9 +232,9 @@ mod tests {
             let attempt = crate::store::NewAttempt { max_parallel_total: Some(most), ..attempt(vec![]) };
             store.begin(store.root(), &attempt)
         };
-        assert!(matches!(begin(1), Err(StoreError::Held(NotAdmitted::ParallelTotal { most: 1 }))));
+        assert!(matches!(begin(1), Err(StoreError::NotAdmitted(NotAdmitted::ParallelTotal { most: 1 }))));
         begin(2).unwrap();
-        assert!(matches!(begin(2), Err(StoreError::Held(NotAdmitted::ParallelTotal { most: 2 }))));
+        assert!(matches!(begin(2), Err(StoreError::NotAdmitted(NotAdmitted::ParallelTotal { most: 2 }))));
     }
 
     #[test]
