@@ -99,8 +99,7 @@ impl RunningTurn {
                 said = true;
             }
             if lasted >= patience {
-                let version = digest.version.as_deref().and_then(|version| version.parse::<Version>().ok());
-                self.ends_when_asked = version.is_some_and(|version| version >= Version::ENDS_WHEN_ASKED);
+                self.ends_when_asked = ends_when_asked(digest.version.as_deref());
                 tell_end(self.frame, digest, rest, tell);
                 return;
             }
@@ -120,6 +119,12 @@ pub(crate) async fn end(running: &mut Running, turn: &RunningTurn) -> Exit {
     running.send(Signal::KILL);
     running.ended().await;
     Exit::Ended
+}
+
+/// Whether this version ends its background work itself when it is asked to end. Of one that is not known, nothing is expected.
+fn ends_when_asked(version: Option<&str>) -> bool {
+    let version = version.and_then(|version| version.parse::<Version>().ok());
+    version.is_some_and(|version| version >= Version::ENDS_WHEN_ASKED)
 }
 
 fn held_up(frame: FrameId, digest: &Digest, patience: Duration) -> String {
@@ -213,6 +218,20 @@ mod tests {
         let (frame, mut attempts) =
             (store.frame(caller.frame).unwrap().unwrap(), store.attempts(caller.frame).unwrap());
         is_abandoned(&store, &frame, &attempts.remove(0)).unwrap()
+    }
+
+    #[test]
+    fn only_a_version_that_is_known_to_end_when_it_is_asked_is_asked() {
+        let since = Version::ENDS_WHEN_ASKED.to_string();
+        for (version, expected) in [
+            (Some(since.as_str()), true),
+            (Some("99.0.0"), true),
+            (Some("1.0.0"), false),
+            (Some("odd"), false),
+            (None, false),
+        ] {
+            assert_eq!(ends_when_asked(version), expected, "{version:?}");
+        }
     }
 
     #[test]
