@@ -275,6 +275,15 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn a_poll_describes_no_other_command() {
+        let line = ["agent-cli", "--quiet", "resume", "4f2c1a90", "--json"].map(OsString::from);
+        assert!(called(&line).is_some());
+        for command in Cli::command().get_subcommands() {
+            assert!(Subcommands::described(command.get_name()).is_some(), "{}", command.get_name());
+        }
+    }
+
     proptest! {
         #[test]
         fn any_command_line_is_read_or_refused(
