@@ -179,6 +179,15 @@ mod tests {
         (temp, dir, FrameId::random())
     }
 
+    /// Waits until the lease is free. What another test starts meanwhile has the file open, too, until it becomes its program.
+    fn is_given_back(dir: &StateDir, frame: FrameId) {
+        let begun = std::time::Instant::now();
+        while Lease::is_held(dir, frame).unwrap() {
+            assert!(begun.elapsed() < Duration::from_secs(30), "the lease is still held");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     #[test]
     fn a_lease_is_held_until_it_is_dropped() {
         let (_temp, dir, frame) = frame();
@@ -189,7 +198,7 @@ mod tests {
         assert!(Lease::try_take(&dir, frame).unwrap().is_none());
         assert!(Lease::try_take(&dir, FrameId::random()).unwrap().is_some());
         drop(lease);
-        assert!(!Lease::is_held(&dir, frame).unwrap());
+        is_given_back(&dir, frame);
         assert!(Lease::try_take(&dir, frame).unwrap().is_some());
     }
 
@@ -241,6 +250,7 @@ mod tests {
         lease.output().unwrap().write_all(b"second\n").unwrap();
         assert_eq!((printed(&lease, 0), printed(&lease, 6)), ("first\nsecond\n".into(), "second\n".into()));
         drop(lease);
+        is_given_back(&dir, frame);
         std::fs::remove_dir_all(dir.frame_path(frame)).unwrap();
         let lease = Lease::try_take(&dir, frame).unwrap().unwrap();
         assert_eq!(std::fs::read_to_string(dir.output(frame)).unwrap(), "first\nsecond\n");
@@ -265,6 +275,7 @@ mod tests {
         assert!(Lease::is_held(&dir, frame).unwrap());
         assert!(Lease::try_take(&dir, frame).unwrap().is_none());
         drop(older);
+        is_given_back(&dir, frame);
         assert_eq!(Lease::try_take(&dir, frame).unwrap().unwrap().len().unwrap(), 6);
     }
 
@@ -305,7 +316,11 @@ mod tests {
                     }
                 });
             }
-            let taken = (0..20).filter(|_| Lease::try_take(&dir, frame).unwrap().is_some()).count();
+            let taken = (0..20).filter(|_| {
+                is_given_back(&dir, frame);
+                Lease::try_take(&dir, frame).unwrap().is_some()
+            });
+            let taken = taken.count();
             over.store(true, Ordering::Relaxed);
             assert_eq!(taken, 20);
         });
@@ -327,7 +342,7 @@ mod tests {
         assert!(Lease::is_held(&dir, frame).unwrap());
         child.stdin.take().unwrap().write_all(b"go\n").unwrap();
         child.wait().unwrap();
-        assert!(!Lease::is_held(&dir, frame).unwrap());
+        is_given_back(&dir, frame);
         assert_eq!(std::fs::read_to_string(dir.output(frame)).unwrap(), "first\nsecond\n");
     }
 }
