@@ -25,7 +25,7 @@ fn a_list_has_the_open_chains_of_the_project_and_counts_the_others() {
     CHAIN     STATE    AGE  COST     NAME      TASK
     [ID1:8]  waiting  [AGE]  $0.0300  birthday  asks.md  waits for an answer to [ID2:8]: When?, asked [AGE] ago
     --- stderr
-    1 chain of other projects: agent-cli ls --all-projects
+    1 chain of another project: agent-cli ls --all-projects
     1 chain that is done: agent-cli ls --all
     --- exit status: 0
     ");

@@ -108,7 +108,10 @@ fn other_projects_and_older_questions_are_left_out_unless_wanted() {
     };
     assert_eq!((count(&[]), count(&["--all-projects"]), count(&["-p", "--since", "0s"])), (0, 2, 0));
     let said = world.command(["history"]).within(&elsewhere).run();
-    assert!(said.stderr.contains("nothing was asked") && said.stderr.contains("2 more in other projects"), "{said}");
+    assert!(
+        said.stderr.contains("nothing was asked") && said.stderr.contains("2 questions of other projects"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -306,7 +306,7 @@ fn questions_of_other_projects_are_counted() {
     let elsewhere = |args: &[&str]| world.command(args).within(&world.home().join("elsewhere")).with("TERM", "xterm");
     let (inbox, screen) = elsewhere(&["answer"]).start_on_screen(80, 24);
     inbox.ends().succeeds();
-    assert_eq!(screen.text(), "no open questions\n1 question of other projects: agent-cli inbox --all-projects\n");
+    assert_eq!(screen.text(), "no open questions\n1 question of another project: agent-cli inbox --all-projects\n");
     let (inbox, screen) = elsewhere(&["inbox", "-p", "--resume"]).start_on_screen(80, 24);
     shows(&screen, "help\n>");
     inbox.types("now\r");

@@ -14,7 +14,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::lookup::{self, Projects, here};
 use crate::cli::output::format::{age, cut, one_line, table};
 use crate::cli::output::moment;
-use crate::cli::output::{self, hint, print, print_json, tell};
+use crate::cli::output::{self, hint, print, print_json, tell, tell_of_elsewhere};
 use crate::cli::report::asked;
 use crate::cli::report::waits::{described, in_part};
 use crate::core::chain::origin::Origin;
@@ -208,11 +208,7 @@ fn only(questions: Vec<Question>) -> FirstQuestions {
 
 /// Says what was left out.
 fn hidden(elsewhere: u64, has_more: bool) {
-    match elsewhere {
-        0 => {}
-        1 => tell("1 question of another project: agent-cli questions --all-projects"),
-        several => tell(&format!("{several} questions of other projects: agent-cli questions --all-projects")),
-    }
+    tell_of_elsewhere(elsewhere, "question", "questions");
     if has_more {
         tell("there are more: agent-cli questions --limit N");
     }

@@ -9,8 +9,8 @@ mod stderr;
 mod stdout;
 
 pub(crate) use stderr::{
-    Manner, ask, colour, error, hint, hint_at_error, is_quiet, size_of_errors, tell, warn, width_of_errors,
-    write_errors,
+    Manner, ask, colour, error, hint, hint_at_error, is_quiet, size_of_errors, tell, tell_of_elsewhere, warn,
+    width_of_errors, write_errors,
 };
 pub(crate) use stdout::{
     PrintError, Tone, TonedLine, has_begun, print, print_json, print_line, print_toned, was_unread, width,

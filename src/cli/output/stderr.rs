@@ -66,6 +66,15 @@ pub(crate) fn tell(text: &str) {
     }
 }
 
+/// Says how many of these a list has left out because they belong to other projects, and the command that lists them.
+pub(crate) fn tell_of_elsewhere(count: u64, noun: &str, command: &str) {
+    match count {
+        0 => {}
+        1 => tell(&format!("1 {noun} of another project: agent-cli {command} --all-projects")),
+        several => tell(&format!("{several} {noun}s of other projects: agent-cli {command} --all-projects")),
+    }
+}
+
 /// Prints a hint when nothing is wrong.
 pub(crate) fn hint(text: &str) {
     if !is_quiet() {

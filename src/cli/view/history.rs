@@ -11,7 +11,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::lookup::{self, Projects};
 use crate::cli::output::format::{age, fitted, one_line};
-use crate::cli::output::{self, hint, print, print_json, tell};
+use crate::cli::output::{self, print, print_json, tell, tell_of_elsewhere};
 use crate::cli::report::asked::of_form;
 use crate::cli::view::logs;
 use crate::core::chain::origin::Origin;
@@ -144,9 +144,7 @@ impl History {
         for exchange in &exchanges {
             print(&text(&store, exchange, now, whole)?)?;
         }
-        if elsewhere > 0 {
-            hint(&format!("{elsewhere} more in other projects: agent-cli history --all-projects"));
-        }
+        tell_of_elsewhere(elsewhere as u64, "question", "history");
         Ok(ExitStatus::Ok)
     }
 }

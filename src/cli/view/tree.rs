@@ -12,7 +12,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::lookup::{Projects, frame_named, here};
 use crate::cli::output::format::{age, cut, fitted};
-use crate::cli::output::{self, hint, print, print_json, tell};
+use crate::cli::output::{self, hint, print, print_json, tell, tell_of_elsewhere};
 use crate::cli::report::chain_status;
 use crate::cli::report::costs::{self, SpentJson};
 use crate::cli::report::waits::described;
@@ -136,11 +136,7 @@ impl TreeCommand {
             is_here
         };
         let open = store.chains(Chains::Newest { most: usize::MAX, is_meant: &mut is_meant })?.chains;
-        match elsewhere {
-            0 => {}
-            1 => tell("1 chain of another project: agent-cli tree --all-projects"),
-            several => tell(&format!("{several} chains of other projects: agent-cli tree --all-projects")),
-        }
+        tell_of_elsewhere(elsewhere, "chain", "tree");
         Ok(open.into_iter().map(|chain| chain.id).collect())
     }
 }

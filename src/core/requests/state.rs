@@ -110,10 +110,28 @@ pub(crate) enum RequestEvent {
 
 /// An event that the state does not allow.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a request that is {state} does not allow: {event:?}")]
+#[error("a request that is {state} cannot be {event}")]
 pub struct IllegalRequestEvent {
     state: &'static str,
-    event: RequestEvent,
+    event: &'static str,
+}
+
+impl RequestEvent {
+    /// What happened to the request, as a participle.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Resolve => "resolved",
+            Self::Expire => "expired",
+            Self::Replace => "answered again",
+            Self::Deliver { .. } => "delivered",
+            Self::Return => "returned",
+            Self::Show => "shown",
+            Self::Use { .. } => "used",
+            Self::Keep => "kept",
+            Self::GiveBack => "given back",
+            Self::Withdraw => "withdrawn",
+        }
+    }
 }
 
 impl RequestState {
@@ -124,7 +142,7 @@ impl RequestState {
     /// [`IllegalRequestEvent`] for every pair that the diagram in the module's documentation does not show.
     pub(crate) fn after(self, event: RequestEvent) -> Result<Self, IllegalRequestEvent> {
         use RequestEvent::{Deliver, Expire, GiveBack, Keep, Replace, Resolve, Return, Show, Use, Withdraw};
-        let illegal = Err(IllegalRequestEvent { state: self.name(), event });
+        let illegal = Err(IllegalRequestEvent { state: self.name(), event: event.name() });
         Ok(match (self, event) {
             (Self::Open, Resolve) | (Self::Resolved { used_by: None }, Replace) => Self::Resolved { used_by: None },
             (Self::Open, Expire) | (Self::Delivering { expired: true, .. }, GiveBack) => Self::Expired,

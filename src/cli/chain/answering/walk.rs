@@ -8,7 +8,7 @@ use crate::cli::chain::answering::typed::{self, Command, Typed};
 use crate::cli::error::CliError;
 use crate::cli::lookup::{Projects, here};
 use crate::cli::output::format::cut;
-use crate::cli::output::{self, tell};
+use crate::cli::output::{self, tell, tell_of_elsewhere};
 use crate::cli::report::asked;
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::approval;
@@ -224,8 +224,8 @@ impl<'a> Walk<'a> {
             (_, 0) => tell(&format!("{} recorded", count(answered, "answer"))),
             _ => tell(&format!("{} recorded, {} left open", count(answered, "answer"), count(open, "question"))),
         }
-        if self.elsewhere > 0 && exit == Exit::AtWill {
-            tell(&format!("{} of other projects: agent-cli inbox --all-projects", count(self.elsewhere, "question")));
+        if exit == Exit::AtWill {
+            tell_of_elsewhere(self.elsewhere as u64, "question", "inbox");
         }
     }
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::cli::error::CliError;
 use crate::cli::lookup::{Projects, here};
-use crate::cli::output::tell;
+use crate::cli::output::{tell, tell_of_elsewhere};
 use crate::core::id::FrameId;
 use crate::store::{Alike, Chains, Store, Summary};
 
@@ -98,9 +98,7 @@ impl Hidden {
         } else if shows_nothing && self.elsewhere + self.done > 0 {
             tell("no open chains in this project");
         }
-        if self.elsewhere > 0 {
-            tell(&format!("{} of other projects: agent-cli ls --all-projects", chains(self.elsewhere)));
-        }
+        tell_of_elsewhere(self.elsewhere, "chain", "ls");
         if self.done > 0 {
             tell(&format!("{} that {} done: agent-cli ls --all", chains(self.done), is(self.done)));
         }
