@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use crate::session::Session;
 use crate::support::extent::{is_whole, some_of};
-use crate::support::{Conversation, Turn, on_every_version};
+use crate::support::{Conversation, Turn, on_every_version_of_a_whole_run};
 
-on_every_version!(
+on_every_version_of_a_whole_run!(
     an_error_of_the_api_has_a_kind_and_a_status,
     an_api_that_cannot_be_reached_is_a_server_error_without_a_status,
     a_stream_that_breaks_off_is_a_server_error_without_a_status,

@@ -8,13 +8,16 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::session::{REQUEST, Session, results, run_instead};
-use crate::support::{Conversation, Hold, Item, NEWEST, Turn, on_every_version};
+use crate::support::{Conversation, Hold, Item, NEWEST, Turn, on_every_version, on_every_version_of_a_whole_run};
 
 on_every_version!(
-    beside_a_subagent_a_deferred_call_is_marked_and_not_printed,
-    beside_a_subagent_a_reply_is_written_and_not_printed,
     asked_to_end_beside_a_command_a_newer_one_makes_no_further_request,
     a_result_is_not_the_last_word_if_something_ends_in_the_background,
+);
+
+on_every_version_of_a_whole_run!(
+    beside_a_subagent_a_deferred_call_is_marked_and_not_printed,
+    beside_a_subagent_a_reply_is_written_and_not_printed,
 );
 
 const SUBTASK: &str = "look into everything";

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::json;
 
 use crate::session::Session;
-use crate::support::{Conversation, Hold, Turn, on_every_version};
+use crate::support::{Conversation, Hold, Turn, on_every_version_of_a_whole_run};
 
-on_every_version!(
+on_every_version_of_a_whole_run!(
     a_large_result_stays_beside_the_session_that_it_came_in,
     a_session_is_forked_from_any_project_that_has_its_transcript,
     old_sessions_are_cleaned_up_by_whatever_runs_next,

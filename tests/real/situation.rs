@@ -11,14 +11,14 @@ use crate::support::{
 };
 
 on_every_version!(
-    an_agent_in_plan_mode_is_in_it_after_every_pause,
-    a_shell_is_where_it_was_after_every_pause,
     a_command_that_was_allowed_runs_where_the_agent_was,
     an_agent_without_hooks_is_told_where_its_shell_is,
     nobody_gets_another_mode_by_what_is_forged,
 );
 
 on_every_version_of_a_whole_run!(
+    an_agent_in_plan_mode_is_in_it_after_every_pause,
+    a_shell_is_where_it_was_after_every_pause,
     the_rules_of_a_skill_hold_after_every_pause,
     plan_mode_holds_where_everything_else_is_allowed,
     a_child_works_where_its_parents_shell_is_after_a_pause_as_before,
