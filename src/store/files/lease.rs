@@ -10,6 +10,7 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -22,6 +23,19 @@ use crate::store::files::state_dir::StateDir;
 #[derive(Debug)]
 pub struct Lease {
     output: File,
+    /// Whether somebody else prints to it, who keeps the lease then.
+    is_shared: AtomicBool,
+}
+
+impl Drop for Lease {
+    /// Gives the lease back at once if nobody else has it: a process that another thread starts meanwhile has the file open, too, until
+    /// it becomes its program.
+    fn drop(&mut self) {
+        if !*self.is_shared.get_mut() {
+            // The system does it when the file is closed.
+            let _ = self.output.unlock();
+        }
+    }
 }
 
 /// How often to try again when the lock was only looked at by others, and how often at once. The rest is tried a
@@ -46,7 +60,7 @@ impl Lease {
         let output = dir.open_output(frame).map_err(broken)?;
         for tries in 0..TRIES {
             if locked(output.try_lock()).map_err(broken)? {
-                return Ok(Some(Self { output }));
+                return Ok(Some(Self { output, is_shared: AtomicBool::new(false) }));
             }
             // Checking whether the lease is held takes a shared lock for a moment. That is not a lease.
             if !locked(output.try_lock_shared()).map_err(broken)? {
@@ -85,6 +99,7 @@ impl Lease {
     ///
     /// The system has no more file descriptors.
     pub(crate) fn output(&self) -> io::Result<File> {
+        self.is_shared.store(true, Ordering::Relaxed);
         self.output.try_clone()
     }
 
@@ -167,7 +182,6 @@ mod tests {
     use std::io::Write;
     use std::process::{Command, Stdio};
     use std::sync::Barrier;
-    use std::sync::atomic::{AtomicBool, Ordering};
 
     use tempfile::TempDir;
 
@@ -198,8 +212,18 @@ mod tests {
         assert!(Lease::try_take(&dir, frame).unwrap().is_none());
         assert!(Lease::try_take(&dir, FrameId::random()).unwrap().is_some());
         drop(lease);
-        is_given_back(&dir, frame);
+        assert!(!Lease::is_held(&dir, frame).unwrap());
         assert!(Lease::try_take(&dir, frame).unwrap().is_some());
+    }
+
+    #[test]
+    fn what_has_the_file_open_by_accident_does_not_keep_it() {
+        let (_temp, dir, frame) = frame();
+        let lease = Lease::try_take(&dir, frame).unwrap().unwrap();
+        let inherited = lease.output.try_clone().unwrap();
+        drop(lease);
+        assert!(!Lease::is_held(&dir, frame).unwrap());
+        drop(inherited);
     }
 
     #[test]
@@ -316,11 +340,7 @@ mod tests {
                     }
                 });
             }
-            let taken = (0..20).filter(|_| {
-                is_given_back(&dir, frame);
-                Lease::try_take(&dir, frame).unwrap().is_some()
-            });
-            let taken = taken.count();
+            let taken = (0..20).filter(|_| Lease::try_take(&dir, frame).unwrap().is_some()).count();
             over.store(true, Ordering::Relaxed);
             assert_eq!(taken, 20);
         });
