@@ -13,13 +13,9 @@ use crate::support::{
     Conversation, Hold, MessagesApi, NEWEST, Turn, on_every_version, on_every_version_of_a_whole_run,
 };
 
-on_every_version!(
-    it_pauses_and_its_server_is_ended,
-    it_stops_for_an_approval_and_its_server_is_ended,
-    its_claude_is_killed_and_it_continues,
-);
+on_every_version!(it_pauses_and_its_server_is_ended, it_stops_for_an_approval_and_its_server_is_ended);
 
-on_every_version_of_a_whole_run!(its_runner_is_killed_and_it_continues,);
+on_every_version_of_a_whole_run!(its_claude_is_killed_and_it_continues, its_runner_is_killed_and_it_continues);
 
 /// One of the models that are offered tools for tasks.
 const MODEL: &str = "claude-sonnet-4-5-20250929";

@@ -14,14 +14,12 @@ use crate::support::{
     Conversation, Item, MessagesApi, Turn, claude, on_every_version, on_every_version_of_a_whole_run,
 };
 
-on_every_version!(
-    a_discarded_attempt_leaves_conversation_tasks_and_plan_as_they_were,
-    pauses_leave_one_session_that_a_person_can_open,
-);
+on_every_version!(pauses_leave_one_session_that_a_person_can_open);
 
 on_every_version_of_a_whole_run!(
+    a_discarded_attempt_leaves_conversation_tasks_and_plan_as_they_were,
     an_agent_has_its_tasks_after_pauses_and_kills,
-    an_agent_can_go_on_with_a_finished_subagent,
+    an_agent_can_go_on_with_a_finished_subagent
 );
 
 /// One of the models that are offered tools for tasks.

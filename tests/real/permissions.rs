@@ -60,20 +60,20 @@ fn other_commands_are_denied_unless_the_user_allows_them(version: &str) {
 
 on_every_version!(
     a_chain_works_with_no_permission_at_all,
-    other_commands_are_denied_unless_the_user_allows_them,
     a_denied_call_is_denied_as_by_plain_claude,
     an_allowed_call_runs_once_and_only_that_one,
     a_person_is_told_of_all_of_a_call_and_what_became_of_it_is_on_record,
     a_call_that_a_person_denies_does_not_run_and_says_why,
     a_call_beside_others_is_asked_about_alone,
     a_call_of_a_subagent_is_denied,
-    why_a_hook_asks_is_what_plain_claude_says,
+    why_a_hook_asks_is_what_plain_claude_says
 );
 
 on_every_version_of_a_whole_run!(
+    other_commands_are_denied_unless_the_user_allows_them,
     an_allowed_call_that_was_cut_short_does_not_run_again,
     a_person_is_told_why_a_hook_asks,
-    calls_side_by_side_are_denied_each_for_its_own_reason,
+    calls_side_by_side_are_denied_each_for_its_own_reason
 );
 
 /// An agent that makes these calls, one after another, and replies with their results.

@@ -5,20 +5,22 @@ use serde_json::{Value, json};
 use crate::birthday::shares_its_prefix;
 use crate::chain::Chain;
 use crate::support::extent::is_whole;
-use crate::support::{Conversation, MessagesApi, RecordedRequest, Turn, on_every_version};
+use crate::support::{
+    Conversation, MessagesApi, RecordedRequest, Turn, on_every_version, on_every_version_of_a_whole_run,
+};
 
 on_every_version!(
-    a_grandchild_asks_with_options,
     the_questions_of_a_call_are_answered_in_any_order,
     questions_beside_other_calls_are_all_answered,
     a_long_answer_is_delivered_to_the_byte,
     without_hooks_there_is_no_such_tool,
     where_hooks_are_switched_off_the_agent_is_told_another_way,
     a_prompt_tool_of_the_user_gets_the_questions,
-    what_is_no_question_is_refused,
     a_subagent_cannot_ask,
-    a_half_answered_call_waits_through_polls_and_lost_transcripts,
+    a_half_answered_call_waits_through_polls_and_lost_transcripts
 );
+
+on_every_version_of_a_whole_run!(what_is_no_question_is_refused, a_grandchild_asks_with_options);
 
 fn question(text: &str, multi_select: bool, labels: &[&str]) -> Value {
     let options: Vec<_> = labels.iter().map(|label| json!({"label": label, "description": "as it says"})).collect();

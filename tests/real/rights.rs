@@ -7,13 +7,16 @@ use serde_json::json;
 
 use crate::chain::Chain;
 use crate::support::extent::some_of;
-use crate::support::{Conversation, MessagesApi, Turn, on_every_version};
+use crate::support::{Conversation, MessagesApi, Turn, on_every_version, on_every_version_of_a_whole_run};
 
 on_every_version!(
     an_agent_without_permissions_gives_its_child_none,
+    every_option_is_read_the_same_when_its_value_is_joined_to_it
+);
+
+on_every_version_of_a_whole_run!(
     a_path_is_a_rule_for_one_file_whatever_it_is_named,
-    every_option_is_read_the_same_when_its_value_is_joined_to_it,
-    no_tool_for_files_changes_the_records_or_the_commands_of_notifications,
+    no_tool_for_files_changes_the_records_or_the_commands_of_notifications
 );
 
 /// The file of instructions that an agent was given.

@@ -10,13 +10,11 @@ use crate::support::{
     Conversation, Hold, MessagesApi, OLDER, RecordedRequest, Turn, on_every_version, on_every_version_of_a_whole_run,
 };
 
-on_every_version!(
-    a_command_that_was_allowed_runs_where_the_agent_was,
-    an_agent_without_hooks_is_told_where_its_shell_is,
-    nobody_gets_another_mode_by_what_is_forged,
-);
+on_every_version!(an_agent_without_hooks_is_told_where_its_shell_is);
 
 on_every_version_of_a_whole_run!(
+    nobody_gets_another_mode_by_what_is_forged,
+    a_command_that_was_allowed_runs_where_the_agent_was,
     an_agent_in_plan_mode_is_in_it_after_every_pause,
     a_shell_is_where_it_was_after_every_pause,
     the_rules_of_a_skill_hold_after_every_pause,
@@ -26,7 +24,7 @@ on_every_version_of_a_whole_run!(
     a_directory_that_is_gone_breaks_no_result_and_is_reported,
     an_agent_in_a_worktree_that_it_entered_is_in_it_after_every_pause,
     a_command_that_was_allowed_runs_nowhere_else,
-    plan_mode_and_the_shell_survive_kills_of_runner_and_claude,
+    plan_mode_and_the_shell_survive_kills_of_runner_and_claude
 );
 
 /// An agent that spawns another, whose calls are these, one after the other. It says the result of the last one.

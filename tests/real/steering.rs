@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::chain::Chain;
 use crate::processes::{Gate, wait_until};
 use crate::support::extent::sample_or_all;
-use crate::support::{Hold, MessagesApi, NEWEST, Turn, follow, on_every_version};
+use crate::support::{Hold, MessagesApi, NEWEST, Turn, follow, on_every_version, on_every_version_of_a_whole_run};
 
 const BYPASS: [&str; 4] = ["spawn", "ins.md", "--permission-mode", "bypassPermissions"];
 /// How often an agent is stopped while it writes a file, in a sample and in a whole run. A longer test names its own number in the
@@ -15,11 +15,12 @@ const STOPS: [usize; 2] = [1, 5];
 const MORE_STOPS: &str = "AGENT_CLI_STOPS";
 
 on_every_version!(
-    a_file_that_a_tool_writes_in_two_steps_is_whole,
     a_thinking_agent_is_interrupted,
     a_message_reaches_the_model_with_the_next_result,
-    a_stopped_agent_goes_on_with_a_new_instruction,
+    a_stopped_agent_goes_on_with_a_new_instruction
 );
+
+on_every_version_of_a_whole_run!(a_file_that_a_tool_writes_in_two_steps_is_whole);
 
 fn a_file_that_a_tool_writes_in_two_steps_is_whole(version: &str) {
     let wanted = std::env::var(MORE_STOPS).ok().map(|number| number.parse().expect("a number"));

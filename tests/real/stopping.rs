@@ -31,9 +31,9 @@ fn runs(chain: &Chain) -> String {
     fs::read_to_string(chain.home.project().join("runs")).unwrap()
 }
 
-on_every_version!(the_running_tool_finishes_and_is_not_repeated, a_second_signal_kills_the_tool_which_is_named,);
+on_every_version!(the_running_tool_finishes_and_is_not_repeated);
 
-on_every_version_of_a_whole_run!(a_tool_that_fails_finishes_too,);
+on_every_version_of_a_whole_run!(a_second_signal_kills_the_tool_which_is_named, a_tool_that_fails_finishes_too);
 
 fn the_running_tool_finishes_and_is_not_repeated(version: &str) {
     let (chain, gate) = gated(version, "touch made");

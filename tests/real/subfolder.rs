@@ -1,9 +1,9 @@
 //! Instructions in a folder of the project, with a CLAUDE.md of its own.
 
 use crate::chain::{Chain, TEMPLATE};
-use crate::support::{MessagesApi, follow, on_every_version};
+use crate::support::{MessagesApi, follow, on_every_version_of_a_whole_run};
 
-on_every_version!(the_convention_may_lie_beside_the_instructions);
+on_every_version_of_a_whole_run!(the_convention_may_lie_beside_the_instructions);
 
 fn the_convention_may_lie_beside_the_instructions(version: &str) {
     let chain = Chain::with_model(version, MessagesApi::start(follow));

@@ -8,20 +8,20 @@ const ASK: &str = "ask When?\nreply {result}\n";
 
 on_every_version!(
     without_hooks_agents_pause_with_signals,
-    a_person_is_asked_once_when_hooks_are_switched_off_during_the_wait,
     a_request_that_a_users_hook_denies_is_none,
     a_request_in_a_pipe_pauses_with_a_signal,
     a_wrong_request_is_told_what_is_wrong_and_does_not_pause,
     a_child_that_fails_fails_the_call,
-    a_call_that_is_resumed_without_hooks_does_not_ask_again,
-    a_child_is_started_once_though_hooks_were_switched_off_during_the_wait,
-    a_result_that_a_users_hook_replaces_comes_by_prompt,
-    a_result_that_a_rule_forbids_comes_by_prompt,
+    a_call_that_is_resumed_without_hooks_does_not_ask_again
 );
 
 on_every_version_of_a_whole_run!(
+    a_person_is_asked_once_when_hooks_are_switched_off_during_the_wait,
+    a_child_is_started_once_though_hooks_were_switched_off_during_the_wait,
+    a_result_that_a_rule_forbids_comes_by_prompt,
+    a_result_that_a_users_hook_replaces_comes_by_prompt,
     a_result_whose_call_a_users_hook_suspends_again_is_not_lost,
-    a_result_that_a_users_hook_denies_comes_by_prompt,
+    a_result_that_a_users_hook_denies_comes_by_prompt
 );
 
 /// The settings of the user, not of the project.

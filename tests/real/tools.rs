@@ -11,9 +11,11 @@ use crate::support::{
     Conversation, MessagesApi, NEWEST, OLDER, ToolCall, Turn, on_every_version, on_every_version_of_a_whole_run,
 };
 
-on_every_version!(bash, read, a_file_that_changes_in_a_pause_is_not_changed_blindly, skill, enter_worktree, task_stop,);
+on_every_version!(bash, read, skill, task_stop);
 
 on_every_version_of_a_whole_run!(
+    a_file_that_changes_in_a_pause_is_not_changed_blindly,
+    enter_worktree,
     write,
     edit,
     tasks,
@@ -22,7 +24,7 @@ on_every_version_of_a_whole_run!(
     report_findings,
     web_fetch,
     web_search,
-    send_message,
+    send_message
 );
 
 fn bash(version: &str) {
