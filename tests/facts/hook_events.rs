@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::session::{Session, decision, results};
-use crate::support::{OLDER, Turn, on_every_version};
+use crate::support::{OLDER, Turn, on_every_version_of_a_whole_run};
 
-on_every_version!(
+on_every_version_of_a_whole_run!(
     a_hook_that_asks_is_reported_between_its_call_and_the_result,
     of_two_hooks_that_ask_one_gives_the_reason,
     the_hooks_of_the_next_call_end_after_the_result_of_the_first,

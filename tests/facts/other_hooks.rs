@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::session::{REQUEST, Session, decision, run_instead};
-use crate::support::{Turn, on_every_version};
+use crate::support::{Turn, on_every_version_of_a_whole_run};
 
-on_every_version!(
+on_every_version_of_a_whole_run!(
     a_users_hook_is_run_beside_ours_and_a_deferral_beats_its_allow,
     a_users_hook_that_denies_beats_a_deferral,
     a_users_hook_that_asks_keeps_a_resumed_call_from_its_result,

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::session::{Session, decision};
-use crate::support::{Conversation, Item, NEWEST, Turn, on_every_version};
+use crate::support::{Conversation, Item, NEWEST, Turn, on_every_version_of_a_whole_run};
 
-on_every_version!(
+on_every_version_of_a_whole_run!(
     a_hook_is_told_the_plan_in_the_file_and_so_is_the_conversation,
     what_a_hook_allows_is_refused_all_the_same,
 );

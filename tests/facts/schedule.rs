@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::session::Session;
 use crate::support::extent::is_whole;
-use crate::support::{Item, NEWEST, OLDER, Turn, on_every_version};
+use crate::support::{Item, NEWEST, OLDER, Turn, on_every_version_of_a_whole_run};
 
-on_every_version!(a_one_shot_job_is_known_to_a_fork_and_ends_no_later_run, what_a_hook_is_told_of_a_job,);
+on_every_version_of_a_whole_run!(a_one_shot_job_is_known_to_a_fork_and_ends_no_later_run, what_a_hook_is_told_of_a_job,);
 
 /// A model that makes these calls one after the other in each run, and then says `done`.
 fn calling(version: &'static str, calls: Vec<(&'static str, Value)>) -> Session {

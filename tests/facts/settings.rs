@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::session::{REQUEST, Session};
-use crate::support::{NEWEST, Turn, on_every_version};
+use crate::support::{NEWEST, Turn, on_every_version_of_a_whole_run};
 
-on_every_version!(
+on_every_version_of_a_whole_run!(
     a_condition_keeps_the_hook_from_being_started_for_other_commands,
     a_hook_of_the_session_start_tells_a_start_from_a_resume,
     hooks_are_given_the_environment_of_claude,

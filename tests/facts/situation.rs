@@ -6,9 +6,9 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::session::{REQUEST, Run, Session, decision, results, run_instead};
-use crate::support::{Conversation, OLDER, Turn, on_every_version};
+use crate::support::{Conversation, OLDER, Turn, on_every_version_of_a_whole_run};
 
-on_every_version!(
+on_every_version_of_a_whole_run!(
     a_new_permission_mode_is_printed_before_the_call_has_its_result,
     a_fork_begins_in_the_mode_that_it_is_started_with,
     a_switch_overrules_the_permission_mode,

@@ -6,9 +6,9 @@ use serde_json::json;
 
 use crate::session::{REQUEST, Session, decision};
 use crate::support::extent::{is_whole, some_of};
-use crate::support::{Turn, on_every_version};
+use crate::support::{Turn, on_every_version_of_a_whole_run};
 
-on_every_version!(
+on_every_version_of_a_whole_run!(
     the_strongest_settings_that_say_something_about_hooks_count,
     settings_with_a_mistake_are_passed_over_as_a_whole_and_without_a_word,
     each_of_these_is_a_login_and_an_empty_key_is_none,

@@ -5,9 +5,9 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
 use crate::session::Session;
-use crate::support::{Conversation, Hold, Turn, on_every_version};
+use crate::support::{Conversation, Hold, Turn, on_every_version_of_a_whole_run};
 
-on_every_version!(
+on_every_version_of_a_whole_run!(
     with_eager_flush_the_prompt_is_written_before_the_model_is_asked,
     with_eager_flush_all_is_written_before_the_result_is_printed,
     a_session_with_nothing_but_its_prompt_is_forked,
