@@ -53,7 +53,7 @@ pub(crate) enum InFile {
     /// Something that does not count as an answer, and whether a person was told.
     Refused {
         why: String,
-        was_told: bool,
+        was_reported: bool,
     },
     /// An answer that counts from this time on.
     Soon(Timestamp),
@@ -91,7 +91,7 @@ pub(crate) struct RefusedAnswer {
     pub(crate) path: PathBuf,
     pub(crate) why: String,
     /// Whether it is recorded that a person was told.
-    pub(crate) was_told: bool,
+    pub(crate) was_reported: bool,
 }
 
 /// What came of looking at a chain.
@@ -151,8 +151,8 @@ impl Pace {
                     plan.files.push(path.clone());
                     match in_file(&form, &progress) {
                         InFile::NoAnswer => continue,
-                        InFile::Refused { why, was_told } => {
-                            plan.refused.push(RefusedAnswer { root, path, why, was_told });
+                        InFile::Refused { why, was_reported } => {
+                            plan.refused.push(RefusedAnswer { root, path, why, was_reported });
                             continue;
                         }
                         InFile::Soon(time) => {
@@ -238,7 +238,7 @@ mod tests {
         let in_file = |form: &Form, _: &Progress| match form.file.as_ref().unwrap().to_str().unwrap().split_once(' ') {
             Some(("soon", time)) => InFile::Soon(at(time.parse().unwrap())),
             Some(("answer", time)) => InFile::Answer(at(time.parse().unwrap())),
-            Some(("refused", why)) => InFile::Refused { why: why.to_owned(), was_told: false },
+            Some(("refused", why)) => InFile::Refused { why: why.to_owned(), was_reported: false },
             _ => InFile::NoAnswer,
         };
         pace.plan(stirs.iter().map(candidate).collect(), at(now), is_there, in_file)
@@ -294,7 +294,7 @@ mod tests {
             root: ROOT,
             path: "refused is a directory".into(),
             why: "is a directory".into(),
-            was_told: false,
+            was_reported: false,
         };
         assert_eq!((refused.due, refused.next, refused.refused), (vec![], None, vec![why]));
         assert!(is_due(&mut pace, &file("answer 5"), 9));

@@ -33,7 +33,7 @@ pub(crate) struct Seen {
     pub changed: Option<Timestamp>,
     /// Only of a question's file: what was in it when its agent's turn ended, as a digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left: Option<String>,
+    pub earlier: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -111,25 +111,25 @@ impl Progress {
 
     /// The same with a file that an agent has left like this at the end of its turn.
     #[must_use]
-    pub(crate) fn with_left(&self, left: &str) -> Self {
-        Self(vec![Seen { left: Some(left.to_owned()), ..self.seen(0) }])
+    pub(crate) fn with_earlier(&self, earlier: &str) -> Self {
+        Self(vec![Seen { earlier: Some(earlier.to_owned()), ..self.seen(0) }])
     }
 
     /// Whether an agent has left a file like this at the end of its turn.
     #[must_use]
-    pub(crate) fn was_left(&self, like: &str) -> bool {
-        self.0.first().is_some_and(|seen| seen.left.as_deref() == Some(like))
+    pub(crate) fn was_earlier(&self, like: &str) -> bool {
+        self.0.first().is_some_and(|seen| seen.earlier.as_deref() == Some(like))
     }
 
     /// The same with a file whose answer does not count, for a reason that a person was told.
     #[must_use]
-    pub(crate) fn with_told(&self, why: &str) -> Self {
+    pub(crate) fn with_reported(&self, why: &str) -> Self {
         Self(vec![Seen { why_not: Some(why.to_owned()), ..self.seen(0) }])
     }
 
     /// Whether a person was told why the answer in a file does not count.
     #[must_use]
-    pub(crate) fn was_told(&self, why: &str) -> bool {
+    pub(crate) fn was_reported(&self, why: &str) -> bool {
         self.0.first().is_some_and(|seen| seen.why_not.as_deref() == Some(why))
     }
 
@@ -163,12 +163,12 @@ mod tests {
 
     #[test]
     fn what_is_noted_about_a_file_is_kept_beside_the_rest() {
-        let noted = Progress::default().with_left("a").with_told("wrong").with_changed_ahead(at(900), at(100));
-        assert!(noted.was_left("a") && noted.was_told("wrong"));
+        let noted = Progress::default().with_earlier("a").with_reported("wrong").with_changed_ahead(at(900), at(100));
+        assert!(noted.was_earlier("a") && noted.was_reported("wrong"));
         assert_eq!(noted.quiet_since(at(900), at(105)), Some(at(100)));
-        let again = noted.with_left("b");
-        assert!(!again.was_left("a") && again.was_told("wrong"));
-        assert!(!Progress::default().was_left("a") && !Progress::default().was_told("wrong"));
+        let again = noted.with_earlier("b");
+        assert!(!again.was_earlier("a") && again.was_reported("wrong"));
+        assert!(!Progress::default().was_earlier("a") && !Progress::default().was_reported("wrong"));
     }
 
     #[test]

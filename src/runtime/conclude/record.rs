@@ -37,7 +37,7 @@ pub(super) fn record(
         Some(transcript) => keep(store, frame, attempt, transcript)?,
         None => false,
     };
-    answer_files::note_left(store, attempt.id, gathered.ended)?;
+    answer_files::note_earlier(store, attempt.id, gathered.ended)?;
     let ended = store.end_attempt(&AttemptEnd {
         frame: frame.id,
         attempt: attempt.id,

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_a_call_that_is_open_again_only_other_results_are_told() {
+    fn beside_a_call_that_is_open_again_only_other_results_are_named() {
         let (_temp, store) = testing::store();
         let frame = store.frame(store.root()).unwrap().unwrap();
         let checkpoint = AttemptId::random();

@@ -26,18 +26,20 @@ pub(crate) fn observe(store: &Store, tree: &mut Tree, now: Timestamp) -> Result<
 
 /// Notes what an attempt that has ended leaves in the files of its questions: it is no answer, whatever happens to the files.
 /// `ended`: when, if that is some time ago.
-pub(crate) fn note_left(store: &Store, attempt: AttemptId, ended: Option<Timestamp>) -> Result<(), RuntimeError> {
+pub(crate) fn note_earlier(store: &Store, attempt: AttemptId, ended: Option<Timestamp>) -> Result<(), RuntimeError> {
     for (request, _) in store.requests(Requests::Undelivered(attempt))? {
         let RequestKind::Ask(form) = &request.kind else { continue };
-        let left = match (&form.posted, &form.file) {
-            (Some(posted), _) => posted::left_in(posted),
-            (None, Some(path)) => question_files::left_in(path, form),
+        let earlier = match (&form.posted, &form.file) {
+            (Some(posted), _) => posted::earlier_in(posted),
+            (None, Some(path)) => question_files::earlier_in(path, form),
             (None, None) => None,
         };
         // What was written since is not the agent's.
-        let Some(left) = left.filter(|left| ended.is_none_or(|ended| left.changed < ended)) else { continue };
-        if !request.progress.was_left(&left.what) {
-            store.looked(request.id, &Seen::Progress(&request.progress.with_left(&left.what)))?;
+        let Some(earlier) = earlier.filter(|earlier| ended.is_none_or(|ended| earlier.changed < ended)) else {
+            continue;
+        };
+        if !request.progress.was_earlier(&earlier.what) {
+            store.looked(request.id, &Seen::Progress(&request.progress.with_earlier(&earlier.what)))?;
         }
     }
     Ok(())
@@ -53,14 +55,14 @@ pub(crate) fn state(form: &Form, seen: &Progress, now: Timestamp) -> InFile {
 }
 
 /// Records that a person was told why the answer in a file does not count.
-pub(crate) fn told(store: &Store, refused: &RefusedAnswer) -> Result<(), RuntimeError> {
+pub(crate) fn record_reported(store: &Store, refused: &RefusedAnswer) -> Result<(), RuntimeError> {
     for question in store.questions(Some(refused.root), true)? {
         let RequestKind::Ask(form) = &question.kind else { continue };
         if form.answered_in().as_ref() != Some(&refused.path) {
             continue;
         }
         for (request, _) in store.requests(Requests::One(question.id))? {
-            store.looked(request.id, &Seen::Progress(&request.progress.with_told(&refused.why)))?;
+            store.looked(request.id, &Seen::Progress(&request.progress.with_reported(&refused.why)))?;
         }
     }
     Ok(())

@@ -31,7 +31,7 @@ pub(super) struct Content {
 }
 
 /// What an agent has left in a file.
-pub(super) struct Left {
+pub(super) struct Earlier {
     /// As a digest.
     pub(super) what: String,
     /// When anything about the file changed last.
@@ -76,9 +76,9 @@ fn saved(found: &fs::Metadata) -> String {
 }
 
 /// What was left in a file that cannot be read: whoever makes it readable has not written it.
-pub(super) fn left_unread(path: &Path) -> Option<Left> {
+pub(super) fn earlier_unread(path: &Path) -> Option<Earlier> {
     let found = fs::symlink_metadata(path).ok()?;
-    Some(Left { what: saved(&found), changed: changed(&found) })
+    Some(Earlier { what: saved(&found), changed: changed(&found) })
 }
 
 /// Until when somebody may still be writing a file; `None`: nobody has changed it for a while, or it does not exist.

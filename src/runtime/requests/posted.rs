@@ -20,7 +20,7 @@ use crate::core::requests::question::answer_file;
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::waits::progress::Progress;
 use crate::runtime::RuntimeError;
-use crate::runtime::requests::file_content::{self, Content, Left, digest};
+use crate::runtime::requests::file_content::{self, Content, Earlier, digest};
 use crate::runtime::requests::posted::folder::{Folder, said};
 use crate::runtime::requests::question_files::{AskedUntil, EARLY, no_answer, record_first, refused, refused_if_quiet};
 use crate::store::{Caller, Seen, Store};
@@ -125,10 +125,10 @@ pub(super) fn answer_state(posted: &Posted, form: &Form, seen: &Progress, now: T
 }
 
 /// What the agent that has posted a question has left as its answer.
-pub(super) fn left_in(posted: &Posted) -> Option<Left> {
+pub(super) fn earlier_in(posted: &Posted) -> Option<Earlier> {
     let read = Folder::open(&posted.dir, ANSWERED).ok()?.read(&posted.file_name()?);
-    let Ok(found) = read else { return file_content::left_unread(&posted.answered()?) };
-    found.map(|found| Left { what: digest(&found.text, true), changed: found.changed })
+    let Ok(found) = read else { return file_content::earlier_unread(&posted.answered()?) };
+    found.map(|found| Earlier { what: digest(&found.text, true), changed: found.changed })
 }
 
 /// The answer in a file, and the file. What was written while the agent worked, the agent may have written.

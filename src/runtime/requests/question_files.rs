@@ -22,7 +22,7 @@ use crate::core::requests::request::RequestKind;
 use crate::core::waits::progress::Progress;
 use crate::failpoint::{self, Step};
 use crate::runtime::RuntimeError;
-use crate::runtime::requests::file_content::{self, Content, FLAGS, Left, digest};
+use crate::runtime::requests::file_content::{self, Content, Earlier, FLAGS, digest};
 use crate::runtime::requests::record::{self, Reach};
 use crate::store::{Attempts, Caller, Seen, Store, StoreError};
 
@@ -200,8 +200,8 @@ impl AskedUntil {
     /// Whether an answer was there before the turn of the agent that asked had ended: the agent may have written it. Its time alone
     /// does not tell: it moves when somebody changes the rights or the owner of the file.
     pub(super) fn is_early(&self, answer: &str, read: &Content) -> bool {
-        let was_left = || self.seen.was_left(answer) || self.seen.was_left(&read.saved);
-        self.until.is_none_or(|until| read.changed < until) || was_left()
+        let was_earlier = || self.seen.was_earlier(answer) || self.seen.was_earlier(&read.saved);
+        self.until.is_none_or(|until| read.changed < until) || was_earlier()
     }
 }
 
@@ -210,10 +210,10 @@ pub(super) const EARLY: &str =
     "has an answer from before the end of its agent's turn, which does not count: change it, or answer with agent-cli";
 
 /// What the agent that asks in the file at `path` has left there as an answer.
-pub(super) fn left_in(path: &Path, form: &Form) -> Option<Left> {
-    let Ok(read) = read(path) else { return file_content::left_unread(path) };
+pub(super) fn earlier_in(path: &Path, form: &Form) -> Option<Earlier> {
+    let Ok(read) = read(path) else { return file_content::earlier_unread(path) };
     let Written { answer, closed } = file::written(&read.text, form).ok()?;
-    Some(Left { what: digest(answer, closed), changed: read.changed })
+    Some(Earlier { what: digest(answer, closed), changed: read.changed })
 }
 
 /// What the file at `path` says about a question.
@@ -255,7 +255,7 @@ pub(super) fn answer_state(path: &Path, form: &Form, seen: &Progress, now: Times
 
 /// What does not count.
 pub(super) fn refused(why: String, seen: &Progress) -> InFile {
-    InFile::Refused { was_told: seen.was_told(&why), why }
+    InFile::Refused { was_reported: seen.was_reported(&why), why }
 }
 
 /// The same, unless somebody may still be writing it.

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_happened_is_to_be_told() {
+    fn whatever_happened_is_reported() {
         let frame = FrameId::random();
         assert!(Driven::default().is_uneventful());
         let worked = |driven: &mut Driven| driven.worked = true;

@@ -9,7 +9,7 @@ use crate::store::{Chains, Store};
 
 /// Whether to say that something in a file does not count as an answer. Cron would mail it every minute.
 pub(super) fn is_news(refused: &RefusedAnswer) -> bool {
-    !refused.was_told || io::stderr().is_terminal()
+    !refused.was_reported || io::stderr().is_terminal()
 }
 
 /// Says why something in a file does not count as an answer, and what helps.

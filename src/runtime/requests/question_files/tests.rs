@@ -85,12 +85,12 @@ fn an_answer_is_younger_than_the_attempt_that_asked_and_complete() {
         assert_eq!(early, EARLY);
     }
     // Its rights were changed after the turn: that is no answer, and a line at its end is one.
-    let left = left_in(&path, &Form::text("When?")).unwrap();
-    assert_eq!(left.changed, changed);
-    let left = AskedUntil { seen: begun.seen.with_left(&left.what), ..asked(Some(later(-100))) };
-    assert_eq!(look(&left, later(20)), EARLY);
+    let earlier = earlier_in(&path, &Form::text("When?")).unwrap();
+    assert_eq!(earlier.changed, changed);
+    let earlier = AskedUntil { seen: begun.seen.with_earlier(&earlier.what), ..asked(Some(later(-100))) };
+    assert_eq!(look(&earlier, later(20)), EARLY);
     fs::write(&path, "When?\nA: now\n---\n").unwrap();
-    assert_eq!(look(&left, later(20)), "an answer: now");
+    assert_eq!(look(&earlier, later(20)), "an answer: now");
     fs::write(&path, "\u{feff}When?\nA: now\n").unwrap();
     File::options().write(true).open(&path).unwrap().set_modified(far).unwrap();
     let changed = read(&path).unwrap().changed;

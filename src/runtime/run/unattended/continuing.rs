@@ -71,13 +71,13 @@ pub(crate) async fn continue_chains(
     let mut stopped = stop.clone();
     let (mut pace, mut chains) = (Pace::default(), FuturesUnordered::new());
     let mut driving = HashMap::<FrameId, Vec<Stir>>::new();
-    let mut told = Causes::new();
+    let mut reported = Causes::new();
     loop {
         // Nothing may go on in a database that is no longer there.
         store.version_of_others()?;
         let now = Timestamp::now();
         let Plan { due, next, mut files, refused } = planned(&mut pace, store, now)?;
-        told = tell(store, refused, &told, until, &mut course)?;
+        reported = report(store, refused, &reported, until, &mut course)?;
         files.extend(filing::awaited(store)?);
         changes.watch_for(store.dir(), &files);
         let is_stopped = stop.borrow().any();
@@ -118,21 +118,21 @@ pub(crate) async fn continue_chains(
 /// The chain, the file, and why nothing in it counts.
 type Causes = HashSet<(FrameId, PathBuf, String)>;
 
-/// Tells about the answers that do not count, once for each cause that was not there before. Returns the causes. Whoever does not
+/// Reports the answers that do not count, once for each cause that was not there before. Returns the causes. Whoever does not
 /// stay records that a person was told: the next one would say it again.
-fn tell(
+fn report(
     store: &Store,
     refused: Vec<RefusedAnswer>,
-    told: &Causes,
+    reported: &Causes,
     until: Until,
     course: &mut impl FnMut(Course),
 ) -> Result<Causes, RuntimeError> {
     let mut refused_now = HashSet::new();
     for refused in refused {
         let cause = (refused.root, refused.path.clone(), refused.why.clone());
-        if !told.contains(&cause) {
-            if until == Until::Idle && !refused.was_told {
-                answer_files::told(store, &refused)?;
+        if !reported.contains(&cause) {
+            if until == Until::Idle && !refused.was_reported {
+                answer_files::record_reported(store, &refused)?;
             }
             course(Course::Refused(refused));
         }
