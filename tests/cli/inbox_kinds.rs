@@ -114,6 +114,8 @@ fn a_written_file_is_shown_as_a_diff() {
               │ -two
               │ +two and\u{1b}[31m a half
               │  three
+            where it runs:
+              │  [PROJECT]
             allow, or deny and why
             or :edit :skip :back :quit, :? for help
             >

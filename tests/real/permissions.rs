@@ -64,6 +64,8 @@ on_every_version!(
     an_allowed_call_runs_once_and_only_that_one,
     a_person_is_told_of_all_of_a_call_and_what_became_of_it_is_on_record,
     a_call_that_a_person_denies_does_not_run_and_says_why,
+    where_a_call_leads_is_shown_and_a_change_of_it_denies_the_call,
+    an_allowed_write_with_a_relative_path_runs_where_it_was_shown,
     a_call_beside_others_is_asked_about_alone,
     a_call_of_a_subagent_is_denied,
     why_a_hook_asks_is_what_plain_claude_says
@@ -181,6 +183,46 @@ fn a_person_is_told_of_all_of_a_call_and_what_became_of_it_is_on_record(version:
     let record = &chain.json(&["history", id, "--json"])[0];
     assert_eq!((&record["status"], &record["records"][0]["answer"]), (&json!("delivered"), &json!("allow")));
     assert_eq!(record["then"]["type"], "text", "{record}");
+}
+
+/// A link is approved as what it leads to. When it leads elsewhere, the approval is for another call.
+fn where_a_call_leads_is_shown_and_a_change_of_it_denies_the_call(version: &str) {
+    for is_moved in [true, false] {
+        let write = json!({"file_path": "dirl/rc", "content": "export A=1\n"});
+        let chain = asking(version, vec![Turn::call("Write", write)]);
+        let folder = std::fs::canonicalize(chain.home.home()).unwrap();
+        let [one, other, link] = [folder.join("one"), folder.join("other"), chain.home.project().join("dirl")];
+        [&one, &other].into_iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
+        std::os::unix::fs::symlink(&one, &link).unwrap();
+        let root = chain.started(&ASKING);
+        let question = chain.json(&["questions", "--json"])[0].clone();
+        assert_eq!(question["place"]["paths"][0]["real"], one.join("rc").to_str().unwrap(), "{question}");
+        let shown = chain.ok(&["questions", question["id"].as_str().unwrap()]);
+        assert!(shown.contains(&format!("\n  leads to: {}\n", one.join("rc").display())), "{shown}");
+        if is_moved {
+            std::fs::remove_file(&link).unwrap();
+            std::os::unix::fs::symlink(&other, &link).unwrap();
+        }
+        chain.answer("allow");
+        let reply = chain.ok(&["resume", &root]);
+        let says = reply.contains("not run: a person has allowed this call, but ");
+        assert_eq!((says, one.join("rc").exists()), (is_moved, !is_moved), "{reply}");
+        assert!(!other.join("rc").exists());
+    }
+}
+
+/// A resumed `claude` reads a relative path from where it began.
+fn an_allowed_write_with_a_relative_path_runs_where_it_was_shown(version: &str) {
+    let write = json!({"file_path": "made", "content": "x\n"});
+    let chain = asking(version, vec![Turn::bash("cd sub"), Turn::call("Write", write)]);
+    let sub = chain.home.project().join("sub");
+    std::fs::create_dir(&sub).unwrap();
+    let root = chain.started(&ASKING);
+    let place = chain.json(&["questions", "--json"])[0]["place"].clone();
+    assert_eq!(place["directory"]["path"], sub.to_str().unwrap());
+    chain.answer("allow");
+    let reply = chain.ok(&["resume", &root]);
+    assert!(sub.join("made").exists() && !chain.home.project().join("made").exists(), "{reply}");
 }
 
 fn a_call_that_a_person_denies_does_not_run_and_says_why(version: &str) {

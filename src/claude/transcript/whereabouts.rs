@@ -5,6 +5,7 @@ use std::io::{self, BufRead};
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Whereabouts {
@@ -31,6 +32,19 @@ struct WorktreeSession {
     worktree_path: PathBuf,
 }
 
+/// Where the agent's shell is at a call, once `transcript` has it: the call is printed a little before it is written.
+pub(crate) fn shell_at(transcript: impl BufRead, call: &str) -> io::Result<Option<PathBuf>> {
+    let mut shell = None;
+    for line in transcript.split(b'\n') {
+        let Ok(line) = serde_json::from_slice::<CallLine>(&line?) else { continue };
+        let is_call = |block: &Block| block.id.as_deref() == Some(call);
+        if !line.is_sidechain && line.message.is_some_and(|message| message.blocks().iter().any(is_call)) {
+            shell = line.cwd.filter(|directory| directory.is_absolute());
+        }
+    }
+    Ok(shell)
+}
+
 /// Where the agent was when the last line of `transcript` was written.
 pub(crate) fn read(transcript: impl BufRead) -> io::Result<Whereabouts> {
     let mut last = Whereabouts::default();
@@ -47,9 +61,45 @@ pub(crate) fn read(transcript: impl BufRead) -> io::Result<Whereabouts> {
     Ok(last)
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CallLine {
+    cwd: Option<PathBuf>,
+    #[serde(default)]
+    is_sidechain: bool,
+    message: Option<Message>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    content: Value,
+}
+
+#[derive(Deserialize)]
+struct Block {
+    id: Option<String>,
+}
+
+impl Message {
+    fn blocks(self) -> Vec<Block> {
+        serde_json::from_value(self.content).unwrap_or_default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_line_of_a_call_tells_where_it_is_made() {
+        let first = r#"{"uuid":"a","cwd":"/p","message":{"content":"t1"}}"#;
+        let call =
+            r#"{"uuid":"b","cwd":"/p/build","message":{"content":[{"type":"text"},{"type":"tool_use","id":"t1"}]}}"#;
+        let later = r#"{"uuid":"c","cwd":"/q","message":{"content":[{"type":"tool_use","id":"t2"}]}}"#;
+        let shell = |lines: &[&str]| shell_at(lines.join("\n").as_bytes(), "t1").unwrap();
+        assert_eq!(shell(&[first, call, later]), Some("/p/build".into()));
+        assert_eq!(shell(&[first, later, "{"]), None);
+    }
 
     fn of(lines: &[&str]) -> Whereabouts {
         read(lines.join("\n").as_bytes()).unwrap()

@@ -21,13 +21,14 @@ use crate::core::chain::origin::Origin;
 use crate::core::chain::pace::{Candidate, Stir};
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::approval;
+use crate::core::requests::approval::place::Place;
 use crate::core::requests::plan::Plan;
 use crate::core::requests::question::{Choice, Form};
 use crate::core::requests::request::RequestKind;
 use crate::core::text::columns::columns;
 use crate::core::text::extent;
-use crate::runtime::requests::answer_files;
 use crate::runtime::requests::posted::filing;
+use crate::runtime::requests::{answer_files, place};
 use crate::runtime::run::external_waits;
 use crate::store::{self, Question, Store, StoreError, Target, Together};
 
@@ -96,6 +97,9 @@ struct PermissionJson {
     input: serde_json::Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    /// Where it acts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    place: Option<Place>,
 }
 
 impl Questions {
@@ -117,7 +121,10 @@ impl Questions {
             return Ok(exit);
         }
         let now = Timestamp::now();
-        let observed = |question| answer_files::observed(&store, question, now).map(QuestionJson::from);
+        let observed = |question| {
+            let question = place::with_place(&store, question)?;
+            answer_files::observed(&store, question, now).map(QuestionJson::from)
+        };
         let listed: Vec<_> = questions.into_iter().map(observed).collect::<Result<_, _>>()?;
         if self.json {
             print_json(&listed)?;
@@ -166,8 +173,8 @@ impl From<Question> for QuestionJson {
     fn from(question: Question) -> Self {
         let about = Some(question.question).filter(|_| !matches!(question.kind, RequestKind::Ask(_)));
         let (kind, permission, plan, form) = match question.kind {
-            RequestKind::Permission { tool, input, reason } => {
-                ("permission", Some(PermissionJson { tool, input, reason }), None, None)
+            RequestKind::Permission { tool, input, reason, place } => {
+                ("permission", Some(PermissionJson { tool, input, reason, place }), None, None)
             }
             RequestKind::Plan(plan) => ("plan", None, Some(plan), None),
             RequestKind::Ask(form) => ("question", None, None, Some(form)),

@@ -6,19 +6,21 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use serde_json::Value;
 
-use crate::claude::tools::hook::BASH;
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::output::format::{age, bytes, cut};
 use crate::cli::output::moment;
 use crate::core::chain::waiting_on::Blocking;
+use crate::core::requests::approval::notebook;
+use crate::core::requests::approval::place::Place;
 use crate::core::requests::approval::{self, Before};
 use crate::core::requests::permit::{Permit, permit};
 use crate::core::requests::plan::{Decided, Plan};
 use crate::core::requests::question::{Choice, Form};
 use crate::core::requests::request::RequestKind;
-use crate::runtime::requests::answer_files;
+use crate::runtime::requests::{answer_files, place};
 use crate::store::{Question, Store, StoreError, Together};
 
 /// The whole question, with who asks it.
@@ -29,16 +31,15 @@ pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Re
         text.push_str(&format!("{}\n", together(others)));
     }
     text.push_str(&match &asked.kind {
-        RequestKind::Permission { tool, input, reason } => {
-            let frame = store.frame(asked.frame)?;
-            let before = match (approval::written_file(tool, input), &frame) {
-                (Some(path), Some(frame)) => before(&frame.cwd.join(path)),
-                _ => Before::Unknown,
+        RequestKind::Permission { tool, input, reason, place } => {
+            let place = match place {
+                Some(place) => Some(place.clone()),
+                None => place::of_frame(store, asked.frame, input)?,
             };
-            let mut view = approval::view(tool, input, &before, width);
-            if let Some(shell) = frame.and_then(|frame| frame.situation.shell).filter(|_| tool == BASH) {
-                view.push_str("where it runs:\n");
-                view.push_str(&approval::quoted(&shell.display().to_string(), width));
+            let mut view = approval::view(tool, input, &changed(tool, input, place.as_ref()), place.as_ref(), width);
+            if let Some(moved) = place.and_then(|place| place::moved(input, &place)) {
+                view.push_str("where it would act now, so that it would not be run:\n");
+                view.push_str(&approval::quoted(&moved.now, width));
             }
             if let Some(reason) = reason {
                 view.push_str("why a hook asks:\n");
@@ -164,6 +165,22 @@ pub(crate) fn to_answer_form(form: &Form) -> String {
     match form.example().zip(form.naming()) {
         Some((example, naming)) => format!("{example} ({naming})"),
         None => "TEXT".to_owned(),
+    }
+}
+
+/// What a call changes, as it is now.
+fn changed(tool: &str, input: &Value, place: Option<&Place>) -> Before {
+    let directory = place.map_or(Path::new("/"), |place| Path::new(&place.directory.path));
+    match (approval::written_file(tool, input), notebook::changed_notebook(tool, input)) {
+        (Some(path), _) => before(&directory.join(path)),
+        (None, Some(path)) => match before(&directory.join(path)) {
+            Before::Text(text) => {
+                notebook::source(&text, &input["cell_id"]).map_or_else(Before::Unreadable, Before::Text)
+            }
+            Before::Unknown => Before::Unreadable("cannot be shown: the notebook does not exist".to_owned()),
+            Before::Unreadable(why) => Before::Unreadable(format!("cannot be shown: the notebook {why}")),
+        },
+        (None, None) => Before::Unknown,
     }
 }
 

@@ -239,7 +239,9 @@ fn summary(kind: &RequestKind) -> String {
 
 fn shown(kind: &RequestKind, width: Option<usize>) -> String {
     match kind {
-        RequestKind::Permission { tool, input, .. } => approval::view(tool, input, &Before::Unknown, width),
+        RequestKind::Permission { tool, input, place, .. } => {
+            approval::view(tool, input, &Before::Unknown, place.as_ref(), width)
+        }
         RequestKind::Plan(plan) => approval::quoted(plan.text.as_deref().unwrap_or_default(), width),
         RequestKind::Ask(form) => of_form(form, width),
         other => approval::quoted(&other.command(), width),

@@ -135,7 +135,8 @@ mod tests {
         assert_eq!(said(FrameState::Ready, vec![]), "will be retried");
         let waiting = |wait| FrameState::Waiting { wait };
         let ask = || RequestKind::Ask(Form::text("When?"));
-        let permission = RequestKind::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None };
+        let permission =
+            RequestKind::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None, place: None };
         assert_eq!(said(waiting(Wait::Requests), vec![ask(), ask()]), "waits for an answer");
         assert_eq!(said(waiting(Wait::Requests), vec![permission]), "waits for an approval of a call of Bash");
         assert_eq!(said(waiting(Wait::Requests), vec![]), "can continue");

@@ -9,6 +9,7 @@ use crate::core::chain::runnable::Attempted;
 use crate::core::chain::state::{FrameState, Wait};
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::{FrameId, RequestId};
+use crate::core::requests::approval::place::Place;
 use crate::core::requests::plan::Plan;
 use crate::core::requests::question::Form;
 use crate::core::requests::request::{External, RequestKind};
@@ -47,6 +48,9 @@ pub(crate) enum Blocking {
         /// Why a user's hook asks for it, if one does.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// Where it acts, as far as that is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        place: Option<Place>,
     },
     /// A person's approval of a plan.
     Plan {
@@ -153,9 +157,9 @@ impl Tree {
                 RequestKind::Ask(form) => {
                     Some((request.made, Blocking::Question { id: request.id, form: form.clone() }))
                 }
-                RequestKind::Permission { tool, input, reason } => {
-                    let (tool, input, reason) = (tool.clone(), input.clone(), reason.clone());
-                    Some((request.made, Blocking::Permission { id: request.id, tool, input, reason }))
+                RequestKind::Permission { tool, input, reason, place } => {
+                    let (tool, input, reason, place) = (tool.clone(), input.clone(), reason.clone(), place.clone());
+                    Some((request.made, Blocking::Permission { id: request.id, tool, input, reason, place }))
                 }
                 RequestKind::Plan(plan) => Some((request.made, Blocking::Plan { id: request.id, plan: plan.clone() })),
                 RequestKind::Wait(wait) => {

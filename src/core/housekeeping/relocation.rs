@@ -73,6 +73,10 @@ impl Relocation {
             RequestKind::Wait(wait) => RequestKind::Wait(wait.with_paths(&|path| self.path(path))),
             // Whoever exported the chain has chosen the file, and the folder. Nobody here has.
             RequestKind::Ask(form) => RequestKind::Ask(Form { file: None, posted: None, ..form }),
+            // Links of another machine say nothing about those of this one.
+            RequestKind::Permission { tool, input, reason, place: _ } => {
+                RequestKind::Permission { tool, input, reason, place: None }
+            }
             other => other,
         }
     }

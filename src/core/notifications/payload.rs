@@ -109,6 +109,7 @@ impl Payload {
                 tool: "Bash".to_owned(),
                 input: json!({"command": "echo 'this is only an example'"}),
                 reason: None,
+                place: None,
             }),
             _ => None,
         };

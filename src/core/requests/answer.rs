@@ -294,7 +294,12 @@ mod tests {
             ("denying", None),
         ] {
             assert_eq!(permit(text), expected, "{text:?}");
-            let kind = RequestKind::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None };
+            let kind = RequestKind::Permission {
+                tool: "Bash".into(),
+                input: serde_json::Value::Null,
+                reason: None,
+                place: None,
+            };
             assert_eq!(from_text(&kind, text).is_ok(), expected.is_some(), "{text:?}");
         }
     }

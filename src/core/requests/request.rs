@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::approval;
+use crate::core::requests::approval::place::Place;
 use crate::core::requests::plan::Plan;
 use crate::core::requests::question::Form;
 use crate::core::requests::returned::Returned;
@@ -56,6 +57,9 @@ pub enum RequestKind {
         /// Why a user's hook asks for it, if one does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// Where it acts, as far as that was known when it was asked about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place: Option<Place>,
     },
     /// A person's approval of a plan.
     Plan(Plan),

@@ -93,11 +93,13 @@ impl Bars {
     pub(crate) fn diff(&mut self, old: &str, new: &str, context: usize) {
         // Without a limit, comparing two long texts with nothing in common would take minutes.
         const PATIENCE: Duration = Duration::from_millis(500);
-        let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(old, new);
+        // A carriage return alone is no line break for a shell.
+        let [of_old, of_new] = [old, new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
+        let diff = TextDiff::configure().timeout(PATIENCE).diff_slices(&of_old, &of_new);
         let context = context.min(old.len() + new.len());
         let is_bare = |text: &str| !text.is_empty() && !text.ends_with('\n');
         let differ_at_end = is_bare(old) != is_bare(new);
-        let (mut shown, all) = (0, old.split_inclusive('\n').count());
+        let (mut shown, all) = (0, of_old.len());
         for group in diff.grouped_ops(context) {
             if let Some(first) = group.first() {
                 self.skipped(first.old_range().start - shown);
@@ -148,6 +150,13 @@ mod tests {
     }
 
     #[test]
+    fn a_carriage_return_alone_ends_no_line() {
+        let mut bars = Bars::new(None);
+        bars.diff("", "echo a\rrm -rf x\r\n", usize::MAX);
+        assert_eq!(bars.text(), "  \u{2502} +echo a\\u{d}rm -rf x\\u{d}\n");
+    }
+
+    #[test]
     fn that_a_line_break_is_missing_is_said_where_the_two_differ_in_it() {
         let said = |old: &str, new: &str| {
             let mut bars = Bars::new(None);
@@ -169,10 +178,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_character_is_left_out(text in "[ab\u{6f22} ]{0,60}b", width in 8..40usize) {
+        fn no_character_is_left_out(text in "[ab\u{6f22} ]{0,60}", width in 8..40usize) {
             let shown = shown(&text, width);
             let parts: String = shown.lines().map(|line| line.chars().skip(5).collect::<String>()).collect();
-            prop_assert_eq!(parts, text);
+            let end = text.trim_end().len();
+            let (seen, blanks) = text.split_at(end);
+            let expected = format!("{seen}{}", blanks.replace(' ', "\\u{20}"));
+            // What is empty is nothing behind its bar.
+            prop_assert_eq!(parts, expected);
             for line in shown.lines() {
                 prop_assert!(columns(line) <= width, "{:?}", line);
             }

@@ -28,19 +28,24 @@ pub(crate) fn block(text: &str) -> String {
 }
 
 /// `text` with its own line breaks, in which nothing looks like something else: each line break is a Unix one, and each blank an
-/// ordinary one. For what a person approves.
+/// ordinary one that others follow. A blank at the end of a line cannot be seen, but `\\ ` continues no line in a shell. For what a
+/// person approves.
 pub(crate) fn exact(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut before = None;
-    for c in text.chars() {
-        let is_other_blank = c != ' ' && c.general_category() == GeneralCategory::SpaceSeparator;
-        match c {
-            '\n' => out.push(c),
-            '\t' => out.push_str("\\t"),
-            _ if is_other_blank || !is_shown(c, before) => as_code(c, &mut out),
-            _ => out.push(c),
+    for (number, line) in text.split('\n').enumerate() {
+        if number > 0 {
+            out.push('\n');
         }
-        before = Some(c);
+        let (mut before, seen) = (None, line.trim_end_matches(' ').len());
+        for (at, c) in line.char_indices() {
+            let is_odd_blank = c.general_category() == GeneralCategory::SpaceSeparator && (c != ' ' || at >= seen);
+            match c {
+                '\t' => out.push_str("\\t"),
+                _ if is_odd_blank || !is_shown(c, before) => as_code(c, &mut out),
+                _ => out.push(c),
+            }
+            before = Some(c);
+        }
     }
     out
 }
@@ -183,6 +188,7 @@ mod tests {
     #[test]
     fn what_is_approved_has_no_blank_but_the_ordinary_one() {
         assert_eq!(exact("true\u{a0}# \u{3000}x"), "true\\u{a0}# \\u{3000}x");
+        assert_eq!(exact("a \\ \ntouch b\n  \n c"), "a \\\\u{20}\ntouch b\n\\u{20}\\u{20}\n c");
         for letter in ['a', '1', 'é'] {
             assert_eq!(exact(&format!("rm {letter}\u{fe0f}")), format!("rm {letter}\\u{{fe0f}}"));
         }

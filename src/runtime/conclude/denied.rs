@@ -34,7 +34,7 @@ mod tests {
     fn a_denied_call_is_listed_unless_it_may_be_made_again_or_a_person_is_asked() {
         let (_temp, store) = testing::store();
         let caller = store.start(store.root());
-        let asked = RequestKind::Permission { tool: "Bash".into(), input: json!({}), reason: None };
+        let asked = RequestKind::Permission { tool: "Bash".into(), input: json!({}), reason: None, place: None };
         store.request(caller, Some("asked"), &[asked]).unwrap();
         let frame = store.frame(caller.frame).unwrap().unwrap();
         let calls = [

@@ -85,7 +85,8 @@ mod tests {
         let result = ResultEvent { deferred_call: Some("t1".into()), ..ResultEvent::default() };
         let digest = Digest { result: Some(result), ..Digest::default() };
         assert_eq!(unseen(std::slice::from_ref(&delivery), &digest, &[]), [delivery.request]);
-        let permission = RequestKind::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None };
+        let permission =
+            RequestKind::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None, place: None };
         assert_eq!(unseen(&[Delivery { kind: permission, ..delivery }], &digest, &[]), []);
     }
 }

@@ -198,7 +198,12 @@ mod tests {
             let skill = SkillRules { call: "t1".into(), rules: vec!["Bash(id)".into()], made_before };
             let mut digest = Digest::default();
             digest.rights.of_skills.push(skill);
-            let kind = RequestKind::Permission { tool: tool.into(), input: serde_json::Value::Null, reason: None };
+            let kind = RequestKind::Permission {
+                tool: tool.into(),
+                input: serde_json::Value::Null,
+                reason: None,
+                place: None,
+            };
             let result = RequestResult::Text("allow".into());
             let given = Delivery { request: RequestId::random(), call: Some(call.into()), kind, result };
             at_the_end(&frame, None, &digest, None, &[given]).unwrap().rules

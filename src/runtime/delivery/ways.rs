@@ -217,7 +217,8 @@ mod tests {
     }
 
     fn permission(tool: &str, call: &str) -> Delivery {
-        let kind = RequestKind::Permission { tool: tool.into(), input: serde_json::Value::Null, reason: None };
+        let kind =
+            RequestKind::Permission { tool: tool.into(), input: serde_json::Value::Null, reason: None, place: None };
         delivery(kind, call, "allow")
     }
 

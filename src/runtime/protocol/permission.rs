@@ -7,25 +7,34 @@
 //! Claude Code does not pass on why a call needs an approval. If a hook of the user asks for one, `claude` has printed the
 //! reason.
 
+use std::fs::{self, File};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::claude::environment::config_dir::config_dir;
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
 use crate::claude::tools::hook::BASH;
 use crate::claude::tools::permission_server::{Permission, PermissionCall};
 use crate::claude::transcript::reopen::NOT_RUN;
+use crate::claude::transcript::{locate, whereabouts};
 use crate::core::agent::launch::OnPermission;
-use crate::core::id::RequestId;
+use crate::core::agent::situation::Situation;
+use crate::core::chain::frame::Frame;
+use crate::core::requests::approval::place::{Moved, is_same_relative};
 use crate::core::requests::permit::{Permit, permit};
-use crate::core::requests::request::RequestKind;
+use crate::core::requests::request::{Request, RequestKind};
 use crate::core::text::escape::one_line;
 use crate::core::text::shell::only_in;
 use crate::runtime::RuntimeError;
 use crate::runtime::protocol::Asking;
 use crate::runtime::protocol::printed::{PrintedCall, printed};
 use crate::runtime::protocol::suspension::Suspension;
-use crate::store::{Attempts, Caller, ResultUse, Store};
+use crate::runtime::requests::place;
+use crate::store::{Attempt, Attempts, Caller, ResultUse, Store};
 
 /// The message to an agent whose question reached no hook: hooks are disabled.
 const NO_QUESTIONS: &str = "nobody can be asked this way here: run `agent-cli ask QUESTION` and end your turn";
@@ -77,18 +86,67 @@ fn of_agent(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Permissi
             if !is_of_the_agent {
                 return Ok(denied(call, reason));
             }
-            let kind = RequestKind::Permission { tool: call.tool.clone(), input: call.input.clone(), reason };
+            let directory = calls_directory(&frame, &attempt, id);
+            let place = Some(place::of(&call.input, &directory));
+            let kind = RequestKind::Permission { tool: call.tool.clone(), input: call.input.clone(), reason, place };
             let recorded = store.request(caller, Some(id), &[kind])?;
             Ok(if !recorded.is_empty() { Permission::Stop } else { deny(NOT_RUN) })
         }
         Suspension::Keep => Ok(Permission::Stop),
         Suspension::Return(mut answered) => {
             let Some((request, result)) = answered.pop() else { return Ok(Permission::Stop) };
-            let shell = frame.situation.shell.filter(|_| call.tool == BASH);
-            let is_gone = shell.as_ref().is_some_and(|shell| !shell.is_dir());
-            let ruling = ruling(call, &request.kind, result.text(), shell, is_gone);
-            carry_out(&store, asking, call, request.id, ruling)
+            carry_out(
+                &store,
+                asking,
+                call,
+                &request,
+                ruling(call, &request.kind, result.text(), &Now::of(&frame, &request.kind)),
+            )
         }
+    }
+}
+
+/// The directory of the agent's shell at a call. Claude Code writes the call into its transcript a little after it has printed it.
+fn calls_directory(frame: &Frame, attempt: &Attempt, call: &str) -> PathBuf {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    const LOOK: Duration = Duration::from_millis(20);
+    let begun = Instant::now();
+    let transcript = || locate::find(&config_dir(&frame.launch)?, &frame.cwd, attempt.session);
+    let read = |path: &Path| whereabouts::shell_at(BufReader::new(File::open(path).ok()?), call).ok()?;
+    loop {
+        if let Some(directory) = transcript().and_then(|path| read(&path)) {
+            return directory;
+        }
+        if begun.elapsed() > PATIENCE {
+            return place::last_directory(frame).to_owned();
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// What the call that is repeated finds.
+#[derive(Debug, Default)]
+struct Now {
+    /// Where the resumed `claude` may have begun.
+    began: Vec<PathBuf>,
+    /// The directory of the agent's shell when it was stopped, if that is elsewhere.
+    shell: Option<PathBuf>,
+    /// Whether that is gone.
+    is_gone: bool,
+    /// What leads elsewhere than it did.
+    moved: Option<Moved>,
+}
+
+impl Now {
+    fn of(frame: &Frame, asked: &RequestKind) -> Self {
+        let Situation { shell, worktree, .. } = frame.situation.clone();
+        let began = [Some(frame.cwd.clone()), fs::canonicalize(&frame.cwd).ok(), worktree];
+        let moved = match asked {
+            RequestKind::Permission { input, place: Some(place), .. } => place::moved(input, place),
+            _ => None,
+        };
+        let is_gone = shell.as_ref().is_some_and(|shell| !shell.is_dir());
+        Self { began: began.into_iter().flatten().collect(), shell, is_gone, moved }
     }
 }
 
@@ -99,21 +157,53 @@ enum Ruling {
     NotThisCall,
     /// It would run in this directory, which no longer exists.
     NowhereToRun(PathBuf),
-    /// It runs, unless it has run before: in this directory, if the agent's shell is elsewhere.
-    RunOnce(Option<PathBuf>),
+    /// It would act elsewhere.
+    Elsewhere(Moved),
+    /// It runs with the input that was shown, unless it has run before.
+    RunOnce(Value),
     Deny(String),
 }
 
-/// `shell`: where the call runs, if it is a command and the resumed agent's shell is elsewhere.
-fn ruling(call: &PermissionCall, asked: &RequestKind, said: &str, shell: Option<PathBuf>, is_gone: bool) -> Ruling {
-    let same =
-        matches!(asked, RequestKind::Permission { tool, input, .. } if *tool == call.tool && *input == call.input);
-    match (permit(said), shell) {
-        (Some(Permit::Allow), _) if !same => Ruling::NotThisCall,
-        (Some(Permit::Allow), Some(shell)) if is_gone => Ruling::NowhereToRun(shell),
-        (Some(Permit::Allow), shell) => Ruling::RunOnce(shell),
-        (Some(Permit::Deny { reason }), _) if !reason.is_empty() => Ruling::Deny(reason),
-        (Some(Permit::Deny { .. }) | None, _) => Ruling::Deny(DENIED.to_owned()),
+fn ruling(call: &PermissionCall, asked: &RequestKind, said: &str, now: &Now) -> Ruling {
+    match permit(said) {
+        Some(Permit::Allow) => allowed(call, asked, now),
+        Some(Permit::Deny { reason }) if !reason.is_empty() => Ruling::Deny(reason),
+        Some(Permit::Deny { .. }) | None => Ruling::Deny(DENIED.to_owned()),
+    }
+}
+
+fn allowed(call: &PermissionCall, asked: &RequestKind, now: &Now) -> Ruling {
+    let RequestKind::Permission { tool, input, .. } = asked else { return Ruling::NotThisCall };
+    let shell = now.shell.as_deref();
+    if *tool != call.tool || !is_same(input, &call.input, shell, &now.began) {
+        return Ruling::NotThisCall;
+    }
+    match (&now.moved, shell.filter(|_| *tool == BASH)) {
+        (_, Some(shell)) if now.is_gone => Ruling::NowhereToRun(shell.to_owned()),
+        (Some(moved), _) => Ruling::Elsewhere(moved.clone()),
+        (None, Some(shell)) => Ruling::RunOnce(in_shell(input, shell)),
+        (None, None) => Ruling::RunOnce(input.clone()),
+    }
+}
+
+/// Whether a repeated call is the one that was asked about. Claude Code makes relative paths absolute, from where the agent's
+/// shell is.
+fn is_same(asked: &Value, repeated: &Value, shell: Option<&Path>, began: &[PathBuf]) -> bool {
+    match (asked, repeated, shell) {
+        _ if asked == repeated => true,
+        (Value::Object(asked), Value::Object(repeated), Some(_)) => {
+            asked.len() == repeated.len()
+                && asked.iter().all(|(name, value)| {
+                    repeated.get(name).is_some_and(|repeated| match name.ends_with("path") {
+                        true => is_same(value, repeated, shell, began),
+                        false => value == repeated,
+                    })
+                })
+        }
+        (Value::String(asked), Value::String(repeated), Some(shell)) => {
+            began.iter().any(|began| is_same_relative(asked, shell, repeated, began))
+        }
+        _ => false,
     }
 }
 
@@ -122,7 +212,7 @@ fn carry_out(
     store: &Store,
     asking: &Asking,
     call: &PermissionCall,
-    request: RequestId,
+    request: &Request,
     ruling: Ruling,
 ) -> Result<Permission, RuntimeError> {
     Ok(match ruling {
@@ -131,11 +221,11 @@ fn carry_out(
             "{} is gone, where this command was to run: it was not run",
             one_line(&gone.display().to_string())
         )),
-        Ruling::RunOnce(_) if store.use_results(asking.caller, ResultUse::Permission(request))?.is_empty() => {
+        Ruling::Elsewhere(moved) => deny(&moved.in_words()),
+        Ruling::RunOnce(_) if store.use_results(asking.caller, ResultUse::Permission(request.id))?.is_empty() => {
             deny(PERHAPS_RUN)
         }
-        Ruling::RunOnce(None) => Permission::Allow { input: call.input.clone() },
-        Ruling::RunOnce(Some(shell)) => Permission::Allow { input: in_shell(&call.input, &shell) },
+        Ruling::RunOnce(input) => Permission::Allow { input },
         Ruling::Deny(reason) => deny(&reason),
     })
 }
@@ -154,6 +244,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::core::requests::approval::place::Place;
 
     #[test]
     fn an_answer_is_for_the_call_that_the_person_was_shown() {
@@ -162,23 +253,55 @@ mod tests {
             input: json!({"command": command}),
             id: Some("toolu_1".to_owned()),
         };
-        let asked =
-            RequestKind::Permission { tool: BASH.to_owned(), input: json!({"command": "touch made"}), reason: None };
-        let shell = || Some(PathBuf::from("/project/sub"));
+        let input = json!({"command": "touch made"});
+        let asked = RequestKind::Permission { tool: BASH.to_owned(), input: input.clone(), reason: None, place: None };
+        let now = |shell: Option<&str>, is_gone| Now { shell: shell.map(PathBuf::from), is_gone, ..Now::default() };
+        let shell = Some("/project/sub");
+        let once = |shell: Option<&str>| {
+            Ruling::RunOnce(shell.map_or_else(|| input.clone(), |shell| in_shell(&input, Path::new(shell))))
+        };
         let denied = |reason: &str| Ruling::Deny(reason.to_owned());
-        for (command, said, shell, is_gone, expected) in [
-            ("touch made", "allow", None, false, Ruling::RunOnce(None)),
-            ("touch made", "allow", shell(), false, Ruling::RunOnce(shell())),
-            ("touch made", "allow", shell(), true, Ruling::NowhereToRun("/project/sub".into())),
-            ("rm -r .", "allow", None, false, Ruling::NotThisCall),
-            ("rm -r .", "allow", shell(), true, Ruling::NotThisCall),
-            ("touch made", "deny", None, false, denied(DENIED)),
-            ("touch made", "deny not now", shell(), true, denied("not now")),
-            ("rm -r .", "deny not now", None, false, denied("not now")),
-            ("touch made", "perhaps", None, false, denied(DENIED)),
+        for (command, said, now, expected) in [
+            ("touch made", "allow", now(None, false), once(None)),
+            ("touch made", "allow", now(shell, false), once(shell)),
+            ("touch made", "allow", now(shell, true), Ruling::NowhereToRun("/project/sub".into())),
+            ("rm -r .", "allow", now(None, false), Ruling::NotThisCall),
+            ("rm -r .", "allow", now(shell, true), Ruling::NotThisCall),
+            ("touch made", "deny", now(None, false), denied(DENIED)),
+            ("touch made", "deny not now", now(shell, true), denied("not now")),
+            ("rm -r .", "deny not now", now(None, false), denied("not now")),
+            ("touch made", "perhaps", now(None, false), denied(DENIED)),
         ] {
-            assert_eq!(ruling(&call(command), &asked, said, shell, is_gone), expected, "{command}: {said}");
+            assert_eq!(ruling(&call(command), &asked, said, &now), expected, "{command}: {said}");
         }
+    }
+
+    #[test]
+    fn a_path_that_leads_elsewhere_or_is_read_elsewhere_is_noticed() {
+        let call = |path: &str, content: &str| PermissionCall {
+            tool: "Write".to_owned(),
+            input: json!({"file_path": path, "content": content}),
+            id: Some("toolu_1".to_owned()),
+        };
+        let input = call("/project/sub/x", "a").input;
+        let asked =
+            RequestKind::Permission { tool: "Write".to_owned(), input: input.clone(), reason: None, place: None };
+        let now = || Now { began: vec!["/project".into()], shell: Some("/project/sub".into()), ..Now::default() };
+        let rule = |call: &PermissionCall, now: &Now| ruling(call, &asked, "allow", now);
+        for path in ["/project/sub/x", "/project/x"] {
+            assert_eq!(rule(&call(path, "a"), &now()), Ruling::RunOnce(input.clone()), "what was shown");
+        }
+        for other in [call("/project/y", "a"), call("/project/x", "b"), call("/x", "a")] {
+            assert_eq!(rule(&other, &now()), Ruling::NotThisCall);
+        }
+        let [was, is] = ["/project/sub", "/elsewhere"].map(|real| {
+            Place::new(&input, Path::new("/project/sub"), Path::new("/home"), move |path| {
+                path.strip_prefix("/project/sub").map_or_else(|_| path.to_owned(), |rest| Path::new(real).join(rest))
+            })
+        });
+        let moved = was.moved(&is).unwrap();
+        let now = Now { moved: Some(moved.clone()), ..now() };
+        assert_eq!(rule(&call("/project/sub/x", "a"), &now), Ruling::Elsewhere(moved));
     }
 
     #[test]

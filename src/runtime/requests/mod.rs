@@ -6,6 +6,7 @@ pub(crate) mod agent_request;
 pub(crate) mod answer_files;
 mod file_content;
 pub(crate) mod fork;
+pub(crate) mod place;
 pub(crate) mod posted;
 pub(crate) mod question_files;
 pub(crate) mod record;

@@ -101,8 +101,12 @@ mod tests {
         let (_temp, store) = store();
         let caller = store.start(store.root());
         assert!(!store.at_end(caller.frame, caller.attempt).unwrap().awaits_permission);
-        let kind =
-            RequestKind::Permission { tool: "Bash".into(), input: json!({"command": "touch made"}), reason: None };
+        let kind = RequestKind::Permission {
+            tool: "Bash".into(),
+            input: json!({"command": "touch made"}),
+            reason: None,
+            place: None,
+        };
         assert_eq!(store.request(caller, Some("toolu_1"), std::slice::from_ref(&kind)).unwrap().len(), 1);
         assert_eq!(store.request(caller, Some("toolu_2"), &[kind]).unwrap(), [], "only one call can be repeated");
         store.complete_requests(caller, PrintedRequests { open: Some(&[]), ..PrintedRequests::default() }).unwrap();

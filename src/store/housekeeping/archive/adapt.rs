@@ -184,7 +184,8 @@ mod tests {
         let root = FrameId::random();
         let asked = |command: &str, state: &RequestState, answer: Option<&str>| {
             let id = RequestId::random().to_string();
-            let kind = RequestKind::Permission { tool: "Bash".into(), input: json!(command), reason: None };
+            let kind =
+                RequestKind::Permission { tool: "Bash".into(), input: json!(command), reason: None, place: None };
             let (detail, state) = (written(&kind).unwrap(), written(state).unwrap());
             let request = json!({"id": id, "frame": root.to_string(), "state": state, "detail": detail});
             let answer = answer.map(|answer| row("answers", json!({"question": id, "answer": answer})));

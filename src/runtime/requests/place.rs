@@ -1,0 +1,109 @@
+//! Where a call acts that needs an approval, as the file system has it now.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::core::chain::frame::Frame;
+use crate::core::id::FrameId;
+use crate::core::requests::approval::place::{Moved, Place};
+use crate::core::requests::request::RequestKind;
+use crate::store::{Question, Store, StoreError};
+
+/// The system follows no more links than this.
+const MOST_LINKS: usize = 40;
+
+/// Where a call with this input acts whose agent's shell is in `directory`.
+pub(crate) fn of(input: &Value, directory: &Path) -> Place {
+    Place::new(input, directory, &dirs::home_dir().unwrap_or_default(), real)
+}
+
+/// Where a call acts whose place was not recorded: in the directory that its agent's shell was in last.
+///
+/// # Errors
+///
+/// The database cannot be read.
+pub(crate) fn of_frame(store: &Store, frame: FrameId, input: &Value) -> Result<Option<Place>, StoreError> {
+    Ok(store.frame(frame)?.map(|frame| of(input, last_directory(&frame))))
+}
+
+/// The directory of an agent's shell when its last attempt ended.
+pub(crate) fn last_directory(frame: &Frame) -> &Path {
+    frame.situation.shell.as_deref().unwrap_or(&frame.cwd)
+}
+
+/// The same question, with the place of its call.
+///
+/// # Errors
+///
+/// The database cannot be read.
+pub(crate) fn with_place(store: &Store, question: Question) -> Result<Question, StoreError> {
+    let kind = match question.kind {
+        RequestKind::Permission { tool, input, reason, place: None } => {
+            let place = of_frame(store, question.frame, &input)?;
+            RequestKind::Permission { tool, input, reason, place }
+        }
+        other => other,
+    };
+    Ok(Question { kind, ..question })
+}
+
+/// What leads elsewhere now than when a person was asked about a call with this input.
+pub(crate) fn moved(input: &Value, asked: &Place) -> Option<Moved> {
+    asked.moved(&of(input, Path::new(&asked.directory.path)))
+}
+
+/// Where an absolute path leads, whether or not anything is there: a write through a link makes the file that the link names.
+pub(crate) fn real(path: &Path) -> PathBuf {
+    followed(path, MOST_LINKS)
+}
+
+fn followed(path: &Path, links: usize) -> PathBuf {
+    if let Ok(real) = fs::canonicalize(path) {
+        return real;
+    }
+    let Some(parent) = path.parent() else { return path.to_owned() };
+    let mut real = followed(parent, links);
+    let Some(name) = path.file_name() else {
+        real.pop();
+        return real;
+    };
+    let inside = real.join(name);
+    match fs::read_link(&inside) {
+        Ok(target) if links > 0 => followed(&real.join(target), links - 1),
+        _ => inside,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_path_is_followed_even_where_nothing_is_there_yet() {
+        let temp = tempfile::tempdir().unwrap();
+        let base = fs::canonicalize(temp.path()).unwrap();
+        let at = |name: &str| base.join(name);
+        fs::create_dir(at("out")).unwrap();
+        symlink("out", at("link")).unwrap();
+        symlink(at("out/made"), at("dangling")).unwrap();
+        symlink("dangling", at("twice")).unwrap();
+        symlink("round", at("round")).unwrap();
+        for (path, expected) in [
+            ("out", "out"),
+            ("link/a/b", "out/a/b"),
+            ("dangling", "out/made"),
+            ("twice/x", "out/made/x"),
+            ("none/../link/x", "out/x"),
+            ("none/..", ""),
+            ("round", "round"),
+            ("round/x", "round/x"),
+        ] {
+            assert_eq!(real(&at(path)), if expected.is_empty() { base.clone() } else { at(expected) }, "{path}");
+        }
+        assert_eq!(real(Path::new("/")), Path::new("/"));
+    }
+}
