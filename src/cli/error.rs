@@ -189,6 +189,9 @@ impl From<StoreError> for CliError {
             StoreError::NameTaken { by, .. } => Self::usage(message)
                 .hint(format!("give another name; agent-cli resume {} continues that chain", by.short())),
             StoreError::NotADirectory(_) => Self::failed(message).hint("set AGENT_CLI_STATE_DIR to a directory"),
+            StoreError::Exposed { exposed, .. } => Self::failed(message)
+                .hint(exposed.remedy())
+                .hint("or set AGENT_CLI_STATE_DIR to a directory that only you can write"),
             StoreError::ReadOnly(_) => Self::failed(message)
                 .hint("make it writable for this user, or set AGENT_CLI_STATE_DIR to another directory"),
             StoreError::Full(_) => Self::failed(message).hint(FREE_SPACE),

@@ -10,6 +10,7 @@ use rusqlite::ffi::{ErrorCode, SQLITE_IOERR_SHMSIZE};
 use crate::core::chain::admission::NotAdmitted;
 use crate::core::chain::limits::LimitReached;
 use crate::core::chain::state::IllegalEvent;
+use crate::core::housekeeping::ownership::Exposed;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::state::IllegalRequestEvent;
 use crate::store::candidate::Candidate;
@@ -25,6 +26,14 @@ pub enum StoreError {
     /// The state directory is something else.
     #[error("the state directory {0} is not a directory")]
     NotADirectory(PathBuf),
+    /// Somebody else could have written what is in the state directory: it says which commands are run.
+    #[error("the state directory {dir} is not used: {}", exposed.in_words())]
+    Exposed {
+        /// The state directory.
+        dir: PathBuf,
+        /// Where they can write, and how.
+        exposed: Exposed,
+    },
     /// The state directory, or a file in it, cannot be written.
     #[error("{0} cannot be written")]
     ReadOnly(PathBuf),

@@ -243,3 +243,19 @@ fn variables_that_agents_do_not_inherit_are_named() {
     home_file(&world, ".claude/settings.json", settings);
     insta::assert_snapshot!(check(&world, 0, "environment"), @"warning: [HOME]/.claude/settings.json sets CLAUDE_CODE_SAFE_MODE, which would break chains: agents run without it");
 }
+
+/// A rule that lets an agent call agent-cli lets it run no program of its choice.
+#[test]
+fn an_agent_cannot_have_doctor_run_a_program() {
+    let world = World::new();
+    let evil = world.executable("evil.sh", "#!/bin/sh\ntouch \"$0.ran\"\necho '2.1.330 (Claude Code)'\n");
+    let evil = evil.display().to_string();
+    let calls = format!(
+        "agent-cli doctor --claude {evil} 2>&1; AGENT_CLI_CLAUDE={evil} agent-cli doctor 2>&1; agent-cli doctor --json"
+    );
+    world.file("root.md", format!("run {calls}\nreply {{result}}\n"));
+    let said = world.run(&["spawn", "root.md"]).stdout;
+    assert!(!std::path::Path::new(&format!("{evil}.ran")).exists());
+    assert_eq!(said.matches("agents cannot choose the claude program that doctor runs").count(), 2, "{said}");
+    assert!(said.contains("\"found_by\": \"chain\"") || said.contains("\"found_by\":\"chain\""), "{said}");
+}

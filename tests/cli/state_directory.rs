@@ -111,3 +111,54 @@ fn it_is_found_in_the_home_directory() {
     assert!(!files_below(&world.home()).is_empty());
     world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
 }
+
+/// Whoever can put a database there has its commands run.
+#[test]
+fn a_state_directory_that_others_can_write_is_not_used() {
+    let world = used();
+    let outer = world.state();
+    let inner = outer.join("below");
+    fs::rename(&outer, world.home().join("was")).expect("it is ours");
+    fs::create_dir(&outer).expect("it is ours");
+    fs::rename(world.home().join("was"), &inner).expect("it is ours");
+    let world = world.with("AGENT_CLI_STATE_DIR", &inner);
+    world.run(&["ls"]).succeeds();
+    fs::set_permissions(&outer, fs::Permissions::from_mode(0o777)).expect("it is ours");
+    for command in [&["ls"][..], &["resume", "--all"], &["fsck"], &["questions"]] {
+        world.run(command).exits_with(1);
+    }
+    insta::assert_snapshot!(refused(&world), @"
+    --- stderr
+    error: the state directory [STATE]/below is not used: others can write [STATE]
+    hint: chmod go-w [STATE]
+    hint: or set AGENT_CLI_STATE_DIR to a directory that only you can write
+    --- exit status: 1
+    ");
+    let doctor = world.run(&["doctor"]).stdout;
+    assert!(doctor.contains("others can write") && doctor.contains("hint: chmod go-w "), "{doctor}");
+    fs::set_permissions(&outer, fs::Permissions::from_mode(0o1777)).expect("it is ours");
+    world.run(&["ls"]).succeeds();
+    fs::set_permissions(&inner, fs::Permissions::from_mode(0o1777)).expect("it is ours");
+    world.run(&["ls"]).exits_with(1);
+    fs::set_permissions(&inner, fs::Permissions::from_mode(0o700)).expect("it is ours");
+    world.run(&["ls"]).succeeds();
+}
+
+#[test]
+fn a_person_is_told_that_agents_could_move_it_away() {
+    let world = World::new();
+    world.file("root.md", "reply over\n");
+    let state = world.project().join("inside/state");
+    let world = world.with("AGENT_CLI_STATE_DIR", &state);
+    fs::create_dir(world.project().join("beside")).expect("it is ours");
+    let spawn = |mode: &str, cwd: &str| {
+        world.run(&["spawn", "--prompt", "reply over", "--permission-mode", mode, "--cwd", cwd]).stderr
+    };
+    for mode in ["acceptEdits", "bypassPermissions"] {
+        let said = spawn(mode, ".");
+        let place = fs::canonicalize(&state).expect("it is there");
+        assert!(said.contains(&format!("could replace the state directory {}", place.display())), "{said}");
+        assert!(!spawn(mode, "beside").contains("could replace"));
+    }
+    assert!(!spawn("default", ".").contains("could replace"));
+}

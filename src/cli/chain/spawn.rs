@@ -9,6 +9,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use crate::claude::doctor::{cron, surroundings};
 use crate::claude::environment::variables::Variables;
 use crate::claude::installation::program;
+use crate::claude::invocation::STATE_DIR;
 use crate::claude::settings::permission_rules;
 use crate::cli::arguments::candidates;
 use crate::cli::arguments::claude_args::ForClaude;
@@ -17,7 +18,7 @@ use crate::cli::arguments::limits::LimitOptions;
 use crate::cli::arguments::tasks::Tasks;
 use crate::cli::chain::drive;
 use crate::cli::chain::request;
-use crate::cli::context::{Context, claude_session};
+use crate::cli::context::{CONFIG, Context, claude_session};
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::lookup;
@@ -25,14 +26,15 @@ use crate::cli::output::{hint, tell, warn};
 use crate::cli::report::chain_status::OutputOptions;
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::agent::overrides::Overrides;
+use crate::core::agent::permission_mode;
 use crate::core::chain::frame::Task;
 use crate::core::chain::limits::Limits;
 use crate::core::id::ChainName;
-use crate::runtime::RuntimeError;
 use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::requests::fork::{self, BadSource, Source};
 use crate::runtime::requests::record::{self, SpawnRequest};
 use crate::runtime::worktrees::worktree;
+use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::{Caller, Chains, Store};
 
 /// Start one agent for each FILE of instructions
@@ -197,6 +199,7 @@ impl Spawn {
         request.tasks.iter().try_for_each(|named| readable(&named.task, &request.cwd, &launch))?;
         let limits = Limits::default().changed(self.limits.given());
         let store = context.store()?;
+        warn_of_reach(&store, &settings, &launch, Some(request.cwd.as_path()).filter(|_| !request.apart));
         context.check(&store, &settings, &launch)?;
         let top = record::start(&store, &request, &launch, limits, claude_session(), self.name)?;
         if request.apart && worktree::has_uncommitted_changes(&request.cwd) {
@@ -212,6 +215,31 @@ impl Spawn {
         }
         Ok(exit)
     }
+}
+
+/// Warns about agents that could move away the folder of what says which commands are run: from `acceptEdits` on, Claude Code lets
+/// agents move what is in their directories. It is no error, because a person may work in their home directory.
+fn warn_of_reach(store: &Store, settings: &RunSettings, launch: &Launch, cwd: Option<&Path>) {
+    if !launch.covers(permission_mode::ACCEPT_EDITS) {
+        return;
+    }
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    let config = settings.config.as_deref().filter(|config| config.exists());
+    let named = config.map(|config| ("the config file", CONFIG, config.to_owned()));
+    let led_to = config.and_then(real).map(|config| ("the config file", CONFIG, config));
+    let state = ("the state directory", STATE_DIR, store.dir().path().to_owned());
+    let added = launch.args.pairs().filter(|(name, _)| *name == "--add-dir").filter_map(|(_, value)| value);
+    let added = added.filter_map(|dir| real(&cwd.unwrap_or(Path::new("/")).join(dir)));
+    let dirs: Vec<PathBuf> = cwd.map(Path::to_owned).into_iter().chain(added).collect();
+    let mut places = named.into_iter().chain(led_to).chain([state]);
+    let found = places.find_map(|place| dirs.iter().find(|dir| place.2.starts_with(dir)).map(|dir| (place, dir)));
+    let Some(((what, variable, place), dir)) = found else { return };
+    warn(&format!(
+        "agents that may change files in {} could replace {what} {}, which says what is run as you",
+        dir.display(),
+        place.display()
+    ));
+    hint(&format!("set {variable} to a place outside of it, or have them work elsewhere: --cwd DIR"));
 }
 
 /// Warns about a login that is missing if a chain with these launch options is resumed from another environment.

@@ -14,6 +14,7 @@ use crate::cli::output::{print, print_json};
 use crate::core::housekeeping::doctor_finding::{Finding, Status, worst};
 use crate::runtime::housekeeping::cron::Crontab;
 use crate::runtime::housekeeping::doctor::{Case, DoctorReport, examine};
+use crate::store::StateDir;
 
 /// Check claude, login, settings, PATH and the state directory, and suggest fixes
 ///
@@ -47,10 +48,11 @@ impl Doctor {
         let named = self.cwd.as_deref().unwrap_or(Path::new("."));
         let cwd = fs::canonicalize(named)
             .map_err(|error| CliError::usage(format!("cannot work in {}: {error}", named.display())))?;
-        let (claude, found_by) = match (self.claude, named_claude()) {
-            (Some(named), _) => (Some(named), "--claude"),
-            (None, Some(named)) => (Some(named), CLAUDE),
-            (None, None) => (None, "PATH"),
+        let (claude, found_by) = match (of_chain(context)?, self.claude, named_claude()) {
+            (Some(of_chain), given, named) => (Some(not_chosen(of_chain, given.or(named))?), "chain"),
+            (None, Some(named), _) => (Some(named), "--claude"),
+            (None, None, Some(named)) => (Some(named), CLAUDE),
+            (None, None, None) => (None, "PATH"),
         };
         let (state_dir, mode) = (context.state_dir()?, context.launch()?.permission_mode);
         let case = Case {
@@ -75,6 +77,24 @@ impl Doctor {
             print(&(report.checks.iter().map(lines).collect::<String>() + &example + &in_short(&report.checks)))?;
         }
         Ok(exit(&report))
+    }
+}
+
+/// The claude that the calling agent's chain runs; `None`: no agent of this state directory calls.
+fn of_chain(context: &Context) -> Result<Option<PathBuf>, CliError> {
+    let Some(caller) = context.caller else { return Ok(None) };
+    if !StateDir::new(&context.state_dir()?)?.database().exists() {
+        return Ok(None);
+    }
+    Ok(context.store()?.frame(caller.frame)?.map(|frame| frame.launch.claude))
+}
+
+/// A rule that lets an agent call agent-cli does not let it run any program.
+fn not_chosen(of_chain: PathBuf, chosen: Option<PathBuf>) -> Result<PathBuf, CliError> {
+    match chosen.is_none_or(|chosen| chosen == of_chain) {
+        true => Ok(of_chain),
+        false => Err(CliError::usage("agents cannot choose the claude program that doctor runs")
+            .hint(format!("leave --claude out and {CLAUDE} unset"))),
     }
 }
 

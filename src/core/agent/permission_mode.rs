@@ -8,6 +8,8 @@ pub(crate) const UNRESTRICTED: &str = "bypassPermissions";
 
 /// The mode that applies if none is given.
 pub(crate) const DEFAULT: &str = "default";
+/// The least mode in which Claude Code changes files in the agent's directories without asking.
+pub(crate) const ACCEPT_EDITS: &str = "acceptEdits";
 
 /// Whether an agent in `mode` may do no more than one in `own`. Any release may add modes that are unknown here: those
 /// include only themselves.

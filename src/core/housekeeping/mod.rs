@@ -5,6 +5,7 @@ pub(crate) mod doctor_finding;
 pub(crate) mod fsck;
 pub(crate) mod fsck_finding;
 pub(crate) mod inventory;
+pub(crate) mod ownership;
 pub(crate) mod relocation;
 pub(crate) mod retention;
 pub(crate) mod service_units;

@@ -62,7 +62,7 @@ pub(crate) struct DoctorReport {
 pub(crate) struct Claude {
     /// Its path; `None`: it was not found.
     pub path: Option<PathBuf>,
-    /// How it was found: `--claude`, `AGENT_CLI_CLAUDE` or `PATH`.
+    /// How it was found: `--claude`, `AGENT_CLI_CLAUDE` or `PATH`; of an agent's `chain`.
     pub found_by: &'static str,
     /// Whether it can be used.
     pub usable: bool,

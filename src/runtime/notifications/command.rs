@@ -1,7 +1,6 @@
 //! Runs the command of one notification.
 
 use std::io::{self, Read, Seek, Write};
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -103,11 +102,6 @@ fn on_one_line(said: &str) -> String {
     let mut lines: Vec<_> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.dedup();
     lines.join("; ")
-}
-
-/// The folder in which commands run.
-pub(crate) fn folder(config: &Path) -> &Path {
-    config.parent().unwrap_or(Path::new("/"))
 }
 
 #[cfg(test)]

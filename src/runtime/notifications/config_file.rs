@@ -1,11 +1,11 @@
 //! The config file of a person. It contains commands, so nobody else may be able to write it.
 
-use std::fs::{self, Metadata};
+use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::core::notifications::config::{self, Commands};
+use crate::store;
 
 /// A config file that can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,15 @@ pub(crate) struct ConfigFile {
     pub commands: Commands,
     /// What is wrong with parts of it.
     pub problems: Vec<String>,
+}
+
+impl ConfigFile {
+    /// The folder in which its commands run: its own, not that of a link to it.
+    #[must_use]
+    pub(crate) fn folder(&self) -> PathBuf {
+        let real = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        real.parent().unwrap_or(Path::new("/")).to_owned()
+    }
 }
 
 /// Why nothing in a config file is used.
@@ -48,31 +57,18 @@ pub(crate) fn read(path: &Path) -> Result<Option<ConfigFile>, BadConfig> {
     if !found.is_file() || found.len() > LARGEST {
         return Err(bad("is not a file with settings".to_owned(), "make it a file, or remove it"));
     }
-    let folder = real.parent().unwrap_or(Path::new("/"));
-    let of_folder = fs::metadata(folder).map_err(|error| unreadable(&error))?;
-    let own = rustix::process::geteuid().as_raw();
-    for (place, metadata) in [(real.as_path(), &found), (folder, &of_folder)] {
-        if let Some(why) = is_writable_by_others(metadata, own) {
-            let which = if place == folder { "is in a directory that" } else { "" };
-            let hint = format!("chmod go-w {0}, and let it belong to you", place.display());
-            return Err(bad(format!("{which} {why}, so its commands are not run").trim_start().to_owned(), &hint));
-        }
+    if let Some(exposed) = store::exposed(path).map_err(|error| unreadable(&error))? {
+        let which = match () {
+            () if exposed.place == path || exposed.place == real => String::new(),
+            () if Some(exposed.place.as_path()) == real.parent() => "is in a directory that ".to_owned(),
+            () => format!("is not safe: {} ", exposed.place.display()),
+        };
+        return Err(bad(format!("{which}{}, so its commands are not run", exposed.how.in_words()), &exposed.remedy()));
     }
     let text = fs::read_to_string(&real).map_err(|error| unreadable(&error))?;
     let parsed = config::parse(&text);
     let parsed = parsed.map_err(|why| bad(format!("is not TOML: {why}"), "docs/notifications.md has an example"))?;
     Ok(Some(ConfigFile { path: path.to_owned(), commands: parsed.commands, problems: parsed.problems }))
-}
-
-fn is_writable_by_others(found: &Metadata, own: u32) -> Option<&'static str> {
-    const OTHERS: u32 = 0o022;
-    const STICKY: u32 = 0o1000;
-    if found.uid() != own && found.uid() != 0 {
-        return Some("belongs to another user");
-    }
-    // In a directory like /tmp everybody can add files, and nobody replaces those of others.
-    let is_shared = found.is_dir() && found.mode() & STICKY != 0;
-    (found.mode() & OTHERS != 0 && !is_shared).then_some("others can write")
 }
 
 #[cfg(test)]
@@ -99,7 +95,7 @@ mod tests {
 
     #[test]
     fn commands_that_others_could_have_written_are_not_run() {
-        for mode in [0o664, 0o646] {
+        for mode in [0o666, 0o646] {
             let (_folder, path) = made(mode);
             let error = read(&path).unwrap_err();
             assert!(error.why.starts_with("others can write, so"), "{error}");
@@ -114,16 +110,10 @@ mod tests {
         symlink(&path, &link).unwrap();
         assert_eq!(read(&link).unwrap_err().why, error.why);
         fs::set_permissions(folder.path(), Permissions::from_mode(0o1777)).unwrap();
-        assert!(read(&link).unwrap().is_some());
-    }
-
-    #[test]
-    fn a_file_may_belong_to_its_user_or_to_root() {
-        let (_folder, path) = made(0o600);
-        let found = fs::metadata(&path).unwrap();
-        assert_eq!(is_writable_by_others(&found, found.uid()), None);
-        let of_another = is_writable_by_others(&found, found.uid() + 1);
-        assert_eq!(of_another, (found.uid() != 0).then_some("belongs to another user"));
+        assert_eq!(read(&link).unwrap().unwrap().folder(), fs::canonicalize(folder.path()).unwrap());
+        fs::set_permissions(elsewhere.path(), Permissions::from_mode(0o777)).unwrap();
+        let error = read(&link).unwrap_err();
+        assert!(error.why.starts_with("is not safe: "), "a link can be replaced, too: {error}");
     }
 
     #[test]

@@ -321,7 +321,7 @@ pub(crate) fn try_out(
 
 fn shell(state_dir: &Path, config: &ConfigFile, own_program: &Path) -> Shell {
     Shell {
-        cwd: command::folder(&config.path).to_owned(),
+        cwd: config.folder(),
         state_dir: state_dir.to_owned(),
         own_program: own_program.to_owned(),
         timeout: config.commands.timeout,

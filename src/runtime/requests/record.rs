@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use crate::claude::stream::reader;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::overrides::{BadLaunch, Overrides};
-use crate::core::agent::starting_mode;
+use crate::core::agent::{permission_mode, starting_mode};
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::limits::Limits;
 use crate::core::id::{ChainName, FrameId, RequestId, SessionId};
@@ -219,11 +219,8 @@ pub(crate) fn reach(store: &Store, caller: Caller) -> Result<Reach, RuntimeError
         true => None,
         false => Some(fs::canonicalize(&frame.cwd).map_err(while_trying("find the agent's directory"))?),
     };
-    Ok(Reach { below, may_write: giving(store, &frame)?.covers(WRITES) })
+    Ok(Reach { below, may_write: giving(store, &frame)?.covers(permission_mode::ACCEPT_EDITS) })
 }
-
-/// The least permission mode in which Claude Code writes files in the agent's directory without asking.
-const WRITES: &str = "acceptEdits";
 
 /// Records that the calling agent waits for something outside of the chain. Returns the request's id.
 ///

@@ -14,6 +14,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::store::database::schema;
 use crate::store::database::store::Store;
 use crate::store::error::Result;
+use crate::store::files::ownership::trusted;
 use crate::store::files::state_dir::StateDir;
 
 /// What changes when the database does.
@@ -28,7 +29,7 @@ impl Store {
     /// What `look` sees in the database of `dir`; `None` when it has to be opened in earnest: it does not exist, it is
     /// being written, `look` wants to write, or anything else went wrong.
     pub fn read_snapshot<T>(dir: &Path, look: impl FnOnce(&Self) -> Result<T>) -> Option<T> {
-        let dir = StateDir::new(dir).ok()?;
+        let dir = trusted(dir).ok()?;
         let before = at_rest(&dir)?;
         schema::is_current(&dir.database()).then_some(())?;
         let connection = open(&dir.database())?;

@@ -11,6 +11,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use crate::failpoint::{self, Moment, Step};
 use crate::store::database::{full_disk, open, schema};
 use crate::store::error::{Fault, Result, StoreError, TxResult};
+use crate::store::files::ownership::trusted;
 use crate::store::files::state_dir::StateDir;
 
 /// One connection to the database, and the directory that contains it.
@@ -37,7 +38,7 @@ impl Store {
     /// `dir` is not a directory, cannot be written, or is on a full disk; the file in it is not a database of agent-cli, or is
     /// one of a newer version.
     pub fn open(dir: &Path) -> Result<Self> {
-        let dir = StateDir::new(dir)?;
+        let dir = trusted(dir)?;
         let connection = open::connection(&dir)?;
         let file = file_at(&dir);
         let mut store = Self::of(connection, dir);

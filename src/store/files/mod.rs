@@ -6,6 +6,7 @@ pub(crate) mod driving;
 pub(crate) mod durable;
 pub(crate) mod entries;
 pub(crate) mod lease;
+pub(crate) mod ownership;
 pub(crate) mod privacy;
 pub(crate) mod session_files;
 pub(crate) mod state_dir;

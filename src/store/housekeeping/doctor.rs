@@ -11,6 +11,7 @@ use crate::core::housekeeping::doctor_finding::Finding;
 use crate::store::database::store::Store;
 use crate::store::error::StoreError;
 use crate::store::files::durable::{TEMPORARY, create_private};
+use crate::store::files::ownership::trusted;
 use crate::store::files::state_dir::StateDir;
 
 /// What is to be said of the state directory at `dir`. Nothing is made that stays. `named`: a person chose it.
@@ -82,6 +83,10 @@ fn place(dir: &Path, named: bool) -> (Finding, bool) {
     if rustix::fs::access(&existing, Access::WRITE_OK | Access::EXEC_OK).is_err() {
         let message = format!("{shown} ({source}) cannot be used: {} cannot be written", existing.display());
         return (Finding::problem(PLACE, message, format!("make it writable for this user, or {ELSEWHERE}")), false);
+    }
+    if let Err(StoreError::Exposed { exposed, .. }) = trusted(dir) {
+        let message = format!("{shown} ({source}) is not used: {}", exposed.in_words());
+        return (Finding::problem(PLACE, message, exposed.remedy()), false);
     }
     let state = if existing == dir { "" } else { ", which does not exist yet" };
     (Finding::ok(PLACE, format!("{shown} ({source}){state}")), true)
