@@ -350,6 +350,48 @@ fn an_agent_in_disguise_starts_no_chain_of_its_own() {
     assert_eq!(world.run(&["ls", "-ap", "--json"]).json().as_array().map(Vec::len), Some(2), "its child is its child");
 }
 
+/// Claude Code tells every command in which session it runs, and the records tell whose session that is.
+#[test]
+fn what_runs_in_an_agents_session_is_an_agent() {
+    let (world, _, question) = asked();
+    let session = world.session(0);
+    let refused = world.command(["answer", &question, "yes"]).with("CLAUDE_CODE_SESSION_ID", &session).run();
+    refused.exits_with(2);
+    assert!(refused.stderr.contains("agents cannot answer questions"), "{refused}");
+    assert!(refused.stderr.contains("this runs in the Claude session of agent "), "{refused}");
+    let theirs = "4f2c1a90-0000-4000-8000-000000000000";
+    world.command(["answer", &question, "yes"]).with("CLAUDE_CODE_SESSION_ID", theirs).run().succeeds();
+}
+
+/// A command that waits for a file `go` and then answers, without any mark.
+fn cut_loose(question: &str) -> String {
+    let wait = "until [ -e go ]; do sleep 0.02; done";
+    let answer = format!("{wait}; agent-cli answer {question} yes >out.tmp 2>&1; mv out.tmp out");
+    let unmarked = "env -u AGENT_CLI_FRAME -u AGENT_CLI_ATTEMPT -u CLAUDE_CODE_SESSION_ID";
+    format!("({unmarked} setsid sh -c '{answer}' >/dev/null 2>&1 </dev/null &)")
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_an_agent_cuts_loose_stays_below_its_runner() {
+    let (world, _, question) = asked();
+    let then = "touch go; until [ -e out ]; do sleep 0.02; done; cat out";
+    world.file("sneaky.md", format!("run {}\nrun {then}\nreply {{result}}\n", cut_loose(&question)));
+    let said = world.run(&["spawn", "sneaky.md"]).succeeds().stdout.clone();
+    assert!(said.contains("agents cannot answer questions"), "{said}");
+    assert!(said.contains("which runs agents"), "{said}");
+    assert_eq!(world.questions().len(), 1);
+}
+
+/// Once its runner is gone, nobody can tell it from a person's script. The record has what is above it.
+#[test]
+fn the_record_has_what_was_above_the_process_that_answered() {
+    let (world, _, question) = asked();
+    world.program("sh", ["-c", &format!("agent-cli answer {question} yes; true")]).run().succeeds();
+    let by = &world.run(&["questions", "--all", "--json"]).json()[0]["answered_by"];
+    assert_eq!(by["above"][0], "sh", "{by}");
+}
+
 #[test]
 fn a_command_that_is_waited_for_does_not_answer() {
     for disguise in ["agent-cli", DISGUISES[0], DISGUISES[1]] {

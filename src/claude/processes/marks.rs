@@ -5,8 +5,10 @@
 //! group. A process that has escaped all of them, or that another user or a daemon started, cannot be recognised.
 
 use std::env;
+use std::fs;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process;
 
@@ -17,7 +19,8 @@ use rustix::termios::ttyname;
 use crate::claude::invocation::{ATTEMPT, FRAME, SESSION, STATE_DIR};
 use crate::claude::processes::process_table::{self, Environment};
 use crate::core::chain::origin::Origin;
-use crate::core::id::{AttemptId, FrameId};
+use crate::core::id::{AttemptId, FrameId, SessionId};
+use crate::core::notifications::payload::NOTIFICATION;
 
 /// An agent's mark on a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +56,50 @@ pub(crate) fn marks() -> impl Iterator<Item = Mark> {
     above.into_iter().chain(leaders).filter_map(Mark::on)
 }
 
+/// The sessions of Claude Code in whose tool calls this process, or one above it, was started.
+pub(crate) fn sessions() -> impl Iterator<Item = SessionId> {
+    let above = process_table::ancestors().skip(1).chain(process_table::leaders());
+    let named = above.filter_map(|pid| Environment::of(pid).value(SESSION));
+    env::var(SESSION).ok().into_iter().chain(named).filter_map(|session| session.parse().ok())
+}
+
+/// A process above this one that runs agents. Below it is what they have left behind, and the commands that it runs itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Runner {
+    pub process: i32,
+    /// What the processes between say about the notification whose command they belong to.
+    pub notifications: Vec<String>,
+}
+
+/// The nearest process above this one that runs agents.
+#[must_use]
+pub(crate) fn runner() -> Option<Runner> {
+    let own = env::current_exe().ok().and_then(|own| fs::metadata(own).ok())?;
+    let is_own = |pid: Pid| {
+        let found = fs::metadata(process_table::program(pid));
+        found.is_ok_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino()))
+    };
+    let is_runner = |pid: Pid| {
+        let words = process_table::arguments(pid);
+        let command = words.iter().skip(1).find(|word| !word.starts_with('-'));
+        is_own(pid) && command.is_some_and(|command| RUNNERS.contains(&command.as_str()))
+    };
+    let above: Vec<Pid> = process_table::ancestors().skip(1).collect();
+    let at = above.iter().position(|pid| is_runner(*pid))?;
+    let named = above[..at].iter().filter_map(|pid| Environment::of(*pid).value(NOTIFICATION));
+    let notifications = env::var(NOTIFICATION).ok().into_iter().chain(named).collect();
+    Some(Runner { process: above[at].as_raw_nonzero().get(), notifications })
+}
+
+/// The commands that run agents.
+const RUNNERS: [&str; 5] = ["spawn", "resume", "watch", "answer", "inbox"];
+
+/// The names of the processes above this one, as far as they are recorded.
+fn above() -> Vec<String> {
+    const MOST: usize = 32;
+    process_table::ancestors().skip(1).take(MOST).map(process_table::name).collect()
+}
+
 /// Who runs this process.
 #[must_use]
 pub(crate) fn origin() -> Origin {
@@ -64,6 +111,7 @@ pub(crate) fn origin() -> Origin {
         terminal: terminal(),
         agent: marks().next().map(|mark| mark.frame),
         claude_session: env::var(SESSION).ok(),
+        above: above(),
         file: None,
     }
 }

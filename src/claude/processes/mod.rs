@@ -1,5 +1,6 @@
 //! Processes: `claude` itself, what its tools leave behind, and who started this program.
 
+pub(crate) mod children;
 pub(crate) mod marks;
 pub(crate) mod orphans;
 pub(crate) mod process;

@@ -7,6 +7,7 @@ use std::process::{Command, ExitStatus};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdout};
 
+use crate::claude::processes::children::Own;
 use crate::failpoint::{self, Step};
 
 /// How a process ended.
@@ -34,6 +35,7 @@ pub(crate) enum Exit {
 pub(crate) struct Running {
     child: Child,
     pid: Option<Pid>,
+    _own: Option<Own>,
 }
 
 /// Ends a process group when it is dropped.
@@ -80,7 +82,8 @@ impl Running {
         command.process_group(0);
         let child = tokio::process::Command::from(command).spawn()?;
         let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-        Ok(Self { child, pid })
+        let own = child.id().map(Own::new);
+        Ok(Self { child, pid, _own: own })
     }
 
     /// Waits until the process has ended. May be called again after it was cancelled.

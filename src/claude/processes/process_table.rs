@@ -11,7 +11,12 @@ use rustix::process::Pid;
 /// This process and its ancestors, the nearest first.
 pub(crate) fn ancestors() -> impl Iterator<Item = Pid> {
     let own = i32::try_from(process::id()).ok().and_then(Pid::from_raw);
-    std::iter::successors(own, |pid| system::parent(*pid))
+    std::iter::successors(own, |pid| parent(*pid))
+}
+
+/// The process that has started another one, or has taken it over.
+pub(crate) fn parent(pid: Pid) -> Option<Pid> {
+    system::parent(pid)
 }
 
 /// The leaders of this process's session and group. They may live when a process in between has ended.
@@ -33,7 +38,7 @@ pub(crate) fn is_same_directory(one: &Path, other: &Path) -> bool {
     }
 }
 
-pub(crate) use system::all;
+pub(crate) use system::{all, arguments, name, program};
 
 /// The environment that a process was started with. Empty if the system does not show it, as for another user's process.
 pub(crate) use system::Environment;
@@ -48,6 +53,7 @@ impl Environment {
 mod system {
     use std::fs::{self, File};
     use std::io::{self, Read};
+    use std::path::PathBuf;
 
     use super::Pid;
 
@@ -64,6 +70,21 @@ mod system {
         // The name before the last parenthesis may contain anything.
         let fields = stat.rsplit_once(')')?.1;
         Pid::from_raw(fields.split_whitespace().nth(1)?.parse().ok()?)
+    }
+
+    /// The words that it was started with, and the file that it runs.
+    pub(crate) fn arguments(pid: Pid) -> Vec<String> {
+        let words = read(pid, "cmdline").unwrap_or_default();
+        words.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    }
+
+    pub(crate) fn name(pid: Pid) -> String {
+        let name = read(pid, "comm").unwrap_or_default();
+        String::from_utf8_lossy(&name).trim_end().to_owned()
+    }
+
+    pub(crate) fn program(pid: Pid) -> PathBuf {
+        format!("/proc/{}/exe", pid.as_raw_nonzero()).into()
     }
 
     pub(crate) fn environment(pid: Pid) -> Environment {
@@ -95,6 +116,7 @@ mod system {
 
 #[cfg(not(target_os = "linux"))]
 mod system {
+    use std::path::PathBuf;
     use std::process::Command;
 
     use super::Pid;
@@ -105,6 +127,19 @@ mod system {
 
     pub(crate) fn parent(pid: Pid) -> Option<Pid> {
         Pid::from_raw(ask(&["-o", "ppid=", "-p", &pid.as_raw_nonzero().to_string()]).trim().parse().ok()?)
+    }
+
+    pub(crate) fn arguments(pid: Pid) -> Vec<String> {
+        let words = ask(&["-wwo", "command=", "-p", &pid.as_raw_nonzero().to_string()]);
+        words.split_whitespace().map(str::to_owned).collect()
+    }
+
+    pub(crate) fn name(pid: Pid) -> String {
+        program(pid).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    pub(crate) fn program(pid: Pid) -> PathBuf {
+        ask(&["-wwo", "comm=", "-p", &pid.as_raw_nonzero().to_string()]).trim().into()
     }
 
     pub(crate) fn environment(pid: Pid) -> Environment {

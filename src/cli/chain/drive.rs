@@ -2,6 +2,7 @@
 
 use tokio::sync::watch;
 
+use crate::claude::processes::children;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -89,6 +90,7 @@ pub(crate) fn run<T, F: Future<Output = Result<T, RuntimeError>>>(
     context: &Context,
     work: impl FnOnce(watch::Receiver<Signals>) -> F,
 ) -> Result<T, CliError> {
+    children::keep_orphans_below();
     context.start_log();
     context.start_notifications()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -134,7 +134,7 @@ impl Payload {
         let text = |text: &str| escape::one_line(text.trim()).chars().take(LONGEST).collect::<String>();
         let mut variables = vec![
             ("AGENT_CLI_EVENT", self.event.name().to_owned()),
-            ("AGENT_CLI_NOTIFICATION", self.id.to_string()),
+            (NOTIFICATION, self.id.to_string()),
             ("AGENT_CLI_CHAIN", self.chain.id.to_string()),
             ("AGENT_CLI_CHAIN_NAME", text(self.chain.name.as_ref().unwrap_or(&self.chain.task))),
             ("AGENT_CLI_AGENT", self.agent.id.to_string()),
@@ -146,6 +146,9 @@ impl Payload {
         variables
     }
 }
+
+/// Names the notification whose command is run.
+pub(crate) const NOTIFICATION: &str = "AGENT_CLI_NOTIFICATION";
 
 /// The variables that [`Payload::environment`] may leave out: a command must not get those of its caller.
 pub(crate) const OPTIONAL_VARIABLES: [&str; 1] = ["AGENT_CLI_QUESTION"];

@@ -8,6 +8,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::claude::processes::children::Own;
+
 /// Why git failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GitError {
@@ -101,6 +103,7 @@ impl Git {
     pub(crate) fn bytes(mut self) -> Result<Vec<u8>, GitError> {
         let stdin = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
         let mut child = self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let _own = Own::new(child.id());
         if let (Some(input), Some(mut stdin)) = (self.input, child.stdin.take()) {
             // If it fails before it has read everything, it reports why.
             let _ = stdin.write_all(input.as_bytes());

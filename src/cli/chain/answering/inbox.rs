@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal};
 
 use clap::Args;
 
+use crate::claude::processes::marks;
 use crate::cli::chain::answering::prompt::{Line, Prompt};
 use crate::cli::chain::answering::walk::{Exit, Walk};
 use crate::cli::chain::unattended::resume_all::ResumeAll;
@@ -14,6 +15,7 @@ use crate::cli::output::{hint, print_line, tell};
 use crate::cli::report::asked;
 use crate::cli::report::chain_status::OutputOptions;
 use crate::core::id::FrameId;
+use crate::runtime::requests::answerer;
 use crate::runtime::run::status;
 use crate::store::{Driving, Store};
 
@@ -38,8 +40,25 @@ pub(crate) struct Inbox {
 
 pub(super) fn refuse_agents(context: &Context) -> Result<(), CliError> {
     let hint = "end your turn: the answer arrives when the chain is resumed";
-    context.only_for_people("agents cannot answer questions", hint)
+    context.only_for_people(REFUSED, hint)?;
+    let store = context.store()?;
+    for session in marks::sessions() {
+        if let Some(agent) = answerer::agent_of(&store, session)? {
+            let why = format!("this runs in the Claude session of agent {}: use a shell of your own", agent.short());
+            return Err(CliError::usage(REFUSED).hint(why));
+        }
+    }
+    match marks::runner() {
+        Some(runner) if !answerer::is_of_notification(&store, &runner.notifications)? => {
+            let why = "and was not started by a command of [on]: use a shell that no agent has started";
+            Err(CliError::usage(REFUSED)
+                .hint(format!("this runs below process {}, which runs agents, {why}", runner.process)))
+        }
+        _ => Ok(()),
+    }
 }
+
+const REFUSED: &str = "agents cannot answer questions";
 
 impl Inbox {
     /// That of the current project.
