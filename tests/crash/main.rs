@@ -38,3 +38,4 @@ mod pty;
 mod random_kills;
 mod scenarios;
 mod tree;
+mod unattended;
