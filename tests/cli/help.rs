@@ -831,6 +831,7 @@ fn every_command_explains_itself() {
 
     Options:
       -p, --all-projects  Also show the chains of other projects
+      -n, --limit <N>     Show at most this many chains, the newest [default: 100, with --json all]
           --cost          Show what each agent cost, and all together
           --json          Print a JSON array of agents, parents before children
       -v, --verbose       Print progress to standard error, as on a terminal
@@ -958,6 +959,9 @@ fn every_command_explains_itself() {
 
           --since <WHEN>
               Show only what was asked since this time, or within this duration before now, such as 7d
+
+      -n, --limit <N>
+              Show at most this many, the newest [default: 100, with --json all]
 
           --json
               Print a JSON array

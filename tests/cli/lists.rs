@@ -111,3 +111,24 @@ fn a_frame_that_there_is_not() {
     --- exit status: 3
     ");
 }
+
+#[test]
+fn trees_and_history_show_the_newest_and_say_that_there_are_more() {
+    let world = World::new();
+    for name in ["first", "second", "third"] {
+        world.file(format!("{name}.md"), format!("ask {name}?\nreply {{result}}\n"));
+        world.spawn_paused(&format!("{name}.md"));
+    }
+    let tree = world.run(&["tree", "-n", "1"]);
+    assert!(tree.stdout.contains("third.md") && !tree.stdout.contains("second.md"), "{tree}");
+    assert_eq!(tree.stderr, "2 more chains: agent-cli tree --limit N\n");
+    let history = world.run(&["history", "--limit", "2"]);
+    assert!(!history.stdout.contains("first?"), "{history}");
+    let (second, third) = (history.stdout.find("second?"), history.stdout.find("third?"));
+    assert!(second.is_some() && second < third, "the newest comes last: {history}");
+    assert_eq!(history.stderr, "there are more: agent-cli history --limit N\n");
+    for all in [&["tree", "--json"][..], &["history", "--json"]] {
+        let outcome = world.run(all);
+        assert_eq!((outcome.json().as_array().map(Vec::len), outcome.stderr.as_str()), (Some(3), ""), "{outcome}");
+    }
+}

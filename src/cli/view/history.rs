@@ -1,5 +1,7 @@
 //! `agent-cli history`: what agents asked, who answered, and what they did then.
 
+use std::path::Path;
+
 use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -45,6 +47,10 @@ pub(crate) struct History {
     /// Show only what was asked since this time, or within this duration before now, such as 7d
     #[arg(long, value_name = "WHEN", value_parser = logs::since)]
     since: Option<Timestamp>,
+
+    /// Show at most this many, the newest [default: 100, with --json all]
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "id")]
+    limit: Option<usize>,
 
     /// Print a JSON array
     #[arg(long)]
@@ -124,17 +130,25 @@ impl History {
             (None, Some(caller)) => Asked::Below(caller.frame),
             (None, None) => Asked::Anywhere,
         };
-        let mut exchanges = store.exchanges(asked, self.since.unwrap_or(Timestamp::MIN))?;
-        let found = exchanges.len();
-        if asked == Asked::Anywhere && !self.all_projects {
-            let mut projects = Projects::default();
-            let here = lookup::here(&mut projects)?;
-            exchanges.retain(|exchange| projects.of(&exchange.cwd) == here);
-        }
-        let elsewhere = found - exchanges.len();
+        let is_listed = asked == Asked::Anywhere;
+        let most = self.limit.unwrap_or(if self.json || !is_listed { usize::MAX } else { MOST });
+        let mut projects = Projects::default();
+        let project = if is_listed && !self.all_projects { Some(lookup::here(&mut projects)?) } else { None };
+        let mut elsewhere = 0;
+        let mut is_meant = |cwd: &Path| {
+            let is_here = project.as_ref().is_none_or(|project| projects.of(cwd) == *project);
+            elsewhere += u64::from(!is_here);
+            is_here
+        };
+        let since = self.since.unwrap_or(Timestamp::MIN);
+        // One more than is shown says that there are more.
+        let mut exchanges = store.exchanges(asked, since, most.saturating_add(1), &mut is_meant)?;
+        let has_more = exchanges.len() > most;
+        exchanges.drain(..exchanges.len().saturating_sub(most));
         if self.json {
             let listed = exchanges.into_iter().map(|exchange| as_json(&store, exchange));
             print_json(&listed.collect::<Result<Vec<_>, _>>()?)?;
+            hidden(elsewhere, has_more);
             return Ok(ExitStatus::Ok);
         }
         if exchanges.is_empty() {
@@ -144,8 +158,19 @@ impl History {
         for exchange in &exchanges {
             print(&text(&store, exchange, now, whole)?)?;
         }
-        tell_of_elsewhere(elsewhere as u64, "question", "history");
+        hidden(elsewhere, has_more);
         Ok(ExitStatus::Ok)
+    }
+}
+
+/// More than a person looks through.
+const MOST: usize = 100;
+
+/// Says what was left out.
+fn hidden(elsewhere: u64, has_more: bool) {
+    tell_of_elsewhere(elsewhere, "question", "history");
+    if has_more {
+        tell("there are more: agent-cli history --limit N");
     }
 }
 

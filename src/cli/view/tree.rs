@@ -37,6 +37,10 @@ pub(crate) struct TreeCommand {
     #[arg(short = 'p', long, conflicts_with = "id")]
     all_projects: bool,
 
+    /// Show at most this many chains, the newest [default: 100, with --json all]
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "id")]
+    limit: Option<usize>,
+
     /// Show what each agent cost, and all together
     #[arg(long)]
     cost: bool,
@@ -135,11 +139,20 @@ impl TreeCommand {
             elsewhere += if is_here { 0 } else { kind.count };
             is_here
         };
-        let open = store.chains(Chains::Newest { most: usize::MAX, is_meant: &mut is_meant })?.chains;
+        let most = self.limit.unwrap_or(if self.json { usize::MAX } else { MOST });
+        let open = store.chains(Chains::Newest { most, is_meant: &mut is_meant })?;
         tell_of_elsewhere(elsewhere, "chain", "tree");
-        Ok(open.into_iter().map(|chain| chain.id).collect())
+        match open.more {
+            0 => {}
+            1 => tell("1 more chain: agent-cli tree --limit N"),
+            more => tell(&format!("{more} more chains: agent-cli tree --limit N")),
+        }
+        Ok(open.chains.into_iter().map(|chain| chain.id).collect())
     }
 }
+
+/// More than a person looks through.
+const MOST: usize = 100;
 
 /// What each agent has cost itself. Those without attempts are left out.
 fn costs_of(store: &Store, tree: &Tree, now: Timestamp) -> Result<Costs, CliError> {

@@ -10,18 +10,18 @@ use crate::store::database::store::Store;
 use crate::store::error::{Result, TxResult};
 use crate::store::tables::below::below;
 
-/// An attempt, as statistics count it.
+/// Attempts that have all of this in common, as statistics count them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Counted {
-    /// When it began.
+    /// When the first of them began. The others began in the same quarter of an hour, and so on the same day in every time zone.
     pub(crate) began: Timestamp,
-    /// The model that it ran with, as far as `claude` said.
+    /// The model that they ran with, as far as `claude` said.
     pub(crate) model: Option<String>,
-    /// Whether it still runs.
+    /// Whether they still run.
     pub(crate) runs: bool,
-    /// The file of instructions of its agent; `None`: a prompt.
+    /// The file of instructions of their agents; `None`: a prompt.
     pub(crate) file: Option<String>,
-    /// What it cost.
+    /// What they cost.
     pub(crate) spent: Spent,
 }
 
@@ -53,14 +53,15 @@ pub(crate) enum Counting<'a> {
     LastPriced(&'a str),
 }
 
+// Added up here, because there may be very many: 900,000 milliseconds are a quarter of an hour.
 macro_rules! counted {
     ($attempts:literal) => {
         concat!(
-            "SELECT a.began AS began, a.ended IS NULL AS runs, a.model, json_extract(f.task, '$.file') AS file, ",
+            "SELECT min(a.began) AS began, a.ended IS NULL AS runs, a.model, json_extract(f.task, '$.file') AS file, ",
             sums!(),
             " FROM ",
             $attempts,
-            " AS a CROSS JOIN frames AS f ON f.id = a.frame GROUP BY a.seq ORDER BY a.seq"
+            " AS a CROSS JOIN frames AS f ON f.id = a.frame GROUP BY a.began / 900000, runs, a.model, file ORDER BY min(a.seq)"
         )
     };
 }
@@ -219,7 +220,8 @@ mod tests {
         assert_eq!((spent.cost_usd, spent.usage.output_tokens), (0.5, 4));
         assert_eq!(store.spent(child).unwrap().attempts, 1);
         assert_eq!(store.spent(FrameId::random()).unwrap(), Spent::default());
-        assert_eq!(store.counted(Counting::Since(Timestamp::UNIX_EPOCH)).unwrap().len(), 3);
+        let counted = store.counted(Counting::Since(Timestamp::UNIX_EPOCH)).unwrap();
+        assert_eq!(counted.iter().map(|them| them.spent.attempts).sum::<u64>(), 3);
         assert_eq!(store.counted(Counting::Since(Timestamp::MAX)).unwrap(), []);
     }
 

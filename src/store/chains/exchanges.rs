@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use rusqlite::{Connection, Row};
@@ -75,7 +75,7 @@ macro_rules! exchanges {
                LEFT JOIN attempts AS a ON a.id = r.delivered_in
              WHERE r.kind = 'ask' AND r.made >= ?2 AND ",
             $($condition)+,
-            " ORDER BY r.made, r.seq"
+            " ORDER BY r.seq DESC"
         )
     };
 }
@@ -88,8 +88,15 @@ const RECORDS: &str = "SELECT seq, at, frame, kind, detail FROM events
      WHERE frame = ?1 AND kind IN ('answered', 'answer_replaced', 'expired', 'withdrawn') ORDER BY seq";
 
 impl Store {
-    /// What was asked since then, the newest last.
-    pub(crate) fn exchanges(&self, asked: Asked, since: Timestamp) -> Result<Vec<Exchange>> {
+    /// At most `most` of what was asked since then in chains whose roots work where `is_meant` says, the newest last. It is asked
+    /// about one question after the other, the newest first, and no more of them are read than that takes.
+    pub(crate) fn exchanges(
+        &self,
+        asked: Asked,
+        since: Timestamp,
+        most: usize,
+        is_meant: &mut dyn FnMut(&Path) -> bool,
+    ) -> Result<Vec<Exchange>> {
         self.read(|connection| {
             let (sql, top) = match asked {
                 Asked::Anywhere => (ANYWHERE, None),
@@ -97,8 +104,15 @@ impl Store {
                 Asked::One(request) => (ONE, Some(request.0)),
             };
             let mut statement = connection.prepare_cached(sql)?;
-            let found = statement.query_map((top.map(Id), At(since)), from_row)?;
-            let mut found: Vec<Exchange> = found.collect::<rusqlite::Result<_>>()?;
+            let mut rows = statement.query((top.map(Id), At(since)))?;
+            let mut found = Vec::new();
+            while found.len() < most
+                && let Some(row) = rows.next()?
+            {
+                if is_meant(&path(row, "cwd")?) {
+                    found.push(from_row(row)?);
+                }
+            }
             let mut records = HashMap::new();
             for exchange in &mut found {
                 let of_frame = match records.entry(exchange.frame) {
@@ -109,6 +123,9 @@ impl Store {
                 exchange.records =
                     of_frame.iter().filter(|record| record.detail["request"] == id.as_str()).cloned().collect();
             }
+            // Imported questions were asked earlier than they were recorded.
+            found.reverse();
+            found.sort_by_key(|exchange| exchange.asked);
             Ok(found)
         })
     }
@@ -158,7 +175,7 @@ mod tests {
         store.record_answer(id, "Feb 2nd", &by("bob"), true).unwrap();
         let caller = store.start(frame);
         store.end(caller, &reply("done"));
-        let found = store.exchanges(Asked::One(id), Timestamp::MIN).unwrap();
+        let found = store.exchanges(Asked::One(id), Timestamp::MIN, 1, &mut |_| true).unwrap();
         assert_eq!((kinds(&found[0]), found[0].status.as_str()), (vec!["answered", "answer_replaced"], "delivered"));
         assert_eq!(found[0].given.map(|given| given.attempt), Some(caller.attempt));
         let users: Vec<_> = found[0].records.iter().map(|record| record.detail["by"]["user"].clone()).collect();
@@ -176,11 +193,11 @@ mod tests {
         store.request(below, None, &[ask("When?")]).unwrap();
         store.end(below, &refused("no"));
         store.asking("Who?");
-        let of = |asked| store.exchanges(asked, Timestamp::MIN).unwrap();
+        let of = |asked| store.exchanges(asked, Timestamp::MIN, usize::MAX, &mut |_| true).unwrap();
         assert_eq!((of(Asked::Anywhere).len(), of(Asked::Below(caller.frame)).len()), (3, 2));
         let found = of(Asked::Below(child));
         assert_eq!((found.len(), kinds(&found[0]), found[0].root), (1, vec!["withdrawn"], caller.frame));
         assert_eq!(of(Asked::One(of_root))[0].id, of_root);
-        assert_eq!(store.exchanges(Asked::Anywhere, Timestamp::MAX).unwrap(), []);
+        assert_eq!(store.exchanges(Asked::Anywhere, Timestamp::MAX, usize::MAX, &mut |_| true).unwrap(), []);
     }
 }
