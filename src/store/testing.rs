@@ -26,7 +26,7 @@ use crate::store::database::store::Store;
 use crate::store::error::Result;
 use crate::store::requests::questions::asked::Question;
 use crate::store::requests::request::{Requests, Seen};
-use crate::store::requests::spawn::{AskedFor, NewChain};
+use crate::store::requests::spawn::{AskedFor, NewChain, NewGroup};
 use crate::store::steering::state_change::StateChange;
 use crate::store::tables::caller::Caller;
 use crate::store::tables::frames::NewFrame;
@@ -48,6 +48,14 @@ pub(crate) fn new(task: &str) -> NewFrame {
         baseline: None,
         started_from: None,
         name: None,
+    }
+}
+
+pub(crate) fn group(tasks: &[&str]) -> NewGroup {
+    NewGroup {
+        members: tasks.iter().map(|task| new(task)).collect(),
+        cwd: "/srv".into(),
+        tasks: tasks.iter().map(|task| (*task).to_owned()).collect(),
     }
 }
 

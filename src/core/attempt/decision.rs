@@ -131,7 +131,7 @@ fn row(meaning: &Meaning, facts: &Facts) -> (Fate, Ended) {
         (Meaning::Unhandled, false) => (Discard, failed(FailureKind::Unhandled, UNHANDLED)),
         (Meaning::Unhandled, true) => (Discard, back_off(UNHANDLED)),
         (Meaning::UsageLimit { resets_at, worked }, _) => {
-            (worth(worked), Ended::Wait(Wait::UsageLimit { resets_at: *resets_at }))
+            (worth(worked), Ended::Wait(Wait::UsageLimit { resets_at: *resets_at, tries: 0 }))
         }
         (Meaning::Unavailable { why, worked }, _) => (worth(worked), Ended::Retry { why: why.clone() }),
         (Meaning::Refused { why, .. }, false) => (Discard, failed(FailureKind::Refused, why)),

@@ -167,7 +167,7 @@ mod tests {
     }
 
     fn limited(resets_at: i64) -> FrameState {
-        FrameState::Waiting { wait: Wait::UsageLimit { resets_at: at(resets_at) } }
+        FrameState::Waiting { wait: Wait::UsageLimit { resets_at: at(resets_at), tries: 0 } }
     }
 
     fn runnable(tree: &Tree) -> Vec<FrameId> {

@@ -1,4 +1,4 @@
-//! Waits that only time ends: a usage limit, and the backoff after a temporary API error or an attempt that came to nothing.
+//! Waits that only time ends: a usage limit, and the backoff after a temporary API error or an attempt that failed to start.
 //!
 //! All of it is wall-clock time, and a clock can be set back. A pause therefore counts from its beginning: if the
 //! current time is earlier than that, the clock is wrong and the pause is over. No frame waits longer than its pause,
@@ -23,11 +23,11 @@ impl Wait {
     /// When a pause that began at `since` ends; `None` for other waits.
     #[must_use]
     pub(crate) fn pause_ends(&self, since: Timestamp) -> Option<Timestamp> {
+        let backed_off = |tries| since.saturating_add(until_next_try(tries)).unwrap_or(since);
         match self {
-            Self::UsageLimit { resets_at } => Some(*resets_at),
-            Self::Retry { tries, .. } | Self::Restart { tries, .. } => {
-                Some(since.saturating_add(until_next_try(*tries)).unwrap_or(since))
-            }
+            // By this clock its time may be past although the limit is still in force.
+            Self::UsageLimit { resets_at, tries } => Some(backed_off(*tries).max(*resets_at)),
+            Self::Retry { tries, .. } | Self::Restart { tries, .. } => Some(backed_off(*tries)),
             Self::Requests | Self::AgentDecides => None,
         }
     }
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_pause_is_over_when_its_time_has_come() {
-        for wait in [Wait::UsageLimit { resets_at: at(1_030) }, retry(1)] {
+        for wait in [Wait::UsageLimit { resets_at: at(1_030), tries: 0 }, retry(1)] {
             assert!(wait.is_pause());
             let until = |now| wait.paused_until(at(1_000), at(now));
             assert_eq!([1_000, 1_029, 1_030].map(until), [Some(at(1_030)), Some(at(1_030)), None]);
@@ -78,8 +78,21 @@ mod tests {
     }
 
     #[test]
+    fn a_usage_limit_that_is_met_again_after_its_time_backs_off() {
+        let met = |tries| Wait::UsageLimit { resets_at: at(900), tries };
+        let until = |tries, now| met(tries).paused_until(at(1_000), at(now));
+        assert_eq!(
+            [until(0, 1_000), until(1, 1_000), until(1, 1_029), until(1, 1_030)],
+            [None, Some(at(1_030)), Some(at(1_030)), None]
+        );
+        assert_eq!(until(9, 1_000), Some(at(4_600)));
+        let ahead = Wait::UsageLimit { resets_at: at(9_000), tries: 3 };
+        assert_eq!(ahead.paused_until(at(1_000), at(1_000)), Some(at(9_000)), "its time is still to come");
+    }
+
+    #[test]
     fn a_clock_that_is_set_back_ends_a_pause() {
-        for wait in [Wait::UsageLimit { resets_at: at(9_000_000) }, retry(8)] {
+        for wait in [Wait::UsageLimit { resets_at: at(9_000_000), tries: 0 }, retry(8)] {
             assert!(wait.paused_until(at(8_000_000), at(8_000_000)).is_some());
             assert_eq!(wait.paused_until(at(8_000_000), at(7_999_999)), None);
             assert_eq!(wait.paused_until(at(8_000_000), at(0)), None);

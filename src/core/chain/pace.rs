@@ -103,7 +103,12 @@ pub(crate) enum Look {
     GotOn,
     /// It was driven, for nothing. It may look another way than before, because its time has come, without being any further.
     GotNowhere,
+    /// Its agent found no place, because agents of other chains take them all. Nothing tells when one of them ends.
+    NoPlace,
 }
+
+/// How long a chain rests whose agent found no place.
+const NO_PLACE: SignedDuration = SignedDuration::from_secs(2);
 
 /// What is known about the chains that were looked at.
 #[derive(Debug, Default)]
@@ -116,8 +121,16 @@ pub(crate) struct Pace {
 struct Rest {
     /// What it looks like as long as nothing has changed; `None`: as it will at the next look.
     stirs: Option<Vec<Stir>>,
+    since: Timestamp,
     until: Timestamp,
     times: u32,
+}
+
+impl Rest {
+    /// Whether it goes on at `now`. If the clock was set back to before it began, it is over.
+    fn goes_on(&self, now: Timestamp) -> bool {
+        self.since <= now && now < self.until
+    }
 }
 
 impl Pace {
@@ -175,8 +188,8 @@ impl Pace {
         for root in order {
             let seen = &self.seen[&root];
             let is_as_before = |rest: &mut Rest| rest.stirs.get_or_insert_with(|| seen.clone()) == seen;
-            let until = self.rests.get_mut(&root).and_then(|rest| is_as_before(rest).then_some(rest.until));
-            match until.filter(|until| *until > now) {
+            let rest = self.rests.get_mut(&root);
+            match rest.and_then(|rest| (is_as_before(rest) && rest.goes_on(now)).then_some(rest.until)) {
                 Some(until) => plan.look_again(until),
                 None => plan.due.push(root),
             }
@@ -199,13 +212,14 @@ impl Pace {
             _ => None,
         });
         let length = match (polled.min(), look) {
+            (_, Look::NoPlace) => NO_PLACE,
             (Some(every), _) => every.min(TICK),
             (None, Look::GotOn | Look::GotNowhere) => backoff::until_next_try(times),
             (None, Look::NotDriven) => TICK,
         };
         let until = now.saturating_add(length).unwrap_or(now);
         let stirs = Some(stirs).filter(|_| look != Look::GotNowhere);
-        self.rests.insert(root, Rest { stirs, until, times });
+        self.rests.insert(root, Rest { stirs, since: now, until, times });
     }
 
     /// Why a chain of the newest plan may be able to continue.
@@ -349,6 +363,26 @@ mod tests {
         }
         assert!(is_due(&mut pace, &[Stir::Free, Stir::Running], 38), "something has changed");
         assert!(is_due(&mut pace, &[Stir::Free], 39));
+    }
+
+    #[test]
+    fn a_chain_without_a_place_is_looked_at_again_within_seconds() {
+        let mut pace = Pace::default();
+        for now in 0..100 {
+            pace.looked_at(ROOT, vec![Stir::Free], at(now), Look::NoPlace);
+            assert!(!is_due(&mut pace, &[Stir::Free], now + 1));
+            assert!(is_due(&mut pace, &[Stir::Free], now + 2), "however often it found none");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_ends_a_rest() {
+        for stir in [Stir::Free, Stir::Outside(External::Command("test -e x".into()))] {
+            let mut pace = Pace::default();
+            pace.looked_at(ROOT, vec![stir.clone()], at(10_000), Look::GotNowhere);
+            assert!(!is_due(&mut pace, std::slice::from_ref(&stir), 10_001));
+            assert!(is_due(&mut pace, &[stir], 0));
+        }
     }
 
     #[test]

@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(said(waiting(Wait::Requests), vec![time, ask()]), "waits for a time in 2 h and an answer");
         let busy = Wait::Retry { tries: 1, why: "API overloaded (529)".into() };
         assert_eq!(said(waiting(busy), vec![]), "waits for a retry in 25 s, after: API overloaded (529)");
-        let limit = Wait::UsageLimit { resets_at: at(65) };
+        let limit = Wait::UsageLimit { resets_at: at(65), tries: 0 };
         assert_eq!(said(waiting(limit), vec![]), "waits for the usage limit to reset in 1 min");
         assert_eq!(said(waiting(Wait::AgentDecides), vec![]), "waits for something that only the agent can judge");
     }

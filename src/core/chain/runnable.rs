@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn a_usage_limit_is_over_when_its_time_has_come() {
         let resets_at = Timestamp::from_second(100).unwrap();
-        let tree = chain(FrameState::Waiting { wait: Wait::UsageLimit { resets_at } }, vec![]);
+        let tree = chain(FrameState::Waiting { wait: Wait::UsageLimit { resets_at, tries: 0 } }, vec![]);
         assert_eq!(tree.runnable(&Attempted::default(), Timestamp::from_second(99).unwrap()), []);
         assert_eq!(tree.runnable(&Attempted::default(), resets_at), [id(3)]);
     }

@@ -56,10 +56,13 @@ pub enum FrameState {
 pub enum Wait {
     /// The requests that it made: answers, children, files, times, commands. Over when all of them are over.
     Requests,
-    /// Its usage limit. Over at that time.
+    /// Its usage limit. Over at that time, or after a backoff if it was not lifted then.
     UsageLimit {
         /// When the limit is lifted.
         resets_at: Timestamp,
+        /// The number of consecutive tries that met the limit again.
+        #[serde(default)]
+        tries: u32,
     },
     /// The next try after a temporary API error. [`crate::core::chain::backoff`] says how long that takes.
     Retry {
@@ -168,6 +171,19 @@ pub struct IllegalEvent {
     event: &'static str,
 }
 
+impl Ended {
+    /// Whether the attempt changed anything for its frame. One that only has to be repeated, at once or after a pause, did not.
+    #[must_use]
+    pub(crate) fn is_progress(&self) -> bool {
+        match self {
+            Self::Wait(wait) => !wait.is_pause(),
+            Self::Retry { .. } | Self::BackOff { .. } | Self::Die { .. } | Self::Back => false,
+            Self::Pause(ended) => ended.is_progress(),
+            Self::Done | Self::Fail(_) | Self::Cancel | Self::Again => true,
+        }
+    }
+}
+
 impl FrameState {
     /// The state after `event`.
     ///
@@ -182,6 +198,13 @@ impl FrameState {
             (running @ Self::Running { .. }, End(Ended::Pause(ended))) => Ok(running.after(End(*ended))?.paused()),
             (Self::Running { waited }, End(ended)) => Ok(match ended {
                 Ended::Done => Self::Done,
+                Ended::Wait(Wait::UsageLimit { resets_at, .. }) => {
+                    let tries = match waited {
+                        Some(Wait::UsageLimit { tries, .. }) => tries.saturating_add(1),
+                        _ => 0,
+                    };
+                    Self::Waiting { wait: Wait::UsageLimit { resets_at, tries } }
+                }
                 Ended::Wait(wait) => Self::Waiting { wait },
                 Ended::Retry { why } => {
                     let before = match waited {

@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn a_usage_limit_blocks_until_its_time() {
         let resets_at = Timestamp::from_second(100).unwrap();
-        let tree = waiting(Wait::UsageLimit { resets_at }, &[]);
+        let tree = waiting(Wait::UsageLimit { resets_at, tries: 0 }, &[]);
         assert_eq!(tree.blockers(NOW)[0].what, Blocking::UsageLimit { resets_at });
         assert_eq!(tree.blockers(resets_at), []);
     }

@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(of(vec![node(id, None, FrameState::Ready)], false), Outlook::CanContinue);
         assert_eq!(of(vec![node(id, None, FrameState::Done)], false), Outlook::Over);
         let resets_at = Timestamp::from_second(60).unwrap();
-        let limited = FrameState::Waiting { wait: Wait::UsageLimit { resets_at } };
+        let limited = FrameState::Waiting { wait: Wait::UsageLimit { resets_at, tries: 0 } };
         let why = "waits for the usage limit to reset in 1 min".to_owned();
         assert_eq!(of(vec![node(id, None, limited)], false), Outlook::Waits(vec![(id, why)]));
         // A child may go on when its parent has failed.

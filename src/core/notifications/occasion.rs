@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_person_is_told_how_a_chain_ends_unless_somebody_stopped_it() {
         let failed = |kind| FrameState::Failed { failure: Failure { kind, message: String::new() } };
-        let limit = FrameState::Waiting { wait: Wait::UsageLimit { resets_at: jiff::Timestamp::UNIX_EPOCH } };
+        let limit = FrameState::Waiting { wait: Wait::UsageLimit { resets_at: jiff::Timestamp::UNIX_EPOCH, tries: 0 } };
         let restart = |tries| FrameState::Waiting { wait: Wait::Restart { tries, why: "no claude".into() } };
         for (state, is_root, out_of_time, expected) in [
             (FrameState::Done, true, false, Some(Occasion::Done)),

@@ -187,8 +187,7 @@ fn run(dir: &Path, means: &mut Means, finishing: watch::Receiver<bool>) -> Resul
 }
 
 async fn send(store: &Store, means: &mut Means, mut finishing: watch::Receiver<bool>) -> Result<(), StoreError> {
-    // Without it, only the ticks find something.
-    let mut changes = Changes::of(store.dir()).ok();
+    let mut changes = Changes::new(store.dir());
     let mut running = FuturesUnordered::new();
     let mut sending: Vec<Claimed> = Vec::new();
     let (mut is_last, mut over): (bool, Pin<Box<dyn Future<Output = ()>>>) = (false, Box::pin(pending()));
@@ -197,7 +196,7 @@ async fn send(store: &Store, means: &mut Means, mut finishing: watch::Receiver<b
             (is_last, over) = (true, Box::pin(is_over(Arc::clone(&means.commands))));
         }
         let is_changing = !is_last && means.renew(store)?;
-        if let (Some(changes), Some(reload)) = (&mut changes, &means.reload) {
+        if let Some(reload) = &means.reload {
             changes.watch_for(store.dir(), &reload.places());
         }
         let commands = &means.commands;
@@ -220,7 +219,7 @@ async fn send(store: &Store, means: &mut Means, mut finishing: watch::Receiver<b
                 sending.retain(|other| *other != claimed);
                 ended(store, commands, &claimed, &outcome)?;
             }
-            () = next(changes.as_ref()), if !is_last => sleep(DEBOUNCE).await,
+            () = changes.next(), if !is_last => sleep(DEBOUNCE).await,
             () = sleep(rest), if !is_last => {}
             _ = finishing.wait_for(|finish| *finish), if !is_last => {}
             () = &mut over => break,
@@ -273,13 +272,6 @@ fn until_next(store: &Store, commands: &Commands) -> Result<Duration, StoreError
     // What is due and was not claimed waits for another command to end.
     let next = next.map(|next| Duration::try_from(next).unwrap_or(SHORT).max(DEBOUNCE));
     Ok(next.map_or(most, |next| next.min(most)))
-}
-
-async fn next(changes: Option<&Changes>) {
-    match changes {
-        Some(changes) => changes.next().await,
-        None => sleep(SHORT).await,
-    }
 }
 
 /// Returns when there is no more time for what still runs, or a person does not want to wait.

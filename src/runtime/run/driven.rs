@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use crate::core::attempt::decision::{Decision, Note};
 use crate::core::chain::admission::NotAdmitted;
-use crate::core::chain::state::Ended;
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
 use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
@@ -51,7 +50,7 @@ impl Driven {
     /// An attempt of a frame has ended. What was noted about the frame before no longer counts.
     pub(super) fn ended(&mut self, frame: FrameId, decision: &Decision) {
         self.worked = true;
-        self.got_on |= decision.frame != Ended::Back;
+        self.got_on |= decision.frame.is_progress();
         if decision.begins_to_wait() {
             self.started.insert(frame);
         } else {

@@ -14,28 +14,71 @@ use crate::store::database::codec::{from_json, id, maybe_json, time};
 use crate::store::database::store::Store;
 use crate::store::error::Result;
 
-// All go through a partial index and repeat its condition word for word. A frame that waits for an open request does not
-// stir: whoever resolves the request makes it a candidate.
-const STIRRING: &str = "SELECT root, state, since, created FROM frames INDEXED BY stirring_frames
+// All go through a partial index and repeat its condition word for word. They select more than the rule in
+// `core/chain/runnable.rs`, which decides, and never less.
+
+/// Whether what an open request `r` asks for is still to come: as `Tree::is_over` says it, a child that is finished or gone is over.
+macro_rules! is_awaited {
+    () => {
+        "(r.child IS NULL OR EXISTS (SELECT 1 FROM frames AS c INDEXED BY unfinished_frames
+            WHERE c.id = r.child AND c.status NOT IN ('done', 'failed') AND c.outcome IS NULL))"
+    };
+}
+
+/// Whether a request is a prompt for a later time: its agent has not paused for it.
+macro_rules! is_job {
+    ($request:literal) => {
+        concat!("coalesce(json_type(", $request, ".detail, '$.wait.scheduled.by.job') IS NOT NULL, 0)")
+    };
+}
+
+const STIRRING: &str = concat!(
+    "SELECT root, state, since, created FROM frames INDEXED BY stirring_frames
      WHERE status IN ('ready', 'running', 'waiting')
      AND (status <> 'waiting' OR NOT EXISTS
-         (SELECT 1 FROM requests AS r INDEXED BY open_requests WHERE r.frame = frames.id AND r.status = 'open'))
-     ORDER BY seq";
+         (SELECT 1 FROM requests AS r INDEXED BY open_requests WHERE r.frame = frames.id AND r.status = 'open' AND NOT ",
+    is_job!("r"),
+    " AND ",
+    is_awaited!(),
+    "))
+     AND (status <> 'waiting' OR NOT is_group OR NOT EXISTS
+         (SELECT 1 FROM frames AS c INDEXED BY frames_by_parent
+          WHERE c.parent = frames.id AND c.status NOT IN ('done', 'failed') AND c.outcome IS NULL))
+     AND (status <> 'waiting' OR json_extract(state, '$.wait.for') <> 'requests' OR NOT EXISTS
+         (SELECT 1 FROM requests AS r INDEXED BY open_waits
+          WHERE r.frame = frames.id AND r.kind = 'wait' AND r.status = 'open' AND ",
+    is_job!("r"),
+    ") OR EXISTS
+         (SELECT 1 FROM requests AS r INDEXED BY requests_by_frame
+          WHERE r.frame = frames.id AND r.status IN ('open', 'resolved', 'expired', 'delivering')
+          AND NOT (r.status = 'open' AND ",
+    is_job!("r"),
+    ")))
+     ORDER BY seq"
+);
 const WHOLE: &str = r#"[}"]\s*$"#;
-const OUTSIDE: &str =
-    "SELECT f.root, r.detail, r.looked FROM requests AS r INDEXED BY open_waits JOIN frames AS f ON f.id = r.frame
-     WHERE r.kind = 'wait' AND r.status = 'open' ORDER BY r.seq";
-const EXPIRING: &str = "SELECT f.root, r.detail, r.looked FROM requests AS r INDEXED BY expiring_questions
-     JOIN frames AS f ON f.id = r.frame
-     WHERE r.status = 'open' AND json_extract(r.detail, '$.ask.expires_at') IS NOT NULL ORDER BY r.seq";
-const IN_FILES: &str = "SELECT f.root, r.detail, r.looked FROM requests AS r INDEXED BY questions_in_files
-     JOIN frames AS f ON f.id = r.frame
-     WHERE r.status = 'open' AND json_extract(r.detail, '$.ask.file') IS NOT NULL ORDER BY r.seq";
 
+/// The open requests of agents that continue once they have a result, where `condition` selects what an index has.
+macro_rules! requests {
+    ($index:literal, $condition:literal) => {
+        concat!(
+            "SELECT f.root, r.detail, r.looked FROM requests AS r INDEXED BY ",
+            $index,
+            " JOIN frames AS f ON f.id = r.frame WHERE f.status IN ('ready', 'running', 'waiting') AND ",
+            $condition,
+            " ORDER BY r.seq"
+        )
+    };
+}
+
+const OUTSIDE: &str = requests!("open_waits", "r.kind = 'wait' AND r.status = 'open'");
+const EXPIRING: &str =
+    requests!("expiring_questions", "r.status = 'open' AND json_extract(r.detail, '$.ask.expires_at') IS NOT NULL");
+const IN_FILES: &str =
+    requests!("questions_in_files", "r.status = 'open' AND json_extract(r.detail, '$.ask.file') IS NOT NULL");
 // Whoever writes the file of an answer cannot be seen in the database.
 const POSTED: &str =
-    "SELECT f.root, r.detail, r.looked FROM requests AS r INDEXED BY posted_questions JOIN frames AS f ON f.id = r.frame
-     WHERE r.status = 'open' AND json_type(r.detail, '$.ask.posted') IS NOT NULL ORDER BY r.seq";
+    requests!("posted_questions", "r.status = 'open' AND json_type(r.detail, '$.ask.posted') IS NOT NULL");
 
 impl Store {
     /// The chains that may be able to continue at `now`, some of them more than once. Those that are failed or
@@ -62,7 +105,11 @@ impl Store {
 fn stirring(connection: &Connection, now: Timestamp) -> rusqlite::Result<Vec<Candidate>> {
     let mut statement = connection.prepare_cached(STIRRING)?;
     let read = |row: &Row<'_>| {
-        let (state, since, created) = (from_json(row, "state")?, time(row, "since")?, time(row, "created")?);
+        let (since, created) = (time(row, "since")?, time(row, "created")?);
+        // Whoever looks at the chain reports what is damaged in it, and the others go on.
+        let Ok(state) = from_json(row, "state") else {
+            return Ok(Some(Candidate { root: id(row, "root")?, stir: Stir::Free, progress: Progress::default() }));
+        };
         let stir = match state {
             FrameState::Running { .. } => Stir::Running,
             FrameState::Waiting { wait: Wait::AgentDecides } => Stir::AgentDecides,
@@ -88,8 +135,12 @@ fn requests(
 ) -> rusqlite::Result<Vec<Candidate>> {
     let mut statement = connection.prepare_cached(sql)?;
     let read = |row: &Row<'_>| {
-        let Some(stir) = stir(from_json(row, "detail")?) else { return Ok(None) };
-        Ok(Some(Candidate { root: id(row, "root")?, stir, progress: maybe_json(row, "looked")?.unwrap_or_default() }))
+        let root = id(row, "root")?;
+        let (Ok(detail), Ok(looked)) = (from_json(row, "detail"), maybe_json(row, "looked")) else {
+            return Ok(Some(Candidate { root, stir: Stir::Free, progress: Progress::default() }));
+        };
+        let Some(stir) = stir(detail) else { return Ok(None) };
+        Ok(Some(Candidate { root, stir, progress: looked.unwrap_or_default() }))
     };
     statement.query_map([], read)?.filter_map(std::result::Result::transpose).collect()
 }
@@ -113,12 +164,22 @@ fn until_readable(kind: RequestKind) -> Option<Stir> {
 mod tests {
     use std::path::PathBuf;
 
+    use jiff::SignedDuration;
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::core::attempt::decision::decide;
     use crate::core::attempt::ending::Ending;
-    use crate::core::id::FrameId;
+    use crate::core::attempt::facts::Facts;
+    use crate::core::chain::runnable::Attempted;
+    use crate::core::id::{FrameId, RequestId};
     use crate::core::requests::request::External;
+    use crate::core::requests::scheduled::{Scheduled, Scheduler};
+    use crate::core::steering::stop::{By, Stop, StopKind};
     use crate::store::requests::request::Seen;
-    use crate::store::testing::{ask, new, reply, store};
+    use crate::store::steering::state_change::StateChange;
+    use crate::store::tables::caller::Caller;
+    use crate::store::testing::{ask, attempt, attempt_end, group, new, reply, store};
 
     fn found(store: &Store) -> Vec<(FrameId, Stir)> {
         let candidates = store.candidates(Timestamp::now()).unwrap();
@@ -157,15 +218,235 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_is_none_until_its_child_is_over() {
+    fn a_parent_is_one_as_soon_as_its_child_is_finished() {
+        for ending in [reply("done"), Ending::Error("max turns".into())] {
+            let (_temp, store) = store();
+            let parent = store.start(store.root());
+            let (_, child) = store.request_child(parent, None, &new("child"), "child").unwrap();
+            store.end(parent, &Ending::Suspended);
+            let caller = store.start(child);
+            let question = store.request(caller, None, &[ask("When?")]).unwrap()[0];
+            store.end(caller, &Ending::Suspended);
+            assert_eq!(found(&store), []);
+            store.answer(question, "now").unwrap();
+            assert_eq!(found(&store), [(parent.frame, Stir::Free)], "its child can go on");
+            store.end(store.start(child), &ending);
+            assert_eq!(found(&store), [(parent.frame, Stir::Free)], "its child is finished");
+            // It meets a usage limit when it is told.
+            let resets_at = "2100-01-01T00:00:00Z".parse().unwrap();
+            store.end(store.start(parent.frame), &Ending::UsageLimit { resets_at, worked: false });
+            assert_eq!(found(&store), [(parent.frame, Stir::Until(resets_at))]);
+        }
+    }
+
+    #[test]
+    fn a_group_is_one_when_its_last_member_is_finished() {
         let (_temp, store) = store();
+        let group = group(&["a", "b"]);
         let parent = store.start(store.root());
-        let (_, child) = store.request_child(parent, None, &new("child"), "child").unwrap();
+        let (_, id) = store.request_child(parent, None, &group, "both").unwrap();
         store.end(parent, &Ending::Suspended);
-        let caller = store.start(child);
-        store.request(caller, None, &[ask("When?")]).unwrap();
-        store.end(caller, &Ending::Suspended);
+        let members = store.tree(id).unwrap().children(id).to_vec();
+        let callers = members.iter().map(|member| store.start(*member)).collect::<Vec<_>>();
+        let questions: Vec<_> =
+            callers.iter().map(|caller| store.request(*caller, None, &[ask("When?")]).unwrap()[0]).collect();
+        callers.iter().for_each(|caller| drop(store.end(*caller, &Ending::Suspended)));
         assert_eq!(found(&store), []);
+        for (member, question) in members.iter().zip(questions) {
+            store.answer(question, "now").unwrap();
+            store.end(store.start(*member), &reply("done"));
+        }
+        assert_eq!(found(&store), [(parent.frame, Stir::Free)]);
+    }
+
+    #[test]
+    fn a_job_for_later_keeps_no_answer_from_an_agent_and_wakes_nobody_by_itself() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        store.request(caller, None, &[job()]).unwrap();
+        let question = store.request(caller, None, &[ask("When?")]).unwrap()[0];
+        store.end(caller, &Ending::Suspended);
+        let stirs = |store: &Store| found(store).into_iter().map(|(_, stir)| stir == Stir::Free).collect::<Vec<_>>();
+        assert_eq!(stirs(&store), [false], "the time of the job");
+        store.answer(question, "now").unwrap();
+        assert_eq!(stirs(&store), [true, false]);
+        store.end(store.start(caller.frame), &Ending::Suspended);
+        assert_eq!(stirs(&store), [false], "it waits for its job");
+    }
+
+    #[test]
+    fn what_a_paused_agent_waits_for_is_none() {
+        let (_temp, store) = store();
+        let wait = External::Command("test -e x".into());
+        let caller = store.start(store.root());
+        store.request(caller, None, &[RequestKind::Wait(wait.clone())]).unwrap();
+        store.end(caller, &Ending::Suspended);
+        assert_eq!(found(&store), [(caller.frame, Stir::Outside(wait))]);
+        stop(&store, caller.frame, StopKind::Pause);
+        assert_eq!(found(&store), []);
+    }
+
+    #[test]
+    fn a_damaged_row_is_left_to_whoever_looks_at_its_chain() {
+        let (_temp, store) = store();
+        let (damaged, _) = store.asking("When?");
+        let (whole, question) = store.asking("Where?");
+        store.answer(question, "here").unwrap();
+        let sql = "UPDATE frames SET state = '{\"state\":\"waiting\",\"wait\":7}' WHERE id = ?1";
+        store.connection.execute(sql, [crate::store::database::codec::Id(damaged)]).unwrap();
+        store
+            .connection
+            .execute(
+                "UPDATE requests SET state = '{\"state\":\"withdrawn\"}' WHERE frame = ?1",
+                [crate::store::database::codec::Id(damaged)],
+            )
+            .unwrap();
+        assert_eq!(found(&store), [(damaged, Stir::Free), (whole, Stir::Free)]);
+    }
+
+    fn job() -> RequestKind {
+        let by = Scheduler::Job { id: "j1".into() };
+        let at = "2100-01-01T00:00:00Z".parse().unwrap();
+        RequestKind::Wait(External::Scheduled(Scheduled { at, prompt: "look".into(), by }))
+    }
+
+    fn stop(store: &Store, frame: FrameId, how: StopKind) {
+        let stop = Stop { how, now: false, by: By::Person, reason: None, of: frame, report: None };
+        store.order_stop(frame, &stop, &[]).unwrap();
+    }
+
+    /// Chains to which anything happens.
+    struct Chains {
+        store: Store,
+        _temp: tempfile::TempDir,
+        running: Vec<Caller>,
+        frames: Vec<FrameId>,
+        open: Vec<RequestId>,
+    }
+
+    impl Chains {
+        fn new() -> Self {
+            let (temp, store) = store();
+            store.connection.pragma_update(None, "synchronous", "off").unwrap();
+            Self { store, _temp: temp, running: Vec::new(), frames: Vec::new(), open: Vec::new() }
+        }
+
+        /// One of the things that happen to chains, where it is possible.
+        fn happen(&mut self, (what, which, how): (u8, u8, u8)) {
+            let any = |count: usize| usize::from(which) % count.max(1);
+            let (running, store) = (any(self.running.len()), &self.store);
+            // One that nobody needs any more was removed.
+            let root = |frame: FrameId| store.frame(frame).unwrap().map(|frame| frame.root);
+            let frame = self.frames.get(any(self.frames.len())).copied().filter(|frame| root(*frame).is_some());
+            match what % 12 {
+                0 => self.frames.push(store.root()),
+                1..=3 => {
+                    let Some(frame) = frame else { return };
+                    let tree = store.tree(root(frame).unwrap()).unwrap();
+                    let runnable = tree.runnable(&Attempted::default(), far());
+                    let Some(frame) = runnable.get(any(runnable.len())).copied() else { return };
+                    let results = store.deliveries(frame).unwrap();
+                    let attempt = attempt(results.iter().map(|delivery| delivery.request).collect());
+                    // Somebody may want it stopped.
+                    if store.begin(frame, &attempt).is_ok() {
+                        self.running.push(Caller { frame, attempt: attempt.id });
+                    }
+                }
+                4 if running < self.running.len() => {
+                    let caller = self.running[running];
+                    let children = if how.is_multiple_of(2) {
+                        vec![store.request_child(caller, None, &new("child"), "child").unwrap().1]
+                    } else {
+                        let group = group(&["a", "b"]);
+                        let group = store.request_child(caller, None, &group, "both").unwrap().1;
+                        store.tree(group).unwrap().children(group).to_vec()
+                    };
+                    self.frames.extend(children);
+                }
+                5 | 6 if running < self.running.len() => {
+                    let expires_at = Some("2026-01-01T00:00:00Z".parse().unwrap());
+                    let kind = match how % 5 {
+                        0 | 1 => ask("When?"),
+                        2 => RequestKind::Ask(Form { expires_at, ..Form::text("When?") }),
+                        3 => RequestKind::Wait(External::Command("true".into())),
+                        _ => job(),
+                    };
+                    self.open.extend(store.request(self.running[running], None, &[kind]).unwrap());
+                }
+                7 | 8 if running < self.running.len() => {
+                    let caller = self.running.remove(running);
+                    let resets_at = "2026-01-01T00:00:00Z".parse().unwrap();
+                    let ending = match how % 9 {
+                        0..=3 => Ending::Suspended,
+                        4 => reply("done"),
+                        5 => reply("SGN_PEND_STARTED"),
+                        6 => Ending::Error("max turns".into()),
+                        7 => Ending::UsageLimit { resets_at, worked: how > 99 },
+                        _ => Ending::Unavailable { why: "overloaded".into(), worked: how > 99 },
+                    };
+                    let has_checkpoint = store.frame(caller.frame).unwrap().unwrap().checkpoint.is_some();
+                    let has_requests = store.has_undelivered_requests(caller.attempt).unwrap();
+                    let decision = decide(&Facts { has_checkpoint, has_requests, ..Facts::of(ending) });
+                    store.end_attempt(&attempt_end(caller, &decision)).unwrap();
+                }
+                9 => {
+                    let Some(question) = self.open.get(any(self.open.len())) else { return };
+                    // It may be no question, or over.
+                    let _ = store.answer(*question, "now");
+                    let _ = store.looked(*question, &Seen::Time(Timestamp::now()));
+                }
+                10 => {
+                    // A running agent would have to end as somebody wants.
+                    let rests = |frame: &FrameId| self.running.iter().all(|it| root(it.frame) != root(*frame));
+                    let Some(frame) = frame.filter(rests) else { return };
+                    stop(store, frame, if how.is_multiple_of(3) { StopKind::Stop } else { StopKind::Pause });
+                }
+                _ => {
+                    let Some(frame) = frame else { return };
+                    let _ = store.change_state(frame, StateChange::TryAgain);
+                    let tree = store.tree(root(frame).unwrap()).unwrap();
+                    tree.groups_to_end().into_iter().for_each(|group| drop(store.end_group(group)));
+                }
+            }
+        }
+
+        /// The chains in which the rule lets something happen now, and which are not among the candidates.
+        fn forgotten(&self, now: Timestamp) -> Vec<FrameId> {
+            let is_due = |candidate: &Candidate| !matches!(candidate.stir, Stir::Until(time) if time > now);
+            let candidates = self.store.candidates(now).unwrap().into_iter().filter(is_due);
+            let candidates: Vec<_> = candidates.map(|candidate| candidate.root).collect();
+            let goes_on = |root: &FrameId| {
+                let tree = self.store.tree(*root).unwrap();
+                !tree.runnable(&Attempted::default(), now).is_empty() || !tree.groups_to_end().is_empty()
+            };
+            let roots = self.store.roots().into_iter().map(|root| root.id);
+            roots.filter(|root| !candidates.contains(root)).filter(goes_on).collect()
+        }
+    }
+
+    fn far() -> Timestamp {
+        Timestamp::now().saturating_add(SignedDuration::from_hours(2)).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(
+            std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(40)
+        ))]
+
+        /// What selects the candidates and what decides are two: whatever happened, the first leaves none out.
+        #[test]
+        fn no_chain_that_can_go_on_is_left_out(happenings in proptest::collection::vec(any::<(u8, u8, u8)>(), 1..60)) {
+            let mut chains = Chains::new();
+            chains.happen((0, 0, 0));
+            for happening in happenings {
+                chains.happen(happening);
+                // Whoever made a frame has had the time to start it.
+                let soon = Timestamp::now().saturating_add(SignedDuration::from_secs(20)).unwrap();
+                for now in [soon, far()] {
+                    prop_assert_eq!(chains.forgotten(now), vec![], "after {:?}", happening);
+                }
+            }
+        }
     }
 
     #[test]

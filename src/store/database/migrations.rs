@@ -260,6 +260,9 @@ CREATE TABLE notifications (
 CREATE INDEX notifications_by_frame ON notifications (frame);
 CREATE INDEX pending_notifications ON notifications (due) WHERE status = 'pending';
 
+-- Whether a child is finished, without reading its row.
+CREATE INDEX unfinished_frames ON frames (id, status, outcome) WHERE status NOT IN ('done', 'failed') AND outcome IS NULL;
+
 -- The open questions that expire: what `resume --all` asks of all chains at once.
 CREATE INDEX expiring_questions ON requests (frame)
     WHERE status = 'open' AND json_extract(detail, '$.ask.expires_at') IS NOT NULL;

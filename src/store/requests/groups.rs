@@ -82,16 +82,7 @@ mod tests {
     use crate::core::chain::state::Wait;
     use crate::core::requests::request::RequestResult;
     use crate::store::error::StoreError;
-    use crate::store::requests::spawn::NewGroup;
-    use crate::store::testing::{new, refused, reply, store};
-
-    fn group(tasks: &[&str]) -> NewGroup {
-        NewGroup {
-            members: tasks.iter().map(|task| new(task)).collect(),
-            cwd: "/srv".into(),
-            tasks: tasks.iter().map(|task| (*task).to_owned()).collect(),
-        }
-    }
+    use crate::store::testing::{group, new, refused, reply, store};
 
     fn ids(store: &Store, group: FrameId) -> Vec<FrameId> {
         store.replies(group).unwrap().members.into_iter().map(|member| member.id).collect()

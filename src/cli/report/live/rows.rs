@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn each_agent_that_runs_or_waits_has_a_row() {
         let resets_at = at(200);
-        let waits = FrameState::Waiting { wait: Wait::UsageLimit { resets_at } };
+        let waits = FrameState::Waiting { wait: Wait::UsageLimit { resets_at, tries: 0 } };
         let nodes = vec![
             node("4f2c1a90", "root.md", waits),
             running("7bbfa010", "a rather long name of a task.md"),

@@ -153,7 +153,7 @@ fn a_frame_that_fails_says_why() {
         let Decision { frame, error, .. } = decide(&facts);
         assert_eq!((frame, error.as_deref()), (Ended::Fail(Failure { kind, message: message.into() }), Some(message)));
     }
-    assert_eq!(decide(&later(limited(true))).frame, Ended::Wait(Wait::UsageLimit { resets_at: RESETS_AT }));
+    assert_eq!(decide(&later(limited(true))).frame, Ended::Wait(Wait::UsageLimit { resets_at: RESETS_AT, tries: 0 }));
     assert_eq!(decide(&later(overloaded(true))).frame, Ended::Retry { why: "overloaded".into() });
 }
 

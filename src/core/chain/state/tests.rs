@@ -113,7 +113,7 @@ fn what_comes_to_nothing_backs_off_until_it_gets_on_and_whoever_continues_it_nee
 #[test]
 fn a_pause_is_not_gone_back_to_and_can_be_ended() {
     let resets_at = Timestamp::UNIX_EPOCH;
-    for wait in [Wait::UsageLimit { resets_at }, Wait::Retry { tries: 3, why: String::new() }] {
+    for wait in [Wait::UsageLimit { resets_at, tries: 0 }, Wait::Retry { tries: 3, why: String::new() }] {
         let paused = FrameState::Waiting { wait };
         let running = paused.clone().after(FrameEvent::Begin).unwrap();
         assert_eq!(running.after(FrameEvent::End(Ended::Back)), Ok(FrameState::Ready));

@@ -8,7 +8,8 @@ use jiff::Timestamp;
 
 pub(crate) use files::is_within;
 
-use crate::core::chain::tree::Tree;
+use crate::core::chain::state::FrameState;
+use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::question::Form;
 use crate::core::requests::request::{Request, RequestKind};
@@ -79,8 +80,7 @@ pub(crate) fn has_outside_waits(tree: &Tree) -> bool {
 
 /// The open questions that stand in files.
 fn in_files(tree: &Tree) -> impl Iterator<Item = (&Request, &Form)> {
-    let requests = tree.leaves_up().into_iter().flat_map(|node| &node.requests);
-    requests.filter(|request| !request.state.is_resolved()).filter_map(|request| match &request.kind {
+    open(tree).filter_map(|request| match &request.kind {
         RequestKind::Ask(form) if form.file.is_some() => Some((request, form)),
         _ => None,
     })
@@ -147,8 +147,11 @@ fn expiring(tree: &Tree) -> impl Iterator<Item = (RequestId, &Form)> {
     })
 }
 
+/// The open requests of agents that continue once they have a result. What was paused or interrupted is left alone until somebody
+/// continues it.
 fn open(tree: &Tree) -> impl Iterator<Item = &Request> {
-    let requests = tree.leaves_up().into_iter().flat_map(|node| &node.requests);
+    let continues = |node: &&Node| node.state.is_pending() || matches!(node.state, FrameState::Running { .. });
+    let requests = tree.leaves_up().into_iter().filter(continues).flat_map(|node| &node.requests);
     requests.filter(|request| !request.state.is_resolved())
 }
 

@@ -1,59 +1,111 @@
 //! Notices changes of the database and of files that agents wait for.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use notify::event::ModifyKind;
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
 use crate::store::StateDir;
 
+/// How often somebody looks if the system watches nothing for this process.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// Watches directories, not files: a file may not exist yet, and may be replaced.
 pub(crate) struct Changes {
-    watcher: RecommendedWatcher,
+    /// `None`: the system watches nothing.
+    watcher: Option<RecommendedWatcher>,
     changed: Arc<Notify>,
-    watched: HashSet<PathBuf>,
+    /// What is watched. A folder that is removed and made again is another one.
+    watched: HashMap<PathBuf, Identity>,
+    /// Those of them that were removed or moved away since. One that was made again may have the same number.
+    gone: Arc<Mutex<HashSet<PathBuf>>>,
+    /// Whether a folder is not watched that should be.
+    misses_some: bool,
 }
+
+/// Which folder it is: its device and its number there.
+type Identity = (u64, u64);
 
 impl Changes {
     /// Of the database in `dir`, for a start.
-    pub(crate) fn of(dir: &StateDir) -> notify::Result<Self> {
+    pub(crate) fn new(dir: &StateDir) -> Self {
         let changed = Arc::new(Notify::new());
         let own = dir.path().to_owned();
         let of_database = [dir.database(), dir.database_log()];
-        let notice = Arc::clone(&changed);
-        let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            if event.is_ok_and(|event| matters(&event, &own, &of_database)) {
+        let gone = Arc::<Mutex<HashSet<PathBuf>>>::default();
+        let (notice, note_gone) = (Arc::clone(&changed), Arc::clone(&gone));
+        let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            let Ok(event) = event else { return };
+            if matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_))) {
+                note_gone.lock().unwrap_or_else(PoisonError::into_inner).extend(event.paths.iter().cloned());
+            }
+            if matters(&event, &own, &of_database) {
                 notice.notify_one();
             }
-        })?;
-        watcher.watch(dir.path(), RecursiveMode::NonRecursive)?;
-        Ok(Self { watcher, changed, watched: HashSet::from([dir.path().to_owned()]) })
+        });
+        let mut changes = Self { watcher: watcher.ok(), changed, watched: HashMap::new(), gone, misses_some: false };
+        changes.watch_for(dir, &[]);
+        changes
+    }
+
+    /// Whether the system tells this process of changes. Other programs may use up what it has for that.
+    pub(crate) fn is_told(&self) -> bool {
+        self.watcher.is_some() && !self.misses_some
     }
 
     /// Also watches for these files, and no longer for others. What the system cannot watch is found by looking.
     pub(crate) fn watch_for(&mut self, dir: &StateDir, files: &[PathBuf]) {
-        let folders = files.iter().filter_map(|file| nearest_folder(file)).map(Path::to_owned);
-        let wanted: HashSet<PathBuf> = folders.chain([dir.path().to_owned()]).collect();
-        for folder in self.watched.difference(&wanted) {
-            // It may be gone.
-            let _ = self.watcher.unwatch(folder);
-        }
-        for folder in wanted.difference(&self.watched) {
-            if let Err(error) = self.watcher.watch(folder, RecursiveMode::NonRecursive) {
-                tracing::debug!("{} is not watched: {error}", folder.display());
+        let Some(watcher) = &mut self.watcher else { return };
+        let folders = files.iter().filter_map(|file| nearest_folder(file));
+        let wanted: HashMap<PathBuf, Identity> =
+            folders.chain([dir.path()]).filter_map(|folder| Some((folder.to_owned(), identity(folder)?))).collect();
+        let gone = std::mem::take(&mut *self.gone.lock().unwrap_or_else(PoisonError::into_inner));
+        self.watched.retain(|folder, known| {
+            let is_wanted = wanted.get(folder) == Some(known) && !gone.contains(folder);
+            if !is_wanted {
+                // It may be gone.
+                let _ = watcher.unwatch(folder);
             }
-            // It may have changed since it was looked at.
-            self.changed.notify_one();
+            is_wanted
+        });
+        self.misses_some = false;
+        for (folder, identity) in wanted {
+            if self.watched.contains_key(&folder) {
+                continue;
+            }
+            match watcher.watch(&folder, RecursiveMode::NonRecursive) {
+                Ok(()) => {
+                    self.watched.insert(folder, identity);
+                    // It may have changed since it was looked at.
+                    self.changed.notify_one();
+                }
+                Err(error) => {
+                    tracing::debug!("{} is not watched: {error}", folder.display());
+                    self.misses_some = true;
+                }
+            }
         }
-        self.watched = wanted;
     }
 
-    /// Returns after a change, perhaps one that was made before this was called.
+    /// Returns after a change, perhaps one that was made before this was called. If something is not watched, after a second.
     pub(crate) async fn next(&self) {
-        self.changed.notified().await;
+        if self.is_told() {
+            self.changed.notified().await;
+        } else {
+            let _ = tokio::time::timeout(LOOK, self.changed.notified()).await;
+        }
     }
+}
+
+fn identity(folder: &Path) -> Option<Identity> {
+    let known = fs::metadata(folder).ok()?;
+    Some((known.dev(), known.ino()))
 }
 
 /// Whether something was changed that somebody may wait for. In the state directory `own`, that is the database. Nobody is woken
@@ -70,16 +122,13 @@ fn nearest_folder(file: &Path) -> Option<&Path> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::time::Duration;
-
     use super::*;
 
     #[tokio::test]
     async fn a_file_that_is_waited_for_is_noticed_when_it_is_made() {
         let (state, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let dir = StateDir::new(state.path()).unwrap();
-        let mut changes = Changes::of(&dir).unwrap();
+        let mut changes = Changes::new(&dir);
         // Its folder does not exist either.
         let file = project.path().join("out/report");
         let noticed =
@@ -94,6 +143,43 @@ mod tests {
         assert!(noticed(&changes).await, "the file");
         fs::write(dir.database(), "").unwrap();
         assert!(noticed(&changes).await, "the database");
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_was_removed_and_made_again_is_watched_again() {
+        let (state, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let dir = StateDir::new(state.path()).unwrap();
+        let folder = project.path().join("out");
+        fs::create_dir(&folder).unwrap();
+        let mut changes = Changes::new(&dir);
+        let files = [folder.join("report")];
+        changes.watch_for(&dir, &files);
+        for removed in [false, true] {
+            if removed {
+                fs::remove_dir_all(&folder).unwrap();
+            } else {
+                fs::rename(&folder, project.path().join("old")).unwrap();
+            }
+            fs::create_dir(&folder).unwrap();
+            let is_watched_anew = async |changes: &mut Changes| {
+                changes.next().await;
+                changes.watch_for(&dir, &files);
+                changes.watched.get(&folder).copied() == identity(&folder) && changes.gone.lock().unwrap().is_empty()
+            };
+            let minute = Duration::from_secs(60);
+            tokio::time::timeout(minute, async { while !is_watched_anew(&mut changes).await {} }).await.unwrap();
+            fs::write(&files[0], "").unwrap();
+            tokio::time::timeout(minute, changes.next()).await.expect("the file is noticed");
+        }
+    }
+
+    #[tokio::test]
+    async fn where_the_system_watches_nothing_somebody_looks() {
+        let state = tempfile::tempdir().unwrap();
+        let dir = StateDir::new(state.path()).unwrap();
+        let mut changes = Changes { watcher: None, ..Changes::new(&dir) };
+        changes.watch_for(&dir, &[]);
+        assert!(tokio::time::timeout(Duration::from_secs(60), changes.next()).await.is_ok());
     }
 
     #[test]

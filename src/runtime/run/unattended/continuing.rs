@@ -1,7 +1,6 @@
 //! Continues every chain that can continue: once, or as soon as it can, as long as a person wants it.
 
 use std::collections::{HashMap, HashSet};
-use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ use crate::runtime::run::driven::Driven;
 use crate::runtime::run::signals::Signals;
 use crate::runtime::run::unattended::changes::Changes;
 use crate::runtime::run::{external_waits, scheduler, status};
-use crate::runtime::{RunSettings, RuntimeError, while_trying};
+use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Store;
 
 /// A transaction changes its files more than once.
@@ -64,14 +63,15 @@ pub(crate) async fn continue_chains(
     mut course: impl FnMut(Course),
 ) -> Result<(), RuntimeError> {
     store.version_of_others()?;
-    let changes = Changes::of(store.dir());
-    let mut changes = changes.map_err(|error| while_trying("watch the state directory")(io::Error::other(error)))?;
+    // Whoever does not stay looks once.
+    let mut changes = (until == Until::Stopped).then(|| Changes::new(store.dir()));
     // Each chain that is driven has an agent that runs, or waits for a place.
     let at_once = settings.places.as_ref().map_or(usize::MAX, |places| places.most() as usize);
     let mut stopped = stop.clone();
     let (mut pace, mut chains) = (Pace::default(), FuturesUnordered::new());
     let mut driving = HashMap::<FrameId, Vec<Stir>>::new();
     let mut reported = Causes::new();
+    let mut was_warned = false;
     loop {
         // Nothing may go on in a database that is no longer there.
         store.version_of_others()?;
@@ -79,7 +79,12 @@ pub(crate) async fn continue_chains(
         let Plan { due, next, mut files, refused } = planned(&mut pace, store, now)?;
         reported = report(store, refused, &reported, until, &mut course)?;
         files.extend(filing::awaited(store)?);
-        changes.watch_for(store.dir(), &files);
+        if let Some(changes) = &mut changes {
+            changes.watch_for(store.dir(), &files);
+            if !changes.is_told() && !std::mem::replace(&mut was_warned, true) {
+                tracing::warn!("the system does not tell this process of all changes, so it looks every second");
+            }
+        }
         let is_stopped = stop.borrow().any();
         for root in due {
             if is_stopped || driving.len() >= at_once {
@@ -89,9 +94,19 @@ pub(crate) async fn continue_chains(
                 continue;
             }
             let stirs = pace.stirs(root);
-            if !status::can_continue(store, root)? {
-                pace.looked_at(root, stirs, now, Look::NotDriven);
-                continue;
+            match status::can_continue(store, root) {
+                Ok(true) => {}
+                Ok(false) => {
+                    pace.looked_at(root, stirs, now, Look::NotDriven);
+                    continue;
+                }
+                Err(error) => {
+                    // Unless no chain can be looked at.
+                    store.version_of_others()?;
+                    pace.looked_at(root, stirs, now, Look::GotNowhere);
+                    course(Course::Ended(root, Err(error)));
+                    continue;
+                }
             }
             driving.insert(root, stirs);
             course(Course::Begins(root));
@@ -104,14 +119,29 @@ pub(crate) async fn continue_chains(
         tokio::select! {
             Some((root, driven)) = chains.next(), if !chains.is_empty() => {
                 let stirs = driving.remove(&root).unwrap_or_default();
-                let got_on = driven.as_ref().is_ok_and(|driven| driven.got_on && driven.errors.is_empty());
-                pace.looked_at(root, stirs, Timestamp::now(), if got_on { Look::GotOn } else { Look::GotNowhere });
+                pace.looked_at(root, stirs, Timestamp::now(), look_of(driven.as_ref().ok()));
                 course(Course::Ended(root, driven));
             }
-            () = changes.next() => tokio::time::sleep(DEBOUNCE).await,
+            () = next_change(changes.as_ref()) => tokio::time::sleep(DEBOUNCE).await,
             () = tokio::time::sleep(until_next(next, now)) => {}
             _ = stopped.wait_for(|signals| signals.any()), if !is_stopped => {}
         }
+    }
+}
+
+/// What came of driving a chain; `None`: an error that concerns all of it.
+fn look_of(driven: Option<&Driven>) -> Look {
+    match driven {
+        Some(driven) if driven.got_on && driven.errors.is_empty() => Look::GotOn,
+        Some(driven) if driven.no_place.is_some() && driven.errors.is_empty() => Look::NoPlace,
+        _ => Look::GotNowhere,
+    }
+}
+
+async fn next_change(changes: Option<&Changes>) {
+    match changes {
+        Some(changes) => changes.next().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -145,12 +175,8 @@ fn report(
 pub(crate) fn to_continue(store: &Store) -> Result<ToContinue, RuntimeError> {
     let now = Timestamp::now();
     let Plan { due, refused, .. } = planned(&mut Pace::default(), store, now)?;
-    let mut roots = Vec::new();
-    for root in due {
-        if status::can_continue(store, root)? {
-            roots.push(root);
-        }
-    }
+    // One that cannot be looked at is tried, too: that reports why.
+    let roots = due.into_iter().filter(|root| status::can_continue(store, *root).unwrap_or(true)).collect();
     Ok(ToContinue { roots, refused })
 }
 
