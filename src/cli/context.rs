@@ -45,6 +45,8 @@ const STOP_GRACE: &str = "AGENT_CLI_STOP_GRACE";
 /// How long `claude` may continue with background work after a reply, in chains that this shell starts.
 const BACKGROUND_GRACE: &str = "AGENT_CLI_BACKGROUND_GRACE";
 const QUESTIONS_EXPIRE: &str = "AGENT_CLI_QUESTIONS_EXPIRE";
+/// How many unanswered questions a chain that this shell starts may ask within an hour.
+const QUESTIONS_PER_HOUR: &str = "AGENT_CLI_QUESTIONS_PER_HOUR";
 /// Names the config file.
 pub(crate) const CONFIG: &str = "AGENT_CLI_CONFIG";
 /// The permission mode of agents if no option sets it: for chains that call this program without options.
@@ -122,6 +124,7 @@ impl Context {
     pub(crate) fn launch(&self) -> Result<Launch, CliError> {
         Ok(Launch {
             background_grace: length_of_time(BACKGROUND_GRACE)?.map(|grace| grace.as_secs()),
+            questions_per_hour: number(QUESTIONS_PER_HOUR)?,
             questions_expire: length_of_time(QUESTIONS_EXPIRE)?.map(|after| after.as_secs().max(1)),
             permission_mode: env::var(PERMISSION_MODE).ok().filter(|mode| !mode.is_empty()),
             path: env::var("PATH").ok(),
@@ -265,6 +268,15 @@ fn caller() -> Result<Option<Caller>, CliError> {
 /// How agents are stopped: the user sets how long their tools may take to finish.
 pub(crate) fn stopping() -> Result<Stopping, CliError> {
     Ok(Stopping { grace: length_of_time(STOP_GRACE)?.unwrap_or(GRACE), tell: output::tell })
+}
+
+/// The number in a variable, at least 1. An empty one counts as unset.
+fn number(name: &str) -> Result<Option<u64>, CliError> {
+    let Some(text) = env::var(name).ok().filter(|text| !text.is_empty()) else { return Ok(None) };
+    match text.parse() {
+        Ok(number @ 1..) => Ok(Some(number)),
+        _ => Err(CliError::usage(format!("{name} is not a number of at least 1: {text}"))),
+    }
 }
 
 /// The duration in a variable. An empty one counts as unset.

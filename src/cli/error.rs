@@ -213,6 +213,9 @@ impl From<StoreError> for CliError {
             StoreError::Limit(_) => {
                 Self::usage(message).hint("do the work here; --max-depth and --max-frames of the chain set the limits")
             }
+            StoreError::TooManyQuestions(_) => Self::usage(message)
+                .hint("end your turn: when a person has answered, you can ask again")
+                .hint("AGENT_CLI_QUESTIONS_PER_HOUR, set where a person starts the chain, allows more"),
             StoreError::AlreadyAnswered { question, replaceable: false, .. } | StoreError::Delivered(question) => {
                 Self::usage(message).hint(shows_answer(question))
             }

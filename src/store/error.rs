@@ -128,6 +128,9 @@ pub enum StoreError {
     /// Somebody has asked the agent to stop, or told it something, since it was decided what its end means.
     #[error("{} has been stopped or sent a message", .0.short())]
     Steered(FrameId),
+    /// The chain has asked so many questions within an hour, and nobody has answered.
+    #[error("this chain has asked {0} questions within an hour, and nobody has answered one")]
+    TooManyQuestions(u64),
     /// The tree may not grow.
     #[error(transparent)]
     Limit(#[from] LimitReached),

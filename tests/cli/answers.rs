@@ -383,15 +383,6 @@ fn what_an_agent_cuts_loose_stays_below_its_runner() {
     assert_eq!(world.questions().len(), 1);
 }
 
-/// Once its runner is gone, nobody can tell it from a person's script. The record has what is above it.
-#[test]
-fn the_record_has_what_was_above_the_process_that_answered() {
-    let (world, _, question) = asked();
-    world.program("sh", ["-c", &format!("agent-cli answer {question} yes; true")]).run().succeeds();
-    let by = &world.run(&["questions", "--all", "--json"]).json()[0]["answered_by"];
-    assert_eq!(by["above"][0], "sh", "{by}");
-}
-
 #[test]
 fn a_command_that_is_waited_for_does_not_answer() {
     for disguise in ["agent-cli", DISGUISES[0], DISGUISES[1]] {

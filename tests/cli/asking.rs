@@ -294,3 +294,17 @@ fn a_bad_question_is_not_asked() {
     }
     assert_eq!(world.questions(), []);
 }
+
+/// Each question may run a command of a person.
+#[test]
+fn a_chain_asks_so_many_questions_and_no_more_until_a_person_answers() {
+    let world = World::new().with("AGENT_CLI_QUESTIONS_PER_HOUR", "3");
+    let all = "for i in 1 2 3 4 5; do agent-cli ask Q$i; done 2>&1 | grep -c 'has asked 3 questions within an hour'";
+    world.file("root.md", format!("run {all} >refused\nreply over\n"));
+    world.run(&["spawn", "root.md"]);
+    assert_eq!(std::fs::read_to_string(world.project().join("refused")).expect("it ran").trim(), "2");
+    assert_eq!(world.questions().len(), 3);
+    let bad = World::new().with("AGENT_CLI_QUESTIONS_PER_HOUR", "many");
+    bad.file("root.md", "reply over\n");
+    bad.run(&["spawn", "root.md"]).exits_with(2);
+}

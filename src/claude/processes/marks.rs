@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process;
 
-use nix::unistd::{Uid, User};
+use nix::unistd::{self, Uid, User};
 use rustix::process::Pid;
 use rustix::termios::ttyname;
 
@@ -94,10 +94,19 @@ pub(crate) fn runner() -> Option<Runner> {
 /// The commands that run agents.
 const RUNNERS: [&str; 5] = ["spawn", "resume", "watch", "answer", "inbox"];
 
-/// The names of the processes above this one, as far as they are recorded.
-fn above() -> Vec<String> {
-    const MOST: usize = 32;
-    process_table::ancestors().skip(1).take(MOST).map(process_table::name).collect()
+/// Whether it is not known who has started this process: it leads its session, or the process that has started it does, and the system's
+/// first process has taken that one over.
+fn is_orphaned() -> bool {
+    let leader = unistd::getsid(None).ok().and_then(|leader| Pid::from_raw(leader.as_raw()));
+    is_below_nobody(process_table::ancestors().take(3).map(|pid| pid.as_raw_nonzero().get()), leader)
+}
+
+/// `line`: the process, and those above it.
+fn is_below_nobody(line: impl Iterator<Item = i32>, leader: Option<Pid>) -> bool {
+    const FIRST: i32 = 1;
+    let line: Vec<i32> = line.collect();
+    let at = line.iter().position(|pid| leader.is_some_and(|leader| leader.as_raw_nonzero().get() == *pid));
+    at.is_some_and(|at| line.get(at + 1) == Some(&FIRST))
 }
 
 /// Who runs this process.
@@ -111,7 +120,7 @@ pub(crate) fn origin() -> Origin {
         terminal: terminal(),
         agent: marks().next().map(|mark| mark.frame),
         claude_session: env::var(SESSION).ok(),
-        above: above(),
+        orphaned: is_orphaned(),
         file: None,
     }
 }
@@ -122,4 +131,24 @@ fn terminal() -> Option<String> {
         name.into_string().ok()
     }
     name(io::stdin()).or_else(|| name(io::stderr())).or_else(|| name(io::stdout()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_whose_session_has_lost_who_started_it_is_an_orphan() {
+        for (line, leader, expected) in [
+            (&[9, 1][..], 9, true),
+            (&[9, 8, 1], 8, true),
+            (&[9, 8, 7], 8, false),
+            (&[9, 8, 7], 7, false),
+            (&[9, 1], 8, false),
+            (&[9, 8, 1], 1, false),
+            (&[9], 9, false),
+        ] {
+            assert_eq!(is_below_nobody(line.iter().copied(), Pid::from_raw(leader)), expected, "{line:?} {leader}");
+        }
+    }
 }

@@ -38,7 +38,7 @@ pub(crate) fn is_same_directory(one: &Path, other: &Path) -> bool {
     }
 }
 
-pub(crate) use system::{all, arguments, name, program};
+pub(crate) use system::{all, arguments, program};
 
 /// The environment that a process was started with. Empty if the system does not show it, as for another user's process.
 pub(crate) use system::Environment;
@@ -76,11 +76,6 @@ mod system {
     pub(crate) fn arguments(pid: Pid) -> Vec<String> {
         let words = read(pid, "cmdline").unwrap_or_default();
         words.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
-    }
-
-    pub(crate) fn name(pid: Pid) -> String {
-        let name = read(pid, "comm").unwrap_or_default();
-        String::from_utf8_lossy(&name).trim_end().to_owned()
     }
 
     pub(crate) fn program(pid: Pid) -> PathBuf {
@@ -132,10 +127,6 @@ mod system {
     pub(crate) fn arguments(pid: Pid) -> Vec<String> {
         let words = ask(&["-wwo", "command=", "-p", &pid.as_raw_nonzero().to_string()]);
         words.split_whitespace().map(str::to_owned).collect()
-    }
-
-    pub(crate) fn name(pid: Pid) -> String {
-        program(pid).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
     pub(crate) fn program(pid: Pid) -> PathBuf {

@@ -299,7 +299,10 @@ fn by(origin: &Value) -> Option<String> {
     Some(match origin.file {
         // The user is then the file's owner, and the process the one that has read it.
         Some(file) => format!("in the file {} of {user}", one_line(&file.path.display().to_string())),
-        None => format!("by {user} (process {}, {terminal}{agent})", origin.process),
+        None => {
+            let unknown = if origin.orphaned { ", not known who started it" } else { "" };
+            format!("by {user} (process {}, {terminal}{agent}{unknown})", origin.process)
+        }
     })
 }
 

@@ -51,6 +51,9 @@ pub struct Launch {
     /// After how many seconds a question of its agent expires that does not say so itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub questions_expire: Option<u64>,
+    /// How many questions its chain may ask within an hour of which nobody has answered one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub questions_per_hour: Option<u64>,
     /// How many seconds it may run in all its attempts together. While it waits, none pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u64>,

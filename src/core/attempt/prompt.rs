@@ -59,10 +59,10 @@ pub(crate) fn resume(deliveries: &[Delivery], notices: &[String]) -> String {
     std::iter::once(signal::RESUME.to_owned()).chain(sections).collect::<Vec<_>>().join("\n\n")
 }
 
-/// The prompts that an agent scheduled, if there is nothing else to tell it.
+/// The prompts that an agent scheduled, if there is nothing else to tell it, and they cannot pass for anything else.
 fn only_scheduled(deliveries: &[Delivery], notices: &[String]) -> Option<String> {
-    let prompts: Option<Vec<_>> =
-        deliveries.iter().map(|delivery| delivery.kind.scheduled().map(Scheduled::prompt)).collect();
+    let alone = |delivery: &Delivery| delivery.kind.scheduled().filter(|it| it.stands_alone()).map(Scheduled::prompt);
+    let prompts: Option<Vec<_>> = deliveries.iter().map(alone).collect();
     prompts.filter(|prompts| !prompts.is_empty() && notices.is_empty()).map(|prompts| prompts.join("\n\n"))
 }
 

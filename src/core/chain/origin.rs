@@ -22,10 +22,10 @@ pub struct Origin {
     pub agent: Option<FrameId>,
     /// The Claude Code session in whose tool call it ran.
     pub claude_session: Option<String>,
-    /// The names of the processes above it, the nearest first. Below the system's first process, or one that looks after services, it
-    /// is not known who has started it: a service, a person's script and what an agent has left behind look alike there.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub above: Vec<String>,
+    /// Whether it is not known who has started it: whoever has done so has ended. A service, a script that a person has left running
+    /// and what an agent has left behind look alike then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub orphaned: bool,
     /// The file that an answer was read from. The user is then its owner, and the process the one that read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<FromFile>,

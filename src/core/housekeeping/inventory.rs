@@ -162,6 +162,7 @@ impl Lines {
             environment: _,
             background_grace: _,
             questions_expire: _,
+            questions_per_hour: _,
             timeout: _,
             // It is not imported.
             questions_dir: _,

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::claude::invocation::{ATTEMPT, FRAME, STATE_DIR};
 use crate::claude::processes::process::{Exit, Running};
 use crate::core::notifications::payload::{OPTIONAL_VARIABLES, Payload};
+use crate::core::text::escape;
 use crate::failpoint::{self, Moment, Step};
 
 /// What a command is run with.
@@ -59,8 +60,8 @@ pub(crate) async fn run(shell: &Shell, command: &str, payload: &Payload) -> Resu
 /// Nothing of what is told is a part of the command: it is on standard input and in the environment.
 fn started(shell: &Shell, command: &str, payload: &Payload) -> io::Result<(Running, Receiver<Vec<u8>>)> {
     let mut input = tempfile::tempfile()?;
-    serde_json::to_writer(&input, payload)?;
-    input.write_all(b"\n")?;
+    // A terminal may be what shows it in the end.
+    writeln!(input, "{}", escape::json(&serde_json::to_string(payload)?))?;
     input.rewind()?;
     let (reader, writer) = io::pipe()?;
     let mut sh = Command::new("sh");

@@ -2,6 +2,7 @@
 
 pub(crate) mod asked;
 pub(super) mod expiry;
+pub(super) mod flood;
 
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::json;

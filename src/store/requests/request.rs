@@ -12,7 +12,7 @@ use crate::core::waits::progress::Progress;
 use crate::store::database::codec::{self, At, Id, from_json};
 use crate::store::database::store::Store;
 use crate::store::error::{Fault, Result, StoreError, TxResult};
-use crate::store::requests::questions::expiry;
+use crate::store::requests::questions::{expiry, flood};
 use crate::store::requests::results::result;
 use crate::store::requests::{attach, calls, jobs, posted};
 use crate::store::tables::caller::Caller;
@@ -58,7 +58,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::StaleCaller`], a path that is not valid UTF-8, or a database that cannot be written; for the reply of a chain
+    /// [`StoreError::StaleCaller`], [`StoreError::TooManyQuestions`], a path that is not valid UTF-8, or a database that cannot be written; for the reply of a chain
     /// [`StoreError::Limit`] when the tree would be too large, [`StoreError::UnknownFrame`] if the caller's session has not started it.
     pub fn request(&self, caller: Caller, call: Option<&str>, kinds: &[RequestKind]) -> Result<Vec<RequestId>> {
         let joins = kinds.iter().any(|kind| matches!(kind, RequestKind::Spawn { .. }));
@@ -68,6 +68,7 @@ impl Store {
             if needs_permission && calls::awaits_permission(connection, caller.attempt)? {
                 return Ok(Vec::new());
             }
+            flood::check(connection, caller.frame, kinds)?;
             let (now, mut standing) = (codec::now(), Vec::new());
             for kind in kinds {
                 standing.extend(record(connection, now, caller, call, kind)?);

@@ -202,6 +202,7 @@ mod tests {
                 native_questions: true,
                 background_grace: Some(90),
                 questions_expire: Some(3_600),
+                questions_per_hour: Some(7),
                 questions_dir: Some("/srv/questions".into()),
                 timeout: Some(600),
                 on_permission: OnPermission::Ask,
