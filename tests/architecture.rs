@@ -80,6 +80,38 @@ fn only_the_store_knows_sql() {
     }
 }
 
+/// Files that parse JSON which no Claude Code has written: settings, or what this program or a person wrote.
+const PARSE_OTHERS: [&str; 9] = [
+    "claude/settings/file.rs",
+    "claude/settings/merged.rs",
+    "claude/settings/user_hooks.rs",
+    "cli/arguments/form.rs",
+    "runtime/delivery/stale_files.rs",
+    "store/database/codec.rs",
+    "store/housekeeping/archive/adapt.rs",
+    "store/housekeeping/archive/export.rs",
+    "store/housekeeping/archive/unpack.rs",
+];
+
+#[test]
+fn lines_of_claude_code_have_one_reader() {
+    for part in ["claude", "store", "runtime", "cli"] {
+        for file in files(&sources().join(part)) {
+            let is_other = PARSE_OTHERS.iter().any(|other| sources().join(other) == file);
+            let code = without_tests(&fs::read_to_string(&file).unwrap());
+            let parses =
+                ["serde_json::from_str", "serde_json::from_slice", "serde_json::from_reader", "Deserializer::from_"];
+            let found = parses.iter().find(|call| !is_other && code.contains(**call));
+            assert_eq!(
+                found,
+                None,
+                "{} parses JSON: lines of Claude Code are read with core::text::json",
+                file.display()
+            );
+        }
+    }
+}
+
 #[test]
 fn files_are_short() {
     for file in files(&sources()) {

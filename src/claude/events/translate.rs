@@ -7,6 +7,7 @@ use crate::claude::stream::event::{Block, Event};
 use crate::claude::stream::result_event::ResultEvent;
 use crate::core::events::agent_event::Happening;
 use crate::core::text::escape::shortened;
+use crate::core::text::json;
 
 /// What a line tells, in order, and what holds for all of it.
 #[derive(Debug, Default, PartialEq)]
@@ -23,7 +24,7 @@ pub(crate) struct Translated {
 /// The events of a line. An empty one, and one that repeats another, has none.
 #[must_use]
 pub(crate) fn translate(line: &[u8]) -> Translated {
-    match serde_json::from_slice::<Event>(line) {
+    match json::read::<Event>(line) {
         Ok(event) => of(event),
         Err(_) if line.trim_ascii().is_empty() => Translated::default(),
         Err(_) => Translated { happenings: vec![other("unreadable line")], ..Translated::default() },

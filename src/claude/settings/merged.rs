@@ -134,31 +134,12 @@ fn add_hooks(hooks: &mut Map<String, Value>, command: &str, native_questions: bo
     }
 }
 
-/// Any JSON, for tests.
-#[cfg(test)]
-pub(crate) fn any_json() -> impl proptest::strategy::Strategy<Value = Value> {
-    use proptest::prelude::*;
-
-    let name = "hooks|PreToolUse|SessionStart|agent_id|tool_name|[a-z]{0,4}";
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        any::<String>().prop_map(Value::from),
-    ];
-    leaf.prop_recursive(4, 32, 4, move |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::btree_map(name, inner, 0..4).prop_map(|map| map.into_iter().collect()),
-        ]
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::core::text::json::any_json;
 
     fn hooks_of(program: &str, native_questions: bool) -> OwnHooks<'_> {
         let (file, message_file) = (Path::new("/state/it's/stop"), Path::new("/state/message"));

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::claude::stream::event::Event;
+use crate::core::text::json;
 
 /// The hooks before the calls that have no result yet.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -184,7 +185,7 @@ impl Group {
 
 /// Why a hook that printed this asks for an approval, if it does.
 fn why_it_asks(name: &str, printed: &Value) -> Option<String> {
-    let printed: Value = serde_json::from_str(printed.as_str()?).ok()?;
+    let printed: Value = json::read(printed.as_str()?.as_bytes()).ok()?;
     let said = &printed["hookSpecificOutput"];
     if said["hookEventName"] != EVENT || said["permissionDecision"] != "ask" {
         return None;

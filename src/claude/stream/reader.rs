@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -10,25 +10,25 @@ use serde_json::Value;
 
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::event::Event;
+use crate::core::text::json;
 
 /// Reads events until `stream` ends.
 ///
-/// Lines are parsed while they are read, so a line of any length only needs memory for the fields that matter. A broken line
-/// (garbage, a line torn by a kill) is counted and skipped.
+/// A broken line (garbage, a line torn by a kill) is counted and skipped.
 pub(crate) fn read(mut stream: impl BufRead) -> io::Result<Digest> {
-    let mut digest = Digest::default();
-    while !stream.fill_buf()?.is_empty() {
-        let mut line = Line { stream: &mut stream, ended: false, blank: true };
-        match serde_json::from_reader::<_, Event>(&mut line) {
-            Ok(event) => digest.absorb(event),
-            Err(error) if error.is_io() => return Err(error.into()),
-            Err(_) => {
-                line.skip()?;
-                digest.broken_lines += u64::from(!line.blank);
-            }
-        }
+    let (mut digest, mut line) = (Digest::default(), Vec::new());
+    while stream.read_until(b'\n', &mut line)? > 0 {
+        absorb(&line, &mut digest);
+        line.clear();
     }
     Ok(digest)
+}
+
+fn absorb(line: &[u8], digest: &mut Digest) {
+    match json::read::<Event>(line) {
+        Ok(event) => digest.absorb(event),
+        Err(_) => digest.broken_lines += u64::from(!line.trim_ascii().is_empty()),
+    }
 }
 
 /// The tool that was called with the id `call`, if the call was printed.
@@ -37,7 +37,7 @@ pub(crate) fn tool_of(mut stream: impl BufRead, call: &str) -> io::Result<Option
     while stream.read_until(b'\n', &mut line)? > 0 {
         // Few lines contain the id, so long ones without it are not parsed.
         let names = line.windows(call.len()).any(|part| part == call.as_bytes());
-        let event: Value = if names { serde_json::from_slice(&line).unwrap_or_default() } else { Value::Null };
+        let event: Value = if names { json::read(&line).unwrap_or_default() } else { Value::Null };
         let blocks = event["message"]["content"].as_array().into_iter().flatten();
         let made = blocks.filter(|block| block["type"] == "tool_use").find(|block| block["id"] == call);
         if let Some(tool) = made.and_then(|block| block["name"].as_str()) {
@@ -57,7 +57,7 @@ pub(crate) fn names(mut stream: impl BufRead) -> io::Result<HashSet<String>> {
     }
     let (mut names, mut line) = (HashSet::new(), Vec::new());
     while stream.read_until(b'\n', &mut line)? > 0 {
-        let named: Named = serde_json::from_slice(&line).unwrap_or_default();
+        let named: Named = json::read(&line).unwrap_or_default();
         names.extend(named.uuid.as_str().map(str::to_owned));
         line.clear();
     }
@@ -87,48 +87,10 @@ impl Follower {
         let (mut reader, mut line) = (BufReader::new(file), Vec::new());
         while reader.read_until(b'\n', &mut line)? > 0 && line.last() == Some(&b'\n') {
             self.at += line.len() as u64;
-            match serde_json::from_slice::<Event>(&line) {
-                Ok(event) => self.digest.absorb(event),
-                Err(_) => self.digest.broken_lines += u64::from(!line.trim_ascii().is_empty()),
-            }
+            absorb(&line, &mut self.digest);
             line.clear();
         }
         Ok(&self.digest)
-    }
-}
-
-/// One line of a stream, as a stream of its own.
-struct Line<'a, R> {
-    stream: &'a mut R,
-    ended: bool,
-    blank: bool,
-}
-
-impl<R: BufRead> Line<'_, R> {
-    fn skip(&mut self) -> io::Result<()> {
-        let mut rest = [0; 4096];
-        while self.read(&mut rest)? > 0 {}
-        Ok(())
-    }
-}
-
-impl<R: BufRead> Read for Line<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.ended || buffer.is_empty() {
-            return Ok(0);
-        }
-        let available = self.stream.fill_buf()?;
-        let wanted = &available[..available.len().min(buffer.len())];
-        let (text, consumed) = match wanted.iter().position(|byte| *byte == b'\n') {
-            Some(end) => (&wanted[..end], end + 1),
-            None => (wanted, wanted.len()),
-        };
-        self.ended = consumed > text.len() || consumed == 0;
-        self.blank &= text.iter().all(u8::is_ascii_whitespace);
-        buffer[..text.len()].copy_from_slice(text);
-        let length = text.len();
-        self.stream.consume(consumed);
-        Ok(length)
     }
 }
 

@@ -166,7 +166,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_json_is_read_or_refused(value in crate::claude::settings::merged::any_json()) {
+        fn any_json_is_read_or_refused(value in crate::core::text::json::any_json()) {
             let _ = questions(&value);
             let _ = questions(&json!({"questions": [value.clone(), {"question": "?", "options": value}]}));
         }

@@ -78,7 +78,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_json_is_read(value in crate::claude::settings::merged::any_json()) {
+        fn any_json_is_read(value in crate::core::text::json::any_json()) {
             let _ = plan(&value, modes());
             let _ = plan(&json!({"plan": value, "planFilePath": value}), modes());
         }

@@ -5,6 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::core::text::json as line_json;
+
 /// The event before a tool call.
 pub(crate) const PRE_TOOL_USE: &str = "PreToolUse";
 /// The event after a tool call that succeeded.
@@ -74,7 +76,7 @@ impl HookInput {
     ///
     /// If it is not a JSON object.
     pub(crate) fn parse(text: &[u8]) -> Result<Self, serde_json::Error> {
-        let mut fields: Map<String, Value> = serde_json::from_slice(text)?;
+        let mut fields: Map<String, Value> = line_json::read(text)?;
         // Any of these fields shows that there is a subagent: a call of it that was deferred would be lost.
         let agent_id = fields.remove("agent_id").filter(|id| !id.is_null());
         Ok(Self {
@@ -217,11 +219,13 @@ mod tests {
         let names = ["hook_event_name", "tool_name", "tool_use_id", "session_id", "cwd", "transcript_path"];
         let odd: Map<String, Value> = names.iter().map(|name| ((*name).to_owned(), json!([1]))).collect();
         assert_eq!(parse(&Value::Object(odd)), HookInput::default());
-        for text in ["", "[]", "null", "7", "{", "\u{0}", "{} {}", "{\"cwd\": \"\\ud800\"}"] {
+        for text in ["", "[]", "null", "7", "{", "\u{0}", "{} {}"] {
             assert!(HookInput::parse(text.as_bytes()).is_err(), "{text:?}");
         }
         assert!(HookInput::parse("[".repeat(100_000).as_bytes()).is_err());
-        assert!(HookInput::parse(b"{\"cwd\": \"\xff\"}").is_err());
+        for cut in [&b"{\"cwd\": \"/\xff\"}"[..], b"{\"cwd\": \"/\\ud83d\"}"] {
+            assert_eq!(HookInput::parse(cut).unwrap().cwd.as_deref(), Some("/\u{fffd}"));
+        }
     }
 
     #[test]
@@ -255,12 +259,12 @@ mod tests {
         }
 
         #[test]
-        fn any_json_is_read_or_refused(value in crate::claude::settings::merged::any_json()) {
+        fn any_json_is_read_or_refused(value in crate::core::text::json::any_json()) {
             prop_assert_eq!(HookInput::parse(value.to_string().as_bytes()).is_ok(), value.is_object());
         }
 
         #[test]
-        fn any_field_may_have_any_shape(name in "agent_id|tool_name|tool_input|hook_event_name|cwd", value in crate::claude::settings::merged::any_json()) {
+        fn any_field_may_have_any_shape(name in "agent_id|tool_name|tool_input|hook_event_name|cwd", value in crate::core::text::json::any_json()) {
             let mut input = of_bash();
             input[&name] = value;
             let _ = parse(&input).command();

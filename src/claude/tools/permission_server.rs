@@ -7,6 +7,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::core::text::json as line_json;
+
 /// Claude Code's name for the tool.
 pub(crate) const NAME: &str = "mcp__agent-cli__permission";
 
@@ -42,12 +44,18 @@ pub(crate) fn config(own: &Path, environment: &[(&str, String)]) -> Option<Value
     Some(json!({"mcpServers": {SERVER: server}}))
 }
 
-/// The server's answer to a line of its input; `None`: no answer is needed.
-pub(crate) fn respond(line: &str, decide: impl FnOnce(&PermissionCall) -> Permission) -> Option<Value> {
-    let message: Value = serde_json::from_str(line).ok()?;
+/// The server's answer to a line of its input; `None`: no answer is needed. Every request whose id can be found has one: without
+/// an answer, Claude Code waits for ever.
+pub(crate) fn respond(line: &[u8], decide: impl FnOnce(&PermissionCall) -> Permission) -> Option<Value> {
+    let Ok(message) = line_json::read::<Value>(line) else {
+        return Some(refused(&line_json::id_in(line)?, -32700, "the message is not JSON"));
+    };
     let id = message.get("id").filter(|id| !id.is_null())?;
     let parameters = &message["params"];
-    let result = match message["method"].as_str()? {
+    let Some(method) = message.get("method")?.as_str() else {
+        return Some(refused(id, -32600, "the method is not a text"));
+    };
+    let result = match method {
         "initialize" => json!({
             "protocolVersion": parameters["protocolVersion"],
             "capabilities": {"tools": {}},
@@ -60,15 +68,19 @@ pub(crate) fn respond(line: &str, decide: impl FnOnce(&PermissionCall) -> Permis
             "inputSchema": {"type": "object"},
         }]}),
         "tools/call" => {
-            let decision = decide(&PermissionCall::of(&parameters["arguments"])).to_json();
-            json!({"content": [{"type": "text", "text": decision.to_string()}]})
+            let call = PermissionCall::of(&parameters["arguments"]);
+            // Nobody can be shown all of it.
+            let is_too_deep = line_json::is_too_deep(line);
+            let decision = if is_too_deep { Permission::too_deep(&call) } else { decide(&call) };
+            json!({"content": [{"type": "text", "text": decision.to_json().to_string()}]})
         }
-        method => {
-            let error = json!({"code": -32601, "message": format!("there is no {method}")});
-            return Some(json!({"jsonrpc": "2.0", "id": id, "error": error}));
-        }
+        method => return Some(refused(id, -32601, &format!("there is no {method}"))),
     };
     Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
+}
+
+fn refused(id: &Value, code: i32, why: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": why}})
 }
 
 const SERVER: &str = "agent-cli";
@@ -85,6 +97,15 @@ impl PermissionCall {
 }
 
 impl Permission {
+    fn too_deep(call: &PermissionCall) -> Self {
+        let message = format!(
+            "the input of this call of {} is nested more than {} levels deep, so no approval can be asked for",
+            call.tool,
+            line_json::DEEPEST
+        );
+        Self::Deny { message }
+    }
+
     fn to_json(&self) -> Value {
         match self {
             Self::Allow { input } => json!({"behavior": "allow", "updatedInput": input}),
@@ -101,7 +122,7 @@ mod tests {
     use super::*;
 
     fn said(line: &Value) -> Option<Value> {
-        respond(&line.to_string(), |call| Permission::Deny { message: format!("not {}", call.tool) })
+        respond(line.to_string().as_bytes(), |call| Permission::Deny { message: format!("not {}", call.tool) })
     }
 
     #[test]
@@ -137,19 +158,47 @@ mod tests {
     fn what_needs_no_answer_gets_none_and_what_is_not_known_is_refused() {
         assert_eq!(said(&json!({"method": "notifications/initialized"})), None);
         assert_eq!(said(&json!({"id": 1, "result": {}})), None);
-        assert_eq!(respond("{", |_| unreachable!()), None);
+        assert_eq!(respond(b"{", |_| unreachable!()), None);
         let refused = said(&json!({"id": 1, "method": "resources/list"})).unwrap();
         assert_eq!(refused["error"]["code"], -32601);
+        assert_eq!(said(&json!({"id": 1, "method": 7})).unwrap()["error"]["code"], -32600);
+    }
+
+    #[test]
+    fn a_request_that_strict_json_refuses_is_answered() {
+        let call = |input: &str| {
+            let arguments = format!(r#"{{"tool_name":"Bash","input":{input},"tool_use_id":"t1"}}"#);
+            format!(
+                r#"{{"method":"tools/call","params":{{"name":"permission","arguments":{arguments}}},"jsonrpc":"2.0","id":3}}"#
+            )
+        };
+        let decision = |line: &str, decide: fn(&PermissionCall) -> Permission| {
+            let answer = respond(line.as_bytes(), decide).unwrap();
+            assert_eq!(answer["id"], 3);
+            serde_json::from_str::<Value>(answer["result"]["content"][0]["text"].as_str().unwrap()).unwrap()
+        };
+        let allow = |call: &PermissionCall| Permission::Allow { input: call.input.clone() };
+        let half = decision(&call(r#"{"command":"touch x","description":"cut \ud83d"}"#), allow);
+        let shown = json!({"command": "touch x", "description": "cut \u{fffd}"});
+        assert_eq!(half, json!({"behavior": "allow", "updatedInput": shown}));
+        for levels in [140, 100_000] {
+            let deep = format!(r#"{{"a":{}1{}}}"#, r#"{"a":"#.repeat(levels), "}".repeat(levels));
+            let denied = decision(&call(&deep), |_| unreachable!());
+            assert_eq!(denied["behavior"], "deny");
+            assert!(denied["message"].as_str().unwrap().contains("Bash is nested more than 100 levels deep"));
+        }
+        let refused = respond(br#"{"id":3,"method":"tools/call","params":{"a":tru"#, |_| unreachable!()).unwrap();
+        assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(3), &json!(-32700)));
     }
 
     proptest! {
         #[test]
-        fn any_line_is_answered_or_passed_over(line: String, value in crate::claude::settings::merged::any_json()) {
+        fn any_line_is_answered_or_passed_over(line: Vec<u8>, value in crate::core::text::json::any_json()) {
             let deny = |_: &PermissionCall| Permission::Deny { message: String::new() };
             let _ = respond(&line, deny);
             for method in ["initialize", "tools/call"] {
                 let line = json!({"id": 1, "method": method, "params": value}).to_string();
-                prop_assert!(respond(&line, deny).is_some());
+                prop_assert!(respond(line.as_bytes(), deny).is_some());
             }
         }
     }

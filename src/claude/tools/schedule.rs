@@ -151,7 +151,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_json_is_read_or_refused(input in crate::claude::settings::merged::any_json(), response in crate::claude::settings::merged::any_json()) {
+        fn any_json_is_read_or_refused(input in crate::core::text::json::any_json(), response in crate::core::text::json::any_json()) {
             let _ = asked(&json!({"delaySeconds": input, "prompt": input}));
             let _ = job(&input, &response, NOW, &TimeZone::UTC);
             let _ = job(&json!({"cron": input, "prompt": "x"}), &json!({"id": "x", "recurring": false, "nextFireAt": response}), NOW, &TimeZone::UTC);

@@ -9,6 +9,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_with::{DefaultOnError, VecSkipError, serde_as};
 
+use crate::core::text::json;
+
 /// A line of a transcript that has a place in a conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Row {
@@ -58,7 +60,7 @@ const BRIDGED: i64 = 5000;
 pub(crate) fn check(transcript: impl BufRead) -> io::Result<Result<(), Broken>> {
     let mut lines = Vec::new();
     for line in transcript.split(b'\n') {
-        lines.extend(serde_json::from_slice::<Line>(&line?));
+        lines.extend(json::read::<Line>(&line?));
     }
     Ok(Ancestry::new(lines).chain().map(drop))
 }

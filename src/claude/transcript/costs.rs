@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::claude::transcript::tokens::{Answers, of_models};
 use crate::core::attempt::usage::Totals;
+use crate::core::text::json;
 
 /// What a transcript says about costs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -45,7 +46,7 @@ struct Message {
 pub(crate) fn read(transcript: &Path) -> io::Result<Costs> {
     let mut costs = Costs::default();
     for line in BufReader::new(File::open(transcript)?).split(b'\n') {
-        let Ok(line) = serde_json::from_slice::<Line>(&line?) else { continue };
+        let Ok(line) = json::read::<Line>(&line?) else { continue };
         if let Some(usd) = line.total_cost_usd {
             costs.total = Some(Totals { usd, usage: of_models(&line.model_usage) });
         }

@@ -142,7 +142,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::claude::settings::merged::any_json;
+    use crate::core::text::json::any_json;
 
     const PROMPT: &str = r#"{"type":"user","uuid":"u0","parentUuid":null,"message":{"content":"go"}}"#;
     const CALL: &str = r#"{"type":"assistant","uuid":"u1","parentUuid":"u0","sessionId":"s","message":{"id":"m1","content":[{"type":"tool_use","id":"t1"}]}}"#;

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::claude::transcript::tokens::of_models;
 use crate::core::attempt::usage::Totals;
 use crate::core::id::SessionId;
+use crate::core::text::json;
 use crate::failpoint::{self, Moment, Step};
 
 /// What is known about a session that agent-cli did not start.
@@ -106,7 +107,7 @@ pub(crate) fn origin(transcript: &Path) -> io::Result<Origin> {
     let folder = transcript.parent().and_then(Path::file_name);
     let belongs = |cwd: &Path| folder.is_some_and(|folder| folder == folder_name(cwd).as_str());
     for line in BufReader::new(File::open(transcript)?).split(b'\n') {
-        let Ok(line) = serde_json::from_slice::<OriginLine>(&line?) else { continue };
+        let Ok(line) = json::read::<OriginLine>(&line?) else { continue };
         if origin.cwd.is_none() || line.cwd.as_deref().is_some_and(belongs) {
             origin.cwd = line.cwd.or(origin.cwd);
         }

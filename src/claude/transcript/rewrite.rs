@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::claude::transcript::ancestry::{Ancestry, Broken};
 use crate::core::id::SessionId;
+use crate::core::text::json;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Entries {
@@ -40,7 +41,7 @@ impl Entries {
         let mut lines = Vec::new();
         for text in transcript.split(b'\n') {
             let text = text?;
-            let entry = serde_json::from_slice(&text).unwrap_or_default();
+            let entry = json::read(&text).unwrap_or_default();
             lines.push(Line { text, entry });
         }
         lines.retain(|line| !line.text.is_empty());
@@ -147,8 +148,9 @@ impl Entries {
         let last = kept.iter().rev().find_map(|line| line.entry["uuid"].as_str()).map(Value::from).unwrap_or_default();
         let mut text = Vec::new();
         for line in &mut kept {
-            if line.text.is_empty() || forget(&mut line.entry, &dropped, &last) {
-                line.text = line.entry.to_string().into_bytes();
+            let changed = forget(&mut line.entry, &dropped, &last);
+            if line.text.is_empty() || !changed.is_empty() {
+                line.text = json::with_changed(&line.text, &changed, &line.entry);
             }
             text.extend_from_slice(&line.text);
             text.push(b'\n');
@@ -160,16 +162,18 @@ impl Entries {
     }
 }
 
-/// Replaces the ids of dropped lines that a line names. Returns whether there were any.
-fn forget(entry: &mut Value, dropped: &HashMap<String, Value>, last: &Value) -> bool {
+/// Replaces the ids of dropped lines that a line names. Returns the fields in which there were any.
+fn forget(entry: &mut Value, dropped: &HashMap<String, Value>, last: &Value) -> Vec<String> {
     /// A message may look like anything.
     const SAID: [&str; 5] = ["message", "attachment", "toolUseResult", "content", "uuid"];
-    let Some(fields) = entry.as_object_mut() else { return false };
-    let mut changed = false;
+    let Some(fields) = entry.as_object_mut() else { return Vec::new() };
+    let mut changed = Vec::new();
     for (name, value) in fields.iter_mut().filter(|(name, _)| !SAID.contains(&name.as_str())) {
         // The line that the conversation has reached.
         let of_end = (name == "leafUuid").then_some(last);
-        changed |= replace(value, dropped, of_end);
+        if replace(value, dropped, of_end) {
+            changed.push(name.clone());
+        }
     }
     changed
 }
@@ -275,6 +279,18 @@ mod tests {
                 prop_assert_eq!(copied, text(&lines));
             }
         }
+    }
+
+    #[test]
+    fn what_was_said_stays_as_it_was_written_if_its_line_follows_on_another() {
+        let first = r#"{"type":"user","uuid":"a","parentUuid":null,"message":"go"}"#;
+        let left_out = r#"{"type":"attachment","uuid":"b","parentUuid":"a"}"#;
+        let said = r#""message": {"content":"cut \ud83d","number":1.50e2,"a":1,"a":2}"#;
+        let line = |parent: &str| format!(r#"{{"type":"user","uuid":"c","parentUuid":"{parent}",{said}}}"#);
+        let transcript = Entries::read([first, left_out, &line("b")].join("\n").as_bytes()).unwrap();
+        let copied = transcript.copy(&HashMap::from([(1, Change::Drop)]), Vec::new()).unwrap();
+        let said = line("a").replace("\"message\": ", "\"message\":");
+        assert_eq!(String::from_utf8(copied).unwrap(), format!("{first}\n{said}\n"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::claude::stream::cut_short::is_cut_short;
 use crate::claude::transcript::insert_results;
 use crate::core::attempt::prompt;
 use crate::core::requests::request::Delivery;
+use crate::core::text::json;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SalvagedTranscript {
@@ -74,7 +75,7 @@ impl Found {
         while reader.read_until(b'\n', &mut line)? > 0 {
             found.torn = line.last() != Some(&b'\n');
             if !found.torn {
-                found.take(&serde_json::from_slice(&line).unwrap_or_default());
+                found.take(&json::read(&line).unwrap_or_default());
             }
             line.clear();
         }

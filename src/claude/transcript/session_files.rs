@@ -10,6 +10,7 @@ use serde::Deserialize;
 use crate::claude::transcript::locate::TASKS;
 use crate::core::agent::session_files::{Files, Folder};
 use crate::core::id::SessionId;
+use crate::core::text::json;
 
 /// Large tool results have the same name in every copy of a session, and are stored once.
 const RESULTS: &str = "tool-results";
@@ -42,7 +43,7 @@ pub(crate) fn plans(transcript: &Path) -> io::Result<BTreeSet<String>> {
     };
     let mut found = BTreeSet::new();
     for line in BufReader::new(file).split(b'\n') {
-        let slug = serde_json::from_slice::<Named>(&line?).ok().and_then(|named| named.slug);
+        let slug = json::read::<Named>(&line?).ok().and_then(|named| named.slug);
         found.extend(slug.filter(|slug| !slug.is_empty() && !slug.contains('/')));
     }
     Ok(found)

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::claude::stream::background::Written;
 use crate::claude::transcript::insert_results;
+use crate::core::text::json;
 
 /// Reads a growing transcript incrementally.
 #[derive(Debug, Default)]
@@ -43,7 +44,7 @@ impl Reader {
         let (mut reader, mut line) = (BufReader::new(file), Vec::new());
         while reader.read_until(b'\n', &mut line)? > 0 && line.last() == Some(&b'\n') {
             self.at += line.len() as u64;
-            self.take(&serde_json::from_slice(&line).unwrap_or_default());
+            self.take(&json::read(&line).unwrap_or_default());
             line.clear();
         }
         Ok(&self.written)

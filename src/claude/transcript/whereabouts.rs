@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::core::text::json;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Whereabouts {
     /// The directory of its shell.
@@ -36,7 +38,7 @@ struct WorktreeSession {
 pub(crate) fn shell_at(transcript: impl BufRead, call: &str) -> io::Result<Option<PathBuf>> {
     let mut shell = None;
     for line in transcript.split(b'\n') {
-        let Ok(line) = serde_json::from_slice::<CallLine>(&line?) else { continue };
+        let Ok(line) = json::read::<CallLine>(&line?) else { continue };
         let is_call = |block: &Block| block.id.as_deref() == Some(call);
         if !line.is_sidechain && line.message.is_some_and(|message| message.blocks().iter().any(is_call)) {
             shell = line.cwd.filter(|directory| directory.is_absolute());
@@ -49,7 +51,7 @@ pub(crate) fn shell_at(transcript: impl BufRead, call: &str) -> io::Result<Optio
 pub(crate) fn read(transcript: impl BufRead) -> io::Result<Whereabouts> {
     let mut last = Whereabouts::default();
     for line in transcript.split(b'\n') {
-        let Ok(line) = serde_json::from_slice::<Line>(&line?) else { continue };
+        let Ok(line) = json::read::<Line>(&line?) else { continue };
         if line.r#type.as_deref() == Some("worktree-state") {
             last.worktree = line.worktree_session.map(|session| session.worktree_path);
         } else if line.uuid.is_some() && !line.is_sidechain {

@@ -1,6 +1,6 @@
 //! `agent-cli permission`: Claude Code asks about calls that need an approval.
 
-use std::io;
+use std::io::{self, BufRead};
 
 use clap::Args;
 
@@ -20,7 +20,7 @@ pub(crate) struct PermissionTool {}
 impl PermissionTool {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let asking = context.asking()?;
-        for line in io::stdin().lines() {
+        for line in io::stdin().lock().split(b'\n') {
             let line = line.map_err(|error| CliError::failed(format!("cannot read what claude asks: {error}")))?;
             let answer = permission_server::respond(&line, |call| {
                 permission::decide(asking.as_ref(), call, |caller, error| {

@@ -6,5 +6,6 @@ pub(crate) mod columns;
 pub(crate) mod escape;
 pub(crate) mod extent;
 pub(crate) mod fence;
+pub(crate) mod json;
 pub(crate) mod shell;
 pub(crate) mod wrap;

@@ -10,6 +10,7 @@ use serde::de::IgnoredAny;
 use crate::core::agent::session_files::BESIDE;
 use crate::core::housekeeping::fsck::Lines;
 use crate::core::id::{AttemptId, FrameId};
+use crate::core::text::json;
 use crate::failpoint::{self, Step};
 use crate::store::files::durable::{Durability, TEMPORARY, replace};
 use crate::store::files::entries::remove;
@@ -168,7 +169,7 @@ pub(crate) fn lines(path: &Path) -> io::Result<Lines> {
     let mut last = Vec::new();
     file.seek(SeekFrom::Start(start))?;
     file.take(whole - start).read_to_end(&mut last)?;
-    let is_json = serde_json::from_slice::<IgnoredAny>(&last).is_ok();
+    let is_json = json::read::<IgnoredAny>(&last).is_ok();
     Ok(if whole == length && is_json { Lines::Whole } else { Lines::Torn })
 }
 
