@@ -96,9 +96,9 @@ const PARSE_OTHERS: [&str; 9] = [
 #[test]
 fn lines_of_claude_code_have_one_reader() {
     for part in ["claude", "store", "runtime", "cli"] {
-        for file in files(&sources().join(part)) {
-            let is_other = PARSE_OTHERS.iter().any(|other| sources().join(other) == file);
-            let code = without_tests(&fs::read_to_string(&file).unwrap());
+        for file in files(&sources().join(part)).iter().filter(|file| !file.ends_with("tests.rs")) {
+            let is_other = PARSE_OTHERS.iter().any(|other| sources().join(other) == *file);
+            let code = without_tests(&fs::read_to_string(file).unwrap());
             let parses =
                 ["serde_json::from_str", "serde_json::from_slice", "serde_json::from_reader", "Deserializer::from_"];
             let found = parses.iter().find(|call| !is_other && code.contains(**call));

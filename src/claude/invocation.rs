@@ -11,6 +11,7 @@ use crate::claude::environment::recorded;
 use crate::claude::settings::merged;
 use crate::claude::tools::permission_server;
 use crate::core::agent::launch::Launch;
+use crate::core::agent::option_rights::APPENDED;
 use crate::core::id::{AttemptId, FrameId, SessionId};
 
 /// Names the frame to the commands that its agent calls.
@@ -87,13 +88,15 @@ impl Invocation<'_> {
                 arguments.push(HOOK_EVENTS.to_owned());
             }
         }
+        // A child adds to what its parents and the person say.
+        let args = self.launch.args.with_joined(APPENDED);
         match self.settings {
             // Claude Code would use only the last of two. The user's are merged into the file.
             Some(file) => {
                 arguments.push(format!("{}={}", merged::OPTION, file.display()));
-                arguments.extend(self.launch.args.without(merged::OPTION).words());
+                arguments.extend(args.without(merged::OPTION).words());
             }
-            None => arguments.extend(self.launch.args.words()),
+            None => arguments.extend(args.words()),
         }
         arguments
     }

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -113,11 +113,17 @@ impl Context {
         Ok(RunSettings { config: config_path(), claude, own_program, stale_check: true, stopping, places: None })
     }
 
-    /// Checks a chain's launch options before they are recorded.
-    pub(crate) fn check(&self, store: &Store, settings: &RunSettings, launch: &Launch) -> Result<(), CliError> {
+    /// Checks a chain's launch options before they are recorded. `cwd`: where its first agent works.
+    pub(crate) fn check(
+        &self,
+        store: &Store,
+        settings: &RunSettings,
+        launch: &Launch,
+        cwd: &Path,
+    ) -> Result<(), CliError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| CliError::failed(format!("failed to start the runner: {error}")))?;
-        Ok(runtime.block_on(programs::check(store, settings, launch))?)
+        Ok(runtime.block_on(programs::check(store, settings, launch, cwd))?)
     }
 
     /// The parts of this shell's environment that a new frame records, so that it can be resumed from another shell.

@@ -9,6 +9,7 @@ use crate::claude::installation::program::ProgramError;
 use crate::core::agent::worktree::Worktree;
 use crate::core::housekeeping::archive::BadArchive;
 use crate::core::id::{BadId, FrameId, RequestId};
+use crate::core::text::shell::shell_path;
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::fork::BadSource;
 use crate::runtime::worktrees::worktree::WorktreeError;
@@ -264,10 +265,10 @@ fn archive(message: String, error: &ArchiveError) -> CliError {
         ArchiveError::NoDirectory { worktree: Some(worktree), .. } => {
             let Worktree { path, branch, .. } = worktree.as_ref();
             let here = "in a clone of its repository";
-            format!("{here}, git worktree add DIR {branch}; then import with --cwd {}=DIR", path.display())
+            format!("{here}, git worktree add DIR {branch}; then import with --cwd {}=DIR", shell_path(path))
         }
         ArchiveError::NoDirectory { cwd, .. } => {
-            format!("create it, or name its new place: --cwd {}=DIR", cwd.display())
+            format!("create it, or name its new place: --cwd {}=DIR", shell_path(cwd))
         }
         ArchiveError::Exists(id) => format!("agent-cli show {id}"),
         ArchiveError::Bad(BadArchive::Newer(_)) => "upgrade agent-cli".to_owned(),

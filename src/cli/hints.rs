@@ -4,6 +4,7 @@ use crate::claude::ending;
 use crate::claude::installation::refusal::Refusal;
 use crate::core::agent::worktree::Worktree;
 use crate::core::id::FrameId;
+use crate::core::text::shell::{shell_path, shell_word};
 use crate::runtime::run::frame_error::FrameErrorKind;
 
 /// What a person can do about the failure of an agent in the chain `top`, in order.
@@ -41,16 +42,19 @@ pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
             vec![then(&format!("restore {} or create it again", cwd.display()))]
         }
         FrameErrorKind::WorktreeGone(Worktree { repository, path, branch, .. }) => {
-            let add = format!("git -C {} worktree add -f {} {branch}", repository.display(), path.display());
+            let add = format!("git -C {} worktree add -f {} {branch}", shell_path(repository), shell_path(path));
             vec![then(&add)]
         }
-        FrameErrorKind::Ended(said) if said.contains("maximum number of turns") => {
-            vec![format!("{resume} -- --max-turns=N continues with another limit")]
+        FrameErrorKind::Limit { raised: Some((chain, args)), .. } => {
+            let words: Vec<String> = args.words().iter().map(|word| shell_word(word)).collect();
+            vec![format!("agent-cli resume {} -- {} continues with twice as much", chain.short(), words.join(" "))]
         }
         FrameErrorKind::Stopped(_) => {
             vec![format!("{resume} --prompt TEXT continues it with a new instruction")]
         }
-        FrameErrorKind::NoWorktree(_) | FrameErrorKind::Ended(_) => vec![carries_on(&resume)],
+        FrameErrorKind::NoWorktree(_) | FrameErrorKind::Limit { .. } | FrameErrorKind::Ended(_) => {
+            vec![carries_on(&resume)]
+        }
     }
 }
 

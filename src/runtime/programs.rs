@@ -1,7 +1,7 @@
 //! Which `claude` runs a frame, and whether it accepts its arguments: checked once per path and modification time.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
@@ -41,7 +41,12 @@ pub(crate) struct Program {
 /// # Errors
 ///
 /// [`RuntimeError`] when the program cannot be used or refuses its arguments.
-pub(crate) async fn check(store: &Store, settings: &RunSettings, launch: &Launch) -> Result<(), RuntimeError> {
+pub(crate) async fn check(
+    store: &Store,
+    settings: &RunSettings,
+    launch: &Launch,
+    cwd: &Path,
+) -> Result<(), RuntimeError> {
     let Program { path, answer, .. } = usable(store, settings, launch).await?;
     program::identify(&path, &answer)?;
     if options::are_known(launch) {
@@ -49,7 +54,7 @@ pub(crate) async fn check(store: &Store, settings: &RunSettings, launch: &Launch
     }
     let mode = launch.permission_mode.iter().map(|mode| format!("--permission-mode={mode}"));
     let arguments: Vec<String> = mode.chain(launch.args.words()).collect();
-    match program::objection(&path, &arguments).await {
+    match program::objection(&path, &arguments, cwd).await {
         None => Ok(()),
         Some(said) => Err(RuntimeError::Refused(said)),
     }

@@ -36,7 +36,7 @@ pub(crate) use crate::store::chains::limits::ChainOf;
 pub use crate::store::chains::listing::Summary;
 pub(crate) use crate::store::chains::listing::{Alike, Chains};
 pub(crate) use crate::store::chains::lookup::{Scope, Target};
-pub(crate) use crate::store::chains::repair::ChainChange;
+pub(crate) use crate::store::chains::repair::{ChainChange, Instruction};
 pub(crate) use crate::store::chains::trees::TreeOf;
 pub(crate) use crate::store::chains::worktrees::WorktreesOf;
 pub use crate::store::database::store::Store;

@@ -62,6 +62,7 @@ on_every_version!(
     a_chain_works_with_no_permission_at_all,
     a_denied_call_is_denied_as_by_plain_claude,
     an_allowed_call_runs_once_and_only_that_one,
+    half_a_character_in_a_call_stops_nothing,
     a_person_is_told_of_all_of_a_call_and_what_became_of_it_is_on_record,
     a_call_that_a_person_denies_does_not_run_and_says_why,
     where_a_call_leads_is_shown_and_a_change_of_it_denies_the_call,
@@ -142,6 +143,28 @@ fn an_allowed_call_runs_once_and_only_that_one(version: &str) {
     let reply = chain.ok(&["resume", &root]);
     assert!(reply.contains("false],[\"once is enough\",true]"), "{reply}");
     assert_eq!(made(), "x\n");
+}
+
+/// `claude` writes half of a character that was cut as an escape that strict JSON does not have.
+fn half_a_character_in_a_call_stops_nothing(version: &str) {
+    let call = |command: &str| Turn::call("Bash", json!({"command": command, "description": "cut \u{e000}"}));
+    let chain = asking(version, vec![call("echo x >> made")]);
+    assert!(chain.ok(&["spawn", "ins.md"]).contains("you haven't granted it yet"));
+    let root = chain.started(&ASKING);
+    let asked = chain.json(&["questions", "--json"]);
+    assert_eq!(asked[0]["input"]["description"], "cut \u{fffd}");
+    chain.ok(&["answer", asked[0]["id"].as_str().unwrap(), "allow"]);
+    chain.ok(&["resume", &root]);
+    assert_eq!(std::fs::read_to_string(chain.home.project().join("made")).unwrap(), "x\n");
+    assert!(chain.ok(&["logs", &root]).contains("echo x >> made"));
+
+    // Longer than `claude` takes a line to be followed by the next one whose parent is missing.
+    let chain = asking(version, vec![call("sleep 6; echo one"), Turn::bash("agent-cli ask When?")]);
+    let root = chain.started(&["spawn", "ins.md", "--", "--allowedTools=Bash(sleep:*),Bash(echo:*)"]);
+    chain.answer("now");
+    let reply = chain.ok(&["resume", &root]);
+    assert!(reply.contains("one") && reply.contains("now"), "{reply}");
+    chain.ok(&["fsck"]);
 }
 
 fn a_person_is_told_of_all_of_a_call_and_what_became_of_it_is_on_record(version: &str) {

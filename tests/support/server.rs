@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use super::conversation::Conversation;
 use super::messages_api::{Record, RecordedRequest, ServedTokens};
 use super::turn::{ApiError, Turn};
-use super::wire::{events, message};
+use super::wire::{HALF_A_CHARACTER, HALF_WRITTEN, events, message};
 
 /// What every answer needs.
 pub(super) struct Service {
@@ -57,7 +57,8 @@ async fn answer(State(service): State<Arc<Service>>, request: Request) -> Respon
     if head.uri.path().ends_with("/count_tokens") {
         return Json(json!({ "input_tokens": input_tokens })).into_response();
     }
-    let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes).replace(HALF_WRITTEN, HALF_A_CHARACTER);
+    let body: Value = serde_json::from_str(&text).unwrap_or_default();
     let model = body["model"].as_str().unwrap_or_default().to_owned();
     let streamed = body["stream"] == true;
     let has_tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());

@@ -5,6 +5,10 @@ use uuid::Uuid;
 
 use super::turn::{ToolCall, Turn};
 
+/// What stands for half a character in the input of a call, and how `claude` and models write it.
+pub(super) const HALF_A_CHARACTER: &str = "\u{e000}";
+pub(super) const HALF_WRITTEN: &str = r"\ud83d";
+
 /// The answer in one piece.
 pub(super) fn message(turn: &Turn, model: &str, input_tokens: usize) -> Value {
     let content = content(turn);
@@ -35,7 +39,8 @@ pub(super) fn events(message: &Value) -> String {
             json!({"type": "text_delta", "text": block["text"]})
         } else {
             opening["input"] = json!({});
-            json!({"type": "input_json_delta", "partial_json": block["input"].to_string()})
+            let input = block["input"].to_string().replace(HALF_A_CHARACTER, HALF_WRITTEN);
+            json!({"type": "input_json_delta", "partial_json": input})
         };
         events.push(json!({"type": "content_block_start", "index": index, "content_block": opening}));
         events.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));

@@ -11,7 +11,7 @@ use crate::claude::environment::config_dir::{CONFIG_DIR, config_dir_of};
 use crate::claude::environment::credentials;
 use crate::claude::environment::inherited;
 use crate::claude::environment::variables::Variables;
-use crate::claude::settings::file::{SettingsFile, given_settings, managed_settings, settings_file};
+use crate::claude::settings::file::{SettingsFile, given_settings, managed_files, settings_file};
 use crate::core::agent::launch::Launch;
 
 #[derive(Debug, Default)]
@@ -57,9 +57,9 @@ pub(crate) fn look(cwd: &Path, variables: &Variables, launch: &Launch) -> Surrou
     let config = config_dir_of(named(), launch);
     let user_settings = config.as_ref().map(|dir| dir.join("settings.json"));
     let of_project = ["settings.local.json", "settings.json"].map(|name| cwd.join(".claude").join(name));
-    let managed = settings_file(managed_settings(), true);
+    let managed = managed_files().into_iter().filter_map(|path| settings_file(path, true));
     let files = of_project.into_iter().chain(user_settings.clone()).filter_map(|path| settings_file(path, false));
-    let settings: Vec<_> = managed.into_iter().chain(given_settings(cwd, launch)).chain(files).collect();
+    let settings: Vec<_> = managed.chain(given_settings(cwd, launch)).chain(files).collect();
     let kept = config.as_ref().map(|dir| dir.join(CREDENTIALS)).filter(|file| file.exists());
     let durable = Durable {
         settings: settings.iter().filter_map(|file| file.content.as_ref().ok()).collect(),

@@ -2,7 +2,7 @@
 //!
 //! An agent may be started from a shell, from cron or from the tool call of an interactive session, and be continued from another
 //! one weeks later. Claude Code reads hundreds of variables. Agents inherit those that say who pays, where the API is and what
-//! limits a command; anything else that a session or a user has set would change how a chain behaves. A list of harmful variables
+//! limits a command, and those that can only take something away from an agent; anything else that a session or a user has set would change how a chain behaves. A list of harmful variables
 //! would be out of date with every release. `docs/protocol.md` has the same list; a test compares them.
 
 /// Prefixes of Claude Code's own names. A variable without one belongs to another program and is inherited.
@@ -12,7 +12,7 @@ const FAMILIES: [&str; 5] = ["CLAUDE", "ANTHROPIC_", "AI_AGENT", "CCR_", "SELF_H
 const OTHERS: [&str; 3] = ["ENABLE_SESSION_BACKGROUNDING", "ENABLE_SESSION_PERSISTENCE", "MCP_CONNECTION_NONBLOCKING"];
 
 /// What is inherited, by purpose. A trailing `*` matches any ending.
-pub(crate) const INHERITED: [(&str, &[&str]); 8] = [
+pub(crate) const INHERITED: [(&str, &[&str]); 9] = [
     (
         "login",
         &[
@@ -131,6 +131,30 @@ pub(crate) const INHERITED: [(&str, &[&str]); 8] = [
             "CLAUDE_CODE_DISABLE_CRON",
         ],
     ),
+    (
+        "restrictions",
+        &[
+            "CLAUDE_CODE_DISABLE_ADVISOR_TOOL",
+            "CLAUDE_CODE_DISABLE_ARTIFACT",
+            "CLAUDE_CODE_DISABLE_CLAUDE_API_SKILL",
+            "CLAUDE_CODE_DISABLE_CLAUDE_CODE_SKILL",
+            "CLAUDE_CODE_DISABLE_EXPLORE_PLAN_AGENTS",
+            "CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING",
+            "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS",
+            "CLAUDE_CODE_DISABLE_MODEL_ACCESS_FALLBACK",
+            "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL",
+            "CLAUDE_CODE_DISABLE_ORG_MEMORY",
+            "CLAUDE_CODE_DISABLE_WEB_FETCH",
+            "CLAUDE_CODE_DISABLE_WORKFLOWS",
+            "CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS",
+            "CLAUDE_CODE_MAX_SUBAGENTS_PER_SESSION",
+            "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH",
+            "CLAUDE_CODE_MAX_TURNS",
+            "CLAUDE_CODE_MAX_WEB_SEARCHES_PER_SESSION",
+            "CLAUDE_CODE_NO_MODEL_FALLBACK",
+            "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB",
+        ],
+    ),
 ];
 
 /// What every session sets for the programs that it starts. Nobody expects these to be inherited.
@@ -216,6 +240,10 @@ mod tests {
             ["ANTHROPIC_API_KEY", "ANTHROPIC_DEFAULT_OPUS_MODEL", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_USE_BEDROCK"]
         {
             assert!(is_inherited(name), "{name}");
+        }
+        // Some that disable something disable a check.
+        for name in ["CLAUDE_CODE_DISABLE_REDIRECT_DENY_RECHECK", "CLAUDE_CODE_DISABLE_MOUNTED_DRIVE_RM_PROMPT"] {
+            assert!(!is_inherited(name), "{name}");
         }
         for name in [
             "CLAUDECODE",

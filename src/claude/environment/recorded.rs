@@ -13,7 +13,7 @@ use crate::claude::environment::credentials;
 use crate::claude::environment::variables::{self, Variables};
 
 /// What is recorded, by purpose. A trailing `*` matches any ending. `PATH` and `CLAUDE_CONFIG_DIR` are recorded separately.
-pub(crate) const RECORDED: [(&str, &[&str]); 8] = [
+pub(crate) const RECORDED: [(&str, &[&str]); 9] = [
     (
         "provider",
         &[
@@ -140,6 +140,30 @@ pub(crate) const RECORDED: [(&str, &[&str]); 8] = [
             "RUSTUP_HOME",
             "RUSTUP_TOOLCHAIN",
             "VIRTUAL_ENV",
+        ],
+    ),
+    (
+        "restrictions",
+        &[
+            "CLAUDE_CODE_DISABLE_ADVISOR_TOOL",
+            "CLAUDE_CODE_DISABLE_ARTIFACT",
+            "CLAUDE_CODE_DISABLE_CLAUDE_API_SKILL",
+            "CLAUDE_CODE_DISABLE_CLAUDE_CODE_SKILL",
+            "CLAUDE_CODE_DISABLE_EXPLORE_PLAN_AGENTS",
+            "CLAUDE_CODE_DISABLE_FILE_CHECKPOINTING",
+            "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS",
+            "CLAUDE_CODE_DISABLE_MODEL_ACCESS_FALLBACK",
+            "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL",
+            "CLAUDE_CODE_DISABLE_ORG_MEMORY",
+            "CLAUDE_CODE_DISABLE_WEB_FETCH",
+            "CLAUDE_CODE_DISABLE_WORKFLOWS",
+            "CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS",
+            "CLAUDE_CODE_MAX_SUBAGENTS_PER_SESSION",
+            "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH",
+            "CLAUDE_CODE_MAX_TURNS",
+            "CLAUDE_CODE_MAX_WEB_SEARCHES_PER_SESSION",
+            "CLAUDE_CODE_NO_MODEL_FALLBACK",
+            "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB",
         ],
     ),
 ];

@@ -143,11 +143,11 @@ pub(crate) fn identify(program: &Path, answer: &str) -> Result<(), ProgramError>
 }
 
 /// What the program objects to in these arguments, if anything. It parses them before it looks up the session, whose id is not
-/// valid here, so it ends before it has started anything.
-pub(crate) async fn objection(program: &Path, arguments: &[String]) -> Option<String> {
+/// valid here, so it ends before it has started anything. `cwd`: relative paths in the arguments count from there.
+pub(crate) async fn objection(program: &Path, arguments: &[String], cwd: &Path) -> Option<String> {
     let mut command = Command::new(program);
     command.args(["-p", "--output-format=stream-json", "--verbose"]).args(arguments).arg("--session-id=none");
-    command.stdin(Stdio::null()).kill_on_drop(true);
+    command.current_dir(cwd).stdin(Stdio::null()).kill_on_drop(true);
     inherited::not_inherited().iter().for_each(|name| {
         command.env_remove(name);
     });

@@ -119,9 +119,28 @@ impl VariableOfSettings {
     }
 }
 
-pub(crate) fn managed_settings() -> PathBuf {
+fn managed_settings() -> PathBuf {
     let folder = if cfg!(target_os = "macos") { "/Library/Application Support/ClaudeCode" } else { "/etc/claude-code" };
     Path::new(folder).join("managed-settings.json")
+}
+
+/// The files of those who manage the machine, the strongest first.
+pub(crate) fn managed_files() -> Vec<PathBuf> {
+    with_parts(managed_settings())
+}
+
+/// A file of settings, and those in the folder beside it, of which a later name counts more.
+fn with_parts(file: PathBuf) -> Vec<PathBuf> {
+    let parts = fs::read_dir(file.with_extension("d")).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_part = |path: &PathBuf| {
+        let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        !is_hidden && path.extension().is_some_and(|extension| extension == "json")
+    };
+    let mut files: Vec<_> = parts.filter(is_part).collect();
+    files.sort_unstable();
+    files.reverse();
+    files.push(file);
+    files
 }
 
 pub(crate) fn settings_file(path: PathBuf, managed: bool) -> Option<SettingsFile> {
@@ -145,6 +164,19 @@ pub(crate) fn given_settings(cwd: &Path, launch: &Launch) -> Option<SettingsFile
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn managed_settings_may_have_parts_of_which_the_last_counts_most() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("managed-settings.json");
+        assert_eq!(with_parts(file.clone()), [file.clone()]);
+        let parts = folder.path().join("managed-settings.d");
+        fs::create_dir(&parts).unwrap();
+        for name in ["10.json", "20.json", ".30.json", "notes.txt"] {
+            fs::write(parts.join(name), "{}").unwrap();
+        }
+        assert_eq!(with_parts(file.clone()), [parts.join("20.json"), parts.join("10.json"), file]);
+    }
 
     #[test]
     fn what_matters_is_read_and_no_secret_is_kept() {

@@ -1,13 +1,15 @@
 //! The user's own hooks after tool calls. They decide last what an agent sees of a result: they may remove a secret from it. Only
 //! running them would show whether they do, so this only checks whether there are any.
 
+use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::claude::environment::config_dir::config_dir;
-use crate::claude::settings::file::managed_settings;
+use crate::claude::settings::file::managed_files;
 use crate::claude::settings::merged;
 use crate::claude::tools::hook::POST_TOOL_USE;
 use crate::core::agent::launch::Launch;
@@ -16,51 +18,103 @@ use crate::core::agent::launch::Launch;
 #[must_use]
 pub(crate) fn run_after(tool: &str, cwd: &Path, launch: &Launch) -> bool {
     let given = launch.args.last(merged::OPTION).and_then(|given| merged::read(given, cwd));
-    let is_concerned = |settings: &Value| concern(settings, tool);
+    let is_concerned = |settings: &Value| concern(&settings["hooks"], tool);
     given.as_ref().is_some_and(is_concerned)
-        || files(cwd, launch).iter().filter_map(read).any(|file| is_concerned(&file))
+        || files(cwd, launch).iter().filter_map(|file| read(file)).any(|file| is_concerned(&file))
+        || plugins(cwd, launch).is_none_or(|folders| folders.iter().any(|folder| plugin_concerns(folder, tool)))
+        || marketplaces(launch).iter().any(|file| offers_concerned(file, tool))
 }
 
 fn files(cwd: &Path, launch: &Launch) -> Vec<PathBuf> {
-    let managed = managed_settings();
-    let more = managed.with_extension("d");
-    let more = fs::read_dir(more).into_iter().flatten().flatten().map(|entry| entry.path()).collect::<Vec<_>>();
     let folders = cwd.ancestors().map(|folder| folder.join(".claude")).chain(config_dir(launch));
     let settings = folders.flat_map(|folder| ["settings.json", "settings.local.json"].map(|name| folder.join(name)));
-    let plugins = plugins(launch).into_iter();
-    let of_plugins =
-        plugins.flat_map(|folder| ["hooks/hooks.json", ".claude-plugin/plugin.json"].map(|name| folder.join(name)));
-    [managed].into_iter().chain(more).chain(settings).chain(of_plugins).collect()
+    managed_files().into_iter().chain(settings).collect()
 }
 
-/// The folders of installed plugins, enabled or not, and of those named on the command line.
-fn plugins(launch: &Launch) -> Vec<PathBuf> {
-    let installed = config_dir(launch).map(|config| config.join("plugins/installed_plugins.json"));
+/// The folders of installed plugins, enabled or not, and of those that are named for a session. `None`: one of them cannot be
+/// looked into before Claude Code has fetched or unpacked it.
+fn plugins(cwd: &Path, launch: &Launch) -> Option<Vec<PathBuf>> {
+    const NAMED: [&str; 2] = ["--plugin-dir", "--plugin-dir-no-mcp"];
     let mut found = Vec::new();
-    paths(&installed.as_ref().and_then(read).unwrap_or_default(), &mut found);
-    let named = launch.args.pairs().filter(|(name, _)| *name == "--plugin-dir").filter_map(|(_, folder)| folder);
-    found.extend(named.map(PathBuf::from));
-    found
+    for folder in plugin_folders(launch) {
+        paths(&read(&folder.join("installed_plugins.json")).unwrap_or_default(), "installPath", &mut found);
+    }
+    let in_variable = variable("CLAUDE_CODE_PLUGIN_DIRS", launch);
+    let named = launch.args.pairs().filter(|(name, _)| NAMED.contains(name)).filter_map(|(_, folder)| folder);
+    // Relative folders count from where the agent works.
+    let named =
+        named.map(PathBuf::from).chain(in_variable.iter().flat_map(env::split_paths)).map(|path| cwd.join(path));
+    found.extend(named);
+    let is_packed = launch.args.has("--plugin-url") || found.iter().any(|path| path.is_file());
+    (!is_packed).then_some(found)
 }
 
-/// Every `installPath`, at any depth.
-fn paths(value: &Value, found: &mut Vec<PathBuf>) {
+/// Where Claude Code keeps what it knows about plugins.
+fn plugin_folders(launch: &Launch) -> Vec<PathBuf> {
+    let own = config_dir(launch).map(|config| config.join("plugins"));
+    own.into_iter().chain(variable("CLAUDE_CODE_PLUGIN_CACHE_DIR", launch).map(PathBuf::from)).collect()
+}
+
+/// The value that agents have.
+fn variable(name: &str, launch: &Launch) -> Option<OsString> {
+    env::var_os(name).or_else(|| launch.environment.get(name).map(OsString::from))
+}
+
+/// Every text under this name, at any depth.
+fn paths(value: &Value, name: &str, found: &mut Vec<PathBuf>) {
     match value {
         Value::Object(fields) => {
-            found.extend(fields.get("installPath").and_then(Value::as_str).map(PathBuf::from));
-            fields.values().for_each(|value| paths(value, found));
+            found.extend(fields.get(name).and_then(Value::as_str).map(PathBuf::from));
+            fields.values().for_each(|value| paths(value, name, found));
         }
-        Value::Array(values) => values.iter().for_each(|value| paths(value, found)),
+        Value::Array(values) => values.iter().for_each(|value| paths(value, name, found)),
         _ => {}
     }
 }
 
-fn read(file: &PathBuf) -> Option<Value> {
+fn read(file: &Path) -> Option<Value> {
     serde_json::from_str(&fs::read_to_string(file).ok()?).ok()
 }
 
-fn concern(settings: &Value, tool: &str) -> bool {
-    let entries = settings["hooks"][POST_TOOL_USE].as_array().into_iter().flatten();
+/// Whether a plugin has such a hook: in its own file, or in what its manifest names or contains.
+fn plugin_concerns(folder: &Path, tool: &str) -> bool {
+    let manifests = [".claude-plugin/plugin.json", "plugin.json"].map(|name| folder.join(name));
+    let named = manifests.iter().filter_map(|file| read(file)).map(|manifest| manifest["hooks"].clone());
+    std::iter::once(Value::from("hooks/hooks.json")).chain(named).any(|named| hooks_concern(&named, Some(folder), tool))
+}
+
+/// The files in which marketplaces describe their plugins: hooks may stand there, too.
+fn marketplaces(launch: &Launch) -> Vec<PathBuf> {
+    let mut places = Vec::new();
+    for folder in plugin_folders(launch) {
+        paths(&read(&folder.join("known_marketplaces.json")).unwrap_or_default(), "installLocation", &mut places);
+    }
+    let file = |place: PathBuf| if place.is_file() { place } else { place.join(".claude-plugin/marketplace.json") };
+    places.into_iter().map(file).collect()
+}
+
+fn offers_concerned(marketplace: &Path, tool: &str) -> bool {
+    let offered = read(marketplace).unwrap_or_default();
+    let plugins = offered["plugins"].as_array().into_iter().flatten();
+    // The files that are named there are those of a plugin, which is looked at if it is installed.
+    plugins.into_iter().any(|plugin| hooks_concern(&plugin["hooks"], None, tool))
+}
+
+/// Hooks as a manifest gives them: the path of a file, the hooks themselves, or several of both. `folder`: where paths count from.
+fn hooks_concern(named: &Value, folder: Option<&Path>, tool: &str) -> bool {
+    match named {
+        Value::String(path) => {
+            let content = folder.and_then(|folder| read(&folder.join(path)));
+            content.is_some_and(|content| hooks_concern(&content, None, tool))
+        }
+        Value::Array(several) => several.iter().any(|named| hooks_concern(named, folder, tool)),
+        Value::Object(hooks) => concern(named, tool) || hooks.get("hooks").is_some_and(|hooks| concern(hooks, tool)),
+        _ => false,
+    }
+}
+
+fn concern(hooks: &Value, tool: &str) -> bool {
+    let entries = hooks[POST_TOOL_USE].as_array().into_iter().flatten();
     entries.into_iter().any(|entry| matches(&entry["matcher"], tool))
 }
 
@@ -123,6 +177,54 @@ mod tests {
         write("plugin/hooks/hooks.json", &hooks);
         assert!(!found(&[]) && found(&[&format!("--plugin-dir={}", plugin.display())]));
         write("config/plugins/installed_plugins.json", &json!({"plugins": {"x@y": [{"installPath": plugin}]}}));
+        assert!(found(&[]));
+    }
+
+    #[test]
+    fn hooks_of_plugins_are_found_in_every_form() {
+        let home = tempfile::tempdir().unwrap();
+        let entries = json!([{"matcher": "Bash", "hooks": [{"type": "command", "command": "x"}]}]);
+        let events = json!({"PostToolUse": entries});
+        let (wrapped, other) = (json!({"hooks": events}), json!({"PostToolUse": [{"matcher": "Edit"}]}));
+        let cwd = home.path().join("project");
+        let plugin = cwd.join("plug");
+        fs::create_dir_all(plugin.join(".claude-plugin")).unwrap();
+        fs::create_dir_all(plugin.join("custom")).unwrap();
+        let launch = |args: &[&str]| Launch {
+            config_dir: Some(home.path().join("config")),
+            args: ClaudeArgs::of(args),
+            ..Launch::default()
+        };
+        let found = |args: &[&str]| run_after("Bash", &cwd, &launch(args));
+        fs::write(plugin.join("custom/h.json"), wrapped.to_string()).unwrap();
+        for (hooks, expected) in [
+            (json!("./custom/h.json"), true),
+            (events.clone(), true),
+            (wrapped, true),
+            (json!(["./none.json", "custom/h.json"]), true),
+            (json!([other.clone(), events.clone()]), true),
+            (other, false),
+            (json!("./none.json"), false),
+            (json!(7), false),
+        ] {
+            let manifest = json!({"name": "plug", "hooks": hooks});
+            fs::write(plugin.join(".claude-plugin/plugin.json"), manifest.to_string()).unwrap();
+            let all = plugin.display();
+            for option in [format!("--plugin-dir={all}"), "--plugin-dir=plug".into(), "--plugin-dir-no-mcp=plug".into()]
+            {
+                assert_eq!(found(&[&option]), expected, "{option}: {manifest}");
+            }
+            assert!(!found(&[]));
+        }
+        assert!(found(&["--plugin-url=https://localhost/p.zip"]), "nobody knows what is in it");
+        fs::write(cwd.join("p.zip"), "").unwrap();
+        assert!(found(&["--plugin-dir=p.zip"]));
+        let plugins = home.path().join("config/plugins");
+        fs::create_dir_all(&plugins).unwrap();
+        let offered = cwd.join("market.json");
+        fs::write(&offered, json!({"plugins": [{"name": "a", "hooks": events}]}).to_string()).unwrap();
+        let known = json!({"market": {"installLocation": offered}});
+        fs::write(plugins.join("known_marketplaces.json"), known.to_string()).unwrap();
         assert!(found(&[]));
     }
 }

@@ -44,6 +44,7 @@ impl From<BadLaunch> for CliError {
         let hint = match &error {
             BadLaunch::Outside { .. } => "start it in that directory, or in one below it".to_owned(),
             BadLaunch::Widens(_) => "leave it out".to_owned(),
+            BadLaunch::ReplacesPrompt(_) => "--append-system-prompt=TEXT adds to it".to_owned(),
             BadLaunch::DashedValue(option) => format!("give a value that does not begin with a dash: {option}=VALUE"),
         };
         Self::usage(error.to_string()).hint(hint)

@@ -25,9 +25,10 @@ use crate::core::chain::state::FrameState;
 use crate::core::id::{FrameId, IdPrefix, SessionId};
 use crate::runtime::requests::record;
 use crate::runtime::requests::{adopt, agent_lookup};
+use crate::runtime::run::frame_error::first_agent;
 use crate::runtime::run::{retry, status};
 use crate::runtime::{RunSettings, RuntimeError};
-use crate::store::{ChainChange, ResultUse, Scope, Store, StoreError, Target, Telling};
+use crate::store::{ChainChange, Instruction, ResultUse, Scope, Store, StoreError, Target};
 
 /// Drives the chain below `top` if something in it can run, and reports its status.
 pub(super) fn continued(
@@ -113,15 +114,14 @@ pub(crate) struct Resume {
     limits: LimitOptions,
 }
 
-/// Records a new instruction for an agent that is over.
-fn instruct(context: &Context, store: &Store, id: FrameId, prompt: String) -> Result<(), CliError> {
+/// A new instruction for an agent, which must be over.
+fn instruction(context: &Context, store: &Store, id: FrameId, prompt: String) -> Result<Instruction, CliError> {
     let frame = tell::agent_named(context, store, &id.to_string())?;
     if !frame.state.is_over() {
         let error = CliError::usage(format!("{} is not over: it is {}", id.short(), frame.state.name()));
         return Err(error.hint(format!("agent-cli tell {} TEXT sends it a message", id.short())));
     }
-    store.tell(id, Telling::Instruction, &tell::given(Some(prompt))?, &tell::sender(context))?;
-    Ok(())
+    Ok(Instruction { text: tell::given(Some(prompt))?, sender: tell::sender(context) })
 }
 
 /// Explains the options that `spawn` has, too, for a chain that exists: what is not given stays as it is.
@@ -176,7 +176,10 @@ impl Resume {
         }
         let top = lookup::chain_of(&store, target)?;
         let launch = repairs.then(|| self.repair(context, &store, top)).transpose()?;
-        let change = ChainChange { limits: self.limits.given(), launch };
+        let prompt = self.prompt.clone();
+        let instruction = prompt.map(|prompt| instruction(context, &store, top, prompt)).transpose()?;
+        // Whatever is refused was refused by now, or is in this transaction.
+        let change = ChainChange { limits: self.limits.given(), launch, instruction };
         if change != ChainChange::default() {
             let changed = store.change_chain(top, change)?;
             if changed > 0 {
@@ -185,9 +188,6 @@ impl Resume {
         }
         if self.now {
             retry::end_pauses(&store, top)?;
-        }
-        if let Some(prompt) = self.prompt.clone() {
-            instruct(context, &store, top, prompt)?;
         }
         let settings = || {
             let stale_check = !self.no_stale_check;
@@ -237,12 +237,9 @@ impl Resume {
         let (model, permission_mode) = (self.model.clone(), self.permission_mode.clone());
         let questions_dir = self.questions_dir.clone();
         let repair = Repair { claude, model, permission_mode, questions_dir, args };
-        let first = store.tree(top)?.parents_first().into_iter().map(|node| node.id).find_map(|id| {
-            store.frame(id).transpose().filter(|frame| frame.as_ref().map_or(true, |frame| !frame.task.is_group()))
-        });
-        if let Some(first) = first.transpose()? {
+        if let Some(first) = first_agent(store, top)? {
             let repaired = first.launch.clone().repaired(&first.launch, &repair);
-            context.check(store, &context.settings(self.claude.clone())?, &repaired)?;
+            context.check(store, &context.settings(self.claude.clone())?, &repaired, &first.cwd)?;
         }
         Ok(repair)
     }

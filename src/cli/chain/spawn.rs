@@ -7,6 +7,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::claude::doctor::{cron, surroundings};
+use crate::claude::environment::inherited;
 use crate::claude::environment::variables::Variables;
 use crate::claude::installation::program;
 use crate::claude::invocation::STATE_DIR;
@@ -200,8 +201,9 @@ impl Spawn {
         let limits = Limits::default().changed(self.limits.given());
         let store = context.store()?;
         warn_of_reach(&store, &settings, &launch, Some(request.cwd.as_path()).filter(|_| !request.apart));
-        context.check(&store, &settings, &launch)?;
+        context.check(&store, &settings, &launch, &request.cwd)?;
         let top = record::start(&store, &request, &launch, limits, claude_session(), self.name)?;
+        say_what_is_dropped();
         if request.apart && worktree::has_uncommitted_changes(&request.cwd) {
             let cwd = request.cwd.display();
             tell(&format!("the worktree starts from the last commit, without the uncommitted changes in {cwd}"));
@@ -240,6 +242,17 @@ fn warn_of_reach(store: &Store, settings: &RunSettings, launch: &Launch, cwd: Op
         place.display()
     ));
     hint(&format!("set {variable} to a place outside of it, or have them work elsewhere: --cwd DIR"));
+}
+
+/// Names the variables that somebody has set for Claude Code and that agents do not get.
+fn say_what_is_dropped() {
+    let variables = Variables::of_process();
+    let dropped = inherited::dropped_on_purpose(variables.set());
+    if !dropped.is_empty() {
+        let s = if dropped.len() == 1 { "" } else { "s" };
+        warn(&format!("agents do not get the variable{s} {}, which could break a chain", dropped.join(", ")));
+        hint("put what agents need into the settings of Claude Code; docs/protocol.md lists what they inherit");
+    }
 }
 
 /// Warns about a login that is missing if a chain with these launch options is resumed from another environment.

@@ -14,6 +14,7 @@ use crate::cli::lookup::frame_named;
 use crate::cli::output::{hint, tell};
 use crate::core::housekeeping::inventory;
 use crate::core::id::FrameId;
+use crate::core::text::shell::shell_path;
 use crate::store::Store;
 
 /// Export a chain to a file, so that another machine can resume it
@@ -55,7 +56,7 @@ impl Export {
             Some(path) => {
                 write(&store, root, path)?;
                 tell(&format!("exported {} to {}", root.short(), path.display()));
-                hint(&format!("agent-cli import {} imports it", path.display()));
+                hint(&format!("agent-cli import {} imports it", shell_path(path)));
             }
         }
         Ok(ExitStatus::Ok)

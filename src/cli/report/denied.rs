@@ -7,11 +7,12 @@ use serde::Serialize;
 
 use crate::claude::tools::denied::remedies;
 use crate::cli::output::{self, tell};
+use crate::core::agent::claude_args::ClaudeArgs;
 use crate::core::agent::denied::{Denied, in_words};
 use crate::core::chain::frame::Frame;
 use crate::core::chain::state::FrameState;
 use crate::core::id::FrameId;
-use crate::core::text::shell::quoted;
+use crate::core::text::shell::{quoted, shell_word};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::adopt;
 use crate::store::{Attempt, Attempts, Store};
@@ -32,27 +33,35 @@ pub(crate) struct DeniedCall {
 }
 
 /// A person's session that agent-cli continued.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Adopted {
     root: FrameId,
     is_done: bool,
+    /// What it was started with: arguments that follow replace all of it.
+    args: ClaudeArgs,
 }
 
 impl Adopted {
     fn of(store: &Store, frame: &Frame) -> Result<Option<Self>, RuntimeError> {
         let Some(root) = store.frame(frame.root)? else { return Ok(None) };
         let was_adopted = adopt::was_adopted(store, &root)?;
-        Ok(was_adopted.then_some(Self { root: root.id, is_done: root.state == FrameState::Done }))
+        let is_done = root.state == FrameState::Done;
+        Ok(was_adopted.then(|| Self { root: root.id, is_done, args: root.launch.args }))
     }
 
-    /// What allows later calls that these options would have allowed.
-    fn command(self, options: &str) -> String {
+    /// What allows later calls that these options and rules would have allowed.
+    fn command(&self, options: &[String], rules: &[String]) -> String {
         let root = self.root.short();
-        match self.is_done {
-            false => format!("agent-cli resume {root} {options}"),
-            // Before the dashes, because everything after them is for Claude Code.
-            true => format!("agent-cli spawn --prompt TEXT --fork-from {root} {options}"),
-        }
+        let keeps_args = !self.is_done && rules.is_empty();
+        let args = if keeps_args { Vec::new() } else { self.args.words() };
+        let args: Vec<String> = args.iter().map(|word| shell_word(word)).chain(rules.iter().cloned()).collect();
+        // Before the dashes, because everything after them is for Claude Code.
+        let first = match self.is_done {
+            false => format!("agent-cli resume {root}"),
+            true => format!("agent-cli spawn --prompt TEXT --fork-from {root}"),
+        };
+        let dashes = (!args.is_empty()).then(|| format!("-- {}", args.join(" ")));
+        std::iter::once(first).chain(options.iter().cloned()).chain(dashes).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -70,8 +79,9 @@ pub(crate) fn below(store: &Store, top: FrameId) -> Result<Vec<DeniedCall>, Runt
             unknown.insert(frame.map(|frame| (frame, adopted)));
         }
         let Some((frame, adopted)) = frames.get(&id).and_then(Option::as_ref) else { continue };
+        let adopted = adopted.clone();
         let allowed_by = remedies(&denied, &frame.launch, &frame.cwd);
-        all.push(DeniedCall { frame: id, task: frame.task.title(), denied, allowed_by, adopted: *adopted });
+        all.push(DeniedCall { frame: id, task: frame.task.title(), denied, allowed_by, adopted });
     }
     Ok(all)
 }
@@ -117,16 +127,21 @@ pub(crate) fn hint(listed: &[DeniedCall]) -> Option<String> {
             option => push_new(&mut options, option.join(" ")),
         }
     }
-    if !rules.is_empty() && rules.len() <= MOST {
-        options.push(format!("-- {}", rules.join(" ")));
+    if rules.len() > MOST {
+        rules.clear();
     }
     let allowable = |listed: &DeniedCall| listed.allowed_by.iter().any(|remedy| remedy[0] != "--on-permission");
     let them = if listed.iter().all(allowable) { "them" } else { "some of them" };
     let ask = "with --on-permission ask, a person decides about such calls";
-    let options = options.join(" ");
-    let allowing = (!options.is_empty()).then(|| match listed.iter().find_map(|listed| listed.adopted) {
-        Some(adopted) => format!("{} continues with {them} allowed", adopted.command(&options)),
-        None => format!("{options} would have allowed {them}"),
+    let allowing = (!options.is_empty() || !rules.is_empty()).then(|| {
+        match listed.iter().find_map(|listed| listed.adopted.as_ref()) {
+            Some(adopted) => format!("{} continues with {them} allowed", adopted.command(&options, &rules)),
+            None => {
+                let dashes = (!rules.is_empty()).then(|| format!("-- {}", rules.join(" ")));
+                let options = options.into_iter().chain(dashes).collect::<Vec<_>>().join(" ");
+                format!("{options} would have allowed {them}")
+            }
+        }
     });
     let hints: Vec<String> = asks.then(|| ask.to_owned()).into_iter().chain(allowing).collect();
     (!hints.is_empty()).then(|| hints.join("; "))

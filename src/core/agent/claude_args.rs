@@ -58,6 +58,25 @@ impl ClaudeArgs {
         Self(self.0.iter().filter(|pair| pair.name != name).cloned().collect())
     }
 
+    /// The same options with this one, in the place in which it was first given.
+    #[must_use]
+    pub(crate) fn with_only(&self, pair: Pair) -> Self {
+        let at = self.0.iter().position(|other| other.name == pair.name).unwrap_or(self.0.len());
+        let mut all = self.without(&pair.name).0;
+        all.insert(at, pair);
+        Self(all)
+    }
+
+    /// The same options, with all values of this one as one text: Claude Code takes only the last.
+    #[must_use]
+    pub(crate) fn with_joined(&self, name: &str) -> Self {
+        let texts: Vec<&str> = self.pairs().filter(|(other, _)| *other == name).filter_map(|(_, text)| text).collect();
+        if texts.len() < 2 {
+            return self.clone();
+        }
+        self.with_only(Pair { name: name.to_owned(), value: Some(texts.join("\n\n")) })
+    }
+
     /// These options followed by others.
     #[must_use]
     pub(crate) fn and(&self, others: &Self) -> Self {

@@ -8,6 +8,12 @@
 pub(crate) const FOR_CHILDREN: [&str; 6] =
     ["--append-system-prompt", "--disallowedTools", "--effort", "--fallback-model", "--max-budget-usd", "--max-turns"];
 
+/// What a child's system prompt has besides its own: what it gives is added to what the agents above it have.
+pub(crate) const APPENDED: &str = "--append-system-prompt";
+
+/// System prompts of which Claude Code takes the last: a child may not replace those that the agents above it have.
+pub(crate) const PROMPTS: [&str; 3] = ["--append-system-prompt-file", "--system-prompt", "--system-prompt-file"];
+
 /// Limits that a child may not raise above its parent's.
 pub(crate) const LIMITS: [&str; 2] = ["--max-budget-usd", "--max-turns"];
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::core::agent::claude_args::{ClaudeArgs, number};
 use crate::core::agent::launch::{Launch, OnPermission};
-use crate::core::agent::option_rights::{FOR_CHILDREN, LIMITS};
+use crate::core::agent::option_rights::{FOR_CHILDREN, LIMITS, PROMPTS};
 
 /// How a child's launch options are to differ from its parent's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +26,9 @@ pub(crate) enum BadLaunch {
     /// An agent may not give its child more rights than it has.
     #[error("an agent cannot start another with wider permissions than its own ({0})")]
     Widens(String),
+    /// A person's words for a whole chain are not an agent's to remove.
+    #[error("an agent cannot replace the system prompt of those above it ({0})")]
+    ReplacesPrompt(String),
     /// A value that looks like an option is a mistake or an attempt to smuggle one in.
     #[error("the value of {0} begins with a dash or is missing")]
     DashedValue(String),
@@ -42,6 +45,7 @@ impl Launch {
             check_child_args(&wanted.args)?;
         }
         self.check_limits(&wanted.args)?;
+        self.check_prompts(&wanted.args)?;
         if let Some(mode) = &wanted.permission_mode
             && !self.covers(mode)
         {
@@ -60,6 +64,15 @@ impl Launch {
             ..self.clone()
         };
         Ok(if self.native_questions { launch.with_native_questions() } else { launch })
+    }
+
+    fn check_prompts(&self, args: &ClaudeArgs) -> Result<(), BadLaunch> {
+        let kind = |name: &str| name.trim_end_matches("-file").to_owned();
+        let given: Vec<_> = PROMPTS.iter().filter(|name| self.args.has(name)).map(|name| kind(name)).collect();
+        match args.pairs().find(|(name, _)| PROMPTS.contains(name) && given.contains(&kind(name))) {
+            Some((name, _)) => Err(BadLaunch::ReplacesPrompt(name.to_owned())),
+            None => Ok(()),
+        }
     }
 
     /// If an option is repeated, `claude` takes the last value: a child could raise what a person has limited.
@@ -122,6 +135,27 @@ mod tests {
             Ok(parent),
             "it works there too, but the worktree is not its own"
         );
+    }
+
+    #[test]
+    fn a_child_adds_to_the_system_prompt_and_replaces_nothing_of_it() {
+        let free = |words: &[&str]| Launch {
+            permission_mode: Some("bypassPermissions".into()),
+            args: args(words),
+            ..Launch::default()
+        };
+        let child = free(&["--append-system-prompt=a"]).child(wanted(None, &["--append-system-prompt=b"])).unwrap();
+        assert_eq!(child.args.with_joined("--append-system-prompt").words(), ["--append-system-prompt=a\n\nb"]);
+        for (theirs, own) in [
+            ("--system-prompt=a", "--system-prompt=b"),
+            ("--system-prompt=a", "--system-prompt-file=b"),
+            ("--system-prompt-file=a", "--system-prompt=b"),
+            ("--append-system-prompt-file=a", "--append-system-prompt-file=b"),
+        ] {
+            let refused = free(&[theirs]).child(wanted(None, &[own]));
+            assert!(matches!(refused, Err(BadLaunch::ReplacesPrompt(_))), "{theirs} {own}: {refused:?}");
+        }
+        assert!(free(&["--append-system-prompt=a"]).child(wanted(None, &["--system-prompt=b"])).is_ok());
     }
 
     #[test]

@@ -33,6 +33,19 @@ pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
+/// A word of a command that a person may paste: quoted if a shell would read it otherwise.
+#[must_use]
+pub(crate) fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { quoted(word) }
+}
+
+/// The same of a path.
+#[must_use]
+pub(crate) fn shell_path(path: &Path) -> String {
+    shell_word(&path.display().to_string())
+}
+
 /// A command that runs in `directory`, an absolute path, and leaves the shell there. If the directory cannot be entered, the
 /// command runs anyway. A function named `cd` in the user's shell is bypassed, and what the shell prints about the new directory
 /// is dropped.

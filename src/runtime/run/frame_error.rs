@@ -1,14 +1,17 @@
 //! What can go wrong with a frame, by the help that it needs.
 
 use crate::claude::installation::program::ProgramError;
+use crate::core::agent::claude_args::{ClaudeArgs, Pair};
 use crate::core::agent::worktree::Worktree;
 use crate::core::attempt::decision::Decision;
 use crate::core::attempt::ending::Objection;
 use crate::core::attempt::meaning::Meaning;
+use crate::core::chain::frame::Frame;
 use crate::core::chain::state::{Ended, FailureKind};
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
 use crate::runtime::worktrees::worktree::WorktreeError;
+use crate::store::Store;
 
 /// What went wrong with a frame.
 #[derive(Debug)]
@@ -47,9 +50,56 @@ pub(crate) enum FrameErrorKind {
     /// Somebody stopped it, or it ran for too long.
     #[error("{0}")]
     Stopped(String),
+    /// It has met a limit among its arguments.
+    #[error("{said}")]
+    Limit {
+        said: String,
+        /// The chain, and all arguments for it with a limit twice as high; `None`: the limit is the agent's own, for which a
+        /// person cannot give another.
+        raised: Option<(FrameId, ClaudeArgs)>,
+    },
     /// The attempt ended badly.
     #[error("{0}")]
     Ended(String),
+}
+
+/// What Claude Code says when it has met a limit, and the option that sets it.
+const LIMITS: [(&str, &str); 2] =
+    [("Reached maximum number of turns (", "--max-turns"), ("Reached maximum budget ($", "--max-budget-usd")];
+
+/// The option whose limit was met, with a value twice as high.
+fn limit_met(said: &str) -> Option<Pair> {
+    LIMITS.iter().find_map(|(words, option)| {
+        let (_, rest) = said.split_once(words)?;
+        let met: f64 = rest.split_once(')')?.0.parse().ok().filter(|met: &f64| *met > 0.0 && met.is_finite())?;
+        Some(Pair { name: (*option).to_owned(), value: Some((met * 2.0).to_string()) })
+    })
+}
+
+impl FrameError {
+    /// The same, with what would raise the limit that was met, if it was one.
+    pub(super) fn with_limit(self, store: &Store) -> Result<Self, RuntimeError> {
+        let FrameErrorKind::Ended(said) = &self.kind else { return Ok(self) };
+        let Some(raised) = limit_met(said) else { return Ok(self) };
+        let Some(frame) = store.frame(self.frame)? else { return Ok(self) };
+        let Some(first) = first_agent(store, frame.root)? else { return Ok(self) };
+        let own = frame.launch.args.behind(&first.launch.args);
+        let is_its_own = own.is_none_or(|own| own.has(&raised.name));
+        let said = said.clone();
+        let args = first.launch.args.with_only(raised);
+        Ok(Self { kind: FrameErrorKind::Limit { said, raised: (!is_its_own).then_some((frame.root, args)) }, ..self })
+    }
+}
+
+/// The first agent of a chain: its options are the chain's. A group has none.
+pub(crate) fn first_agent(store: &Store, top: FrameId) -> Result<Option<Frame>, RuntimeError> {
+    let ids = store.tree(top)?.parents_first().into_iter().map(|node| node.id).collect::<Vec<_>>();
+    for id in ids {
+        if let Some(frame) = store.frame(id)?.filter(|frame| !frame.task.is_group()) {
+            return Ok(Some(frame));
+        }
+    }
+    Ok(None)
 }
 
 impl FrameErrorKind {
@@ -114,6 +164,17 @@ mod tests {
             matches!(of(Ending::Error("max turns".into())), Some(FrameErrorKind::Ended(said)) if said == "max turns")
         );
         assert!(of(Ending::Reply("Jan 1st".into())).is_none());
+    }
+
+    #[test]
+    fn a_limit_that_was_met_is_doubled() {
+        let raised = |said: &str| limit_met(said).map(|pair| (pair.name, pair.value.unwrap()));
+        let of = |name: &str, value: &str| Some((name.to_owned(), value.to_owned()));
+        assert_eq!(raised("Reached maximum number of turns (1)"), of("--max-turns", "2"));
+        assert_eq!(raised("Reached maximum budget ($0.01)"), of("--max-budget-usd", "0.02"));
+        for other in ["Reached maximum number of turns", "Reached maximum number of turns (x)", "max turns"] {
+            assert_eq!(raised(other), None, "{other}");
+        }
     }
 
     #[test]

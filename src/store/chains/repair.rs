@@ -9,11 +9,13 @@ use crate::core::chain::frame::Frame;
 use crate::core::chain::limits::NewLimits;
 use crate::core::chain::state::FrameState;
 use crate::core::id::FrameId;
+use crate::core::steering::message::Sender;
 use crate::failpoint::Step;
 use crate::store::chains::limits;
 use crate::store::database::codec::{self, Id, id};
 use crate::store::database::store::Store;
 use crate::store::error::{Result, StoreError, TxResult};
+use crate::store::steering::messages;
 use crate::store::tables::events;
 use crate::store::tables::frames::{self, launch_text};
 
@@ -23,11 +25,20 @@ pub struct ChainChange {
     pub limits: NewLimits,
     /// How its agents are started.
     pub launch: Option<Repair>,
+    /// What the frame that is named is to do next.
+    pub instruction: Option<Instruction>,
+}
+
+/// A new instruction for an agent that is over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instruction {
+    pub text: String,
+    pub sender: Sender,
 }
 
 impl From<NewLimits> for ChainChange {
     fn from(limits: NewLimits) -> Self {
-        Self { limits, launch: None }
+        Self { limits, ..Self::default() }
     }
 }
 
@@ -39,20 +50,25 @@ impl From<Repair> for ChainChange {
 
 impl Store {
     /// Changes the chain that a frame belongs to, from now on: its limits, and the launch options of all its agents that are not done
-    /// and have what its first agent has. Returns how many agents those were.
+    /// and have what its first agent has. Returns how many agents those were. The frame gets an instruction, if there is one.
     ///
     /// # Errors
     ///
-    /// The frame does not exist, an agent runs whose launch options could change, or the database cannot be written. Nothing is
-    /// changed then.
+    /// The frame does not exist, an agent runs whose launch options could change, the frame gets an instruction and is not over, or
+    /// the database cannot be written. Nothing is changed then.
     pub fn change_chain(&self, frame: FrameId, change: impl Into<ChainChange>) -> Result<usize> {
         let change = change.into();
-        self.write(Step::ChangeChain, |connection| {
+        let step = if change.instruction.is_some() { Step::Instruct } else { Step::ChangeChain };
+        self.write(step, |connection| {
             let root = frames::existing(connection, frame)?.root;
             if change.limits.any() {
                 limits::change(connection, root, change.limits)?;
             }
-            change.launch.map_or(Ok(0), |repair| change_launch(connection, root, &repair))
+            let changed = change.launch.map_or(Ok(0), |repair| change_launch(connection, root, &repair))?;
+            if let Some(Instruction { text, sender }) = change.instruction {
+                messages::instruct(connection, frame, &text, &sender)?;
+            }
+            Ok(changed)
         })
     }
 }
@@ -95,6 +111,8 @@ fn change_launch(connection: &Connection, root: FrameId, repair: &Repair) -> TxR
 mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
+    use crate::core::chain::origin::Origin;
+    use crate::core::steering::stop::By;
     use crate::store::testing::{new, store};
 
     #[test]
@@ -104,7 +122,8 @@ mod tests {
         let (_, child) = store.request_child(root, None, &new("child"), "child").unwrap();
         let repair = Repair { permission_mode: Some("plan".into()), ..Repair::default() };
         let limits = NewLimits { max_depth: Some(9), ..NewLimits::default() };
-        let refused = store.change_chain(root.frame, ChainChange { limits, launch: Some(repair.clone()) });
+        let change = ChainChange { limits, launch: Some(repair.clone()), ..ChainChange::default() };
+        let refused = store.change_chain(root.frame, change);
         assert!(matches!(refused, Err(StoreError::Running(running)) if running == root.frame), "{refused:?}");
         assert_ne!(store.chain_of(root.frame).unwrap().limits.max_depth, 9, "all of it or nothing");
         store.end(root, &Ending::Suspended);
@@ -114,6 +133,22 @@ mod tests {
         }
         assert_eq!(store.change_chain(root.frame, repair.clone()).unwrap(), 0);
         assert!(store.events(root.frame, 0).unwrap().iter().any(|event| event.kind == "launch"));
+    }
+
+    #[test]
+    fn an_instruction_that_is_refused_changes_nothing() {
+        let (_temp, store) = store();
+        let root = store.start(store.root());
+        store.end(root, &Ending::Suspended);
+        let limits = NewLimits { max_depth: Some(9), ..NewLimits::default() };
+        let launch = Some(Repair { model: Some("haiku".into()), ..Repair::default() });
+        let sender = Sender { by: By::Person, origin: Origin::default() };
+        let instruction = Some(Instruction { text: "go on".into(), sender });
+        let before = store.frame(root.frame).unwrap();
+        let refused = store.change_chain(root.frame, ChainChange { limits, launch, instruction });
+        assert!(matches!(refused, Err(StoreError::Illegal(_))), "{refused:?}");
+        assert_eq!(store.frame(root.frame).unwrap(), before);
+        assert_ne!(store.chain_of(root.frame).unwrap().limits.max_depth, 9);
     }
 
     #[test]

@@ -37,9 +37,9 @@ impl Store {
             match how {
                 Telling::Message if before.state.is_over() => return Err(StoreError::IsOver(frame).into()),
                 Telling::Message => {}
-                Telling::Instruction => resume(connection, now, &before)?,
+                Telling::Instruction => return instruct(connection, frame, text, sender),
             }
-            insert(connection, now, frame, text, sender, how == Telling::Instruction)
+            insert(connection, now, frame, text, sender, false)
         })
     }
 
@@ -58,6 +58,18 @@ impl Store {
             Ok(given)
         })
     }
+}
+
+/// Records an instruction for an agent, which must be over.
+pub(in crate::store) fn instruct(
+    connection: &Connection,
+    frame: FrameId,
+    text: &str,
+    sender: &Sender,
+) -> TxResult<MessageId> {
+    let (now, before) = (codec::now(), frames::existing(connection, frame)?);
+    resume(connection, now, &before)?;
+    insert(connection, now, frame, text, sender, true)
 }
 
 /// Has an agent that is over go on.
