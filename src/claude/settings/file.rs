@@ -169,7 +169,7 @@ mod tests {
     fn managed_settings_may_have_parts_of_which_the_last_counts_most() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("managed-settings.json");
-        assert_eq!(with_parts(file.clone()), [file.clone()]);
+        assert_eq!(with_parts(file.clone()), std::slice::from_ref(&file));
         let parts = folder.path().join("managed-settings.d");
         fs::create_dir(&parts).unwrap();
         for name in ["10.json", "20.json", ".30.json", "notes.txt"] {

@@ -123,6 +123,7 @@ impl StatusReport {
         status: ChainStatus,
         output_options: OutputOptions,
     ) -> Result<Self, RuntimeError> {
+        let status = with_limits(store, status)?;
         let spent = output_options.prints_json().then(|| store.spent(top)).transpose()?;
         let members = if output_options.prints_json() { store.replies(top)?.members } else { Vec::new() };
         let may_be_over =
@@ -140,6 +141,17 @@ impl StatusReport {
         let unfiled = filing::hindered(store, top)?;
         Ok(Self { top, status, spent, members, worktree, worktrees_below, denied, over_budget, unfiled })
     }
+}
+
+/// The same status, with what would raise the limits that agents have met.
+fn with_limits(store: &Store, mut status: ChainStatus) -> Result<ChainStatus, RuntimeError> {
+    if let ChainStatus::Waits { errors, .. } | ChainStatus::PartlyFailed { errors, .. } | ChainStatus::Failed(errors) =
+        &mut status
+    {
+        let found = std::mem::take(errors).into_iter().map(|error| error.with_limit(store));
+        *errors = found.collect::<Result<_, _>>()?;
+    }
+    Ok(status)
 }
 
 /// Reports the tree's status to the caller. A result that cannot be printed, or that nobody reads, is kept.

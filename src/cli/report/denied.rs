@@ -46,7 +46,7 @@ impl Adopted {
         let Some(root) = store.frame(frame.root)? else { return Ok(None) };
         let was_adopted = adopt::was_adopted(store, &root)?;
         let is_done = root.state == FrameState::Done;
-        Ok(was_adopted.then(|| Self { root: root.id, is_done, args: root.launch.args }))
+        Ok(was_adopted.then_some(Self { root: root.id, is_done, args: root.launch.args }))
     }
 
     /// What allows later calls that these options and rules would have allowed.

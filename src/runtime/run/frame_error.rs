@@ -78,7 +78,7 @@ fn limit_met(said: &str) -> Option<Pair> {
 
 impl FrameError {
     /// The same, with what would raise the limit that was met, if it was one.
-    pub(super) fn with_limit(self, store: &Store) -> Result<Self, RuntimeError> {
+    pub(crate) fn with_limit(self, store: &Store) -> Result<Self, RuntimeError> {
         let FrameErrorKind::Ended(said) = &self.kind else { return Ok(self) };
         let Some(raised) = limit_met(said) else { return Ok(self) };
         let Some(frame) = store.frame(self.frame)? else { return Ok(self) };

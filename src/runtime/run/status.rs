@@ -151,17 +151,6 @@ fn runs(node: &Node) -> bool {
 
 /// The status of the chain after it was driven.
 pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<ChainStatus, RuntimeError> {
-    let mut status = found_after(store, top, driven)?;
-    if let ChainStatus::Waits { errors, .. } | ChainStatus::PartlyFailed { errors, .. } | ChainStatus::Failed(errors) =
-        &mut status
-    {
-        let found = std::mem::take(errors).into_iter().map(|error| error.with_limit(store));
-        *errors = found.collect::<Result<_, _>>()?;
-    }
-    Ok(status)
-}
-
-fn found_after(store: &Store, top: FrameId, driven: Driven) -> Result<ChainStatus, RuntimeError> {
     let mut tree = store.tree(top)?;
     match (tree.get(top).map(|node| &node.state), latest_reply(store, top)?) {
         (Some(state), _) if state.was_stopped() => return stopped(store, top, state),
