@@ -1164,8 +1164,9 @@ fn every_command_explains_itself() {
           --cwd <OLD=NEW>
               Replace the directory OLD, and those below it, by NEW; can be repeated
 
-          --trust
-              Import the chain: you would run everything that it would run
+          --trust[=<DIGEST>]
+              Import the chain: you would run everything that it would run; with DIGEST only if the file
+              is the one that was listed
 
           --json
               Print a JSON object: id and next, or without --trust what the chain would run

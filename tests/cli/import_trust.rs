@@ -195,3 +195,27 @@ fn an_export_says_what_may_be_secret() {
     let id = plain.run(&["ls", "-ap", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
     assert_eq!(plain.run(&["export", &id]).stderr, "");
 }
+
+/// What was listed is what is trusted, even if the file has changed in between.
+#[test]
+fn a_digest_trusts_the_file_that_was_listed_and_no_other() {
+    let there = World::new();
+    there.file("root.md", "ask When?\nreply {result}\n");
+    let root = there.spawn_paused("root.md");
+    let here = World::new();
+    let file = here.project().join("chain.tar");
+    there.run(&["export", &root, "-o", file.to_str().expect("UTF-8")]).succeeds();
+    let cwd = format!("{}={}", there.project().display(), here.project().display());
+    let listed = here.run(&["import", "chain.tar", "--cwd", &cwd]);
+    listed.exits_with(2);
+    let trust =
+        listed.stderr.split_whitespace().find(|word| word.starts_with("--trust=")).expect("a digest").to_owned();
+    let archive = std::fs::read(&file).expect("it is there");
+    std::fs::write(&file, [&archive[..], b"\0"].concat()).expect("it is ours");
+    let refused = here.run(&["import", "chain.tar", "--cwd", &cwd, &trust]);
+    refused.exits_with(2);
+    assert!(refused.stderr.contains("is not the file that was listed"), "{refused}");
+    assert_eq!(here.run(&["ls", "-ap", "--json"]).stdout, "[]\n");
+    std::fs::write(&file, archive).expect("it is ours");
+    here.run(&["import", "chain.tar", "--cwd", &cwd, &trust]).succeeds();
+}

@@ -161,3 +161,29 @@ fn a_phone_that_cannot_show_all_of_a_plan_gets_no_buttons() {
         assert!(said.starts_with("cannot be shown here as it is: agent-cli questions "), "{said}");
     }
 }
+
+/// What a button answers is what it shows, and what the message shows.
+#[test]
+fn a_phone_shows_all_that_its_buttons_answer() {
+    let long = format!("no{}", "-".repeat(40));
+    for (options, has_buttons) in [
+        (vec!["yes=do it", "no"], true),
+        (vec!["yes", long.as_str()], false),
+        (vec!["a", "b", "c", "d"], false),
+        (vec!["yes", "n\u{3164}o"], false),
+    ] {
+        let server = Server::start("");
+        let world =
+            World::with_hooks().with("NTFY_URL", &server.url).with("NTFY_TOPIC", "mine").with("NTFY_ANSWERS", "said");
+        let world = notified_by(world, "ntfy.sh");
+        let options: String = options.iter().map(|option| format!(" --option '{option}'")).collect();
+        world.file("root.md", format!("run agent-cli ask 'Deploy?'{options}\nreply {{result}}\n"));
+        world.run(&["spawn", "root.md"]).started();
+        let message = server.posted().pop().expect("a message");
+        assert_eq!(!message["actions"].as_array().expect("a list").is_empty(), has_buttons, "{message}");
+        if has_buttons {
+            assert_eq!(message["message"], "Deploy?\n- yes: do it\n- no");
+            assert_eq!(message["actions"][0]["label"], "yes");
+        }
+    }
+}

@@ -1,10 +1,11 @@
 //! `agent-cli import`: imports an exported chain.
 
 use std::fs::File;
-use std::io::{self, BufReader, IsTerminal};
+use std::io::{self, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use sha2::{Digest as _, Sha256};
 
 use crate::claude::installation::program;
 use crate::cli::context::Context;
@@ -15,7 +16,7 @@ use crate::core::agent::launch::Launch;
 use crate::core::housekeeping::inventory::Inventory;
 use crate::core::housekeeping::relocation::{Move, Relocation};
 use crate::core::text::shell::quoted;
-use crate::store::{Here, Unpacked};
+use crate::store::{Here, Store, Unpacked};
 
 /// Import a chain written by `agent-cli export`
 ///
@@ -36,9 +37,9 @@ pub(crate) struct Import {
     #[arg(long, value_name = "OLD=NEW")]
     cwd: Vec<Move>,
 
-    /// Import the chain: you would run everything that it would run
-    #[arg(long)]
-    trust: bool,
+    /// Import the chain: you would run everything that it would run; with DIGEST only if the file is the one that was listed
+    #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true)]
+    trust: Option<Option<String>>,
 
     /// Print a JSON object: id and next, or without --trust what the chain would run
     #[arg(long)]
@@ -49,24 +50,33 @@ impl Import {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         context.only_for_people("agents cannot import chains", "ask a person to do it")?;
         let (store, relocation) = (context.store()?, Relocation::new(self.cwd.clone()));
-        let archive = if self.file == Path::new("-") {
-            Unpacked::read(store.dir(), &mut io::stdin().lock(), &relocation)?
+        // What is listed and what is imported is read once: a file may change.
+        let (archive, digest) = if self.file == Path::new("-") {
+            read(&store, io::stdin().lock(), &relocation)?
         } else {
             let file = File::open(&self.file).map_err(|error| {
                 CliError::usage(format!("cannot read {}: {error}", self.file.display()))
                     .hint("agent-cli export ID > FILE writes such a file")
             })?;
-            Unpacked::read(store.dir(), &mut BufReader::new(file), &relocation)?
+            read(&store, BufReader::new(file), &relocation)?
         };
         let (claude, Launch { path, environment, .. }) = (context.settings(None)?.claude, context.launch()?);
         let claude = program::locate(claude.as_deref(), None, path.as_ref().map(AsRef::as_ref))?;
         let archive = archive.adapt(&Here { claude, path, environment })?;
-        if !self.trust && !self.is_trusted(archive.inventory())? {
+        if let Some(Some(trusted)) = &self.trust
+            && *trusted != digest
+        {
+            let message = format!("nothing was imported: {} is not the file that was listed", self.file.display());
+            return Err(CliError::usage(message).hint("without --trust, import lists what the chain would run"));
+        }
+        if self.trust.is_none() && !self.is_trusted(archive.inventory())? {
             let file = self.file.display().to_string();
             let is_plain = file.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
             let file = if is_plain { file } else { quoted(&file) };
+            // Nobody can read standard input twice.
+            let trust = if file == "-" { "--trust".to_owned() } else { format!("--trust={digest}") };
             return Err(CliError::usage("nothing was imported: the chain is not trusted yet")
-                .hint(format!("if you would run all of this: agent-cli import {file} --trust")));
+                .hint(format!("if you would run all of this: agent-cli import {file} {trust}")));
         }
         let root = store.housekeeping().import(&archive)?;
         let next = format!("agent-cli resume {root}");
@@ -96,5 +106,27 @@ impl Import {
             }
         }
         Ok(false)
+    }
+}
+
+/// The archive, and a digest of all that was read.
+fn read(store: &Store, from: impl Read, relocation: &Relocation) -> Result<(Unpacked, String), CliError> {
+    let mut from = Digested { from, digest: Sha256::new() };
+    let archive = Unpacked::read(store.dir(), &mut from, relocation)?;
+    io::copy(&mut from, &mut io::sink())
+        .map_err(|error| CliError::failed(format!("cannot read the archive to its end: {error}")))?;
+    Ok((archive, from.digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()))
+}
+
+struct Digested<R> {
+    from: R,
+    digest: Sha256,
+}
+
+impl<R: Read> Read for Digested<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let length = self.from.read(into)?;
+        self.digest.update(&into[..length]);
+        Ok(length)
     }
 }
