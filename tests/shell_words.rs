@@ -1,18 +1,18 @@
 //! A command that is taken for a request has the words that the shells on this machine make of it.
 //!
 //! Whenever agent-cli claims to know the words of a command, each shell runs the command with a stand-in for agent-cli that
-//! prints its arguments.
+//! prints its arguments, its directory and its standard input.
 
 use std::env;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 #[path = "support/executable.rs"]
 #[allow(dead_code, reason = "others take more of it")]
 mod executable;
 
-use agent_cli::records::{Surroundings, recognise};
+use agent_cli::records::{Recognised, Surroundings, recognise};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tempfile::TempDir;
@@ -23,7 +23,7 @@ use executable::write_executable;
 const CASES: u32 = 64;
 /// The exit status of the stand-in, to notice a command that does more than run it.
 const STATUS: i32 = 3;
-const STAND_IN: &str = "#!/bin/sh\nprintf '%s\\0' \"$0\" \"$@\"\nexit 3\n";
+const STAND_IN: &str = "#!/bin/sh\nprintf '%s\\0' \"$0\" \"$@\"\npwd -P\nprintf '\\0'\ncat\nprintf '\\0'\nexit 3\n";
 
 #[test]
 fn tricky_requests_are_read_as_shells_read_them() {
@@ -55,6 +55,19 @@ fn tricky_requests_are_read_as_shells_read_them() {
             "$PWD/agent-cli spawn x.md",
             "~/agent-cli -v spawn x.md",
             "\"$HOME\"/agent-cli --verbose wait --for 3d",
+            "agent-cli ask x 2>&1",
+            "agent-cli ask x 2>/dev/null; # why",
+            "2>> /dev/null agent-cli ask '#' </dev/null",
+            "# first\n\nagent-cli ask x;\n# last",
+            "cd sub && agent-cli ask x \"$HOME\"",
+            "cd sub\ncd .. ; cd './sub/deep er'&&\n agent-cli ask ../x",
+            "cd .././ && cd ~ && agent-cli ask x",
+            "cd / && ~/agent-cli ask x",
+            "agent-cli ask - <<'EOF' 2>&1\n $x `y` \\z 'it'\n\nEOF\n",
+            "cd sub && agent-cli ask - <<EOF # why\none \"two\"\nEOF\n\n",
+            "agent-cli ask x <<-\"EOF\" - y\n\t\t a\n\tb\n\tEOF",
+            "agent-cli ask \"a $(cat <<'EOF'\nit's (a) \"b\" $x `y` \\ z\n\nEOF\n) b\" c",
+            "agent-cli ask \"$(cat <<EOF\none\nEOF\n)\"",
         ] {
             let known = place.compare(command);
             // Outside of quotes a value may fall apart, which depends on the place.
@@ -91,6 +104,11 @@ fn command() -> impl Strategy<Value = String> {
         "agent-cli -v ",
         "'agent'-\"cli\"\t",
         "\nagent-cli \\\n",
+        "cd sub && agent-cli ",
+        "cd ./sub/..; agent-cli ",
+        "cd ..\ncd /\n~/agent-cli ",
+        "# a\nagent-cli 2>/dev/null ",
+        "<<'E' agent-cli ",
     ]);
     let words = prop::collection::vec(prop::collection::vec(piece(), 0..4), 0..5);
     let end = prop_oneof![8 => Just(""), 1 => Just("\n"), 1 => Just(" \n "), 1 => Just("\\\n"), 1 => odd()];
@@ -149,9 +167,51 @@ fn piece() -> impl Strategy<Value = String> {
 /// Parts that are rarely found in a request.
 fn odd() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
-        "|", "; ", "&", "&& a", "\n", "\na", "$(a)", "`a`", "*", "?", "[a]", "{a,b}", ">x", "<x", "<<a\na\n", " # a",
-        "#", "!", "'", "\"", "\\", "$x", "$1", "$'a'", "$\"a\"", "(", ")", "^", "~a", " ~+", "\r", "\u{a0}",
-        "\u{3000}", " a=~/b", "$((1))", "=a",
+        "|",
+        "; ",
+        "&",
+        "&& a",
+        "\n",
+        "\na",
+        "$(a)",
+        "`a`",
+        "*",
+        "?",
+        "[a]",
+        "{a,b}",
+        ">x",
+        "<x",
+        "<<a\na\n",
+        " # a",
+        "#",
+        "!",
+        "'",
+        "\"",
+        "\\",
+        "$x",
+        "$1",
+        "$'a'",
+        "$\"a\"",
+        "(",
+        ")",
+        "^",
+        "~a",
+        " ~+",
+        "\r",
+        "\u{a0}",
+        "\u{3000}",
+        " a=~/b",
+        "$((1))",
+        "=a",
+        " 2>&1",
+        " 2>/dev/null",
+        ";",
+        " # a\n",
+        " <<E\na\nE\n",
+        " <<'E'\n$x\nE",
+        " </dev/null",
+        " 2>&1 # a",
+        " \"$(cat <<'E'\n'\nE\n)\"",
     ])
 }
 
@@ -179,13 +239,14 @@ impl Place {
             write_executable(&stand_in, STAND_IN);
             path
         });
+        fs::create_dir_all(pwd_path.join("sub/deep er")).unwrap();
         Self { _folder: folder, is_plain: pwd == "pwd", pwd: pwd_path, home: home_path }
     }
 
     /// Runs `command` in every shell if it is taken for a request, and checks its words. Returns whether it was.
     fn compare(&self, command: &str) -> bool {
         let surroundings = Surroundings { pwd: self.pwd.to_str().unwrap(), home: self.home.to_str().unwrap() };
-        let Some(call) = recognise(command, &surroundings) else { return false };
+        let Recognised::Request(call) = recognise(command, &surroundings) else { return false };
         for shell in shells() {
             let output = Command::new(&shell)
                 .args(["-c", command])
@@ -203,6 +264,10 @@ impl Place {
             let printed = String::from_utf8(output.stdout.clone()).unwrap();
             let mut words: Vec<&str> = printed.split('\0').collect();
             assert_eq!(words.pop(), Some(""), "{}", context());
+            assert_eq!(words.pop(), Some(call.input.as_deref().unwrap_or_default()), "{}", context());
+            let directory = words.pop().and_then(|line| line.strip_suffix('\n')).map(PathBuf::from);
+            let expected = call.directory.as_ref().map_or(self.pwd.as_path(), Path::new);
+            assert_eq!(directory, fs::canonicalize(expected).ok(), "{}", context());
             // A bare name is shown as the path where it was found.
             if call.program.contains('/') {
                 assert_eq!(words[0], call.program, "{}", context());

@@ -16,7 +16,7 @@ pub(crate) enum ExitStatus {
     NoSuchFrame = 3,
     /// `claude` is missing, unusable, or refused to do anything.
     Claude = 4,
-    /// With `--exit-code`: the tree waits.
+    /// With `--exit-code`: the tree waits. To an agent: the result of its request is not there yet.
     Waiting = 75,
     /// A person stopped it.
     Interrupted = 130,
@@ -52,7 +52,7 @@ Exit status:
     2  wrong usage, or the request was refused
     3  no such agent or question
     4  claude is missing, unusable, or refused to start
-   75  waiting (with --exit-code)
+   75  waiting (with --exit-code, and to an agent whose result is not there yet)
   130  interrupted";
 
 impl From<ExitStatus> for ExitCode {

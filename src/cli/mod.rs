@@ -24,6 +24,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use agent::standard_input;
 use arguments::commands::commands;
 use context::Context;
 use error::CliError;
@@ -31,7 +32,7 @@ use exit::ExitStatus;
 use output::{Manner, tell};
 
 use crate::core::text::escape;
-use crate::runtime::protocol::Typed;
+use crate::runtime::protocol::{RunsIn, Typed};
 use crate::runtime::requests::agent_request::AgentRequest;
 use crate::store::{Caller, Store};
 
@@ -209,17 +210,17 @@ fn typed(words: &[String]) -> Typed {
         Subcommands::Answer(_) | Subcommands::Inbox(_) => Typed::Answer,
         Subcommands::Wait(wait) if wait.runs_a_command() => Typed::NeedsPermission,
         Subcommands::Wait(wait) => request_from_directory(|store, caller| wait.resolve(store, caller)),
-        Subcommands::Ask(ask) if ask.reads_standard_input() => Typed::Other,
         Subcommands::Ask(ask) => request_from_directory(|store, caller| ask.resolve(store, caller)),
         Subcommands::Spawn(spawn) => request_from_directory(|store, caller| spawn.resolve(store, caller)),
         _ => Typed::Other,
     }
 }
 
-/// A request that is resolved in the directory of the agent's shell, where it would run as a program.
+/// A request that is resolved as if it ran as a program of the agent's shell: in its directory, and with its standard input.
 fn request_from_directory(resolve: impl FnOnce(&Store, Caller) -> Result<AgentRequest, CliError> + 'static) -> Typed {
-    Typed::Request(Box::new(|store, caller, pwd| {
-        std::env::set_current_dir(pwd).map_err(|error| format!("{pwd} cannot be entered: {error}"))?;
+    Typed::Request(Box::new(|store, caller, RunsIn { directory, input }| {
+        std::env::set_current_dir(directory).map_err(|error| format!("{directory} cannot be entered: {error}"))?;
+        standard_input::replace(input).map_err(|error| format!("standard input cannot be replaced: {error}"))?;
         resolve(store, caller).map_err(|error| error.to_string())
     }))
 }

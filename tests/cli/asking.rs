@@ -269,21 +269,21 @@ fn a_bad_question_is_not_asked() {
     std::fs::write(world.home().join("secret"), "hunter2").expect("writable");
     for (arguments, said) in [
         ("'' --option a", "the question is empty"),
-        ("Q? --option a --option a", "two options have the key \"a\""),
-        ("Q? --option =x", "the key of an option is empty"),
+        ("'Q?' --option a --option a", "two options have the key \"a\""),
+        ("'Q?' --option '=x'", "the key of an option is empty"),
         (
-            "Q? --option a --default b",
+            "'Q?' --option a --default b",
             "the default \"b\" is not an answer: \"b\" is not one of the options: choose one of 1. a",
         ),
-        ("Q? --multiple", "several answers need options to choose from"),
-        ("Q? --expires 2026-01-01T00:00:00Z", "the question would have expired at 2026-01-01T00:00:00Z"),
-        ("Q? --expires soon", "\"soon\" is neither a duration"),
-        ("Q? --context @missing.txt", "cannot read missing.txt: No such file"),
-        ("Q? --context @../home/secret", "../home/secret is outside your directory"),
+        ("'Q?' --multiple", "several answers need options to choose from"),
+        ("'Q?' --expires 2026-01-01T00:00:00Z", "the question would have expired at 2026-01-01T00:00:00Z"),
+        ("'Q?' --expires soon", "\"soon\" is neither a duration"),
+        ("'Q?' --context @missing.txt", "cannot read missing.txt: No such file"),
+        ("'Q?' --context @../home/secret", "../home/secret is outside your directory"),
         ("--questions questions.json", "the questions cannot be read: unknown field `optoins`"),
         ("--questions twice.json", "two questions have the name a"),
-        ("--questions questions.json Q?", "cannot be used with"),
-        ("Q? --colour red", "unexpected argument"),
+        ("--questions questions.json 'Q?'", "cannot be used with"),
+        ("'Q?' --colour red", "unexpected argument"),
     ] {
         world.file("root.md", format!("run agent-cli ask {arguments} 2>&1\nreply {{result}}\n"));
         world.file("plain.md", format!("run agent-cli ask {arguments}\nreply {{result}}\n"));

@@ -81,7 +81,7 @@ fn every_command_explains_itself() {
         2  wrong usage, or the request was refused
         3  no such agent or question
         4  claude is missing, unusable, or refused to start
-       75  waiting (with --exit-code)
+       75  waiting (with --exit-code, and to an agent whose result is not there yet)
       130  interrupted
     ");
     insta::assert_snapshot!(help(&["spawn"]), @"
@@ -364,7 +364,7 @@ fn every_command_explains_itself() {
 
     Arguments:
       [QUESTION]
-              The question
+              The question; `-`: from standard input
 
     Options:
           --option <KEY[=DESCRIPTION]>

@@ -47,7 +47,8 @@ fn a_wakeup_is_waited_for_without_a_process() {
 #[test]
 fn a_wakeup_beside_news_comes_with_them() {
     let world = World::with_hooks();
-    world.file("root.md", format!("run echo | agent-cli ask 'Go?' &\n{WAKEUP}\nreply over\n"));
+    world.file("root.md", format!("run sh later.sh &\n{WAKEUP}\nreply over\n"));
+    world.file("later.sh", "agent-cli ask 'Go?'\n");
     let id = world.spawn_paused("root.md");
     time_passes(&world);
     world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");

@@ -1,6 +1,5 @@
-//! Calls that are more than one request, or none: they run unchanged, although hooks are asked.
-
-use std::fs;
+//! Calls that are more than one request are refused before anything runs. Where no hook can see a request, as in a script, it
+//! runs as a program.
 
 use serde_json::json;
 
@@ -10,44 +9,103 @@ fn asking(call: &str) -> (World, String) {
     let world = World::with_hooks();
     world.file("root.md", format!("{call}\nreply {{results}}\n"));
     world.file("sub/other", "");
+    world.file("later.sh", "agent-cli ask When? && touch deployed\n");
     let id = world.spawn_paused("root.md");
     (world, id)
 }
 
 #[test]
-fn a_request_in_a_pipe_pauses_with_a_signal() {
-    let (world, id) = asking("run agent-cli ask When? | tee log");
-    world.answer("now");
-    world.run(&["resume", &id]).prints("now");
-    let log = fs::read_to_string(world.project().join("log")).expect("tee wrote it");
-    assert!(log.starts_with("SGN_PEND_STARTED ("), "{log}");
-    assert!(world.log().starts[1].prompt.starts_with("SGN_RESUME\n"));
-}
-
-#[test]
-fn a_request_after_a_change_of_the_directory_pauses_with_a_signal() {
-    let (world, id) = asking("run cd sub && agent-cli ask When?");
-    world.answer("now");
-    world.run(&["resume", &id]).prints("now");
-    assert_eq!(world.starts(), 2);
-}
-
-#[test]
-fn children_of_a_loop_reply_in_order() {
+fn a_request_inside_a_larger_command_is_refused_before_anything_runs() {
     let world = World::with_hooks();
-    world.file("root.md", "run for f in b a c; do agent-cli spawn $f.md; done\nreply {results}\n");
+    world.file("child.md", "reply ok\n");
+    world.file("sub/other", "");
+    for command in [
+        "agent-cli ask 'Deploy?' && touch deployed",
+        "touch deployed; agent-cli ask 'Deploy?'",
+        "if agent-cli ask 'Deploy?' | grep -q no; then echo; else touch deployed; fi",
+        "agent-cli wait --for 1h && touch deployed",
+        "agent-cli spawn child.md && touch deployed",
+        "X=$(agent-cli ask 'Deploy?'); touch deployed",
+        "cd sub && agent-cli ask 'Deploy?' && touch ../deployed",
+        "agent-cli ask 'Deploy?' | tee deployed",
+        "agent-cli ask 'Deploy?' > deployed",
+        "agent-cli ask 'Deploy?' & touch deployed",
+        "FOO=1 agent-cli ask 'Deploy?'",
+        "timeout 5 agent-cli ask 'Deploy?'",
+        "bash -c \"agent-cli ask 'Deploy?' && touch deployed\"",
+        "for f in child.md; do agent-cli spawn $f; done; touch deployed",
+        "agent-cli wait --command true; touch deployed",
+        "cd nowhere && agent-cli ask 'Deploy?'",
+        "cd .. && agent-cli ask 'Deploy?'",
+    ] {
+        world.file("root.md", format!("run {command}\nreply {{result}}\n"));
+        let outcome = world.run(&["spawn", "root.md"]);
+        outcome.succeeds();
+        assert!(outcome.stdout.contains("nothing was run: "), "{command}: {outcome}");
+        assert!(!world.project().join("deployed").exists(), "{command}");
+    }
+    assert_eq!((world.questions(), world.starts()), (Vec::new(), 17));
+}
+
+#[test]
+fn a_mention_of_a_request_is_none() {
+    let world = World::with_hooks();
+    world.file(
+        "root.md",
+        "run echo 'use agent-cli ask' > CLAUDE.md; grep -c 'agent-cli ask' CLAUDE.md\nreply {result}\n",
+    );
+    world.run(&["spawn", "root.md"]).prints("1");
+}
+
+#[test]
+fn a_request_with_its_errors_redirected_is_suspended() {
+    let (world, id) = asking("run agent-cli ask 'When?' 2>&1");
+    world.answer("now");
+    world.run(&["resume", &id]).prints("now");
+    assert_eq!(world.log().starts[1].prompt, "");
+}
+
+#[test]
+fn a_request_after_a_change_of_the_directory_is_made_there() {
+    let (world, id) = asking("run cd sub && agent-cli wait --file sign");
+    let waiting = &world.run(&["show", &id, "--json"]).json()["waiting_on"][0];
+    assert_eq!(waiting["wait"]["file"], json!(world.project().join("sub/sign")));
+    world.file("sub/sign", "");
+    world.run(&["resume", &id]).succeeds();
+    assert_eq!(world.log().starts[1].prompt, "");
+}
+
+#[test]
+fn a_question_may_come_from_a_here_document() {
+    let world = World::with_hooks();
+    let call = json!({"command": "agent-cli ask - <<'EOF'\nShall I?\n\n$HOME is `here`\nEOF"});
+    world.file("root.md", format!("call Bash {call}\nreply {{results}}\n"));
+    let id = world.spawn_paused("root.md");
+    assert_eq!(world.run(&["questions", "--json"]).json()[0]["question"], "Shall I?\n\n$HOME is `here`");
+    world.answer("yes");
+    world.run(&["resume", &id]).prints("yes");
+}
+
+#[test]
+fn a_request_in_a_script_keeps_it_from_going_on() {
+    let (world, id) = asking("run sh later.sh");
+    assert!(!world.project().join("deployed").exists());
+    world.answer("now");
+    world.run(&["resume", &id]).prints("now");
+    assert!(world.log().starts[1].prompt.starts_with("SGN_RESUME\n"));
+    assert!(!world.project().join("deployed").exists());
+}
+
+#[test]
+fn children_of_a_script_reply_in_order() {
+    let world = World::with_hooks();
+    world.file("all.sh", "for f in b a c; do agent-cli spawn $f.md; done\n");
+    world.file("root.md", "run sh all.sh\nreply {results}\n");
     for name in ["a", "b", "c"] {
         world.file(format!("{name}.md"), format!("reply {name}\n"));
     }
     world.run(&["spawn", "root.md"]).prints("b; a; c");
     assert_eq!(world.starts(), 5);
-}
-
-#[test]
-fn a_request_in_the_background_pauses_with_a_signal() {
-    let (world, id) = asking("run agent-cli ask When? & wait");
-    world.answer("now");
-    world.run(&["resume", &id]).prints("now");
 }
 
 #[test]
@@ -98,7 +156,8 @@ fn an_agent_that_waits_for_itself_or_for_one_above_does_not() {
 #[test]
 fn an_agent_may_go_on_after_a_signal() {
     let world = World::with_hooks();
-    world.file("root.md", "run agent-cli spawn child.md | cat &\nrun echo worked >> marks\nend I am done.\n");
+    world.file("later.sh", "agent-cli spawn child.md\n");
+    world.file("root.md", "run sh later.sh &\nrun echo worked >> marks\nend I am done.\n");
     world.file("child.md", "run cat marks\nreply the child saw: {result}\n");
     world.run(&["spawn", "root.md"]).succeeds();
     let prompt = &world.log().starts[2].prompt;
@@ -110,7 +169,8 @@ fn an_agent_may_go_on_after_a_signal() {
 fn an_agent_that_polls_in_a_loop_ends() {
     let world = World::with_hooks();
     let polls = "run agent-cli resume {id} &\n".repeat(20);
-    world.file("root.md", format!("run agent-cli spawn child.md | cat &\n{polls}end Enough.\n"));
+    world.file("later.sh", "agent-cli spawn child.md\n");
+    world.file("root.md", format!("run sh later.sh &\n{polls}end Enough.\n"));
     world.file("child.md", "reply ok\n");
     world.run(&["spawn", "root.md"]).succeeds();
     assert_eq!(world.starts(), 3, "polls start nothing");
@@ -120,7 +180,8 @@ fn an_agent_that_polls_in_a_loop_ends() {
 fn so_does_one_that_polls_in_a_shell() {
     let world = World::with_hooks();
     let poll = "id=$(agent-cli spawn child.md); echo \"$id\"; id=${id#*(}; for n in $(seq 30); do agent-cli resume ${id%)}; done";
-    world.file("root.md", format!("run {poll}\nreply {{results}}\n"));
+    world.file("poll.sh", poll);
+    world.file("root.md", "run sh poll.sh\nreply {results}\n");
     world.file("child.md", "reply ok\n");
     world.run(&["spawn", "root.md"]).prints("ok");
     assert_eq!(world.starts(), 3);

@@ -190,7 +190,8 @@ fn calls_beside_a_request_are_run_once() {
 #[test]
 fn a_suspended_request_and_one_that_was_a_program_come_back_together() {
     let world = World::with_hooks();
-    world.file("root.md", "run agent-cli ask One? | cat &\nask Two?\nreply {results}\n");
+    world.file("later.sh", "agent-cli ask One?\n");
+    world.file("root.md", "run sh later.sh &\nask Two?\nreply {results}\n");
     let id = world.spawn_paused("root.md");
     world.answer_to("One?", "1");
     world.answer_to("Two?", "2");

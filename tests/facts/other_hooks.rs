@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::session::{REQUEST, Session, decision, run_instead};
+use crate::session::{REQUEST, Session, decision, results, run_instead};
 use crate::support::{Turn, on_every_version_of_a_whole_run};
 
 on_every_version_of_a_whole_run!(
@@ -13,6 +13,7 @@ on_every_version_of_a_whole_run!(
     a_users_hook_that_hangs_is_waited_for_until_its_timeout,
     a_deny_rule_counts_for_the_command_that_is_run_instead,
     a_hook_after_the_call_is_told_the_command_that_was_run_instead_and_replaces_its_output,
+    commands_in_skills_are_run_without_hooks_and_fail_the_skill,
 );
 
 fn a_users_hook_is_run_beside_ours_and_a_deferral_beats_its_allow(version: &str) {
@@ -99,4 +100,21 @@ fn user_hook(session: &Session, text: &str, more: &Value) {
     hook.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let settings = json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}});
     session.write(".claude/settings.json", &settings.to_string());
+}
+
+fn commands_in_skills_are_run_without_hooks_and_fail_the_skill(version: &str) {
+    for (status, expected) in
+        [(0, "Launching skill: ps"), (75, "Shell command failed for pattern \"!`echo agent-cli ask; exit 75`\"")]
+    {
+        let mut session = Session::new(version, Turn::call("Skill", json!({"skill": "ps"})));
+        let head = "---\nname: ps\ndescription: x\nallowed-tools: Bash\n---\n";
+        session
+            .home
+            .write(".claude/skills/ps/SKILL.md", &format!("{head}The answer: !`echo agent-cli ask; exit {status}`\n"));
+        session.arguments = vec!["--allowedTools=Bash,Skill"];
+        let run = session.start();
+        let (_, text, is_error) = results(run.requests.last().unwrap()).remove(0);
+        assert!(text.starts_with(expected) && is_error == (status == 75), "{text}");
+        assert_eq!(session.asked().len(), 0);
+    }
 }

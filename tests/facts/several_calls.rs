@@ -8,6 +8,7 @@ on_every_version!(
     a_call_that_was_the_last_gets_its_result,
     a_call_that_was_not_the_last_gets_its_result_or_an_error,
     of_two_deferred_calls_one_is_resumed_and_the_other_vanishes,
+    a_command_that_fails_leaves_the_others_alone,
 );
 
 /// The hook is asked about all of them, in no fixed order.
@@ -53,4 +54,14 @@ fn of_two_deferred_calls_one_is_resumed_and_the_other_vanishes(version: &str) {
     assert_eq!(session.asked()[2]["tool_use_id"], deferred["id"]);
     assert_eq!(commands(run.request()), [deferred["input"]["command"].as_str().unwrap()]);
     assert_eq!(run.tool_result(), ("answer", false));
+}
+
+fn a_command_that_fails_leaves_the_others_alone(version: &str) {
+    let fails = "echo SGN_PEND_STARTED; exit 75";
+    let session = Session::new(version, Turn::bash(fails).and_bash("sleep 0.2; echo later").and_bash("exit 75"));
+    let run = session.start();
+    let mut got: Vec<_> =
+        results(run.requests.last().unwrap()).into_iter().map(|(_, text, is_error)| (text, is_error)).collect();
+    got.sort_unstable();
+    assert_eq!(got, [("Exit code 75", true), ("Exit code 75\nSGN_PEND_STARTED", true), ("later", false)]);
 }

@@ -5,7 +5,7 @@ use crate::support::{on_every_version, on_every_version_of_a_whole_run};
 
 on_every_version!(any_answer_is_delivered_to_the_byte);
 
-on_every_version_of_a_whole_run!(children_started_in_a_loop_all_reply_in_order);
+on_every_version_of_a_whole_run!(children_started_in_a_script_all_reply_in_order);
 
 /// Two questions in one turn: a large answer with everything that somebody might take for something else, and a short
 /// one that begins like a command and is a signal.
@@ -32,13 +32,14 @@ fn any_answer_is_delivered_to_the_byte(version: &str) {
     assert!(!requests[before].body.to_string().contains("the content of the file"), "a mention was followed");
 }
 
-/// No single request: a shell loop, in one tool call.
-fn children_started_in_a_loop_all_reply_in_order(version: &str) {
+/// No single request: a script, in one tool call.
+fn children_started_in_a_script_all_reply_in_order(version: &str) {
     let chain = Chain::new(version);
     for name in ["a", "b", "c"] {
         chain.home.write(&format!("{name}.md"), &format!("ask {name}?\nreply {{result}}\n"));
     }
-    chain.home.write("ins.md", "run for f in a b c; do agent-cli spawn $f.md; done\nend over\n");
+    chain.home.write("all.sh", "for f in a b c; do agent-cli spawn $f.md; done\n");
+    chain.home.write("ins.md", "run sh all.sh\nend over\n");
     let root = chain.started(&["spawn", "ins.md", "--permission-mode", "bypassPermissions"]);
     for name in ["c", "a", "b"] {
         assert_eq!(chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n");

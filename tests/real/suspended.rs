@@ -9,7 +9,6 @@ const ASK: &str = "ask When?\nreply {result}\n";
 on_every_version!(
     without_hooks_agents_pause_with_signals,
     a_request_that_a_users_hook_denies_is_none,
-    a_request_in_a_pipe_pauses_with_a_signal,
     a_wrong_request_is_told_what_is_wrong_and_does_not_pause,
     a_child_that_fails_fails_the_call,
     a_call_that_is_resumed_without_hooks_does_not_ask_again
@@ -69,16 +68,6 @@ fn a_request_that_a_users_hook_denies_is_none(version: &str) {
     chain.home.write("ins.md", ASK);
     assert!(chain.ok(&["spawn", "ins.md"]).contains("nobody is here"));
     assert_eq!(chain.ok(&["questions", "--json"]), "[]\n");
-}
-
-fn a_request_in_a_pipe_pauses_with_a_signal(version: &str) {
-    let chain = Chain::new(version);
-    chain.home.write("ins.md", "run agent-cli ask When? | tee log\nreply {result}\n");
-    let root = chain.started(&["spawn", "ins.md", "--permission-mode", "bypassPermissions"]);
-    chain.answer("Jan 1st");
-    assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
-    let log = std::fs::read_to_string(chain.home.project().join("log")).unwrap();
-    assert!(log.starts_with("SGN_PEND_STARTED ("), "{log}");
 }
 
 fn a_wrong_request_is_told_what_is_wrong_and_does_not_pause(version: &str) {

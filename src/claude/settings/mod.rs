@@ -3,4 +3,5 @@
 pub(crate) mod file;
 pub(crate) mod merged;
 pub(crate) mod permission_rules;
+pub(crate) mod restrictions;
 pub(crate) mod user_hooks;

@@ -63,6 +63,37 @@ pub(crate) fn no_edit(path: &Path, pattern: &str) -> Option<String> {
     Some(format!("Edit(/{}{pattern})", escaped(&escaped(path, "\\*[]{}!#"), "\\()")))
 }
 
+/// Whether a rule may be about a Bash call with this command. In doubt it is.
+#[must_use]
+pub(crate) fn may_match(rule: &str, command: &str) -> bool {
+    let rule = rule.trim();
+    if rule == "*" {
+        return true;
+    }
+    let Some(rest) = rule.strip_prefix("Bash") else { return false };
+    let Some(pattern) = rest.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) else { return rest.is_empty() };
+    let pattern = pattern.trim().replace('\\', "");
+    let prefix = pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *"));
+    match prefix {
+        _ if pattern.is_empty() => true,
+        Some(prefix) => is_like(&format!("{prefix}*"), command),
+        None => is_like(&pattern, command),
+    }
+}
+
+/// Whether `text` is like a pattern in which `*` stands for any text.
+fn is_like(pattern: &str, text: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut text) = text.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        let Some(at) = text.find(part) else { return false };
+        text = &text[at + part.len()..];
+    }
+    text.ends_with(last)
+}
+
 /// Whether Claude Code asks before an agent reads a file there, whatever the rules say: it treats trailing blanks and dots in a
 /// name as an attack on Windows.
 #[must_use]
@@ -111,6 +142,32 @@ mod tests {
         assert_eq!(of("/s/frames", "/**").as_deref(), Some("Edit(//s/frames/**)"));
         assert_eq!(of("/my [s]/a.db", "*").as_deref(), Some(r"Edit(//my \\[s\\]/a.db*)"));
         assert_eq!((of("relative", ""), of("/a\nb", "")), (None, None));
+    }
+
+    #[test]
+    fn a_rule_may_match_a_command_by_its_beginning_or_by_a_pattern() {
+        let request = "agent-cli spawn --prompt 'a b'";
+        for rule in [
+            "Bash",
+            " Bash() ",
+            "*",
+            "Bash(*)",
+            "Bash(:*)",
+            "Bash(agent-cli:*)",
+            "Bash(agent-cli spawn:*)",
+            "Bash(agent-cli *)",
+            "Bash(*spawn*)",
+            "Bash(agent*prompt*b')",
+            "Bash(agent-cli spawn --prompt 'a b')",
+            "Bash(agent-cli spawn --prompt 'a b' *)",
+        ] {
+            assert!(may_match(rule, request), "{rule}");
+        }
+        for rule in
+            ["Edit", "BashOutput", "Bash(agent-cli ask:*)", "Bash(agent-cli spawn)", "Bash(*spawn)", "Bash(", "Read(*)"]
+        {
+            assert!(!may_match(rule, request), "{rule}");
+        }
     }
 
     #[test]

@@ -10,6 +10,8 @@ use serde_json::Value;
 use serde_with::{DefaultOnError, VecSkipError, serde_as};
 
 use crate::claude::stream::cut_short;
+use crate::claude::tools::hook::BASH;
+use crate::core::requests::agent_command::verb;
 use crate::core::requests::returned::Returned;
 use crate::core::text::escape::shortened;
 
@@ -97,6 +99,8 @@ pub(crate) struct ToolCall {
     pub id: String,
     /// The tool and its input, on one short line.
     pub summary: String,
+    /// Its command, if it runs one that mentions this program.
+    pub command: Option<String>,
 }
 
 impl Event {
@@ -115,8 +119,10 @@ impl Block {
 
     pub(crate) fn into_call(self) -> Option<ToolCall> {
         let name = self.name.as_str()?;
-        let input = self.input["command"].as_str().map_or_else(|| self.input.to_string(), str::to_owned);
-        Some(ToolCall { id: self.id.as_str()?.to_owned(), summary: shortened(&format!("{name}: {input}")) })
+        let command = self.input["command"].as_str();
+        let input = command.map_or_else(|| self.input.to_string(), str::to_owned);
+        let command = command.filter(|command| name == BASH && command.contains(verb::NAME)).map(str::to_owned);
+        Some(ToolCall { id: self.id.as_str()?.to_owned(), summary: shortened(&format!("{name}: {input}")), command })
     }
 
     /// Whether this result belongs to a call that was cut short. `beside`: what Claude Code notes beside it.

@@ -196,7 +196,8 @@ fn text_of(file: &Path, below: Option<&Path>) -> Result<String, CliError> {
     read(fs::File::open(&path).map_err(unreadable)?, &shown)
 }
 
-fn standard_input() -> Result<String, CliError> {
+/// The text on standard input.
+pub(crate) fn standard_input() -> Result<String, CliError> {
     read(io::stdin().lock(), "standard input")
 }
 

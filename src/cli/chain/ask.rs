@@ -1,11 +1,11 @@
 //! `agent-cli ask`: an agent asks a person.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use jiff::Timestamp;
 
-use crate::cli::arguments::form::FormOptions;
+use crate::cli::arguments::form::{self, FormOptions};
 use crate::cli::chain::request;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -35,7 +35,7 @@ use crate::store::{Caller, Store};
   agent-cli ask --questions questions.json
   agent-cli ask --file question.md")]
 pub(crate) struct Ask {
-    /// The question
+    /// The question; `-`: from standard input
     #[arg(allow_hyphen_values = true, required_unless_present_any = ["questions", "file"])]
     question: Option<String>,
 
@@ -61,22 +61,21 @@ impl Ask {
         request::make(context, caller, false, |store| self.resolve(store, caller))
     }
 
-    /// Whether it can only run as a program.
-    pub(crate) fn reads_standard_input(&self) -> bool {
-        self.questions.as_deref() == Some(Path::new("-"))
-    }
-
     pub(crate) fn resolve(self, store: &Store, caller: Caller) -> Result<AgentRequest, CliError> {
         let below = record::shows_only_below(store, caller)?;
         let now = Timestamp::now();
+        let question = match self.question.as_deref() {
+            Some("-") => Some(form::standard_input()?.trim_end_matches('\n').to_owned()),
+            _ => self.question,
+        };
         if let Some(path) = &self.file {
             let file = QuestionFile::named(store, caller, path).map_err(CliError::usage)?;
-            let question = self.question.map_or_else(|| file.question(), Ok).map_err(CliError::usage)?;
+            let question = question.map_or_else(|| file.question(), Ok).map_err(CliError::usage)?;
             let form = self.form.form(&question, below.as_deref(), now)?;
             let (file, form) = file.of(form);
             return Ok(AgentRequest::AskInFile(file, Box::new(form)));
         }
-        let forms = match (self.questions, self.question) {
+        let forms = match (self.questions, question) {
             (Some(file), _) => self.form.forms(&file, below.as_deref(), now)?,
             (None, question) => vec![self.form.form(&question.unwrap_or_default(), below.as_deref(), now)?],
         };

@@ -31,7 +31,8 @@ pub(super) fn make(
     } else {
         print_line(&format!("{} ({id})", signal::STARTED))?;
     }
-    Ok(ExitStatus::Ok)
+    // What follows this command must not go on as if it had the result.
+    Ok(ExitStatus::Waiting)
 }
 
 /// Prints the result of a request for its agent; `None`: it has none yet.
@@ -44,7 +45,10 @@ pub(super) fn print_result(result: Option<RequestResult>) -> Result<ExitStatus, 
         }
         Some(RequestResult::Unanswered { said, .. }) => return Err(CliError::failed(said)),
         Some(RequestResult::Failed(why)) => return Err(CliError::failed(format!("the agent failed: {why}"))),
-        None => print_line(signal::ONGOING)?,
+        None => {
+            print_line(signal::ONGOING)?;
+            return Ok(ExitStatus::Waiting);
+        }
     }
     Ok(ExitStatus::Ok)
 }

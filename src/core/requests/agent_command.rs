@@ -1,10 +1,27 @@
-//! A shell command that is exactly one request to this program.
+//! The requests to this program in a shell command.
 //!
-//! Only such a command can be suspended: its words are known before it runs, and only its result is visible. Any other
-//! command runs unchanged, and `agent-cli` in it answers as a program.
+//! Only a command that is exactly one request can be suspended: its words are known before it runs, and only its result is
+//! visible. A request anywhere else would return before its result is there, and the rest of the command would go on without it.
 
 pub(crate) use crate::core::text::shell::Surroundings;
 use crate::core::text::shell::split;
+
+mod embedded;
+pub(crate) mod verb;
+
+use verb::{NAME, Verb, global_options};
+
+/// What a command has to do with requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recognised {
+    /// It makes none.
+    Nothing,
+    /// It is exactly one.
+    Request(Call),
+    /// It makes one, or may make one, and is more than that; or only a shell knows the words of it. `None`: only a shell knows
+    /// which one.
+    Embedded(Option<Verb>),
+}
 
 /// The request in a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,63 +32,38 @@ pub struct Call {
     pub arguments: Vec<String>,
     /// Which request it is.
     pub verb: Verb,
+    /// Where it runs, if the command changes the directory before it.
+    pub directory: Option<String>,
+    /// Its standard input, if the command provides it.
+    pub input: Option<String>,
 }
 
-/// The requests that an agent may make by command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
-    /// `agent-cli spawn`.
-    Spawn,
-    /// `agent-cli ask`.
-    Ask,
-    /// `agent-cli wait`.
-    Wait,
-    /// `agent-cli resume`.
-    Resume,
-    /// `agent-cli answer`: not a request for agents. It is recognised so that it can be refused.
-    Answer,
+impl Call {
+    /// Its words, including the program.
+    pub(crate) fn words(&self) -> Vec<String> {
+        [std::slice::from_ref(&self.program), &self.arguments].concat()
+    }
 }
 
-/// The request that `command` is. `None` if it is anything else, or more than that.
+/// The request that `command` makes.
 #[must_use]
-pub fn recognise(command: &str, surroundings: &Surroundings<'_>) -> Option<Call> {
-    let mut arguments = split(command, surroundings)?;
-    let program = arguments.remove(0);
+pub fn recognise(command: &str, surroundings: &Surroundings<'_>) -> Recognised {
+    match whole(command, surroundings) {
+        Some(call) => Recognised::Request(call),
+        None => embedded::find(command).map_or(Recognised::Nothing, Recognised::Embedded),
+    }
+}
+
+/// The request that `command` is.
+fn whole(command: &str, surroundings: &Surroundings<'_>) -> Option<Call> {
+    let simple = split(command, surroundings)?;
+    let (program, arguments) = simple.words.split_first()?;
     // With an equals sign it may be an assignment whose value only looks like a program's path.
     let is_own = program.rsplit('/').next() == Some(NAME) && !program.contains('=');
-    let verb = arguments.get(global_options(&arguments))?;
+    let verb = arguments.get(global_options(arguments))?;
     let verb = is_own.then(|| Verb::named(verb)).flatten()?;
-    Some(Call { program, arguments, verb })
-}
-
-/// This program's file name.
-const NAME: &str = "agent-cli";
-
-/// The number of option words before the name of a request.
-fn global_options(arguments: &[String]) -> usize {
-    let mut at = 0;
-    while let Some(word) = arguments.get(at) {
-        at += match word.as_str() {
-            "-v" | "--verbose" | "-q" | "--quiet" => 1,
-            "--color" => 2,
-            word if word.starts_with("--color=") => 1,
-            _ => break,
-        };
-    }
-    at
-}
-
-impl Verb {
-    fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "spawn" => Self::Spawn,
-            "ask" => Self::Ask,
-            "wait" => Self::Wait,
-            "resume" => Self::Resume,
-            "answer" => Self::Answer,
-            _ => return None,
-        })
-    }
+    let (program, arguments) = (program.clone(), arguments.to_vec());
+    Some(Call { program, arguments, verb, directory: simple.directory, input: simple.input })
 }
 
 #[cfg(test)]
@@ -81,8 +73,13 @@ mod tests {
     use super::*;
     use crate::core::text::shell::quoted;
 
+    const HERE: Surroundings<'_> = Surroundings { pwd: "/srv/project", home: "/home/dev" };
+
     fn call(command: &str) -> Option<Call> {
-        recognise(command, &Surroundings { pwd: "/srv/project", home: "/home/dev" })
+        match recognise(command, &HERE) {
+            Recognised::Request(call) => Some(call),
+            _ => None,
+        }
     }
 
     #[test]
@@ -99,7 +96,8 @@ mod tests {
             ("'agent-cli' ask x", "agent-cli"),
             ("\n agent-cli \\\n  ask x\n", "agent-cli"),
         ] {
-            let expected = Call { program: program.into(), arguments: vec!["ask".into(), "x".into()], verb: Verb::Ask };
+            let (arguments, verb) = (vec!["ask".into(), "x".into()], Verb::Ask);
+            let expected = Call { program: program.into(), arguments, verb, directory: None, input: None };
             assert_eq!(call(command), Some(expected), "{command:?}");
         }
     }
@@ -123,41 +121,75 @@ mod tests {
     }
 
     #[test]
-    fn what_is_more_or_less_than_a_request_is_none() {
+    fn what_is_beside_a_request_changes_nothing() {
+        for (command, directory, input) in [
+            ("agent-cli ask x 2>&1", None, None),
+            ("agent-cli ask x 2>/dev/null;", None, None),
+            ("2> /dev/null agent-cli ask </dev/null x # why", None, Some("")),
+            ("# Ask first\nagent-cli ask x", None, None),
+            ("cd sub && agent-cli ask x 2>&1", Some("/srv/project/sub"), None),
+            ("cd ../other; cd ./a/b\n\nagent-cli ask x", Some("/srv/other/a/b"), None),
+            ("cd ~ && agent-cli ask x", Some("/home/dev"), None),
+            ("cd sub 2>/dev/null && agent-cli ask x </dev/null", Some("/srv/project/sub"), Some("")),
+            ("agent-cli ask x <<'EOF'\none $two `three`\nEOF\n", None, Some("one $two `three`\n")),
+            ("cd / && agent-cli ask x <<-EOF\n\tone\n\tEOF", Some("/"), Some("one\n")),
+            ("agent-cli ask \"$(cat <<'EOF'\nx\nEOF\n)\"", None, None),
+        ] {
+            let call = call(command).unwrap_or_else(|| panic!("{command:?}"));
+            assert_eq!(call.arguments, ["ask", "x"], "{command:?}");
+            assert_eq!((call.directory.as_deref(), call.input.as_deref()), (directory, input), "{command:?}");
+        }
+        let inside = call("cd sub && agent-cli ask \"$PWD\"").unwrap();
+        assert_eq!(inside.arguments, ["ask", "/srv/project/sub"]);
+    }
+
+    #[test]
+    fn what_is_no_request_is_none() {
         for command in [
             "agent-cli",
             "agent-cli -v",
             "agent-cli ls",
-            "agent-cli questions",
+            "agent-cli questions | head",
             "agent-cli help spawn",
+            "agent-cli spawn --help | head",
             "agent-cli --help",
             "agent-cli --color ask",
-            "agent-cli --silent ask x",
-            "agent-cli -- ask x",
             "agent-cli '' ask x",
             "agent-cli/ ask x",
             "my-agent-cli ask x",
             "agent-cli2 ask x",
             "agent-cli.sh ask x",
             "echo agent-cli ask x",
-            "exec agent-cli ask x",
-            "env X=1 agent-cli ask x",
-            "time agent-cli ask x",
-            "X=1 agent-cli ask x",
-            "X=/bin/agent-cli ask x",
-            "agent-cli spawn x.md | tee log",
-            "cd sub && agent-cli ask x",
-            "agent-cli ask x; echo done",
-            "agent-cli ask x;",
+        ] {
+            assert_eq!(recognise(command, &HERE), Recognised::Nothing, "{command:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_more_than_a_request_is_known_as_such() {
+        for command in [
             "agent-cli ask x\nagent-cli ask y",
             "agent-cli ask x > log",
             "agent-cli ask x &",
             "agent-cli ask \"$(cat question.md)\"",
             "agent-cli ask \"it costs $5 *now*\"",
-            "agent-cli ask x # why",
-            "for f in a b; do agent-cli spawn $f; done",
+            "X=1 agent-cli ask x",
+            "X=/bin/agent-cli agent-cli ask x",
+            "cd - && agent-cli ask x",
+            "cd a/.. && agent-cli ask x",
+            "cd sub || agent-cli ask x",
+            "cd sub && agent-cli ask x && deploy",
+            "cd && agent-cli ask x",
+            "cd a b && agent-cli ask x",
+            "agent-cli ask x 2>err",
+            "agent-cli ask x <question.md",
+            "agent-cli ask x <<EOF\n$HOME\nEOF",
+            "agent-cli ask x <<EOF\nEOF\ndeploy",
+            "agent-cli ask x <<EOF",
+            "agent-cli ask x <<<y",
+            "agent-cli ask \0",
         ] {
-            assert_eq!(call(command), None, "{command:?}");
+            assert_eq!(recognise(command, &HERE), Recognised::Embedded(Some(Verb::Ask)), "{command:?}");
         }
     }
 

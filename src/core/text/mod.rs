@@ -7,5 +7,6 @@ pub(crate) mod escape;
 pub(crate) mod extent;
 pub(crate) mod fence;
 pub(crate) mod json;
+pub(crate) mod script;
 pub(crate) mod shell;
 pub(crate) mod wrap;

@@ -7,6 +7,10 @@
 use std::path::Path;
 use std::str::Chars;
 
+mod around;
+
+use around::HereDocument;
+
 /// What a shell knows about the place where the command runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
@@ -16,15 +20,36 @@ pub struct Surroundings<'a> {
     pub home: &'a str,
 }
 
-/// The words of one simple command. `None` if `command` is anything else, or if its words are not certain.
+/// One simple command, with what is around it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Simple {
+    pub words: Vec<String>,
+    /// Where it runs, if a `cd` before it changes the directory. The directory must exist, and `CDPATH` must be unset.
+    pub directory: Option<String>,
+    /// Its standard input, if the command line provides it.
+    pub input: Option<String>,
+}
+
+/// The one simple command that `command` runs. `None` if it is anything else, or if its words are not certain.
+///
+/// Before it there may be `cd DIR`, and beside it what changes neither what it does nor what is seen of its output: comments,
+/// redirections of standard error, and a here-document.
 #[must_use]
-pub(crate) fn split<'a>(command: &'a str, surroundings: &Surroundings<'a>) -> Option<Vec<String>> {
+pub(crate) fn split(command: &str, surroundings: &Surroundings<'_>) -> Option<Simple> {
     if command.contains(UNSURE) {
         return None;
     }
-    let mut reader = Reader { rest: command.chars(), surroundings: *surroundings, words: Vec::new(), word: None };
-    reader.command()?;
-    (!reader.words.is_empty()).then_some(reader.words)
+    Reader {
+        rest: command.chars(),
+        home: surroundings.home,
+        pwd: surroundings.pwd.to_owned(),
+        words: Vec::new(),
+        word: None,
+        input: None,
+        here_document: None,
+        found: Simple::default(),
+    }
+    .script()
 }
 
 /// Quotes `word` so that every shell reads it as this one word.
@@ -67,29 +92,54 @@ const UNSURE: [char; 3] = ['\0', '\u{1}', '\u{7f}'];
 
 struct Reader<'a> {
     rest: Chars<'a>,
-    surroundings: Surroundings<'a>,
+    home: &'a str,
+    /// Where the command that is being read runs.
+    pwd: String,
+    /// The words of the command that is being read.
     words: Vec<String>,
     /// The word that is being read. `None` between words, because a word may be empty.
     word: Option<String>,
+    /// The standard input of the command that is being read.
+    input: Option<String>,
+    /// The here-document that begins on the next line.
+    here_document: Option<HereDocument>,
+    found: Simple,
 }
 
-impl<'a> Reader<'a> {
-    fn command(&mut self) -> Option<()> {
-        let mut over = false;
-        while let Some(next) = self.rest.next() {
+impl Reader<'_> {
+    fn script(mut self) -> Option<Simple> {
+        loop {
+            if self.word.is_none() && (self.skip_comment() || self.redirection()?) {
+                continue;
+            }
+            let Some(next) = self.rest.next() else { break };
             match next {
                 ' ' | '\t' => self.end_word(),
                 '\n' => {
                     self.end_word();
-                    // Empty lines around a command mean nothing; a line after it is another command.
-                    over = !self.words.is_empty();
+                    self.read_here_document()?;
+                    // Empty lines mean nothing.
+                    if !self.words.is_empty() {
+                        self.end_command()?;
+                    }
                 }
-                _ if over => return None,
+                ';' => self.end_command()?,
+                '&' if self.rest.as_str().starts_with('&') => {
+                    self.rest.next();
+                    self.end_command()?;
+                    // Something follows, which would run after the command.
+                    if !self.found.words.is_empty() {
+                        return None;
+                    }
+                }
                 _ => self.part(next)?,
             }
         }
         self.end_word();
-        Some(())
+        if !self.words.is_empty() || self.here_document.is_some() {
+            self.end_command()?;
+        }
+        (!self.found.words.is_empty()).then_some(self.found)
     }
 
     fn end_word(&mut self) {
@@ -152,6 +202,9 @@ impl<'a> Reader<'a> {
     /// What follows a `$`: one of the two variables, or nothing, in which case it is a plain dollar.
     fn dollar(&mut self, in_quotes: bool) -> Option<()> {
         let rest = self.rest.as_str();
+        if rest.starts_with("(cat <<") && in_quotes {
+            return self.text_of_cat();
+        }
         let (name, after) = match rest.strip_prefix('{') {
             Some(inside) => inside.split_once('}')?,
             None => rest.split_at(rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len())),
@@ -161,7 +214,7 @@ impl<'a> Reader<'a> {
             let mere = mere || in_quotes && after.starts_with(['"', '\'']);
             return (rest.len() == after.len() && mere).then(|| self.push('$'));
         }
-        let value = self.value(name)?;
+        let value = self.value(name)?.to_owned();
         // A continued line would extend the name. In zsh so would a non-ASCII letter, a bracket would select a character of the
         // value, and a colon would modify it.
         if after.starts_with(|c: char| matches!(c, '\\' | '[' | ':') || !c.is_ascii()) {
@@ -171,26 +224,26 @@ impl<'a> Reader<'a> {
         if !in_quotes && !value.chars().all(is_plain) {
             return None;
         }
-        self.push_str(value);
+        self.push_str(&value);
         self.rest = after.chars();
         Some(())
     }
 
     fn home(&mut self) -> Option<()> {
-        let home = self.value("HOME")?;
+        let home = self.value("HOME")?.to_owned();
         // Shells disagree on whether two adjacent slashes become one.
         if home.ends_with('/') {
             return None;
         }
-        self.push_str(home);
+        self.push_str(&home);
         Some(())
     }
 
     /// A variable's value, if it is known.
-    fn value(&self, name: &str) -> Option<&'a str> {
+    fn value(&self, name: &str) -> Option<&str> {
         let value = match name {
-            "PWD" => self.surroundings.pwd,
-            "HOME" => self.surroundings.home,
+            "PWD" => self.pwd.as_str(),
+            "HOME" => self.home,
             _ => return None,
         };
         (!value.is_empty() && !value.contains(UNSURE)).then_some(value)
@@ -211,145 +264,4 @@ fn is_plain(character: char) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const HERE: Surroundings<'_> = Surroundings { pwd: "/srv/my project", home: "/home/dev" };
-
-    fn words(command: &str) -> Option<Vec<String>> {
-        split(command, &HERE)
-    }
-
-    #[test]
-    fn words_are_split_as_a_shell_would() {
-        let table: [(&str, &[&str]); 16] = [
-            ("a  b\tc\n", &["a", "b", "c"]),
-            ("\n  a b", &["a", "b"]),
-            ("a 'b c' \"d e\" f\\ g", &["a", "b c", "d e", "f g"]),
-            ("a '' \"\" b''c", &["a", "", "", "bc"]),
-            ("a 'it'\\''s' \"it's\"", &["a", "it's", "it's"]),
-            (r#"a "\$ \` \" \\ \n \'""#, &["a", r#"$ ` " \ \n \'"#]),
-            (r"a 'x\ty' x\ty", &["a", r"x\ty", "xty"]),
-            ("a b\\\nc \\\n d \"e\\\nf\" 'g\\\nh'", &["a", "bc", "d", "ef", "g\\\nh"]),
-            (
-                "a \"$PWD/x\" \"${HOME}/y\" $HOME/z ${HOME}",
-                &["a", "/srv/my project/x", "/home/dev/y", "/home/dev/z", "/home/dev"],
-            ),
-            ("~/a ~ ~/'b c'", &["/home/dev/a", "/home/dev", "/home/dev/b c"]),
-            ("a '~' \"~/b\" \\~", &["a", "~", "~/b", "~"]),
-            ("a '$PWD `b` $(c) *'", &["a", "$PWD `b` $(c) *"]),
-            ("a \"5$ or $, ('$')\" 5$", &["a", "5$ or $, ('$')", "5$"]),
-            (
-                "a \"Who's there? (a|b) & more; #1 !{x,y} *now* <z>\"",
-                &["a", "Who's there? (a|b) & more; #1 !{x,y} *now* <z>"],
-            ),
-            ("a \"two\n\nlines\"", &["a", "two\n\nlines"]),
-            ("a --x=y übung.md", &["a", "--x=y", "übung.md"]),
-        ];
-        for (command, expected) in table {
-            assert_eq!(
-                words(command).as_deref(),
-                Some(&expected.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>()[..]),
-                "{command:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn what_needs_a_shell_has_no_words() {
-        for command in [
-            "",
-            " \n",
-            "a | b",
-            "a; b",
-            "a;",
-            ";a",
-            "a && b",
-            "a || b",
-            "a & b",
-            "a&",
-            "a\nb",
-            "a\n\\\n",
-            "(a)",
-            "{ a; }",
-            "! a",
-            "a $(b)",
-            "a `b`",
-            "a \"`b`\"",
-            "a \"$(b)\"",
-            "a $b",
-            "a \"$5\"",
-            "a $PWDX",
-            "a ${PWD:-x}",
-            "a ${#HOME}",
-            "a ${}",
-            "a $((1))",
-            "a $[1]",
-            "a \"$$\"",
-            "a $@",
-            "a $'b'",
-            "a $\"b\"",
-            "a $PWD",
-            "a \"$PWD\\\nX\"",
-            "a \"$PWDé\"",
-            "a \"$PWD[1]\"",
-            "a \"$HOME:h\"",
-            "a *",
-            "a b?",
-            "a [b]",
-            "a {b,c}",
-            "a >b",
-            "a <b",
-            "a <<b\nb\n",
-            "a 2>&1",
-            "a # b",
-            "a b#c",
-            "a !",
-            "a ^b",
-            "a 'b",
-            "a \"b",
-            "a b\\",
-            "a \"b\\",
-            "a ~b",
-            "a ~+",
-            "a ~\"\"/b",
-            "a b~",
-            "a --b=~/c",
-            "a =b",
-            "a \0",
-            "a '\0'",
-            "a\rb",
-            "a \u{a0}b",
-        ] {
-            assert_eq!(words(command), None, "{command:?}");
-        }
-    }
-
-    #[test]
-    fn a_value_that_is_not_known_is_not_guessed() {
-        let nowhere = Surroundings { pwd: "", home: "/" };
-        assert_eq!(split("a \"$PWD\"", &nowhere), None);
-        assert_eq!(split("~/a", &nowhere), None);
-        assert_eq!(split("a $HOME", &nowhere), Some(vec!["a".to_owned(), "/".to_owned()]));
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_is_read(text: String, pwd: String, home: String) {
-            let _ = split(&text, &Surroundings { pwd: &pwd, home: &home });
-        }
-
-        #[test]
-        fn text_like_a_command_is_read(text in "[ab $PWDHOME{}~/'\"\\\\\n\t=*;|&()é]{0,40}") {
-            let _ = words(&text);
-        }
-
-        #[test]
-        fn quoted_words_come_back(list in prop::collection::vec("[^\u{0}\u{1}\u{7f}]*", 1..6)) {
-            let command = list.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-            prop_assert_eq!(words(&command), Some(list));
-        }
-    }
-}
+mod tests;

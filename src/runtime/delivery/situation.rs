@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::BufReader;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::rights::{SKILL, SkillRules};
@@ -12,6 +12,7 @@ use crate::core::agent::launch::Launch;
 use crate::core::agent::situation::{self, Situation};
 use crate::core::agent::starting_mode::{self, Beginning, Chosen};
 use crate::core::chain::frame::Frame;
+use crate::core::requests::agent_command::{self, Recognised, Surroundings};
 use crate::core::requests::request::{Delivery, RequestKind};
 use crate::runtime::programs::Program;
 use crate::runtime::{RuntimeError, while_trying};
@@ -34,6 +35,7 @@ pub(crate) fn at_the_end(
         }
         None => Whereabouts { shell: before.shell.clone(), worktree: before.worktree.clone() },
     };
+    let shell = shell_after_requests(digest, shell.as_deref().unwrap_or(&frame.cwd)).or(shell);
     let shell = shell.filter(|shell| !is_same(shell, &frame.cwd));
     let mut situation = Situation { mode, shell, worktree, rules: before.rules.clone() };
     // If an earlier attempt made the call, the question about it says which tool it was.
@@ -47,6 +49,18 @@ pub(crate) fn at_the_end(
         }
     }
     Ok(situation)
+}
+
+/// Where the shell is once the suspended calls have returned, if one of them changes its directory. `shell`: where it is before.
+fn shell_after_requests(digest: &Digest, shell: &Path) -> Option<PathBuf> {
+    let (home, pwd) = (dirs::home_dir()?, shell.to_str()?);
+    let around = Surroundings { pwd, home: home.to_str()? };
+    let commands = digest.calls.open.iter().filter_map(|call| call.command.as_deref());
+    let mut directories = commands.filter_map(|command| match agent_command::recognise(command, &around) {
+        Recognised::Request(call) => call.directory,
+        Recognised::Nothing | Recognised::Embedded(_) => None,
+    });
+    fs::canonicalize(directories.next_back()?).ok()
 }
 
 /// What the agent of `frame` has if nothing is left of the attempt that left it in `lost`.

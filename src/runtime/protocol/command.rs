@@ -1,13 +1,20 @@
-//! A Bash call that consists of exactly one command of agent-cli.
+//! Bash calls with commands of agent-cli. One that is exactly one request is suspended; a request in any other is refused before
+//! anything runs, because the rest would go on without its result.
+
+use std::env;
+use std::fs;
+use std::path::Path;
 
 use serde_json::json;
 
-use crate::claude::settings::user_hooks;
+use crate::claude::settings::{restrictions, user_hooks};
 use crate::claude::tools::hook::{BASH, HookAnswer, HookInput, NOT_IN_A_SUBAGENT};
 use crate::core::chain::frame::Frame;
 use crate::core::id::RequestId;
-use crate::core::requests::agent_command::{self, Surroundings};
-use crate::core::requests::request::RequestResult;
+use crate::core::requests::agent_command::verb::Verb;
+use crate::core::requests::agent_command::{self, Call, Recognised, Surroundings};
+use crate::core::requests::request::{Request, RequestKind, RequestResult};
+use crate::core::text::escape::one_line;
 use crate::core::text::shell;
 use crate::failpoint::Step;
 use crate::runtime::protocol::response::{self, HookResponse};
@@ -15,7 +22,7 @@ use crate::runtime::protocol::suspension::Suspension;
 use crate::runtime::protocol::{Asking, ProtocolError, printed, result_command};
 use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::{RuntimeError, while_trying};
-use crate::store::{Caller, ResultUse, Store};
+use crate::store::{Caller, Requests, ResultUse, Store};
 
 /// A command line of agent-cli, parsed.
 pub(crate) enum Typed {
@@ -30,8 +37,17 @@ pub(crate) enum Typed {
     Other,
 }
 
-/// Resolves what a request asks for. Its paths are relative to the agent's directory.
-type Resolve = Box<dyn FnOnce(&Store, Caller, &str) -> Result<AgentRequest, String>>;
+/// Resolves what a request asks for, as it would be where it runs.
+type Resolve = Box<dyn FnOnce(&Store, Caller, &RunsIn<'_>) -> Result<AgentRequest, String>>;
+
+/// What a request would find where it runs as a program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunsIn<'a> {
+    /// The directory of the agent's shell, or that which the command changes to.
+    pub directory: &'a str,
+    /// Its standard input.
+    pub input: &'a str,
+}
 
 /// Claude Code's default maximum for a command's time limit.
 const MOST_MILLISECONDS: u32 = 600_000;
@@ -40,15 +56,44 @@ const NOT_IN_A_MONITOR: &str =
     "a command that is monitored cannot wait for a person or another agent: call it with Bash";
 const NOT_FOR_AGENTS: &str = "agents cannot answer questions, only people can: end your turn";
 
+/// The message to an agent that makes a request inside a larger command.
+fn not_alone(verb: Option<Verb>) -> String {
+    let request = verb.map_or("a request", Verb::name);
+    format!(
+        "nothing was run: this command contains `agent-cli {request}`, which has to be a call of its own. Call Bash with that command \
+         alone, its words written out: no other command, pipe, variable or $(…) beside it, and its output not redirected. The \
+         call returns the result; go on in the next call. Before it there may be `cd DIR &&`, after it `2>&1`, and its text may \
+         come from a here-document"
+    )
+}
+
+/// The message to an agent whose request would run where it cannot be resolved.
+fn not_there(directory: &str) -> String {
+    let directory = one_line(directory);
+    format!(
+        "nothing was run: {directory} cannot be entered, or is outside of your directory. Call cd alone first, and then the \
+         request"
+    )
+}
+
+const NOT_IN_THE_BACKGROUND: &str = "nothing was run: a request cannot be made in the background. Call it again without \
+    run_in_background; the call returns the result";
+
 /// What a call is, judged by its input alone.
 enum BashCall<'a> {
     /// Not a command of agent-cli.
     Pass,
     Deny(&'static str),
+    /// A request inside a larger command.
+    Embedded {
+        id: &'a str,
+        verb: Option<Verb>,
+    },
     /// A command that may be suspended.
     Request {
-        call: &'a str,
+        id: &'a str,
         pwd: &'a str,
+        call: Call,
         resolve: Resolve,
     },
 }
@@ -58,26 +103,68 @@ pub(super) fn before(
     input: &HookInput,
     parse: impl FnOnce(&[String]) -> Typed,
 ) -> Result<HookResponse, ProtocolError> {
-    let (call, pwd, resolve) = match read(input, &asking.home, parse) {
+    let (id, pwd, call, resolve) = match read(input, &asking.home, parse) {
         BashCall::Pass => return Ok(HookAnswer::Pass.into()),
         BashCall::Deny(reason) => return Ok(deny(reason).into()),
-        BashCall::Request { call, pwd, resolve } => (call, pwd, resolve),
+        BashCall::Embedded { id, verb } => return embedded(asking, id, verb),
+        BashCall::Request { id, pwd, call, resolve } => (id, pwd, call, resolve),
     };
     let (store, caller) = (asking.store()?, asking.caller);
-    match Suspension::of(&store, caller, call)? {
+    // A person is asked whether it may run, because a rule says so.
+    let is_approval = |request: &Request| matches!(request.kind, RequestKind::Permission { .. });
+    if store.requests(Requests::OfCall(caller.frame, id))?.iter().any(|(request, _)| is_approval(request)) {
+        return Ok(HookAnswer::Pass.into());
+    }
+    match Suspension::of(&store, caller, id)? {
         Suspension::Return(mut results) => {
             let Some((request, result)) = results.pop() else { return Ok(HookAnswer::Pass.into()) };
             let answer = return_result(asking, &store, input, request.id, &result)?;
             Ok(HookResponse { answer, returning: Some((store, caller)) })
         }
         Suspension::Keep => Ok(HookAnswer::Defer.into()),
-        Suspension::Record if printed::is_of_another_tool(&store, caller, call)? => Ok(deny(NOT_IN_A_MONITOR).into()),
+        Suspension::Record if printed::is_of_another_tool(&store, caller, id)? => Ok(deny(NOT_IN_A_MONITOR).into()),
         Suspension::Record => {
-            let request = resolve(&store, caller, pwd).map_err(ProtocolError::Request)?;
-            request.record(&store, caller, Some(call))?;
+            let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
+            let command = input.command().unwrap_or_default();
+            // Claude Code decides on calls that a person restricts. A suspended call would not get that far.
+            if restrictions::may_concern(command, &call.words(), &frame.cwd, &frame.launch) {
+                return Ok(HookAnswer::Pass.into());
+            }
+            if let Some(directory) =
+                call.directory.as_deref().filter(|directory| !can_be_entered(directory, &frame.cwd))
+            {
+                return Ok(deny(&not_there(directory)).into());
+            }
+            let directory = call.directory.as_deref().unwrap_or(pwd);
+            let runs_in = RunsIn { directory, input: call.input.as_deref().unwrap_or_default() };
+            let request = resolve(&store, caller, &runs_in).map_err(ProtocolError::Request)?;
+            request.record(&store, caller, Some(id))?;
             Ok(HookAnswer::Defer.into())
         }
     }
+}
+
+/// Refuses a request inside a larger command, unless it only looks for results that are there.
+fn embedded(asking: &Asking, id: &str, verb: Option<Verb>) -> Result<HookResponse, ProtocolError> {
+    let (store, caller) = (asking.store()?, asking.caller);
+    if verb == Some(Verb::Resume) && has_all_results(&store, caller)? {
+        return Ok(HookAnswer::Pass.into());
+    }
+    let is_monitored = printed::is_of_another_tool(&store, caller, id)?;
+    Ok(if is_monitored { deny(NOT_IN_A_MONITOR) } else { deny(&not_alone(verb)) }.into())
+}
+
+/// Whether the agent has been given, or could look up, the results of all that it has asked for in this attempt.
+fn has_all_results(store: &Store, caller: Caller) -> Result<bool, RuntimeError> {
+    Ok(store.requests(Requests::Undelivered(caller.attempt))?.iter().all(|(_, result)| result.is_some()))
+}
+
+/// Whether a shell of the agent that works in `cwd` gets there with `cd`, and stays.
+fn can_be_entered(directory: &str, cwd: &Path) -> bool {
+    let is_below = || Some(fs::canonicalize(directory).ok()?.starts_with(fs::canonicalize(cwd).ok()?));
+    env::var_os("CDPATH").is_none_or(|path| path.is_empty())
+        && Path::new(directory).is_dir()
+        && is_below() == Some(true)
 }
 
 fn deny(reason: &str) -> HookAnswer {
@@ -85,19 +172,23 @@ fn deny(reason: &str) -> HookAnswer {
 }
 
 fn read<'a>(input: &'a HookInput, home: &str, parse: impl FnOnce(&[String]) -> Typed) -> BashCall<'a> {
-    let (Some(command), Some(call), Some(pwd)) = (input.command(), &input.tool_use_id, &input.cwd) else {
+    let (Some(command), Some(id), Some(pwd)) = (input.command(), &input.tool_use_id, &input.cwd) else {
         return BashCall::Pass;
     };
-    // A call in the background returns before its result is available.
-    if input.tool_input["run_in_background"] == true {
-        return BashCall::Pass;
-    }
-    let Some(command) = agent_command::recognise(command, &Surroundings { pwd, home }) else { return BashCall::Pass };
     let by_subagent = input.agent_id.is_some();
-    match parse(&command.arguments) {
+    let call = match agent_command::recognise(command, &Surroundings { pwd, home }) {
+        Recognised::Nothing => return BashCall::Pass,
+        Recognised::Embedded(_) if by_subagent => return BashCall::Deny(NOT_IN_A_SUBAGENT),
+        Recognised::Embedded(verb) => return BashCall::Embedded { id, verb },
+        Recognised::Request(call) => call,
+    };
+    // A call in the background returns before its result is available.
+    let in_background = input.tool_input["run_in_background"] == true;
+    match parse(&call.arguments) {
         Typed::Answer => BashCall::Deny(NOT_FOR_AGENTS),
         Typed::Request(_) | Typed::NeedsPermission if by_subagent => BashCall::Deny(NOT_IN_A_SUBAGENT),
-        Typed::Request(resolve) => BashCall::Request { call, pwd, resolve },
+        Typed::Request(_) | Typed::NeedsPermission if in_background => BashCall::Deny(NOT_IN_THE_BACKGROUND),
+        Typed::Request(resolve) => BashCall::Request { id, pwd, call, resolve },
         Typed::NeedsPermission | Typed::Other => BashCall::Pass,
     }
 }
@@ -180,7 +271,9 @@ mod tests {
         match call {
             BashCall::Pass => "pass",
             BashCall::Deny(reason) => reason,
-            BashCall::Request { call: "toolu_1", pwd: "/project", .. } => "request",
+            BashCall::Embedded { id: "toolu_1", verb: Some(Verb::Ask) } => "embedded",
+            BashCall::Embedded { .. } => "another one that is embedded",
+            BashCall::Request { id: "toolu_1", pwd: "/project", .. } => "request",
             BashCall::Request { .. } => "another request",
         }
     }
@@ -202,12 +295,17 @@ mod tests {
     }
 
     #[test]
-    fn only_a_whole_command_in_the_foreground_is_read() {
+    fn a_request_has_to_be_the_whole_command_in_the_foreground() {
         let mut background = input("agent-cli ask x");
         background.tool_input["run_in_background"] = json!(true);
+        assert_eq!(in_words(&read(&background, "/home/dev", |_| request())), NOT_IN_THE_BACKGROUND);
+        let piped = input("agent-cli ask x | tee log");
+        assert_eq!(in_words(&read(&piped, "/home/dev", |_| request())), "embedded");
+        let by_subagent = HookInput { agent_id: Some("a1".to_owned()), ..piped };
+        assert_eq!(in_words(&read(&by_subagent, "/home/dev", |_| request())), NOT_IN_A_SUBAGENT);
         let without_call = HookInput { tool_use_id: None, ..input("agent-cli ask x") };
         let nowhere = HookInput { cwd: None, ..input("agent-cli ask x") };
-        for input in [background, without_call, nowhere, input("agent-cli ask x | tee log"), input("git status")] {
+        for input in [without_call, nowhere, input("git status")] {
             let call = read(&input, "/home/dev", |words| panic!("{words:?}"));
             assert_eq!(in_words(&call), "pass");
         }

@@ -30,7 +30,7 @@ use std::path::PathBuf;
 use crate::runtime::RuntimeError;
 use crate::store::{Caller, Store};
 
-pub(crate) use command::Typed;
+pub(crate) use command::{RunsIn, Typed};
 pub(crate) use response::HookResponse;
 
 /// The agent whose `claude` asks, and what is needed to answer it.

@@ -30,9 +30,9 @@ use crate::core::requests::request::{Request, RequestKind};
 use crate::core::text::escape::one_line;
 use crate::core::text::shell::only_in;
 use crate::runtime::RuntimeError;
-use crate::runtime::protocol::Asking;
 use crate::runtime::protocol::printed::{PrintedCall, printed};
 use crate::runtime::protocol::suspension::Suspension;
+use crate::runtime::protocol::{Asking, questions};
 use crate::runtime::requests::place;
 use crate::store::{Attempt, Attempts, Caller, ResultUse, Store};
 
@@ -48,13 +48,24 @@ pub(crate) fn decide(
     call: &PermissionCall,
     note: impl FnOnce(Caller, RuntimeError),
 ) -> Permission {
-    if call.tool == ASK_USER_QUESTION {
-        return deny(NO_QUESTIONS);
-    }
-    let (Some(asking), Some(id)) = (asking, &call.id) else { return as_plain(call) };
-    of_agent(asking, call, id).unwrap_or_else(|error| {
+    let unknown = || if call.tool == ASK_USER_QUESTION { deny(NO_QUESTIONS) } else { as_plain(call) };
+    let (Some(asking), Some(id)) = (asking, &call.id) else { return unknown() };
+    let decided =
+        if call.tool == ASK_USER_QUESTION { of_questions(asking, call, id) } else { of_agent(asking, call, id) };
+    decided.unwrap_or_else(|error| {
         note(asking.caller, error);
-        as_plain(call)
+        unknown()
+    })
+}
+
+/// A rule has a person asked about a call that asks a person: who has answered the questions has allowed it.
+fn of_questions(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Permission, RuntimeError> {
+    Ok(match Suspension::of(&asking.store()?, asking.caller, id)? {
+        Suspension::Return(over) => match questions::outcome(&call.input, &over) {
+            Ok(input) => Permission::Allow { input },
+            Err(denial) => deny(&denial),
+        },
+        Suspension::Record | Suspension::Keep => deny(NO_QUESTIONS),
     })
 }
 

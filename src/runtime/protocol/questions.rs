@@ -1,5 +1,7 @@
 //! Questions asked with Claude Code's own tool, AskUserQuestion. Claude Code itself refuses malformed ones.
 
+use serde_json::Value;
+
 use crate::claude::tools::ask_user_question;
 use crate::claude::tools::hook::{HookAnswer, HookInput, NOT_IN_A_SUBAGENT};
 use crate::core::requests::request::{Request, RequestResult};
@@ -22,13 +24,19 @@ pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, R
             Ok(HookAnswer::Defer)
         }
         Suspension::Keep => Ok(HookAnswer::Defer),
-        Suspension::Return(over) if is_unanswered(&over) => {
-            Ok(HookAnswer::Deny { reason: ask_user_question::denial(&results(&over)) })
-        }
-        Suspension::Return(answered) => {
-            let updated_input = ask_user_question::with_answers(&input.tool_input, &results(&answered));
-            Ok(HookAnswer::Allow { updated_input, notice: response::notice(&store, asking.caller)? })
-        }
+        Suspension::Return(over) => Ok(match outcome(&input.tool_input, &over) {
+            Ok(updated_input) => HookAnswer::Allow { updated_input, notice: response::notice(&store, asking.caller)? },
+            Err(reason) => HookAnswer::Deny { reason },
+        }),
+    }
+}
+
+/// The input with which a call returns what became of its questions, or why it cannot run.
+pub(super) fn outcome(input: &Value, over: &[(Request, RequestResult)]) -> Result<Value, String> {
+    let results = results(over);
+    match is_unanswered(over) {
+        true => Err(ask_user_question::denial(&results)),
+        false => Ok(ask_user_question::with_answers(input, &results)),
     }
 }
 

@@ -1,0 +1,58 @@
+//! The names of the requests to this program.
+
+/// This program's file name.
+pub(crate) const NAME: &str = "agent-cli";
+
+/// The requests that an agent may make by command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// `agent-cli spawn`.
+    Spawn,
+    /// `agent-cli ask`.
+    Ask,
+    /// `agent-cli wait`.
+    Wait,
+    /// `agent-cli resume`.
+    Resume,
+    /// `agent-cli answer`: not a request for agents. It is recognised so that it can be refused.
+    Answer,
+}
+
+impl Verb {
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "spawn" => Self::Spawn,
+            "ask" => Self::Ask,
+            "wait" => Self::Wait,
+            "resume" => Self::Resume,
+            "answer" => Self::Answer,
+            _ => return None,
+        })
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Spawn => "spawn",
+            Self::Ask => "ask",
+            Self::Wait => "wait",
+            Self::Resume => "resume",
+            Self::Answer => "answer",
+        }
+    }
+}
+
+/// The number of option words before the name of a request.
+pub(crate) fn global_options(arguments: &[String]) -> usize {
+    let mut at = 0;
+    while let Some(word) = arguments.get(at) {
+        at += match word.as_str() {
+            "-v" | "--verbose" | "-q" | "--quiet" => 1,
+            "--color" => 2,
+            word if word.starts_with("--color=") => 1,
+            _ => break,
+        };
+    }
+    at
+}
