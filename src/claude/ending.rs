@@ -20,9 +20,30 @@ pub(crate) fn classify(digest: &Digest, exit: Exit, errors: &str) -> Ending {
         },
         Some(result) if result.is_error => of_error(digest, result, errors),
         Some(result) if result.deferred => Ending::Suspended,
+        Some(result) if is_blocked(digest, result) => Ending::Refused {
+            why: format!("a UserPromptSubmit hook does not let the prompt pass: {}", blocked_for(digest, result)),
+            objection: Objection::Start,
+        },
         Some(result) => Ending::Reply(result.text.clone()),
         None => of_silence(digest, exit, errors),
     }
+}
+
+/// Whether a hook of the user kept the prompt from the agent. What Claude Code prints then in place of a reply is none. A slash
+/// command makes no request, either.
+fn is_blocked(digest: &Digest, result: &ResultEvent) -> bool {
+    let is_named = || digest.blocked.is_some() || BLOCKED.iter().any(|words| result.text.starts_with(words));
+    // A call that has returned would be followed by a request.
+    result.is_unasked && !digest.worked && (is_named() || digest.returned.is_some())
+}
+
+const BLOCKED: [&str; 2] = ["UserPromptSubmit operation blocked by hook", "Operation stopped by hook"];
+
+/// The hook's words. Older versions print them in a text only.
+fn blocked_for(digest: &Digest, result: &ResultEvent) -> String {
+    let text = BLOCKED.iter().find_map(|words| result.text.strip_prefix(words)).unwrap_or(&result.text);
+    let text = text.split("\n\nOriginal prompt:").next().unwrap_or_default();
+    digest.blocked.as_deref().unwrap_or(text).trim_matches([':', ' ', '\n']).to_owned()
 }
 
 fn of_stop(digest: &Digest, exit: Exit) -> Ending {
@@ -156,6 +177,26 @@ mod tests {
             assert_eq!(ended(&format!("{WORK}\n{line}"), exit, ""), Ending::Stopped { worked: true });
         }
         assert!(matches!(ended(line, OK, ""), Ending::Error(_)));
+    }
+
+    #[test]
+    fn what_a_hook_says_of_a_prompt_is_no_reply() {
+        let result = |turns: u32, text: &str| {
+            serde_json::json!({"type": "result", "is_error": false, "result": text, "num_turns": turns}).to_string()
+        };
+        let blocked = "UserPromptSubmit operation blocked by hook:\nno ticket\n\nOriginal prompt: go";
+        let refusal = refused("a UserPromptSubmit hook does not let the prompt pass: no ticket", Objection::Start);
+        assert_eq!(ended(&result(0, blocked), OK, ""), refusal);
+        assert_eq!(ended(&result(0, "Operation stopped by hook: no ticket"), OK, ""), refusal);
+        let told = r#"{"type":"system","subtype":"informational","prompt_submit_outcome":{"reason":"no ticket"}}"#;
+        assert_eq!(ended(&format!("{told}\n{}", result(0, "anything")), OK, ""), refusal);
+        let returned =
+            r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"x"}]}}"#;
+        let why = "a UserPromptSubmit hook does not let the prompt pass: ?";
+        assert_eq!(ended(&format!("{returned}\n{}", result(0, "?")), OK, ""), refused(why, Objection::Start));
+        // The agent may say so itself, and a slash command makes no request.
+        assert_eq!(ended(&format!("{WORK}\n{}", result(1, blocked)), OK, ""), Ending::Reply(blocked.into()));
+        assert_eq!(ended(&result(0, "Compacted"), OK, ""), Ending::Reply("Compacted".into()));
     }
 
     #[test]

@@ -40,6 +40,7 @@ mod peer;
 mod permissions;
 mod plans;
 mod processes;
+mod prompt_hooks;
 mod questions;
 mod redaction;
 mod returns;

@@ -2,11 +2,10 @@
 //!
 //! Claude Code looks at them after the hooks, so it never gets to look at a call that a hook suspends.
 
-use std::fs;
 use std::path::Path;
 
 use crate::claude::environment::config_dir::config_dir;
-use crate::claude::settings::file::{given_settings, managed_settings, settings_file};
+use crate::claude::settings::file::{given_settings, managed_files, settings_file};
 use crate::claude::settings::permission_rules::may_match;
 use crate::core::agent::launch::Launch;
 
@@ -28,11 +27,9 @@ fn forms(command: &str, words: &[String]) -> Vec<String> {
 
 /// The rules for an agent that works in `cwd`.
 fn rules(cwd: &Path, launch: &Launch) -> Vec<String> {
-    let managed = managed_settings();
-    let more = fs::read_dir(managed.with_extension("d")).into_iter().flatten().flatten().map(|entry| entry.path());
     let of_project = ["settings.json", "settings.local.json"].map(|name| cwd.join(".claude").join(name));
     let of_user = config_dir(launch).map(|config| config.join("settings.json"));
-    let paths = [managed.clone()].into_iter().chain(more).chain(of_project).chain(of_user);
+    let paths = managed_files().into_iter().chain(of_project).chain(of_user);
     let files = paths.filter_map(|path| settings_file(path, false)).chain(given_settings(cwd, launch));
     let of_files = files.filter_map(|file| file.content.ok()).flat_map(|settings| settings.denied);
     let given = launch.args.pairs().filter(|(name, _)| *name == "--disallowedTools").filter_map(|(_, rules)| rules);
@@ -55,6 +52,8 @@ fn split(argument: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::core::agent::claude_args::ClaudeArgs;
 

@@ -50,6 +50,8 @@ pub(crate) struct Digest {
     pub result: Option<ResultEvent>,
     /// A `result` event that was not final.
     pub interim: Option<ResultEvent>,
+    /// Why a hook of the user did not let the prompt pass.
+    pub blocked: Option<String>,
     /// Lines that were not events.
     pub broken_lines: u64,
 }
@@ -102,6 +104,9 @@ impl Digest {
             self.model = event.model.as_str().map(str::to_owned);
             self.version = event.claude_code_version.as_str().map(str::to_owned);
             self.goes_on();
+        }
+        if let Some(reason) = event.prompt_submit_outcome["reason"].as_str() {
+            self.blocked = Some(reason.to_owned());
         }
         tasks::absorb(&mut self.tasks, event);
     }

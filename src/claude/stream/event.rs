@@ -63,6 +63,7 @@ pub(crate) struct Event {
     pub(crate) tool_use_id: Value,
     pub(crate) compact_metadata: Value,
     pub(crate) num_turns: Value,
+    pub(crate) prompt_submit_outcome: Value,
     pub(crate) duration_ms: Value,
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct ResultEvent {
     pub deferred_call: Option<String>,
     /// Whether a hook stopped the agent.
     pub stopped_by_hook: bool,
+    /// Whether its model was not asked: what was to be done with the prompt ended without a request.
+    pub is_unasked: bool,
     /// Tokens of this attempt.
     pub usage: Usage,
     /// US dollars, as `claude` counts them. Newer versions include what the session cost before it was resumed.
@@ -43,6 +45,7 @@ impl From<Event> for ResultEvent {
             deferred,
             deferred_call: event.deferred_tool_use["id"].as_str().map(str::to_owned),
             stopped_by_hook: event.terminal_reason == "hook_stopped",
+            is_unasked: event.num_turns == 0,
             usage: tokens::of_answer(&event.usage),
             total_usage: tokens::of_models(&event.model_usage),
             total_cost_usd: event.total_cost_usd.as_f64().unwrap_or(0.0),
