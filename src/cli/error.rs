@@ -150,6 +150,8 @@ impl From<RuntimeError> for CliError {
             RuntimeError::Worktree(WorktreeError::NoRepository(_)) => {
                 Self::usage(message).hint("commit something to a git repository there, or leave --worktree out")
             }
+            RuntimeError::Worktree(WorktreeError::OtherRepository { .. }) => Self::usage(message)
+                .hint("leave --worktree out, or --cwd: a person starts an agent for another repository"),
             RuntimeError::UnknownToAgent(_) => Self::new(ExitStatus::NoSuchFrame, message)
                 .hint("an agent can reach only what it started: agent-cli tree shows it")
                 .hint("for a chain that this session started before agent-cli took it over, give the full id"),
@@ -161,8 +163,11 @@ impl From<RuntimeError> for CliError {
             RuntimeError::QuestionFile(_) => Self::usage(message),
             RuntimeError::NoCaller(_) => Self::usage(message).hint("AGENT_CLI_STATE_DIR may name another directory"),
             RuntimeError::Io { source, .. } => of_files(message, &source),
-            RuntimeError::Worktree(WorktreeError::Git { .. } | WorktreeError::Io { .. })
+            RuntimeError::Worktree(
+                WorktreeError::Elsewhere(_) | WorktreeError::Git { .. } | WorktreeError::Io { .. },
+            )
             | RuntimeError::NoWorkingDirectory { .. }
+            | RuntimeError::Moved { .. }
             | RuntimeError::BrokenConversation { .. } => Self::failed(message),
         }
     }

@@ -41,6 +41,11 @@ pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
         FrameErrorKind::NoWorkingDirectory(cwd) => {
             vec![then(&format!("restore {} or create it again", cwd.display()))]
         }
+        FrameErrorKind::Moved(elsewhere) => {
+            let said =
+                format!("remove the link {} and restore {}", elsewhere.link.display(), elsewhere.recorded.display());
+            vec![then(&said)]
+        }
         FrameErrorKind::WorktreeGone(Worktree { repository, path, branch, .. }) => {
             let add = format!("git -C {} worktree add -f {} {branch}", shell_path(repository), shell_path(path));
             vec![then(&add)]

@@ -29,6 +29,7 @@ use crate::claude::transcript::ancestry::Broken;
 use crate::core::agent::overrides::BadLaunch;
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::runtime::run::unattended::places::Places;
+use crate::runtime::worktrees::place::Elsewhere;
 use crate::runtime::worktrees::worktree::WorktreeError;
 use crate::store::StoreError;
 
@@ -81,6 +82,9 @@ pub(crate) enum RuntimeError {
     /// The frame's working directory does not exist.
     #[error("the working directory of {} is gone: {}", frame.short(), cwd.display())]
     NoWorkingDirectory { frame: FrameId, cwd: PathBuf },
+    /// The frame's working directory leads elsewhere than when it was recorded.
+    #[error("the working directory of {} has been replaced: {elsewhere}", frame.short())]
+    Moved { frame: FrameId, elsewhere: Elsewhere },
     /// Files of the state directory, or Claude Code's, cannot be read or written.
     #[error("failed to {what}: {source}")]
     Io {

@@ -59,6 +59,17 @@ pub(crate) fn last_mode(launch: &Launch, began_with: Option<&str>, printed: Opti
     }
 }
 
+/// The mode in which an agent is now, if it may differ from `launch`: without a mode among the launch options, the user's settings
+/// name one, and `claude` prints it.
+#[must_use]
+pub(crate) fn current_mode(launch: &Launch, began_with: Option<&str>, printed: Option<&Modes>) -> Option<String> {
+    let of_settings = || {
+        let mode = &printed.filter(|_| launch.permission_mode.is_none() && !launch.is_unrestricted())?.last;
+        Some(mode.clone()).filter(|mode| !is_same(mode, permission_mode::DEFAULT))
+    };
+    last_mode(launch, began_with, printed).or_else(of_settings)
+}
+
 /// The mode of the next attempt after one that left no conversation. `before`: the mode in which the lost attempt would
 /// have left its agent if it had changed nothing; `last_mode`: the one in which it did.
 ///
@@ -171,6 +182,25 @@ mod tests {
         ] {
             let printed = printed.map(|(first, last): (&str, &str)| Modes { first: first.into(), last: last.into() });
             assert_eq!(last_mode(&launch, began_with, printed.as_ref()).as_deref(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_mode_of_the_users_settings_bounds_children() {
+        for (launch, began_with, printed, expected) in [
+            (launch(None), None, ("plan", "plan"), Some("plan")),
+            (launch(None), None, ("dontAsk", "dontAsk"), Some("dontAsk")),
+            (launch(None), None, ("default", "default"), None),
+            (launch(None), Some("plan"), ("plan", "plan"), Some("plan")),
+            (launch(Some("acceptEdits")), None, ("acceptEdits", "acceptEdits"), None),
+            (unrestricted(), None, ("default", "default"), None),
+        ] {
+            let printed = Modes { first: printed.0.into(), last: printed.1.into() };
+            let mode = current_mode(&launch, began_with, Some(&printed));
+            assert_eq!(mode.as_deref(), expected, "{launch:?}");
+            if let Some(mode) = mode {
+                assert!(!giving(&launch, Some(&mode)).covers("acceptEdits"));
+            }
         }
     }
 

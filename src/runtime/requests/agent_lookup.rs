@@ -100,6 +100,15 @@ pub(crate) fn asked_by(store: &Store, frame: &Frame) -> Result<Option<Frame>, St
     }
 }
 
+/// The uppermost agent above `frame` or itself: no agent asked for it, so a person named where it works.
+pub(crate) fn uppermost(store: &Store, frame: &Frame) -> Result<Frame, StoreError> {
+    let mut top = frame.clone();
+    while let Some(above) = asked_by(store, &top)? {
+        top = above;
+    }
+    Ok(top)
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;

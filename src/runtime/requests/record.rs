@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::BufReader;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
@@ -17,6 +17,7 @@ use crate::core::id::{ChainName, FrameId, RequestId, SessionId};
 use crate::core::requests::question::Form;
 use crate::core::requests::request::{External, RequestKind, RequestResult};
 use crate::runtime::RuntimeError;
+use crate::runtime::requests::agent_lookup;
 use crate::runtime::requests::fork::{BadSource, Source};
 use crate::runtime::worktrees::worktree;
 use crate::runtime::{READ_PRINTED, while_trying};
@@ -68,7 +69,7 @@ pub(crate) fn start(
     started_from: Option<SessionId>,
     name: Option<ChainName>,
 ) -> Result<FrameId, RuntimeError> {
-    let mut members = request.frames(store, launch, limits)?;
+    let mut members = request.frames(store, launch, limits, None)?;
     members.iter_mut().for_each(|member| member.started_from = started_from);
     // That of a group stands at its first member.
     if let Some(first) = members.first_mut() {
@@ -108,7 +109,12 @@ pub(crate) fn spawn(
     if !parent.launch.is_unrestricted() && !request.cwd.starts_with(&parent.cwd) {
         return Err(BadLaunch::Outside { own: parent.cwd, child: request.cwd }.into());
     }
-    let frames = request.frames(store, &launch, store.chain_of(parent.id)?.limits)?;
+    // What its own directory is taken for may be the work of agents, too.
+    let began = match parent.launch.is_unrestricted() {
+        true => None,
+        false => Some(agent_lookup::uppermost(store, &parent)?.cwd),
+    };
+    let frames = request.frames(store, &launch, store.chain_of(parent.id)?.limits, began.as_deref())?;
     let title = request.title();
     let asked = Some(AskedFor { caller, call, title: &title });
     Ok(match frames.as_slice() {
@@ -123,7 +129,7 @@ fn giving(store: &Store, parent: &Frame) -> Result<Launch, RuntimeError> {
     let Some(attempt) = store.attempts(Attempts::RunningOf(parent.id))?.pop() else { return Ok(parent.launch.clone()) };
     let read = || reader::read(BufReader::new(store.dir().open_printed(parent.id, attempt.output_from)?));
     let digest = read().map_err(while_trying(READ_PRINTED))?;
-    let is_in = starting_mode::last_mode(&parent.launch, attempt.mode.as_deref(), digest.rights.modes.as_ref());
+    let is_in = starting_mode::current_mode(&parent.launch, attempt.mode.as_deref(), digest.rights.modes.as_ref());
     Ok(starting_mode::giving(&parent.launch, is_in.as_deref()))
 }
 
@@ -137,8 +143,15 @@ impl SpawnRequest {
         }
     }
 
-    fn frames(&self, store: &Store, launch: &Launch, limits: Limits) -> Result<Vec<NewFrame>, RuntimeError> {
-        self.tasks.iter().map(|named| self.frame(store, named, launch, limits)).collect()
+    /// `began`: where the chain of the agent that asks was started; `None`: a person asks, or an agent that may do everything.
+    fn frames(
+        &self,
+        store: &Store,
+        launch: &Launch,
+        limits: Limits,
+        began: Option<&Path>,
+    ) -> Result<Vec<NewFrame>, RuntimeError> {
+        self.tasks.iter().map(|named| self.frame(store, named, launch, limits, began)).collect()
     }
 
     fn frame(
@@ -147,11 +160,12 @@ impl SpawnRequest {
         named: &NamedTask,
         launch: &Launch,
         limits: Limits,
+        began: Option<&Path>,
     ) -> Result<NewFrame, RuntimeError> {
         let (id, task) = (FrameId::random(), named.task.clone());
         let (worktree, cwd) = if self.apart {
             let folder = store.dir().worktrees().map_err(while_trying("find the folder of worktrees"))?;
-            let (worktree, cwd) = worktree::plan(&folder, &self.cwd, &task.title(), &id.short())?;
+            let (worktree, cwd) = worktree::plan(&folder, &self.cwd, began, &task.title(), &id.short())?;
             (Some(worktree), cwd)
         } else {
             (None, self.cwd.clone())

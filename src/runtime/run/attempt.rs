@@ -34,7 +34,7 @@ use crate::runtime::programs::Program;
 use crate::runtime::recovery::restore;
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::run::unattended::places::Places;
-use crate::runtime::worktrees::worktree;
+use crate::runtime::worktrees::{place, worktree};
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
 use crate::store::{Lease, NewAttempt, Store, StoreError, TreeOf, Undelivered};
 
@@ -99,6 +99,7 @@ pub(crate) fn start(
     if !frame.cwd.is_dir() {
         return Err(RuntimeError::NoWorkingDirectory { frame: frame.id, cwd: frame.cwd });
     }
+    place::unmoved(&frame.cwd).map_err(|elsewhere| RuntimeError::Moved { frame: frame.id, elsewhere })?;
     let source = restore::prepare(store, &frame)?;
     let orphans = failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), frame.id));
     if orphans > 0 {

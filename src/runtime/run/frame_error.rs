@@ -10,6 +10,7 @@ use crate::core::chain::frame::Frame;
 use crate::core::chain::state::{Ended, FailureKind};
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
+use crate::runtime::worktrees::place::Elsewhere;
 use crate::runtime::worktrees::worktree::WorktreeError;
 use crate::store::Store;
 
@@ -41,6 +42,9 @@ pub(crate) enum FrameErrorKind {
     /// The working directory does not exist.
     #[error("the working directory is gone: {}", .0.display())]
     NoWorkingDirectory(std::path::PathBuf),
+    /// The working directory leads elsewhere than when it was recorded.
+    #[error("the working directory has been replaced: {0}")]
+    Moved(Elsewhere),
     /// The worktree that was created for it does not exist.
     #[error("its worktree is gone: {}", .0.path.display())]
     WorktreeGone(Worktree),
@@ -128,6 +132,7 @@ impl FrameErrorKind {
                 Some(worktree) if !worktree.path.exists() => Self::WorktreeGone(worktree),
                 _ => Self::NoWorkingDirectory(cwd),
             },
+            RuntimeError::Moved { elsewhere, .. } => Self::Moved(elsewhere),
             RuntimeError::Worktree(error) => Self::NoWorktree(error),
             error @ RuntimeError::BrokenConversation { .. } => {
                 Self::NoConversation { said: error.to_string(), anew: anew()? }

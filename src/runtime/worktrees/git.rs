@@ -1,14 +1,14 @@
-//! Runs git: never on the repository that the environment names, and, where its answer decides what is deleted, with settings
-//! that neither hide a file nor run a program.
+//! Runs git. A repository's own configuration runs no program, whoever wrote it: git reads a repository wherever one seems to be,
+//! and an agent, or whoever an agent has cloned from, can make any folder look like one. What the person has configured for all
+//! repositories still counts.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-
-use crate::claude::processes::children::Own;
 
 /// Why git failed.
 #[derive(Debug, thiserror::Error)]
@@ -28,61 +28,116 @@ pub(crate) enum GitError {
 
 /// Settings that neither a user nor an agent in the repository may change: which files git examines, and which programs it starts
 /// to do so. On the command line they take precedence over every file.
-const PLAIN: [&str; 11] = [
+const PLAIN: [&str; 9] = [
     "core.fileMode=true",
     "core.trustctime=true",
     "core.checkStat=default",
     "core.ignoreStat=false",
-    "core.fsmonitor=false",
     "core.untrackedCache=false",
     "core.hooksPath=/dev/null",
     "sparse.expectFilesOutsideOfPatterns=false",
     "status.showUntrackedFiles=all",
-    "diff.ignoreSubmodules=none",
-    "safe.bareRepository=all",
+    "diff.ignoreSubmodules=dirty",
+];
+
+/// Settings for every command. A folder is not taken for a repository because of the files in it; a submodule has a configuration of
+/// its own, with which git would run.
+const ALWAYS: [&str; 7] = [
+    "safe.bareRepository=explicit",
+    "core.fsmonitor=false",
+    "submodule.recurse=false",
+    "fetch.recurseSubmodules=false",
+    "log.showSignature=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
 ];
 
 /// On a case-sensitive file system, git must not treat two names that differ in case as one file.
 const CASE: Option<&str> = if cfg!(target_os = "linux") { Some("core.ignoreCase=false") } else { None };
+
+/// Where git finds its repository.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place<'a> {
+    /// In a folder or above it.
+    In(&'a Path),
+    /// It is this directory of git, which was recorded.
+    Of(&'a Path),
+}
+
+impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for Place<'a> {
+    fn from(folder: &'a P) -> Self {
+        Self::In(folder.as_ref())
+    }
+}
+
+impl Place<'_> {
+    fn words(self) -> Vec<OsString> {
+        match self {
+            Self::In(folder) => vec!["-C".into(), folder.into()],
+            Self::Of(directory) => vec!["-C".into(), directory.into(), "--git-dir".into(), directory.into()],
+        }
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Git {
     command: Command,
     what: String,
     input: Option<String>,
+    /// Why its settings cannot be found out: then it is not run.
+    unknown: Option<GitError>,
 }
 
 impl Git {
-    /// With the settings of the user and of the repository.
-    pub(crate) fn new<A: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = A>) -> Self {
-        Self::with(folder, &[], arguments)
+    /// With the user's settings, and of the repository those that run nothing.
+    pub(crate) fn new<'a, A: AsRef<OsStr>>(
+        place: impl Into<Place<'a>>,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Self {
+        Self::with(&[place.into()], &[], arguments)
     }
 
     /// With settings that hide nothing and run nothing. It changes nothing in what it examines.
-    pub(crate) fn plain<A: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = A>) -> Self {
+    pub(crate) fn plain<'a, A: AsRef<OsStr>>(
+        place: impl Into<Place<'a>>,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Self {
+        Self::plain_for(&[place.into()], arguments)
+    }
+
+    /// The same, for a command that also starts git in other places. It is run in the first.
+    pub(crate) fn plain_for<A: AsRef<OsStr>>(places: &[Place<'_>], arguments: impl IntoIterator<Item = A>) -> Self {
         let settings: Vec<&str> = PLAIN.into_iter().chain(CASE).collect();
-        let mut git = Self::with(folder, &settings, arguments);
+        let mut git = Self::with(places, &settings, arguments);
         // A replacement object (`git replace`) does not keep the replaced commit from being deleted.
         git.command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_NO_REPLACE_OBJECTS", "1");
-        git.command.env("GIT_GRAFT_FILE", "/dev/null");
+        git.command.env("GIT_GRAFT_FILE", "/dev/null").env("GIT_NO_LAZY_FETCH", "1");
         git
     }
 
-    fn with<A: AsRef<OsStr>>(folder: &Path, settings: &[&str], arguments: impl IntoIterator<Item = A>) -> Self {
-        let mut command = Command::new("git");
-        // If agent-cli runs in a git hook, the environment names that hook's repository, index and objects.
-        for (name, _) in env::vars_os().filter(|(name, _)| names_a_repository(name)) {
-            command.env_remove(name);
-        }
-        command.env("GIT_TERMINAL_PROMPT", "0");
-        command.arg("-C").arg(folder);
-        for setting in settings {
-            command.args(["-c", setting]);
-        }
+    fn with<A: AsRef<OsStr>>(places: &[Place<'_>], settings: &[&str], arguments: impl IntoIterator<Item = A>) -> Self {
         let mut arguments = arguments.into_iter().peekable();
         let what = arguments.peek().map(|first| first.as_ref().to_string_lossy().into_owned()).unwrap_or_default();
+        let mut command = git();
+        command.args(places.first().map(|place| place.words()).unwrap_or_default());
+        let mut unknown = None;
+        let mut overriding = Vec::new();
+        for place in places {
+            match harmless(*place, &what) {
+                Ok(settings) => overriding.extend(settings),
+                Err(error) => unknown = Some(error),
+            }
+        }
+        // Not as arguments: the name of a setting may contain an equals sign.
+        command.env("GIT_CONFIG_COUNT", overriding.len().to_string());
+        for (number, (name, value)) in overriding.iter().enumerate() {
+            command.env(format!("GIT_CONFIG_KEY_{number}"), name).env(format!("GIT_CONFIG_VALUE_{number}"), value);
+        }
+        for setting in ALWAYS.iter().chain(settings) {
+            command.args(["-c", setting]);
+        }
         command.args(arguments);
-        Self { command, what, input: None }
+        Self { command, what, input: None, unknown }
     }
 
     /// Lines for its standard input.
@@ -101,9 +156,11 @@ impl Git {
 
     /// Its output, unchanged.
     pub(crate) fn bytes(mut self) -> Result<Vec<u8>, GitError> {
+        if let Some(error) = self.unknown {
+            return Err(error);
+        }
         let stdin = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
         let mut child = self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        let _own = Own::new(child.id());
         if let (Some(input), Some(mut stdin)) = (self.input, child.stdin.take()) {
             // If it fails before it has read everything, it reports why.
             let _ = stdin.write_all(input.as_bytes());
@@ -116,13 +173,124 @@ impl Git {
     }
 }
 
-/// Variables that say where git's settings are may stay: a user has them for a reason, and [`PLAIN`] takes precedence.
-fn names_a_repository(name: &OsStr) -> bool {
+/// Git, with nothing of the environment but where the user's settings are.
+pub(super) fn git() -> Command {
+    let mut command = Command::new("git");
+    // If agent-cli runs in a git hook, the environment names that hook's repository, index and objects.
+    for (name, _) in env::vars_os().filter(|(name, _)| is_dropped(name)) {
+        command.env_remove(name);
+    }
+    // A repository with missing objects is asked for them over these and no others: `ext` runs a command.
+    command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh");
+    command
+}
+
+/// The settings that take the place of those with which the repository would run a program. They follow the files, so they win.
+fn harmless(place: Place<'_>, what: &str) -> Result<Vec<(String, String)>, GitError> {
+    let list = ["-c", ALWAYS[0], "config", "--list", "--null", "--show-scope"];
+    let output = git().args(place.words()).args(list).stdin(Stdio::null()).output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(GitError::Refused { what: what.to_owned(), said });
+    }
+    Ok(overriding(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// What takes the place of the settings in this list that name a program and are the repository's: the person's own, or nothing.
+fn overriding(list: &str) -> Vec<(String, String)> {
+    let mut persons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    // Without this setting, git looks for hooks in the repository.
+    let mut repositorys = BTreeSet::from([HOOKS.to_owned()]);
+    let mut words = list.split('\0');
+    while let (Some(scope), Some(entry)) = (words.next(), words.next()) {
+        let (name, value) = entry.split_once('\n').unwrap_or((entry, "true"));
+        // A folder that is not named in full is one of the repository.
+        let is_persons = matches!(scope, "system" | "global") && (name != HOOKS || value.starts_with(['/', '~']));
+        match names_a_program(name) {
+            true if is_persons => persons.entry(name).or_default().push(value),
+            true => drop(repositorys.insert(name.to_owned())),
+            false => {}
+        }
+    }
+    // A hook of the configuration is run because of its event.
+    let hooks = repositorys.iter().filter_map(|name| Some(name.strip_prefix("hook.")?.rsplit_once('.')?.0.to_owned()));
+    let disabled: Vec<String> = hooks.map(|hook| format!("hook.{hook}.enabled")).collect();
+    repositorys.extend(disabled);
+    let mut overriding = Vec::new();
+    for name in repositorys {
+        let own = persons.get(name.as_str());
+        // The empty value ends a list of helpers that the repository has begun.
+        if own.is_none() || name.ends_with(".helper") {
+            overriding.push((name.clone(), harmless_value(&name).to_owned()));
+        }
+        overriding.extend(own.into_iter().flatten().map(|value| (name.clone(), (*value).to_owned())));
+    }
+    overriding
+}
+
+/// The setting that says where hooks are.
+const HOOKS: &str = "core.hookspath";
+
+fn harmless_value(name: &str) -> &'static str {
+    match name.rsplit('.').next() {
+        Some("hookspath") => "/dev/null",
+        Some("required" | "enabled") => "false",
+        Some("sshcommand") => "ssh",
+        Some("uploadpack") => "git-upload-pack",
+        _ => "",
+    }
+}
+
+/// Whether a setting names a program, or decides whether one is run.
+fn names_a_program(name: &str) -> bool {
+    const PROGRAMS: [&str; 24] = [
+        "alternaterefscommand",
+        "askpass",
+        "clean",
+        "cmd",
+        "command",
+        "driver",
+        "editor",
+        "enabled",
+        "external",
+        "fsmonitor",
+        "gitproxy",
+        "helper",
+        "hookspath",
+        "packobjectshook",
+        "pager",
+        "process",
+        "program",
+        "receivepack",
+        "required",
+        "smudge",
+        "sshcommand",
+        "textconv",
+        "uploadpack",
+        "vcs",
+    ];
+    const SECTIONS: [&str; 11] = [
+        "core",
+        "credential",
+        "diff",
+        "filter",
+        "gpg",
+        "hook",
+        "interactive",
+        "merge",
+        "remote",
+        "sequence",
+        "uploadpack",
+    ];
+    let section = name.split('.').next().unwrap_or_default();
+    let last = name.rsplit('.').next().unwrap_or_default();
+    SECTIONS.contains(&section) && PROGRAMS.contains(&last)
+}
+
+/// Variables that say where the user's settings are may stay: the user has them for a reason.
+fn is_dropped(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
-    name.starts_with("GIT_")
-        && !["GIT_CONFIG", "GIT_EXEC_PATH", "GIT_SSH", "GIT_AUTHOR", "GIT_COMMITTER"]
-            .iter()
-            .any(|kept| name.starts_with(kept))
+    name.starts_with("GIT_") && !["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"].contains(&&*name)
 }
 
 #[cfg(test)]
@@ -130,19 +298,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_repository_that_the_environment_names_is_not_looked_at() {
-        for name in [
-            "GIT_DIR",
-            "GIT_WORK_TREE",
-            "GIT_INDEX_FILE",
-            "GIT_OBJECT_DIRECTORY",
-            "GIT_NAMESPACE",
-            "GIT_LITERAL_PATHSPECS",
-        ] {
-            assert!(names_a_repository(OsStr::new(name)), "{name}");
+    fn nothing_of_the_environment_is_used_but_the_place_of_the_users_settings() {
+        for name in
+            ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_CONFIG_KEY_0", "GIT_SSH_COMMAND", "GIT_EXEC_PATH"]
+        {
+            assert!(is_dropped(OsStr::new(name)), "{name}");
         }
-        for name in ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_KEY_0", "PATH", "GITHUB_TOKEN"] {
-            assert!(!names_a_repository(OsStr::new(name)), "{name}");
+        for name in ["GIT_CONFIG_GLOBAL", "PATH", "GITHUB_TOKEN"] {
+            assert!(!is_dropped(OsStr::new(name)), "{name}");
         }
     }
 
@@ -151,5 +314,26 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let error = Git::plain(temp.path(), ["rev-parse", "HEAD"]).text().unwrap_err().to_string();
         assert!(error.starts_with("git rev-parse failed: fatal: not a git repository"), "{error}");
+    }
+
+    #[test]
+    fn programs_of_a_repository_give_way_to_the_persons() {
+        let list = "global\0filter.lfs.smudge\ngit-lfs smudge -- %f\0local\0filter.lfs.smudge\nevil\0local\0filter.a=b.clean\nevil\0\
+            worktree\0core.fsmonitor\nevil\0global\0credential.helper\nstore\0local\0credential.helper\nevil\0\
+            local\0core.bare\nfalse\0local\0filter.x.required\0local\0hook.y.command\nevil\0global\0core.hookspath\nhooks\0";
+        let expected = [
+            ("core.fsmonitor", ""),
+            ("core.hookspath", "/dev/null"),
+            ("credential.helper", ""),
+            ("credential.helper", "store"),
+            ("filter.a=b.clean", ""),
+            ("filter.lfs.smudge", "git-lfs smudge -- %f"),
+            ("filter.x.required", "false"),
+            ("hook.y.command", ""),
+            ("hook.y.enabled", "false"),
+        ];
+        assert_eq!(overriding(list), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let own = overriding("global\0core.hookspath\n/home/me/hooks\0local\0core.hookspath\n/repo/hooks\0");
+        assert_eq!(own, [("core.hookspath".to_owned(), "/home/me/hooks".to_owned())]);
     }
 }

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::core::agent::worktree::{Condition, Ignored, Loss, Worktree};
-use crate::runtime::worktrees::git::{Git, GitError};
+use crate::runtime::worktrees::git::{Git, GitError, Place};
 
 /// Where agents' branches are.
 const OWN: &str = "refs/heads/agent-cli/";
@@ -39,7 +39,7 @@ pub(crate) fn inspect(worktree: &Worktree) -> Result<Option<Inspection>, GitErro
     if let Some((tip, checked_out)) = find_branch(repository, branch)? {
         let elsewhere = checked_out.filter(|place| place != path);
         seen.condition.losses.extend(elsewhere.map(Loss::CheckedOut));
-        commits.extend(reflog(repository, &format!("refs/heads/{branch}")));
+        commits.extend(reflog(Place::Of(repository), &format!("refs/heads/{branch}")));
         commits.push(tip.clone());
         seen.tip = Some(tip);
     }
@@ -65,7 +65,7 @@ pub(crate) fn inspect(worktree: &Worktree) -> Result<Option<Inspection>, GitErro
 fn find_branch(repository: &Path, branch: &str) -> Result<Option<(String, Option<PathBuf>)>, GitError> {
     let name = format!("refs/heads/{branch}");
     let format = "--format=%(refname) %(objectname) %(worktreepath)";
-    let found = Git::plain(repository, ["for-each-ref", format, &name]).text()?;
+    let found = Git::plain(Place::Of(repository), ["for-each-ref", format, &name]).text()?;
     // The pattern also matches names below it.
     Ok(found.lines().find_map(|line| {
         let mut words = line.splitn(3, ' ');
@@ -103,7 +103,7 @@ fn files(path: &Path, condition: &mut Condition) -> Result<(), GitError> {
         "--no-renames",
         "--untracked-files=all",
         "--ignored=matching",
-        "--ignore-submodules=none",
+        "--ignore-submodules=dirty",
     ];
     let said = Git::plain(path, status).bytes()?;
     let mut is_changed = false;
@@ -144,15 +144,15 @@ fn unwatched(path: &Path) -> Result<Option<PathBuf>, GitError> {
 fn commits_of(path: &Path) -> Result<Vec<String>, GitError> {
     let one = |name: &str| Git::plain(path, ["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")]).text();
     let mut commits: Vec<String> = ["HEAD", "ORIG_HEAD"].into_iter().filter_map(|name| one(name).ok()).collect();
-    commits.extend(reflog(path, "HEAD"));
+    commits.extend(reflog(path.into(), "HEAD"));
     let own = ["for-each-ref", "--format=%(objectname)", "refs/worktree", "refs/bisect", "refs/rewritten"];
     commits.extend(Git::plain(path, own).text()?.lines().map(str::to_owned));
     Ok(commits)
 }
 
 /// The commits that a ref has pointed to. A head that was never on a commit has none.
-fn reflog(folder: &Path, name: &str) -> Vec<String> {
-    let said = Git::plain(folder, ["reflog", "show", "--format=%H", name, "--"]).text().unwrap_or_default();
+fn reflog(place: Place<'_>, name: &str) -> Vec<String> {
+    let said = Git::plain(place, ["reflog", "show", "--format=%H", name, "--"]).text().unwrap_or_default();
     said.lines().map(str::to_owned).collect()
 }
 
@@ -162,7 +162,7 @@ fn unsafe_commit(repository: &Path, commits: Vec<String>) -> Result<Option<Strin
         return Ok(None);
     }
     let format = "--format=%(refname) %(objecttype) %(objectname) %(symref)";
-    let refs = Git::plain(repository, ["for-each-ref", format, "refs/heads", "refs/remotes"]).text()?;
+    let refs = Git::plain(Place::Of(repository), ["for-each-ref", format, "refs/heads", "refs/remotes"]).text()?;
     // If the target of a symbolic ref is safe, it is listed itself.
     let safe = refs.lines().filter_map(|line| match line.split(' ').collect::<Vec<_>>()[..] {
         [name, "commit", commit, ""] if !name.starts_with(OWN) => Some(format!("^{commit}")),
@@ -170,7 +170,7 @@ fn unsafe_commit(repository: &Path, commits: Vec<String>) -> Result<Option<Strin
     });
     // Git may have deleted commits that a reflog still names.
     let list = ["rev-list", "--max-count=1", "--ignore-missing", "--stdin"];
-    let found = Git::plain(repository, list).input(commits.into_iter().chain(safe)).text()?;
+    let found = Git::plain(Place::Of(repository), list).input(commits.into_iter().chain(safe)).text()?;
     Ok(Some(found).filter(|commit| !commit.is_empty()))
 }
 
@@ -213,7 +213,8 @@ fn has_own_work(folder: &Path, is_bare: bool) -> bool {
             files(folder, &mut condition)?;
         }
         let list = ["rev-list", "--max-count=1", "--ignore-missing", "--all", "--reflog", "HEAD", "--not", "--remotes"];
-        let commits = Git::plain(folder, list).text()?;
+        let place = if is_bare { Place::Of(folder) } else { Place::In(folder) };
+        let commits = Git::plain(place, list).text()?;
         Ok::<_, GitError>(condition.held(false).is_none() && commits.is_empty())
     };
     !clean().unwrap_or(false)

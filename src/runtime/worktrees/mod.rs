@@ -2,6 +2,7 @@
 
 pub(crate) mod git;
 pub(crate) mod inspection;
+pub(crate) mod place;
 pub(crate) mod project;
 pub(crate) mod remove;
 #[cfg(test)]

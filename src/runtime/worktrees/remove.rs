@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::core::agent::worktree::Worktree;
 use crate::failpoint::{self, Moment, Step};
-use crate::runtime::worktrees::git::{Git, GitError};
+use crate::runtime::worktrees::git::{Git, GitError, Place};
 use crate::runtime::worktrees::inspection::{Inspection, inspect};
 
 /// A worktree's state before it is removed.
@@ -61,12 +61,14 @@ pub(crate) fn remove(worktree: &Worktree, with_ignored: bool) -> Option<String> 
 fn take_away(worktree: &Worktree, is_there: bool, tip: Option<String>) -> Result<(), GitError> {
     let Worktree { repository, path, branch, .. } = worktree;
     if is_there {
-        Git::plain(repository, ["worktree".as_ref(), "remove".as_ref(), path.as_os_str()]).text()?;
+        // It looks at the files in the worktree once more.
+        let places = [Place::Of(repository), Place::In(path)];
+        Git::plain_for(&places, ["worktree".as_ref(), "remove".as_ref(), path.as_os_str()]).text()?;
     }
     failpoint::at(Step::RemoveWorktree, Moment::Within);
     if let Some(tip) = tip {
         // Git refuses if the branch has changed since.
-        Git::plain(repository, ["update-ref", "-d", &format!("refs/heads/{branch}"), &tip]).text()?;
+        Git::plain(Place::Of(repository), ["update-ref", "-d", &format!("refs/heads/{branch}"), &tip]).text()?;
     }
     Ok(())
 }

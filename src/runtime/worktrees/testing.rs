@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::core::agent::worktree::Worktree;
-use crate::runtime::worktrees::git::Git;
+use crate::runtime::worktrees::git::git as command;
 use crate::runtime::worktrees::remove::{Outlook, outlook, remove};
 use crate::runtime::worktrees::worktree::{ensure, plan};
 
@@ -23,7 +23,7 @@ pub(crate) fn repository() -> (TempDir, PathBuf) {
 /// A worktree created for an agent of this name.
 pub(crate) fn agent(temp: &TempDir, from: &Path, name: &str) -> Worktree {
     let folder = temp.path().canonicalize().unwrap().join("worktrees");
-    let (worktree, cwd) = plan(&folder, from, "agent", name).unwrap();
+    let (worktree, cwd) = plan(&folder, from, None, "agent", name).unwrap();
     ensure(&worktree, &cwd).unwrap();
     worktree
 }
@@ -39,12 +39,14 @@ pub(crate) fn commit(folder: &Path, name: &str) {
 #[track_caller]
 pub(crate) fn git(folder: &Path, arguments: &str) -> String {
     let who = ["-c", "user.name=somebody", "-c", "user.email=somebody@example.com", "-c", "protocol.file.allow=always"];
-    Git::new(folder, who.into_iter().chain(arguments.split(' '))).text().unwrap()
+    let output = command().arg("-C").arg(folder).args(who).args(arguments.split(' ')).output().unwrap();
+    assert!(output.status.success(), "git {arguments}: {output:?}");
+    String::from_utf8(output.stdout).unwrap().trim_end_matches('\n').to_owned()
 }
 
 /// Whether a git command succeeds.
 pub(crate) fn succeeds(folder: &Path, arguments: &str) -> bool {
-    Git::new(folder, arguments.split(' ')).text().is_ok()
+    command().arg("-C").arg(folder).args(arguments.split(' ')).output().unwrap().status.success()
 }
 
 /// What an agent and others do in a worktree at `path` of the repository at `top`.

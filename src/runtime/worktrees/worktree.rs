@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::core::agent::worktree::Worktree;
 use crate::failpoint::{self, Step};
-use crate::runtime::worktrees::git::{Git, GitError};
+use crate::runtime::worktrees::git::{Git, GitError, Place};
+use crate::runtime::worktrees::place::{self, Elsewhere};
 
 /// Why a worktree cannot be created.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +16,13 @@ pub(crate) enum WorktreeError {
     /// The directory is in no repository with a commit.
     #[error("{} is not in a git repository that has a commit", .0.display())]
     NoRepository(PathBuf),
+    /// An agent named a directory in a repository that is not its chain's: git reads the configuration of a repository, and anybody
+    /// can make a folder look like one.
+    #[error("{} is not in the git repository of {}", named.display(), own.display())]
+    OtherRepository { named: PathBuf, own: PathBuf },
+    /// The directory in the worktree leads elsewhere.
+    #[error("{0}")]
+    Elsewhere(#[from] Elsewhere),
     /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
@@ -30,18 +38,35 @@ pub(crate) enum WorktreeError {
 
 /// Plans a worktree for an agent that would work in `cwd`, and the directory in it where the agent works instead. `folder`: the
 /// canonical directory for worktrees; `id` distinguishes it from others with the same title. Nothing is created yet, because git
-/// may take its time and the caller must not wait for it.
+/// may take its time and the caller must not wait for it. `own`: where the chain of the agent that asks was started, whose
+/// repository it has to be; `None`: a person asks.
 ///
 /// # Errors
 ///
-/// [`WorktreeError`] when `cwd` is in no repository that has a commit.
-pub(crate) fn plan(folder: &Path, cwd: &Path, title: &str, id: &str) -> Result<(Worktree, PathBuf), WorktreeError> {
+/// [`WorktreeError`] when `cwd` is in no repository that has a commit, or in another one.
+pub(crate) fn plan(
+    folder: &Path,
+    cwd: &Path,
+    own: Option<&Path>,
+    title: &str,
+    id: &str,
+) -> Result<(Worktree, PathBuf), WorktreeError> {
     let none = |_| WorktreeError::NoRepository(cwd.to_owned());
+    // Another agent's worktree may be removed before this one: what they share must stay.
+    let shared = |cwd: &Path| {
+        let shared =
+            git(cwd, ["rev-parse", "--git-common-dir"]).map_err(|_| WorktreeError::NoRepository(cwd.to_owned()))?;
+        cwd.join(shared).canonicalize().map_err(io("find the directory of the repository"))
+    };
+    let own_repository = own.map(shared).transpose()?;
+    let repository = shared(cwd)?;
+    if let (Some(own), Some(own_repository)) = (own, own_repository)
+        && own_repository != repository
+    {
+        return Err(WorktreeError::OtherRepository { named: cwd.to_owned(), own: own.to_owned() });
+    }
     let top = PathBuf::from(git(cwd, ["rev-parse", "--show-toplevel"]).map_err(none)?);
     let base = git(cwd, ["rev-parse", "--verify", "HEAD^{commit}"]).map_err(none)?;
-    // Another agent's worktree may be removed before this one: what they share must stay.
-    let shared = cwd.join(git(cwd, ["rev-parse", "--git-common-dir"]).map_err(none)?);
-    let repository = shared.canonicalize().map_err(io("find the directory of the repository"))?;
     let within = cwd.strip_prefix(&top).unwrap_or(Path::new("")).to_owned();
     let branch = Worktree::branch_for(title, id);
     let path = folder.join(branch.rsplit('/').next().unwrap_or(id));
@@ -53,7 +78,7 @@ pub(crate) fn plan(folder: &Path, cwd: &Path, title: &str, id: &str) -> Result<(
 #[must_use]
 pub(crate) fn has_uncommitted_changes(cwd: &Path) -> bool {
     let status = ["-c", "status.showUntrackedFiles=normal", "status", "--porcelain", "--untracked-files=normal"];
-    git(cwd, status).is_ok_and(|changed| !changed.is_empty())
+    Git::new(cwd, status).text().is_ok_and(|changed| !changed.is_empty())
 }
 
 /// Creates the worktree unless it exists. A process that was killed meanwhile leaves a partial worktree, which is removed and
@@ -72,22 +97,28 @@ fn made(worktree: &Worktree, cwd: &Path) -> Result<(), WorktreeError> {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(io("make the folder of worktrees"))?;
         }
-        // Git still knows a partial worktree and keeps it locked: `--force` twice creates it anyway.
-        let add = ["worktree", "add", "--quiet", "--force", "--force"].map(OsStr::new);
+        // Git still knows a partial worktree and keeps it locked: `--force` twice creates it anyway. The files come in a second step,
+        // because a condition of the configuration may apply to the new worktree alone.
+        let add = ["worktree", "add", "--no-checkout", "--quiet", "--force", "--force"].map(OsStr::new);
         let place = if has_branch(repository, branch) {
             vec![path.as_os_str(), branch.as_ref()]
         } else {
             vec!["-b".as_ref(), branch.as_ref(), path.as_os_str(), base.as_ref()]
         };
-        git(repository, add.into_iter().chain(place))?;
+        Git::new(Place::Of(repository), add.into_iter().chain(place)).text()?;
+        git(path, ["reset", "--hard", "--quiet", "--no-recurse-submodules"])?;
     }
-    // Git does not store empty folders.
-    fs::create_dir_all(cwd).map_err(io("make the working directory in the worktree"))
+    // Git does not store empty folders. A link that it does store may lead anywhere.
+    let deepest = cwd.ancestors().find(|folder| folder.symlink_metadata().is_ok()).unwrap_or(cwd);
+    place::unmoved(deepest)?;
+    fs::create_dir_all(cwd).map_err(io("make the working directory in the worktree"))?;
+    Ok(place::unmoved(cwd)?)
 }
 
 /// Whether there is a branch of this name.
 fn has_branch(repository: &Path, branch: &str) -> bool {
-    git(repository, ["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}^{{commit}}")]).is_ok()
+    let name = format!("refs/heads/{branch}^{{commit}}");
+    Git::new(Place::Of(repository), ["rev-parse", "--verify", "--quiet", &name]).text().is_ok()
 }
 
 fn git<A: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = A>) -> Result<String, GitError> {
@@ -95,7 +126,12 @@ fn git<A: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = A>) -
 }
 
 fn is_made(worktree: &Worktree) -> bool {
-    worktree.path.join(".git").exists() && git(&worktree.path, ["rev-parse", "--verify", "--quiet", "HEAD"]).is_ok()
+    // The index is written when all files are there.
+    let index = || {
+        git(&worktree.path, ["rev-parse", "--verify", "--quiet", "HEAD"])
+            .and_then(|_| git(&worktree.path, ["rev-parse", "--git-path", "index"]))
+    };
+    worktree.path.join(".git").exists() && index().is_ok_and(|index| worktree.path.join(index).exists())
 }
 
 fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> WorktreeError {
@@ -104,15 +140,128 @@ fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> WorktreeError {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
     use super::*;
-    use crate::runtime::worktrees::testing::{commit, repository};
+    use crate::runtime::worktrees::inspection::inspect;
+    use crate::runtime::worktrees::remove::remove;
+    use crate::runtime::worktrees::testing::{self, commit, repository};
+
+    /// What somebody writes into a repository, in place of `RUN` a command that leaves a trace. Below its top: the
+    /// configuration, which another file contains.
+    const HOSTILE: [(&str, &str); 12] = [
+        ("smudge", "[filter \"x\"]\nsmudge = RUN; cat"),
+        ("process", "[filter \"x\"]\nprocess = RUN\nrequired"),
+        ("clean", "[filter \"x\"]\nclean = RUN; cat"),
+        ("a name with an equals sign", "[filter \"x\"]\nclean = RUN\n[filter \"a=b\"]\nsmudge = RUN"),
+        ("hooks", "[core]\nhooksPath = HOOKS"),
+        ("the repository's own hooks", ""),
+        ("fsmonitor", "[core]\nfsmonitor = RUN"),
+        ("an alias", "[alias]\nreset = !RUN\nstatus = !RUN\nworktree = !RUN"),
+        ("signatures", "[log]\nshowSignature = true\n[gpg]\nprogram = RUN"),
+        ("textconv", "[diff]\nexternal = RUN\n[diff \"x\"]\ntextconv = RUN"),
+        ("other programs", "[core]\nsshCommand = RUN\neditor = RUN\npager = RUN\n[credential]\nhelper = RUN"),
+        ("submodules", "[submodule]\nrecurse = true\n[filter \"x\"]\nsmudge = RUN; cat"),
+    ];
+
+    #[test]
+    fn the_configuration_of_a_repository_runs_nothing() {
+        for (number, (name, config)) in HOSTILE.into_iter().enumerate() {
+            let (temp, top) = repository();
+            let (trace, hooks) = (temp.path().join("trace"), temp.path().join("hooks"));
+            let program = temp.path().join("program");
+            for folder in [&hooks, &top.join(".git/hooks")] {
+                fs::create_dir_all(folder).unwrap();
+                for file in [folder.join("post-checkout"), folder.join("post-index-change"), program.clone()] {
+                    fs::write(&file, format!("#!/bin/sh\ntouch {}\n", trace.display())).unwrap();
+                    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+                }
+            }
+            let text = config.replace("RUN", &program.display().to_string());
+            let text = text.replace("HOOKS", &hooks.display().to_string());
+            fs::write(top.join(".git/info/attributes"), "* filter=x diff=x\n").unwrap();
+            let config = top.join(".git/config");
+            let before = fs::read_to_string(&config).unwrap();
+            // It may be in another file, which may apply to the new worktree alone.
+            let included = temp.path().join("included");
+            fs::write(&included, &text).unwrap();
+            let leading = format!("path = {}", included.display());
+            fs::write(
+                &config,
+                match number % 3 {
+                    0 => format!("{before}\n{text}\n"),
+                    1 => format!("{before}\n[include]\n{leading}\n"),
+                    _ => format!("{before}\n[includeIf \"onbranch:agent-cli/**\"]\n{leading}\n"),
+                },
+            )
+            .unwrap();
+            let folder = temp.path().canonicalize().unwrap().join("worktrees");
+            let (worktree, cwd) = plan(&folder, &top, Some(&top), "a", "1").unwrap();
+            ensure(&worktree, &cwd).unwrap();
+            assert_eq!(fs::read_to_string(cwd.join("one")).unwrap(), "one", "{name}");
+            fs::write(cwd.join("one"), "another").unwrap();
+            assert!(has_uncommitted_changes(&cwd), "{name}");
+            assert!(inspect(&worktree).unwrap().is_some(), "{name}");
+            assert!(remove(&worktree, false).is_some(), "{name}");
+            fs::write(cwd.join("one"), "one").unwrap();
+            assert_eq!(remove(&worktree, false), None, "{name}");
+            assert!(!trace.exists(), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_agent_names_no_other_repository() {
+        let (temp, top) = repository();
+        let folder = temp.path().canonicalize().unwrap().join("worktrees");
+        let refused = |cwd: &Path| plan(&folder, cwd, Some(&top), "a", "1").map(drop).unwrap_err().to_string();
+        // Among ordinary files: what makes git take a folder for a repository.
+        let fake = top.join("vendor/x");
+        fs::create_dir_all(fake.join("refs/heads")).unwrap();
+        symlink(top.join(".git/objects"), fake.join("objects")).unwrap();
+        fs::write(fake.join("refs/heads/main"), testing::git(&top, "rev-parse HEAD")).unwrap();
+        fs::write(fake.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        fs::write(fake.join("config"), "[core]\nbare = false\nworktree = .\n").unwrap();
+        assert!(refused(&fake).contains("is not in a git repository"), "{}", refused(&fake));
+        let pointing = top.join("pointing");
+        fs::create_dir(&pointing).unwrap();
+        fs::write(pointing.join(".git"), format!("gitdir: {}\n", fake.display())).unwrap();
+        let own = top.join("nested");
+        fs::create_dir(&own).unwrap();
+        testing::git(&own, "init -q -b main");
+        commit(&own, "one");
+        for other in [&pointing, &own] {
+            assert!(refused(other).contains("is not in the git repository of"), "{}", refused(other));
+        }
+        fs::create_dir(top.join("sub")).unwrap();
+        plan(&folder, &top.join("sub"), Some(&top), "a", "1").unwrap();
+    }
+
+    #[test]
+    fn a_link_in_a_commit_leads_no_agent_out_of_its_worktree() {
+        let (temp, top) = repository();
+        let outside = temp.path().join("outside");
+        fs::create_dir_all(outside.join("deeper")).unwrap();
+        fs::create_dir(top.join("p")).unwrap();
+        symlink(&outside, top.join("p/sub")).unwrap();
+        testing::git(&top, "add p");
+        testing::git(&top, "commit -q -m link");
+        fs::remove_file(top.join("p/sub")).unwrap();
+        let folder = temp.path().canonicalize().unwrap().join("worktrees");
+        for (id, below) in [("1", "p/sub"), ("2", "p/sub/deeper"), ("3", "p/sub/new")] {
+            fs::create_dir_all(top.join(below)).unwrap();
+            let (worktree, cwd) = plan(&folder, &top.join(below), Some(&top), "a", id).unwrap();
+            let said = ensure(&worktree, &cwd).unwrap_err().to_string();
+            assert!(said.contains("p/sub is a link"), "{said}");
+            assert!(!outside.join("new").exists());
+        }
+    }
 
     #[test]
     fn a_worktree_is_made_once_and_again_after_a_kill() {
         let (temp, top) = repository();
         fs::create_dir(top.join("sub")).unwrap();
         let folder = temp.path().canonicalize().unwrap().join("worktrees");
-        let (worktree, cwd) = plan(&folder, &top.join("sub"), "a.md", "1a2b").unwrap();
+        let (worktree, cwd) = plan(&folder, &top.join("sub"), None, "a.md", "1a2b").unwrap();
         assert!(!folder.exists());
         assert_eq!(cwd, folder.join("a-1a2b/sub"));
         for _ in 0..2 {
@@ -138,7 +287,7 @@ mod tests {
         let theirs = temp.path().join("theirs");
         git(&top, ["worktree".as_ref(), "add".as_ref(), "-q".as_ref(), theirs.as_os_str()]).unwrap();
         fs::rename(&theirs, temp.path().join("on a disk that is not there")).unwrap();
-        let (worktree, cwd) = plan(&temp.path().canonicalize().unwrap().join("w"), &top, "a.md", "1").unwrap();
+        let (worktree, cwd) = plan(&temp.path().canonicalize().unwrap().join("w"), &top, None, "a.md", "1").unwrap();
         ensure(&worktree, &cwd).unwrap();
         fs::rename(temp.path().join("on a disk that is not there"), &theirs).unwrap();
         git(&theirs, ["status"]).unwrap();
@@ -147,7 +296,7 @@ mod tests {
     #[test]
     fn a_folder_without_a_repository_or_a_commit_is_refused() {
         let temp = tempfile::tempdir().unwrap();
-        let refused = || plan(Path::new("/w"), temp.path(), "a", "1").unwrap_err().to_string();
+        let refused = || plan(Path::new("/w"), temp.path(), None, "a", "1").unwrap_err().to_string();
         assert!(refused().ends_with("is not in a git repository that has a commit"));
         git(temp.path(), ["init", "-q"]).unwrap();
         assert!(refused().ends_with("is not in a git repository that has a commit"));
