@@ -75,7 +75,7 @@ fn so_does_one_whose_directory_is_gone() {
 #[test]
 fn an_agent_that_refuses_after_its_question_expired_is_started_once() {
     let world = World::with_hooks();
-    world.file("root.md", "run agent-cli ask When? --expires 3d\nreply {result}\n");
+    world.file("root.md", "run agent-cli ask 'When?' --expires 3d\nreply {result}\n");
     let id = world.spawn_paused("root.md");
     let database = world.database();
     let sql = "UPDATE requests SET detail = json_replace(detail, '$.ask.expires_at', '2026-01-01T00:00:00Z')";

@@ -83,7 +83,7 @@ fn what_was_withdrawn_or_has_expired_says_so() {
     assert!(said.contains(": its agent no longer waits for an answer\n"), "{said}");
 
     let world = World::with_hooks();
-    world.file("root.md", "run agent-cli ask When? --expires 3d --default never\nreply {result}\n");
+    world.file("root.md", "run agent-cli ask 'When?' --expires 3d --default never\nreply {result}\n");
     let root = world.spawn_paused("root.md");
     world.questions_expire();
     world.run(&["resume", &root]).succeeds();

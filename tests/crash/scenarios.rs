@@ -104,7 +104,9 @@ fn with_a_question_file() -> World {
     let world = World::with_hooks();
     // The agent prepares an answer, which does not count.
     let prepared = "printf 'When?\\nA: mine\\n---\\n' > q.md";
-    world.file("root.md", format!("run agent-cli ask --file q.md When? &\nrun {prepared}\nreply {{results}}\n"));
+    // In a script, a request is not suspended: the agent goes on.
+    world.file("ask.sh", "agent-cli ask --file q.md When?\n");
+    world.file("root.md", format!("run sh ask.sh &\nrun {prepared}\nreply {{results}}\n"));
     world
 }
 
@@ -387,7 +389,8 @@ fn is_to_be_notified(person: &Person) -> bool {
 fn with_a_question_that_expires() -> World {
     let world = World::with_hooks();
     world.file("root.md", "spawn child.md\nreply root: {result}\n");
-    world.file("child.md", "run agent-cli ask When? --default never --expires 3d\nreply {result}\n");
+    world.file("child.md", "run sh ask.sh\nreply {result}\n");
+    world.file("ask.sh", "agent-cli ask When? --default never --expires 3d\n");
     world
 }
 
