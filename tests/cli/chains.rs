@@ -92,6 +92,40 @@ fn a_name_is_unused_and_no_id() {
     world.run(&["spawn", "asks.md", "--name", "birthday"]).started();
 }
 
+/// How many chains `ls` shows with this name.
+fn named(world: &World, name: &str) -> usize {
+    let listed = world.run(&["ls", "-ap", "--json"]).json();
+    listed.as_array().into_iter().flatten().filter(|chain| chain["name"] == name).count()
+}
+
+#[test]
+fn a_chain_that_is_continued_gives_its_name_up_to_the_one_that_has_it() {
+    let (world, first) = world();
+    world.run(&["pause", "birthday"]).succeeds();
+    let second = world.run(&["spawn", "asks.md", "--name", "birthday"]).started();
+    assert_eq!(named(&world, "birthday"), 2, "one of them is paused");
+    let continued = world.run(&["resume", &first]);
+    let lost = format!("the chain {} is no longer named birthday: another chain has this name", &first[..8]);
+    assert!(continued.succeeds().stderr.contains(&lost), "{continued}");
+    assert_eq!(named(&world, "birthday"), 1);
+    assert_eq!(world.run(&["show", "birthday", "--json"]).json()["id"], second.as_str());
+    assert_eq!(world.events(&first, "name_lost").len(), 1);
+    assert!(!world.run(&["resume", &first]).succeeds().stderr.contains("no longer named"), "it is said once");
+    world.run(&["fsck"]).succeeds();
+}
+
+#[test]
+fn a_chain_that_is_imported_leaves_its_name_to_the_one_that_has_it() {
+    let (world, first) = world();
+    let archive = crate::archive::export(&world, &first);
+    world.run(&["rm", &first, "--yes"]).succeeds();
+    let second = world.run(&["spawn", "asks.md", "--name", "birthday"]).started();
+    let imported = crate::archive::import(&world, &archive, &[]);
+    assert!(imported.succeeds().stderr.contains("imported without its name, which another chain has"), "{imported}");
+    assert_eq!(named(&world, "birthday"), 1);
+    assert_eq!(world.run(&["show", "birthday", "--json"]).json()["id"], second.as_str());
+}
+
 #[test]
 fn agents_reach_no_chain_by_its_name() {
     let world = World::new();

@@ -167,3 +167,107 @@ fn a_command_that_still_fails_is_no_news() {
     world.file("there", "");
     world.run(&["resume", "--all"]).prints(&format!("{} done: over", &id[..8]));
 }
+
+/// A chain that waits for a child, and its agents. The child asks something.
+fn parent_and_child() -> (World, String, String) {
+    let world = World::with_hooks();
+    world.file("parent.md", "spawn child.md\nreply got: {results}\n");
+    world.file("child.md", "ask When?\nreply {result}\n");
+    world.run(&["spawn", "parent.md"]).succeeds();
+    let [parent, child] = [0, 1].map(|start| world.session(start));
+    (world, parent, child)
+}
+
+#[test]
+fn a_parent_whose_runner_died_when_its_child_was_done_continues() {
+    let world = World::with_hooks();
+    world.file("parent.md", "spawn child.md\nreply got: {results}\n");
+    world.file("child.md", "reply ok\n");
+    let killed = world.command(["spawn", "parent.md"]).with("AGENT_CLI_CRASH", "end_attempt.after:2").run();
+    assert_ne!(killed.code(), Some(0));
+    let all = world.run(&["resume", "--all"]);
+    assert!(all.succeeds().stdout.contains(" done: got: "), "{all}");
+}
+
+#[test]
+fn a_parent_continues_whose_child_was_stopped() {
+    let (world, _, child) = parent_and_child();
+    world.run(&["stop", &child, "--reason", "not now"]).succeeds();
+    let all = world.run(&["resume", "--all"]);
+    assert!(all.succeeds().stdout.contains(" done: got: "), "{all}");
+}
+
+#[test]
+fn a_parent_continues_whose_child_somebody_continued_by_its_id() {
+    for pauses in [false, true] {
+        let (world, _, child) = parent_and_child();
+        if pauses {
+            world.run(&["pause", &child]).succeeds();
+        }
+        world.answer_to("When?", "now");
+        if pauses {
+            let starts = world.starts();
+            assert_eq!(world.run(&["resume", "--all"]).succeeds().stdout, "", "it is paused");
+            assert_eq!(world.starts(), starts);
+        }
+        world.run(&["resume", &child]).prints("now");
+        let all = world.run(&["resume", "--all"]);
+        assert!(all.succeeds().stdout.contains(" done: got: "), "{all}");
+    }
+}
+
+#[test]
+fn a_parent_continues_that_met_a_limit_when_its_child_was_done() {
+    let world = World::with_hooks();
+    world.file("parent.md", "spawn child.md\nonce limit 1\nreply got: {results}\n");
+    world.file("child.md", "reply ok\n");
+    world.spawn_paused("parent.md");
+    let all = world.run(&["resume", "--all"]);
+    assert!(all.succeeds().stdout.contains(" done: got: "), "{all}");
+}
+
+#[test]
+fn a_limit_whose_time_is_past_and_that_is_met_again_backs_off() {
+    let world = World::new();
+    world.file("root.md", "limit 1\n");
+    world.spawn_paused("root.md");
+    world.run(&["resume", "--all"]).succeeds();
+    assert_eq!(world.starts(), 2);
+    for _ in 0..3 {
+        world.run(&["resume", "--all"]).succeeds();
+    }
+    assert_eq!(world.starts(), 2, "it is not tried again before some time has passed");
+    world.time_passes(60);
+    world.run(&["resume", "--all"]).succeeds();
+    assert_eq!(world.starts(), 3);
+}
+
+#[test]
+fn no_command_of_a_paused_chain_is_run() {
+    let world = World::new();
+    world.file("ins.md", "wait --command 'echo x >> tried; test -e there'\nreply over\n");
+    let id = world.spawn_paused("ins.md");
+    world.run(&["pause", &id]).succeeds();
+    let tries = || std::fs::read_to_string(world.project().join("tried")).unwrap_or_default().lines().count();
+    let before = tries();
+    world.file("there", "");
+    for _ in 0..2 {
+        assert_eq!(world.run(&["resume", "--all"]).succeeds().stdout, "");
+    }
+    assert_eq!((tries(), world.starts()), (before, 1));
+    assert!(world.run(&["resume", &id]).succeeds().stdout.ends_with("over\n"));
+}
+
+#[test]
+fn a_chain_that_cannot_be_looked_at_keeps_no_other_from_its_end() {
+    let world = asking(&["bad", "good"]);
+    world.answer_to("bad?", "x");
+    world.answer_to("good?", "y");
+    let bad = world.session(0);
+    let sql = r#"UPDATE frames SET state = '{"state":"waiting","wait":7}' WHERE id = ?1"#;
+    assert_eq!(world.database().execute(sql, [&bad]).expect("it can be written"), 1);
+    let all = world.run(&["resume", "--all"]);
+    all.exits_with(1);
+    assert!(all.stdout.ends_with(" done: good: y\n"), "{all}");
+    assert!(all.stderr.contains("error: "), "{all}");
+}

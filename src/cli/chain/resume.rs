@@ -28,7 +28,7 @@ use crate::runtime::requests::{adopt, agent_lookup};
 use crate::runtime::run::frame_error::first_agent;
 use crate::runtime::run::{retry, status};
 use crate::runtime::{RunSettings, RuntimeError};
-use crate::store::{ChainChange, Instruction, ResultUse, Scope, Store, StoreError, Target};
+use crate::store::{ChainChange, ChainOf, Instruction, ResultUse, Scope, Store, StoreError, Target};
 
 /// Drives the chain below `top` if something in it can run, and reports its status.
 pub(super) fn continued(
@@ -175,6 +175,7 @@ impl Resume {
             return Ok(exit);
         }
         let top = lookup::chain_of(&store, target)?;
+        let ChainOf { root, name, .. } = store.chain_of(top)?;
         let launch = repairs.then(|| self.repair(context, &store, top)).transpose()?;
         let prompt = self.prompt.clone();
         let instruction = prompt.map(|prompt| instruction(context, &store, top, prompt)).transpose()?;
@@ -193,7 +194,11 @@ impl Resume {
             let stale_check = !self.no_stale_check;
             Ok(RunSettings { stale_check, ..context.settings(self.claude)? })
         };
-        continued(context, &store, settings, top, self.output_options)
+        let exit = continued(context, &store, settings, top, self.output_options);
+        if let (Some(name), Ok(ChainOf { name: None, .. })) = (name, store.chain_of(root)) {
+            tell(&format!("the chain {} is no longer named {name}: another chain has this name", root.short()));
+        }
+        exit
     }
 
     fn refuse_to_agents(&self) -> Result<(), CliError> {

@@ -79,6 +79,9 @@ impl Import {
                 .hint(format!("if you would run all of this: agent-cli import {file} {trust}")));
         }
         let root = store.housekeeping().import(&archive)?;
+        if store.events(root, 0)?.last().is_some_and(|event| event.kind == "name_lost") {
+            tell("it was imported without its name, which another chain has");
+        }
         let next = format!("agent-cli resume {root}");
         if self.json {
             print_json(&serde_json::json!({"id": root, "next": next}))?;

@@ -52,6 +52,9 @@ fn words(kind: &str, detail: &Value) -> String {
         "wait_over" => format!("got what it waited for ({})", short(&detail["request"])),
         "withdrawn" => format!("no longer asks for {}", short(&detail["request"])),
         "permission_used" => "made the call that was allowed".to_owned(),
+        "name_lost" => {
+            format!("is no longer named {}: {} is", text(&detail["name"]).unwrap_or_default(), short(&detail["to"]))
+        }
         "limits" => "was given other limits".to_owned(),
         "launch" => "was given other launch options".to_owned(),
         "message" => format!("was sent a message{}", by(&detail["by"])),

@@ -33,17 +33,19 @@ const SPENT: &str = "SELECT coalesce(sum(cost_usd), 0.0) FROM frames AS f CROSS 
      INDEXED BY attempts_by_frame ON a.frame = f.id WHERE f.root = ?1";
 
 const CHAIN_OF_FRAME: &str =
-    "SELECT f.id, c.root, c.limits FROM frames AS f CROSS JOIN chains AS c ON c.root = f.root WHERE f.id = ?1";
+    "SELECT f.id, c.root, c.limits, c.name FROM frames AS f CROSS JOIN chains AS c ON c.root = f.root WHERE f.id = ?1";
 const CHAIN_OF_REQUEST: &str =
-    "SELECT f.id, c.root, c.limits FROM requests AS r CROSS JOIN frames AS f ON f.id = r.frame
+    "SELECT f.id, c.root, c.limits, c.name FROM requests AS r CROSS JOIN frames AS f ON f.id = r.frame
      CROSS JOIN chains AS c ON c.root = f.root WHERE r.id = ?1";
 
 /// A frame, and the chain that it belongs to.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ChainOf {
     pub frame: FrameId,
     pub root: FrameId,
     pub limits: Limits,
+    /// What a person calls it.
+    pub name: Option<String>,
 }
 
 impl Store {
@@ -54,7 +56,8 @@ impl Store {
     /// The frame or request does not exist, or the database cannot be read.
     pub fn chain_of(&self, target: impl Into<Target>) -> Result<ChainOf> {
         let of = |row: &Row<'_>| {
-            Ok(ChainOf { frame: id(row, "id")?, root: id(row, "root")?, limits: from_json(row, "limits")? })
+            let (limits, name) = (from_json(row, "limits")?, row.get("name")?);
+            Ok(ChainOf { frame: id(row, "id")?, root: id(row, "root")?, limits, name })
         };
         self.query(|connection| match target.into() {
             Target::Frame(frame) => {

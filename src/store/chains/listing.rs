@@ -19,7 +19,7 @@ pub enum Chains<'a> {
     Newest { most: usize, is_meant: &'a mut dyn FnMut(&Alike) -> bool },
     /// The newest whose root works where this says. It is asked about one after the other, and no more are read than that takes.
     LastIn(&'a mut dyn FnMut(&Path) -> bool),
-    /// The newest of this name.
+    /// Of those of this name the one that goes on, or else the newest.
     Named(&'a ChainName),
     /// The newest with an agent in this state: `running`, `paused`, or `cancelled` by a person who has not continued it.
     With { status: &'a str, most: usize },
@@ -82,7 +82,7 @@ const WITH: &str = "SELECT root FROM frames INDEXED BY unusual_frames
 const NEWEST_FIRST: &str = "SELECT id, cwd FROM frames NOT INDEXED WHERE parent IS NULL ORDER BY seq DESC";
 
 const NAMED: &str = "SELECT f.id FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root
-     WHERE c.name = ?1 ORDER BY f.seq DESC LIMIT 1";
+     WHERE c.name = ?1 ORDER BY f.status IN ('ready', 'running', 'waiting') DESC, f.seq DESC LIMIT 1";
 
 const ROOT: &str = "SELECT f.id, c.name, f.title, f.cwd, f.state, f.since, f.created, c.limits,
        (SELECT count(*) FROM frames AS asker CROSS JOIN requests AS r ON r.frame = asker.id

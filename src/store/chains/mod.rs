@@ -7,7 +7,6 @@ pub(crate) mod history;
 pub(crate) mod limits;
 pub(crate) mod listing;
 pub(crate) mod lookup;
-pub(crate) mod names;
 pub(crate) mod repair;
 pub(crate) mod trees;
 pub(crate) mod worktrees;

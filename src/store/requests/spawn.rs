@@ -11,14 +11,12 @@ use crate::core::chain::state::{FrameState, Wait};
 use crate::core::id::{AttemptId, ChainName, FrameId, SessionId};
 use crate::core::requests::request::RequestKind;
 use crate::failpoint::Step;
-use crate::store::chains::names;
 use crate::store::database::codec::{self, At, Id};
 use crate::store::database::store::Store;
 use crate::store::error::{Result, TxResult};
 use crate::store::tables::caller::Caller;
-use crate::store::tables::chains;
 use crate::store::tables::frames::{self, NewFrame, Place};
-use crate::store::tables::requests;
+use crate::store::tables::{chains, names, requests};
 
 /// Several frames that are to be made at once.
 #[derive(Clone, Debug, PartialEq)]

@@ -15,7 +15,7 @@ use crate::core::text::escape::shortened;
 use crate::store::database::codec::{self, At, Id, from_json, id, maybe_id, maybe_json, path, path_text, time};
 use crate::store::database::store::Store;
 use crate::store::error::{Result, StoreError, TxResult};
-use crate::store::tables::events;
+use crate::store::tables::{events, names};
 
 /// A frame that is to be made.
 #[derive(Clone, Debug, PartialEq)]
@@ -142,6 +142,10 @@ pub(crate) fn advance(
         codec::json(&state, &[])?,
         At(since),
     ))?;
+    let goes_on = |state: &FrameState| state.is_pending() || matches!(state, FrameState::Running { .. });
+    if goes_on(&state) && !goes_on(&frame.state) {
+        names::give_up_if_taken(connection, codec::now(), frame.root)?;
+    }
     Ok(state)
 }
 

@@ -15,6 +15,7 @@ use crate::core::housekeeping::archive::{Row, is_id};
 use crate::core::housekeeping::fsck::judge;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
+use crate::store::database::codec;
 use crate::store::error::{Result, StoreError, TxResult};
 use crate::store::files::durable::sync_dir;
 use crate::store::housekeeping::archive::adapt::Adapted;
@@ -23,8 +24,8 @@ use crate::store::housekeeping::archive::refusal::damaged;
 use crate::store::housekeeping::archive::unpack::{Stage, Unpacked};
 use crate::store::housekeeping::door::Housekeeping;
 use crate::store::housekeeping::fsck;
-use crate::store::tables::frames;
 use crate::store::tables::tree_rows::{self, TABLES};
+use crate::store::tables::{frames, names};
 
 impl Housekeeping<'_> {
     /// Takes up the tree of an archive. Returns its root.
@@ -43,6 +44,9 @@ impl Housekeeping<'_> {
                 insert(connection, row)?;
             }
             verify(connection, root, &archive.rows)?;
+            if frames::existing(connection, root)?.state.is_pending() {
+                names::give_up_if_taken(connection, codec::now(), root)?;
+            }
             usable(connection, &archive.stage)?;
             for id in &archive.frames {
                 if frames::load(connection, *id)?.is_none_or(|frame| frame.root != root) {
