@@ -46,6 +46,7 @@ pub(crate) use crate::store::files::entries::size;
 pub use crate::store::files::lease::Lease;
 pub(crate) use crate::store::files::ownership::exposed;
 pub(crate) use crate::store::files::state_dir::StateDir;
+pub(crate) use crate::store::files::trying::Trying;
 pub(crate) use crate::store::housekeeping::archive::error::ArchiveError;
 pub(crate) use crate::store::housekeeping::archive::{Here, Unpacked};
 pub(crate) use crate::store::housekeeping::observed::{Observed, Pause, RecordedProgram};

@@ -120,7 +120,7 @@ impl Store {
     pub(crate) fn resolve_wait(&self, request: RequestId) -> Result<()> {
         let mut progress = Progress::default();
         progress.note(0, Look::Met(None), jiff::Timestamp::UNIX_EPOCH);
-        self.looked(request, &Seen::Progress(&progress))
+        self.looked(request, &Seen::Progress(&progress)).map(drop)
     }
 
     /// All chains, the newest first.

@@ -64,6 +64,7 @@ mod lists;
 mod live;
 mod logs;
 mod lost;
+mod meanwhile;
 mod native_waits;
 mod no_room;
 mod not_suspended;

@@ -154,7 +154,7 @@ impl Pace {
                 }
                 Stir::Outside(wait) => {
                     plan.files.extend(wait.files().map(Path::to_owned));
-                    let Outlook { due, next } = outlook(&wait, &progress, now, &is_met);
+                    let Outlook { due, next } = outlook(&wait, &progress, Timestamp::MAX, now, &is_met);
                     next.into_iter().for_each(|next| plan.look_again(next));
                     let Some(due) = due else { continue };
                     Stir::Outside(due)

@@ -1,9 +1,10 @@
 //! Which frames of a tree can run next.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 
+use crate::core::chain::backoff;
 use crate::core::chain::state::{FrameState, Wait};
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
@@ -14,7 +15,8 @@ use crate::core::steering::stop::StopKind;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attempted {
     begun: HashSet<FrameId>,
-    skipped: HashSet<FrameId>,
+    /// Since when.
+    skipped: HashMap<FrameId, Timestamp>,
 }
 
 impl Tree {
@@ -68,7 +70,7 @@ impl Tree {
     /// admission](crate::core::chain::admission).
     #[must_use]
     pub(crate) fn can_run(&self, node: &Node, attempted: &Attempted, now: Timestamp) -> bool {
-        if node.is_group || attempted.skipped.contains(&node.id) || !self.is_awaited(node) {
+        if node.is_group || attempted.skips(node, now) || !self.is_awaited(node) {
             return false;
         }
         match &node.state {
@@ -115,9 +117,23 @@ impl Attempted {
         self.begun.insert(frame);
     }
 
-    /// This frame cannot run in this run of the program: an attempt changed nothing, or another process runs it.
-    pub(crate) fn skip(&mut self, frame: FrameId) {
-        self.skipped.insert(frame);
+    /// An attempt of this frame changed nothing, and another one would change nothing again, until its pause is over or another
+    /// process has changed it.
+    pub(crate) fn skip(&mut self, frame: FrameId, now: Timestamp) {
+        self.skipped.insert(frame, now);
+    }
+
+    fn skips(&self, node: &Node, now: Timestamp) -> bool {
+        let is_as_it_was = self.skipped.get(&node.id).is_some_and(|skipped| node.since <= *skipped);
+        is_as_it_was && self.skipped_until(node).is_none_or(|until| now < until)
+    }
+
+    /// When the pause of a frame is over that is skipped. Its time may have been past when it began.
+    pub(crate) fn skipped_until(&self, node: &Node) -> Option<Timestamp> {
+        let skipped = self.skipped.get(&node.id)?;
+        let FrameState::Waiting { wait } = &node.state else { return None };
+        let shortest = skipped.saturating_add(backoff::until_next_try(1)).unwrap_or(*skipped);
+        Some(wait.pause_ends(node.since)?.max(shortest))
     }
 }
 
@@ -242,10 +258,26 @@ mod tests {
     }
 
     #[test]
-    fn a_skipped_frame_does_not_run() {
-        let mut attempted = Attempted::default();
-        attempted.skip(id(3));
-        assert_eq!(chain(FrameState::Ready, vec![]).runnable(&attempted, NOW), []);
+    fn a_skipped_frame_does_not_run_until_another_process_has_changed_it() {
+        let skipped_at = |second| {
+            let mut attempted = Attempted::default();
+            attempted.skip(id(3), Timestamp::from_second(second).unwrap());
+            chain(FrameState::Ready, vec![]).runnable(&attempted, NOW)
+        };
+        assert_eq!((skipped_at(0), skipped_at(-1)), (vec![], vec![id(3)]));
+    }
+
+    #[test]
+    fn a_skipped_frame_runs_again_after_its_pause_but_never_at_once() {
+        let runs = |resets_at, now| {
+            let mut attempted = Attempted::default();
+            attempted.skip(id(3), NOW);
+            let resets_at = Timestamp::from_second(resets_at).unwrap();
+            let limited = FrameState::Waiting { wait: Wait::UsageLimit { resets_at, tries: 0 } };
+            !chain(limited, vec![]).runnable(&attempted, Timestamp::from_second(now).unwrap()).is_empty()
+        };
+        assert_eq!([runs(100, 99), runs(100, 100)], [false, true]);
+        assert_eq!([runs(-9, 0), runs(-9, 29), runs(-9, 30)], [false, false, true]);
     }
 
     #[test]

@@ -12,7 +12,8 @@ use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::approval::place::Place;
 use crate::core::requests::plan::Plan;
 use crate::core::requests::question::Form;
-use crate::core::requests::request::{External, RequestKind};
+use crate::core::requests::request::{External, Request, RequestKind};
+use crate::core::waits::outlook::outlook;
 use crate::core::waits::words::{self, ConditionState};
 
 /// Something that a tree waits for and no process of `agent-cli` can bring about.
@@ -196,6 +197,34 @@ impl From<NotAdmitted> for Blocking {
     }
 }
 
+impl Tree {
+    /// The next time after `now` at which a pause ends, a question expires, or a time comes that an agent waits for. `since`: when
+    /// commands without an interval were due last.
+    #[must_use]
+    pub(crate) fn next_by_time(&self, attempted: &Attempted, since: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        // An account over its usage limit keeps agents anywhere in the chain.
+        let pauses = self.all().flat_map(|node| [pause_ends(node), attempted.skipped_until(node)]).flatten();
+        let waits = self.all().flat_map(|node| &node.requests).filter_map(|request| waits_until(request, since, now));
+        pauses.chain(waits).filter(|time| *time > now).min()
+    }
+}
+
+fn pause_ends(node: &Node) -> Option<Timestamp> {
+    match &node.state {
+        FrameState::Waiting { wait } => wait.pause_ends(node.since),
+        _ => None,
+    }
+}
+
+fn waits_until(request: &Request, since: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    match &request.kind {
+        _ if request.state.is_resolved() => None,
+        RequestKind::Wait(wait) => outlook(wait, &request.progress, since, now, |_| false).next,
+        RequestKind::Ask(form) => form.expires_at,
+        RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Spawn { .. } => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,5 +286,67 @@ mod tests {
     #[test]
     fn an_agent_that_decides_is_named() {
         assert_eq!(waiting(Wait::AgentDecides, &[]).blockers(NOW)[0].what, Blocking::Agent);
+    }
+}
+
+#[cfg(test)]
+mod tests_of_time {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::core::chain::state::Wait;
+    use crate::core::id::{AttemptId, FrameId, RequestId};
+    use crate::core::requests::question::Form;
+    use crate::core::requests::state::RequestState;
+    use crate::core::waits::conditions::External;
+    use crate::core::waits::progress::{Look, Progress};
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// When something happens by itself after 20 s to an agent that waits for this since 5 s, and tried its second condition at 10 s.
+    fn next(wait: Wait, kind: Option<RequestKind>, state: RequestState) -> Option<i64> {
+        let id = FrameId(Uuid::from_u128(1));
+        let mut progress = Progress::default();
+        progress.note_try(1, Look::NotYet(String::new()), at(10));
+        let request = |kind| Request {
+            id: RequestId::random(),
+            frame: id,
+            attempt: AttemptId::random(),
+            call: None,
+            kind,
+            state,
+            made: at(0),
+            progress,
+        };
+        let node = Node {
+            id,
+            parent: None,
+            title: String::new(),
+            state: FrameState::Waiting { wait },
+            since: at(5),
+            kept: true,
+            is_group: false,
+            has_outcome: false,
+            stop: None,
+            requests: kind.map(request).into_iter().collect(),
+        };
+        let tree = Tree::new(id, vec![node]);
+        tree.next_by_time(&Attempted::default(), at(10), at(20)).map(Timestamp::as_second)
+    }
+
+    #[test]
+    fn pauses_times_commands_and_questions_are_waited_for_by_the_clock() {
+        let open = |kind| next(Wait::Requests, Some(kind), RequestState::Open);
+        let expires = |second| RequestKind::Ask(Form { expires_at: Some(at(second)), ..Form::text("When?") });
+        let command = External::Any(vec![External::File("/f".into()), External::Command("true".into())]);
+        assert_eq!(next(Wait::Retry { tries: 1, why: String::new() }, None, RequestState::Open), Some(35));
+        assert_eq!(next(Wait::Requests, None, RequestState::Open), None);
+        assert_eq!([open(expires(30)), open(expires(20))], [Some(30), None]);
+        assert_eq!(open(RequestKind::Wait(External::Time(at(25)))), Some(25));
+        assert_eq!(open(RequestKind::Wait(command)), Some(70));
+        let resolved = RequestState::Resolved { used_by: None };
+        assert_eq!(next(Wait::Requests, Some(expires(30)), resolved), None);
     }
 }

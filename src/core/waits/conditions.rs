@@ -41,7 +41,7 @@ pub(crate) const MOST_CONDITIONS: usize = 20;
 pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How often a process that stays tries a command without an interval.
-const USUAL_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
+pub(crate) const USUAL_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
 
 /// The longest time that a command can be given: whoever continues the chain waits for it.
 pub(crate) const LONGEST_COMMAND: Duration = Duration::from_secs(600);

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::core::requests::scheduled::Scheduled;
-use crate::core::waits::conditions::External;
+use crate::core::waits::conditions::{External, Try, USUAL_INTERVAL};
 use crate::core::waits::progress::{Look, Progress};
 
 /// What can be said about a wait at some time.
@@ -26,19 +26,42 @@ pub(crate) fn of_time(condition: &External, now: Timestamp) -> Option<Look> {
     }
 }
 
-/// When a command is to be tried next; `None`: now.
-pub(crate) fn next_try(condition: &External, progress: &Progress, at: usize, now: Timestamp) -> Option<Timestamp> {
-    let every = condition.command_to_try()?.every?;
+/// When a command is to be tried next; `None`: now. One without an interval is due if it was not tried since `since`, and else as
+/// often as by a process that stays.
+pub(crate) fn next_try(
+    condition: &External,
+    progress: &Progress,
+    at: usize,
+    since: Timestamp,
+    now: Timestamp,
+) -> Option<Timestamp> {
     let tried = progress.seen(at).tried?;
+    let every = match condition.command_to_try()?.every {
+        None if tried < since => return None,
+        every => every.unwrap_or(USUAL_INTERVAL),
+    };
     // If the clock was set back, the next try could be far away.
     let next = tried.saturating_add(every).ok().filter(|_| tried <= now)?;
     (next > now).then_some(next)
 }
 
-/// The outlook of a wait. `is_met` judges files and agents.
+/// The command of a condition if it is due.
+pub(crate) fn to_try<'a>(
+    condition: &'a External,
+    progress: &Progress,
+    at: usize,
+    since: Timestamp,
+    now: Timestamp,
+) -> Option<Try<'a>> {
+    let is_due = !progress.is_met(at) && next_try(condition, progress, at, since, now).is_none();
+    condition.command_to_try().filter(|_| is_due)
+}
+
+/// The outlook of a wait. `is_met` judges files and agents. Commands without an interval are due if they were not tried since `since`.
 pub(crate) fn outlook(
     wait: &External,
     progress: &Progress,
+    since: Timestamp,
     now: Timestamp,
     is_met: impl Fn(&External) -> bool,
 ) -> Outlook {
@@ -55,7 +78,7 @@ pub(crate) fn outlook(
                 is_due
             }
             condition if condition.command_to_try().is_some() => {
-                let next = next_try(condition, progress, at, now);
+                let next = next_try(condition, progress, at, since, now);
                 next.into_iter().for_each(&mut look_again);
                 next.is_none()
             }
@@ -90,7 +113,7 @@ mod tests {
     #[test]
     fn a_command_is_tried_at_its_intervals() {
         let mut progress = Progress::default();
-        let look = |progress: &Progress, now| outlook(&polled(60), progress, at(now), |_| false);
+        let look = |progress: &Progress, now| outlook(&polled(60), progress, Timestamp::MAX, at(now), |_| false);
         assert_eq!(look(&progress, 0).due, Some(polled(60)));
         progress.note_try(0, Look::NotYet("exit status 1".into()), at(0));
         assert_eq!(look(&progress, 59), Outlook { due: None, next: Some(at(60)) });
@@ -99,11 +122,20 @@ mod tests {
     }
 
     #[test]
+    fn a_command_without_an_interval_is_due_again_in_a_run_after_a_minute() {
+        let mut progress = Progress::default();
+        progress.note_try(0, Look::NotYet("exit status 1".into()), at(100));
+        let next = |since, now| next_try(&External::Command("true".into()), &progress, 0, at(since), at(now));
+        assert_eq!(next(101, 102), None, "it was tried before");
+        assert_eq!([next(100, 102), next(100, 159), next(100, 160)], [Some(at(160)), Some(at(160)), None]);
+    }
+
+    #[test]
     fn a_command_without_an_interval_is_always_due() {
         let mut progress = Progress::default();
         progress.note_try(0, Look::NotYet("exit status 1".into()), at(0));
         let command = External::Command("true".into());
-        assert_eq!(outlook(&command, &progress, at(0), |_| false).due, Some(command));
+        assert_eq!(outlook(&command, &progress, Timestamp::MAX, at(0), |_| false).due, Some(command));
     }
 
     #[test]
@@ -112,10 +144,10 @@ mod tests {
         let all = External::All(vec![a.clone(), b.clone(), External::Time(at(100))]);
         let is_a = |condition: &External| *condition == a;
         let mut progress = Progress::default();
-        assert_eq!(outlook(&all, &progress, at(0), is_a).due, Some(External::All(vec![a.clone()])));
+        assert_eq!(outlook(&all, &progress, Timestamp::MAX, at(0), is_a).due, Some(External::All(vec![a.clone()])));
         progress.note(0, Look::Met(None), at(0));
-        assert_eq!(outlook(&all, &progress, at(0), is_a), Outlook { due: None, next: Some(at(100)) });
+        assert_eq!(outlook(&all, &progress, Timestamp::MAX, at(0), is_a), Outlook { due: None, next: Some(at(100)) });
         let is_there = |condition: &External| *condition == a || *condition == b;
-        assert_eq!(outlook(&all, &progress, at(0), is_there).due, Some(External::All(vec![b])));
+        assert_eq!(outlook(&all, &progress, Timestamp::MAX, at(0), is_there).due, Some(External::All(vec![b])));
     }
 }

@@ -50,6 +50,24 @@ pub(crate) enum Look {
     NotYet(String),
 }
 
+impl Seen {
+    fn with(self, other: Self) -> Self {
+        if self.met.is_some() {
+            return self;
+        }
+        let tried = if other.changed.is_some() { other.tried } else { self.tried.max(other.tried) };
+        Self {
+            met: other.met,
+            found: other.found,
+            tried,
+            tries: self.tries.max(other.tries),
+            why_not: other.why_not.or(self.why_not).filter(|_| other.met.is_none()),
+            changed: other.changed.or(self.changed),
+            earlier: other.earlier.or(self.earlier),
+        }
+    }
+}
+
 impl Progress {
     /// What was seen of the condition at this place.
     #[must_use]
@@ -85,14 +103,17 @@ impl Progress {
         }
     }
 
-    /// Adds what a try of its command has shown, which began at `now`.
-    pub(crate) fn note_try(&mut self, at: usize, look: Look, now: Timestamp) {
-        if self.is_met(at) {
-            return;
-        }
+    /// A try of its command begins, which counts whether or not anybody sees its end.
+    pub(crate) fn begin_try(&mut self, at: usize, now: Timestamp) {
         let seen = self.at(at);
-        (seen.tried, seen.tries) = (Some(now), seen.tries.saturating_add(1));
-        self.note(at, look, now);
+        (seen.tried, seen.tries, seen.why_not) = (Some(now), seen.tries.saturating_add(1), None);
+    }
+
+    /// With what somebody else has seen who did not know of all of this. What was met stays met, and no try is forgotten.
+    #[must_use]
+    pub(crate) fn with(&self, other: &Self) -> Self {
+        let both = 0..self.0.len().max(other.0.len());
+        Self(both.map(|at| self.seen(at).with(other.seen(at))).collect())
     }
 
     /// Since when a file is as it is that was changed at `changed`, as far as that can be known. `None`: the time is still to
@@ -133,6 +154,15 @@ impl Progress {
         self.0.first().is_some_and(|seen| seen.why_not.as_deref() == Some(why))
     }
 
+    /// A try of its command that began and ended at `now`.
+    #[cfg(test)]
+    pub(crate) fn note_try(&mut self, at: usize, look: Look, now: Timestamp) {
+        if !self.is_met(at) {
+            self.begin_try(at, now);
+            self.note(at, look, now);
+        }
+    }
+
     fn at(&mut self, at: usize) -> &mut Seen {
         if self.0.len() <= at {
             self.0.resize(at + 1, Seen::default());
@@ -143,10 +173,42 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
+    }
+
+    proptest! {
+        /// Whoever looks at the same time and in whichever order it is recorded.
+        #[test]
+        fn what_several_have_seen_is_all_kept(
+            seen in proptest::collection::vec((0usize..3, any::<bool>(), any::<bool>(), 1i64..100), 0..20)
+        ) {
+            let (mut recorded, mut stale) = (Progress::default(), Progress::default());
+            let (mut met, mut tries) = ([None; 3], [0; 3]);
+            for (condition, is_met, reads, now) in seen {
+                if reads {
+                    stale = recorded.clone();
+                }
+                if is_met {
+                    let mut own = stale.clone();
+                    own.note(condition, Look::Met(None), at(now));
+                    recorded = recorded.with(&own);
+                    met[condition] = met[condition].or(own.seen(condition).met);
+                } else {
+                    recorded.begin_try(condition, at(now));
+                    tries[condition] += 1;
+                    recorded = recorded.with(&stale);
+                }
+                for condition in 0..3 {
+                    prop_assert_eq!(recorded.seen(condition).met, met[condition]);
+                    prop_assert_eq!(recorded.seen(condition).tries, tries[condition]);
+                }
+            }
+        }
     }
 
     #[test]

@@ -120,6 +120,9 @@ fn state(wait: &External, progress: &Progress, at: usize, now: Timestamp) -> Str
     if condition.command_to_try().is_some() && tried.is_none() {
         return "not tried yet".to_owned();
     }
+    if let (None, Some(tried)) = (&why, &tried) {
+        return format!("a try began {tried}");
+    }
     why.into_iter().chain(tried).collect::<Vec<_>>().join(", ")
 }
 

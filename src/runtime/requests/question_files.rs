@@ -294,7 +294,7 @@ pub(crate) fn take(
     let Some(path) = &form.file else { return Ok(()) };
     let (text, read) = match look(path, form, &AskedUntil::of(store, id, seen)?, now) {
         Look::Answer(text, read) => (text, read),
-        Look::ToNote(seen) => return Ok(store.looked(id, &Seen::Progress(&seen))?),
+        Look::ToNote(seen) => return Ok(store.looked(id, &Seen::Progress(&seen)).map(drop)?),
         Look::Nothing(_) | Look::Refused(_) | Look::Soon(_) => return Ok(()),
     };
     // What is not an answer stays in the file, and whoever looks at the question is told why it is not.

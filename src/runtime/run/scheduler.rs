@@ -1,11 +1,9 @@
 //! The loop that drives a chain: start what can run, wait for an end, decide about it, and repeat until nothing can run.
 
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 
 use crate::claude::processes::process::Exit;
 use crate::core::attempt::continuation::Way;
@@ -22,19 +20,18 @@ use crate::runtime::conclude::{self, Begun};
 use crate::runtime::programs::{self, Program};
 use crate::runtime::run::attempt::{self, AttemptStart, Live};
 use crate::runtime::run::driven::{Busy, Driven};
+use crate::runtime::run::external_waits::events::{Event, Events};
+use crate::runtime::run::external_waits::watched::{Prints, Watched};
 use crate::runtime::run::frame_error::FrameErrorKind;
 use crate::runtime::run::retry;
 use crate::runtime::run::running_agent::RunningAgent;
 use crate::runtime::run::signals::Signals;
 use crate::runtime::run::stopping;
-use crate::runtime::run::unattended::places::{self, Place, Places};
+use crate::runtime::run::unattended::places::{Place, Places};
 use crate::runtime::run::{background, external_waits};
 use crate::runtime::steering::{self, asked};
-use crate::runtime::{RunSettings, RuntimeError, while_trying};
+use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::{Attempts, Driving, Lease, StateChange, Store, StoreError, TreeOf};
-
-/// How often it is looked, while agents run, whether another process has written something.
-const LOOK: Duration = Duration::from_millis(200);
 
 /// Drives the chain below `top` until nothing in it can run.
 ///
@@ -48,15 +45,25 @@ pub(crate) async fn drive(
     top: FrameId,
     stop: watch::Receiver<Signals>,
 ) -> Result<Driven, RuntimeError> {
-    let (live, exits) = (HashMap::new(), JoinSet::new());
-    let (attempted, driven) = (Attempted::default(), Driven::default());
-    let (ways, refused_forks) = (HashMap::new(), HashMap::new());
-    let (taken, seen_version) = (HashMap::new(), None);
     let Some(frame) = store.frame(top)? else { return Err(StoreError::UnknownFrame(top).into()) };
-    let _driving = Driving::mark(store.dir(), frame.root)?;
-    Drive { store, settings, top, stop, attempted, live, taken, ways, refused_forks, exits, driven, seen_version }
-        .run()
-        .await
+    // Whoever drives a part of a chain looks at that part only.
+    let _driving = (frame.root == top).then(|| Driving::mark(store.dir(), top)).transpose()?;
+    let drive = Drive {
+        store,
+        settings,
+        top,
+        events: Events::new(stop.clone()),
+        stop,
+        attempted: Attempted::default(),
+        live: HashMap::new(),
+        taken: HashMap::new(),
+        ways: HashMap::new(),
+        refused_forks: HashMap::new(),
+        began: Timestamp::now(),
+        worked: Timestamp::now(),
+        driven: Driven::default(),
+    };
+    drive.run().await
 }
 
 /// Drives the chain below `top` after frames that failed or were stopped were made ready again.
@@ -89,63 +96,50 @@ struct Drive<'a> {
     ways: HashMap<FrameId, Way>,
     /// The programs that refused to continue frames in a fork, and now resume them in place.
     refused_forks: HashMap<FrameId, Program>,
-    exits: JoinSet<(FrameId, Exit)>,
+    events: Events,
+    /// When the run began.
+    began: Timestamp,
+    /// When an agent had last ended.
+    worked: Timestamp,
     driven: Driven,
-    /// The records as they were when another process had last written something.
-    seen_version: Option<i64>,
 }
 
 impl Drive<'_> {
     async fn run(mut self) -> Result<Driven, RuntimeError> {
         let mut looked_again = false;
-        'turns: loop {
-            let tree = self.tree_as_it_is().await?;
+        loop {
+            let (tree, prints) = self.tree_as_it_is()?;
             let seen = self.settings.places.as_ref().map_or(0, Places::ended);
             self.driven.no_place = None;
-            let mut look_again = self.start_what_can_run(&tree).await?;
+            let look_again = self.start_what_can_run(&tree).await?;
+            if !self.stop.borrow().any() {
+                self.events.tries.start(self.store, &tree, self.tries_since())?;
+            }
+            let busy = self.driven.busy.iter().map(|busy| busy.frame).collect();
+            let watched = Watched::new(&tree, &prints, &self.attempted, busy, self.tries_since());
             let missing = self.missing_place();
-            let place = places::freed(missing.as_ref(), seen, self.stop.clone());
-            tokio::pin!(place);
-            let ended = loop {
-                tokio::select! {
-                    ended = self.exits.join_next(), if !self.exits.is_empty() => break ended,
-                    () = &mut place, if missing.is_some() => {
-                        looked_again = false;
-                        continue 'turns;
-                    }
-                    () = tokio::time::sleep(LOOK), if !self.exits.is_empty() => look_again |= self.notice_others().await?,
-                    else => break None,
-                }
-            };
-            match ended {
-                Some(ended) => {
-                    let (frame, exit) = ended.map_err(|error| while_trying("wait for claude")(error.into()))?;
-                    self.conclude(frame, exit)?;
-                    looked_again = false;
-                }
+            match self.events.next(self.store, &watched, missing.as_ref(), seen).await? {
+                Event::Ended(frame, exit) => self.conclude(frame, exit)?,
+                Event::Tried(tried) => self.events.tries.record(self.store, &tried)?,
+                Event::Changed => {}
                 // While this process held the lease of a frame that the limits did not admit, another process may have made room
                 // and been unable to start the frame. Also, a frame that could not be started is over for its parent.
-                None if look_again && !looked_again => looked_again = true,
-                None => break,
+                Event::Idle if look_again && !looked_again => {
+                    looked_again = true;
+                    continue;
+                }
+                Event::Idle => break,
             }
+            looked_again = false;
         }
         let is_interrupted = self.stop.borrow().any();
         Ok(self.driven.finish(&self.store.tree(self.top)?, is_interrupted))
     }
 
-    /// If another process has written something: stops agents that are to stop, and starts those that can run now, because a
-    /// question was answered or a sibling was stopped. Returns what [`Self::start_what_can_run`] does.
-    async fn notice_others(&mut self) -> Result<bool, RuntimeError> {
-        let version = self.store.version_of_others()?;
-        if self.seen_version.replace(version) == Some(version) {
-            return Ok(false);
-        }
-        asked::tell(self.store, self.live.keys().copied())?;
-        let mut tree = self.store.tree(self.top)?;
-        while self.end_groups(&tree)? {
-            tree = self.store.tree(self.top)?;
-        }
-        self.start_what_can_run(&tree).await
+    /// Commands without an interval are due that were not tried since then: once when the run begins, and once more when all that was
+    /// to be done beside them is done.
+    fn tries_since(&self) -> Timestamp {
+        if self.live.is_empty() { self.worked } else { self.began }
     }
 
     /// The limit over all chains, if all that is missing is a place that this process takes for another chain.
@@ -154,22 +148,28 @@ impl Drive<'_> {
         self.settings.places.clone().filter(|places| is_missing && places.has_more_than(self.taken.len()))
     }
 
-    /// The tree after recording what happened to it outside of this process. Reading a large tree costs more than everything
-    /// else, so it is only read again if something may have changed.
-    async fn tree_as_it_is(&mut self) -> Result<Tree, RuntimeError> {
+    /// The tree after recording what happened to it outside of this process, and what the files that it waits for looked like before.
+    /// Reading a large tree costs more than everything else, so it is only read again if something may have changed.
+    fn tree_as_it_is(&mut self) -> Result<(Tree, Prints), RuntimeError> {
+        if self.events.is_written_by_others(self.store)? {
+            asked::tell(self.store, self.live.keys().copied())?;
+        }
+        self.driven.busy.clear();
         let mut tree = self.store.tree(self.top)?;
         if self.harvest(&tree)? {
             tree = self.store.tree(self.top)?;
         }
+        let now = Timestamp::now();
+        let prints = Prints::of(&tree, now);
         if external_waits::has_outside_waits(&tree) {
-            self.look_outside(&tree).await?;
+            external_waits::without_processes(self.store, &tree, now)?;
             tree = self.store.tree(self.top)?;
         }
         // The end of a group may end the group that contains it.
         while self.end_groups(&tree)? {
             tree = self.store.tree(self.top)?;
         }
-        Ok(tree)
+        Ok((tree, prints))
     }
 
     /// Concludes attempts whose runner died, in the whole chain, because they count towards its limits. Attempts that another
@@ -206,16 +206,6 @@ impl Drive<'_> {
             }
         }
         Ok(any)
-    }
-
-    async fn look_outside(&mut self, tree: &Tree) -> Result<(), RuntimeError> {
-        if external_waits::without_processes(self.store, tree, Timestamp::now())? {
-            tokio::select! {
-                looked = external_waits::commands(self.store, tree) => looked?,
-                _ = self.stop.wait_for(|signals| signals.any()) => {}
-            }
-        }
-        Ok(())
     }
 
     /// Ends groups whose members are all over. This starts no process, so no limit on processes applies. Returns whether there
@@ -278,14 +268,18 @@ impl Drive<'_> {
                 self.started(agent, live);
             }
             Ok(AttemptStart::NotStarted(_lease, why)) => {
+                self.events.look_again();
                 if let Some(decision) = conclude::conclude_unstarted(self.store, &frame, why)? {
                     self.say_how_it_ended(id)?;
                     self.take_note(id, &decision)?;
                 }
                 return Ok(true);
             }
-            Ok(AttemptStart::Busy) => self.note_busy(id)?,
-            Ok(AttemptStart::Changed) => self.attempted.skip(id),
+            Ok(AttemptStart::Busy) => {
+                self.note_busy(id)?;
+                return Ok(true);
+            }
+            Ok(AttemptStart::Changed) => return Ok(true),
             Ok(AttemptStart::NotAdmitted(why)) => {
                 if let NotAdmitted::ParallelTotal { .. } = why {
                     self.driven.no_place = Some((id, why));
@@ -316,7 +310,7 @@ impl Drive<'_> {
         self.live.insert(id, live);
         self.taken.extend(self.settings.places.as_ref().map(|places| (id, places.take())));
         let ended = stopping::ended(agent, self.stop.clone(), self.settings.stopping);
-        self.exits.spawn(async move { (id, ended.await) });
+        self.events.exits.spawn(async move { (id, ended.await) });
     }
 
     fn conclude(&mut self, id: FrameId, exit: Exit) -> Result<(), RuntimeError> {
@@ -324,6 +318,7 @@ impl Drive<'_> {
         let begun = Begun::Here { silent: live.is_silent.then_some(live.way) };
         let concluded = conclude::conclude(self.store, &frame, begun, exit, &live.lease)?;
         self.taken.remove(&id);
+        self.worked = Timestamp::now();
         let Some(decision) = concluded else { return Ok(()) };
         if let Next::Continue(way) = decision.next {
             self.ways.insert(id, way);
@@ -369,20 +364,20 @@ impl Drive<'_> {
             self.driven.failed(id, why);
         }
         if decision.next == Next::Skip {
-            self.attempted.skip(id);
+            self.attempted.skip(id, Timestamp::now());
         }
         Ok(())
     }
 
     fn fail(&mut self, frame: FrameId, why: FrameErrorKind) -> Result<(), RuntimeError> {
-        self.attempted.skip(frame);
         self.store.change_state(frame, StateChange::PutOff(&why.to_string()))?;
+        self.attempted.skip(frame, Timestamp::now());
+        self.events.look_again();
         self.driven.failed(frame, why);
         Ok(())
     }
 
     fn note_busy(&mut self, frame: FrameId) -> Result<(), RuntimeError> {
-        self.attempted.skip(frame);
         let runner = self.store.attempts(Attempts::RunningOf(frame))?.pop().map(|attempt| attempt.runner);
         self.driven.is_busy(Busy { frame, runner });
         Ok(())

@@ -11,3 +11,4 @@ pub(crate) mod privacy;
 pub(crate) mod session_files;
 pub(crate) mod state_dir;
 pub(crate) mod tool_results;
+pub(crate) mod trying;

@@ -8,7 +8,8 @@ use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::question::Form;
 use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
 use crate::core::requests::state::{RequestEvent, RequestState};
-use crate::core::waits::progress::Progress;
+use crate::core::waits::outlook;
+use crate::core::waits::progress::{Look, Progress};
 use crate::store::database::codec::{self, At, Id, from_json};
 use crate::store::database::store::Store;
 use crate::store::error::{Fault, Result, StoreError, TxResult};
@@ -36,9 +37,14 @@ pub enum Requests<'a> {
 
 /// What can be seen of a request from outside.
 #[derive(Clone, Copy, Debug)]
-pub enum Seen<'a> {
-    /// How far an external wait is, or what is known about the file of a question.
+pub(crate) enum Seen<'a> {
+    /// How far an external wait is, or what is known about the file of a question. It is added to what is recorded.
     Progress(&'a Progress),
+    /// That the command at this place is tried from now on, if it is still due. One without an interval is due if it was not tried
+    /// since this time.
+    Try(usize, Timestamp),
+    /// How such a try has ended.
+    Tried(usize, &'a Look),
     /// What time it is: a question may have expired.
     Time(Timestamp),
     /// The form that a question's file has now.
@@ -97,14 +103,14 @@ impl Store {
     }
 
     /// Records what somebody has seen who looked at a request. Nothing changes for one that was over before, nor is one filed
-    /// before it is over.
+    /// before it is over. Returns whether it was recorded.
     ///
     /// # Errors
     ///
     /// [`StoreError::UnknownRequest`], [`StoreError::NotAWait`], or the database cannot be written.
-    pub fn looked(&self, request: RequestId, seen: &Seen<'_>) -> Result<()> {
+    pub(crate) fn looked(&self, request: RequestId, seen: &Seen<'_>) -> Result<bool> {
         let step = match seen {
-            Seen::Progress(_) => Step::Looked,
+            Seen::Progress(_) | Seen::Try(..) | Seen::Tried(..) => Step::Looked,
             Seen::Time(_) => Step::Expire,
             Seen::Form(_) => Step::Reword,
             Seen::Filed => Step::Filed,
@@ -112,14 +118,21 @@ impl Store {
         self.write(step, |connection| {
             let request = requests::load(connection, request)?.ok_or(StoreError::UnknownRequest(request))?;
             if (request.state == RequestState::Open) == matches!(seen, Seen::Filed) {
-                return Ok(());
+                return Ok(false);
             }
             match seen {
-                Seen::Progress(progress) => note(connection, &request, progress),
+                Seen::Progress(progress) => note(connection, &request, &request.progress.with(progress)),
+                Seen::Try(at, since) => return begin_try(connection, &request, *at, *since),
+                Seen::Tried(at, look) => {
+                    let mut progress = request.progress.clone();
+                    progress.note(*at, (*look).clone(), Timestamp::now());
+                    note(connection, &request, &progress)
+                }
                 Seen::Time(now) => expiry::expire(connection, &request, *now),
                 Seen::Form(form) => posted::reword(connection, &request, form),
                 Seen::Filed => posted::filed(connection, &request),
-            }
+            }?;
+            Ok(true)
         })
     }
 }
@@ -138,6 +151,20 @@ fn record(
         _ => None,
     };
     known.map_or_else(|| requests::insert(connection, now, caller, call, kind), Ok).map(Some)
+}
+
+/// Records that a command is tried from now on, if it is due. Returns whether it is.
+fn begin_try(connection: &Connection, request: &Request, at: usize, since: Timestamp) -> TxResult<bool> {
+    let RequestKind::Wait(wait) = &request.kind else { return Err(StoreError::NotAWait(request.id).into()) };
+    let now = Timestamp::now();
+    let due = |condition| outlook::to_try(condition, &request.progress, at, since, now);
+    if wait.conditions().get(at).and_then(due).is_none() {
+        return Ok(false);
+    }
+    let mut progress = request.progress.clone();
+    progress.begin_try(at, now);
+    requests::note(connection, request.id, &progress)?;
+    Ok(true)
 }
 
 /// Records how far an external wait is, and that it is over if that is so.

@@ -24,7 +24,7 @@ use crate::store::{Asked, Question, Questions, Seen, Store};
 pub(crate) fn file_ended(store: &Store, root: Option<FrameId>) -> Result<(), RuntimeError> {
     for unfiled in unfiled(store, root)? {
         match file(&unfiled) {
-            Ok(()) => store.looked(unfiled.given.id, &Seen::Filed)?,
+            Ok(()) => drop(store.looked(unfiled.given.id, &Seen::Filed)?),
             Err(why) => tracing::debug!("{} is not filed: {why}", unfiled.given.id.short()),
         }
     }

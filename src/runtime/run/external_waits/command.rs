@@ -1,6 +1,7 @@
 //! Runs a command that an agent waits for.
 
 use std::io;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,10 +12,8 @@ use tokio::task::JoinHandle;
 use crate::claude::invocation::{ATTEMPT, FRAME, NO_ATTEMPT, STATE_DIR, restore_environment};
 use crate::claude::processes::process::{Exit, Running};
 use crate::core::chain::frame::Frame;
-use crate::core::waits::conditions::Try;
 use crate::core::waits::output::Kept;
 use crate::core::waits::progress::Look;
-use crate::store::Store;
 
 /// How long output is read after the command has ended. What it has left behind may hold its pipes open for ever.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -23,13 +22,13 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 ///
 /// An agent wrote the command, so it has the agent's mark, with an attempt id under which no request can be made. The outer shell
 /// lives as long as the command, and keeps the mark even if the command clears its environment.
-pub(super) async fn run(store: &Store, frame: &Frame, tried: Try<'_>) -> Look {
+pub(super) async fn run(state_dir: &Path, frame: &Frame, command: &str, timeout: Duration) -> Look {
     let mut shell = Command::new("sh");
-    shell.args(["-c", r#"sh -c "$1"; exit $?"#, "sh", tried.command]).current_dir(&frame.cwd);
+    shell.args(["-c", r#"sh -c "$1"; exit $?"#, "sh", command]).current_dir(&frame.cwd);
     restore_environment(&mut shell, None, &frame.launch);
-    shell.env(FRAME, frame.id.to_string()).env(ATTEMPT, NO_ATTEMPT.to_string()).env(STATE_DIR, store.dir().path());
-    match outcome(shell, tried.timeout).await {
-        Ok((ended, printed, complained)) => look(ended, tried.timeout, &printed, &complained),
+    shell.env(FRAME, frame.id.to_string()).env(ATTEMPT, NO_ATTEMPT.to_string()).env(STATE_DIR, state_dir);
+    match outcome(shell, timeout).await {
+        Ok((ended, printed, complained)) => look(ended, timeout, &printed, &complained),
         Err(error) => Look::NotYet(format!("could not be started: {error}")),
     }
 }

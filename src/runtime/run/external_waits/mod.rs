@@ -2,41 +2,46 @@
 
 mod agents;
 mod command;
+pub(crate) mod events;
 mod files;
+mod open;
+pub(crate) mod tries;
+pub(crate) mod watched;
 
 use jiff::Timestamp;
 
 pub(crate) use files::is_within;
 
-use crate::core::chain::state::FrameState;
-use crate::core::chain::tree::{Node, Tree};
-use crate::core::id::{FrameId, RequestId};
+use crate::core::chain::tree::Tree;
+use crate::core::id::RequestId;
 use crate::core::requests::question::Form;
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::waits::conditions::External;
-use crate::core::waits::outlook::{next_try, of_time};
+use crate::core::waits::outlook::of_time;
 use crate::core::waits::progress::{Look, Progress};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::posted::filing;
 use crate::runtime::requests::{answer_files, posted, question_files};
-use crate::store::{Seen, Store};
+use crate::store::{Seen, Store, Trying};
 
 /// Records how far the chain's external waits are, as far as that can be judged without starting a process, and which questions
 /// have expired. Returns whether there are commands to be run now.
 pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> Result<bool, RuntimeError> {
     posted::look(store, tree)?;
     let mut to_run = false;
-    for (request, _, wait, recorded) in pending(tree) {
-        let mut progress = recorded.clone();
+    for (request, frame, wait, recorded) in open::waits(tree) {
+        let mut seen = Progress::default();
         for at in 0..wait.conditions().len() {
-            if let Some(look @ Look::Met(_)) = look_at(store, wait, &progress, at, now)? {
-                progress.note(at, look, now);
+            if let Some(look @ Look::Met(_)) = look_at(store, wait, recorded, at, now)? {
+                seen.note(at, look, now);
             }
         }
-        if progress != *recorded {
-            store.looked(request, &Seen::Progress(&progress))?;
+        if seen != Progress::default() {
+            store.looked(request, &Seen::Progress(&seen))?;
         }
-        to_run |= !progress.is_over(wait) && !to_try(wait, &progress, now).is_empty();
+        let progress = recorded.with(&seen);
+        let is_due = !progress.is_over(wait) && tries::due(wait, &progress, Timestamp::MAX, now).next().is_some();
+        to_run |= is_due && !Trying::is_taken(store.dir(), frame)?;
     }
     // An answer that is there counts, even if nobody looked in time.
     for (request, form) in in_files(tree) {
@@ -74,34 +79,16 @@ pub(crate) fn observe(store: &Store, tree: &mut Tree, now: Timestamp) -> Result<
 
 /// Whether the chain waits for anything outside of it that only its runner notices.
 pub(crate) fn has_outside_waits(tree: &Tree) -> bool {
-    let waits = pending(tree).next().is_some() || expiring(tree).next().is_some();
+    let waits = open::waits(tree).next().is_some() || expiring(tree).next().is_some();
     waits || posted::any(tree) || in_files(tree).next().is_some()
 }
 
 /// The open questions that stand in files.
 fn in_files(tree: &Tree) -> impl Iterator<Item = (&Request, &Form)> {
-    open(tree).filter_map(|request| match &request.kind {
+    open::requests(tree).filter_map(|request| match &request.kind {
         RequestKind::Ask(form) if form.file.is_some() => Some((request, form)),
         _ => None,
     })
-}
-
-/// Runs the commands that the chain waits for and whose time has come, and records what comes of it.
-pub(crate) async fn commands(store: &Store, tree: &Tree) -> Result<(), RuntimeError> {
-    for (request, frame, wait, recorded) in pending(tree) {
-        let mut progress = recorded.clone();
-        for at in to_try(wait, &progress, Timestamp::now()) {
-            let Some(frame) = store.frame(frame)? else { break };
-            let Some(tried) = wait.conditions()[at].command_to_try() else { continue };
-            let now = Timestamp::now();
-            progress.note_try(at, command::run(store, &frame, tried).await, now);
-            store.looked(request, &Seen::Progress(&progress))?;
-            if progress.is_over(wait) {
-                break;
-            }
-        }
-    }
-    Ok(())
 }
 
 /// How one condition looks that was not met before; `None`: only a process can tell, or there is no need to look.
@@ -123,42 +110,18 @@ fn look_at(
     })
 }
 
-/// The commands that are to be run now, by their places.
-fn to_try(wait: &External, progress: &Progress, now: Timestamp) -> Vec<usize> {
-    let is_due = |(at, condition): &(usize, &External)| {
-        !progress.is_met(*at)
-            && condition.command_to_try().is_some()
-            && next_try(condition, progress, *at, now).is_none()
-    };
-    wait.conditions().iter().enumerate().filter(is_due).map(|(at, _)| at).collect()
-}
-
-fn pending(tree: &Tree) -> impl Iterator<Item = (RequestId, FrameId, &External, &Progress)> {
-    open(tree).filter_map(|request| match &request.kind {
-        RequestKind::Wait(wait) => Some((request.id, request.frame, wait, &request.progress)),
-        RequestKind::Ask(_) | RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Spawn { .. } => None,
-    })
-}
-
 fn expiring(tree: &Tree) -> impl Iterator<Item = (RequestId, &Form)> {
-    open(tree).filter_map(|request| match &request.kind {
+    open::requests(tree).filter_map(|request| match &request.kind {
         RequestKind::Ask(form) if form.expires_at.is_some() => Some((request.id, form)),
         _ => None,
     })
-}
-
-/// The open requests of agents that continue once they have a result. What was paused or interrupted is left alone until somebody
-/// continues it.
-fn open(tree: &Tree) -> impl Iterator<Item = &Request> {
-    let continues = |node: &&Node| node.state.is_pending() || matches!(node.state, FrameState::Running { .. });
-    let requests = tree.leaves_up().into_iter().filter(continues).flat_map(|node| &node.requests);
-    requests.filter(|request| !request.state.is_resolved())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
+    use crate::core::id::FrameId;
     use crate::core::waits::conditions::Polled;
     use crate::store::testing;
 
@@ -180,14 +143,18 @@ mod tests {
         let now = Timestamp::from_second(1_000).unwrap();
         let wait = External::Any(vec![External::Time(Timestamp::MAX), command(None), command(Some(600))]);
         let mut progress = Progress::default();
-        assert_eq!(to_try(&wait, &progress, now), [1, 2]);
+        let due = |progress: &Progress, since, now| {
+            tries::due(&wait, progress, since, now).map(|(at, _)| at).collect::<Vec<_>>()
+        };
+        assert_eq!(due(&progress, now, now), [1, 2]);
         progress.note_try(1, Look::NotYet("exit status 1".into()), now);
         progress.note_try(2, Look::NotYet("exit status 1".into()), now);
-        assert_eq!(to_try(&wait, &progress, now), [1], "the other one has just been tried");
+        assert_eq!(due(&progress, Timestamp::MAX, now), [1], "the other one has just been tried");
+        assert!(due(&progress, now, now).is_empty(), "both have been tried in this run");
         let later = Timestamp::from_second(1_600).unwrap();
-        assert_eq!(to_try(&wait, &progress, later), [1, 2]);
+        assert_eq!(due(&progress, now, later), [1, 2]);
         progress.note_try(1, Look::Met(None), later);
-        assert_eq!(to_try(&wait, &progress, Timestamp::MAX), [2]);
+        assert_eq!(due(&progress, now, Timestamp::MAX), [2]);
     }
 
     #[test]
@@ -199,7 +166,7 @@ mod tests {
         let look = |now| without_processes(&store, &store.tree(root).unwrap(), now).unwrap();
         let met = || {
             let tree = store.tree(root).unwrap();
-            let (_, _, _, progress) = pending(&tree).next().expect("it waits");
+            let (_, _, _, progress) = open::waits(&tree).next().expect("it waits");
             [progress.is_met(0), progress.is_met(1)]
         };
         let now = Timestamp::now();
@@ -239,10 +206,10 @@ mod tests {
         let (_temp, store, root) = waiting(External::File("/nowhere/report".into()));
         let mut tree = store.tree(root).unwrap();
         observe(&store, &mut tree, Timestamp::now()).unwrap();
-        let (_, _, _, shown) = pending(&tree).next().unwrap();
+        let (_, _, _, shown) = open::waits(&tree).next().unwrap();
         assert_eq!(shown.seen(0).why_not.as_deref(), Some("does not exist yet"));
         let tree = store.tree(root).unwrap();
-        assert_eq!(pending(&tree).next().unwrap().3, &Progress::default());
+        assert_eq!(open::waits(&tree).next().unwrap().3, &Progress::default());
     }
 
     #[test]

@@ -1,0 +1,97 @@
+//! What the loop of a run waits for: the end of an agent or of a command, a place, a person's signal, and all that may change without
+//! this process.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::claude::processes::process::Exit;
+use crate::core::id::FrameId;
+use crate::runtime::run::external_waits::tries::{Tried, Tries};
+use crate::runtime::run::external_waits::watched::Watched;
+use crate::runtime::run::signals::Signals;
+use crate::runtime::run::unattended::places::{self, Places};
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::{Store, StoreError};
+
+/// How often it is looked whether another process has written something or a time has come. A clock can be set, and a machine can
+/// sleep.
+const LOOK: Duration = Duration::from_millis(200);
+/// Which of these looks is also at files, at other agents and at other runners.
+const CLOSELY: u32 = 3;
+
+/// What the loop goes on with.
+pub(crate) enum Event {
+    /// An agent of this process has ended.
+    Ended(FrameId, Exit),
+    /// A command of this process has ended.
+    Tried(Tried),
+    /// Something may have changed that is not this process's doing.
+    Changed,
+    /// Nothing of this process runs.
+    Idle,
+}
+
+/// Where events come from.
+pub(crate) struct Events {
+    /// The agents that run.
+    pub(crate) exits: JoinSet<(FrameId, Exit)>,
+    /// The commands that agents wait for.
+    pub(crate) tries: Tries,
+    stop: watch::Receiver<Signals>,
+    /// The records as they were when another process had last written something.
+    seen_version: Option<i64>,
+}
+
+impl Events {
+    pub(crate) fn new(stop: watch::Receiver<Signals>) -> Self {
+        Self { exits: JoinSet::new(), tries: Tries::default(), stop, seen_version: None }
+    }
+
+    /// Whether another process has written something since this was asked last.
+    pub(crate) fn is_written_by_others(&mut self, store: &Store) -> Result<bool, StoreError> {
+        let version = store.version_of_others()?;
+        Ok(self.seen_version.replace(version) != Some(version))
+    }
+
+    /// This process has changed the chain since it was looked at.
+    pub(crate) fn look_again(&mut self) {
+        self.seen_version = None;
+    }
+
+    /// Waits for the next event. `missing`: the limit that keeps an agent from starting, when so many agents of this process had `ended`.
+    pub(crate) async fn next(
+        &mut self,
+        store: &Store,
+        watched: &Watched,
+        missing: Option<&Places>,
+        ended: u64,
+    ) -> Result<Event, RuntimeError> {
+        let place = places::freed(missing, ended, self.stop.clone());
+        tokio::pin!(place);
+        let mut looks = 0_u32;
+        loop {
+            let (runs, tries, is_stopped) = (!self.exits.is_empty(), !self.tries.is_empty(), self.stop.borrow().any());
+            tokio::select! {
+                Some(ended) = self.exits.join_next(), if runs => {
+                    let (frame, exit) = ended.map_err(|error| while_trying("wait for claude")(error.into()))?;
+                    return Ok(Event::Ended(frame, exit));
+                }
+                tried = self.tries.next(), if tries => return Ok(tried.map_or(Event::Changed, Event::Tried)),
+                () = &mut place, if missing.is_some() => return Ok(Event::Changed),
+                _ = self.stop.wait_for(|signals| signals.any()), if tries && !is_stopped => self.tries.end().await,
+                () = tokio::time::sleep(LOOK), if runs || tries || missing.is_some() => {
+                    looks += 1;
+                    let is_written = self.seen_version != Some(store.version_of_others()?);
+                    let has_come = || watched.is_due(Timestamp::now());
+                    if is_written || has_come() || looks.is_multiple_of(CLOSELY) && watched.has_changed(store) {
+                        return Ok(Event::Changed);
+                    }
+                }
+                else => return Ok(Event::Idle),
+            }
+        }
+    }
+}

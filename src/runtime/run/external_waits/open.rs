@@ -1,0 +1,24 @@
+//! The requests of a chain that are open.
+
+use crate::core::chain::state::FrameState;
+use crate::core::chain::tree::{Node, Tree};
+use crate::core::id::{FrameId, RequestId};
+use crate::core::requests::request::{Request, RequestKind};
+use crate::core::waits::conditions::External;
+use crate::core::waits::progress::Progress;
+
+/// The open requests of agents that continue once they have a result. What was paused or interrupted is left alone until somebody
+/// continues it.
+pub(super) fn requests(tree: &Tree) -> impl Iterator<Item = &Request> {
+    let continues = |node: &&Node| node.state.is_pending() || matches!(node.state, FrameState::Running { .. });
+    let requests = tree.leaves_up().into_iter().filter(continues).flat_map(|node| &node.requests);
+    requests.filter(|request| !request.state.is_resolved())
+}
+
+/// The waits for something outside that are not over.
+pub(super) fn waits(tree: &Tree) -> impl Iterator<Item = (RequestId, FrameId, &External, &Progress)> {
+    requests(tree).filter_map(|request| match &request.kind {
+        RequestKind::Wait(wait) => Some((request.id, request.frame, wait, &request.progress)),
+        RequestKind::Ask(_) | RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Spawn { .. } => None,
+    })
+}

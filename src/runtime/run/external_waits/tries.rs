@@ -1,0 +1,122 @@
+//! Runs the commands that a chain waits for, beside its agents.
+
+use std::collections::{HashMap, HashSet};
+
+use jiff::Timestamp;
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::core::chain::tree::Tree;
+use crate::core::id::{FrameId, RequestId};
+use crate::core::waits::conditions::{External, Try};
+use crate::core::waits::outlook;
+use crate::core::waits::progress::{Look, Progress};
+use crate::runtime::RuntimeError;
+use crate::runtime::run::external_waits::{command, open};
+use crate::store::{Seen, Store, Trying};
+
+/// How many run at once, whatever agents wait for.
+const MOST: usize = 16;
+
+/// A command of a wait, by its place among the conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    frame: FrameId,
+    request: RequestId,
+    at: usize,
+}
+
+/// The commands that run for a chain.
+#[derive(Debug, Default)]
+pub(crate) struct Tries {
+    running: HashMap<Key, AbortHandle>,
+    /// The right to run those of these frames.
+    taken: HashMap<FrameId, Trying>,
+    ends: JoinSet<(Key, Look)>,
+}
+
+/// How the try of a command has ended.
+#[derive(Debug)]
+pub(crate) struct Tried {
+    key: Key,
+    look: Look,
+}
+
+impl Tries {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Starts the commands that are due, and ends those that nobody waits for any more. `since`: commands without an interval are due
+    /// that were not tried since.
+    pub(crate) fn start(&mut self, store: &Store, tree: &Tree, since: Timestamp) -> Result<(), RuntimeError> {
+        let waited_for: HashSet<RequestId> = open::waits(tree).map(|(request, ..)| request).collect();
+        self.running.retain(|Key { request, .. }, task| {
+            let is_open = waited_for.contains(request);
+            if !is_open {
+                task.abort();
+            }
+            is_open
+        });
+        self.taken.retain(|frame, _| self.running.keys().any(|key| key.frame == *frame));
+        for (request, frame, wait, progress) in open::waits(tree) {
+            for (at, tried) in due(wait, progress, since, Timestamp::now()) {
+                let key = Key { frame, request, at };
+                if self.ends.len() >= MOST {
+                    return Ok(());
+                }
+                if self.running.contains_key(&key) || !self.takes(store, frame)? {
+                    continue;
+                }
+                let Some(known) = store.frame(frame)? else { break };
+                if !store.looked(request, &Seen::Try(at, since))? {
+                    continue;
+                }
+                let (dir, command) = (store.dir().path().to_owned(), tried.command.to_owned());
+                let look = async move { (key, command::run(&dir, &known, &command, tried.timeout).await) };
+                self.running.insert(key, self.ends.spawn(look));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this process has the right to run the commands of a frame.
+    fn takes(&mut self, store: &Store, frame: FrameId) -> Result<bool, RuntimeError> {
+        if self.taken.contains_key(&frame) {
+            return Ok(true);
+        }
+        let taken = Trying::try_take(store.dir(), frame)?.map(|trying| self.taken.insert(frame, trying));
+        Ok(taken.is_some())
+    }
+
+    /// The next one to end; `None`: one was ended, or none runs.
+    pub(crate) async fn next(&mut self) -> Option<Tried> {
+        let (key, look) = self.ends.join_next().await?.ok()?;
+        Some(Tried { key, look })
+    }
+
+    /// Records how a command has ended.
+    pub(crate) fn record(&mut self, store: &Store, tried: &Tried) -> Result<(), RuntimeError> {
+        let Tried { key: Key { request, at, .. }, look } = tried;
+        self.running.remove(&tried.key);
+        store.looked(*request, &Seen::Tried(*at, look))?;
+        Ok(())
+    }
+
+    /// Ends all of them.
+    pub(crate) async fn end(&mut self) {
+        self.running.clear();
+        self.ends.shutdown().await;
+        self.taken.clear();
+    }
+}
+
+/// The commands of a wait that are due at `now`.
+pub(super) fn due<'a>(
+    wait: &'a External,
+    progress: &'a Progress,
+    since: Timestamp,
+    now: Timestamp,
+) -> impl Iterator<Item = (usize, Try<'a>)> {
+    let conditions = wait.conditions().iter().enumerate();
+    conditions.filter_map(move |(at, condition)| Some((at, outlook::to_try(condition, progress, at, since, now)?)))
+}

@@ -1,0 +1,138 @@
+//! What can wake an agent of a chain although no agent of this process has ended: times, files, other agents and other runners.
+//!
+//! Files are looked at, not watched: a folder may be in a network, or be removed and made again, and the system gives a user few
+//! watches. That costs a call of the system for each file.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::core::chain::pace::{InFile, TICK};
+use crate::core::chain::runnable::Attempted;
+use crate::core::chain::tree::Tree;
+use crate::core::id::FrameId;
+use crate::core::posted::place::Posted;
+use crate::core::requests::request::{Request, RequestKind};
+use crate::core::waits::conditions::{AwaitedAgent, External};
+use crate::core::waits::progress::Look;
+use crate::runtime::requests::answer_files;
+use crate::runtime::run::external_waits::{agents, open};
+use crate::store::{Lease, Store};
+
+/// How often a chain is looked at of which another process runs a part: it may rest without a word.
+const WHILE_OTHERS_RUN: SignedDuration = SignedDuration::from_secs(10);
+
+/// A file may be changed again at what is the same time to its file system.
+const SETTLES: SignedDuration = SignedDuration::from_secs(2);
+
+/// What a file looks like from outside: its device, number, size, and times; `None`: there is none.
+type Print = Option<(u64, u64, u64, [i64; 4])>;
+
+/// The files that a chain waits for, as they were before they were looked at. Those that have just been changed are left out, so that
+/// they are looked at again.
+#[derive(Debug, Default)]
+pub(crate) struct Prints(HashMap<PathBuf, Print>);
+
+impl Prints {
+    pub(crate) fn of(tree: &Tree, now: Timestamp) -> Self {
+        let print = |path: PathBuf| {
+            let print = print(&path);
+            let is_settled = print.is_none_or(|(.., [_, _, seconds, _])| {
+                let changed = Timestamp::from_second(seconds).unwrap_or_default();
+                changed.duration_since(now).abs() > SETTLES
+            });
+            is_settled.then_some((path, print))
+        };
+        Self(files(tree).filter_map(print).collect())
+    }
+}
+
+/// What is watched of a chain.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    next: Timestamp,
+    files: Vec<(PathBuf, Option<Print>)>,
+    agents: Vec<AwaitedAgent>,
+    busy: Vec<FrameId>,
+}
+
+impl Watched {
+    /// Of a chain whose files had these prints when it was looked at, and of which other processes run the frames `busy`. `since`:
+    /// when commands without an interval were due last.
+    pub(crate) fn new(
+        tree: &Tree,
+        Prints(prints): &Prints,
+        attempted: &Attempted,
+        busy: Vec<FrameId>,
+        since: Timestamp,
+    ) -> Self {
+        let now = Timestamp::now();
+        let by_time = tree.next_by_time(attempted, since, now);
+        let longest = if busy.is_empty() { TICK } else { WHILE_OTHERS_RUN };
+        let latest = now.saturating_add(longest).unwrap_or(now);
+        let next = answers_count(tree, now).chain(by_time).fold(latest, Timestamp::min);
+        let files = files(tree).map(|path| (prints.get(&path).copied(), path)).map(|(print, path)| (path, print));
+        Self { next, files: files.collect(), agents: awaited_agents(tree).cloned().collect(), busy }
+    }
+
+    /// Whether a time has come.
+    pub(crate) fn is_due(&self, now: Timestamp) -> bool {
+        self.next <= now
+    }
+
+    /// Whether something is no longer as it was when the chain was looked at.
+    pub(crate) fn has_changed(&self, store: &Store) -> bool {
+        // What cannot be known has not changed.
+        let is_over = |agent: &AwaitedAgent| matches!(agents::look_at(store, agent), Ok(Look::Met(_)));
+        let is_free = |frame: &FrameId| Lease::is_held(store.dir(), *frame).is_ok_and(|held| !held);
+        self.files.iter().any(|(path, seen)| *seen != Some(print(path)))
+            || self.agents.iter().any(is_over)
+            || self.busy.iter().any(is_free)
+    }
+}
+
+fn print(path: &Path) -> Print {
+    let file = fs::metadata(path).ok()?;
+    let times = [file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()];
+    Some((file.dev(), file.ino(), file.len(), times))
+}
+
+fn files(tree: &Tree) -> impl Iterator<Item = PathBuf> {
+    open::requests(tree).flat_map(|request| match &request.kind {
+        RequestKind::Wait(wait) => wait.files().map(Path::to_owned).collect(),
+        RequestKind::Ask(form) => {
+            let unread = form.posted.as_ref().filter(|posted| posted.trouble.is_some());
+            form.answered_in().into_iter().chain(unread.and_then(Posted::pending)).collect()
+        }
+        RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Spawn { .. } => Vec::new(),
+    })
+}
+
+/// The agents whose end others wait for and was not seen.
+fn awaited_agents(tree: &Tree) -> impl Iterator<Item = &AwaitedAgent> {
+    open::waits(tree).flat_map(|(_, _, wait, progress)| {
+        let conditions = wait.conditions().iter().enumerate().filter(|(at, _)| !progress.is_met(*at));
+        conditions.filter_map(|(_, condition)| agent(condition))
+    })
+}
+
+fn agent(condition: &External) -> Option<&AwaitedAgent> {
+    match condition {
+        External::Agent(agent) => Some(agent),
+        _ => None,
+    }
+}
+
+/// When answers in files count that somebody may still be writing.
+fn answers_count(tree: &Tree, now: Timestamp) -> impl Iterator<Item = Timestamp> {
+    open::requests(tree).filter_map(move |Request { kind, progress, .. }| match kind {
+        RequestKind::Ask(form) => match answer_files::state(form, progress, now) {
+            InFile::Soon(time) => Some(time),
+            InFile::NoAnswer | InFile::Refused { .. } | InFile::Answer(_) => None,
+        },
+        _ => None,
+    })
+}
