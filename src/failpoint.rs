@@ -7,7 +7,7 @@
 //! | variable | meaning |
 //! | --- | --- |
 //! | `AGENT_CLI_CRASH` | `POINT` or `POINT:N`: what happens when a point is passed for the first or the `N`th time |
-//! | `AGENT_CLI_HOLD` | `POINT GATE`: when the process first passes the point, it adds a line to `GATE.held`, and continues when it can read a line from the fifo `GATE` |
+//! | `AGENT_CLI_HOLD` | `POINT GATE` or `POINT:N GATE`: when the process passes the point for the first or the `N`th time, it adds a line to `GATE.held`, and continues when it can read a line from the fifo `GATE` |
 //! | `AGENT_CLI_DISK` | a directory that gets what the disk is sure to hold: the content of each file and the names in each directory, as they were when it was last synced |
 //! | `AGENT_CLI_CRASH_LOG` | a file that gets a line for each point that is passed: the point, the command, the process. With it, all processes that share the file count together |
 
@@ -328,7 +328,8 @@ mod armed {
         });
         static HELD: AtomicUsize = AtomicUsize::new(0);
         let Some((point, gate)) = GATE.as_ref() else { return };
-        if *point != super::name(step, moment) || HELD.fetch_add(1, Ordering::Relaxed) > 0 {
+        let (point, number) = point.split_once(':').unwrap_or((point, "1"));
+        if *point != super::name(step, moment) || (HELD.fetch_add(1, Ordering::Relaxed) + 1).to_string() != number {
             return;
         }
         let wait = || {

@@ -210,7 +210,7 @@ impl From<StoreError> for CliError {
                 Self::failed(message).hint("put it back, or run the command again with what is there now")
             }
             StoreError::Newer { .. } => Self::failed(message).hint("upgrade agent-cli"),
-            StoreError::Busy(_) | StoreError::AnswerReplaced(_) | StoreError::Steered(_) => {
+            StoreError::Busy(_) | StoreError::ResultChanged(_) | StoreError::Steered(_) => {
                 Self::failed(message).hint("run the command again")
             }
             StoreError::NotUtf8(_) => Self::usage(message).hint("rename it"),
@@ -243,9 +243,10 @@ impl From<StoreError> for CliError {
             StoreError::Running(id) => Self::failed(message).hint(may_have_died(id)),
             StoreError::Io { source, .. } => of_files(message, &source),
             StoreError::Database { .. } => Self::failed(message).hint(ASK_DOCTOR),
-            StoreError::NotAdmitted(_) | StoreError::Illegal(_) | StoreError::IllegalRequest(_) => {
-                Self::failed(message)
-            }
+            StoreError::NotAdmitted(_)
+            | StoreError::Illegal(_)
+            | StoreError::IllegalRequest(_)
+            | StoreError::FailureDelivered(_) => Self::failed(message),
         }
     }
 }

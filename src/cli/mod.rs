@@ -34,6 +34,7 @@ use output::{Manner, tell};
 use crate::core::text::escape;
 use crate::runtime::protocol::{RunsIn, Typed};
 use crate::runtime::requests::agent_request::AgentRequest;
+use crate::runtime::run::signals;
 use crate::store::{Caller, Store};
 
 /// Run chains of headless Claude Code agents that can pause for minutes or weeks
@@ -105,6 +106,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if housekeeping::completions::complete(Cli::command, &arguments) {
         return ExitStatus::Ok.into();
     }
+    signals::outlive_full_files();
     let Cli { command, manner } = match parse(&arguments) {
         Ok(cli) => cli,
         Err(error) => return unparsed(&error, arguments).into(),

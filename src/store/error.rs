@@ -169,9 +169,12 @@ pub enum StoreError {
     /// An attempt was given the answer.
     #[error("the answer to question {} was delivered", .0.short())]
     Delivered(RequestId),
-    /// Somebody has replaced the answer since it was read.
-    #[error("the answer to question {} was replaced", .0.short())]
-    AnswerReplaced(RequestId),
+    /// A result that an attempt was to be given is not what it was when it was read: an answer was replaced, a child is tried again.
+    #[error("the result of request {} has changed", .0.short())]
+    ResultChanged(RequestId),
+    /// Its parent is being told that it failed, or was.
+    #[error("the agent that started {} is told of its failure", .0.short())]
+    FailureDelivered(FrameId),
     /// The request is not a question.
     #[error("request {0} is not a question")]
     NotAQuestion(RequestId),

@@ -59,7 +59,7 @@ pub(crate) fn group(tasks: &[&str]) -> NewGroup {
     }
 }
 
-pub(crate) fn attempt(delivering: Vec<RequestId>) -> NewAttempt {
+pub(crate) fn attempt(given: Vec<(RequestId, RequestResult)>) -> NewAttempt {
     NewAttempt {
         id: AttemptId::random(),
         session: SessionId::random(),
@@ -67,8 +67,7 @@ pub(crate) fn attempt(delivering: Vec<RequestId>) -> NewAttempt {
         output_from: 7,
         errors_from: 3,
         runner: 42,
-        delivering,
-        answers: Vec::new(),
+        given,
         to_return: None,
         mode: None,
         notice: None,
@@ -156,6 +155,11 @@ impl Store {
         Ok(self.undelivered(&frame)?.results)
     }
 
+    /// The same, as an attempt is given them.
+    pub(crate) fn results(&self, frame: FrameId) -> Vec<(RequestId, RequestResult)> {
+        self.deliveries(frame).unwrap().into_iter().map(|delivery| (delivery.request, delivery.result)).collect()
+    }
+
     pub(crate) fn has_undelivered_requests(&self, attempt: AttemptId) -> Result<bool> {
         Ok(!self.requests(Requests::Undelivered(attempt))?.is_empty())
     }
@@ -172,8 +176,7 @@ impl Store {
 
     /// Begins an attempt that is given every result there is.
     pub(crate) fn start(&self, frame: FrameId) -> Caller {
-        let delivering = self.deliveries(frame).unwrap().iter().map(|delivery| delivery.request).collect();
-        let attempt = attempt(delivering);
+        let attempt = attempt(self.results(frame));
         self.begin(frame, &attempt).unwrap();
         Caller { frame, attempt: attempt.id }
     }
@@ -192,7 +195,7 @@ impl Store {
     }
 
     pub(crate) fn try_again(&self, frame: FrameId) -> Result<FrameState> {
-        Ok(self.change_state(frame, StateChange::TryAgain)?.expect("it is tried again or refused"))
+        Ok(self.change_state(frame, StateChange::TryAgain { top: frame })?.expect("it is tried again or refused"))
     }
 
     /// Whether it has ended.

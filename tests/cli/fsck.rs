@@ -159,7 +159,7 @@ fn permissions_and_orphans_are_repaired() {
     fs::write(folder.join("x.tmp"), "x").expect("own folder");
     fs::set_permissions(folder.join("x.tmp"), Permissions::from_mode(0o600)).expect("own file");
     insta::assert_snapshot!(world.run(&["fsck"]).exits_with(1), @"
-    problem: [ID1:8] nothing uses [STATE]/frames/[ID1]/x.tmp any more
+    note: [ID1:8] nothing uses [STATE]/frames/[ID1]/x.tmp any more
     problem: [STATE]/agent-cli.db has permissions 644
     problem: [STATE]/agent-cli.db-shm has permissions 644
     problem: [STATE]/agent-cli.db-wal has permissions 644
@@ -217,4 +217,21 @@ fn nothing_is_wrong_after_claude_has_refused() {
     clean(&world);
     assert_eq!(world.run(&["gc", "--json"]).json()["bytes"], 0);
     world.run(&["resume", &id]).prints("now");
+}
+
+#[test]
+fn a_database_of_an_earlier_build_is_found_and_gets_its_index_back() {
+    let (world, id, folder) = paused();
+    fs::write(folder.join("x.tmp"), "x").expect("own folder");
+    fs::set_permissions(folder.join("x.tmp"), Permissions::from_mode(0o600)).expect("own file");
+    let orphaned = world.run(&["fsck"]).exits_with(0);
+    assert!(orphaned.stdout.starts_with("note: "), "what is left over is no problem: {orphaned}");
+    world.database().execute_batch("DROP INDEX unfiled_questions").expect("it is there");
+    let found = world.run(&["fsck"]).exits_with(1);
+    assert!(found.stdout.contains("problem: the database lacks the index unfiled_questions\n"), "{found}");
+    let doctor = world.run(&["doctor"]);
+    assert!(doctor.stdout.contains("unfiled_questions") && doctor.stdout.contains("agent-cli fsck"), "{doctor}");
+    let repaired = world.run(&["fsck", "--repair"]).exits_with(0);
+    assert!(repaired.stdout.contains("repaired: made the index unfiled_questions\n"), "{repaired}");
+    goes_on(&world, &id);
 }

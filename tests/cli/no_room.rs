@@ -32,3 +32,13 @@ fn whatever_could_not_grow_the_chain_goes_on() {
         world.run(&["fsck"]).succeeds();
     }
 }
+
+#[test]
+fn a_limit_on_files_is_an_error_and_no_death() {
+    let world = World::with_hooks();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let program = programs::agent_cli();
+    let limited = format!("ulimit -f 0; exec {} spawn root.md", program.display());
+    let outcome = world.program("/bin/sh", ["-c", limited.as_str()]).run();
+    assert!(outcome.code() == Some(1) && outcome.stderr.contains("hint: "), "{outcome}");
+}

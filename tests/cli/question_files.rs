@@ -331,3 +331,20 @@ fn a_chain_that_exists_can_be_given_a_folder() {
     world.run(&["resume", &id]).prints("over");
     assert_eq!(delivered(&world), "y");
 }
+
+#[test]
+fn an_answer_that_comes_as_soon_as_the_question_is_listed_counts() {
+    let world = World::new();
+    let gate = world.gate("point");
+    let place = world.project().join("point");
+    let hold = format!("keep_copy.before {}", place.display());
+    let spawned = spawn_posting(&world, WHEN).with("AGENT_CLI_HOLD", &hold).start();
+    gate.reached_by(1);
+    assert_eq!(world.run(&["questions", "--json"]).json()[0]["question"], "When?");
+    fs::create_dir_all(file(&world, "answered")).expect("it can be made");
+    fs::write(file(&world, "answered/q1.json"), r#"{"answer": "tue"}"#).expect("it can be written");
+    gate.open_for_one();
+    let id = spawned.ends().started();
+    world.run(&["resume", &id]).prints("over");
+    assert_eq!(delivered(&world), "tue");
+}

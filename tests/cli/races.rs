@@ -71,3 +71,23 @@ fn an_attempt_that_another_command_has_concluded_since_is_not_concluded_again() 
     slow.ends().prints("done");
     assert_eq!(world.starts(), 1);
 }
+
+/// One command wakes a parent because its child has failed. Another one, as cron starts it, tries the child again.
+#[test]
+fn a_failure_that_is_tried_again_is_not_delivered() {
+    let world = World::new();
+    let (point, gate) = (world.gate("point"), world.gate("gate"));
+    world.file("root.md", "spawn child.md\nreply root: {result}\n");
+    world.file("child.md", "ask When?\nonce error no disk\nhold gate\nreply done\n");
+    let id = world.spawn_paused("root.md");
+    world.answer("Jan 1st");
+    let slow = held(&world, &point, "begin.before:2", &["resume", &id]);
+    let fast = world.command(["resume", &id]).start();
+    gate.reached_by(1);
+    point.open_for_one();
+    let woken = slow.ends();
+    assert!(!woken.stdout.contains("root: "), "{woken}");
+    gate.open_for_one();
+    fast.ends().prints("root: done");
+    world.run(&["resume", &id]).prints("root: done");
+}

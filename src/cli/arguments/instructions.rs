@@ -41,7 +41,7 @@ pub(crate) fn file(file: &Path) -> Result<PathBuf, CliError> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = fs::canonicalize(folder).map_err(|error| unreadable(&error))?;
     // These name a different file for each process.
-    let is_own = folder.starts_with("/dev") || folder.starts_with("/proc");
+    let is_own = folder == Path::new("/dev") || folder.starts_with("/dev/fd") || folder.starts_with("/proc");
     if !known.is_file() || is_own {
         return Err(CliError::usage(format!("{shown} is not a regular file")).hint(FROM_STANDARD_INPUT));
     }

@@ -25,6 +25,16 @@ pub enum FindingKind {
         /// What it said.
         said: String,
     },
+    /// An index that this program makes is missing: queries that need it fail.
+    MissingIndex {
+        /// The index.
+        name: String,
+    },
+    /// A table, or something else in the database, is not what this program makes.
+    OtherSchema {
+        /// What.
+        name: String,
+    },
     /// A row refers to one that is missing.
     LostReference {
         /// The row's table.
@@ -102,7 +112,7 @@ pub enum FindingKind {
         /// How long it is.
         length: u64,
     },
-    /// A file that nothing uses any more.
+    /// A file that nothing uses any more: a process died before it removed it.
     Orphan {
         /// The file.
         path: PathBuf,
@@ -120,7 +130,7 @@ impl FsckFinding {
     /// Whether nothing is wrong: it only announces what will happen.
     #[must_use]
     pub(crate) fn is_note(&self) -> bool {
-        matches!(self.kind, FindingKind::ToHarvest | FindingKind::WentOn { .. })
+        matches!(self.kind, FindingKind::ToHarvest | FindingKind::WentOn { .. } | FindingKind::Orphan { .. })
     }
 
     /// What a person can do about it if this program cannot repair it.
@@ -134,8 +144,13 @@ impl FsckFinding {
             }
             FindingKind::NoCopy { .. }
             | FindingKind::TornCopy { .. }
+            | FindingKind::MissingIndex { .. }
             | FindingKind::Orphan { .. }
             | FindingKind::Open { .. } => "agent-cli fsck --repair".to_owned(),
+            FindingKind::OtherSchema { .. } => {
+                "continue its chains with the build that made it, or set AGENT_CLI_STATE_DIR to another directory"
+                    .to_owned()
+            }
             FindingKind::Database { .. }
             | FindingKind::LostReference { .. }
             | FindingKind::Unreadable { .. }
@@ -159,6 +174,10 @@ impl fmt::Display for FsckFinding {
         }
         match &self.kind {
             FindingKind::Database { said } => write!(f, "the database is damaged: {said}"),
+            FindingKind::MissingIndex { name } => write!(f, "the database lacks the index {name}"),
+            FindingKind::OtherSchema { name } => {
+                write!(f, "{name} in the database is not what this version makes: another build has made it")
+            }
             FindingKind::LostReference { table, to } => write!(f, "a row of {table} refers to a missing row of {to}"),
             FindingKind::Unreadable { table, id, why } => write!(f, "the row {id} of {table} cannot be read: {why}"),
             FindingKind::RunsWithoutAttempt => write!(f, "is marked as running, but none of its attempts is"),

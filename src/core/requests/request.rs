@@ -99,7 +99,8 @@ pub(crate) fn are_jobs_to_come(requests: &[Request]) -> bool {
     !requests.is_empty() && requests.iter().all(|request| request.kind.is_job() && !request.state.is_resolved())
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RequestResult {
     /// The reply, the answer, or a sentence that the wait is over.
     Text(String),
@@ -119,18 +120,6 @@ pub enum RequestResult {
 }
 
 impl Delivery {
-    /// The question and its answer, if it is a question.
-    #[must_use]
-    pub fn answer(&self) -> Option<(RequestId, String)> {
-        match (&self.kind, &self.result) {
-            (
-                RequestKind::Ask(_) | RequestKind::Permission { .. } | RequestKind::Plan(_),
-                RequestResult::Text(answer),
-            ) => Some((self.request, answer.clone())),
-            _ => None,
-        }
-    }
-
     /// The shortened id that the agent was given for this request: a child's own, else the request's.
     #[must_use]
     pub(crate) fn known_as(&self) -> String {

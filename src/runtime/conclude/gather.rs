@@ -61,7 +61,7 @@ pub(super) struct Gathered {
     pub(super) suspended: Option<String>,
     pub(super) situation: Situation,
     pub(super) denied: Vec<Denied>,
-    /// When it ended, if nobody was there to see it; `None`: now.
+    /// When it ended: what its agent could write, it had written by then. `None`: nobody saw it.
     pub(super) ended: Option<Timestamp>,
     pub(super) spending: Spending,
     /// What its session had spent when it ended.
@@ -80,10 +80,12 @@ pub(super) fn gather(
     attempt: Attempt,
     printed: Printed,
 ) -> Result<Gathered, RuntimeError> {
-    let is_swept = is_to_be_swept(&printed);
+    let is_swept = is_to_be_swept(frame, &printed);
     if is_swept {
         sweep(store, frame.id);
     }
+    // From here on nobody can take what is in a file for the agent's: its questions are listed before its end is recorded.
+    let ended = if begun.is_abandoned() { printed_last(store, frame.id) } else { Some(Timestamp::now()) };
     complete_requests(store, frame, &attempt, &printed)?;
     let AtEnd { mut given, looked_up, shown, has_open, awaits_permission, messages } =
         store.at_end(frame.id, attempt.id)?;
@@ -120,7 +122,7 @@ pub(super) fn gather(
     let (spending, total) = cost::of(store, frame, &attempts, &digest, transcript.as_deref())?;
     Ok(Gathered {
         facts,
-        ended: if begun.is_abandoned() { printed_last(store, frame.id) } else { None },
+        ended,
         situation: situation::at_the_end(frame, attempt.mode.as_deref(), &digest, transcript.as_deref(), &given)?,
         denied: denied::denied(store, frame, &digest)?,
         spending,
@@ -135,9 +137,12 @@ pub(super) fn gather(
 }
 
 /// Nothing may run while an agent waits, and nothing that outlives `claude` may make a request in the agent's name. After a
-/// reply, a program that was left to run by itself may continue.
-fn is_to_be_swept(printed: &Printed) -> bool {
-    printed.was_ended || !matches!(printed.ending, Ending::Reply(_))
+/// reply, a program that was left to run by itself may continue, unless the agent asks in a file, which that program could answer.
+fn is_to_be_swept(frame: &Frame, printed: &Printed) -> bool {
+    match &printed.ending {
+        Ending::Reply(text) => printed.was_ended || posted::is_any(frame, text),
+        _ => true,
+    }
 }
 
 /// Adds what people and agents above want of the agent.

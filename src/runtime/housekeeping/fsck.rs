@@ -36,6 +36,9 @@ pub(crate) fn repair(store: &Store, finding: &FsckFinding) -> Result<Option<Stri
                 store.housekeeping().remove_orphan_file(&Orphan { path: path.clone(), frame, bytes: size(path) })?;
             Ok(removed.then(|| format!("removed {}", path.display())))
         }
+        (FindingKind::MissingIndex { name }, _) => {
+            Ok(store.housekeeping().make_index(name)?.then(|| format!("made the index {name}")))
+        }
         (FindingKind::Open { path, .. }, _) => {
             privacy::make_private(path)?;
             Ok(Some(format!("made {} private", path.display())))

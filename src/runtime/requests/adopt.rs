@@ -1,5 +1,8 @@
 //! Adopts a Claude session that agent-cli did not start, for instance the interactive one at the top of a chain.
 
+use std::thread;
+use std::time::Duration;
+
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::locate;
 use crate::core::agent::launch::Launch;
@@ -9,6 +12,9 @@ use crate::core::id::{FrameId, SessionId};
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::{checkpoint, tool_results};
 use crate::store::{Lease, NewChain, NewFrame, Store};
+
+/// How often it is looked whether another process has adopted a session.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Creates a root frame that continues `session`, if Claude Code has such a session. Its working directory and model come from
 /// its transcript. Only its agent can judge whether its wait is over.
@@ -20,11 +26,17 @@ pub(crate) fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result
     let launch = Launch { model: launch.model.or(origin.model), ..launch };
     let task = Task::Prompt(format!("(Claude session {session})"));
     let frame = FrameId(session.0);
-    // The holder of the lease is adopting the session right now, or already runs the frame.
-    let Some(_lease) = Lease::try_take(store.dir(), frame)? else { return Ok(Some(frame)) };
-    if store.frame(frame)?.is_some() {
-        return Ok(Some(frame));
-    }
+    let _lease = loop {
+        let lease = Lease::try_take(store.dir(), frame)?;
+        if store.frame(frame)?.is_some() {
+            return Ok(Some(frame));
+        }
+        match lease {
+            Some(lease) => break lease,
+            // Its holder is adopting the session right now, or has died.
+            None => thread::sleep(LOOK),
+        }
+    };
     // The copy comes first: a recorded frame must have one.
     let kept = checkpoint::keep(store.dir(), frame, frame.into(), &found);
     kept.map_err(while_trying("keep a copy of the transcript"))?;

@@ -38,6 +38,11 @@ pub(crate) fn record(store: &Store, frame: &Frame, caller: Caller, reply: &str) 
     Ok(())
 }
 
+/// Whether an agent says that it has posted questions.
+pub(crate) fn is_any(frame: &Frame, reply: &str) -> bool {
+    frame.launch.questions_dir.is_some() && !marker::posted(reply).is_empty()
+}
+
 /// Whether the agents of a chain wait for answers to posted questions, or have yet to get one.
 pub(crate) fn any(tree: &Tree) -> bool {
     requests(tree).next().is_some()

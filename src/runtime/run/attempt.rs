@@ -25,7 +25,6 @@ use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::progress::step;
 use crate::core::chain::runnable::Attempted;
 use crate::core::id::{AttemptId, FrameId};
-use crate::core::requests::request::Delivery;
 use crate::failpoint::{self, Step};
 use crate::runtime::delivery::plans;
 use crate::runtime::delivery::situation;
@@ -86,9 +85,8 @@ pub(crate) fn start(
 ) -> Result<AttemptStart, RuntimeError> {
     let Some(lease) = Lease::try_take(store.dir(), frame)? else { return Ok(AttemptStart::Busy) };
     // Only now is it certain that nobody else changes the frame.
-    let family = store.tree(TreeOf::Family(frame))?;
-    let (Some(frame), Some(node)) = (store.frame(frame)?, family.get(frame)) else { return Ok(AttemptStart::Changed) };
-    if !family.can_run(node, tried, Timestamp::now()) {
+    let Some(frame) = store.frame(frame)? else { return Ok(AttemptStart::Changed) };
+    if !can_run(store, frame.id, tried)? {
         return Ok(AttemptStart::Changed);
     }
     if let Some(worktree) = &frame.launch.worktree
@@ -113,11 +111,17 @@ pub(crate) fn start(
     store.dir().forget_stop(frame.id).map_err(while_trying("remove the file that stops the agent"))?;
     store.dir().forget_messages(frame.id).map_err(while_trying("remove the file that names messages"))?;
     let output_from = lease.seal().map_err(while_trying("read the output file"))?;
-    let starting = Starting { store, own, frame: &frame, program, way, settings, hooks, errors, output_from };
+    let starting = Starting { store, own, frame: &frame, tried, program, way, settings, hooks, errors, output_from };
     match starting.record(&Means { hooks: hooks && way != Way::Prompt, source })? {
         Ok(recorded) => starting.run(recorded, lease),
         Err(refused) => Ok(refused),
     }
+}
+
+/// Whether a frame can run, as its records are now.
+fn can_run(store: &Store, frame: FrameId, tried: &Attempted) -> Result<bool, StoreError> {
+    let family = store.tree(TreeOf::Family(frame))?;
+    Ok(family.get(frame).is_some_and(|node| family.can_run(node, tried, Timestamp::now())))
 }
 
 /// An attempt that is about to start. This process has the frame's lease.
@@ -125,6 +129,7 @@ struct Starting<'a> {
     store: &'a Store,
     own: &'a RunSettings,
     frame: &'a Frame,
+    tried: &'a Attempted,
     program: &'a Program,
     way: Way,
     settings: Option<PathBuf>,
@@ -166,8 +171,7 @@ impl Starting<'_> {
                 output_from: self.output_from,
                 errors_from: self.errors.metadata().map_err(while_trying("read the error log"))?.len(),
                 runner: process::id(),
-                delivering: deliveries.iter().map(|delivery| delivery.request).collect(),
-                answers: deliveries.iter().filter_map(Delivery::answer).collect(),
+                given: deliveries.into_iter().map(|delivery| (delivery.request, delivery.result)).collect(),
                 to_return,
                 mode: restored.mode,
                 notice,
@@ -176,8 +180,9 @@ impl Starting<'_> {
             };
             let refused = match store.begin(frame.id, &attempt) {
                 Ok(()) => return Ok(Ok(Recorded { id, text, prompt, transcript, launch: restored.launch })),
-                // The prompt contains the answer that was replaced.
-                Err(StoreError::AnswerReplaced(_)) => continue,
+                // The prompt has an answer that was replaced, or the failure of a child that is tried again.
+                Err(StoreError::ResultChanged(_)) if can_run(store, frame.id, self.tried)? => continue,
+                Err(StoreError::ResultChanged(_)) => AttemptStart::Changed,
                 Err(StoreError::NotAdmitted(why)) => AttemptStart::NotAdmitted(why),
                 // Somebody has stopped or paused it in the meantime.
                 Err(StoreError::Illegal(error)) => {

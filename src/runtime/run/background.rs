@@ -54,7 +54,7 @@ pub(crate) struct RunningTurn {
 
 impl RunningTurn {
     pub(crate) fn of(agent: &RunningAgent) -> Self {
-        let file = agent.dir.output(agent.frame);
+        let file = agent.dir.printed(agent.frame);
         Self {
             frame: agent.frame,
             attempt: agent.attempt,

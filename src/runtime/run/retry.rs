@@ -9,15 +9,15 @@ use crate::store::{StateChange, Store, StoreError};
 pub(crate) fn end_pauses(store: &Store, top: FrameId) -> Result<(), RuntimeError> {
     let pauses = |state: &FrameState| matches!(state, FrameState::Waiting { wait } if wait.is_pause());
     for node in store.tree(top)?.all().filter(|node| pauses(&node.state)) {
-        try_again(store, node.id)?;
+        try_again(store, node.id, top)?;
     }
     Ok(())
 }
 
-pub(super) fn try_again(store: &Store, frame: FrameId) -> Result<(), RuntimeError> {
-    match store.change_state(frame, StateChange::TryAgain) {
-        // Another process may have done it already.
-        Err(error @ (StoreError::Illegal(_) | StoreError::UnknownFrame(_))) => {
+pub(super) fn try_again(store: &Store, frame: FrameId, top: FrameId) -> Result<(), RuntimeError> {
+    match store.change_state(frame, StateChange::TryAgain { top }) {
+        // Another process may have done it already, or woken the parent.
+        Err(error @ (StoreError::Illegal(_) | StoreError::FailureDelivered(_) | StoreError::UnknownFrame(_))) => {
             tracing::info!("{} is not retried: {error}", frame.short());
         }
         tried => drop(tried?),

@@ -74,11 +74,11 @@ pub(crate) async fn resume(
     stop: watch::Receiver<Signals>,
 ) -> Result<Driven, RuntimeError> {
     for frame in store.tree(top)?.to_continue() {
-        retry::try_again(store, frame)?;
+        retry::try_again(store, frame, top)?;
     }
     let tree = store.tree(top)?;
     for node in tree.to_try_again().into_iter().chain(tree.to_restart()) {
-        retry::try_again(store, node.id)?;
+        retry::try_again(store, node.id, top)?;
     }
     drive(store, settings, top, stop).await
 }

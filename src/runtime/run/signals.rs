@@ -2,6 +2,8 @@
 
 use std::io;
 
+use rustix::process::Signal;
+use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -18,6 +20,18 @@ impl Signals {
     pub(crate) fn any(self) -> bool {
         self.sent > 0
     }
+}
+
+/// From now on a file that may not grow is an error, as on a full disk, and does not end this program (`ulimit -f`). The programs
+/// that it starts have the system's own way again.
+pub(crate) fn outlive_full_files() {
+    let listen = || {
+        let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
+        let _entered = runtime.enter();
+        signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))
+    };
+    // The listener's end changes nothing: a signal that nobody reads is still no reason to die.
+    let _: io::Result<_> = listen();
 }
 
 /// Listens from now on. Without a listener, a signal would end agent-cli and leave its agents running.

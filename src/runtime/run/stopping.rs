@@ -111,7 +111,7 @@ struct Tools {
 
 impl Tools {
     fn new(agent: &RunningAgent, can_finish: bool) -> Self {
-        let follow = || Follower::new(agent.dir.output(agent.frame), agent.output_from);
+        let follow = || Follower::new(agent.dir.printed(agent.frame), agent.output_from);
         Self { output: can_finish.then(follow), calls: None, named: String::new(), done: None }
     }
 

@@ -1,22 +1,24 @@
 //! Attempts: recorded before their process starts, so that whoever finds a dead one knows what to look for.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, Row, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 use serde_json::json;
 
 use crate::core::agent::denied::Denied;
 use crate::core::attempt::usage::{Spending, Totals};
 use crate::core::chain::state::{FrameEvent, FrameState, Wait};
 use crate::core::id::{AttemptId, FrameId, MessageId, RequestId, SessionId};
+use crate::core::requests::request::RequestResult;
 use crate::failpoint::Step;
 use crate::store::attempts::spent::{spending, totals};
 use crate::store::chains::limits;
 use crate::store::database::codec::{self, At, Id, count, id, maybe_id, maybe_json, maybe_time, signed, time};
 use crate::store::database::store::Store;
 use crate::store::error::{Fault, Result, StoreError, TxResult};
-use crate::store::requests::questions;
+use crate::store::requests::results::result;
 use crate::store::steering::messages;
 use crate::store::tables::below::{Extent, below};
 use crate::store::tables::{events, frames, requests};
@@ -36,10 +38,8 @@ pub struct NewAttempt {
     pub errors_from: u64,
     /// The process that runs it, for people.
     pub runner: u32,
-    /// The requests whose results it is given.
-    pub delivering: Vec<RequestId>,
-    /// The questions among them, with the answers that were read.
-    pub answers: Vec<(RequestId, String)>,
+    /// The requests whose results it is given, with the results that were read.
+    pub given: Vec<(RequestId, RequestResult)>,
     /// The one of them whose suspended call the attempt resumes, to return its result.
     pub to_return: Option<RequestId>,
     /// The permission mode with which it begins, where that is another than that of the launch options.
@@ -140,8 +140,8 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError::NotAdmitted`] when a limit keeps it from starting, [`StoreError::Illegal`] when the frame cannot run,
-    /// [`StoreError::UnknownFrame`], [`StoreError::UnknownRequest`] when one of the requests is not the frame's or not to be delivered,
-    /// [`StoreError::AnswerReplaced`], or a database that cannot be written.
+    /// [`StoreError::UnknownFrame`], [`StoreError::ResultChanged`] when one of the requests is not the frame's or not to be delivered,
+    /// or has another result than the one that was read, or a database that cannot be written.
     pub fn begin(&self, frame: FrameId, attempt: &NewAttempt) -> Result<()> {
         self.write(Step::Begin, |connection| {
             let now = codec::now();
@@ -157,8 +157,8 @@ impl Store {
             connection
                 .prepare_cached(
                     "INSERT INTO attempts (id, session, frame, resumed, waited, waited_since, output_from, errors_from,
-                     runner, began, mode, notice)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                     runner, began, mode, notice, given)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
                 )?
                 .execute((
                     Id(attempt.id),
@@ -173,16 +173,16 @@ impl Store {
                     now,
                     &attempt.mode,
                     &attempt.notice,
+                    codec::json(&attempt.given, &[])?,
                 ))?;
             deliver(connection, now, frame, attempt)?;
             messages::give(connection, frame, attempt.id, &attempt.messages)?;
-            questions::unchanged(connection, &attempt.answers)?;
             let detail = json!({
                 "attempt": attempt.id,
                 "session": attempt.session,
                 "resumed": attempt.resumed,
                 "runner": attempt.runner,
-                "delivering": attempt.delivering,
+                "delivering": attempt.given.iter().map(|(request, _)| request).collect::<Vec<_>>(),
                 "mode": attempt.mode,
                 "from": before.state,
                 "to": state,
@@ -209,18 +209,28 @@ impl Store {
     }
 }
 
-/// Records that the attempt delivers its results.
+/// Records that the attempt delivers its results: each as it was read, since its prompt may have it.
 fn deliver(connection: &Connection, now: At, frame: FrameId, attempt: &NewAttempt) -> TxResult<()> {
-    for id in &attempt.delivering {
-        let unknown = || StoreError::UnknownRequest(*id);
-        let request = requests::load(connection, *id)?.filter(|it| it.frame == frame).ok_or_else(unknown)?;
+    for (id, read) in &attempt.given {
+        let changed = || StoreError::ResultChanged(*id);
+        let request = requests::load(connection, *id)?.filter(|it| it.frame == frame).ok_or_else(changed)?;
+        if result(connection, &request)?.as_ref() != Some(read) {
+            return Err(changed().into());
+        }
         let event = requests::deliver(&request, attempt.id, attempt.to_return == Some(request.id));
         match requests::advance(connection, now, &request, event) {
-            Err(Fault::Known(StoreError::IllegalRequest(_))) => return Err(unknown().into()),
+            Err(Fault::Known(StoreError::IllegalRequest(_))) => return Err(changed().into()),
             advanced => advanced?,
         };
     }
     Ok(())
+}
+
+/// The results that a running attempt was given, as they were recorded.
+pub(crate) fn given(connection: &Connection, attempt: AttemptId) -> TxResult<HashMap<RequestId, RequestResult>> {
+    let mut statement = connection.prepare_cached("SELECT given FROM attempts WHERE id = ?1")?;
+    let given = statement.query_row([Id(attempt)], |row| maybe_json(row, "given")).optional()?.flatten();
+    Ok(given.map(|given: Vec<_>| given.into_iter().collect()).unwrap_or_default())
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {

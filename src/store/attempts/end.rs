@@ -136,7 +136,7 @@ fn close(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> TxResult<()>
     connection
         .prepare_cached(
             "UPDATE attempts SET ended = max(began, min(?2, ifnull(?10, ?2))), outcome = ?3, message = ?4, kept = ?5, version = ?6,
-             transcript = ?7, denied = ?8, leaves = ?9 WHERE id = ?1",
+             transcript = ?7, denied = ?8, leaves = ?9, given = NULL WHERE id = ?1",
         )?
         .execute((
             Id(end.attempt),
@@ -308,10 +308,11 @@ mod tests {
         assert!(texts(&store, frame).is_empty());
         assert!(store.tree(frame).unwrap().get(frame).unwrap().requests.is_empty());
         assert_eq!(given(&store, caller), [question]);
-        assert!(matches!(store.begin(frame, &attempt(vec![question])), Err(StoreError::Illegal(_))));
+        let carried = || vec![(question, answer[0].clone())];
+        assert!(matches!(store.begin(frame, &attempt(carried())), Err(StoreError::Illegal(_))));
         assert_eq!(store.try_again(frame).unwrap(), FrameState::Ready);
-        let spent_already = store.begin(frame, &attempt(vec![question])).unwrap_err();
-        assert!(matches!(spent_already, StoreError::UnknownRequest(id) if id == question), "{spent_already}");
+        let spent_already = store.begin(frame, &attempt(carried())).unwrap_err();
+        assert!(matches!(spent_already, StoreError::ResultChanged(id) if id == question), "{spent_already}");
         assert_eq!(store.frame(frame).unwrap().unwrap().state, FrameState::Ready);
     }
 

@@ -220,6 +220,8 @@ const FOURTH: &str = "
 ALTER TABLE requests ADD COLUMN looked TEXT;
 -- filed: whether the files of a posted question say that it is over, or never will.
 ALTER TABLE requests ADD COLUMN filed INTEGER NOT NULL DEFAULT 0;
+-- given: the results that it was given, as long as it runs.
+ALTER TABLE attempts ADD COLUMN given TEXT;
 CREATE INDEX unfiled_questions ON requests (frame)
     WHERE filed = 0 AND status IN ('resolved', 'expired', 'delivering', 'delivered')
     AND json_type(detail, '$.ask.posted') IS NOT NULL;

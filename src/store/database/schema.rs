@@ -1,5 +1,6 @@
 //! The database: which version it has, and how an older one is brought to the newest.
 
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -103,6 +104,65 @@ pub(crate) fn mark(connection: &Connection, version: u32) -> rusqlite::Result<()
     connection.pragma_update(None, "user_version", version)
 }
 
+/// How a database differs from one that the steps make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Difference {
+    /// An index is missing. `sql` makes it.
+    MissingIndex { name: String, sql: String },
+    /// Something else is missing, or is another one.
+    Other { name: String },
+}
+
+/// How a database of the newest version differs from one that the steps make: a build from before a release may have made it when
+/// the newest step was another. What it has in addition does no harm.
+pub(crate) fn differences(connection: &Connection) -> TxResult<Vec<Difference>> {
+    let new = Connection::open_in_memory()?;
+    STEPS.iter().try_for_each(|step| new.execute_batch(step))?;
+    let found: HashMap<_, _> = objects(connection)?.into_iter().map(|(name, kind, sql)| (name, (kind, sql))).collect();
+    let mut differences = Vec::new();
+    for (name, kind, sql) in objects(&new)? {
+        let is_same = match found.get(&name) {
+            None => {
+                let is_made = found.values().any(|(kind, _)| kind == "table");
+                differences.push(match kind == "index" && is_made {
+                    true => Difference::MissingIndex { name, sql },
+                    false => Difference::Other { name },
+                });
+                continue;
+            }
+            // Columns may have been added in another order.
+            Some((other, _)) if kind == "table" => {
+                let has = columns(connection, &name)?;
+                *other == kind && columns(&new, &name)?.is_subset(&has)
+            }
+            Some((other, found)) => *other == kind && words(found).eq(words(&sql)),
+        };
+        if !is_same {
+            differences.push(Difference::Other { name });
+        }
+    }
+    Ok(differences)
+}
+
+fn words(sql: &str) -> impl Iterator<Item = &str> {
+    sql.split_whitespace()
+}
+
+/// The names, kinds and definitions of what is in a database, but for what SQLite makes itself.
+fn objects(connection: &Connection) -> TxResult<Vec<(String, String, String)>> {
+    let sql = "SELECT name, type, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
+    let mut statement = connection.prepare(sql)?;
+    let objects = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    Ok(objects.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The columns of a table, with their types and whether they are generated.
+fn columns(connection: &Connection, table: &str) -> TxResult<BTreeSet<(String, String, bool, i64)>> {
+    let mut statement = connection.prepare("SELECT name, type, \"notnull\", hidden FROM pragma_table_xinfo(?1)")?;
+    let columns = statement.query_map([table], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+    Ok(columns.collect::<rusqlite::Result<_>>()?)
+}
+
 fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| row.get(0))
 }
@@ -142,6 +202,31 @@ mod tests {
         migrate(&connection).unwrap();
         assert_eq!(inspect(&connection).unwrap(), Found::Current);
         migrate(&connection).unwrap();
+    }
+
+    #[test]
+    fn what_an_earlier_build_left_out_is_found() {
+        let connection = memory();
+        migrate(&connection).unwrap();
+        assert_eq!(differences(&connection).unwrap(), []);
+        connection
+            .execute_batch("CREATE INDEX more ON frames (depth); ALTER TABLE frames ADD COLUMN more TEXT")
+            .unwrap();
+        assert_eq!(differences(&connection).unwrap(), [], "more does no harm");
+        connection.execute_batch("DROP INDEX unfiled_questions; ALTER TABLE attempts DROP COLUMN given").unwrap();
+        let found = differences(&connection).unwrap();
+        let names: Vec<_> = found
+            .iter()
+            .map(|difference| match difference {
+                Difference::MissingIndex { name, .. } => format!("index {name}"),
+                Difference::Other { name } => name.clone(),
+            })
+            .collect();
+        assert_eq!(names, ["attempts", "index unfiled_questions"]);
+        if let Difference::MissingIndex { sql, .. } = &found[1] {
+            connection.execute_batch(sql).unwrap();
+        }
+        assert_eq!(differences(&connection).unwrap(), [Difference::Other { name: "attempts".into() }]);
     }
 
     #[test]

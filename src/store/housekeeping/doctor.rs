@@ -40,7 +40,11 @@ pub(crate) fn open(dir: &Path) -> (Option<Store>, Finding) {
         return (None, Finding::ok(DATABASE, "there is none yet; the first chain creates it"));
     }
     match Store::open(dir).and_then(|store| store.housekeeping().damage().map(|damage| (store, damage))) {
-        Ok((store, None)) => (Some(store), Finding::ok(DATABASE, "it can be opened and is intact")),
+        Ok((store, None)) => match store.housekeeping().other_schema() {
+            Ok(other) if other.is_empty() => (Some(store), Finding::ok(DATABASE, "it can be opened and is intact")),
+            Ok(other) => (Some(store), made_by_another_build(&other)),
+            Err(error) => (None, unusable(&error)),
+        },
         Ok((_, Some(damage))) => (None, damaged(dir, &damage)),
         Err(error) => (None, unusable(&error)),
     }
@@ -165,6 +169,12 @@ fn locks(held: io::Result<bool>) -> Finding {
             Finding::problem("locks", format!("files in the state directory cannot be locked: {error}"), hint)
         }
     }
+}
+
+fn made_by_another_build(other: &[String]) -> Finding {
+    let message =
+        format!("another build of agent-cli has made the database: {} are not what they should be", other.join(", "));
+    Finding::problem(DATABASE, message, "agent-cli fsck says more, and fsck --repair makes indexes that are missing")
 }
 
 fn damaged(dir: &Path, damage: &str) -> Finding {

@@ -12,8 +12,10 @@ use crate::core::housekeeping::fsck_finding::{FindingKind, FsckFinding};
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
 use crate::core::requests::state::RequestState;
+use crate::failpoint::Step;
 use crate::store::chains::abandoned::abandoned;
 use crate::store::database::codec::{count, from_json, id, maybe_id, maybe_time};
+use crate::store::database::schema::{self, Difference};
 use crate::store::error::{Result, StoreError, TxResult};
 use crate::store::files::checkpoint;
 use crate::store::files::lease::Lease;
@@ -58,6 +60,40 @@ impl Housekeeping<'_> {
     }
 }
 
+impl Housekeeping<'_> {
+    /// What in the database is missing, or is not what this program makes.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be read.
+    pub fn other_schema(&self) -> Result<Vec<String>> {
+        let differences = self.0.read(schema::differences)?;
+        let name = |difference| match difference {
+            Difference::MissingIndex { name, .. } | Difference::Other { name } => name,
+        };
+        Ok(differences.into_iter().map(name).collect())
+    }
+
+    /// Makes an index that is missing. Returns whether it was.
+    ///
+    /// # Errors
+    ///
+    /// The database cannot be written.
+    pub fn make_index(&self, missing: &str) -> Result<bool> {
+        self.0.write(Step::Migrate, |connection| {
+            for difference in schema::differences(connection)? {
+                if let Difference::MissingIndex { name, sql } = difference
+                    && name == missing
+                {
+                    connection.execute_batch(&sql)?;
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })
+    }
+}
+
 fn damage(connection: &Connection) -> TxResult<Vec<FsckFinding>> {
     let mut found = Vec::new();
     let mut statement = connection.prepare("PRAGMA integrity_check")?;
@@ -65,6 +101,10 @@ fn damage(connection: &Connection) -> TxResult<Vec<FsckFinding>> {
         let said = said?;
         found.extend((said != "ok").then_some(FindingKind::Database { said }));
     }
+    found.extend(schema::differences(connection)?.into_iter().map(|difference| match difference {
+        Difference::MissingIndex { name, .. } => FindingKind::MissingIndex { name },
+        Difference::Other { name } => FindingKind::OtherSchema { name },
+    }));
     let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
     let lost = statement.query_map([], |row| Ok(FindingKind::LostReference { table: row.get(0)?, to: row.get(2)? }))?;
     found.extend(lost.collect::<rusqlite::Result<Vec<_>>>()?);

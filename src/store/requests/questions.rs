@@ -15,7 +15,6 @@ use crate::store::database::codec::{self, At, Id};
 use crate::store::database::store::Store;
 use crate::store::error::{Fault, Result, StoreError, TxResult};
 use crate::store::requests::questions::asked::{Question, load};
-use crate::store::requests::results::result;
 use crate::store::tables::events;
 use crate::store::tables::requests;
 
@@ -87,17 +86,6 @@ fn advance(connection: &Connection, now: At, id: RequestId, event: RequestEvent)
     Ok(())
 }
 
-/// Checks that each of these questions still has the result that was read.
-pub(crate) fn unchanged(connection: &Connection, read: &[(RequestId, String)]) -> TxResult<()> {
-    for (question, said) in read {
-        let request = requests::load(connection, *question)?.ok_or(StoreError::UnknownRequest(*question))?;
-        if result(connection, &request)?.is_none_or(|result| result.text() != said) {
-            return Err(StoreError::AnswerReplaced(*question).into());
-        }
-    }
-    Ok(())
-}
-
 fn why_not(connection: &Connection, id: RequestId) -> Fault {
     let kind = connection
         .query_row("SELECT kind FROM requests WHERE id = ?1", [Id(id)], |row| row.get::<_, String>(0))
@@ -119,9 +107,8 @@ mod tests {
     use crate::core::id::{AttemptId, FrameId};
     use crate::core::posted::place::Posted;
     use crate::core::requests::question::Form;
-    use crate::core::requests::request::RequestKind;
+    use crate::core::requests::request::{RequestKind, RequestResult};
     use crate::store::attempts::attempt::Attempts;
-    use crate::store::attempts::attempt::NewAttempt;
     use crate::store::requests::questions::asked::Questions;
     use crate::store::requests::request::Seen;
     use crate::store::testing::{ask, attempt, refused, reply, store};
@@ -154,13 +141,13 @@ mod tests {
         store.record_answer(id, "Jan 1st", &ann, false).unwrap();
 
         // A runner has read the answer, and then it is replaced.
-        let read = |answer: &str| NewAttempt { answers: vec![(id, answer.to_owned())], ..attempt(vec![id]) };
+        let read = |answer: &str| attempt(vec![(id, RequestResult::Text(answer.to_owned()))]);
         let bob = Origin { user: Some("bob".into()), ..Origin::default() };
         let replaced = store.record_answer(id, "Feb 2nd", &bob, true).unwrap();
         assert_eq!(store.questions(id, false).unwrap().pop().as_ref(), Some(&replaced));
         assert_eq!((replaced.answer.as_deref(), replaced.origin), (Some("Feb 2nd"), Some(bob.clone())));
         let late = store.begin(frame, &read("Jan 1st"));
-        assert!(matches!(late, Err(StoreError::AnswerReplaced(question)) if question == id), "{late:?}");
+        assert!(matches!(late, Err(StoreError::ResultChanged(question)) if question == id), "{late:?}");
         assert_eq!(store.attempts(Attempts::RunningOf(frame)).unwrap(), []);
 
         let new = read("Feb 2nd");

@@ -1,5 +1,7 @@
 //! Requests: recorded in the name of a running attempt, and delivered when they are over.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::json;
@@ -215,9 +217,20 @@ pub(super) fn has_undelivered(connection: &Connection, attempt: AttemptId) -> Tx
 
 /// The results of those requests that have one.
 pub(super) fn deliveries(connection: &Connection, of: &[Request]) -> TxResult<Vec<Delivery>> {
+    deliveries_as(connection, of, &HashMap::new())
+}
+
+/// The same. A result that is `known` is not looked up.
+pub(super) fn deliveries_as(
+    connection: &Connection,
+    of: &[Request],
+    known: &HashMap<RequestId, RequestResult>,
+) -> TxResult<Vec<Delivery>> {
     let mut deliveries = Vec::new();
     for request in of {
-        if let Some(result) = result(connection, request)? {
+        if let Some(result) =
+            known.get(&request.id).cloned().map_or_else(|| result(connection, request), |it| Ok(Some(it)))?
+        {
             let (call, kind) = (request.call.clone(), request.kind.clone());
             deliveries.push(Delivery { request: request.id, call, kind, result });
         }

@@ -12,12 +12,13 @@ use crate::core::requests::request::{Delivery, Request, RequestKind};
 use crate::core::requests::state::{Handover, RequestEvent, RequestState};
 use crate::core::steering::message::Message;
 use crate::failpoint::Step;
+use crate::store::attempts::attempt as attempts;
 use crate::store::chains::lookup::Target;
 use crate::store::database::codec::{self, Id};
 use crate::store::database::store::Store;
 use crate::store::error::{Result, StoreError, TxResult};
 use crate::store::requests::calls;
-use crate::store::requests::request::{deliveries, has_undelivered};
+use crate::store::requests::request::{deliveries_as, has_undelivered};
 use crate::store::steering::messages;
 use crate::store::tables::caller::Caller;
 use crate::store::tables::events;
@@ -86,7 +87,7 @@ impl Store {
             let shown = delivering.iter().filter(|it| handover(it) == Some(Handover::Shown));
             let looked_up = delivering.iter().filter(|request| request.attempt == attempt);
             Ok(AtEnd {
-                given: deliveries(connection, &delivering)?,
+                given: deliveries_as(connection, &delivering, &attempts::given(connection, attempt)?)?,
                 looked_up: looked_up.map(|request| request.id).collect(),
                 shown: shown.map(|request| request.id).collect(),
                 has_open: has_jobs || has_undelivered(connection, attempt)?,
@@ -153,7 +154,7 @@ mod tests {
         let (_temp, store) = store();
         let (frame, question) = store.asking("When?");
         store.answer(question, "Jan 1st").unwrap();
-        let new = NewAttempt { to_return: Some(question), ..attempt(vec![question]) };
+        let new = NewAttempt { to_return: Some(question), ..attempt(store.results(frame)) };
         store.begin(frame, &new).unwrap();
         let caller = Caller { frame, attempt: new.id };
         let returned = |caller, kind: RequestKind| {
@@ -165,12 +166,12 @@ mod tests {
         assert_eq!(returned(caller, ask("When?")).unwrap(), None);
 
         store.end(caller, &reply("SGN_PEND_ONGOING"));
-        let again = NewAttempt { to_return: Some(question), ..attempt(vec![question]) };
+        let again = NewAttempt { to_return: Some(question), ..attempt(store.results(frame)) };
         store.begin(frame, &again).unwrap();
         let caller = Caller { frame, attempt: again.id };
         assert_eq!(returned(caller, ask("When?")).unwrap(), Some(question));
         store.end(caller, &reply("SGN_PEND_ONGOING"));
-        let last = NewAttempt { to_return: Some(question), ..attempt(vec![question]) };
+        let last = NewAttempt { to_return: Some(question), ..attempt(store.results(frame)) };
         store.begin(frame, &last).unwrap();
         let caller = Caller { frame, attempt: last.id };
         store.end(caller, &reply("over"));
@@ -208,7 +209,7 @@ mod tests {
         let (_temp, store) = store();
         let (frame, question) = store.asking("When?");
         store.answer(question, "Jan 1st").unwrap();
-        let new = attempt(vec![question]);
+        let new = attempt(store.results(frame));
         store.begin(frame, &new).unwrap();
         let caller = Caller { frame, attempt: new.id };
         assert!(store.at_end(frame, new.id).unwrap().shown.is_empty());
@@ -217,7 +218,7 @@ mod tests {
         assert_eq!(store.at_end(frame, new.id).unwrap().shown, [question]);
         store.end(caller, &reply("SGN_PEND_ONGOING"));
         assert!(shown(caller, &[question]).is_err());
-        let again = attempt(vec![question]);
+        let again = attempt(store.results(frame));
         store.begin(frame, &again).unwrap();
         assert!(store.at_end(frame, again.id).unwrap().shown.is_empty());
     }

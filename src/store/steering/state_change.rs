@@ -15,8 +15,8 @@ use crate::store::steering::again;
 pub enum StateChange<'a> {
     /// A group ends whose members are all over.
     EndGroup,
-    /// A frame is tried again that failed, was cancelled or backs off; one that rests goes on.
-    TryAgain,
+    /// A frame is tried again that failed, was cancelled or backs off; one that rests goes on. `top`: what a person resumes.
+    TryAgain { top: FrameId },
     /// A frame waits for its next try because its attempt could not begin: why.
     PutOff(&'a str),
 }
@@ -25,7 +25,7 @@ impl StateChange<'_> {
     fn step(self) -> Step {
         match self {
             Self::EndGroup => Step::EndAttempt,
-            Self::TryAgain => Step::TryAgain,
+            Self::TryAgain { .. } => Step::TryAgain,
             Self::PutOff(_) => Step::PutOff,
         }
     }
@@ -37,14 +37,15 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Illegal`](crate::store::StoreError::Illegal) for a [`StateChange::TryAgain`] of what can run, runs or is done;
+    /// [`StoreError::Illegal`](crate::store::StoreError::Illegal) for a [`StateChange::TryAgain`] of what can run, runs or is done, [`StoreError::FailureDelivered`](crate::store::StoreError::FailureDelivered) for that of a
+    /// child whose parent is being told of its failure;
     /// [`StoreError::UnknownFrame`](crate::store::StoreError::UnknownFrame), or a database that cannot be written.
     pub fn change_state(&self, frame: FrameId, change: StateChange<'_>) -> Result<Option<FrameState>> {
         self.write(change.step(), |connection| {
             let now = codec::now();
             match change {
                 StateChange::EndGroup => groups::end(connection, now, frame),
-                StateChange::TryAgain => again::try_again(connection, now, frame).map(Some),
+                StateChange::TryAgain { top } => again::try_again(connection, now, frame, top).map(Some),
                 StateChange::PutOff(why) => put_off::put_off(connection, now, frame, why),
             }
         })

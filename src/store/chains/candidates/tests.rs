@@ -182,7 +182,8 @@ impl Chains {
                 let runnable = tree.runnable(&Attempted::default(), far());
                 let Some(frame) = runnable.get(any(runnable.len())).copied() else { return };
                 let results = store.deliveries(frame).unwrap();
-                let attempt = attempt(results.iter().map(|delivery| delivery.request).collect());
+                let attempt =
+                    attempt(results.iter().map(|delivery| (delivery.request, delivery.result.clone())).collect());
                 // Somebody may want it stopped.
                 if store.begin(frame, &attempt).is_ok() {
                     self.running.push(Caller { frame, attempt: attempt.id });
@@ -239,7 +240,7 @@ impl Chains {
             }
             _ => {
                 let Some(frame) = frame else { return };
-                let _ = store.change_state(frame, StateChange::TryAgain);
+                let _ = store.change_state(frame, StateChange::TryAgain { top: frame });
                 let tree = store.tree(root(frame).unwrap()).unwrap();
                 tree.groups_to_end().into_iter().for_each(|group| drop(store.end_group(group)));
             }
