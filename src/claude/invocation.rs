@@ -10,6 +10,7 @@ use crate::claude::environment::inherited;
 use crate::claude::environment::recorded;
 use crate::claude::settings::merged;
 use crate::claude::tools::permission_server;
+use crate::claude::user_message;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::option_rights::APPENDED;
 use crate::core::id::{AttemptId, FrameId, SessionId};
@@ -44,6 +45,8 @@ pub(crate) struct Invocation<'a> {
     pub resume: Option<&'a str>,
     /// Whether it resumes its session in place, with that transcript already put there.
     pub in_place: bool,
+    /// Whether its standard input is a message in its own format instead of a prompt.
+    pub takes_message: bool,
     /// The agent's working directory.
     pub cwd: &'a Path,
     /// The frame's launch options.
@@ -69,6 +72,9 @@ impl Invocation<'_> {
     pub(crate) fn arguments(&self) -> Vec<String> {
         let joined = |name: &str, value: &str| format!("{name}={value}");
         let mut arguments = ["-p", "--output-format=stream-json", "--verbose"].map(str::to_owned).to_vec();
+        if self.takes_message {
+            arguments.push(user_message::OPTION.to_owned());
+        }
         let session = self.session.to_string();
         arguments.extend(match self.resume {
             None => vec![joined("--session-id", &session)],
@@ -200,6 +206,7 @@ mod tests {
             session: SessionId(Uuid::from_u128(1)),
             resume: Some("/state/frames/f/a.jsonl"),
             in_place: false,
+            takes_message: false,
             cwd: Path::new("/"),
             launch,
             state_dir: Path::new("/state"),

@@ -31,6 +31,8 @@ pub(crate) struct Program {
     pub(crate) leaves_mentions: bool,
     /// Whether it tells its agent itself when its shell's directory changes.
     pub(crate) tells_directory: bool,
+    /// Whether it takes the result of a suspended call by standard input.
+    pub(crate) takes_results: bool,
     /// Whether it returns an agent to the worktree that it had entered if its session is resumed in place.
     pub(crate) returns_to_worktrees: bool,
 }
@@ -93,6 +95,7 @@ pub(crate) async fn usable(store: &Store, settings: &RunSettings, launch: &Launc
         prints_hooks: since(Version::PRINTS_HOOKS),
         leaves_mentions: since(Version::LEAVES_MENTIONS),
         tells_directory: since(Version::TELLS_DIRECTORY),
+        takes_results: since(Version::TAKES_RESULTS),
         returns_to_worktrees: since(Version::RETURNS_TO_WORKTREES),
     })
 }
@@ -111,6 +114,7 @@ impl Program {
             prints_hooks: false,
             leaves_mentions: false,
             tells_directory: false,
+            takes_results: false,
             returns_to_worktrees: false,
         }
     }

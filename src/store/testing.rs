@@ -68,7 +68,7 @@ pub(crate) fn attempt(given: Vec<(RequestId, RequestResult)>) -> NewAttempt {
         errors_from: 3,
         runner: 42,
         given,
-        to_return: None,
+        resumed_calls: Vec::new(),
         mode: None,
         notice: None,
         max_parallel_total: None,

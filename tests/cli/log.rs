@@ -57,6 +57,20 @@ impl Log {
 }
 
 impl Start {
+    /// Whether it was told anything but the result of its call.
+    pub(crate) fn is_prompted(&self) -> bool {
+        !self.prompt.is_empty() && !self.beside_the_result().is_empty()
+    }
+
+    /// What it was told: its prompt, or the text beside the result that it was handed.
+    pub(crate) fn beside_the_result(&self) -> String {
+        let message: Value = serde_json::from_str(&self.prompt).unwrap_or_default();
+        match message["message"]["content"].as_array() {
+            Some(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect(),
+            None => self.prompt.clone(),
+        }
+    }
+
     /// The value of an argument.
     pub(crate) fn value_of(&self, name: &str) -> Option<&str> {
         self.values_of(name).next()

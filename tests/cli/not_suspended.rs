@@ -240,7 +240,7 @@ fn a_users_hook_that_hangs_delays_the_request_until_its_timeout() {
 }
 
 #[test]
-fn a_result_that_a_users_hook_takes_away_is_not_lost() {
+fn a_result_comes_though_a_users_hook_wants_to_be_asked_first() {
     let world = World::with_hooks();
     world.file("root.md", "ask When?\nreply {result}\n");
     let id = world.spawn_paused("root.md");
@@ -248,7 +248,5 @@ fn a_result_that_a_users_hook_takes_away_is_not_lost() {
     let instead = json!({"hookSpecificOutput": {"hookEventName": "PreToolUse",
         "permissionDecision": "ask", "permissionDecisionReason": "who is there?"}});
     user_hook(&world, &format!("echo '{instead}'"), 60);
-    let outcome = world.run(&["resume", &id]);
-    outcome.succeeds();
-    assert!(outcome.stdout.contains("who is there?"), "{outcome}");
+    world.run(&["resume", &id]).prints("now");
 }

@@ -36,7 +36,7 @@ fn a_chain_pauses_inside_its_calls_and_goes_on_with_the_answer() {
     assert_eq!((world.starts(), answers_of_the_model(&world, &id)), (8, 12));
     let log = world.log();
     assert_eq!(log.most_alive(), 1);
-    assert!(log.starts[4..].iter().all(|start| start.prompt.is_empty()), "nobody was told anything but the result");
+    assert!(log.starts[4..].iter().all(|start| !start.is_prompted()), "nobody was told anything but the result");
 }
 
 #[test]

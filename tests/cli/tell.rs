@@ -49,7 +49,7 @@ fn an_agent_whose_turn_ends_first_goes_on_with_it() {
     gate.open_for_one();
     spawn.ends().succeeds();
     assert_eq!(world.starts(), 2);
-    insta::assert_snapshot!(world.named(&world.log().starts[1].prompt), @r"
+    insta::assert_snapshot!(world.named(&world.log().starts[1].beside_the_result()), @r"
     SGN_RESUME
 
     A person tells you (message [ID2:8]). It ends at the line `--- end of message ---`; it has no such line.
@@ -78,15 +78,13 @@ fn a_waiting_agent_reads_it_when_it_goes_on() {
     ");
     world.answer("now");
     world.run(&["resume", &root]).prints("now");
-    insta::assert_snapshot!(world.named(&world.log().starts[1].prompt), @r"
+    insta::assert_snapshot!(world.named(&world.log().starts[1].beside_the_result()), @r"
     SGN_RESUME
 
     A person tells you (message [ID3:8]). It ends at the line `--- end of message ---`; it has no such line.
 
     in UTC
     --- end of message ---
-
-    The calls that were open when you stopped have their results now: go on from there.
     ");
 }
 
@@ -145,15 +143,13 @@ fn a_stopped_agent_goes_on_where_it_stood() {
     let root = world.session(0);
     world.run(&["stop", &root]).succeeds();
     world.run(&["resume", &root, "--prompt", "Do without."]).prints("I know");
-    insta::assert_snapshot!(world.named(&world.log().starts[1].prompt), @r"
+    insta::assert_snapshot!(world.named(&world.log().starts[1].beside_the_result()), @r"
     SGN_RESUME
 
     A person has a new instruction for you (message [ID3:8]). It ends at the line `--- end of message ---`; it has no such line.
 
     Do without.
     --- end of message ---
-
-    The calls that were open when you stopped have their results now: go on from there.
     ");
     world.run(&["resume", &root]).prints("I know");
     world.run(&["fsck"]).succeeds();

@@ -137,7 +137,7 @@ fn what_a_call_cannot_return_comes_by_prompt_in_the_same_run() {
     world.answer("Jan 1st");
     let refusing = world.with("STAND_IN_WANTS_A_PROMPT", "Input must be provided");
     refusing.run(&["resume", &id]).prints("Jan 1st");
-    assert_eq!(refusing.starts(), 4, "it pauses, is refused in a fork and in place, and is given the answer");
+    assert_eq!(refusing.starts(), 5, "it pauses, is refused three times, and is given the answer");
     refusing.run(&["fsck"]).exits_with(0);
 }
 
@@ -163,12 +163,12 @@ fn where_no_call_of_a_fork_is_run_the_session_itself_goes_on() {
     world.answer("Jan 1st");
     world.run(&["resume", &id]).prints("Jan 1st");
     let log = world.log();
-    assert_eq!(log.starts.len(), 3, "it pauses, is refused in a fork, and goes on in place");
-    assert!(!log.starts[2].argv.contains(&"--fork-session".to_owned()));
+    assert_eq!(log.starts.len(), 4, "it pauses, is refused in two forks, and goes on in place");
+    assert!(!log.starts[3].argv.contains(&"--fork-session".to_owned()));
     assert!(
         log.starts
             .iter()
-            .all(|start| start.session() == id && (start.prompt.is_empty() || start.pid == log.starts[0].pid))
+            .all(|start| start.session() == id && (!start.is_prompted() || start.pid == log.starts[0].pid))
     );
     assert_eq!(world.transcripts(), [transcript]);
     assert_eq!(world.marks(), "worked\n");
@@ -179,7 +179,7 @@ fn where_no_call_of_a_fork_is_run_the_session_itself_goes_on() {
     let id = world.run(&["spawn", "again.md"]).started();
     world.answer("Feb 1st");
     world.run(&["resume", &id]).prints("Feb 1st");
-    assert_eq!(world.starts(), 5);
+    assert_eq!(world.starts(), 6);
 }
 
 #[test]
@@ -192,8 +192,8 @@ fn a_refusal_that_a_prompt_does_not_help_against_is_reported_once() {
         assert!(refused.stderr.contains(message), "{}", refused.stderr);
         assert_eq!(world.starts(), starts);
     };
-    refused(4, "STAND_IN_REFUSES", "the second one fails as well");
-    refused(5, "STAND_IN_REFUSES", "error: unknown option '--nonsense'");
+    refused(5, "STAND_IN_REFUSES", "the second one fails as well");
+    refused(6, "STAND_IN_REFUSES", "error: unknown option '--nonsense'");
     world.run(&["resume", &id]).prints("Jan 1st");
 }
 

@@ -11,6 +11,7 @@ mod background;
 mod cleanup;
 mod deferral;
 mod delivery;
+mod exact;
 mod hook_events;
 mod identity;
 mod other_hooks;

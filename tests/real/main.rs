@@ -27,6 +27,7 @@ mod denied;
 mod early_answers;
 mod environment;
 mod events;
+mod exact;
 mod fan_out;
 mod identity;
 mod interactive;

@@ -4,7 +4,7 @@ use std::env;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::arguments::Arguments;
 use crate::bash::Bash;
@@ -33,6 +33,10 @@ pub(crate) async fn run(arguments: Arguments, mut prompt: String, log: &mut Log)
             return Ok(ExitCode::FAILURE);
         }
     }
+    let message = match arguments.takes_message {
+        true => Some(serde_json::from_str::<Value>(&std::mem::take(&mut prompt))?["message"]["content"].take()),
+        false => None,
+    };
     let refuses = |name: &str| env::var(name).ok().filter(|_| prompt.is_empty());
     let of_forks = refuses("STAND_IN_RUNS_NO_CALLS_OF_FORKS").filter(|_| arguments.forks);
     if let Some(message) = refuses("STAND_IN_WANTS_A_PROMPT").or(of_forks) {
@@ -53,13 +57,21 @@ pub(crate) async fn run(arguments: Arguments, mut prompt: String, log: &mut Log)
     };
     let permission_mode = arguments.permission_mode;
     let mut turn = Turn { transcript, events, bash, hooks, permission_mode, log, beside: None, answers: 0 };
-    if let Some(call) = &suspended {
-        if let Flow::Over(code) = turn.resume(call).await? {
-            return Ok(code);
+    match (&suspended, &message) {
+        (Some(call), Some(message)) if turn.resume_for(call, message).await? => {
+            message[1]["text"].as_str().unwrap_or_default().clone_into(&mut prompt);
         }
-        deferral::CONTINUE.clone_into(&mut prompt);
+        (Some(call), _) => {
+            if let Flow::Over(code) = turn.resume(call).await? {
+                return Ok(code);
+            }
+            deferral::CONTINUE.clone_into(&mut prompt);
+        }
+        (None, _) => {}
     }
-    turn.transcript.add("user", &json!({"role": "user", "content": prompt}), &Mark::default())?;
+    if message.is_none() || !prompt.is_empty() {
+        turn.transcript.add("user", &json!({"role": "user", "content": prompt}), &Mark::default())?;
+    }
     if let Ok(message) = env::var("STAND_IN_REFUSES") {
         turn.events.init(&turn.permission_mode)?;
         return turn.end_in_disorder(&Break::Refuse(message));

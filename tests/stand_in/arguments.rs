@@ -11,6 +11,8 @@ pub(crate) struct Arguments {
     pub(crate) resume: Option<String>,
     /// `--fork-session`, without which the session itself goes on.
     pub(crate) forks: bool,
+    /// `--input-format=stream-json`: its standard input is a message.
+    pub(crate) takes_message: bool,
     /// `--model`, or the default.
     pub(crate) model: String,
     /// `--permission-mode`, or the default.
@@ -59,6 +61,7 @@ impl Arguments {
             session,
             resume,
             forks,
+            takes_message: value("--input-format").is_some_and(|format| format == "stream-json"),
             model,
             permission_mode: value("--permission-mode").unwrap_or_else(|| "default".to_owned()),
             settings: value("--settings"),

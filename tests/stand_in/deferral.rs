@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use crate::events::End;
@@ -83,6 +83,22 @@ impl Turn<'_> {
             }
         }
         Ok(Flow::Goes)
+    }
+
+    /// Asks about an open call again, and takes its result from a message if it is deferred again. Returns whether it was.
+    pub(crate) async fn resume_for(&mut self, call: &Call, message: &Value) -> Result<bool> {
+        let Decision::Defer = self.ask(call).await? else { return Ok(false) };
+        let result = &message[0];
+        ensure!(result["tool_use_id"] == call.id, "the message has no result of the deferred call");
+        self.mark(call)?;
+        self.events.attachment(&self.marker(call))?;
+        let answers = self.memory().answers;
+        let deferred = json!({"id": call.id, "name": call.tool, "input": call.input});
+        self.events.result(&End::Deferred(&deferred), self.answers, answers)?;
+        // It is not printed.
+        let message = json!({"role": "user", "content": [result]});
+        self.transcript.add("user", &message, &call.mark)?;
+        Ok(true)
     }
 
     fn marker(&self, call: &Call) -> Value {

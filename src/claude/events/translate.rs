@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::claude::stream::event::{Block, Event};
 use crate::claude::stream::result_event::ResultEvent;
+use crate::core::attempt::usage::Usage;
 use crate::core::events::agent_event::Happening;
 use crate::core::text::escape::shortened;
 use crate::core::text::json;
@@ -137,6 +138,10 @@ fn result(event: Event) -> Vec<Happening> {
     let (num_turns, duration_ms) = (event.num_turns.as_u64(), event.duration_ms.as_u64());
     let subtype = text(&event.subtype);
     let ResultEvent { is_error, text, deferred, usage, total_cost_usd, .. } = event.into();
+    // It stands at the call of an earlier turn, and will go on.
+    if deferred && usage == Usage::default() {
+        return happenings;
+    }
     happenings.push(Happening::Result {
         is_error,
         subtype,

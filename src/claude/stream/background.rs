@@ -10,6 +10,9 @@ use crate::claude::stream::digest::Digest;
 use crate::claude::stream::result_event::ResultEvent;
 use crate::core::attempt::rest::Rest;
 
+/// How long `claude` may take to go on with what is on its standard input, however busy the system is.
+const READS_ITS_INPUT: Duration = Duration::from_secs(20);
+
 /// How far the agent's turn has come according to its transcript. The stream's view is in the [`Digest`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Written {
@@ -33,7 +36,12 @@ impl Digest {
     #[must_use]
     pub(crate) fn patience(&self, rest: Rest, grace: Duration) -> Option<Duration> {
         let waits = rest == Rest::Paused && !self.tasks.is_empty();
-        rest.patience(grace).map(|patience| if waits { Duration::ZERO } else { patience })
+        let limit = |patience| match () {
+            () if waits => Duration::ZERO,
+            () if self.is_where_it_began() => READS_ITS_INPUT,
+            () => patience,
+        };
+        rest.patience(grace).map(limit)
     }
 
     /// Whether the agent's turn is over, given what the transcript contains. While a subagent runs, `claude` prints no result.
@@ -142,6 +150,33 @@ mod tests {
             (&[CALL], replied(), Rest::Works),
         ] {
             assert_eq!(digest(lines).rest(&written), rest, "{lines:?} {written:?}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_stands_open_again_waits_for_what_is_on_standard_input() {
+        let again =
+            r#"{"type":"result","is_error":false,"stop_reason":"tool_deferred","deferred_tool_use":{"id":"t1"}}"#;
+        let patience = |lines: &[&str]| {
+            let digest = digest(lines);
+            digest.patience(digest.rest(&Written::default()), Duration::ZERO)
+        };
+        assert_eq!(patience(&[again]), Some(READS_ITS_INPUT));
+        assert!(patience(&[CALL, again]).unwrap() < READS_ITS_INPUT, "the call was made in this attempt");
+        assert_eq!(patience(&[again, INIT]), None, "it goes on");
+        assert_eq!(patience(&[STARTED, again]), Some(Duration::ZERO));
+        // Only a call of this attempt, and with nothing beside it, takes its result from there.
+        assert!(digest(&[CALL, again]).takes_result());
+        assert!(digest(&[STARTED, OVER, CALL, again]).takes_result(), "its model was told");
+        for lines in [
+            &[again][..],
+            &[STARTED, CALL, again],
+            &[CALL, STARTED, again],
+            &[STARTED, CALL, again, OVER],
+            &[CALL],
+            &[CALL, REPLY],
+        ] {
+            assert!(!digest(lines).takes_result(), "{lines:?}");
         }
     }
 

@@ -44,8 +44,12 @@ pub(crate) struct Digest {
     pub rights: Rights,
     /// What runs in the agent's background.
     pub tasks: Vec<Task>,
+    /// Whether anything has run in its background since its model was last told of what does.
+    pub ran_beside: bool,
     /// The jobs that it created and deleted.
     pub jobs: Jobs,
+    /// The call of an earlier attempt at which it was suspended again before it did anything.
+    pub suspended_again: Option<String>,
     /// The last `result` event, unless `claude` has continued since.
     pub result: Option<ResultEvent>,
     /// A `result` event that was not final.
@@ -64,6 +68,20 @@ impl Digest {
     pub(crate) fn suspended_call(&self) -> Option<&str> {
         let call = self.result.as_ref()?.deferred_call.as_deref()?;
         (self.calls.last().is_some_and(|last| last.id == call)).then_some(call)
+    }
+
+    /// Whether it is where it began, suspended at the same call: what is to come is on its standard input.
+    #[must_use]
+    pub(crate) fn is_where_it_began(&self) -> bool {
+        !self.worked && self.suspended_again.is_some() && self.result.as_ref().is_some_and(|result| result.deferred)
+    }
+
+    /// Whether the call at which the session is suspended can be handed its result from outside. What has run in the background
+    /// would be reported first. A call of an earlier attempt that was suspended again has not taken it.
+    #[must_use]
+    pub(crate) fn takes_result(&self) -> bool {
+        let call = self.result.as_ref().and_then(|result| result.deferred_call.as_ref());
+        !self.ran_beside && call.is_some_and(|call| self.calls.open.iter().any(|open| open.id == *call))
     }
 
     pub(crate) fn absorb(&mut self, event: Event) {
@@ -94,9 +112,16 @@ impl Digest {
                 let resets_at = info["resetsAt"].as_i64().and_then(|at| Timestamp::from_second(at).ok());
                 self.limit_resets_at = resets_at.filter(|_| info["status"] == "rejected");
             }
-            Some("result") => self.result = Some(ResultEvent::from(event)),
+            Some("result") => self.absorb_result(ResultEvent::from(event)),
             _ => {}
         }
+    }
+
+    fn absorb_result(&mut self, result: ResultEvent) {
+        if let Some(call) = result.deferred_call.as_ref().filter(|_| result.deferred && !self.worked) {
+            self.suspended_again = Some(call.clone());
+        }
+        self.result = Some(result);
     }
 
     fn absorb_system(&mut self, event: &Event) {
@@ -109,6 +134,7 @@ impl Digest {
             self.blocked = Some(reason.to_owned());
         }
         tasks::absorb(&mut self.tasks, event);
+        self.ran_beside |= !self.tasks.is_empty();
     }
 
     fn absorb_assistant(&mut self, event: Event) {
@@ -121,7 +147,15 @@ impl Digest {
             return;
         }
         self.worked = true;
+        self.ran_beside = !self.tasks.is_empty();
         self.calls.absorb(message.content);
+    }
+
+    /// Withdraws the result with which it stood where it began: its process was ended before it could go on.
+    pub(crate) fn withdraw_beginning(&mut self) {
+        if self.is_where_it_began() {
+            self.goes_on();
+        }
     }
 
     /// Notes that `claude` continues: the result that it printed was not final.

@@ -58,6 +58,69 @@ pub(crate) fn copy(transcript: &Entries, mut results: HashMap<String, CallResult
     Ok(WithResults { text, others: results })
 }
 
+/// A transcript in which one suspended call is open, and all others have their results.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OneOpen {
+    /// The copy; `None`: the transcript is one as it is.
+    pub text: Option<Vec<u8>>,
+    /// The results for which no call is open.
+    pub others: HashMap<String, CallResult>,
+}
+
+/// Copies a transcript and adds the results of all open calls but one, whose mark is then the last: Claude Code may lose what it
+/// is handed for another. `None`: that call is not suspended, or another one would stay open.
+///
+/// # Errors
+///
+/// The conversation in the copy would be incomplete.
+pub(crate) fn leaving_open(
+    transcript: &Entries,
+    call: &str,
+    results: &HashMap<String, CallResult>,
+) -> Result<Option<OneOpen>, Broken> {
+    let open = open_calls(transcript, true);
+    let Some((_, made)) = open.iter().find(|(open, _)| *open == call) else { return Ok(None) };
+    let Some(marked) = transcript.rows().rev().map(|(_, row)| row).find(|row| mark(row) == Some(call)) else {
+        return Ok(None);
+    };
+    if open.iter().any(|(open, _)| !results.contains_key(*open)) {
+        return Ok(None);
+    }
+    let is_open = |result: &String| open.iter().any(|(open, _)| open == result);
+    let others =
+        results.iter().filter(|(of, _)| !is_open(of)).map(|(of, result)| (of.clone(), result.clone())).collect();
+    if open.len() == 1 && last_call(transcript) == Some(call) {
+        return Ok(Some(OneOpen { text: None, others }));
+    }
+    let mut mark_at_end = marked.clone();
+    (mark_at_end["uuid"], mark_at_end["parentUuid"]) = (json!(Uuid::new_v4()), made["uuid"].clone());
+    let (mut changes, mut given) = (HashMap::new(), HashSet::new());
+    for (at, row) in transcript.rows().rev() {
+        let Some(of) = mark(row) else { continue };
+        let Some((_, made)) = open.iter().find(|(open, _)| *open == of) else { continue };
+        let change = match of != call && given.insert(of) {
+            true => Change::Replace(entry(of, made, row, &row["uuid"], &results[of])),
+            false => Change::Drop,
+        };
+        changes.insert(at, change);
+    }
+    let unmarked = open.iter().filter(|(open, _)| *open != call && !given.contains(open));
+    let added = unmarked.map(|(of, made)| entry(of, made, made, &json!(Uuid::new_v4()), &results[*of]));
+    let text = transcript.copy(&changes, added.chain([mark_at_end]).collect())?;
+    Ok(Some(OneOpen { text: Some(text), others }))
+}
+
+/// The agent's last call.
+fn last_call(transcript: &Entries) -> Option<&str> {
+    let own = transcript
+        .rows()
+        .rev()
+        .map(|(_, row)| row)
+        .filter(|row| row["type"] == "assistant" && row["isSidechain"] != true);
+    let mut calls = own.flat_map(|row| row["message"]["content"].as_array().into_iter().flatten().rev());
+    calls.find(|block| block["type"] == "tool_use").and_then(|block| block["id"].as_str())
+}
+
 /// A copy of a transcript in which all suspended calls have this result; `None`: it has none. Claude Code would make them again in
 /// a fork.
 ///
@@ -165,6 +228,54 @@ mod tests {
     fn copied(lines: &[&str]) -> (Vec<Value>, usize) {
         let copied = copy(&entries(lines), HashMap::from([("t1".to_owned(), result(" Jan 1st\n"))])).unwrap();
         (read(&copied.text), copied.others.len())
+    }
+
+    const OTHER: &str = r#"{"type":"assistant","uuid":"u4","parentUuid":"u1","sessionId":"s","message":{"id":"m1","content":[{"type":"tool_use","id":"t2"}]}}"#;
+    const MARK_OF_OTHER: &str = r#"{"type":"attachment","uuid":"u5","parentUuid":"u4","attachment":{"type":"hook_deferred_tool","toolUseID":"t2","toolName":"Bash"}}"#;
+
+    /// What `t2` can be handed its result with: the lines of the copy, and how many results have no open call.
+    fn left_open(lines: &[&str], results: &[&str]) -> Option<(Option<Vec<Value>>, usize)> {
+        let results = results.iter().map(|call| ((*call).to_owned(), result(&format!("of {call}")))).collect();
+        let left = leaving_open(&entries(lines), "t2", &results).unwrap()?;
+        Some((left.text.map(|text| read(&text)), left.others.len()))
+    }
+
+    #[test]
+    fn one_call_stays_open_and_its_mark_comes_last() {
+        let at = r#"{"type":"last-prompt","leafUuid":"u5"}"#;
+        let (lines, others) = left_open(&[PROMPT, CALL, OTHER, MARK_OF_OTHER, MARK, at], &["t1", "t2", "t9"]).unwrap();
+        let lines = lines.unwrap();
+        let result = lines.iter().position(|line| line["message"]["content"][0]["content"] == "of t1").unwrap();
+        let marks: Vec<_> = lines.iter().enumerate().filter(|(_, line)| mark(line).is_some()).collect();
+        let [(at, last)] = marks[..] else { panic!("{lines:?}") };
+        assert!(result < at && at == lines.len() - 1, "{lines:?}");
+        assert_eq!(
+            (mark(last), &last["parentUuid"], &last["attachment"]["toolName"]),
+            (Some("t2"), &json!("u4"), &json!("Bash"))
+        );
+        assert_eq!(others, 1);
+    }
+
+    #[test]
+    fn a_transcript_with_one_open_call_that_comes_last_is_used_as_it_is() {
+        let answered = [PROMPT, CALL, OTHER, RESULT, MARK_OF_OTHER];
+        assert_eq!(left_open(&answered, &["t2"]), Some((None, 0)));
+        let first = [PROMPT, OTHER, MARK_OF_OTHER, CALL, RESULT];
+        let (lines, _) = left_open(&first, &["t2"]).unwrap();
+        assert_eq!(mark(lines.unwrap().last().unwrap()), Some("t2"), "it is not the last of its message");
+    }
+
+    #[test]
+    fn what_is_not_suspended_or_not_alone_is_not_handed_anything() {
+        let later = r#"{"type":"assistant","uuid":"u6","parentUuid":"u5","message":{"id":"m2","content":[{"type":"text","text":"so"}]}}"#;
+        for (lines, results) in [
+            (&[PROMPT, OTHER][..], &["t2"][..]),
+            (&[PROMPT, CALL, MARK], &["t1", "t2"]),
+            (&[PROMPT, CALL, OTHER, MARK, MARK_OF_OTHER], &["t2"]),
+            (&[PROMPT, OTHER, MARK_OF_OTHER, later], &["t2"]),
+        ] {
+            assert_eq!(left_open(lines, results), None, "{lines:?}");
+        }
     }
 
     #[test]

@@ -22,6 +22,10 @@ pub struct Situation {
     /// The permission rules that its skills brought along.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
+    /// Whether its suspended call can be handed its result from outside: it was made in the last attempt, and nothing ran in
+    /// the background.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub takes_result: bool,
 }
 
 impl Situation {
@@ -116,9 +120,10 @@ mod tests {
             shell: Some("/p/build".into()),
             worktree: Some("/p".into()),
             rules: vec!["Read".into()],
+            takes_result: true,
         };
         let text = serde_json::to_string(&all).unwrap();
-        assert_eq!(text, r#"{"mode":"plan","shell":"/p/build","worktree":"/p","rules":["Read"]}"#);
+        assert_eq!(text, r#"{"mode":"plan","shell":"/p/build","worktree":"/p","rules":["Read"],"takes_result":true}"#);
         assert_eq!(serde_json::from_str::<Situation>(&text).unwrap(), all);
     }
 }

@@ -3,8 +3,10 @@
 /// A way to continue. `claude` says at the start which ways it supports: it refuses before it has done anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Way {
-    /// Forks the kept copy and continues at the call where the agent stopped.
+    /// Forks the kept copy, and hands it the result of the call where the agent stopped, if that is possible.
     #[default]
+    Input,
+    /// Forks the kept copy and continues at the call where the agent stopped.
     Fork,
     /// Continues there in the session itself, which is first restored from the kept copy.
     InPlace,
@@ -24,7 +26,7 @@ impl Way {
     /// its `claude` is known to refuse forks.
     #[must_use]
     pub(crate) fn first(after_refusals: Option<Self>, refuses_forks: bool) -> Self {
-        after_refusals.unwrap_or(if refuses_forks { Self::InPlace } else { Self::Fork })
+        after_refusals.unwrap_or(if refuses_forks { Self::InPlace } else { Self::Input })
     }
 
     /// Whether it is shown that a `claude` objects to forks if it accepts this way: it has refused a fork before.
@@ -37,6 +39,7 @@ impl Way {
     #[must_use]
     pub(crate) fn after_refusal(self) -> Option<Self> {
         match self {
+            Self::Input => Some(Self::Fork),
             Self::Fork => Some(Self::InPlace),
             Self::InPlace => Some(Self::Prompt),
             Self::Prompt => None,
@@ -50,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_fork_is_made_where_it_loses_nothing() {
-        for way in [Way::Fork, Way::InPlace, Way::Prompt] {
+        for way in [Way::Input, Way::Fork, Way::InPlace, Way::Prompt] {
             for prompted in [false, true] {
                 assert!(way.is_in_place(prompted, true));
                 assert_eq!(way.is_in_place(prompted, false), way == Way::InPlace && !prompted);
@@ -60,8 +63,8 @@ mod tests {
 
     #[test]
     fn a_program_that_is_known_to_refuse_forks_is_not_asked_again() {
-        assert_eq!([false, true].map(|known| Way::first(None, known)), [Way::Fork, Way::InPlace]);
-        for way in [Way::Fork, Way::InPlace, Way::Prompt] {
+        assert_eq!([false, true].map(|known| Way::first(None, known)), [Way::Input, Way::InPlace]);
+        for way in [Way::Input, Way::Fork, Way::InPlace, Way::Prompt] {
             assert_eq!([false, true].map(|known| Way::first(Some(way), known)), [way; 2]);
             assert_eq!(way.shows_refusal_of_forks(false), way == Way::InPlace);
             assert!(!way.shows_refusal_of_forks(true), "it is known");
@@ -70,7 +73,8 @@ mod tests {
 
     #[test]
     fn what_no_call_can_return_comes_by_prompt() {
-        assert_eq!(Way::default().after_refusal(), Some(Way::InPlace));
+        assert_eq!(Way::default().after_refusal(), Some(Way::Fork));
+        assert_eq!(Way::Fork.after_refusal(), Some(Way::InPlace));
         assert_eq!(Way::InPlace.after_refusal(), Some(Way::Prompt));
         assert_eq!(Way::Prompt.after_refusal(), None);
     }

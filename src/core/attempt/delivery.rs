@@ -5,6 +5,8 @@ use crate::core::requests::request::{Delivery, RequestKind};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DeliveryWay {
+    /// Its suspended tool call gets its result as if it had merely taken long.
+    BareResult { call: String },
     /// Its suspended tool call returns the result: no prompt is needed.
     ResumedCall,
     /// Its suspended tool calls have their results in its transcript when it is told to continue.
@@ -15,29 +17,53 @@ pub(crate) enum DeliveryWay {
     Prompt,
 }
 
+/// What can be done with the suspended calls of an agent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Possible {
+    /// Whether such a call can return its result.
+    pub hooks: bool,
+    /// Whether it would return these results exactly as they are.
+    pub unchanged: bool,
+    /// Whether `claude` takes its result from standard input, and nobody has to see it first.
+    pub bare: bool,
+}
+
 impl DeliveryWay {
-    /// The way for the next attempt of `frame`, which is told `notices` in addition to the results. `hooks`: whether a
-    /// suspended call can return its result; `unchanged`: whether it would return these results exactly as they are.
+    /// The way for the next attempt of `frame`, which is told `notices` in addition to the results.
     #[must_use]
-    pub(crate) fn of(frame: &Frame, deliveries: &[Delivery], notices: &[String], hooks: bool, unchanged: bool) -> Self {
+    pub(crate) fn of(frame: &Frame, deliveries: &[Delivery], notices: &[String], possible: Possible) -> Self {
+        let Possible { hooks, unchanged, bare } = possible;
         let permission = deliveries.iter().find(|delivery| matches!(delivery.kind, RequestKind::Permission { .. }));
         if let (true, Some(call)) = (hooks, permission.and_then(|delivery| delivery.call.clone())) {
             return Self::RepeatedCall { call };
         }
         let of_suspended = |delivery: &Delivery| delivery.call.is_some() && delivery.call == frame.suspended;
-        if deliveries.iter().all(|delivery| delivery.call.is_none()) {
-            Self::Prompt
-        } else if hooks
+        let Some(last) = deliveries.iter().rev().find_map(|delivery| delivery.call.as_ref()) else {
+            return Self::Prompt;
+        };
+        let is_resumed = hooks
             && notices.is_empty()
             && deliveries.iter().all(returns_by_itself)
             && deliveries.iter().all(of_suspended)
-            && unchanged
-        {
+            && unchanged;
+        let takes_results = hooks && bare && frame.situation.takes_result && deliveries.iter().all(is_of_command);
+        // Only a command returns the agent's shell to its directory.
+        let goes_back = is_resumed && frame.situation.shell.is_some();
+        if takes_results && !goes_back {
+            let suspended = deliveries.iter().find(|delivery| of_suspended(delivery)).and(frame.suspended.clone());
+            Self::BareResult { call: suspended.unwrap_or_else(|| last.clone()) }
+        } else if is_resumed {
             Self::ResumedCall
         } else {
             Self::ResultsInTranscript
         }
     }
+}
+
+/// Whether it is the result of a command, which is all that its call returns. A tool of Claude Code's own has words around what a
+/// person said, and they differ from version to version.
+fn is_of_command(delivery: &Delivery) -> bool {
+    returns_by_itself(delivery) && delivery.kind.native_question().is_none()
 }
 
 /// Whether its call can be resumed to return the result. A plan's cannot, because plans are approved only in an
@@ -96,7 +122,9 @@ pub(crate) mod testing {
 mod tests {
     use super::*;
     use super::{testing::answer, testing::frame};
+    use crate::core::agent::situation::Situation;
     use crate::core::chain::frame::Task;
+    use crate::core::requests::question::Form;
 
     #[test]
     fn only_a_call_that_can_return_exactly_its_results_is_resumed() {
@@ -105,6 +133,28 @@ mod tests {
         let of_call = |call: Option<&str>| Delivery { call: call.map(str::to_owned), ..answer("a") };
         let deliveries = [of_call(Some("t1"))];
         let notices = ["a notice".to_owned()];
+        let asked =
+            |bare: bool, takes_result: bool, shell: Option<&str>, deliveries: &[Delivery], notices: &[String]| {
+                let situation = Situation { takes_result, shell: shell.map(Into::into), ..Situation::default() };
+                let frame = Frame { situation, ..frame.clone() };
+                DeliveryWay::of(&frame, deliveries, notices, Possible { hooks: true, unchanged: true, bare })
+            };
+        let bare = |call: &str| DeliveryWay::BareResult { call: call.to_owned() };
+        let (both, others) = ([of_call(Some("t1")), of_call(Some("t2"))], [of_call(Some("t2")), of_call(None)]);
+        let native =
+            Delivery { kind: RequestKind::Ask(Form { native: true, ..Form::text("When?") }), ..of_call(Some("t1")) };
+        assert_eq!(asked(true, true, None, &deliveries, &[]), bare("t1"));
+        assert_eq!(asked(true, true, None, &deliveries, &notices), bare("t1"), "a notice stands beside it");
+        assert_eq!(asked(true, true, None, &both, &[]), bare("t1"), "the one at which it is suspended");
+        assert_eq!(asked(true, true, None, &others, &[]), bare("t2"));
+        assert_eq!(asked(true, true, None, &[of_call(None)], &[]), DeliveryWay::Prompt, "no call waits");
+        assert_eq!(asked(false, true, None, &deliveries, &[]), DeliveryWay::ResumedCall, "its claude cannot");
+        assert_eq!(asked(true, false, None, &deliveries, &[]), DeliveryWay::ResumedCall, "something ran beside it");
+        assert_eq!(asked(true, true, None, &[native], &[]), DeliveryWay::ResumedCall, "the tool has its own words");
+        let moved = Some("/elsewhere");
+        assert_eq!(asked(true, true, moved, &deliveries, &[]), DeliveryWay::ResumedCall, "a command moves its shell");
+        assert_eq!(asked(true, true, moved, &both, &[]), bare("t1"), "no command would");
+
         for (deliveries, notices, hooks, unchanged, expected) in [
             (&deliveries[..], &[][..], true, true, DeliveryWay::ResumedCall),
             (&deliveries, &[], true, false, DeliveryWay::ResultsInTranscript),
@@ -113,7 +163,7 @@ mod tests {
             (&[of_call(Some("t2"))], &[], true, true, DeliveryWay::ResultsInTranscript),
             (&[of_call(None)], &[], true, true, DeliveryWay::Prompt),
         ] {
-            let way = DeliveryWay::of(&frame, deliveries, notices, hooks, unchanged);
+            let way = DeliveryWay::of(&frame, deliveries, notices, Possible { hooks, unchanged, bare: false });
             assert_eq!(way, expected, "{deliveries:?}, {notices:?}, hooks: {hooks}, unchanged: {unchanged}");
         }
     }

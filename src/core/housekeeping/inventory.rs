@@ -137,7 +137,7 @@ impl Lines {
         }
     }
 
-    fn situation(&mut self, Situation { mode, shell, worktree, rules }: &Situation) {
+    fn situation(&mut self, Situation { mode, shell, worktree, rules, takes_result: _ }: &Situation) {
         mode.iter().for_each(|mode| self.add("were in the mode", mode));
         shell.iter().for_each(|shell| self.add("shell in", &shell.display().to_string()));
         worktree.iter().for_each(|worktree| self.add("had entered", &worktree.display().to_string()));
@@ -244,7 +244,7 @@ mod tests {
 
     prop_compose! {
         fn situations()(mode in prop::option::of(word()), shell in prop::option::of(word()), worktree in prop::option::of(word()), rules in prop::collection::vec(word(), 0..3)) -> Situation {
-            Situation { mode, shell: shell.map(PathBuf::from), worktree: worktree.map(PathBuf::from), rules }
+            Situation { mode, shell: shell.map(PathBuf::from), worktree: worktree.map(PathBuf::from), rules, takes_result: false }
         }
     }
 

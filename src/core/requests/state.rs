@@ -71,6 +71,8 @@ pub enum Handover {
     Given,
     /// The resumed call has yet to return it.
     ToReturn,
+    /// It comes by standard input when the resumed call has been suspended again.
+    ByInput,
     /// The resumed call has been told to return it: if the agent makes the same request again, that is a new one.
     Returned,
     /// The call has returned it, and the user's hooks have run on it.
@@ -89,8 +91,8 @@ pub(crate) enum RequestEvent {
     /// An attempt is given its result.
     Deliver {
         attempt: AttemptId,
-        /// Whether the attempt's resumed call returns it.
-        to_return: bool,
+        /// How the attempt receives it.
+        handover: Handover,
         /// Whether it is a child's result.
         of_child: bool,
     },
@@ -146,13 +148,13 @@ impl RequestState {
         Ok(match (self, event) {
             (Self::Open, Resolve) | (Self::Resolved { used_by: None }, Replace) => Self::Resolved { used_by: None },
             (Self::Open, Expire) | (Self::Delivering { expired: true, .. }, GiveBack) => Self::Expired,
-            (Self::Open, Deliver { attempt, to_return, of_child: true }) => {
-                Self::given(attempt, to_return, false, None, false)
+            (Self::Open, Deliver { attempt, handover, of_child: true }) => {
+                Self::given(attempt, handover, false, None, false)
             }
-            (Self::Resolved { used_by }, Deliver { attempt, to_return, .. }) => {
-                Self::given(attempt, to_return, true, used_by, false)
+            (Self::Resolved { used_by }, Deliver { attempt, handover, .. }) => {
+                Self::given(attempt, handover, true, used_by, false)
             }
-            (Self::Expired, Deliver { attempt, to_return, .. }) => Self::given(attempt, to_return, true, None, true),
+            (Self::Expired, Deliver { attempt, handover, .. }) => Self::given(attempt, handover, true, None, true),
             // An agent may read a result that it was given a second time.
             (Self::Delivering { attempt, .. }, Deliver { attempt: again, .. }) if attempt != again => return illegal,
             (same @ Self::Delivering { .. }, Deliver { .. }) => same,
@@ -207,20 +209,22 @@ impl RequestState {
         matches!(self, Self::Expired | Self::Delivering { expired: true, .. } | Self::Delivered { expired: true, .. })
     }
 
-    fn given(attempt: AttemptId, to_return: bool, resolved: bool, used_by: Option<AttemptId>, expired: bool) -> Self {
-        Self::Delivering { attempt, resolved, handover: Handover::new(to_return), used_by, expired }
+    fn given(
+        attempt: AttemptId,
+        handover: Handover,
+        resolved: bool,
+        used_by: Option<AttemptId>,
+        expired: bool,
+    ) -> Self {
+        Self::Delivering { attempt, resolved, handover, used_by, expired }
     }
 }
 
 impl Handover {
-    fn new(to_return: bool) -> Self {
-        if to_return { Self::ToReturn } else { Self::Given }
-    }
-
     fn after(self, event: RequestEvent) -> Self {
         match (self, event) {
             (_, RequestEvent::Show) => Self::Shown,
-            (Self::ToReturn, RequestEvent::Return) => Self::Returned,
+            (Self::ToReturn | Self::ByInput, RequestEvent::Return) => Self::Returned,
             (same, _) => same,
         }
     }

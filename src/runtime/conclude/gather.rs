@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::claude::processes::orphans;
 use crate::claude::stream::digest::Digest;
+use crate::claude::transcript::returned;
 use crate::core::agent::denied::Denied;
 use crate::core::agent::situation::Situation;
 use crate::core::attempt::continuation::Way;
@@ -97,6 +98,7 @@ pub(super) fn gather(
     let transcript = transcript_of(frame, &attempt);
     let Salvaged { salvage, suspended, uncertain_calls } =
         salvage::look(store, frame, &printed, transcript.as_deref(), &given)?;
+    let lost = lost_result(&printed.digest, transcript.as_deref())?;
     let unseen_messages = unseen_messages(&messages, transcript.as_deref(), salvage)?;
     let Printed { digest, ending, .. } = printed;
     let attempts = store.attempts(frame.id)?;
@@ -105,7 +107,7 @@ pub(super) fn gather(
         has_checkpoint: frame.checkpoint.is_some(),
         has_requests: has_open,
         awaits_approval: awaits_permission,
-        unseen: unseen(&given, &digest, &shown),
+        unseen: unseen(&given, &digest, &shown, lost.as_deref()),
         looked_up,
         results,
         texts,
@@ -150,6 +152,17 @@ pub(super) fn steered(store: &Store, frame: FrameId, facts: &mut Facts) -> Resul
     let wanted = store.steering(frame)?;
     (facts.has_messages, facts.stop) = (wanted.has_news(), wanted.stop);
     Ok(())
+}
+
+/// The call that was handed its result from outside, if its agent went on without it.
+fn lost_result(digest: &Digest, transcript: Option<&Path>) -> Result<Option<String>, RuntimeError> {
+    let (Some(call), Some(transcript), true, None) =
+        (&digest.suspended_again, transcript, digest.worked, &digest.returned)
+    else {
+        return Ok(None);
+    };
+    let lacks = returned::lacks_result(transcript, call).map_err(while_trying("read the transcript"))?;
+    Ok(lacks.then(|| call.clone()))
 }
 
 /// Those of `messages` that a conversation does not have. It is looked at only if an agent was given some.

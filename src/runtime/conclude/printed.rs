@@ -40,6 +40,9 @@ impl Printed {
     ) -> Result<Self, RuntimeError> {
         let mut digest = read_output(lease, attempt)?;
         let errors = read_errors(store, attempt)?;
+        if exit.is_stopped() || exit.was_killed() {
+            digest.withdraw_beginning();
+        }
         if digest.result.is_none() || !digest.tasks.is_empty() {
             let written = transcript_of(frame, attempt).map(|transcript| turn::read(&transcript)).transpose();
             let written = written.map_err(while_trying("read the transcript"))?.unwrap_or_default();
@@ -124,6 +127,19 @@ mod tests {
             Ending::Refused { why, .. } | Ending::Error(why) => why,
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn a_process_that_was_ended_before_it_took_the_result_of_its_call_has_done_nothing() {
+        let again =
+            r#"{"type":"result","is_error":false,"stop_reason":"tool_deferred","deferred_tool_use":{"id":"t1"}}"#;
+        let ending = |output: &str, exit| printed(output, None, exit).ending;
+        assert_eq!(ending(again, Exit::Code(0)), Ending::Suspended, "it did not take it");
+        for exit in [Exit::Signal(9), Exit::Unknown, Exit::Ended] {
+            assert!(matches!(ending(again, exit), Ending::Died { worked: false, .. }), "{exit:?}");
+        }
+        assert_eq!(ending(again, Exit::Stopped), Ending::Stopped { worked: false });
+        assert_eq!(ending(&format!("{WORKED}{again}"), Exit::Signal(9)), Ending::Suspended, "at a call of its own");
     }
 
     #[test]

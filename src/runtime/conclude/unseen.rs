@@ -9,8 +9,14 @@ use crate::core::requests::returned::Returned;
 /// The requests whose results the agent did not see although their call was resumed to return them: a user's hook can deny,
 /// rewrite or suspend the call, and a rule can deny the command that returns it.
 ///
-/// `shown`: those whose call has returned them, whatever a user's hook let the agent see.
-pub(super) fn unseen(deliveries: &[Delivery], digest: &Digest, shown: &[RequestId]) -> Vec<RequestId> {
+/// `shown`: those whose call has returned them, whatever a user's hook let the agent see. `lost`: the call that was handed its
+/// result from outside, which the conversation lacks.
+pub(super) fn unseen(
+    deliveries: &[Delivery],
+    digest: &Digest,
+    shown: &[RequestId],
+    lost: Option<&str>,
+) -> Vec<RequestId> {
     let suspended_again = digest.result.as_ref().and_then(|result| result.deferred_call.as_ref());
     let returned = digest.returned.as_ref();
     let of_call = |delivery: &&Delivery| returned.is_some_and(|back| delivery.call.as_ref() == Some(&back.call));
@@ -20,7 +26,8 @@ pub(super) fn unseen(deliveries: &[Delivery], digest: &Digest, shown: &[RequestI
     let is_seen = results().filter(of_call).all(is_in) || returned.is_some_and(|back| is_denied_with(deliveries, back));
     let unseen = results().filter(|delivery| !shown.contains(&delivery.request)).filter(|delivery| {
         let again = suspended_again.is_some() && delivery.call.as_ref() == suspended_again;
-        again || (!is_seen && of_call(delivery))
+        let is_lost = lost.is_some() && delivery.call.as_deref() == lost;
+        again || is_lost || (!is_seen && of_call(delivery))
     });
     unseen.map(|delivery| delivery.request).collect()
 }
@@ -66,8 +73,8 @@ mod tests {
             (returned("t2", "of another call", false), false),
         ] {
             let expected = if is_unseen { vec![delivery.request] } else { vec![] };
-            assert_eq!(unseen(std::slice::from_ref(&delivery), &digest, &[]), expected, "{digest:?}");
-            assert_eq!(unseen(std::slice::from_ref(&delivery), &digest, &[delivery.request]), []);
+            assert_eq!(unseen(std::slice::from_ref(&delivery), &digest, &[], None), expected, "{digest:?}");
+            assert_eq!(unseen(std::slice::from_ref(&delivery), &digest, &[delivery.request], None), []);
         }
     }
 
@@ -75,8 +82,8 @@ mod tests {
     fn one_result_of_a_call_that_is_not_there_makes_all_of_them_unseen() {
         let both = [delivery("t1", "Jan 1st"), delivery("t1", "Ann")];
         let requests = [both[0].request, both[1].request];
-        assert_eq!(unseen(&both, &returned("t1", "Jan 1st", false), &[]), requests);
-        assert_eq!(unseen(&both, &returned("t1", "Jan 1st, Ann", false), &[]), []);
+        assert_eq!(unseen(&both, &returned("t1", "Jan 1st", false), &[], None), requests);
+        assert_eq!(unseen(&both, &returned("t1", "Jan 1st, Ann", false), &[], None), []);
     }
 
     #[test]
@@ -84,9 +91,9 @@ mod tests {
         let delivery = delivery("t1", "Jan 1st");
         let result = ResultEvent { deferred_call: Some("t1".into()), ..ResultEvent::default() };
         let digest = Digest { result: Some(result), ..Digest::default() };
-        assert_eq!(unseen(std::slice::from_ref(&delivery), &digest, &[]), [delivery.request]);
+        assert_eq!(unseen(std::slice::from_ref(&delivery), &digest, &[], None), [delivery.request]);
         let permission =
             RequestKind::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None, place: None };
-        assert_eq!(unseen(&[Delivery { kind: permission, ..delivery }], &digest, &[]), []);
+        assert_eq!(unseen(&[Delivery { kind: permission, ..delivery }], &digest, &[], None), []);
     }
 }

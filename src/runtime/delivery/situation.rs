@@ -37,7 +37,8 @@ pub(crate) fn at_the_end(
     };
     let shell = shell_after_requests(digest, shell.as_deref().unwrap_or(&frame.cwd)).or(shell);
     let shell = shell.filter(|shell| !is_same(shell, &frame.cwd));
-    let mut situation = Situation { mode, shell, worktree, rules: before.rules.clone() };
+    let takes_result = digest.takes_result();
+    let mut situation = Situation { mode, shell, worktree, rules: before.rules.clone(), takes_result };
     // If an earlier attempt made the call, the question about it says which tool it was.
     let is_of_skill =
         |delivery: &Delivery| matches!(&delivery.kind, RequestKind::Permission { tool, .. } if tool == SKILL);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::claude::tools::ask_user_question;
 use crate::claude::transcript::ancestry::Broken;
-use crate::claude::transcript::insert_results::{self, CallResult, WithResults};
+use crate::claude::transcript::insert_results::{self, CallResult, OneOpen, WithResults};
 use crate::claude::transcript::reopen;
 use crate::claude::transcript::rewrite::Entries;
 use crate::core::chain::frame::Frame;
@@ -31,6 +31,41 @@ pub(super) fn with_open_call(
         Ok(true)
     };
     copy().map_err(while_trying("open a call of the transcript again"))
+}
+
+/// What an agent is given by standard input.
+pub(super) struct ForInput {
+    /// The result of its open call.
+    pub result: CallResult,
+    /// The results that have no open call.
+    pub others: Vec<Delivery>,
+    /// The copy of the transcript in which only that call is open; `None`: the transcript itself will do.
+    pub copy: Option<PathBuf>,
+}
+
+/// Adds results to a copy of a transcript, but for `call`, which stays open. `None`: that is not possible.
+pub(super) fn with_one_open_call(
+    store: &Store,
+    frame: &Frame,
+    transcript: &Path,
+    deliveries: &[Delivery],
+    call: &str,
+) -> Result<Option<ForInput>, RuntimeError> {
+    let mut results = as_of_commands(results_of_calls(deliveries));
+    let copy = || {
+        let left = insert_results::leaving_open(&entries(transcript)?, call, &results);
+        let Some(OneOpen { text, others }) = unless_broken(frame, left).flatten() else { return Ok(None) };
+        let file = store.dir().answered(frame.id);
+        if let Some(text) = &text {
+            store.dir().write(Step::Answered, &file, text)?;
+        }
+        Ok(Some((others, text.map(|_| file))))
+    };
+    let copied = copy().map_err(while_trying("add results to the transcript"))?;
+    let (Some((others, copy)), Some(result)) = (copied, results.remove(call)) else { return Ok(None) };
+    let is_other = |delivery: &&Delivery| delivery.call.as_ref().is_none_or(|call| others.contains_key(call));
+    let others = deliveries.iter().filter(is_other).cloned().collect();
+    Ok(Some(ForInput { result, others, copy }))
 }
 
 /// Adds results to a copy of a transcript. Returns those that have no open call in it.
@@ -86,6 +121,14 @@ pub(super) fn of_baseline(
         Ok(file)
     };
     close().map(Some).map_err(while_trying("copy the conversation to begin with"))
+}
+
+/// The results as commands return them that took that long.
+fn as_of_commands(mut results: HashMap<String, CallResult>) -> HashMap<String, CallResult> {
+    for failed in results.values_mut().filter(|result| result.is_error) {
+        failed.text.insert_str(0, "Exit code 1\n");
+    }
+    results
 }
 
 /// The result of each call. The answers to several questions of one call form one result.

@@ -3,7 +3,8 @@
 //! | way | when | what the agent sees |
 //! | --- | --- | --- |
 //! | [`Delivering::first_prompt`] | it has no conversation of its own yet | its task, and the results of its requests so far |
-//! | [`Delivering::resumed_call`] | the results belong to the one call that it is suspended in, which returns them exactly as they are, and there is nothing else to say | the call returns |
+//! | [`Delivering::bare_result`] | its calls are commands, its `claude` takes their results from standard input, and nobody has to see them first | the calls return, and what else there is to say stands beside them |
+//! | [`Delivering::resumed_call`] | the results belong to the one call that it is suspended in, which returns them exactly as they are, and there is nothing else to say | the call returns, and the agent is told to continue |
 //! | [`Delivering::results_in_transcript`] | some of its calls wait for results, and cannot return them by themselves | the calls have returned, and a prompt tells it to continue |
 //! | [`Delivering::repeated_call`] | a person has decided about a call that needed an approval | it repeats that call, and gets the other results afterwards |
 //! | [`Delivering::prompt`] | no call waits, hooks are disabled, or the transcript cannot take results | a prompt that names its requests and their results |
@@ -13,19 +14,24 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use crate::claude::doctor::{checks, surroundings};
+use crate::claude::environment::variables::Variables;
 use crate::claude::settings::user_hooks;
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
 use crate::claude::tools::exact_output;
 use crate::claude::tools::exit_plan_mode;
 use crate::claude::tools::hook::BASH;
-use crate::core::attempt::delivery::DeliveryWay;
+use crate::claude::user_message;
+use crate::core::attempt::delivery::{DeliveryWay, Possible};
 use crate::core::attempt::prompt;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, RequestId};
 use crate::core::requests::question::Form;
 use crate::core::requests::request::{Delivery, RequestKind};
+use crate::core::requests::state::Handover;
 use crate::core::steering::message::{self, Message};
 use crate::runtime::delivery::situation::Restored;
+use crate::runtime::delivery::transcript_copies::ForInput;
 use crate::runtime::delivery::{stale_files, transcript_copies};
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Store;
@@ -36,8 +42,10 @@ pub(crate) struct AttemptInput {
     pub(crate) prompt: String,
     /// The file that it continues from.
     pub(crate) transcript: Option<PathBuf>,
-    /// The request whose suspended call is resumed to return its result.
-    pub(crate) to_return: Option<RequestId>,
+    /// What it gets on its standard input instead of the prompt: a message with the result of its call and the prompt's text.
+    pub(crate) message: Option<String>,
+    /// The requests whose suspended call is resumed, and how it gets their result.
+    pub(crate) resumed_calls: Vec<(RequestId, Handover)>,
     /// Notices for the agent beside the result of the resumed call.
     pub(crate) notice: Option<String>,
 }
@@ -46,6 +54,8 @@ pub(crate) struct AttemptInput {
 pub(crate) struct Means {
     /// Whether a suspended call can return its result.
     pub(crate) hooks: bool,
+    /// Whether `claude` takes the result of such a call from standard input.
+    pub(crate) takes_results: bool,
     /// The file with the conversation to continue.
     pub(crate) source: Option<PathBuf>,
 }
@@ -63,7 +73,12 @@ pub(crate) fn input(
     let deliveries = &one_for_each_batch(deliveries);
     let mut notices = notices(store, own, frame);
     notices.extend(message::in_words(messages));
-    let way = DeliveryWay::of(frame, deliveries, &notices, means.hooks, exact_output::returns_unchanged(deliveries));
+    let possible = Possible {
+        hooks: means.hooks,
+        unchanged: exact_output::returns_unchanged(deliveries),
+        bare: means.takes_results && is_seen_by_nobody_else(frame, deliveries),
+    };
+    let way = DeliveryWay::of(frame, deliveries, &notices, possible);
     if way != DeliveryWay::ResumedCall {
         notices.extend(restored.notices(begins_with_command(&way, deliveries)));
     }
@@ -71,6 +86,7 @@ pub(crate) fn input(
     let delivering = Delivering { store, frame, source: &means.source, deliveries: &deliveries, notices: &notices };
     let Some(checkpoint) = frame.checkpoint else { return delivering.first_prompt() };
     match way {
+        DeliveryWay::BareResult { call } => delivering.bare_result(checkpoint, &call),
         DeliveryWay::ResumedCall => Ok(delivering.resumed_call(restored)),
         DeliveryWay::ResultsInTranscript => delivering.results_in_transcript(checkpoint),
         DeliveryWay::RepeatedCall { call } => delivering.repeated_call(checkpoint, &call),
@@ -94,13 +110,29 @@ impl Delivering<'_> {
         Ok(AttemptInput { transcript, ..self.with_prompt(text) })
     }
 
+    fn bare_result(&self, checkpoint: AttemptId, call: &str) -> Result<AttemptInput, RuntimeError> {
+        let file = self.store.dir().checkpoint(self.frame.id, checkpoint);
+        let left = transcript_copies::with_one_open_call(self.store, self.frame, &file, self.deliveries, call)?;
+        let Some(ForInput { result, others, copy }) = left else { return self.results_in_transcript(checkpoint) };
+        let has_more = !others.is_empty() || !self.notices.is_empty();
+        let text = if has_more { prompt::resume(&others, self.notices) } else { String::new() };
+        let of_call = self.deliveries.iter().filter(|delivery| delivery.call.as_deref() == Some(call));
+        Ok(AttemptInput {
+            message: Some(user_message::with_result(call, &result, &text)),
+            resumed_calls: of_call.map(|delivery| (delivery.request, Handover::ByInput)).collect(),
+            transcript: copy.or_else(|| self.source.clone()),
+            ..self.with_prompt(text)
+        })
+    }
+
     fn resumed_call(&self, restored: &Restored) -> AttemptInput {
         // No program can replace Claude Code's own tool for questions.
         let as_program = self.deliveries.first().filter(|delivery| delivery.kind.native_question().is_none());
-        let to_return = as_program.map(|delivery| delivery.request);
-        let notice: Vec<String> = restored.notices(to_return.is_some()).collect();
+        let resumed_calls: Vec<_> =
+            as_program.map(|delivery| (delivery.request, Handover::ToReturn)).into_iter().collect();
+        let notice: Vec<String> = restored.notices(!resumed_calls.is_empty()).collect();
         let notice = Some(notice.join("\n")).filter(|notice| !notice.is_empty());
-        AttemptInput { to_return, notice, ..self.with_prompt(String::new()) }
+        AttemptInput { resumed_calls, notice, ..self.with_prompt(String::new()) }
     }
 
     fn results_in_transcript(&self, checkpoint: AttemptId) -> Result<AttemptInput, RuntimeError> {
@@ -135,7 +167,8 @@ impl Delivering<'_> {
     }
 
     fn with_prompt(&self, prompt: String) -> AttemptInput {
-        AttemptInput { prompt, transcript: self.source.clone(), to_return: None, notice: None }
+        let transcript = self.source.clone();
+        AttemptInput { prompt, message: None, transcript, resumed_calls: Vec::new(), notice: None }
     }
 }
 
@@ -167,6 +200,15 @@ fn plans_in_words(deliveries: &[Delivery]) -> Vec<Delivery> {
         ..delivery.clone()
     };
     deliveries.iter().map(with_words).collect()
+}
+
+/// Whether the result of a call can be handed over without running a command: no hook of the user must see it first, and the hook of
+/// agent-cli runs, which keeps the call open.
+fn is_seen_by_nobody_else(frame: &Frame, deliveries: &[Delivery]) -> bool {
+    let around = || surroundings::look(&frame.cwd, &Variables::of_process(), &frame.launch);
+    deliveries.iter().any(|delivery| delivery.call.is_some())
+        && !user_hooks::run_after(BASH, &frame.cwd, &frame.launch)
+        && checks::hooks_switched_off(&around()).is_none()
 }
 
 /// The deliveries as they reach the agent. The user's hooks run on what a resumed call returns.
@@ -247,7 +289,7 @@ mod tests {
             let input =
                 Delivering { store: &store, frame: &frame, source: &None, deliveries, notices }.resumed_call(&restored);
             assert_eq!(input.prompt, "", "nothing else is said");
-            (input.to_return == Some(asked.request), input.notice)
+            (input.resumed_calls == [(asked.request, Handover::ToReturn)], input.notice)
         };
         assert_eq!(resumed(false, None), (true, None));
         assert_eq!(resumed(true, None), (false, None), "no program runs in place of Claude Code's own tool");

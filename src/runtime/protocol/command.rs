@@ -122,6 +122,7 @@ pub(super) fn before(
             Ok(HookResponse { answer, returning: Some((store, caller)) })
         }
         Suspension::Keep => Ok(HookAnswer::Defer.into()),
+        Suspension::LeaveOpen => Ok(HookResponse { answer: HookAnswer::Defer, returning: Some((store, caller)) }),
         Suspension::Record if printed::is_of_another_tool(&store, caller, id)? => Ok(deny(NOT_IN_A_MONITOR).into()),
         Suspension::Record => {
             let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;

@@ -65,7 +65,7 @@ fn of_questions(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Perm
             Ok(input) => Permission::Allow { input },
             Err(denial) => deny(&denial),
         },
-        Suspension::Record | Suspension::Keep => deny(NO_QUESTIONS),
+        Suspension::Record | Suspension::Keep | Suspension::LeaveOpen => deny(NO_QUESTIONS),
     })
 }
 
@@ -103,7 +103,7 @@ fn of_agent(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Permissi
             let recorded = store.request(caller, Some(id), &[kind])?;
             Ok(if !recorded.is_empty() { Permission::Stop } else { deny(NOT_RUN) })
         }
-        Suspension::Keep => Ok(Permission::Stop),
+        Suspension::Keep | Suspension::LeaveOpen => Ok(Permission::Stop),
         Suspension::Return(mut answered) => {
             let Some((request, result)) = answered.pop() else { return Ok(Permission::Stop) };
             carry_out(

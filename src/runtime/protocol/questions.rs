@@ -23,7 +23,7 @@ pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, R
             record::ask(&store, asking.caller, Some(call), questions)?;
             Ok(HookAnswer::Defer)
         }
-        Suspension::Keep => Ok(HookAnswer::Defer),
+        Suspension::Keep | Suspension::LeaveOpen => Ok(HookAnswer::Defer),
         Suspension::Return(over) => Ok(match outcome(&input.tool_input, &over) {
             Ok(updated_input) => HookAnswer::Allow { updated_input, notice: response::notice(&store, asking.caller)? },
             Err(reason) => HookAnswer::Deny { reason },

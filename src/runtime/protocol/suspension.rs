@@ -1,6 +1,8 @@
 //! Whether a call that makes requests is suspended: one rule for all tools.
 
+use crate::core::id::AttemptId;
 use crate::core::requests::request::{Request, RequestResult};
+use crate::core::requests::state::{Handover, RequestState};
 use crate::runtime::RuntimeError;
 use crate::store::{Caller, Requests, Store};
 
@@ -11,6 +13,8 @@ pub(super) enum Suspension {
     Record,
     /// It stays suspended: some of its requests are open.
     Keep,
+    /// It stays suspended, and gets the results of its requests from outside.
+    LeaveOpen,
     /// It returns the results of its requests.
     Return(Vec<(Request, RequestResult)>),
 }
@@ -18,12 +22,20 @@ pub(super) enum Suspension {
 impl Suspension {
     /// How `call` is handled, given its records.
     pub(super) fn of(store: &Store, caller: Caller, call: &str) -> Result<Self, RuntimeError> {
-        Ok(Self::decide(store.requests(Requests::OfCall(caller.frame, call))?))
+        Ok(Self::decide(store.requests(Requests::OfCall(caller.frame, call))?, caller.attempt))
     }
 
-    fn decide(known: Vec<(Request, Option<RequestResult>)>) -> Self {
+    /// `now`: the attempt in which it is made, or asked about again.
+    fn decide(known: Vec<(Request, Option<RequestResult>)>, now: AttemptId) -> Self {
         if known.is_empty() {
             return Self::Record;
+        }
+        let comes_by_input = |(request, _): &(Request, Option<RequestResult>)| {
+            let RequestState::Delivering { attempt, handover, .. } = request.state else { return false };
+            attempt == now && handover == Handover::ByInput
+        };
+        if known.iter().any(comes_by_input) {
+            return Self::LeaveOpen;
         }
         let resolved = known.into_iter().map(|(request, result)| Some((request, result?)));
         resolved.collect::<Option<_>>().map_or(Self::Keep, Self::Return)
@@ -46,7 +58,7 @@ mod tests {
             attempt: AttemptId::random(),
             call: Some("toolu_1".to_owned()),
             kind: RequestKind::Ask(Form::text("When?")),
-            state: crate::core::requests::state::RequestState::Open,
+            state: RequestState::Open,
             made: Timestamp::UNIX_EPOCH,
             progress: Default::default(),
         }
@@ -55,16 +67,28 @@ mod tests {
     #[test]
     fn a_call_returns_when_all_that_it_asked_for_is_there() {
         let (one, other) = (request(), request());
+        let now = AttemptId::random();
         let yes = RequestResult::Text("yes".to_owned());
         let failed = RequestResult::Failed("no".to_owned());
         let decide = |results: [Option<&RequestResult>; 2]| {
-            Suspension::decide(vec![(one.clone(), results[0].cloned()), (other.clone(), results[1].cloned())])
+            Suspension::decide(vec![(one.clone(), results[0].cloned()), (other.clone(), results[1].cloned())], now)
         };
-        assert_eq!(Suspension::decide(Vec::new()), Suspension::Record);
+        assert_eq!(Suspension::decide(Vec::new(), now), Suspension::Record);
         assert_eq!(decide([None, None]), Suspension::Keep);
         assert_eq!(decide([Some(&yes), None]), Suspension::Keep);
         assert_eq!(decide([None, Some(&failed)]), Suspension::Keep);
         let both = vec![(one.clone(), yes.clone()), (other.clone(), failed.clone())];
         assert_eq!(decide([Some(&yes), Some(&failed)]), Suspension::Return(both));
+        for (attempt, handover, stays_open) in [
+            (now, Handover::ByInput, true),
+            (now, Handover::Returned, false),
+            (now, Handover::ToReturn, false),
+            (AttemptId::random(), Handover::ByInput, false),
+        ] {
+            let state = RequestState::Delivering { attempt, resolved: true, handover, used_by: None, expired: false };
+            let given = Request { state, ..one.clone() };
+            let is_open = Suspension::decide(vec![(given, Some(yes.clone()))], now) == Suspension::LeaveOpen;
+            assert_eq!(is_open, stays_open, "{handover:?}");
+        }
     }
 }

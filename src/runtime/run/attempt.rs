@@ -112,7 +112,8 @@ pub(crate) fn start(
     store.dir().forget_messages(frame.id).map_err(while_trying("remove the file that names messages"))?;
     let output_from = lease.seal().map_err(while_trying("read the output file"))?;
     let starting = Starting { store, own, frame: &frame, tried, program, way, settings, hooks, errors, output_from };
-    match starting.record(&Means { hooks: hooks && way != Way::Prompt, source })? {
+    let takes_results = program.takes_results && way == Way::Input && !situation::returns_to_worktree(&frame, program);
+    match starting.record(&Means { hooks: hooks && way != Way::Prompt, takes_results, source })? {
         Ok(recorded) => starting.run(recorded, lease),
         Err(refused) => Ok(refused),
     }
@@ -144,6 +145,8 @@ struct Recorded {
     id: AttemptId,
     /// Its prompt, which the file has, too.
     text: String,
+    /// Whether the file has it in a message, beside the result of a call.
+    takes_message: bool,
     prompt: File,
     /// What it continues.
     transcript: Option<PathBuf>,
@@ -161,9 +164,12 @@ impl Starting<'_> {
             let Undelivered { results: deliveries, moot, messages, .. } = undelivered;
             let given: Vec<_> = deliveries.iter().cloned().chain(moot).collect();
             let restored = situation::restored(frame, self.program, chosen.as_ref().map(plans::ChosenMode::as_chosen));
-            let AttemptInput { prompt: text, transcript, to_return, notice } =
+            let AttemptInput { prompt: text, message, transcript, resumed_calls, notice } =
                 ways::input(store, self.own, frame, &given, &messages, &restored, means)?;
-            let prompt = store.dir().prompt_file(frame.id, &text).map_err(while_trying("write the prompt"))?;
+            let prompt = store
+                .dir()
+                .prompt_file(frame.id, message.as_ref().unwrap_or(&text))
+                .map_err(while_trying("write the prompt"))?;
             let attempt = NewAttempt {
                 id,
                 session: frame.session,
@@ -172,14 +178,17 @@ impl Starting<'_> {
                 errors_from: self.errors.metadata().map_err(while_trying("read the error log"))?.len(),
                 runner: process::id(),
                 given: deliveries.into_iter().map(|delivery| (delivery.request, delivery.result)).collect(),
-                to_return,
+                resumed_calls,
                 mode: restored.mode,
                 notice,
                 max_parallel_total: self.own.places.as_ref().map(Places::most),
                 messages: messages.iter().map(|message| message.id).collect(),
             };
             let refused = match store.begin(frame.id, &attempt) {
-                Ok(()) => return Ok(Ok(Recorded { id, text, prompt, transcript, launch: restored.launch })),
+                Ok(()) => {
+                    let takes_message = message.is_some();
+                    return Ok(Ok(Recorded { id, text, takes_message, prompt, transcript, launch: restored.launch }));
+                }
                 // The prompt has an answer that was replaced, or the failure of a child that is tried again.
                 Err(StoreError::ResultChanged(_)) if can_run(store, frame.id, self.tried)? => continue,
                 Err(StoreError::ResultChanged(_)) => AttemptStart::Changed,
@@ -199,8 +208,10 @@ impl Starting<'_> {
     /// Starts the process of a recorded attempt.
     fn run(self, recorded: Recorded, lease: Lease) -> Result<AttemptStart, RuntimeError> {
         let Self { store, own, frame, program, way, hooks, output_from, .. } = self;
-        let Recorded { id, text, prompt, transcript, launch } = recorded;
-        let in_place = way.is_in_place(!text.is_empty(), situation::returns_to_worktree(frame, program));
+        let Recorded { id, text, takes_message, prompt, transcript, launch } = recorded;
+        let way = if way == Way::Input && !takes_message { Way::Fork } else { way };
+        let is_silent = text.is_empty() || takes_message;
+        let in_place = way.is_in_place(!is_silent, situation::returns_to_worktree(frame, program));
         restore::make_room(store, frame, in_place, transcript.as_deref())?;
         let permission_tool = match hooks && frame.launch.native_questions {
             true => permission_tool(store, own, frame.id, id)?,
@@ -215,6 +226,7 @@ impl Starting<'_> {
             session: frame.session,
             resume: resumed.as_deref(),
             in_place,
+            takes_message,
             cwd: &frame.cwd,
             launch: &launch,
             state_dir: store.dir().path(),
@@ -232,7 +244,7 @@ impl Starting<'_> {
         Ok(match failpoint::around(Step::Start, || Running::start(command)) {
             Ok(running) => AttemptStart::Started {
                 running: Box::new(running),
-                live: Live { attempt: id, lease, is_silent: text.is_empty(), way },
+                live: Live { attempt: id, lease, is_silent, way },
                 output_from,
                 has_stop_hook: hooks && !frame.launch.args.has("--bare"),
                 transcript: config_dir(&frame.launch)

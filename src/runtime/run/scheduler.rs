@@ -324,9 +324,10 @@ impl Drive<'_> {
             self.ways.insert(id, way);
             let how = match way {
                 Way::Prompt => "claude refused to continue the suspended call; delivering its result by prompt",
-                Way::Fork | Way::InPlace => {
-                    "claude refused to continue the suspended call in a fork; continuing in place"
+                Way::Input | Way::Fork => {
+                    "claude did not take the result of the suspended call; continuing at the call"
                 }
+                Way::InPlace => "claude refused to continue the suspended call in a fork; continuing in place",
             };
             tracing::info!("{}", step(id, &frame.task.title(), how));
             return Ok(());

@@ -12,6 +12,7 @@ use crate::core::attempt::usage::{Spending, Totals};
 use crate::core::chain::state::{FrameEvent, FrameState, Wait};
 use crate::core::id::{AttemptId, FrameId, MessageId, RequestId, SessionId};
 use crate::core::requests::request::RequestResult;
+use crate::core::requests::state::Handover;
 use crate::failpoint::Step;
 use crate::store::attempts::spent::{spending, totals};
 use crate::store::chains::limits;
@@ -40,8 +41,8 @@ pub struct NewAttempt {
     pub runner: u32,
     /// The requests whose results it is given, with the results that were read.
     pub given: Vec<(RequestId, RequestResult)>,
-    /// The one of them whose suspended call the attempt resumes, to return its result.
-    pub to_return: Option<RequestId>,
+    /// Those of them whose suspended call the attempt resumes, and how it gets their result.
+    pub resumed_calls: Vec<(RequestId, Handover)>,
     /// The permission mode with which it begins, where that is another than that of the launch options.
     pub mode: Option<String>,
     /// A text for its agent besides the result of the call that it resumes.
@@ -217,7 +218,9 @@ fn deliver(connection: &Connection, now: At, frame: FrameId, attempt: &NewAttemp
         if result(connection, &request)?.as_ref() != Some(read) {
             return Err(changed().into());
         }
-        let event = requests::deliver(&request, attempt.id, attempt.to_return == Some(request.id));
+        let resumed = attempt.resumed_calls.iter().find(|(resumed, _)| *resumed == request.id);
+        let handover = resumed.map_or(Handover::Given, |(_, handover)| *handover);
+        let event = requests::deliver(&request, attempt.id, handover);
         match requests::advance(connection, now, &request, event) {
             Err(Fault::Known(StoreError::IllegalRequest(_))) => return Err(changed().into()),
             advanced => advanced?,

@@ -118,7 +118,7 @@ fn to_use(connection: &Connection, caller: Caller, how: ResultUse<'_>) -> TxResu
             let sql = requests!("WHERE r.attempt = ?1 AND r.status IN ('open', 'resolved', 'expired')");
             let made = requests::all(connection, sql, [Id(caller.attempt)])?.into_iter().filter(is_it);
             made.map(|request| {
-                let event = requests::deliver(&request, caller.attempt, false);
+                let event = requests::deliver(&request, caller.attempt, Handover::Given);
                 (request, event)
             })
             .collect()
@@ -132,7 +132,7 @@ fn to_use(connection: &Connection, caller: Caller, how: ResultUse<'_>) -> TxResu
 }
 
 fn is_to_return(request: &Request) -> bool {
-    handover(request) == Some(Handover::ToReturn)
+    matches!(handover(request), Some(Handover::ToReturn | Handover::ByInput))
 }
 
 fn handover(request: &Request) -> Option<Handover> {
@@ -154,7 +154,7 @@ mod tests {
         let (_temp, store) = store();
         let (frame, question) = store.asking("When?");
         store.answer(question, "Jan 1st").unwrap();
-        let new = NewAttempt { to_return: Some(question), ..attempt(store.results(frame)) };
+        let new = NewAttempt { resumed_calls: vec![(question, Handover::ToReturn)], ..attempt(store.results(frame)) };
         store.begin(frame, &new).unwrap();
         let caller = Caller { frame, attempt: new.id };
         let returned = |caller, kind: RequestKind| {
@@ -166,12 +166,12 @@ mod tests {
         assert_eq!(returned(caller, ask("When?")).unwrap(), None);
 
         store.end(caller, &reply("SGN_PEND_ONGOING"));
-        let again = NewAttempt { to_return: Some(question), ..attempt(store.results(frame)) };
+        let again = NewAttempt { resumed_calls: vec![(question, Handover::ToReturn)], ..attempt(store.results(frame)) };
         store.begin(frame, &again).unwrap();
         let caller = Caller { frame, attempt: again.id };
         assert_eq!(returned(caller, ask("When?")).unwrap(), Some(question));
         store.end(caller, &reply("SGN_PEND_ONGOING"));
-        let last = NewAttempt { to_return: Some(question), ..attempt(store.results(frame)) };
+        let last = NewAttempt { resumed_calls: vec![(question, Handover::ToReturn)], ..attempt(store.results(frame)) };
         store.begin(frame, &last).unwrap();
         let caller = Caller { frame, attempt: last.id };
         store.end(caller, &reply("over"));

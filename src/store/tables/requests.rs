@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::{Request, RequestKind};
-use crate::core::requests::state::{RequestEvent, RequestState};
+use crate::core::requests::state::{Handover, RequestEvent, RequestState};
 use crate::core::waits::progress::Progress;
 use crate::store::database::codec::{self, At, Id, from_json, id, maybe_json, time};
 use crate::store::error::{StoreError, TxResult};
@@ -129,6 +129,6 @@ pub(crate) fn note(connection: &Connection, request: RequestId, progress: &Progr
 }
 
 /// The event of giving a result to an attempt.
-pub(crate) fn deliver(request: &Request, attempt: AttemptId, to_return: bool) -> RequestEvent {
-    RequestEvent::Deliver { attempt, to_return, of_child: matches!(request.kind, RequestKind::Spawn { .. }) }
+pub(crate) fn deliver(request: &Request, attempt: AttemptId, handover: Handover) -> RequestEvent {
+    RequestEvent::Deliver { attempt, handover, of_child: matches!(request.kind, RequestKind::Spawn { .. }) }
 }

@@ -242,6 +242,7 @@ fn a_refusal_to_go_on_at_a_call_is_met_with_the_next_way() {
     let silent = |ending, way| Facts { silent: Some(way), ..later(ending) };
     let unknown = || refused(Objection::Unknown);
     for (facts, next) in [
+        (silent(unknown(), Way::Input), Next::Continue(Way::Fork)),
         (silent(unknown(), Way::Fork), Next::Continue(Way::InPlace)),
         (silent(unknown(), Way::InPlace), Next::Continue(Way::Prompt)),
         (silent(unknown(), Way::Prompt), Next::Skip),
@@ -313,7 +314,7 @@ prop_compose! {
         (has_checkpoint, has_requests, awaits_approval, is_abandoned, is_unseen) in any::<(bool, bool, bool, bool, bool)>(),
         salvage in prop_oneof![Just(Salvage::Whole), Just(Salvage::Part), Just(Salvage::Nothing)],
         has_trouble: bool,
-        silent in prop_oneof![Just(None), Just(Some(Way::Fork)), Just(Some(Way::InPlace)), Just(Some(Way::Prompt))],
+        silent in prop_oneof![Just(None), Just(Some(Way::Input)), Just(Some(Way::Fork)), Just(Some(Way::InPlace)), Just(Some(Way::Prompt))],
         earlier_pauses in 0..5_usize,
         how in prop_oneof![Just(None), Just(Some(StopKind::Stop)), Just(Some(StopKind::Pause))],
         has_messages: bool,

@@ -10,7 +10,7 @@ fn id(n: u128) -> AttemptId {
 }
 
 fn deliver(n: u128) -> RequestEvent {
-    RequestEvent::Deliver { attempt: id(n), to_return: false, of_child: false }
+    RequestEvent::Deliver { attempt: id(n), handover: Handover::Given, of_child: false }
 }
 
 fn delivering(resolved: bool, handover: Handover, used_by: Option<AttemptId>) -> RequestState {
@@ -27,8 +27,8 @@ fn used() -> RequestState {
 fn every_state_has_its_events() {
     use RequestEvent::{Expire, GiveBack, Keep, Replace, Resolve, Return, Show, Use, Withdraw};
     use RequestState::{Delivered, Expired, Open, Withdrawn};
-    let of_child = RequestEvent::Deliver { attempt: id(1), to_return: false, of_child: true };
-    let to_return = RequestEvent::Deliver { attempt: id(1), to_return: true, of_child: false };
+    let of_child = RequestEvent::Deliver { attempt: id(1), handover: Handover::Given, of_child: true };
+    let to_return = RequestEvent::Deliver { attempt: id(1), handover: Handover::ToReturn, of_child: false };
     let uses = |n| Use { attempt: id(n) };
     let given = delivering(true, Handover::Given, None);
     let delivered = |used_by| Delivered { attempt: id(1), used_by, expired: false };
@@ -61,6 +61,7 @@ fn every_state_has_its_events() {
         (given.clone(), Replace, None),
         (given.clone(), Return, Some(given.clone())),
         (delivering(true, Handover::ToReturn, None), Return, Some(delivering(true, Handover::Returned, None))),
+        (delivering(true, Handover::ByInput, None), Return, Some(delivering(true, Handover::Returned, None))),
         (delivering(true, Handover::Returned, None), Return, Some(delivering(true, Handover::Returned, None))),
         (given.clone(), Show, Some(delivering(true, Handover::Shown, None))),
         (given.clone(), uses(1), Some(delivering(true, Handover::Given, Some(id(1))))),
@@ -118,10 +119,11 @@ fn it_is_written_as_the_database_reads_it() {
 fn events() -> impl Strategy<Value = RequestEvent> {
     use RequestEvent::{Expire, GiveBack, Keep, Replace, Resolve, Return, Show, Withdraw};
     let attempts = (0..3u128).prop_map(id);
+    let handovers = vec![Handover::Given, Handover::ToReturn, Handover::ByInput];
     prop_oneof![
         prop::sample::select(vec![Resolve, Expire, Replace, Return, Show, Keep, GiveBack, Withdraw]),
-        (attempts.clone(), any::<bool>(), any::<bool>())
-            .prop_map(|(attempt, to_return, of_child)| RequestEvent::Deliver { attempt, to_return, of_child }),
+        (attempts.clone(), prop::sample::select(handovers), any::<bool>())
+            .prop_map(|(attempt, handover, of_child)| RequestEvent::Deliver { attempt, handover, of_child }),
         attempts.prop_map(|attempt| RequestEvent::Use { attempt }),
     ]
 }
