@@ -76,7 +76,7 @@ pub(crate) fn begin(store: &Store, frame: FrameId, session: SessionId) -> Caller
         runner: 1,
         delivering: deliveries.iter().map(|delivery| delivery.request).collect(),
         answers: deliveries.iter().filter_map(agent_cli::records::Delivery::answer).collect(),
-        to_return: None,
+        resumed_calls: Vec::new(),
         mode: None,
         notice: None,
         max_parallel_total: None,
