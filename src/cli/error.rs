@@ -238,7 +238,7 @@ impl From<StoreError> for CliError {
                 Self::new(ExitStatus::NoSuchFrame, message).hint("agent-cli questions lists the questions")
             }
             StoreError::QuestionWithdrawn(_) => Self::usage(message).hint("agent-cli questions lists open questions"),
-            StoreError::IsOver(id) => Self::failed(message)
+            StoreError::IsOver(id) => Self::usage(message)
                 .hint(format!("agent-cli resume {} --prompt TEXT continues it with a new instruction", id.short())),
             StoreError::Running(id) => Self::failed(message).hint(may_have_died(id)),
             StoreError::Io { source, .. } => of_files(message, &source),

@@ -32,7 +32,7 @@ fn a_running_agent_reads_it_with_the_result_of_its_next_call() {
     --- stderr
     error: [ID1:8] is over
     hint: agent-cli resume [ID1:8] --prompt TEXT continues it with a new instruction
-    --- exit status: 1
+    --- exit status: 2
     ");
 }
 

@@ -47,7 +47,7 @@ impl Rm {
         let root = store.chain_of(frame_named(context, &store, &self.id)?)?.root;
         if !self.yes {
             let frame = store.frame(root)?.map(|frame| (frame.task.title(), frame.state.name())).unwrap_or_default();
-            let agents = store.tree(root)?.all().count();
+            let agents = store.tree(root)?.all().filter(|node| !node.is_group).count();
             let what = format!("{} ({}; {}, agents: {agents})", one_line(&frame.0), root.short(), frame.1);
             if !io::stdin().is_terminal() {
                 return Err(CliError::usage(format!(
@@ -60,7 +60,7 @@ impl Rm {
             let read = io::stdin().lock().read_line(&mut answer);
             read.map_err(|error| CliError::failed(format!("cannot read the answer: {error}")))?;
             if !["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
-                return Err(CliError::failed("nothing was removed"));
+                return Err(CliError::usage("nothing was removed"));
             }
         }
         match removal::remove_tree(&store, root, self.ignored)? {

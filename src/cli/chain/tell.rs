@@ -47,7 +47,8 @@ impl Tell {
         let store = context.store()?;
         let frame = agent_named(context, &store, &self.id)?;
         if context.caller.is_some_and(|caller| caller.frame == frame.id) {
-            return Err(CliError::usage("an agent cannot tell itself anything"));
+            let error = CliError::usage("an agent cannot tell itself anything");
+            return Err(error.hint("name an agent that it has started: agent-cli tree shows them"));
         }
         if frame.state.is_over() {
             return Err(StoreError::IsOver(frame.id).into());
@@ -96,7 +97,9 @@ pub(super) fn given(text: Option<String>) -> Result<String, CliError> {
         }
     };
     match text.len() {
-        _ if text.trim().is_empty() => Err(CliError::usage("the text is empty")),
+        _ if text.trim().is_empty() => {
+            Err(CliError::usage("the text is empty").hint("agent-cli tell ID TEXT, or the text on standard input"))
+        }
         length if length > LARGEST => {
             Err(CliError::usage(format!("the text has {length} bytes, where 1 MiB is allowed"))
                 .hint("write it to a file, and name the file to the agent"))

@@ -22,12 +22,12 @@ pub(crate) enum PrintError {
     Json(#[from] serde_json::Error),
 }
 
-/// Whether something was written to standard output, or failed to be.
+/// Whether a result was written to standard output, or failed to be.
 static BEGUN: AtomicBool = AtomicBool::new(false);
 /// Whether the reader of standard output had gone away.
 static UNREAD: AtomicBool = AtomicBool::new(false);
 
-/// Whether something was written to standard output, or failed to be.
+/// Whether a result was written to standard output, or failed to be.
 pub(crate) fn has_begun() -> bool {
     BEGUN.load(Ordering::Relaxed)
 }
@@ -92,8 +92,12 @@ impl Tone {
 }
 
 fn write(text: &str) -> Result<(), PrintError> {
-    let mut out = io::stdout().lock();
     BEGUN.store(true, Ordering::Relaxed);
+    write_out(text)
+}
+
+fn write_out(text: &str) -> Result<(), PrintError> {
+    let mut out = io::stdout().lock();
     let mut print = || failpoint::around(Step::Print, || out.write_all(text.as_bytes()).and_then(|()| out.flush()));
     match if io::stdout().is_terminal() { live::above(print) } else { print() } {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -112,6 +116,11 @@ pub(crate) fn width() -> Option<usize> {
 /// Prints a result that is a complete text, adding a final line break if it has none.
 pub(crate) fn print_line(text: &str) -> Result<(), PrintError> {
     print(&if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") })
+}
+
+/// Prints an event, before the result.
+pub(crate) fn print_event(value: &impl Serialize) -> Result<(), PrintError> {
+    write_out(&format!("{}\n", escape::json(&serde_json::to_string(value)?)))
 }
 
 /// Prints a result as one line of JSON, unchanged on a terminal.

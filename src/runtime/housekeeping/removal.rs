@@ -247,7 +247,7 @@ pub(crate) fn prepare(
         task: tree.title,
         status: tree.age.root.name(),
         since: tree.age.latest,
-        agents: tree.frames.len(),
+        agents: tree.agents,
         frames,
         bytes: in_claude + here,
     };

@@ -19,6 +19,8 @@ pub struct Removable {
     pub title: String,
     /// What made it removable.
     pub age: Age,
+    /// How many agents it has. A group is none.
+    pub agents: usize,
     /// Its frames, parents first, each with whether it is done.
     pub frames: Vec<(FrameId, bool)>,
 }
@@ -182,10 +184,14 @@ fn aged(connection: &Connection, root: FrameId) -> rusqlite::Result<Option<Remov
 
 fn completed(connection: &Connection, mut tree: Removable) -> rusqlite::Result<Removable> {
     tree.age.needed = connection.prepare_cached(NEEDED)?.exists([Id(tree.root)])?;
-    let mut statement = connection
-        .prepare_cached("SELECT id, status = 'done' AS done FROM frames WHERE root = ?1 ORDER BY depth, seq")?;
-    let frames = statement.query_map([Id(tree.root)], |row| Ok((id(row, "id")?, row.get("done")?)))?;
-    tree.frames = frames.collect::<rusqlite::Result<_>>()?;
+    let mut statement = connection.prepare_cached(
+        "SELECT id, status = 'done' AS done, is_group FROM frames WHERE root = ?1 ORDER BY depth, seq",
+    )?;
+    let mut rows = statement.query([Id(tree.root)])?;
+    while let Some(row) = rows.next()? {
+        tree.frames.push((id(row, "id")?, row.get("done")?));
+        tree.agents += usize::from(!row.get::<_, bool>("is_group")?);
+    }
     Ok(tree)
 }
 
@@ -199,6 +205,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Removable> {
             latest: time(row, "latest")?,
             needed: false,
         },
+        agents: 0,
         frames: Vec::new(),
     })
 }
