@@ -157,6 +157,14 @@ fn half_a_character_in_a_call_stops_nothing(version: &str) {
     chain.ok(&["resume", &root]);
     assert_eq!(std::fs::read_to_string(chain.home.project().join("made")).unwrap(), "x\n");
     assert!(chain.ok(&["logs", &root]).contains("echo x >> made"));
+
+    // Longer than `claude` takes a line to be followed by the next one whose parent is missing.
+    let chain = asking(version, vec![call("sleep 6; echo one"), Turn::bash("agent-cli ask When")]);
+    let root = chain.started(&["spawn", "ins.md", "--", "--allowedTools=Bash(sleep:*),Bash(echo:*)"]);
+    chain.answer("now");
+    let reply = chain.ok(&["resume", &root]);
+    assert!(reply.contains("one") && reply.contains("now"), "{reply}");
+    chain.ok(&["fsck"]);
 }
 
 fn a_person_is_told_of_all_of_a_call_and_what_became_of_it_is_on_record(version: &str) {
