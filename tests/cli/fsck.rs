@@ -224,14 +224,17 @@ fn a_database_of_an_earlier_build_is_found_and_gets_its_index_back() {
     let (world, id, folder) = paused();
     fs::write(folder.join("x.tmp"), "x").expect("own folder");
     fs::set_permissions(folder.join("x.tmp"), Permissions::from_mode(0o600)).expect("own file");
-    let orphaned = world.run(&["fsck"]).exits_with(0);
+    let orphaned = world.run(&["fsck"]);
+    assert_eq!(orphaned.code(), Some(0), "{orphaned}");
     assert!(orphaned.stdout.starts_with("note: "), "what is left over is no problem: {orphaned}");
     world.database().execute_batch("DROP INDEX unfiled_questions").expect("it is there");
-    let found = world.run(&["fsck"]).exits_with(1);
+    let found = world.run(&["fsck"]);
+    assert_eq!(found.code(), Some(1), "{found}");
     assert!(found.stdout.contains("problem: the database lacks the index unfiled_questions\n"), "{found}");
     let doctor = world.run(&["doctor"]);
     assert!(doctor.stdout.contains("unfiled_questions") && doctor.stdout.contains("agent-cli fsck"), "{doctor}");
-    let repaired = world.run(&["fsck", "--repair"]).exits_with(0);
+    let repaired = world.run(&["fsck", "--repair"]);
+    assert_eq!(repaired.code(), Some(0), "{repaired}");
     assert!(repaired.stdout.contains("repaired: made the index unfiled_questions\n"), "{repaired}");
     goes_on(&world, &id);
 }

@@ -344,7 +344,6 @@ fn an_answer_that_comes_as_soon_as_the_question_is_listed_counts() {
     fs::create_dir_all(file(&world, "answered")).expect("it can be made");
     fs::write(file(&world, "answered/q1.json"), r#"{"answer": "tue"}"#).expect("it can be written");
     gate.open_for_one();
-    let id = spawned.ends().started();
-    world.run(&["resume", &id]).prints("over");
+    spawned.ends().prints("over");
     assert_eq!(delivered(&world), "tue");
 }

@@ -78,7 +78,7 @@ fn a_failure_that_is_tried_again_is_not_delivered() {
     let world = World::new();
     let (point, gate) = (world.gate("point"), world.gate("gate"));
     world.file("root.md", "spawn child.md\nreply root: {result}\n");
-    world.file("child.md", "ask When?\nonce error no disk\nhold gate\nreply done\n");
+    world.file("child.md", "ask When?\nonce fail no disk\nhold gate\nreply done\n");
     let id = world.spawn_paused("root.md");
     world.answer("Jan 1st");
     let slow = held(&world, &point, "begin.before:2", &["resume", &id]);
