@@ -10,7 +10,7 @@ use crate::claude::environment::inherited;
 use crate::claude::environment::recorded;
 use crate::claude::settings::merged;
 use crate::claude::tools::permission_server;
-use crate::claude::user_message;
+use crate::claude::tools::user_message;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::option_rights::APPENDED;
 use crate::core::id::{AttemptId, FrameId, SessionId};

@@ -14,7 +14,6 @@ pub(crate) mod transcript;
 
 pub(crate) mod ending;
 pub(crate) mod invocation;
-pub(crate) mod user_message;
 
 /// Lines as Claude Code, a full disk, a kill or a future version may write them.
 #[cfg(test)]

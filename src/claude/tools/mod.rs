@@ -7,3 +7,4 @@ pub(crate) mod exit_plan_mode;
 pub(crate) mod hook;
 pub(crate) mod permission_server;
 pub(crate) mod schedule;
+pub(crate) mod user_message;

@@ -18,7 +18,6 @@ pub(crate) mod insert_results;
 pub(crate) mod locate;
 pub(crate) mod others;
 pub(crate) mod reopen;
-pub(crate) mod returned;
 pub(crate) mod rewrite;
 pub(crate) mod salvage;
 pub(crate) mod session_files;

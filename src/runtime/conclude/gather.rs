@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::claude::processes::orphans;
 use crate::claude::stream::digest::Digest;
-use crate::claude::transcript::returned;
+use crate::claude::transcript::turn;
 use crate::core::agent::denied::Denied;
 use crate::core::agent::situation::Situation;
 use crate::core::attempt::continuation::Way;
@@ -161,7 +161,7 @@ fn lost_result(digest: &Digest, transcript: Option<&Path>) -> Result<Option<Stri
     else {
         return Ok(None);
     };
-    let lacks = returned::lacks_result(transcript, call).map_err(while_trying("read the transcript"))?;
+    let lacks = turn::lacks_result(transcript, call).map_err(while_trying("read the transcript"))?;
     Ok(lacks.then(|| call.clone()))
 }
 

@@ -21,7 +21,7 @@ use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
 use crate::claude::tools::exact_output;
 use crate::claude::tools::exit_plan_mode;
 use crate::claude::tools::hook::BASH;
-use crate::claude::user_message;
+use crate::claude::tools::user_message;
 use crate::core::attempt::delivery::{DeliveryWay, Possible};
 use crate::core::attempt::prompt;
 use crate::core::chain::frame::Frame;

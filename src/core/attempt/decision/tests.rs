@@ -243,7 +243,6 @@ fn a_refusal_to_go_on_at_a_call_is_met_with_the_next_way() {
     let unknown = || refused(Objection::Unknown);
     for (facts, next) in [
         (silent(unknown(), Way::Input), Next::Continue(Way::Fork)),
-        (silent(unknown(), Way::Fork), Next::Continue(Way::InPlace)),
         (silent(unknown(), Way::InPlace), Next::Continue(Way::Prompt)),
         (silent(unknown(), Way::Prompt), Next::Skip),
         (silent(refused(Objection::Start), Way::Fork), Next::Skip),
