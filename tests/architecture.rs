@@ -33,7 +33,7 @@ const MOST_ROOMS: usize = 12;
 
 /// The doors to the database, and how many operations each has at most. What differs in what it selects is one operation with a
 /// selection.
-const DOORS: [(&str, usize); 3] = [("Store", 37), ("Outbox", 5), ("Housekeeping", 10)];
+const DOORS: [(&str, usize); 3] = [("Store", 37), ("Outbox", 5), ("Housekeeping", 12)];
 
 /// What needs no database: the state directory, and the ways from one door to another.
 const ACCESSORS: [&str; 3] = ["dir", "outbox", "housekeeping"];
