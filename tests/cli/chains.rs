@@ -1,6 +1,7 @@
 //! Which chains `ls` lists, and how people name them.
 
-use crate::world::World;
+use crate::gate::wait_until;
+use crate::world::{World, files_below};
 
 /// A world with an open chain of its project, one that is done, and one of another project.
 fn world() -> (World, String) {
@@ -194,6 +195,9 @@ fn the_status_of_a_chain_follows_from_its_agents() {
     let resume = world.command(["resume", &child]).start();
     gate.reached_by(2);
     resume.signal(rustix::process::Signal::INT);
+    // From then on the agent stops after its tool.
+    let is_stop = |path: &std::path::PathBuf| path.file_name().is_some_and(|name| name == "stop");
+    wait_until("the agent is to stop", || files_below(&world.state()).iter().any(is_stop));
     gate.open_for_one();
     resume.ends().exits_with(130);
     assert_eq!(status_of_newest(&world), "cancelled");
