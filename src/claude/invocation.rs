@@ -9,6 +9,7 @@ use crate::claude::environment::config_dir::{CONFIG_DIR, named_config_dir};
 use crate::claude::environment::inherited;
 use crate::claude::environment::recorded;
 use crate::claude::settings::merged;
+use crate::claude::settings::of_project;
 use crate::claude::tools::permission_server;
 use crate::claude::tools::user_message;
 use crate::core::agent::launch::Launch;
@@ -62,6 +63,9 @@ pub(crate) struct Invocation<'a> {
     pub settings: Option<&'a Path>,
     /// The file that names the tool that decides on approvals. `None`: Claude Code decides, and has no tool for questions.
     pub permission_tool: Option<&'a Path>,
+    /// Which settings files still count if the agent works elsewhere than its chain was started, and the folder with its
+    /// instructions.
+    pub elsewhere: Option<(&'a str, &'a Path)>,
     /// Whether the program can print what hooks return: the approval tool does not learn why a hook asks for an approval.
     pub prints_hooks: bool,
 }
@@ -95,7 +99,12 @@ impl Invocation<'_> {
             }
         }
         // A child adds to what its parents and the person say.
-        let args = self.launch.args.with_joined(APPENDED);
+        let mut args = self.launch.args.with_joined(APPENDED);
+        if let Some((sources, instructions)) = self.elsewhere {
+            args = args.without(of_project::SOURCES);
+            arguments.push(joined(of_project::SOURCES, sources));
+            arguments.push(joined("--add-dir", &instructions.display().to_string()));
+        }
         match self.settings {
             // Claude Code would use only the last of two. The user's are merged into the file.
             Some(file) => {
@@ -124,6 +133,9 @@ impl Invocation<'_> {
             .env(EAGER_FLUSH, "1")
             // Agents' shells take their working directory from here before they ask the system.
             .env("PWD", self.cwd);
+        if self.elsewhere.is_some() {
+            command.env(of_project::READS_INSTRUCTIONS, "1");
+        }
         if self.no_attachments {
             command.env(NO_ATTACHMENTS, "1");
         }
@@ -214,6 +226,7 @@ mod tests {
             no_attachments: false,
             settings: Some(Path::new("/state/settings.json")),
             permission_tool: Some(Path::new("/state/permission-tool.json")),
+            elsewhere: None,
             prints_hooks: true,
         }
     }

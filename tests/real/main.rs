@@ -39,6 +39,7 @@ mod killed_with_state;
 mod open;
 mod peer;
 mod permissions;
+mod places;
 mod plans;
 mod processes;
 mod prompt_hooks;

@@ -2,6 +2,7 @@
 
 pub(crate) mod file;
 pub(crate) mod merged;
+pub(crate) mod of_project;
 pub(crate) mod permission_rules;
 pub(crate) mod restrictions;
 pub(crate) mod user_hooks;

@@ -20,6 +20,7 @@ use crate::failpoint::Step;
 use crate::runtime::protocol::response::{self, HookResponse};
 use crate::runtime::protocol::suspension::Suspension;
 use crate::runtime::protocol::{Asking, ProtocolError, printed, result_command};
+use crate::runtime::requests::agent_lookup;
 use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Caller, Requests, ResultUse, Store};
@@ -128,7 +129,9 @@ pub(super) fn before(
             let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
             let command = input.command().unwrap_or_default();
             // Claude Code decides on calls that a person restricts. A suspended call would not get that far.
-            if restrictions::may_concern(command, &call.words(), &frame.cwd, &frame.launch) {
+            let began = agent_lookup::uppermost(&store, &frame)?.cwd;
+            let concerns = |cwd: &Path| restrictions::may_concern(command, &call.words(), cwd, &frame.launch);
+            if concerns(&began) || (began != frame.cwd && concerns(&frame.cwd)) {
                 return Ok(HookAnswer::Pass.into());
             }
             if let Some(directory) =

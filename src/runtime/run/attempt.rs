@@ -15,6 +15,7 @@ use crate::claude::processes::orphans;
 use crate::claude::processes::process::Running;
 use crate::claude::settings::merged;
 use crate::claude::settings::merged::{OwnHooks, StopHook};
+use crate::claude::settings::of_project;
 use crate::claude::settings::permission_rules;
 use crate::claude::tools::permission_server;
 use crate::claude::transcript::locate as transcripts;
@@ -32,10 +33,13 @@ use crate::runtime::delivery::ways::{self, AttemptInput, Means};
 use crate::runtime::programs::Program;
 use crate::runtime::recovery::restore;
 use crate::runtime::requests::agent_lookup;
+use crate::runtime::run::attempt::elsewhere::Elsewhere;
 use crate::runtime::run::unattended::places::Places;
 use crate::runtime::worktrees::{place, worktree};
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
 use crate::store::{Lease, NewAttempt, Store, StoreError, TreeOf, Undelivered};
+
+mod elsewhere;
 
 /// How starting a frame went.
 #[derive(Debug)]
@@ -105,13 +109,15 @@ pub(crate) fn start(
         tracing::info!("{}", step(frame.id, &frame.task.title(), &ended));
     }
 
-    let settings = settings(store, own, &frame, program)?;
+    let elsewhere = elsewhere::look(store, &frame)?;
+    let settings = settings(store, own, &frame, program, elsewhere.as_ref())?;
     let hooks = settings.is_some() && has_hooks(&frame, program);
     let errors = store.dir().open_errors(frame.id).map_err(while_trying("open the error log"))?;
     store.dir().forget_stop(frame.id).map_err(while_trying("remove the file that stops the agent"))?;
     store.dir().forget_messages(frame.id).map_err(while_trying("remove the file that names messages"))?;
     let output_from = lease.seal().map_err(while_trying("read the output file"))?;
-    let starting = Starting { store, own, frame: &frame, tried, program, way, settings, hooks, errors, output_from };
+    let starting =
+        Starting { store, own, frame: &frame, tried, program, way, elsewhere, settings, hooks, errors, output_from };
     let takes_results = program.takes_results && way == Way::Input && !situation::returns_to_worktree(&frame, program);
     match starting.record(&Means { hooks: hooks && way != Way::Prompt, takes_results, source })? {
         Ok(recorded) => starting.run(recorded, lease),
@@ -133,6 +139,7 @@ struct Starting<'a> {
     tried: &'a Attempted,
     program: &'a Program,
     way: Way,
+    elsewhere: Option<Elsewhere>,
     settings: Option<PathBuf>,
     /// Whether agent-cli's hooks run in it.
     hooks: bool,
@@ -217,6 +224,10 @@ impl Starting<'_> {
             true => permission_tool(store, own, frame.id, id)?,
             false => None,
         };
+        let (launch, own_folder) = match &self.elsewhere {
+            None => (launch, None),
+            Some(elsewhere) => (of_project::based(launch, &elsewhere.base), elsewhere.own.as_ref()),
+        };
         let continued = frame.continues().map(|kept| kept.session.to_string());
         let resumed = transcript.map(|file| file.display().to_string()).or(continued);
         let invocation = Invocation {
@@ -234,6 +245,7 @@ impl Starting<'_> {
             no_attachments: !program.leaves_mentions && invocation::has_mention(&text),
             settings: self.settings.as_deref(),
             permission_tool: permission_tool.as_deref(),
+            elsewhere: own_folder.map(|(sources, folder)| (sources.as_str(), folder.as_path())),
             prints_hooks: program.prints_hooks,
         };
         let mut command = invocation.command();
@@ -265,15 +277,21 @@ fn settings(
     own: &RunSettings,
     frame: &Frame,
     program: &Program,
+    elsewhere: Option<&Elsewhere>,
 ) -> Result<Option<PathBuf>, RuntimeError> {
-    let user = match frame.launch.args.last(merged::OPTION) {
-        None => None,
-        Some(given) => match merged::read(given, &frame.cwd) {
-            Some(user) => Some(user),
+    let base = elsewhere.map_or(&frame.cwd, |elsewhere| &elsewhere.base);
+    let mut user = elsewhere.map(|elsewhere| elsewhere.settings.clone());
+    match frame.launch.args.last(merged::OPTION) {
+        None => {}
+        Some(given) => match merged::read(given, base) {
+            Some(given) if given.is_object() && user.is_some() => {
+                user.iter_mut().for_each(|user| of_project::merge(user, given.clone()));
+            }
+            Some(given) => user = Some(given),
             // Claude Code reports what is wrong with them.
             None => return Ok(None),
         },
-    };
+    }
     let returning = has_hooks(frame, program).then_some(own.own_program.as_path());
     let rules = permission_rules::rules(returning, instructions_to_allow(store, frame)?, &frame.situation.rules);
     let stop_file = store.dir().stop_file(frame.id);

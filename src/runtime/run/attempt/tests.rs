@@ -54,7 +54,7 @@ fn an_agent_has_hooks_if_its_claude_can_suspend_calls_and_nobody_forbade_it() {
         let frame = root(&store, temp.path(), launch, Task::Prompt("do it".into()));
         let mut program = Program::old();
         program.suspends = suspends;
-        read(settings(&store, &own(), &frame, &program).unwrap())["hooks"].is_object()
+        read(settings(&store, &own(), &frame, &program, None).unwrap())["hooks"].is_object()
     };
     assert_eq!([has_hooks(false, true), has_hooks(true, true), has_hooks(false, false)], [true, false, false]);
 }
@@ -65,7 +65,7 @@ fn settings_that_cannot_be_read_are_left_to_claude_code() {
     let of = |given: &str| {
         let launch = Launch { args: ClaudeArgs::of(&[&format!("--settings={given}")]), ..Launch::default() };
         let frame = root(&store, temp.path(), launch, Task::Prompt("do it".into()));
-        settings(&store, &own(), &frame, &Program::old()).unwrap()
+        settings(&store, &own(), &frame, &Program::old(), None).unwrap()
     };
     assert_eq!(of("/nowhere/settings.json"), None);
     assert_eq!(read(of(r#"{"model": "opus"}"#))["model"], "opus");

@@ -1,0 +1,50 @@
+//! What an agent is given that works elsewhere than its chain was started.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::claude::settings::of_project;
+use crate::core::chain::frame::Frame;
+use crate::failpoint::{self, Step};
+use crate::runtime::requests::agent_lookup;
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::Store;
+
+/// What an agent is given that works elsewhere than the uppermost agent of its chain, whose directory a person named.
+#[derive(Debug)]
+pub(super) struct Elsewhere {
+    /// Where that one works.
+    pub(super) base: PathBuf,
+    /// The settings of the project there, as they apply to this agent.
+    pub(super) settings: Value,
+    /// Which other settings files count, and where the instructions of its folder are; `None`: a person trusts its folder.
+    pub(super) own: Option<(String, PathBuf)>,
+}
+
+/// What `frame` is given if it works elsewhere; `None`: it works where its chain was started.
+pub(super) fn look(store: &Store, frame: &Frame) -> Result<Option<Elsewhere>, RuntimeError> {
+    let base = agent_lookup::uppermost(store, frame)?.cwd;
+    if base == frame.cwd {
+        return Ok(None);
+    }
+    let mut places = vec![base.clone()];
+    // The same directory of the worktree.
+    let mut above = Some(frame.clone());
+    while let Some(agent) = above {
+        let counterpart = agent.launch.worktree.as_ref().and_then(|worktree| {
+            let within = base.strip_prefix(worktree.repository.parent()?).ok()?;
+            frame.cwd.starts_with(&worktree.path).then(|| worktree.path.join(within))
+        });
+        places.extend(counterpart);
+        above = agent_lookup::asked_by(store, &agent)?;
+    }
+    let settings = of_project::settings(&base, &places, &frame.launch);
+    if of_project::is_trusted(&frame.cwd, &frame.launch) {
+        return Ok(Some(Elsewhere { base, settings, own: None }));
+    }
+    let folder = store.dir().settings(frame.id).with_file_name("instructions");
+    let collected = || of_project::collect_instructions(&folder, &frame.cwd);
+    failpoint::around(Step::Settings, collected).map_err(while_trying("collect the instructions of its directory"))?;
+    Ok(Some(Elsewhere { base, settings, own: Some((of_project::remaining(&frame.launch), folder)) }))
+}
