@@ -4,9 +4,18 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::session::{REQUEST, Run, Session, commands, results, said_at_the_end};
-use crate::support::{Conversation, Turn, on_every_version};
+use crate::support::{Conversation, NEWEST, OLDER, Turn};
 
-on_every_version!(
+/// Older versions do not take a result from a file.
+macro_rules! on_the_newest_version {
+    ($($test:ident),+ $(,)?) => {
+        mod on_the_newest_version {
+            $(#[test] fn $test() { super::$test(super::NEWEST); })+
+        }
+    };
+}
+
+on_the_newest_version!(
     a_result_from_standard_input_is_all_that_is_added,
     any_result_and_a_notice_beside_it_arrive_exactly,
     of_several_calls_one_is_handed_its_result_and_the_others_have_theirs,
@@ -155,4 +164,13 @@ fn the_call_stands_open_after_a_process_that_was_handed_nothing(version: &str) {
     let from = session.id.clone();
     let run = hand(&mut session, &from, &[result_of(&call, "Jan 1st", false)]);
     assert_eq!(run.tool_result(), ("Jan 1st", false));
+}
+
+#[test]
+fn an_older_version_has_ended_before_it_reads_a_file() {
+    let mut session = Session::new(OLDER, Turn::bash(REQUEST));
+    let call = deferred(&session.start());
+    let from = session.id.clone();
+    let run = hand(&mut session, &from, &[result_of(&call, "Jan 1st", false)]);
+    assert!(run.is_deferred() && run.requests.is_empty() && run.code == Some(0), "{run:?}");
 }
