@@ -2,7 +2,7 @@
 
 use crate::chain::Chain;
 use crate::support::extent::is_whole;
-use crate::support::{Conversation, MessagesApi, Turn, on_every_version, on_every_version_of_a_whole_run};
+use crate::support::{Conversation, MessagesApi, NEWEST, Turn, on_every_version, on_every_version_of_a_whole_run};
 
 const ASK: &str = "ask When?\nreply {result}\n";
 
@@ -17,10 +17,10 @@ on_every_version!(
 on_every_version_of_a_whole_run!(
     a_person_is_asked_once_when_hooks_are_switched_off_during_the_wait,
     a_child_is_started_once_though_hooks_were_switched_off_during_the_wait,
-    a_result_that_a_rule_forbids_comes_by_prompt,
-    a_result_that_a_users_hook_replaces_comes_by_prompt,
+    an_answer_comes_though_a_rule_forbids_the_command_that_prints_it,
+    an_answer_comes_though_a_users_hook_replaces_its_call,
     a_result_whose_call_a_users_hook_suspends_again_is_not_lost,
-    a_result_that_a_users_hook_denies_comes_by_prompt
+    an_answer_comes_though_a_users_hook_denies_its_call
 );
 
 /// The settings of the user, not of the project.
@@ -121,15 +121,20 @@ fn asker(conversation: &Conversation) -> Turn {
     }
 }
 
-/// Whatever `settings` do to the resumed call, the answer comes, and once.
-fn comes_by_prompt(version: &str, settings: &serde_json::Value) {
+const RETURNED: (&str, usize) = ("returned: Jan 1st\n", 2);
+const BY_PROMPT: (&str, usize) = ("Jan 1st\n", 3);
+
+/// Whatever `settings` do to the resumed call, the answer comes, and once. `handed`: what the agent says, and after how many requests,
+/// where its call is handed the result from outside; older versions run a command for it, and then it comes by prompt.
+fn the_answer_comes(version: &str, settings: &serde_json::Value, handed: (&str, usize)) {
+    let (said, requests) = if version == NEWEST { handed } else { BY_PROMPT };
     let chain = Chain::with_model(version, MessagesApi::start(asker));
     chain.home.write("ins.md", "Ask when.");
     let root = chain.started(&["spawn", "ins.md"]);
     user_settings(&chain, settings);
     chain.answer("Jan 1st");
-    assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
-    assert_eq!(chain.api.count(), 3, "it asks, is kept from the answer, and is given it");
+    assert_eq!(chain.ok(&["resume", &root]), said);
+    assert_eq!(chain.api.count(), requests, "it asks, and is given the answer");
     assert_eq!(chain.ok(&["questions", "--json"]), "[]\n");
 }
 
@@ -142,14 +147,15 @@ fn of_a_users_hook(decision: &str, more: &serde_json::Value) -> serde_json::Valu
     serde_json::json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}})
 }
 
-fn a_result_that_a_users_hook_denies_comes_by_prompt(version: &str) {
+fn an_answer_comes_though_a_users_hook_denies_its_call(version: &str) {
     let more = serde_json::json!({"permissionDecisionReason": "not today"});
-    comes_by_prompt(version, &of_a_users_hook("deny", &more));
+    // What the call was denied with is a turn of its own.
+    the_answer_comes(version, &of_a_users_hook("deny", &more), ("Jan 1st\n", 4));
 }
 
-fn a_result_that_a_users_hook_replaces_comes_by_prompt(version: &str) {
+fn an_answer_comes_though_a_users_hook_replaces_its_call(version: &str) {
     let more = serde_json::json!({"updatedInput": {"command": "echo theirs"}});
-    comes_by_prompt(version, &of_a_users_hook("allow", &more));
+    the_answer_comes(version, &of_a_users_hook("allow", &more), RETURNED);
 }
 
 fn a_result_whose_call_a_users_hook_suspends_again_is_not_lost(version: &str) {
@@ -162,8 +168,8 @@ fn a_result_whose_call_a_users_hook_suspends_again_is_not_lost(version: &str) {
     assert_eq!(chain.api.count(), 3, "it reads and asks, and is given the answer");
 }
 
-fn a_result_that_a_rule_forbids_comes_by_prompt(version: &str) {
-    comes_by_prompt(version, &serde_json::json!({"permissions": {"deny": ["Bash(*hook-result*)"]}}));
+fn an_answer_comes_though_a_rule_forbids_the_command_that_prints_it(version: &str) {
+    the_answer_comes(version, &serde_json::json!({"permissions": {"deny": ["Bash(*hook-result*)"]}}), RETURNED);
 }
 
 #[test]
