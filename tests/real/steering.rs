@@ -118,7 +118,8 @@ fn a_stopped_agent_goes_on_with_a_new_instruction(version: &str) {
     let before = chain.api.count();
     chain.ok(&["resume", &root, "--prompt", "Do without."]);
     let resumed = chain.api.requests()[before].conversation();
-    assert_eq!(resumed.last_result(), Some("You were stopped before there was a result."));
+    let result = resumed.last_result().unwrap_or_default();
+    assert!(result.ends_with("You were stopped before there was a result."), "{result}");
     assert!(resumed.last_user_text().unwrap().contains("\nDo without.\n"));
 }
 
