@@ -21,7 +21,7 @@ use crate::store::tables::{events, frames, requests};
 ///
 /// # Errors
 ///
-/// [`StoreError::Illegal`](crate::store::StoreError::Illegal) when it does nothing of that, or
+/// [`StoreError::Illegal`] when it does nothing of that, or
 /// [`StoreError::FailureDelivered`].
 pub(crate) fn try_again(connection: &Connection, now: At, frame: FrameId, top: FrameId) -> TxResult<FrameState> {
     let before = frames::existing(connection, frame)?;
