@@ -29,6 +29,8 @@ const ROUNDS_WITH_KILLS: u64 = 6;
 const LAST_ROUNDS: usize = 60;
 /// The chains of a world.
 const CHAINS: u64 = 3;
+/// The folder in which agents post questions.
+const QUESTIONS: &str = "q";
 /// The drivers that run at the same time.
 const DRIVERS: u64 = 3;
 
@@ -62,6 +64,7 @@ impl Trial {
     fn new(seed: usize) -> Self {
         // Half of the agents pause inside of tool calls, half with signals.
         let world = if seed.is_multiple_of(2) { World::new() } else { World::with_hooks() };
+        fs::create_dir_all(world.project().join(QUESTIONS).join("pending")).expect("it can be made");
         let chance = Chance::new(seed as u64 ^ 0x5eed);
         Self { world, chance, roots: Vec::new(), awaited: Vec::new(), killed: 0, recorded: Recorded::new() }
     }
@@ -73,7 +76,7 @@ impl Trial {
         }
         // Whoever starts a chain may be killed, too: the drivers start what it had recorded.
         for root in self.roots.clone() {
-            let spawn = self.world.command(["spawn", &root]).start();
+            let spawn = self.world.command(["spawn", &root, "--questions-dir", QUESTIONS]).start();
             self.killed += kill_for_a_while(&self.world, &mut self.chance);
             let outcome = spawn.ends();
             assert!(matches!(outcome.code(), None | Some(0 | 1 | 4)), "{outcome}");
@@ -111,7 +114,7 @@ impl Trial {
     /// A step in which an agent waits.
     fn pause(&mut self, name: &str) -> String {
         let file = format!("{name}.there");
-        match self.chance.below(6) {
+        match self.chance.below(8) {
             0 => format!("ask {name}?"),
             1 => format!("run agent-cli ask '{name}?' --default no --option no --option yes --expires 1s"),
             2 => "wait --for 1s".to_owned(),
@@ -123,6 +126,11 @@ impl Trial {
                 self.awaited.push(file.clone());
                 format!("wait --command 'test -e {file}'")
             }
+            5 => {
+                let posted = format!("{QUESTIONS}/pending/{name}.json");
+                format!("run echo '{{\"question\": \"{name}?\"}}' > {posted}\nend QUESTION_POSTED:{name}")
+            }
+            6 => format!("call ScheduleWakeup {{\"delaySeconds\": 60, \"prompt\": \"{name}\"}}\nend I look later."),
             _ => {
                 self.awaited.push(file.clone());
                 format!("wait --file {file} --command 'test -e {file}' --all")
@@ -188,6 +196,9 @@ impl Trial {
                 self.world.run(&["resume", &paused]);
             }
             self.world.time_passes(3600);
+            let sql = "UPDATE requests SET detail = json_replace(detail, '$.wait.scheduled.at', '2026-01-01T00:00:00Z')
+                       WHERE kind = 'wait' AND status = 'open'";
+            self.world.database().execute(sql, []).expect("it can be written");
             // A frame is left to whoever made it for a moment.
             let sql = "UPDATE frames SET created = created - 60000, since = since - 60000 WHERE status = 'ready'";
             self.world.database().execute(sql, []).expect("it can be written");
@@ -264,7 +275,11 @@ fn act(world: &World, chance: &mut Chance, awaited: &[String]) {
             Some((_, question)) => world.run(&["answer", question, "yes"]),
             None => return,
         },
-        2 | 3 => {
+        2 => {
+            answer_in_a_file(world);
+            return;
+        }
+        3 => {
             let missing = awaited.iter().find(|file| !fs::exists(world.project().join(file)).expect("readable"));
             missing.into_iter().for_each(|file| drop(world.file(file, "")));
             return;
@@ -274,4 +289,13 @@ fn act(world: &World, chance: &mut Chance, awaited: &[String]) {
     };
     // What it is about may have ended since.
     assert!(matches!(outcome.code(), Some(0..=3)) && !outcome.stderr.contains("panicked"), "{outcome}");
+}
+
+/// Answers a posted question as a dashboard would.
+fn answer_in_a_file(world: &World) {
+    let questions = world.project().join(QUESTIONS);
+    let posted = fs::read_dir(questions.join("pending")).expect("it was made").next();
+    let Some(name) = posted.map(|entry| entry.expect("readable").file_name()) else { return };
+    fs::create_dir_all(questions.join("answered")).expect("it can be made");
+    fs::write(questions.join("answered").join(name), r#"{"answer": "yes"}"#).expect("it can be written");
 }

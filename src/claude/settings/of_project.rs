@@ -2,7 +2,7 @@
 //! only the instructions. A folder's settings run commands, name where keys are sent, and lift what the project denies.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -164,7 +164,8 @@ pub(crate) fn collect_instructions(folder: &Path, cwd: &Path) -> std::io::Result
         fs::remove_dir_all(folder)?;
     }
     let rules = folder.join(".claude/rules");
-    fs::create_dir_all(&rules)?;
+    // What is copied may be for this user alone.
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&rules)?;
     let mut above: Vec<&Path> = cwd.ancestors().collect();
     above.reverse();
     let mut count = 0;
