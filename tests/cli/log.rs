@@ -22,7 +22,7 @@ pub(crate) struct Start {
     /// What it was told.
     pub(crate) prompt: String,
     /// The number of agents that lived then, itself included.
-    pub(crate) alive: u64,
+    pub(crate) alive: usize,
     /// Its process.
     pub(crate) pid: i32,
     /// The rules of its settings that allow something.
@@ -46,7 +46,7 @@ impl Log {
     }
 
     /// The most agents that ever lived at the same time.
-    pub(crate) fn most_alive(&self) -> u64 {
+    pub(crate) fn most_alive(&self) -> usize {
         self.starts.iter().map(|start| start.alive).max().unwrap_or(0)
     }
 
@@ -111,7 +111,7 @@ impl Start {
             argv: argv.iter().map(|arg| arg.as_str().expect("text").to_owned()).collect(),
             cwd: text("cwd"),
             prompt: text("prompt"),
-            alive: event["alive"].as_u64().expect("a number"),
+            alive: 1 + event["others"].as_array().expect("a list").len(),
             pid,
             allowed: serde_json::from_value(event["allowed"].clone()).unwrap_or_default(),
             env: event["env"].clone(),

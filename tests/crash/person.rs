@@ -6,11 +6,10 @@ use std::path::PathBuf;
 use agent_cli::records::{Store, chains};
 
 use crate::gate::wait_until;
-use crate::history::tell_of_kill;
 use crate::invariants::{self, Recorded};
 use crate::invocation::{Invocation, Running};
 use crate::outcome::Outcome;
-use crate::processes::{Kind, processes_of};
+use crate::processes::processes_of;
 use crate::world::World;
 
 /// What happens to one of the commands.
@@ -141,8 +140,6 @@ impl Person {
     /// Without its runner, an agent with background work stays alive until another command ends it, which tells nobody.
     fn ends_what_lives_on(&self) {
         let Some(root) = self.root() else { return };
-        let agents = processes_of(&self.world.state()).into_iter().filter(|process| process.kind == Kind::Agent);
-        agents.for_each(|agent| tell_of_kill(&self.world, agent));
         self.world.run(&["resume", &root]);
     }
 

@@ -9,7 +9,7 @@ use agent_cli::records::{Store, chains};
 use crate::chance::Chance;
 use crate::extent::sample_or_all;
 use crate::gate::wait_until;
-use crate::history::{self, no_frame_ran_twice_at_a_time};
+use crate::history::no_frame_ran_twice_at_a_time;
 use crate::invariants::{self, Recorded};
 use crate::invocation::Running;
 use crate::outcome::Outcome;
@@ -163,7 +163,6 @@ impl Trial {
                     Kind::Tool => 2,
                 };
                 if chance.below(one_in) == 0 {
-                    history::tell_of_kill(world, process);
                     process.kill();
                     killed.count(process.kind);
                 }

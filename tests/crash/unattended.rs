@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use crate::chance::Chance;
 use crate::extent::sample_or_all;
 use crate::gate::wait_until;
-use crate::history::{self, TOOL, no_frame_ran_twice_at_a_time};
+use crate::history::{TOOL, no_frame_ran_twice_at_a_time};
 use crate::invariants::{self, Recorded};
 use crate::invocation::Running;
 use crate::person::store_of;
@@ -255,7 +255,6 @@ fn kill_for_a_while(world: &World, chance: &mut Chance) -> usize {
             let Some(process) = seen(found.pid, &world.state()) else { continue };
             let one_in = if process.kind == Kind::Runner { 6 } else { 4 };
             if chance.below(one_in) == 0 {
-                history::tell_of_kill(world, process);
                 process.kill();
                 killed += 1;
             }

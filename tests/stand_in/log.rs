@@ -36,7 +36,7 @@ impl Log {
             "env": selected_environment(),
             "prompt": prompt,
             "allowed": allowed(args),
-            "alive": alive.as_ref().map_or(0, |(_, count)| *count),
+            "others": alive.as_ref().map_or(&[][..], |(_, others)| others),
         });
         self.alive = alive.map(|(file, _)| file);
         self.append(&line)
@@ -72,24 +72,25 @@ fn allowed(args: &[String]) -> Value {
     serde_json::from_str::<Value>(&text).map_or(Value::Null, |settings| settings["permissions"]["allow"].clone())
 }
 
-/// Locks a file for as long as this process lives, and counts how many such processes live now, this one included.
+/// Locks a file for as long as this process lives, and returns the ids of the others that live now.
 ///
-/// A lock ends with its process, however that ends, so a killed process is not counted.
-fn show_life(log: &Path) -> Result<(File, usize)> {
+/// A lock ends with its process, however that ends, so a killed process is not among them.
+fn show_life(log: &Path) -> Result<(File, Vec<u32>)> {
     let folder = marks(log);
     fs::create_dir_all(&folder)?;
     let own = File::create(folder.join(process::id().to_string()))?;
     own.lock()?;
-    let mut count = 1;
+    let mut others = Vec::new();
     for entry in fs::read_dir(&folder)? {
         let entry = entry?;
         // It may have ended by now.
         let Ok(other) = File::open(entry.path()) else { continue };
-        if entry.file_name().to_string_lossy() != process::id().to_string() && other.try_lock().is_err() {
-            count += 1;
+        let pid = entry.file_name().to_string_lossy().parse()?;
+        if pid != process::id() && other.try_lock().is_err() {
+            others.push(pid);
         }
     }
-    Ok((own, count))
+    Ok((own, others))
 }
 
 fn marks(log: &Path) -> PathBuf {
