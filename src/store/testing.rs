@@ -68,6 +68,7 @@ pub(crate) fn attempt(given: Vec<(RequestId, RequestResult)>) -> NewAttempt {
         errors_from: 3,
         runner: 42,
         given,
+        placed: Vec::new(),
         resumed_calls: Vec::new(),
         mode: None,
         notice: None,

@@ -96,6 +96,7 @@ fn what_an_agent_said_and_did_can_be_read_and_costs_nothing(version: &str) {
         "child.md  < one (1 more line)",
         "child.md  from the child",
         "child.md  done",
+        "ins.md  < from the child",
         "ins.md  paused",
     ] {
         let at = lines[from..].find(text);

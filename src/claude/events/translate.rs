@@ -108,14 +108,7 @@ fn returned(block: &Block) -> Option<Happening> {
         return None;
     }
     let result = block.as_result()?;
-    // Read puts a tab behind the number of each line.
-    let first = result.text.trim().lines().next().unwrap_or_default().replace('\t', "  ");
-    Some(Happening::ToolResult {
-        summary: shortened(&first),
-        tool_use_id: result.call,
-        is_error: result.is_error,
-        content: result.text,
-    })
+    Some(Happening::tool_result(result.call, result.is_error, result.text))
 }
 
 fn rate_limit(info: &Value) -> Option<Happening> {

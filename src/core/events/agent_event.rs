@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::core::attempt::usage::Usage;
 use crate::core::id::{AttemptId, FrameId, MessageId, RequestId};
+use crate::core::text::escape::shortened;
 
 /// The version of the JSON form. It changes when a field changes its meaning or goes, not when one is added.
 pub(crate) const VERSION: u32 = 1;
@@ -159,4 +160,13 @@ pub(crate) enum Happening {
     Other {
         name: String,
     },
+}
+
+impl Happening {
+    /// A call returned `content`.
+    pub(crate) fn tool_result(tool_use_id: String, is_error: bool, content: String) -> Self {
+        // Read puts a tab behind the number of each line.
+        let first = content.trim().lines().next().unwrap_or_default().replace('\t', "  ");
+        Self::ToolResult { summary: shortened(&first), tool_use_id, is_error, content }
+    }
 }

@@ -12,7 +12,7 @@ use crate::core::id::FrameId;
 use crate::runtime::activity::output::{Output, Span};
 use crate::runtime::activity::records;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
-use crate::store::{Attempts, Extent, Store};
+use crate::store::{Attempts, EventRecord, Extent, Requests, Store};
 
 /// Reads the events of a frame or of a chain.
 #[derive(Debug)]
@@ -91,19 +91,29 @@ impl<'a> ChainEvents<'a> {
         }
         for record in records {
             self.seq = self.seq.max(record.seq);
-            if let Some(place) = self.places.get(&record.frame) {
-                let event = match records::message_of(&record) {
-                    Some(id) => {
-                        let messages = self.store.steering(record.frame)?.messages;
-                        let message = messages.iter().find(|message| message.id == id);
-                        message.map(|message| records::message_event(&record, message, self.most))
-                    }
-                    None => records::event(&record),
-                };
-                self.sources[*place].recorded.extend(event);
+            if let Some(place) = self.places.get(&record.frame).copied() {
+                let events = self.recorded(&record)?;
+                self.sources[place].recorded.extend(events);
             }
         }
         Ok(())
+    }
+
+    /// What an entry of the log tells of its agent.
+    fn recorded(&self, record: &EventRecord) -> Result<Vec<AgentEvent>, RuntimeError> {
+        let mut events: Vec<AgentEvent> = records::event(record).into_iter().collect();
+        if let Some(id) = records::message_of(record) {
+            let messages = self.store.steering(record.frame)?.messages;
+            let message = messages.iter().find(|message| message.id == id);
+            events.extend(message.map(|message| records::message_event(record, message, self.most)));
+        }
+        for id in records::placed(record) {
+            for (request, result) in self.store.requests(Requests::One(id))? {
+                let result = result.and_then(|result| records::result_event(record, &request, &result, self.most));
+                events.extend(result);
+            }
+        }
+        Ok(events)
     }
 
     /// Notes that agents have printed something.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::core::chain::state::{FrameState, Wait};
 use crate::core::events::agent_event::{AgentEvent, Happening, VERSION};
 use crate::core::id::{AttemptId, MessageId, RequestId};
-use crate::core::requests::request::{External, RequestKind};
+use crate::core::requests::request::{External, Request, RequestKind, RequestResult};
 use crate::core::steering::message::Message;
 use crate::core::steering::stop::{By, Stop, StopKind};
 use crate::core::text::escape::shortened;
@@ -36,11 +36,32 @@ pub(super) fn message_event(record: &EventRecord, message: &Message, most: Optio
         Some(By::Agent(agent)) => agent.to_string(),
         _ => "person".to_owned(),
     };
-    let longest = most.unwrap_or(usize::MAX).min(message.text.len());
-    let kept = (0..=longest).rev().find(|at| message.text.is_char_boundary(*at)).unwrap_or(0);
-    let (id, instruction, text) = (message.id, message.instructs, message.text[..kept].to_owned());
-    let cut = kept < message.text.len();
+    let (text, cut) = start_of(&message.text, most);
+    let (id, instruction, text) = (message.id, message.instructs, text.to_owned());
     AgentEvent { cut, ..recorded(record, Happening::Message { id, by, instruction, text }) }
+}
+
+/// The requests whose result an attempt was given at their calls, which `claude` does not print.
+pub(super) fn placed(record: &EventRecord) -> Vec<RequestId> {
+    if record.kind == "began" { parsed(&record.detail["placed"]).unwrap_or_default() } else { Vec::new() }
+}
+
+/// The event that a call returned `result`; `None`: no call asked for it. `most`: how many bytes of the text are kept; `None`: all.
+pub(super) fn result_event(
+    record: &EventRecord,
+    request: &Request,
+    result: &RequestResult,
+    most: Option<usize>,
+) -> Option<AgentEvent> {
+    let (text, cut) = start_of(result.text(), most);
+    let happening = Happening::tool_result(request.call.clone()?, result.is_failure(), text.to_owned());
+    Some(AgentEvent { cut, ..recorded(record, happening) })
+}
+
+/// The first bytes of a text, and whether there are more.
+fn start_of(text: &str, most: Option<usize>) -> (&str, bool) {
+    let end = text.floor_char_boundary(most.unwrap_or(usize::MAX));
+    (&text[..end], end < text.len())
 }
 
 /// Of an agent that did not run.

@@ -44,6 +44,8 @@ pub(crate) struct AttemptInput {
     pub(crate) transcript: Option<PathBuf>,
     /// What it gets on its standard input instead of the prompt: a message with the result of its call and the prompt's text.
     pub(crate) message: Option<String>,
+    /// The requests whose result stands at its call without `claude` printing it.
+    pub(crate) placed: Vec<RequestId>,
     /// The requests whose suspended call is resumed, and how it gets their result.
     pub(crate) resumed_calls: Vec<(RequestId, Handover)>,
     /// Notices for the agent beside the result of the resumed call.
@@ -116,11 +118,13 @@ impl Delivering<'_> {
         let Some(ForInput { result, others, copy }) = left else { return self.results_in_transcript(checkpoint) };
         let has_more = !others.is_empty() || !self.notices.is_empty();
         let text = if has_more { prompt::resume(&others, self.notices) } else { String::new() };
+        let placed = self.all_but(&others);
         let of_call = self.deliveries.iter().filter(|delivery| delivery.call.as_deref() == Some(call));
         Ok(AttemptInput {
             message: Some(user_message::with_result(call, &result, &text)),
             resumed_calls: of_call.map(|delivery| (delivery.request, Handover::ByInput)).collect(),
             transcript: copy.or_else(|| self.source.clone()),
+            placed,
             ..self.with_prompt(text)
         })
     }
@@ -145,7 +149,8 @@ impl Delivering<'_> {
         let is_in_prompt = |delivery: &&Delivery| delivery.kind.scheduled().is_some() || others.contains(delivery);
         let in_prompt: Vec<_> = self.deliveries.iter().filter(is_in_prompt).cloned().collect();
         let text = prompt::go_on(&in_prompt, self.notices);
-        Ok(AttemptInput { transcript: Some(self.store.dir().answered(self.frame.id)), ..self.with_prompt(text) })
+        let transcript = Some(self.store.dir().answered(self.frame.id));
+        Ok(AttemptInput { transcript, placed: self.all_but(&others), ..self.with_prompt(text) })
     }
 
     fn repeated_call(&self, checkpoint: AttemptId, call: &str) -> Result<AttemptInput, RuntimeError> {
@@ -155,11 +160,20 @@ impl Delivering<'_> {
         let of_others = |delivery: &&Delivery| delivery.call.as_deref() != Some(call);
         let others: Vec<_> = self.deliveries.iter().filter(of_others).cloned().collect();
         let copy = self.store.dir().answered(self.frame.id);
-        let others = transcript_copies::with_results(self.store, self.frame, &copy, &others)?;
+        let given = others;
+        let others = transcript_copies::with_results(self.store, self.frame, &copy, &given)?;
+        let placed =
+            given.iter().filter(|delivery| !others.contains(delivery)).map(|delivery| delivery.request).collect();
         // The agent reads the prompt after the call's result.
         let has_more = !others.is_empty() || !self.notices.is_empty();
         let text = if has_more { prompt::resume(&others, self.notices) } else { String::new() };
-        Ok(AttemptInput { transcript: Some(copy), ..self.with_prompt(text) })
+        Ok(AttemptInput { transcript: Some(copy), placed, ..self.with_prompt(text) })
+    }
+
+    /// The requests of what is delivered, without `others`.
+    fn all_but(&self, others: &[Delivery]) -> Vec<RequestId> {
+        let placed = self.deliveries.iter().filter(|delivery| !others.contains(delivery));
+        placed.map(|delivery| delivery.request).collect()
     }
 
     fn prompt(&self) -> AttemptInput {
@@ -168,7 +182,8 @@ impl Delivering<'_> {
 
     fn with_prompt(&self, prompt: String) -> AttemptInput {
         let transcript = self.source.clone();
-        AttemptInput { prompt, message: None, transcript, resumed_calls: Vec::new(), notice: None }
+        let (placed, resumed_calls) = (Vec::new(), Vec::new());
+        AttemptInput { prompt, message: None, transcript, placed, resumed_calls, notice: None }
     }
 }
 

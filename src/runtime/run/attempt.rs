@@ -171,7 +171,7 @@ impl Starting<'_> {
             let Undelivered { results: deliveries, moot, messages, .. } = undelivered;
             let given: Vec<_> = deliveries.iter().cloned().chain(moot).collect();
             let restored = situation::restored(frame, self.program, chosen.as_ref().map(plans::ChosenMode::as_chosen));
-            let AttemptInput { prompt: text, message, transcript, resumed_calls, notice } =
+            let AttemptInput { prompt: text, message, transcript, placed, resumed_calls, notice } =
                 ways::input(store, self.own, frame, &given, &messages, &restored, means)?;
             let prompt = store
                 .dir()
@@ -185,6 +185,7 @@ impl Starting<'_> {
                 errors_from: self.errors.metadata().map_err(while_trying("read the error log"))?.len(),
                 runner: process::id(),
                 given: deliveries.into_iter().map(|delivery| (delivery.request, delivery.result)).collect(),
+                placed,
                 resumed_calls,
                 mode: restored.mode,
                 notice,

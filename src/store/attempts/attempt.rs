@@ -41,6 +41,8 @@ pub struct NewAttempt {
     pub runner: u32,
     /// The requests whose results it is given, with the results that were read.
     pub given: Vec<(RequestId, RequestResult)>,
+    /// Those of them whose result stands at its call without `claude` printing it.
+    pub placed: Vec<RequestId>,
     /// Those of them whose suspended call the attempt resumes, and how it gets their result.
     pub resumed_calls: Vec<(RequestId, Handover)>,
     /// The permission mode with which it begins, where that is another than that of the launch options.
@@ -184,6 +186,7 @@ impl Store {
                 "resumed": attempt.resumed,
                 "runner": attempt.runner,
                 "delivering": attempt.given.iter().map(|(request, _)| request).collect::<Vec<_>>(),
+                "placed": attempt.placed,
                 "mode": attempt.mode,
                 "from": before.state,
                 "to": state,
