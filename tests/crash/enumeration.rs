@@ -113,12 +113,15 @@ impl Case {
         let mut person = Person::new((self.scenario.world)(), Some(self.accident.clone()));
         let reply = (self.scenario.play)(&mut person);
         let fatal = person.fatal_passage().expect("the point is passed as often as in peace");
-        let by_agent = person.victim != Some(fatal.process) && fatal.command != "hook";
         if person.victim == Some(fatal.process) {
             person.victim_ended_as_it_should();
         }
         assert!(self.scenario.replies.contains(&reply.as_str()), "{reply}");
-        let allowance = if by_agent { Allowance::CalledAgain } else { Allowance::Commands };
+        let allowance = match fatal.command.as_str() {
+            _ if person.victim == Some(fatal.process) => Allowance::Commands,
+            "hook" => Allowance::OneMoreStart,
+            _ => Allowance::CalledAgain,
+        };
         invariants::hold(&person, self.peaceful, allowance);
     }
 }

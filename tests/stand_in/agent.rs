@@ -57,17 +57,14 @@ pub(crate) async fn run(arguments: Arguments, mut prompt: String, log: &mut Log)
     };
     let permission_mode = arguments.permission_mode;
     let mut turn = Turn { transcript, events, bash, hooks, permission_mode, log, beside: None, answers: 0 };
-    match (&suspended, &message) {
-        (Some(call), Some(message)) if turn.resume_for(call, message).await? => {
-            message[1]["text"].as_str().unwrap_or_default().clone_into(&mut prompt);
+    if let Some(call) = &suspended {
+        let (flow, is_handed) = turn.resume(call, message.as_ref()).await?;
+        if let Flow::Over(code) = flow {
+            return Ok(code);
         }
-        (Some(call), _) => {
-            if let Flow::Over(code) = turn.resume(call).await? {
-                return Ok(code);
-            }
-            deferral::CONTINUE.clone_into(&mut prompt);
-        }
-        (None, _) => {}
+        let text =
+            message.as_ref().filter(|_| is_handed).map(|message| message[1]["text"].as_str().unwrap_or_default());
+        text.unwrap_or(deferral::CONTINUE).clone_into(&mut prompt);
     }
     if message.is_none() || !prompt.is_empty() {
         turn.transcript.add("user", &json!({"role": "user", "content": prompt}), &Mark::default())?;

@@ -71,34 +71,31 @@ impl Turn<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Asks about an open call again, and runs it if it is not deferred again.
-    pub(crate) async fn resume(&mut self, call: &Call) -> Result<Flow> {
+    /// Asks about an open call again, and runs it if it is not deferred again. If it is, a message has its result. Returns
+    /// whether it was taken from there.
+    pub(crate) async fn resume(&mut self, call: &Call, message: Option<&Value>) -> Result<(Flow, bool)> {
         match self.ask(call).await? {
-            Decision::Run { input } => return self.run(call, &input).await,
+            Decision::Run { input } => return Ok((self.run(call, &input).await?, false)),
             Decision::Deny { reason } => self.record(&call.id, &reason, true, &call.mark)?,
             Decision::Defer => {
                 self.mark(call)?;
                 self.events.attachment(&self.marker(call))?;
-                return self.end_deferred(call).map(Flow::Over);
+                let Some(message) = message else { return Ok((Flow::Over(self.end_deferred(call)?), false)) };
+                self.take_result(call, &message[0])?;
+                return Ok((Flow::Goes, true));
             }
         }
-        Ok(Flow::Goes)
+        Ok((Flow::Goes, false))
     }
 
-    /// Asks about an open call again, and takes its result from a message if it is deferred again. Returns whether it was.
-    pub(crate) async fn resume_for(&mut self, call: &Call, message: &Value) -> Result<bool> {
-        let Decision::Defer = self.ask(call).await? else { return Ok(false) };
-        let result = &message[0];
+    fn take_result(&mut self, call: &Call, result: &Value) -> Result<()> {
         ensure!(result["tool_use_id"] == call.id, "the message has no result of the deferred call");
-        self.mark(call)?;
-        self.events.attachment(&self.marker(call))?;
         let answers = self.memory().answers;
         let deferred = json!({"id": call.id, "name": call.tool, "input": call.input});
         self.events.result(&End::Deferred(&deferred), self.answers, answers)?;
         // It is not printed.
         let message = json!({"role": "user", "content": [result]});
-        self.transcript.add("user", &message, &call.mark)?;
-        Ok(true)
+        self.transcript.add("user", &message, &call.mark)
     }
 
     fn marker(&self, call: &Call) -> Value {

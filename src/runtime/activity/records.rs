@@ -60,7 +60,8 @@ pub(super) fn result_event(
 
 /// The first bytes of a text, and whether there are more.
 fn start_of(text: &str, most: Option<usize>) -> (&str, bool) {
-    let end = text.floor_char_boundary(most.unwrap_or(usize::MAX));
+    let longest = most.unwrap_or(usize::MAX).min(text.len());
+    let end = (0..=longest).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     (&text[..end], end < text.len())
 }
 
