@@ -75,6 +75,7 @@ pub(crate) fn begin(store: &Store, frame: FrameId, session: SessionId) -> Caller
         errors_from: 0,
         runner: 1,
         given: deliveries.into_iter().map(|delivery| (delivery.request, delivery.result)).collect(),
+        placed: Vec::new(),
         resumed_calls: Vec::new(),
         mode: None,
         notice: None,
