@@ -133,6 +133,21 @@ fn a_question_that_cannot_be_read_is_one_for_a_person_until_it_can() {
 }
 
 #[test]
+fn what_ask_refuses_is_refused_here_too() {
+    let (world, id) = posting(r#"{"question": "Which?", "options": ["a", "a"], "deadline": "2027-01-01"}"#);
+    let asked = || world.run(&["questions", "--json"]).json()[0]["question"].as_str().expect("a text").to_owned();
+    assert!(asked().contains("q/pending/q1.json has a time that cannot be read (\"2027-01-01\")"), "{}", asked());
+    fs::write(file(&world, "pending/q1.json"), r#"{"question": "Which?", "options": ["a", "a"]}"#).expect("writable");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    assert!(asked().contains("cannot be asked like this: two options have the key \"a\""), "{}", asked());
+    fs::write(file(&world, "pending/q1.json"), r#"{"question": "Which?", "options": ["a", "b"]}"#).expect("writable");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    world.answer_to("Which?", "b");
+    world.run(&["resume", &id]).prints("over");
+    assert_eq!(delivered(&world), "b");
+}
+
+#[test]
 fn the_file_of_an_expired_question_is_moved_too() {
     let (world, id) = posting(r#"{"question": "When?", "expires_at": "2100-01-01T00:00:00Z", "default": "never"}"#);
     world.questions_expire();

@@ -62,6 +62,28 @@ fn a_result_that_cannot_be_printed_is_printed_again() {
 }
 
 #[test]
+fn a_result_is_not_lost_with_a_closed_standard_output() {
+    let world = World::new();
+    world.file("root.md", "reply ok\n");
+    let run = |line: &str| world.program("/bin/sh", ["-c", line]).run();
+    let outcome = run("agent-cli spawn root.md >&-");
+    let id = world.log().starts[0].session().to_owned();
+    let hint =
+        format!("hint: standard output is closed or /dev/null: agent-cli resume {} prints the result again", &id[..8]);
+    assert!(outcome.succeeds().stderr.contains(&hint), "{outcome}");
+    let outcome = run(&format!("agent-cli resume {id} >&-"));
+    assert!(outcome.succeeds().stderr.contains(&hint), "{outcome}");
+    let outcome = run(&format!("agent-cli export {id} >&-"));
+    assert!(
+        outcome.exits_with(1).stderr.contains("error: the archive cannot be written: standard output"),
+        "{outcome}"
+    );
+    // Whoever wants no result says so.
+    let outcome = run(&format!("agent-cli resume {id} > /dev/null"));
+    assert!(!outcome.succeeds().stderr.contains("standard output"), "{outcome}");
+}
+
+#[test]
 fn an_archive_is_not_poured_over_a_terminal() {
     let world = World::new();
     world.file("root.md", "reply ok\n");

@@ -11,7 +11,7 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::lookup::frame_named;
-use crate::cli::output::{hint, tell};
+use crate::cli::output::{self, hint, tell};
 use crate::core::housekeeping::inventory;
 use crate::core::id::FrameId;
 use crate::core::text::shell::shell_path;
@@ -47,6 +47,10 @@ impl Export {
             None if io::stdout().is_terminal() => {
                 let hint = format!("agent-cli export {} -o FILE writes it to a file", root.short());
                 return Err(CliError::usage("refusing to write an archive to a terminal").hint(hint));
+            }
+            None if output::was_closed() => {
+                let error = CliError::failed("the archive cannot be written: standard output is closed or /dev/null");
+                return Err(error.hint(format!("agent-cli export {} -o FILE writes it to a file", root.short())));
             }
             None => {
                 let mut out = BufWriter::new(io::stdout().lock());

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
+use rustix::fs::OFlags;
 use serde::Serialize;
 
 use crate::cli::output::live;
@@ -35,6 +36,17 @@ pub(crate) fn has_begun() -> bool {
 /// Whether the reader of standard output had gone away before it had read everything.
 pub(crate) fn was_unread() -> bool {
     UNREAD.load(Ordering::Relaxed)
+}
+
+/// Whether standard output was closed when the program began. It is `/dev/null` then, opened for reading, too, as it also may be on
+/// purpose.
+pub(crate) fn was_closed() -> bool {
+    let out = io::stdout();
+    let is_null = match (rustix::fs::fstat(&out), rustix::fs::stat("/dev/null")) {
+        (Ok(out), Ok(null)) => (out.st_dev, out.st_ino) == (null.st_dev, null.st_ino),
+        _ => false,
+    };
+    is_null && rustix::fs::fcntl_getfl(&out).is_ok_and(|flags| flags.contains(OFlags::RDWR))
 }
 
 /// Prints a result: escaped on a terminal, exact to the byte elsewhere. If the reader has gone away, as in `| head -1`,

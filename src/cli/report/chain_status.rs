@@ -160,6 +160,8 @@ pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Res
     let exit = print_parts(report, output_options, &again)?;
     if output::was_unread() {
         output::hint(&format!("standard output was closed: {again}"));
+    } else if report.status.reply().is_some() && output::was_closed() {
+        output::hint(&format!("standard output is closed or /dev/null: {again}"));
     }
     Ok(exit)
 }

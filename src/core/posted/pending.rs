@@ -5,7 +5,9 @@ use serde_json::{Map, Value};
 
 use crate::core::posted::fields::{field, text, text_of};
 use crate::core::posted::place::Posted;
+use crate::core::requests::question::bad_form::BadForm;
 use crate::core::requests::question::{Choice, Form};
+use crate::core::text::escape::shortened;
 
 /// Why a file is not a question.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +18,12 @@ pub(crate) enum BadQuestion {
     NotAnObject,
     #[error("has no question: a text under `question`, `text`, `prompt`, `message` or `title`")]
     NoQuestion,
+    #[error("cannot be asked like this: {0}")]
+    BadForm(#[from] BadForm),
+    #[error("has a time that cannot be read ({}): give a time with its zone, as in 2026-12-24T18:00:00Z", shortened(.0))]
+    BadTime(String),
+    #[error("has a timeout that cannot be read ({}): give a number of seconds", shortened(.0))]
+    BadTimeout(String),
 }
 
 const QUESTION: [&str; 5] = ["question", "text", "prompt", "message", "title"];
@@ -46,17 +54,18 @@ pub(crate) fn question(content: &str, posted: Posted, made: Timestamp) -> Result
     // Whoever may answer with a text need not be told so: a person knows better than the options.
     let free_text = options.is_empty() || is(&["free_text", "allow_other", "allow_free_text"]).unwrap_or(true);
     let default = of_either(&["default", "default_answer", "default_option"]).and_then(text);
-    let names = |key: &String| options.iter().any(|option| option.key == *key);
-    Ok(Form {
-        default: default.filter(|key| free_text || names(key)),
+    let form = Form {
+        default,
         context: context(object, &outer),
-        expires_at: expires(&outer, made),
+        expires_at: expires(&outer, made)?,
         options: options.clone(),
         multiple: multiple && !options.is_empty(),
         free_text,
         posted: Some(Posted { trouble: None, ..posted }),
         ..Form::text(&question)
-    })
+    };
+    // One that has expired is asked, and expires.
+    Ok(form.checked(Timestamp::MIN)?)
 }
 
 /// The questions of one file, numbered; `None`: it has one.
@@ -100,16 +109,27 @@ fn context(object: &Map<String, Value>, outer: &Map<String, Value>) -> Option<St
     (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
-/// When it expires. No time, zero and `unlimited` are never.
-fn expires(object: &Map<String, Value>, made: Timestamp) -> Option<Timestamp> {
-    let time = |value: &Value| value.as_str()?.parse::<Timestamp>().ok();
-    if let Some(at) = field(object, &["expires_at", "expires", "deadline", "timeout_at"]).and_then(time) {
-        return Some(at);
+/// When it expires. No time, zero, -1 and `unlimited` are never.
+fn expires(object: &Map<String, Value>, made: Timestamp) -> Result<Option<Timestamp>, BadQuestion> {
+    let time = |value: &Value| value.as_str()?.trim().parse::<Timestamp>().ok();
+    let limiting = |names: &[&str]| field(object, names).filter(|value| !is_never(value));
+    if let Some(value) = limiting(&["expires_at", "expires", "deadline", "timeout_at"]) {
+        return time(value).map(Some).ok_or_else(|| BadQuestion::BadTime(value.to_string()));
     }
-    let seconds = field(object, &["timeout_seconds", "timeout_s", "timeout"]).and_then(Value::as_i64)?;
+    let Some(value) = limiting(&["timeout_seconds", "timeout_s", "timeout"]) else { return Ok(None) };
+    let seconds = value.as_i64().filter(|seconds| *seconds > 0);
     let made =
         field(object, &["created_at", "created", "asked_at", "posted_at", "timestamp"]).and_then(time).unwrap_or(made);
-    (seconds > 0).then(|| made.checked_add(SignedDuration::from_secs(seconds)).ok()).flatten()
+    let expires = seconds.and_then(|seconds| made.checked_add(SignedDuration::from_secs(seconds)).ok());
+    expires.map(Some).ok_or_else(|| BadQuestion::BadTimeout(value.to_string()))
+}
+
+fn is_never(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.as_f64().is_some_and(|number| number == 0.0 || number == -1.0),
+        Value::String(text) => ["", "never", "none", "unlimited"].contains(&text.trim().to_lowercase().as_str()),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => value == &Value::Bool(false),
+    }
 }
 
 #[cfg(test)]
@@ -174,6 +194,28 @@ mod tests {
         assert_eq!(expires(limited).as_deref(), Some("2026-01-01T00:01:00Z"));
         let limited = json!({"question": "x", "expires_at": "2026-01-01T00:00:00Z"});
         assert_eq!(expires(limited).as_deref(), Some("2026-01-01T00:00:00Z"));
+    }
+
+    #[test]
+    fn what_ask_would_refuse_is_refused_with_its_words() {
+        let posted = Posted { dir: "/q".into(), id: "q1".into(), trouble: None };
+        let why = |value: Value| question(&value.to_string(), posted.clone(), Timestamp::UNIX_EPOCH).unwrap_err();
+        for (value, expected) in [
+            (json!({"question": "x", "options": ["a", "a"]}), "two options have the key \"a\""),
+            (json!({"question": "x", "options": ["a,b", "c"], "multiple": true}), "the key \"a,b\" has a comma"),
+            (json!({"question": "x", "options": ["a\nb"]}), "the key \"a⏎b\" has more than one line"),
+            (
+                json!({"question": "x", "options": ["a"], "allow_other": false, "default": "b"}),
+                "the default \"b\" is not an answer",
+            ),
+            (json!({"question": "x", "deadline": "2027-01-01"}), "has a time that cannot be read (\"2027-01-01\")"),
+            (json!({"question": "x", "expires_at": 1_799_999_999}), "has a time that cannot be read (1799999999)"),
+            (json!({"question": "x", "timeout": -5}), "has a timeout that cannot be read (-5)"),
+            (json!({"question": "x", "timeout": "3d"}), "has a timeout that cannot be read (\"3d\")"),
+        ] {
+            let why = why(value.clone()).to_string();
+            assert!(why.contains(expected), "{value}: {why}");
+        }
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub(crate) fn any(tree: &Tree) -> bool {
 /// Brings records and files together: reads questions again that could not be read, and records answers that are in files.
 pub(crate) fn look(store: &Store, tree: &Tree) -> Result<(), RuntimeError> {
     for (request, form, posted) in requests(tree).filter(|(request, ..)| !request.state.is_resolved()) {
-        let read_now = posted.trouble.as_ref().and_then(|_| form_of(form, posted));
+        let read_now = posted.trouble.as_ref().and_then(|why| form_of(form, posted, why));
         if let Some(form) = &read_now {
             store.looked(request.id, &Seen::Form(form))?;
         }
@@ -79,16 +79,20 @@ fn form(posted: &Posted) -> Result<Form, String> {
     pending::question(&found.text, posted.clone(), found.changed).map_err(|why| of(why.to_string()))
 }
 
-/// The same of a question that could not be read. Unless its file says when it expires, it does when it would have.
-fn form_of(unread: &Form, posted: &Posted) -> Option<Form> {
-    let form = form(posted).ok()?;
+/// The same of a question that could not be read; `None`: it cannot be for the same reason, `why`. Unless its file says when it
+/// expires, it does when it would have.
+fn form_of(unread: &Form, posted: &Posted, why: &str) -> Option<Form> {
+    let form = match form(posted) {
+        Err(now) if now == why => return None,
+        read => read.unwrap_or_else(|now| in_trouble(posted.clone(), now)),
+    };
     Some(Form { expires_at: form.expires_at.or(unread.expires_at), ..form })
 }
 
 /// The question to a person if there is none to read.
 fn in_trouble(posted: Posted, why: String) -> Form {
     let question = format!(
-        "The agent says that it has posted the question {}, but it cannot be read: {why}. Mend the file, or answer here what you \
+        "The agent says that it has posted the question {}, but it cannot be read: {why}. Fix the file, or answer here what you \
          know: the agent is told your answer.",
         posted.id
     );
