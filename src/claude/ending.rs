@@ -1,5 +1,6 @@
 //! How an attempt ended: from what `claude` printed and how its process ended, to an [`Ending`].
 
+use crate::claude::installation::refusal::Refusal;
 use crate::claude::processes::process::Exit;
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::result_event::ResultEvent;
@@ -124,6 +125,8 @@ fn objection(digest: &Digest, why: &str) -> Objection {
     let is_of_api = || digest.worded || digest.result.as_ref().is_some_and(|result| result.api_error_status.is_some());
     if has_no_session(why) {
         Objection::Session
+    } else if Refusal::of(why) == Refusal::Room {
+        Objection::Room
     } else if is_of_start() || is_of_api() || digest.returned.is_some() {
         Objection::Start
     } else {
@@ -296,6 +299,8 @@ mod tests {
             ("Not logged in · Please run /login", Objection::Start),
             ("Error: Session ID 4f2c1a90 is already in use.", Objection::Start),
             ("No conversation found with session ID: 4f2c1a90", Objection::Session),
+            ("Error: ENOSPC: no space left on device, write", Objection::Room),
+            ("Error: No space left on device (os error 28)", Objection::Room),
             ("Error: No deferred tool marker found in the resumed session.", Objection::Unknown),
             (
                 "Error: Input must be provided either through stdin or as a prompt argument when using --print",

@@ -167,6 +167,7 @@ impl From<RuntimeError> for CliError {
                 WorktreeError::Elsewhere(_) | WorktreeError::Git { .. } | WorktreeError::Io { .. },
             )
             | RuntimeError::NoWorkingDirectory { .. }
+            | RuntimeError::NoRoom { .. }
             | RuntimeError::Moved { .. }
             | RuntimeError::BrokenConversation { .. } => Self::failed(message),
         }

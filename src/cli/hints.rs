@@ -30,6 +30,7 @@ pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
                 vec!["its transcript and the kept copy are gone: restore one of them, or start again".to_owned()]
             }
             Refusal::NotClaude => vec![format!("{resume} --claude PATH uses another program"), remove(&top)],
+            Refusal::Room => vec![then("free some space")],
             Refusal::Other => vec![carries_on(&resume)],
         },
         FrameErrorKind::NoConversation { said, anew } => {
@@ -37,6 +38,13 @@ pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
             vec![format!(
                 "its transcript and the kept copy are {what}: restore a backup of one of them, or start again: {anew}"
             )]
+        }
+        FrameErrorKind::NoRoom(folder) => {
+            vec![then(&format!("free some space on the disk of {}", shell_path(folder)))]
+        }
+        FrameErrorKind::Unrecorded(folder) => {
+            let folder = shell_path(folder);
+            vec![format!("free some space on the disk of {folder}; the next resume has it done again, with a notice")]
         }
         FrameErrorKind::NoWorkingDirectory(cwd) => {
             vec![then(&format!("restore {} or create it again", cwd.display()))]

@@ -82,6 +82,9 @@ pub(crate) enum RuntimeError {
     /// The frame's working directory does not exist.
     #[error("the working directory of {} is gone: {}", frame.short(), cwd.display())]
     NoWorkingDirectory { frame: FrameId, cwd: PathBuf },
+    /// Claude Code could not record the conversation.
+    #[error("there is no room for a session of {} in {}", frame.short(), folder.display())]
+    NoRoom { frame: FrameId, folder: PathBuf },
     /// The frame's working directory leads elsewhere than when it was recorded.
     #[error("the working directory of {} has been replaced: {elsewhere}", frame.short())]
     Moved { frame: FrameId, elsewhere: Elsewhere },

@@ -51,7 +51,7 @@ pub(crate) use crate::store::housekeeping::archive::error::ArchiveError;
 pub(crate) use crate::store::housekeeping::archive::{Here, Unpacked};
 pub(crate) use crate::store::housekeeping::observed::{Observed, Pause, RecordedProgram};
 pub(crate) use crate::store::housekeeping::orphan_files::Orphan;
-pub(crate) use crate::store::housekeeping::removal::Removable;
+pub(crate) use crate::store::housekeeping::removal::{Decided, Removable};
 pub use crate::store::notifications::listed::ListedNotification;
 pub(crate) use crate::store::notifications::listed::Notifications;
 pub(crate) use crate::store::notifications::sending::{Claimed, SendOutcome};

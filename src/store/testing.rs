@@ -95,6 +95,7 @@ pub(crate) fn attempt_end(caller: Caller, decision: &Decision) -> AttemptEnd<'_>
         attempt: caller.attempt,
         decision,
         ended: None,
+        ran: None,
         spending: Spending {
             usage: Usage { input_tokens: 1, output_tokens: 2, ..Usage::default() },
             requests: 1,

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::programs;
 use crate::world::{World, files_below};
 
 /// A world with a chain that is done, and its root.
@@ -232,4 +233,14 @@ fn a_chain_that_waits_is_no_noise() {
         world.run(&["resume", &id]).prints("now");
         assert_eq!(files(), [""; 0].map(std::path::PathBuf::from));
     }
+}
+
+#[test]
+fn a_chain_is_removed_however_few_files_may_be_open() {
+    let world = World::new();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    world.run(&["spawn", "--max-parallel", "8"].into_iter().chain(["root.md"; 60]).collect::<Vec<_>>()).started();
+    let limited = format!("ulimit -n 64; exec {} rm last --yes", programs::agent_cli().display());
+    world.program("/bin/sh", ["-c", limited.as_str()]).run().succeeds();
+    assert_eq!(world.run(&["ls", "-ap", "--json"]).stdout, "[]\n");
 }

@@ -152,3 +152,13 @@ fn words_in_the_place_of_a_file_are_recognised() {
     --- exit status: 2
     ");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_in_shared_memory_is_a_file() {
+    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else { return };
+    let world = World::new();
+    let file = folder.path().join("root.md");
+    std::fs::write(&file, "reply ok\n").expect("the folder can be written to");
+    world.run(&["spawn", &file.display().to_string()]).prints("ok");
+}

@@ -285,3 +285,61 @@ fn an_agent_that_is_silent_for_long_is_shown_as_stalled() {
     follow.ends().succeeds();
     assert_eq!(world.run(&["show", &id, "--json"]).json()["doing"], Value::Null);
 }
+
+#[test]
+fn the_last_events_are_those_at_the_end_of_all() {
+    let (world, id) = waiting();
+    for options in [&[][..], &["--chain"], &["--json"], &["--chain", "--json"]] {
+        let logs = |more: &[&str]| world.run(&[&["logs", &id][..], options, more].concat()).succeeds().stdout.clone();
+        let all = logs(&[]);
+        let all: Vec<&str> = all.lines().collect();
+        for tail in [0, 1, 3, all.len(), all.len() + 1] {
+            let last = logs(&["--tail", &tail.to_string()]);
+            let expected = &all[all.len().saturating_sub(tail)..];
+            assert_eq!(last.lines().collect::<Vec<_>>(), expected, "{options:?} {tail}");
+        }
+        assert_eq!(logs(&["--tail", "2", "--since", "2999-01-01T00:00:00Z"]), "");
+    }
+}
+
+#[test]
+fn the_end_of_a_long_output_is_found_without_the_rest() {
+    let (world, id) = waiting();
+    let path = world.state().join("frames").join(&id).join("out.ndjson");
+    let mut output = OpenOptions::new().append(true).open(path).expect("it was printed to");
+    for n in 0..20_000 {
+        let at = format!("2099-11-22T{:02}:{:02}:{:02}Z", n / 3600, n / 60 % 60, n % 60);
+        let content = json!([{"type": "text", "text": format!("number {n}")}]);
+        let line = json!({"type": "assistant", "message": {"content": content}, "timestamp": at});
+        writeln!(output, "{line}").expect("it can be written");
+    }
+    let tail = world.run(&["logs", &id, "--tail", "3", "--json"]);
+    assert_eq!(texts(&tail), ["number 19997", "number 19998", "number 19999"]);
+    let since = world.run(&["logs", &id, "--since", "2099-11-22T05:33:18Z", "--json"]);
+    assert_eq!(texts(&since), ["number 19998", "number 19999"]);
+    // More than is read first.
+    let many = world.run(&["logs", &id, "--tail", "15000", "--json"]);
+    assert_eq!(texts(&many).first().map(String::as_str), Some("number 5000"));
+}
+
+/// The texts of an agent, as `--json` prints them.
+fn texts(outcome: &Outcome) -> Vec<String> {
+    let texts = events(&outcome.succeeds().stdout).into_iter().filter(|event| event["type"] == "text");
+    texts.map(|event| event["text"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn a_follower_ends_when_its_reader_has_gone() {
+    let world = World::new();
+    let gate = world.gate("gate");
+    world.file("root.md", "hold gate\nreply done\n");
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    let id = world.log().starts[0].session().to_owned();
+    // Its reader goes when everything was written that there is; nothing follows.
+    let command = format!("{{ agent-cli logs {id} -f; echo ended >&2; }} | head -1");
+    let outcome = world.program("/bin/sh", ["-c", &command]).run();
+    assert!(outcome.stdout.contains("started") && outcome.stderr.contains("ended"), "{outcome}");
+    gate.open_for_one();
+    spawn.ends().prints("done");
+}

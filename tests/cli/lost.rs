@@ -139,11 +139,85 @@ fn its_requests_stand() {
     }
 }
 
+/// Starts the chain of `root.md` while Claude's folder is full. Returns its id.
+fn lost(world: &World) -> String {
+    let outcome = world.command(["spawn", "root.md"]).with("STAND_IN_HAS_NO_ROOM", "1").run();
+    outcome.exits_with(1);
+    let id = outcome.stdout.trim().strip_prefix("SGN_PEND_STARTED (").and_then(|id| id.strip_suffix(')'));
+    id.unwrap_or_else(|| panic!("{outcome}")).to_owned()
+}
+
+#[test]
+fn a_conversation_that_found_no_room_is_reported_wherever_a_person_looks() {
+    let world = World::with_hooks();
+    world.file("root.md", "once run echo worked >> marks\nask When?\nreply {results}\n");
+    let outcome = world.command(["spawn", "root.md"]).with("STAND_IN_HAS_NO_ROOM", "1").run();
+    insta::assert_snapshot!(outcome.exits_with(1), @"
+    SGN_PEND_STARTED ([ID1])
+    --- stderr
+    warning: [ID1:8]: claude could not record what the agent did: there is no room in [HOME]/.claude: free some space
+    [ID1:8] waits for an answer to [ID2:8]: When?
+    hint: agent-cli answer [ID2:8] TEXT, then agent-cli resume [ID1:8]
+    error: claude could not record what the agent did: there is no room in [HOME]/.claude ([ID1:8])
+    hint: free some space on the disk of [HOME]/.claude; the next resume has it done again, with a notice
+    --- exit status: 1
+    ");
+    insta::assert_snapshot!(world.run(&["ls"]).succeeds(), @"
+    CHAIN     STATE    AGE  COST     TASK
+    [ID1:8]  waiting  [AGE]  $0.0300  root.md  claude could not record a turn: no room; waits for an answer to [ID2:8]: When?, asked [AGE] ago
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(world.run(&["tree"]).succeeds(), @"
+    [ID1:8] waiting for [AGE]  root.md  waits for an answer to [ID2:8]: When?  claude could not record its last turn: no room
+    --- exit status: 0
+    ");
+    insta::assert_snapshot!(world.run(&["fsck"]).succeeds(), @"
+    note: [ID1:8] lost its last turn: claude could not record it, and its agent does it again when the chain continues
+    --- stderr
+    hint: free some space on the disk of Claude Code's folder before the chain continues
+    --- exit status: 0
+    ");
+    let doctor = world.run(&["doctor"]);
+    assert!(doctor.to_string().contains("claude could not record the last turn of 1 agent"), "{doctor}");
+    assert!(doctor.to_string().contains("claude-space"), "{doctor}");
+    // Once it was done again, nobody need know.
+    world.answer("Jan 1st");
+    world.run(&["resume", "last"]).prints("Jan 1st");
+    assert!(!world.run(&["doctor"]).to_string().contains("lost-turns"));
+    assert!(!world.run(&["ls", "-a"]).to_string().contains("record"));
+}
+
+#[test]
+fn an_agent_whose_conversation_is_lost_does_not_begin_anew_in_the_same_run() {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn child.md\nreply root: {result}\n");
+    world.file("child.md", "reply ok\n");
+    let world = world.with("STAND_IN_HAS_NO_ROOM", "1");
+    world.run(&["spawn", "root.md"]).exits_with(1);
+    assert_eq!(world.starts(), 2, "the child has replied, and its parent would be lost again");
+}
+
+#[test]
+fn a_child_that_found_no_room_is_tried_again_and_its_parent_hears_of_nothing() {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn child.md\nreply root: {result}\n");
+    world.file("child.md", "refuse ENOSPC: no space left on device, write\n");
+    let outcome = world.run(&["spawn", "root.md"]);
+    insta::assert_snapshot!(outcome.exits_with(4), @"
+    --- stderr
+    error: ENOSPC: no space left on device, write ([ID1:8])
+    hint: free some space; then agent-cli resume [ID2:8]
+    --- exit status: 4
+    ");
+    world.file("child.md", "reply ok\n");
+    world.run(&["resume", "last"]).prints("root: ok");
+}
+
 #[test]
 fn an_agent_whose_conversation_found_no_room_is_told_all_of_it() {
     for world in [World::new(), World::with_hooks()] {
         world.file("root.md", "once run echo worked >> marks\nask When?\nreply {results}\n");
-        let id = world.command(["spawn", "root.md"]).with("STAND_IN_HAS_NO_ROOM", "1").run().started();
+        let id = lost(&world);
         world.answer("Jan 1st");
         world.run(&["resume", &id]).prints("Jan 1st");
         assert_eq!(world.marks(), "worked\n");

@@ -5,6 +5,7 @@ use std::fs;
 use rustix::process::Signal;
 
 use crate::gate::wait_until;
+use crate::marked::processes_of;
 use crate::world::World;
 
 const REMOVES: &str = "run rm -r \"$AGENT_CLI_STATE_DIR/frames/$AGENT_CLI_FRAME\"\nrun echo worked >> marks\n";
@@ -87,5 +88,17 @@ fn while_it_waits_somebody_removes_it() {
         world.run(&["resume", &id]).prints("Jan 1st");
         assert_eq!((world.marks().as_str(), world.starts()), ("worked\n", 2));
         world.run(&["fsck"]).exits_with(0);
+    }
+}
+
+#[test]
+fn its_background_work_ends_when_it_waits_or_has_replied() {
+    for kind in ["command", "subagent"] {
+        let world = World::with_hooks().with("AGENT_CLI_BACKGROUND_GRACE", "0s");
+        world.file("root.md", format!("{REMOVES}beside {kind}\nask When?\n{REMOVES}beside {kind}\nreply {{result}}\n"));
+        let id = world.spawn_paused("root.md");
+        world.answer("Jan 1st");
+        world.run(&["resume", &id]).prints("Jan 1st");
+        wait_until("nothing runs", || processes_of(&world.state()).is_empty());
     }
 }

@@ -91,3 +91,28 @@ fn a_failure_that_is_tried_again_is_not_delivered() {
     fast.ends().prints("root: done");
     world.run(&["resume", &id]).prints("root: done");
 }
+
+#[test]
+fn a_foreign_session_that_another_command_adopts_is_waited_for() {
+    const SESSION: &str = "0193e7b0-1c2d-4abc-8def-0123456789ff";
+    let world = World::new();
+    let (first, second) = (world.gate("point"), world.gate("second"));
+    world.file("root.md", "decide sign\nreply {result}\n");
+    world.foreign_session(SESSION, "root.md");
+    world.file("sign", "now");
+    let adopting = held(&world, &first, "keep_copy.before", &["resume", SESSION]);
+    let place = world.project().join("second");
+    let hold = format!("lease.before {}", place.display());
+    let other = world.command(["resume", SESSION]).with("AGENT_CLI_HOLD", &hold).start();
+    // It does not have the lease, and nothing is recorded yet: it looks again.
+    for times in 1..=2 {
+        second.reached_by(times);
+        second.open_for_one();
+    }
+    drop(first);
+    drop(second);
+    for command in [adopting, other] {
+        assert_eq!(command.ends().stderr.lines().find(|line| line.contains("no frame")), None);
+    }
+    world.run(&["resume", SESSION]).prints("now");
+}

@@ -14,6 +14,8 @@ pub(crate) enum Refusal {
     Arguments,
     /// The session to continue does not exist.
     Session,
+    /// There is no room on a disk.
+    Room,
     /// The output is not Claude Code's.
     NotClaude,
     /// Something else.
@@ -27,6 +29,8 @@ impl Refusal {
         let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
         if has(&["No conversation found"]) {
             Self::Session
+        } else if has(&["ENOSPC", "EDQUOT", "No space left on device", "no space left on device", "quota exceeded"]) {
+            Self::Room
         } else if has(&["root/sudo privileges"]) {
             Self::Superuser
         } else if has(&["option '--permission-mode"]) {
@@ -74,6 +78,8 @@ mod tests {
             ("Not logged in · Please run /login", Refusal::Login),
             ("There's an issue with the selected model (x). It may not exist.", Refusal::Model),
             ("No conversation found with session ID: x", Refusal::Session),
+            ("ENOSPC: no space left on device, open '/home/u/.claude/projects/x.jsonl'", Refusal::Room),
+            ("Error: Disk quota exceeded (os error 122)", Refusal::Room),
             ("claude ended with exit code 0 and said nothing", Refusal::NotClaude),
             ("API Error: 400", Refusal::Other),
         ] {

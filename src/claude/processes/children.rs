@@ -30,14 +30,15 @@ impl Drop for Own {
     }
 }
 
-pub(crate) use system::keep_orphans_below;
+pub(crate) use system::{keep_orphans_below, kept_since};
 
 #[cfg(target_os = "linux")]
 mod system {
-    use std::sync::Once;
+    use std::sync::{Once, OnceLock};
     use std::thread;
     use std::time::Duration;
 
+    use jiff::Timestamp;
     use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
     use nix::unistd::Pid;
 
@@ -48,12 +49,20 @@ mod system {
     /// How often children are looked for while there are none.
     const LOOK: Duration = Duration::from_secs(5);
 
+    static KEPT: OnceLock<Timestamp> = OnceLock::new();
+
+    /// Since when all that comes from what this process has started is below it.
+    pub(crate) fn kept_since() -> Option<Timestamp> {
+        KEPT.get().copied()
+    }
+
     /// Keeps the orphans of what this process starts below it from now on, and waits for them when they have ended.
     pub(crate) fn keep_orphans_below() {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
             let is_kept = rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1)).is_ok();
             if is_kept {
+                KEPT.get_or_init(Timestamp::now);
                 thread::spawn(|| {
                     loop {
                         reap_next();
@@ -83,6 +92,10 @@ mod system {
 mod system {
     /// Other systems have no subreapers.
     pub(crate) fn keep_orphans_below() {}
+
+    pub(crate) fn kept_since() -> Option<jiff::Timestamp> {
+        None
+    }
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -5,36 +5,105 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::process;
+use std::sync::{Mutex, PoisonError};
 
+use jiff::Timestamp;
 use rustix::process::{Pid, Signal};
 
 use crate::claude::invocation::{ATTEMPT, FRAME, NO_ATTEMPT, STATE_DIR};
+use crate::claude::processes::children;
 use crate::claude::processes::process_table::{self, Environment};
 use crate::core::id::FrameId;
 
-/// How often the table of processes is read while it still has orphans: one may start another before it is killed.
+/// How often processes are looked for while there are still some: one may start another before it is killed.
 const PASSES: usize = 100;
+/// How many looks in a row must find nothing: the system may skip a child if another one ends in that moment.
+const QUIET: usize = 2;
+
+/// Who ran the last attempt of a frame, whose processes are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LeftBy {
+    /// Nobody: it had none.
+    Nobody,
+    /// This process.
+    This,
+    /// Another one, until this time; `None`: nobody saw its end.
+    Another { ended: Option<Timestamp> },
+}
+
+impl LeftBy {
+    /// Of an attempt that the process `runner` ran, from `began` to `ended`. Another one may have had this process's number.
+    pub(crate) fn of(runner: u32, began: Timestamp, ended: Option<Timestamp>) -> Self {
+        let is_since = children::kept_since().is_some_and(|since| began >= since);
+        if runner == process::id() && is_since { Self::This } else { Self::Another { ended } }
+    }
+}
 
 /// Ends every process that still has the marks of `frame` in this state directory, and returns how many there were.
 ///
 /// The frame must not be running. This process and its ancestors are spared: they may have the mark if a person calls agent-cli
 /// from a shell that an agent left behind.
-pub(crate) fn end(state_dir: &Path, frame: FrameId) -> usize {
+///
+/// What this process started is below it. The whole machine is looked at only for what another runner may have left behind, and
+/// then once for all frames.
+pub(crate) fn end(state_dir: &Path, frame: FrameId, left_by: LeftBy) -> usize {
     let mark = Mark { frame: format!("{FRAME}={frame}"), state_dir };
+    match left_by {
+        LeftBy::Nobody => 0,
+        LeftBy::This if children::kept_since().is_some() => end_among(&mark, || {
+            let own = process_table::ancestors().next();
+            own.and_then(process_table::below).unwrap_or_else(process_table::all)
+        }),
+        LeftBy::Another { ended: Some(ended) } if !Seen::has(frame, ended) => 0,
+        LeftBy::This | LeftBy::Another { .. } => end_among(&mark, process_table::all),
+    }
+}
+
+fn end_among(mark: &Mark<'_>, among: impl Fn() -> Vec<Pid>) -> usize {
     let spared: HashSet<Pid> = process_table::ancestors().collect();
-    let mut ended = HashSet::new();
+    let (mut ended, mut quiet) = (HashSet::new(), 0);
     for _ in 0..PASSES {
         let before = ended.len();
-        let marked = process_table::all().into_iter().filter(|pid| mark.is_on(*pid));
+        let marked = among().into_iter().filter(|pid| mark.is_on(*pid));
         for pid in marked.filter(|pid| !spared.contains(pid)) {
-            system::kill(pid, &mark);
+            system::kill(pid, mark);
             ended.insert(pid);
         }
-        if ended.len() == before {
+        quiet = if ended.len() == before { quiet + 1 } else { 0 };
+        if quiet == QUIET {
             break;
         }
     }
     ended.len()
+}
+
+/// The frames that had processes when this process last looked at the whole machine.
+struct Seen {
+    at: Timestamp,
+    frames: HashSet<String>,
+}
+
+static SEEN: Mutex<Option<Seen>> = Mutex::new(None);
+
+impl Seen {
+    /// Whether a frame may have processes, if nobody has run it since `ended`: who has none gets none.
+    fn has(frame: FrameId, ended: Timestamp) -> bool {
+        let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = match &mut *seen {
+            Some(seen) if seen.at > ended && seen.at <= Timestamp::now() => seen,
+            outdated => outdated.insert(Self::now()),
+        };
+        seen.frames.contains(&frame.to_string())
+    }
+
+    fn now() -> Self {
+        let at = Timestamp::now();
+        Self {
+            at,
+            frames: process_table::all().into_iter().filter_map(|pid| Environment::of(pid).value(FRAME)).collect(),
+        }
+    }
 }
 
 /// What distinguishes a frame's processes from others.
@@ -93,9 +162,43 @@ mod tests {
     use std::process::{Child, Command, Stdio};
 
     use super::*;
+    use crate::claude::processes::process_table::READ;
+
+    const UNSEEN: LeftBy = LeftBy::Another { ended: None };
+
+    /// Whose environments are read while the processes of a frame are ended.
+    fn read(state_dir: &Path, frame: FrameId, left_by: LeftBy) -> (usize, Vec<Pid>) {
+        READ.with_borrow_mut(Vec::clear);
+        let ended = end(state_dir, frame, left_by);
+        (ended, READ.with_borrow_mut(std::mem::take))
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn processes_that_do_not_come_from_this_one_are_not_looked_at() {
+        children::keep_orphans_below();
+        let (here, frame) = (Path::new("/state"), FrameId::random());
+        let mut orphan = marked(here, frame);
+        let above: Vec<Pid> = process_table::ancestors().skip(1).collect();
+        let (ended, looked_at) = read(here, frame, LeftBy::This);
+        assert_eq!((ended, orphan.wait().unwrap().signal()), (1, Some(9)));
+        assert!(looked_at.contains(&Pid::from_child(&orphan)) && above.iter().all(|pid| !looked_at.contains(pid)));
+        assert_eq!(read(here, frame, LeftBy::Nobody), (0, Vec::new()));
+    }
+
+    #[test]
+    fn for_what_other_runners_left_behind_the_machine_is_looked_at_once() {
+        let (here, frame) = (Path::new("/state"), FrameId::random());
+        let long_ago = LeftBy::Another { ended: Some(Timestamp::UNIX_EPOCH) };
+        let mut orphan = marked(here, frame);
+        // Nobody knows when it was started.
+        assert_eq!(end(here, frame, LeftBy::Another { ended: Some(Timestamp::now()) }), 1);
+        assert_eq!(orphan.wait().unwrap().signal(), Some(9));
+        assert_eq!(read(here, FrameId::random(), long_ago), (0, Vec::new()));
+    }
 
     /// A process that runs until it is ended.
-    fn process(state_dir: &Path, frame: FrameId) -> Child {
+    fn marked(state_dir: &Path, frame: FrameId) -> Child {
         let mut command = Command::new("cat");
         let mark = format!("{FRAME}={frame}");
         command.env(FRAME, frame.to_string()).env(STATE_DIR, state_dir);
@@ -111,15 +214,15 @@ mod tests {
     fn only_processes_of_the_frame_are_ended() {
         let [ours, other] = [FrameId::random(), FrameId::random()];
         let [here, elsewhere] = ["/state", "/copy"].map(Path::new);
-        let mut orphan = process(here, ours);
-        let strangers = [process(here, other), process(elsewhere, ours)];
-        assert_eq!(end(here, ours), 1);
+        let mut orphan = marked(here, ours);
+        let strangers = [marked(here, other), marked(elsewhere, ours)];
+        assert_eq!(end(here, ours, UNSEEN), 1);
         assert_eq!(orphan.wait().unwrap().signal(), Some(9));
         for mut stranger in strangers {
             drop(stranger.stdin.take());
             assert_eq!(stranger.wait().unwrap().code(), Some(0));
         }
-        assert_eq!(end(here, ours), 0);
+        assert_eq!(end(here, ours, UNSEEN), 0);
     }
 
     #[test]
@@ -130,8 +233,8 @@ mod tests {
         std::os::unix::fs::symlink(&here, &link).unwrap();
         for (one, other) in [(&here, &link), (&link, &here)] {
             let frame = FrameId::random();
-            let (mut orphan, mut stranger) = (process(one, frame), process(&copy, frame));
-            assert_eq!(end(other, frame), 1);
+            let (mut orphan, mut stranger) = (marked(one, frame), marked(&copy, frame));
+            assert_eq!(end(other, frame, UNSEEN), 1);
             assert_eq!(orphan.wait().unwrap().signal(), Some(9));
             drop(stranger.stdin.take());
             assert_eq!(stranger.wait().unwrap().code(), Some(0));

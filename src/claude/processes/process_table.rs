@@ -38,15 +38,23 @@ pub(crate) fn is_same_directory(one: &Path, other: &Path) -> bool {
     }
 }
 
-pub(crate) use system::{all, arguments, program};
+pub(crate) use system::{all, arguments, below, program};
 
 /// The environment that a process was started with. Empty if the system does not show it, as for another user's process.
 pub(crate) use system::Environment;
 
 impl Environment {
     pub(crate) fn of(pid: Pid) -> Self {
+        #[cfg(test)]
+        READ.with_borrow_mut(|read| read.push(pid));
         system::environment(pid)
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Whose environments a test has had read.
+    pub(crate) static READ: std::cell::RefCell<Vec<Pid>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
 #[cfg(target_os = "linux")]
@@ -63,6 +71,31 @@ mod system {
     pub(crate) fn all() -> Vec<Pid> {
         let names = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.file_name());
         names.filter_map(|name| name.to_str()?.parse().ok()).filter_map(Pid::from_raw).collect()
+    }
+
+    /// All processes below one, without a look at any other; `None`: the system does not show them.
+    pub(crate) fn below(top: Pid) -> Option<Vec<Pid>> {
+        let mut found = children(top)?;
+        let mut at = 0;
+        while let Some(pid) = found.get(at).copied() {
+            // One that has ended has no children any more.
+            found.extend(children(pid).unwrap_or_default());
+            at += 1;
+        }
+        Some(found)
+    }
+
+    /// The system lists them by the thread that has started them, or taken them over.
+    fn children(pid: Pid) -> Option<Vec<Pid>> {
+        let threads = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).ok()?;
+        let mut found = Vec::new();
+        let mut is_shown = false;
+        for thread in threads.flatten() {
+            let Ok(listed) = fs::read_to_string(thread.path().join("children")) else { continue };
+            is_shown = true;
+            found.extend(listed.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)));
+        }
+        is_shown.then_some(found)
     }
 
     pub(crate) fn parent(pid: Pid) -> Option<Pid> {
@@ -118,6 +151,10 @@ mod system {
 
     pub(crate) fn all() -> Vec<Pid> {
         ask(&["-axo", "pid="]).lines().filter_map(|line| Pid::from_raw(line.trim().parse().ok()?)).collect()
+    }
+
+    pub(crate) fn below(_: Pid) -> Option<Vec<Pid>> {
+        None
     }
 
     pub(crate) fn parent(pid: Pid) -> Option<Pid> {

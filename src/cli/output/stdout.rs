@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use serde::Serialize;
 
@@ -47,6 +48,14 @@ pub(crate) fn was_closed() -> bool {
         _ => false,
     };
     is_null && rustix::fs::fcntl_getfl(&out).is_ok_and(|flags| flags.contains(OFlags::RDWR))
+}
+
+/// Whether the reader of standard output has gone away by now, which is seen without writing.
+pub(crate) fn has_no_reader() -> bool {
+    let stdout = io::stdout();
+    let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+    let is_told = poll(&mut polled, Some(&Timespec::default())).is_ok();
+    is_told && polled[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
 /// Prints a result: escaped on a terminal, exact to the byte elsewhere. If the reader has gone away, as in `| head -1`,

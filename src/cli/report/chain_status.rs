@@ -195,7 +195,13 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
             say(&if *new { format!("{} ({top})", signal::STARTED) } else { signal::ONGOING.to_owned() })?;
             print_waits(top, blockers, busy);
             errors.iter().for_each(|error| output::error(&format!("{} ({})", error.kind, error.frame.short())));
-            Ok(if output_options.exit_code { ExitStatus::Waiting } else { ExitStatus::Ok })
+            let lost = || errors.iter().filter(|error| error.kind.leaves_a_wait());
+            lost().take(1).flat_map(|error| hints::of(&error.kind, top)).for_each(|hint| output::hint(&hint));
+            Ok(match output_options.exit_code {
+                _ if lost().next().is_some() => ExitStatus::Failed,
+                true => ExitStatus::Waiting,
+                false => ExitStatus::Ok,
+            })
         }
         ChainStatus::PartlyFailed { errors, .. } | ChainStatus::Failed(errors) => {
             if let ChainStatus::PartlyFailed { replies, .. } = status {

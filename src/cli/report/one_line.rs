@@ -32,7 +32,8 @@ pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Res
         }
         ChainStatus::Waits { blockers, errors, .. } => {
             errors.iter().for_each(|error| output::error(&format!("{} ({})", error.kind, error.frame.short())));
-            let backs_off = blockers.iter().any(|blocker| is_retry_of(blocker, errors));
+            let backs_off = blockers.iter().any(|blocker| is_retry_of(blocker, errors))
+                || errors.iter().any(|error| error.kind.leaves_a_wait());
             if backs_off {
                 errors.iter().flat_map(|error| hints::of(&error.kind, report.top)).for_each(|hint| output::hint(&hint));
             }

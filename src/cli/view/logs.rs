@@ -1,6 +1,6 @@
 //! `agent-cli logs`: what an agent said and did.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -35,6 +35,7 @@ use crate::store::Store;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli logs 4f2c1a90 --follow
+  agent-cli logs 4f2c1a90 --follow --tail 20
   agent-cli logs 4f2c1a90 --chain --since 10m
   agent-cli logs 4f2c1a90 --chain --json | jq 'select(.type == \"tool_use\")'")]
 pub(crate) struct Logs {
@@ -53,6 +54,10 @@ pub(crate) struct Logs {
     /// Only events since this time, or within this duration before now, such as 10m
     #[arg(long, value_name = "WHEN", value_parser = since)]
     since: Option<Timestamp>,
+
+    /// Only the last N events, and with --follow what comes after them
+    #[arg(long, value_name = "N")]
+    tail: Option<usize>,
 
     /// Print all of every text, call and result
     #[arg(long)]
@@ -77,9 +82,10 @@ impl Logs {
         }
         let store = context.store()?;
         let top = frame_named(context, &store, &self.id)?;
-        let mut events = ChainEvents::new(&store, top, self.chain, (!self.full).then_some(TEXT))?;
+        let (mut events, last) = self.events(&store, top)?;
         let mut printer = Printer::new(&self, events.tree());
-        while let Some(event) = events.next(None)? {
+        let mut last = VecDeque::from(last);
+        while let Some(event) = last.pop_front().map_or_else(|| events.next(None), |event| Ok(Some(event)))? {
             if !printer.print(&event)? {
                 return Ok(ExitStatus::Ok);
             }
@@ -92,6 +98,53 @@ impl Logs {
         Ok(ExitStatus::Ok)
     }
 }
+
+impl Logs {
+    /// The events to print: with `--tail` those that are already read, and then all that follow.
+    ///
+    /// An output may have gigabytes: its end is read first, and more only if that is not enough.
+    fn events<'a>(&self, store: &'a Store, top: FrameId) -> Result<(ChainEvents<'a>, Vec<AgentEvent>), CliError> {
+        let mut most = END;
+        loop {
+            let mut events = ChainEvents::new(store, top, self.chain, (!self.full).then_some(TEXT))?;
+            if self.tail.is_none() && self.since.is_none() {
+                return Ok((events, Vec::new()));
+            }
+            let is_cut = events.skip_to_end(most)?;
+            let is_complete = |events: &ChainEvents<'_>, since: Option<Timestamp>| {
+                !is_cut || since.is_some_and(|since| events.complete_since().is_some_and(|complete| complete <= since))
+            };
+            // Everything before that time is passed over anyway.
+            let has_all = is_complete(&events, self.since);
+            let Some(tail) = self.tail else {
+                if has_all {
+                    return Ok((events, Vec::new()));
+                }
+                most = most.saturating_mul(MORE);
+                continue;
+            };
+            let printer = Printer::new(self, events.tree());
+            let mut last = VecDeque::new();
+            while let Some(event) = events.next(None)? {
+                if printer.shows(&event) {
+                    last.push_back(event);
+                }
+                if last.len() > tail {
+                    last.pop_front();
+                }
+            }
+            let has_enough = last.len() == tail && is_complete(&events, last.front().map(|event| event.at));
+            if has_all || has_enough || tail == 0 {
+                return Ok((events, last.into()));
+            }
+            most = most.saturating_mul(MORE);
+        }
+    }
+}
+
+/// How many bytes of each output are read first, and how many times as many then.
+const END: u64 = 256 << 10;
+const MORE: u64 = 8;
 
 /// Prints what happens until nothing more can happen, or nobody reads it.
 fn follow(store: &Store, top: FrameId, events: ChainEvents<'_>, printer: &mut Printer) -> Result<(), CliError> {
@@ -133,6 +186,9 @@ fn follow(store: &Store, top: FrameId, events: ChainEvents<'_>, printer: &mut Pr
             Outlook::Over => return Ok(()),
         }
         follower.wait(LOOK)?;
+        if output::has_no_reader() {
+            return Ok(());
+        }
     }
 }
 
@@ -176,6 +232,11 @@ impl Printer {
                 tell(&format!("{} is stalled: no event for {}", node.id.short(), age(last, now)));
             }
         }
+    }
+
+    /// Whether it prints anything of an event.
+    fn shows(&self, event: &AgentEvent) -> bool {
+        self.since.is_none_or(|since| event.at >= since) && (self.json || self.lines.lines(event).is_some())
     }
 
     /// Prints an event. Returns whether anybody reads on.

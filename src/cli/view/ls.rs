@@ -23,6 +23,7 @@ use crate::cli::view::ls::choice::{Choice, Hidden};
 use crate::core::attempt::usage::Spent;
 use crate::core::chain::runnable::Attempted;
 use crate::core::chain::state::FrameState;
+use crate::core::chain::tree::Node;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
 use crate::core::requests::question::Form;
@@ -79,6 +80,9 @@ struct Listed {
     name: Option<String>,
     status: &'static str,
     abandoned: bool,
+    /// The agents whose last turn `claude` could not record.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unrecorded: Vec<FrameId>,
     error: Option<String>,
     /// Whether `resume` would start an agent now.
     can_continue: bool,
@@ -182,6 +186,9 @@ fn listed(store: &Store, chain: Summary, abandoned: &HashSet<FrameId>, now: Time
         _ => BTreeMap::new(),
     };
     let status = tree.as_ref().map_or(chain.state.name(), |tree| tree.status_name(now));
+    let is_unrecorded = |node: &&Node| node.is_unrecorded && !node.is_over();
+    let unrecorded = tree.as_ref().map(|tree| tree.parents_first().into_iter().filter(is_unrecorded));
+    let unrecorded = unrecorded.map(|nodes| nodes.map(|node| node.id).collect()).unwrap_or_default();
     let can_run = tree
         .is_some_and(|tree| !tree.runnable(&Attempted::default(), now).is_empty() || !tree.to_try_again().is_empty());
     let spent = store.spent(chain.id)?;
@@ -196,6 +203,7 @@ fn listed(store: &Store, chain: Summary, abandoned: &HashSet<FrameId>, now: Time
             _ => None,
         },
         abandoned,
+        unrecorded,
         task: chain.title,
         cwd: chain.cwd,
         since: chain.since,
@@ -225,7 +233,12 @@ fn waits_or_continues(chain: &Listed, now: Timestamp) -> String {
     match chain.waiting_on.first() {
         Some(first) if chain.doing.is_empty() && chain.status != "done" => {
             let continues = if chain.can_continue { "can continue; " } else { "" };
-            format!("{continues}waits {}{}", awaited(first, now, &TimeZone::system()), more(chain.waiting_on.len()))
+            let lost = if chain.unrecorded.is_empty() { "" } else { "claude could not record a turn: no room; " };
+            format!(
+                "{lost}{continues}waits {}{}",
+                awaited(first, now, &TimeZone::system()),
+                more(chain.waiting_on.len())
+            )
         }
         _ if !chain.doing.is_empty() => {
             let first = chain.doing.values().max_by_key(|doing| (doing.stalled, doing.last_event));

@@ -68,6 +68,9 @@ struct FrameJson<'a> {
     status: &'static str,
     /// Whether it is recorded as running but nothing runs it.
     abandoned: bool,
+    /// Whether `claude` could not record its last turn, which is done again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unrecorded: bool,
     since: Timestamp,
     error: Option<&'a str>,
     waiting_on: Vec<Blocker>,
@@ -178,6 +181,7 @@ fn listed<'a>(tree: &Tree, node: &'a Node, now: Timestamp, abandoned: &Abandoned
         task,
         status,
         abandoned,
+        unrecorded: node.is_unrecorded && !node.is_over(),
         since,
         error,
         waiting_on,
@@ -217,6 +221,8 @@ fn drawn(tree: &Tree, now: Timestamp, abandoned: &Abandoned, activities: &Activi
     text
 }
 
+const UNRECORDED: &str = "  claude could not record its last turn: no room";
+
 /// What each agent cost with all agents below it.
 fn summed(tree: &Tree, costs: &Costs) -> Costs {
     let mut all = costs.clone();
@@ -248,6 +254,9 @@ fn line(tree: &Tree, node: &Node, now: Timestamp, abandoned: &Abandoned, activit
     }
     if !reasons.is_empty() {
         line.push_str(&format!("  waits for {}", reasons.join(", and for ")));
+    }
+    if node.is_unrecorded && !node.is_over() {
+        line.push_str(UNRECORDED);
     }
     if let Some(error) = listed.error {
         line.push_str(&format!("  {}", cut(error, 200)));

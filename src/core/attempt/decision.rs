@@ -32,6 +32,8 @@ pub struct Decision {
     pub error: Option<String>,
     /// What a person should know although nothing went wrong.
     pub notes: Vec<Note>,
+    /// Whether `claude` could not record the turn that it had ended by itself. Its agent does it again, and it is billed again.
+    pub is_unrecorded: bool,
 }
 
 /// What happens to the session that an attempt made.
@@ -98,18 +100,39 @@ pub fn decide(facts: &Facts) -> Decision {
         Salvage::Nothing if session == Fate::Keep && frame != Ended::Done => Fate::Lost,
         Salvage::Nothing | Salvage::Part | Salvage::Whole => session,
     };
-    let next = next(facts, &meaning, session, &frame);
+    let is_unrecorded = is_unrecorded(facts, session, &frame);
+    // As long as there is no room, the next attempt would be lost as well.
+    let next = if is_unrecorded { Next::Skip } else { next(facts, &meaning, session, &frame) };
     let is_news = !matches!(next, Next::Continue(_)) && !died_elsewhere(facts, &meaning);
     Decision {
         redelivery: redelivery(facts, session),
-        trouble: trouble(facts, session, &frame),
+        trouble: trouble(facts, session, &frame, is_unrecorded),
         next,
         error: error(facts, &meaning).filter(|_| is_news),
         notes: notes(facts, &meaning),
         meaning,
         session,
         frame,
+        is_unrecorded,
     }
+}
+
+/// A process that ended its turn by itself has recorded it, unless its disk is full: then it goes on in silence.
+fn is_unrecorded(facts: &Facts, session: Fate, frame: &Ended) -> bool {
+    let by_itself = match facts.ending {
+        Ending::Reply(_)
+        | Ending::Suspended
+        | Ending::UsageLimit { .. }
+        | Ending::Unavailable { .. }
+        | Ending::Refused { .. }
+        | Ending::Error(_) => true,
+        Ending::Stopped { .. } | Ending::ShutDown { .. } | Ending::Died { .. } => false,
+    };
+    by_itself
+        && !facts.was_killed
+        && facts.salvage != Salvage::Whole
+        && session != Fate::Discard
+        && *frame != Ended::Done
 }
 
 /// A row of the table: what happens to a session that can be continued from, and to its frame.
@@ -134,6 +157,8 @@ fn row(meaning: &Meaning, facts: &Facts) -> (Fate, Ended) {
             (worth(worked), Ended::Wait(Wait::UsageLimit { resets_at: *resets_at, tries: 0 }))
         }
         (Meaning::Unavailable { why, worked }, _) => (worth(worked), Ended::Retry { why: why.clone() }),
+        // Its parent could do nothing about it: it is tried again when there may be room.
+        (Meaning::Refused { why, objection: Objection::Room }, false) => (Discard, back_off(why)),
         (Meaning::Refused { why, .. }, false) => (Discard, failed(FailureKind::Refused, why)),
         (Meaning::Refused { .. }, true) if other_way(facts, meaning).is_some() => (Discard, Ended::Back),
         (Meaning::Refused { why, .. }, true) => (Discard, back_off(why)),
@@ -163,7 +188,7 @@ fn redelivery(facts: &Facts, session: Fate) -> Redelivery {
 }
 
 /// What the next attempt is told about this one. A discarded attempt leaves that unchanged.
-fn trouble(facts: &Facts, session: Fate, frame: &Ended) -> Option<Trouble> {
+fn trouble(facts: &Facts, session: Fate, frame: &Ended, unrecorded: bool) -> Option<Trouble> {
     if session == Fate::Discard {
         return facts.trouble.clone();
     }
@@ -183,7 +208,7 @@ fn trouble(facts: &Facts, session: Fate, frame: &Ended) -> Option<Trouble> {
     let lost = session == Fate::Lost;
     // The conversation does not have what a lost attempt was told, either.
     let before = facts.trouble.iter().filter(|_| lost).flat_map(|trouble| &trouble.calls);
-    Some(Trouble { what, calls: before.chain(&facts.uncertain_calls).cloned().collect(), lost })
+    Some(Trouble { what, calls: before.chain(&facts.uncertain_calls).cloned().collect(), lost, unrecorded })
 }
 
 fn next(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended) -> Next {
@@ -250,5 +275,7 @@ fn notes(facts: &Facts, meaning: &Meaning) -> Vec<Note> {
     in_a_sentence.map(Note::InASentence).into_iter().chain(pauses).collect()
 }
 
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod tests;

@@ -57,6 +57,8 @@ pub enum Ending {
 pub enum Objection {
     /// The session does not exist.
     Session,
+    /// There is no room on a disk.
+    Room,
     /// A cause that another way to continue would not remove: an option, the login, the model, the API.
     Start,
     /// The message names none of these. If the attempt was to continue at a suspended call, `claude` may not support

@@ -38,6 +38,8 @@ pub struct Facts {
     /// The way in which it was to continue at a suspended call, without a prompt; `None`: it had a prompt, or this is
     /// unknown.
     pub silent: Option<Way>,
+    /// Whether its process was ended from outside, perhaps before it had written down what it printed.
+    pub was_killed: bool,
     /// Whether the run of the program that started it is over.
     pub is_abandoned: bool,
     /// What was recorded while it ran: that its agent is to stop.
@@ -64,6 +66,7 @@ impl Facts {
             trouble: None,
             earlier_pauses: 0,
             silent: None,
+            was_killed: false,
             is_abandoned: false,
             stop: None,
             has_messages: false,

@@ -245,7 +245,7 @@ mod tests {
     fn notices_are_lines_that_no_text_of_others_breaks() {
         let calls = vec!["Bash: a\n\nresult of `x` (1):\nyes".to_owned()];
         let what = "boom\n\nresult of `x` (1):\nyes.".to_owned();
-        insta::assert_snapshot!(of_trouble(&Trouble { what, calls, lost: false }), @r#"
+        insta::assert_snapshot!(of_trouble(&Trouble { what, calls, lost: false, unrecorded: false }), @r#"
         Your last turn was cut short: boom⏎⏎result of `x` (1):⏎yes. Carry on where you stopped. This tool call was made then and may have taken effect, even if the conversation says that it was rejected, so check before you repeat it:
         - Bash: a⏎⏎result of `x` (1):⏎yes
         "#);
@@ -254,7 +254,8 @@ mod tests {
     #[test]
     fn an_interrupted_agent_is_told_what_is_uncertain() {
         let calls = vec!["Bash: git push".to_owned()];
-        let mut trouble = Trouble { what: "claude was killed by signal 9".into(), calls, lost: false };
+        let mut trouble =
+            Trouble { what: "claude was killed by signal 9".into(), calls, lost: false, unrecorded: false };
         insta::assert_snapshot!(resume(&[], &[of_trouble(&trouble)]), @r"
         SGN_RESUME
 
@@ -311,7 +312,7 @@ mod tests {
                 Delivery { kind: RequestKind::Ask(Form::text(question)), result, ..answer("") }
             }).collect();
             let calls = texts.iter().map(|(call, _, _)| call.clone()).collect();
-            let trouble = Trouble { what: texts[0].1.clone(), calls, lost: false };
+            let trouble = Trouble { what: texts[0].1.clone(), calls, lost: false, unrecorded: false };
             let notices: Vec<String> = notice.then(|| of_trouble(&trouble)).into_iter().collect();
             let prompt = if open { go_on(&deliveries, &notices) } else { resume(&deliveries, &notices) };
             prop_assert!(prompt.starts_with("SGN_RESUME\n\n"));

@@ -19,6 +19,8 @@ pub(crate) struct Signs {
     pub was_killed: bool,
     /// Whether the transcript exists.
     pub has_transcript: bool,
+    /// Whether there is no room for one.
+    pub has_no_room: bool,
     /// Whether the transcript ends in an incomplete line, or is missing.
     pub is_cut: bool,
     /// Whether `claude` said that the session is suspended at a call.
@@ -42,7 +44,8 @@ impl Signs {
     pub(crate) fn unread(self) -> Option<Salvage> {
         if !self.has_transcript {
             // A process that ended normally has one, perhaps in a place where only a newer version keeps it.
-            return Some(if self.may_be_unwritten() { Salvage::Nothing } else { Salvage::Whole });
+            let is_lost = self.may_be_unwritten() || self.has_no_room;
+            return Some(if is_lost { Salvage::Nothing } else { Salvage::Whole });
         }
         (!self.may_be_unwritten() && !self.is_cut && !self.is_suspended).then_some(Salvage::Whole)
     }
@@ -70,8 +73,14 @@ mod tests {
     use super::*;
 
     /// A process that ended normally, with a transcript.
-    const ENDED: Signs =
-        Signs { has_result: true, was_killed: false, has_transcript: true, is_cut: false, is_suspended: false };
+    const ENDED: Signs = Signs {
+        has_result: true,
+        was_killed: false,
+        has_transcript: true,
+        has_no_room: false,
+        is_cut: false,
+        is_suspended: false,
+    };
     const KILLED: Signs = Signs { was_killed: true, ..ENDED };
     const DIED: Signs = Signs { has_result: false, ..ENDED };
     const ALL: Contents = Contents { continues: true, has_deliveries: true, marks_suspension: true };
@@ -86,7 +95,11 @@ mod tests {
 
     #[test]
     fn without_a_transcript_nothing_is_there_of_what_was_killed() {
-        for (remains, salvage) in [(ENDED, Salvage::Whole), (KILLED, Salvage::Nothing), (DIED, Salvage::Nothing)] {
+        let full = Signs { has_no_room: true, ..ENDED };
+        assert_eq!(full.unread(), Some(Salvage::Whole), "it was written before the disk was full");
+        for (remains, salvage) in
+            [(ENDED, Salvage::Whole), (full, Salvage::Nothing), (KILLED, Salvage::Nothing), (DIED, Salvage::Nothing)]
+        {
             assert_eq!(Signs { has_transcript: false, ..remains }.unread(), Some(salvage));
         }
     }

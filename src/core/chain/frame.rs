@@ -107,6 +107,9 @@ pub struct Trouble {
     /// Whether the conversation has nothing from that attempt.
     #[serde(default)]
     pub lost: bool,
+    /// Whether `claude` had ended its turn by itself, and found no room for it: its folder's disk is full.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unrecorded: bool,
 }
 
 impl Frame {

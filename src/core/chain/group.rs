@@ -141,6 +141,7 @@ mod tests {
             kept: false,
             is_group: false,
             has_outcome: false,
+            is_unrecorded: false,
             stop: None,
             requests: Vec::new(),
         }

@@ -51,6 +51,8 @@ pub struct Node {
     pub is_group: bool,
     /// Whether it is over for its parent, whatever a person has had it do since.
     pub has_outcome: bool,
+    /// Whether `claude` could not record its last turn, which is done again.
+    pub is_unrecorded: bool,
     /// What somebody wants stopped of it, or has paused.
     pub stop: Option<Stop>,
     /// The requests whose results have not been delivered to it.
@@ -227,6 +229,7 @@ mod tests {
             kept: true,
             is_group: false,
             has_outcome: false,
+            is_unrecorded: false,
             stop: None,
             requests: Vec::new(),
         }

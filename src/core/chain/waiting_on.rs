@@ -262,6 +262,7 @@ mod tests {
                 kept: true,
                 is_group: false,
                 has_outcome: false,
+                is_unrecorded: false,
                 stop: None,
                 requests,
             }],
@@ -329,6 +330,7 @@ mod tests_of_time {
             kept: true,
             is_group: false,
             has_outcome: false,
+            is_unrecorded: false,
             stop: None,
             requests: kind.map(request).into_iter().collect(),
         };

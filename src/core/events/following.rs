@@ -59,6 +59,7 @@ mod tests {
             kept: true,
             is_group: false,
             has_outcome: false,
+            is_unrecorded: false,
             stop: None,
             requests: Vec::new(),
         }

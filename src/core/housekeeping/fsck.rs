@@ -104,6 +104,8 @@ fn state(facts: &FrameFacts) -> Vec<FindingKind> {
             found.extend(running.iter().map(|(attempt, _)| FindingKind::AttemptWithoutRunning { attempt: *attempt }));
         }
     }
+    let trouble = facts.frame.trouble.as_ref().filter(|_| !state.is_over());
+    found.extend(trouble.filter(|trouble| trouble.unrecorded).map(|_| FindingKind::Unrecorded));
     match (state, facts.replied) {
         (FrameState::Done, false) => found.push(FindingKind::NoReply),
         (FrameState::Done, true) | (_, false) => {}

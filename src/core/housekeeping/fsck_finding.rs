@@ -60,6 +60,8 @@ pub enum FindingKind {
     },
     /// Its runner died. The next `resume` continues from what it left: nothing is wrong.
     ToHarvest,
+    /// `claude` could not record its last turn. The next attempt does it again: nothing is wrong with the records.
+    Unrecorded,
     /// Its parent is missing.
     NoParent {
         /// The parent.
@@ -130,7 +132,10 @@ impl FsckFinding {
     /// Whether nothing is wrong: it only announces what will happen.
     #[must_use]
     pub(crate) fn is_note(&self) -> bool {
-        matches!(self.kind, FindingKind::ToHarvest | FindingKind::WentOn { .. } | FindingKind::Orphan { .. })
+        matches!(
+            self.kind,
+            FindingKind::ToHarvest | FindingKind::Unrecorded | FindingKind::WentOn { .. } | FindingKind::Orphan { .. }
+        )
     }
 
     /// What a person can do about it if this program cannot repair it.
@@ -139,6 +144,9 @@ impl FsckFinding {
         let short = self.frame.map(FrameId::short).unwrap_or_default();
         Some(match &self.kind {
             FindingKind::ToHarvest | FindingKind::WentOn { .. } => format!("agent-cli resume {short}"),
+            FindingKind::Unrecorded => {
+                "free some space on the disk of Claude Code's folder before the chain continues".to_owned()
+            }
             FindingKind::NoCheckpoint { session } | FindingKind::Broken { session } => {
                 format!("restore a backup of {session}.jsonl to Claude Code's folder, or start the chain again")
             }
@@ -187,6 +195,10 @@ impl fmt::Display for FsckFinding {
             FindingKind::ToHarvest => {
                 write!(f, "was abandoned by its runner: the next resume continues it, and nothing is lost")
             }
+            FindingKind::Unrecorded => write!(
+                f,
+                "lost its last turn: claude could not record it, and its agent does it again when the chain continues"
+            ),
             FindingKind::NoParent { parent } => write!(f, "has the parent {}, which does not exist", parent.short()),
             FindingKind::Misplaced => write!(f, "has a root or depth that does not match its parent's"),
             FindingKind::Circle => write!(f, "is among its own ancestors"),

@@ -41,6 +41,10 @@ struct Source {
     is_dry: bool,
     /// Whether what comes now is read as soon as it is printed.
     is_live: bool,
+    /// Whether the beginning of the output is passed over.
+    is_cut: bool,
+    /// When the first event happened that was read of what was printed.
+    first: Option<Timestamp>,
 }
 
 impl<'a> ChainEvents<'a> {
@@ -73,7 +77,16 @@ impl<'a> ChainEvents<'a> {
             self.places.entry(frame).or_insert_with(|| {
                 let output = Output::new(frame, self.store.dir().printed(frame), self.most);
                 let (printed, recorded) = (VecDeque::new(), VecDeque::new());
-                self.sources.push(Source { frame, output, printed, recorded, is_dry: false, is_live: true });
+                self.sources.push(Source {
+                    frame,
+                    output,
+                    printed,
+                    recorded,
+                    is_dry: false,
+                    is_live: true,
+                    is_cut: false,
+                    first: None,
+                });
                 self.sources.len() - 1
             });
         }
@@ -147,6 +160,26 @@ impl<'a> ChainEvents<'a> {
         Ok(first.and_then(Source::take))
     }
 
+    /// Reads of what each agent has printed only the last `most` bytes. Returns whether anything is passed over.
+    ///
+    /// # Errors
+    ///
+    /// What was printed cannot be read.
+    pub(crate) fn skip_to_end(&mut self, most: u64) -> Result<bool, RuntimeError> {
+        for source in &mut self.sources {
+            source.is_cut = source.output.skip_to_end(most).map_err(while_trying(READ_PRINTED))?;
+            source.fill(None)?;
+        }
+        Ok(self.sources.iter().any(|source| source.is_cut))
+    }
+
+    /// Since when nothing is passed over; `None`: that is not known.
+    #[must_use]
+    pub(crate) fn complete_since(&self) -> Option<Timestamp> {
+        let cut = self.sources.iter().filter(|source| source.is_cut);
+        cut.map(|source| source.first).try_fold(Timestamp::MIN, |since, first| Some(since.max(first?)))
+    }
+
     /// The chain as it was recorded at the last refresh.
     #[must_use]
     pub(crate) fn tree(&self) -> &Tree {
@@ -172,6 +205,7 @@ impl Source {
             self.is_dry = !read.map_err(while_trying(READ_PRINTED))?;
             self.is_live |= self.is_dry;
         }
+        self.first = self.first.or_else(|| Some(self.printed.front()?.at));
         Ok(())
     }
 

@@ -90,6 +90,34 @@ impl Output {
         Ok(())
     }
 
+    /// Goes on with the lines of the last `most` bytes. Returns whether any were passed over.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file.
+    pub(super) fn skip_to_end(&mut self, most: u64) -> io::Result<bool> {
+        let Some(file) = self.file.as_mut().filter(|_| self.until.saturating_sub(self.read) > most) else {
+            return Ok(false);
+        };
+        // The line that this byte ends, or is in, is passed over.
+        let mut at = self.until - most - 1;
+        let mut piece = vec![0; PIECE];
+        while at < self.until {
+            file.seek(SeekFrom::Start(at))?;
+            let length = file.read(&mut piece)?;
+            let end = piece[..length].iter().position(|byte| *byte == b'\n');
+            at += end.map_or(length, |end| end + 1) as u64;
+            if end.is_some() || length == 0 {
+                break;
+            }
+        }
+        (self.read, self.line) = (at, at);
+        if let Some(span) = self.spans.iter().rev().find(|span| span.from <= at) {
+            (self.current, self.last, self.started) = (Some(span.attempt), span.began, span.from < at);
+        }
+        Ok(true)
+    }
+
     /// The attempts of the frame, in order.
     pub(super) fn set_spans(&mut self, spans: Vec<Span>) {
         self.spans = spans;
@@ -233,6 +261,27 @@ mod tests {
         assert_eq!(read_all(&mut output, None).len(), 1);
         std::fs::write(&path, "{\"type\":\"new\"}\n").unwrap();
         assert_eq!(read_all(&mut output, None).len(), 1);
+    }
+
+    #[test]
+    fn the_end_of_a_long_output_is_read_without_the_rest() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let lines: Vec<_> = (0..1000).map(|n| text(&n.to_string(), "1970-01-01T00:00:15Z") + "\n").collect();
+        file.as_file().write_all(lines.concat().as_bytes()).unwrap();
+        let length = lines[999].len() as u64;
+        for (most, expected) in [(length, 1), (length + 1, 1), (2 * length, 2), (length - 1, 0), (0, 0)] {
+            let mut output = Output::new(FrameId::random(), file.path().to_owned(), None);
+            output.set_spans(vec![span(0, 10, None)]);
+            output.look().unwrap();
+            assert!(output.skip_to_end(most).unwrap());
+            let left = output.until - output.read;
+            assert!(left <= most, "{left}");
+            assert_eq!(read_all(&mut output, None).len(), expected, "{most}");
+        }
+        let mut output = Output::new(FrameId::random(), file.path().to_owned(), None);
+        output.look().unwrap();
+        assert!(!output.skip_to_end(u64::MAX).unwrap());
+        assert_eq!(read_all(&mut output, None).len(), 1000);
     }
 
     #[test]

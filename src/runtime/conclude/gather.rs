@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::claude::processes::orphans;
+use crate::claude::processes::orphans::{self, LeftBy};
 use crate::claude::stream::digest::Digest;
 use crate::claude::transcript::turn;
 use crate::core::agent::denied::Denied;
@@ -32,8 +33,9 @@ use crate::store::{AtEnd, Attempt, Caller, PrintedRequests, Store};
 /// Who started the attempt that is to be concluded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Begun {
-    /// This run of the program. `silent`: the way in which it continues a conversation without a prompt, if it does.
-    Here { silent: Option<Way> },
+    /// This run of the program. `silent`: the way in which it continues a conversation without a prompt, if it does; `ran`: for how
+    /// long it did.
+    Here { silent: Option<Way>, ran: Option<Duration> },
     /// An earlier run, which is over.
     Earlier,
 }
@@ -41,7 +43,14 @@ pub(crate) enum Begun {
 impl Begun {
     fn silent(self) -> Option<Way> {
         match self {
-            Self::Here { silent } => silent,
+            Self::Here { silent, .. } => silent,
+            Self::Earlier => None,
+        }
+    }
+
+    fn ran(self) -> Option<Duration> {
+        match self {
+            Self::Here { ran, .. } => ran,
             Self::Earlier => None,
         }
     }
@@ -64,6 +73,8 @@ pub(super) struct Gathered {
     pub(super) denied: Vec<Denied>,
     /// When it ended: what its agent could write, it had written by then. `None`: nobody saw it.
     pub(super) ended: Option<Timestamp>,
+    /// For how long it ran, if that was measured.
+    pub(super) ran: Option<Duration>,
     pub(super) spending: Spending,
     /// What its session had spent when it ended.
     pub(super) total: Totals,
@@ -83,7 +94,7 @@ pub(super) fn gather(
 ) -> Result<Gathered, RuntimeError> {
     let is_swept = is_to_be_swept(frame, &printed);
     if is_swept {
-        sweep(store, frame.id);
+        sweep(store, frame.id, begun.is_abandoned());
     }
     // From here on nobody can take what is in a file for the agent's: its questions are listed before its end is recorded.
     let ended = if begun.is_abandoned() { printed_last(store, frame.id) } else { Some(Timestamp::now()) };
@@ -100,7 +111,7 @@ pub(super) fn gather(
         salvage::look(store, frame, &printed, transcript.as_deref(), &given)?;
     let lost = lost_result(&printed.digest, transcript.as_deref())?;
     let unseen_messages = unseen_messages(&messages, transcript.as_deref(), salvage)?;
-    let Printed { digest, ending, .. } = printed;
+    let Printed { digest, ending, was_killed, .. } = printed;
     let attempts = store.attempts(frame.id)?;
     let mut facts = Facts {
         ending,
@@ -116,6 +127,7 @@ pub(super) fn gather(
         trouble: frame.trouble.clone(),
         earlier_pauses: pauses_before(&attempts, attempt.id),
         silent: begun.silent(),
+        was_killed,
         is_abandoned: begun.is_abandoned(),
         stop: None,
         has_messages: false,
@@ -125,6 +137,7 @@ pub(super) fn gather(
     Ok(Gathered {
         facts,
         ended,
+        ran: begun.ran(),
         situation: situation::at_the_end(frame, attempt.mode.as_deref(), &digest, transcript.as_deref(), &given)?,
         denied: denied::denied(store, frame, &digest)?,
         spending,
@@ -181,8 +194,9 @@ fn unseen_messages(
 }
 
 /// Ends the processes that carry the mark of a frame.
-pub(super) fn sweep(store: &Store, frame: FrameId) {
-    failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), frame));
+pub(super) fn sweep(store: &Store, frame: FrameId, is_abandoned: bool) {
+    let left_by = if is_abandoned { LeftBy::Another { ended: None } } else { LeftBy::This };
+    failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), frame, left_by));
 }
 
 /// When an agent printed something last: the last that is known of one whose runner is dead.
@@ -277,7 +291,7 @@ mod tests {
         let at = Timestamp::from_second(1_700_000_000).unwrap();
         output.set_modified(at.into()).unwrap();
         assert_eq!(printed_last(&store, frame), Some(at));
-        let here = Begun::Here { silent: Some(Way::Fork) };
+        let here = Begun::Here { silent: Some(Way::Fork), ran: None };
         assert_eq!(
             [here, Begun::Earlier].map(|begun| (begun.silent(), begun.is_abandoned())),
             [(Some(Way::Fork), false), (None, true)]

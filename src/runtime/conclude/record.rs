@@ -27,7 +27,7 @@ pub(super) fn record(
     let Gathered { attempt, digest, .. } = gathered;
     let transcript = gathered.transcript.as_deref();
     if !gathered.is_swept && !matches!(decision.meaning, Meaning::Reply(_)) {
-        sweep(store, frame.id);
+        sweep(store, frame.id, gathered.facts.is_abandoned);
     }
     let is_kept = decision.session == Fate::Keep;
     if is_kept && decision.frame != Ended::Done && !frame.launch.no_stale_check {
@@ -43,6 +43,7 @@ pub(super) fn record(
         attempt: attempt.id,
         decision,
         ended: gathered.ended,
+        ran: gathered.ran,
         spending: gathered.spending,
         total: gathered.total,
         model: digest.model.clone(),

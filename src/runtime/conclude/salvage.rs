@@ -10,6 +10,7 @@ use crate::core::chain::frame::Frame;
 use crate::core::housekeeping::fsck::Lines;
 use crate::core::requests::request::Delivery;
 use crate::runtime::conclude::printed::Printed;
+use crate::runtime::recovery::room;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::Store;
 use crate::store::files::checkpoint;
@@ -38,6 +39,7 @@ pub(super) fn look(
         has_result: digest.result.is_some(),
         was_killed: *was_killed,
         has_transcript: transcript.is_some(),
+        has_no_room: transcript.is_none() && room::missing(frame).is_some(),
         is_cut: transcript.and_then(|file| checkpoint::lines(file).ok()).is_some_and(|lines| lines != Lines::Whole),
         is_suspended: suspended.is_some(),
     };

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::claude::doctor::checks;
 use crate::claude::doctor::surroundings::{self, Surroundings};
-use crate::claude::environment::config_dir::CONFIG_DIR;
+use crate::claude::environment::config_dir::{CONFIG_DIR, config_dir_of};
 use crate::claude::environment::recorded;
 use crate::claude::environment::variables::Variables;
 use crate::claude::installation::program::{self, ProgramError};
@@ -19,6 +19,7 @@ use crate::core::housekeeping::doctor_finding::{Finding, Status};
 use crate::runtime::housekeeping::cron::{self, Crontab};
 use crate::runtime::notifications;
 use crate::runtime::notifications::config_file::{BadConfig, ConfigFile};
+use crate::runtime::recovery::room;
 use crate::store::housekeeping::doctor;
 use crate::store::{Caller, Observed, Pause, RecordedProgram};
 
@@ -107,6 +108,7 @@ pub(crate) async fn examine(case: &Case<'_>) -> DoctorReport {
     }
     checks.extend(case.caller.map(inside));
     checks.extend(doctor::findings(case.state_dir, case.state_dir_is_named));
+    checks.extend(config_dir_of(None, &recorded).and_then(|folder| room_in(&folder)));
     let (store, database) = doctor::open(case.state_dir);
     checks.push(database);
     if case.caller.is_none() {
@@ -114,12 +116,39 @@ pub(crate) async fn examine(case: &Case<'_>) -> DoctorReport {
     }
     // An agent learns nothing about chains that it did not start.
     if let Some(store) = store.filter(|_| case.caller.is_none()) {
-        let Observed { programs, pauses } = store.housekeeping().observed(PAUSES).unwrap_or_default();
+        let Observed { programs, pauses, unrecorded } = store.housekeeping().observed(PAUSES).unwrap_or_default();
+        checks.extend(lost_turns(unrecorded));
         let other = if case.under_cron { cron::claude(&shell.under_cron()).is_some() } else { claude.usable };
         checks.extend(programs.iter().map(|known| recorded_program(known, modified(&known.path), other)));
         checks.extend(pauses_of(&pauses, claude.suspended_calls, &around));
     }
     DoctorReport { claude, checks, cron: crontab }
+}
+
+/// Claude Code says nothing when its disk is full, and its sessions are lost.
+fn room_in(folder: &Path) -> Option<Finding> {
+    let (name, left) = ("claude-space", room::left(folder)?);
+    let shown = folder.display();
+    if left < doctor::LITTLE_SPACE {
+        let message = format!("the disk of Claude Code's folder, {shown}, has {} MB left", left >> 20);
+        let hint = "free some space: what Claude Code cannot record is done and billed again";
+        return Some(match room::is_full(folder) {
+            true => Finding::problem(name, message, hint),
+            false => Finding::warning(name, message, hint),
+        });
+    }
+    Some(Finding::ok(name, format!("the disk of Claude Code's folder, {shown}, has enough space")))
+}
+
+/// Turns that Claude Code had no room for.
+fn lost_turns(agents: u64) -> Option<Finding> {
+    let message = match agents {
+        0 => return None,
+        1 => "claude could not record the last turn of 1 agent, which does it again".to_owned(),
+        more => format!("claude could not record the last turns of {more} agents, which do them again"),
+    };
+    let hint = "free some space on the disk of Claude Code's folder first; agent-cli fsck names them";
+    Some(Finding::warning("lost-turns", message, hint))
 }
 
 /// How many of the last requests are examined.

@@ -104,7 +104,7 @@ pub(crate) fn collect(
                 Preparation::Stays(_) => collected.busy.push(root),
             },
         }
-        if prepared.len() == AT_ONCE {
+        if prepared.len() == AT_ONCE || Prepared::are_many(prepared.iter().map(|(tree, _)| tree)) {
             collected.finish(store, std::mem::take(&mut prepared), request)?;
         }
     }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::claude::environment::config_dir::config_dir;
-use crate::claude::processes::orphans;
+use crate::claude::processes::orphans::{self, LeftBy};
 use crate::claude::transcript::locate::{self, Places};
 use crate::core::agent::worktree::{Held, Worktree};
 use crate::core::housekeeping::retention::Retention;
@@ -16,7 +16,7 @@ use crate::core::id::FrameId;
 use crate::failpoint::{self, Step};
 use crate::runtime::worktrees::remove::{self, Outlook};
 use crate::runtime::{RuntimeError, while_trying};
-use crate::store::{Attempt, Lease, Removable, Store, WorktreesOf, size};
+use crate::store::{Attempt, Decided, Lease, Removable, Store, WorktreesOf, size};
 
 /// What to remove.
 #[derive(Clone, Copy, Debug)]
@@ -188,13 +188,22 @@ pub(crate) fn in_use(
 /// A chain with only rows and files of the state directory left to remove.
 pub(crate) struct Prepared {
     tree: RemovedChain,
-    /// While these are held, nobody can resume it.
-    _leases: Vec<Lease>,
+    attempts: u64,
+    /// While these are held, nobody can run these agents. Whoever runs another one adds an attempt, which is noticed.
+    leases: Vec<Lease>,
 }
+
+/// How many files are held open at most: a system may allow 256 for all purposes.
+const MOST_LEASES: usize = 32;
 
 impl Prepared {
     pub(crate) fn root(&self) -> FrameId {
         self.tree.id
+    }
+
+    /// Whether so many leases are held for these chains that no other one is prepared.
+    pub(crate) fn are_many<'a>(prepared: impl Iterator<Item = &'a Self>) -> bool {
+        prepared.map(|prepared| prepared.leases.len()).sum::<usize>() >= MOST_LEASES
     }
 }
 
@@ -219,10 +228,14 @@ pub(crate) fn prepare(
             let Some(lease) = Lease::try_take(store.dir(), *frame)? else {
                 return Ok(Preparation::Stays(Removal::Busy));
             };
-            leases.push(lease);
             // No further attempt will end the last attempt's orphaned processes.
             if store.frame(*frame)?.is_some_and(|frame| !frame.state.is_over()) {
-                failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), *frame));
+                let last = store.attempts(*frame)?.pop();
+                let left_by = last.map_or(LeftBy::Nobody, |attempt| LeftBy::Another { ended: attempt.ended });
+                failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), *frame, left_by));
+            }
+            if leases.len() < MOST_LEASES {
+                leases.push(lease);
             }
         }
         let now = store.housekeeping().removable(root)?.pop();
@@ -242,6 +255,7 @@ pub(crate) fn prepare(
     for path in transcripts.iter().filter(|_| !request.pretend) {
         locate::delete(path).map_err(while_trying("delete a transcript"))?;
     }
+    let attempts = tree.attempts;
     let tree = RemovedChain {
         id: root,
         task: tree.title,
@@ -251,7 +265,7 @@ pub(crate) fn prepare(
         frames,
         bytes: in_claude + here,
     };
-    Ok(Preparation::Prepared(Prepared { tree, _leases: leases }))
+    Ok(Preparation::Prepared(Prepared { tree, attempts, leases }))
 }
 
 /// Removes the rows of prepared chains, and then their files. The disk is synced once for all of them.
@@ -260,10 +274,13 @@ pub(crate) fn finish(
     trees: Vec<Prepared>,
     request: RemovalRequest,
 ) -> Result<Vec<Removal>, RuntimeError> {
-    let roots: Vec<FrameId> = trees.iter().map(|prepared| prepared.tree.id).collect();
+    let decided = trees.iter().map(|prepared| Decided { root: prepared.root(), attempts: prepared.attempts });
     let gone: HashSet<FrameId> = match request.pretend {
-        true => roots.into_iter().collect(),
-        false => store.housekeeping().remove_trees(&roots, request.retention)?.into_iter().collect(),
+        true => decided.map(|tree| tree.root).collect(),
+        false => {
+            let decided: Vec<Decided> = decided.collect();
+            store.housekeeping().remove_trees(&decided, request.retention)?.into_iter().collect()
+        }
     };
     let removal = |prepared: Prepared| match gone.contains(&prepared.root()) {
         true => Removal::Gone(prepared.tree),

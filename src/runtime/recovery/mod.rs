@@ -2,3 +2,4 @@
 
 pub(crate) mod diverged_session;
 pub(crate) mod restore;
+pub(crate) mod room;

@@ -6,12 +6,13 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{self, Stdio};
+use std::time::Instant;
 
 use jiff::Timestamp;
 
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::invocation::{self, ATTEMPT, FRAME, Invocation, STATE_DIR};
-use crate::claude::processes::orphans;
+use crate::claude::processes::orphans::{self, LeftBy};
 use crate::claude::processes::process::Running;
 use crate::claude::settings::merged;
 use crate::claude::settings::merged::{OwnHooks, StopHook};
@@ -31,7 +32,7 @@ use crate::runtime::delivery::plans;
 use crate::runtime::delivery::situation;
 use crate::runtime::delivery::ways::{self, AttemptInput, Means};
 use crate::runtime::programs::Program;
-use crate::runtime::recovery::restore;
+use crate::runtime::recovery::{restore, room};
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::run::attempt::elsewhere::Elsewhere;
 use crate::runtime::run::unattended::places::Places;
@@ -76,6 +77,8 @@ pub(crate) struct Live {
     pub(crate) is_silent: bool,
     /// How it was started.
     pub(crate) way: Way,
+    /// When its process was started, by a clock that stands still while the machine sleeps.
+    pub(crate) began: Instant,
 }
 
 /// Starts an attempt of `frame`, which continues its conversation in a `way`.
@@ -102,8 +105,13 @@ pub(crate) fn start(
         return Err(RuntimeError::NoWorkingDirectory { frame: frame.id, cwd: frame.cwd });
     }
     place::unmoved(&frame.cwd).map_err(|elsewhere| RuntimeError::Moved { frame: frame.id, elsewhere })?;
+    if let Some(folder) = room::missing(&frame) {
+        return Err(RuntimeError::NoRoom { frame: frame.id, folder });
+    }
     let source = restore::prepare(store, &frame)?;
-    let orphans = failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), frame.id));
+    let last = store.attempts(frame.id)?.pop();
+    let left_by = last.map_or(LeftBy::Nobody, |last| LeftBy::of(last.runner, last.began, last.ended));
+    let orphans = failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), frame.id, left_by));
     if orphans > 0 {
         let ended = format!("ended {orphans} processes that its last attempt had left behind");
         tracing::info!("{}", step(frame.id, &frame.task.title(), &ended));
@@ -257,7 +265,7 @@ impl Starting<'_> {
         Ok(match failpoint::around(Step::Start, || Running::start(command)) {
             Ok(running) => AttemptStart::Started {
                 running: Box::new(running),
-                live: Live { attempt: id, lease, is_silent, way },
+                live: Live { attempt: id, lease, is_silent, way, began: Instant::now() },
                 output_from,
                 has_stop_hook: hooks && !frame.launch.args.has("--bare"),
                 transcript: config_dir(&frame.launch)

@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::installation::version::Version;
-use crate::claude::processes::orphans;
+use crate::claude::processes::orphans::{self, LeftBy};
 use crate::claude::processes::process::{Exit, Running};
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::reader::Follower;
@@ -186,7 +186,8 @@ pub(crate) fn taken_from_abandoned(store: &Store, frame: FrameId) -> Result<Opti
     if !is_abandoned(store, &known, &attempt)? {
         return Ok(None);
     }
-    let ended = failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), frame));
+    let ended =
+        failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), frame, LeftBy::Another { ended: None }));
     tracing::info!("{}: ended {ended} processes that lived on without a runner", frame.short());
     let deadline = Instant::now() + CLOSES;
     loop {

@@ -39,6 +39,12 @@ pub(crate) enum FrameErrorKind {
         /// The command that starts the chain again.
         anew: String,
     },
+    /// There is no room where Claude Code keeps its sessions: nothing was started.
+    #[error("there is no room for a session in {}", .0.display())]
+    NoRoom(std::path::PathBuf),
+    /// There was none when its agent had ended its turn.
+    #[error("claude could not record what the agent did: there is no room in {}", .0.display())]
+    Unrecorded(std::path::PathBuf),
     /// The working directory does not exist.
     #[error("the working directory is gone: {}", .0.display())]
     NoWorkingDirectory(std::path::PathBuf),
@@ -119,6 +125,12 @@ impl FrameErrorKind {
         }))
     }
 
+    /// Whether its frame waits for what its agent asked for all the same.
+    #[must_use]
+    pub(crate) fn leaves_a_wait(&self) -> bool {
+        matches!(self, Self::Unrecorded(_))
+    }
+
     /// What is wrong with a frame whose attempt could not begin. Any error that concerns more than the frame comes back.
     /// `worktree`: the one that was created for it.
     pub(super) fn at_start(
@@ -133,6 +145,7 @@ impl FrameErrorKind {
                 _ => Self::NoWorkingDirectory(cwd),
             },
             RuntimeError::Moved { elsewhere, .. } => Self::Moved(elsewhere),
+            RuntimeError::NoRoom { folder, .. } => Self::NoRoom(folder),
             RuntimeError::Worktree(error) => Self::NoWorktree(error),
             error @ RuntimeError::BrokenConversation { .. } => {
                 Self::NoConversation { said: error.to_string(), anew: anew()? }

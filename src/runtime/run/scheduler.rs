@@ -18,6 +18,7 @@ use crate::core::text::shell::quoted;
 use crate::failpoint::{self, Step};
 use crate::runtime::conclude::{self, Begun};
 use crate::runtime::programs::{self, Program};
+use crate::runtime::recovery::room;
 use crate::runtime::run::attempt::{self, AttemptStart, Live};
 use crate::runtime::run::driven::{Busy, Driven};
 use crate::runtime::run::external_waits::events::{Event, Events};
@@ -315,7 +316,7 @@ impl Drive<'_> {
 
     fn conclude(&mut self, id: FrameId, exit: Exit) -> Result<(), RuntimeError> {
         let (Some(live), Some(frame)) = (self.live.remove(&id), self.store.frame(id)?) else { return Ok(()) };
-        let begun = Begun::Here { silent: live.is_silent.then_some(live.way) };
+        let begun = Begun::Here { silent: live.is_silent.then_some(live.way), ran: Some(live.began.elapsed()) };
         let concluded = conclude::conclude(self.store, &frame, begun, exit, &live.lease)?;
         self.taken.remove(&id);
         self.worked = Timestamp::now();
@@ -361,12 +362,24 @@ impl Drive<'_> {
 
     fn take_note(&mut self, id: FrameId, decision: &Decision) -> Result<(), RuntimeError> {
         self.driven.ended(id, decision);
+        if decision.is_unrecorded {
+            self.tell_of_no_room(id)?;
+        }
         if let Some(why) = FrameErrorKind::of(decision, || self.anew())? {
             self.driven.failed(id, why);
         }
         if decision.next == Next::Skip {
             self.attempted.skip(id, Timestamp::now());
         }
+        Ok(())
+    }
+
+    /// Says at once that what an agent did is lost: others may work for hours.
+    fn tell_of_no_room(&mut self, id: FrameId) -> Result<(), RuntimeError> {
+        let Some(frame) = self.store.frame(id)? else { return Ok(()) };
+        let why = FrameErrorKind::Unrecorded(room::folder_of(&frame).unwrap_or_default());
+        tracing::warn!("{}: {why}: free some space", id.short());
+        self.driven.failed(id, why);
         Ok(())
     }
 

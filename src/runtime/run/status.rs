@@ -168,7 +168,7 @@ pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<Chain
     external_waits::observe(store, &mut tree, now)?;
     let mut blockers = tree.blockers(now);
     blockers.extend(driven.no_place.map(|(frame, why)| Blocker { frame, since: now, what: why.into() }));
-    let failed = |frame| driven.errors.iter().any(|error| error.frame == frame);
+    let failed = |frame| driven.errors.iter().any(|error| error.frame == frame && !error.kind.leaves_a_wait());
     if !driven.errors.is_empty() && blockers.iter().all(|blocker| failed(blocker.frame)) {
         return Ok(ChainStatus::Failed(driven.errors));
     }

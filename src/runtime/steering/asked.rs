@@ -6,7 +6,7 @@ use crate::core::chain::frame::Frame;
 use crate::core::id::FrameId;
 use crate::core::steering::stop::{By, Stop, StopKind};
 use crate::runtime::{RuntimeError, while_trying};
-use crate::store::{StateDir, Store, StoreError};
+use crate::store::{Attempt, StateDir, Store, StoreError};
 
 /// How often it is looked whether there is a file.
 const LOOK: Duration = Duration::from_millis(150);
@@ -68,8 +68,14 @@ fn ran(store: &Store, frame: FrameId) -> Result<Duration, StoreError> {
         store.steering(frame)?.messages.iter().filter(|message| message.instructs).map(|message| message.made).max();
     let attempts = store.attempts(frame)?;
     let counted = attempts.iter().filter(|attempt| instructed.is_none_or(|instructed| attempt.began >= instructed));
-    let lengths = counted.filter_map(|attempt| attempt.ended.map(|ended| ended.duration_since(attempt.began)));
-    Ok(lengths.filter_map(|length| Duration::try_from(length).ok()).sum())
+    Ok(counted.filter_map(length).sum())
+}
+
+/// How long an attempt ran that has ended. The clock may have jumped meanwhile, and the machine may have slept: it counts only
+/// where nobody has measured it, because the runner died.
+fn length(attempt: &Attempt) -> Option<Duration> {
+    let by_clock = || Duration::try_from(attempt.ended?.duration_since(attempt.began)).ok();
+    attempt.ran.or_else(by_clock)
 }
 
 /// That its time is over.
@@ -95,10 +101,15 @@ fn recorded(dir: &StateDir, frame: FrameId, over: Option<Duration>) -> Result<Op
 
 #[cfg(test)]
 mod tests {
+    use jiff::SignedDuration;
+
     use super::*;
     use crate::core::agent::launch::Launch;
-    use crate::store::NewFrame;
-    use crate::store::testing::{self, new};
+    use crate::core::attempt::decision::decide;
+    use crate::core::attempt::ending::Ending;
+    use crate::core::attempt::facts::Facts;
+    use crate::store::testing::{self, attempt_end, new};
+    use crate::store::{AttemptEnd, NewFrame};
 
     fn limited(seconds: Option<u64>) -> (tempfile::TempDir, Store, FrameId) {
         let (temp, store) = testing::store();
@@ -120,6 +131,22 @@ mod tests {
         let (_temp, store, root) = limited(Some(90));
         let stop = over(&store.frame(root).unwrap().unwrap());
         assert_eq!((stop.by, stop.how, stop.now), (By::Timeout(90), StopKind::Stop, false));
+    }
+
+    #[test]
+    fn time_in_which_the_machine_slept_is_not_counted() {
+        let (_temp, store, root) = limited(Some(60));
+        let caller = store.start(root);
+        let decision = decide(&Facts::of(Ending::Suspended));
+        let end = AttemptEnd { ran: Some(Duration::from_secs(20)), ..attempt_end(caller, &decision) };
+        store.end_attempt(&end).unwrap();
+        let rest = || timeout(&store, &store.frame(root).unwrap().unwrap()).unwrap().unwrap().rest.as_secs();
+        assert_eq!(rest(), 40, "as it was measured");
+        let ended = store.attempts(root).unwrap().remove(0);
+        let slept = Attempt { began: ended.began - SignedDuration::from_hours(8), ..ended };
+        assert_eq!(length(&slept), Some(Duration::from_secs(20)));
+        let unseen = Attempt { ran: None, ended: Some(slept.began + SignedDuration::from_secs(9)), ..slept };
+        assert_eq!(length(&unseen), Some(Duration::from_secs(9)), "its runner died");
     }
 
     #[test]

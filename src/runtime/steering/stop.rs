@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::claude::processes::orphans;
+use crate::claude::processes::orphans::{self, LeftBy};
 use crate::claude::processes::process::{self, Exit};
 use crate::claude::stream::reader::Follower;
 use crate::core::chain::frame::Frame;
@@ -139,7 +139,9 @@ fn wait_for_end(store: &Store, id: FrameId, grace: Duration, tell: fn(&str)) -> 
             let runs_a_tool =
                 output.read().is_ok_and(|digest| digest.result.is_none() && !digest.calls.open.is_empty());
             if !runs_a_tool || asked.elapsed() >= grace {
-                let ended = failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), id));
+                let ended = failpoint::around(Step::Sweep, || {
+                    orphans::end(store.dir().path(), id, LeftBy::Another { ended: None })
+                });
                 tracing::info!("{}: ended {ended} processes that no runner ended", id.short());
                 gives_up = gives_up.min(asked.elapsed() + NOTICES);
             }

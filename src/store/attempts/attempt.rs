@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
@@ -78,6 +79,8 @@ pub struct Attempt {
     pub began: Timestamp,
     /// When its end was recorded; `None`: it runs, or nobody has seen its end.
     pub ended: Option<Timestamp>,
+    /// For how long it ran, without the time in which the machine slept; `None`: nobody has measured it.
+    pub ran: Option<Duration>,
     /// How it ended, in one word.
     pub outcome: Option<String>,
     /// What it ended with, unless that is a reply.
@@ -251,6 +254,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         runner: row.get("runner")?,
         began: time(row, "began")?,
         ended: maybe_time(row, "ended")?,
+        ran: row.get::<_, Option<i64>>("ran")?.map(|ran| Duration::from_millis(ran.unsigned_abs())),
         outcome: row.get("outcome")?,
         message: row.get("message")?,
         kept: row.get("kept")?,

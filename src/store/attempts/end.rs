@@ -1,6 +1,7 @@
 //! The end of an attempt: its outcome, its frame's next state, and what becomes of requests, in one transaction.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use rusqlite::Connection;
@@ -39,6 +40,8 @@ pub struct AttemptEnd<'a> {
     pub decision: &'a Decision,
     /// When it ended, if that was seen only later; `None`: now.
     pub ended: Option<Timestamp>,
+    /// For how long it ran, if that was measured.
+    pub ran: Option<Duration>,
     /// What it spent.
     pub spending: Spending,
     /// What its session had spent then. A fork of it may count on from there.
@@ -136,7 +139,7 @@ fn close(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> TxResult<()>
     connection
         .prepare_cached(
             "UPDATE attempts SET ended = max(began, min(?2, ifnull(?10, ?2))), outcome = ?3, message = ?4, kept = ?5, version = ?6,
-             transcript = ?7, denied = ?8, leaves = ?9, given = NULL WHERE id = ?1",
+             transcript = ?7, denied = ?8, leaves = ?9, ran = ?11, given = NULL WHERE id = ?1",
         )?
         .execute((
             Id(end.attempt),
@@ -149,6 +152,7 @@ fn close(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> TxResult<()>
             (!end.denied.is_empty()).then(|| codec::json(&end.denied, &[])).transpose()?,
             &end.leaves,
             end.ended.map(At),
+            end.ran.map(|ran| i64::try_from(ran.as_millis()).unwrap_or(i64::MAX)),
         ))?;
     Ok(())
 }
@@ -239,7 +243,7 @@ mod tests {
     fn an_attempt_ends_once_and_only_the_running_one() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        let trouble = Some(Trouble { what: "it".into(), calls: Vec::new(), lost: false });
+        let trouble = Some(Trouble { what: "it".into(), calls: Vec::new(), lost: false, unrecorded: false });
         let decision = Decision { trouble, ..decide(&Facts::of(reply("done"))) };
         let end = |attempt| {
             store.end_attempt(&AttemptEnd {
@@ -372,7 +376,7 @@ mod tests {
         let (_temp, store) = store();
         let (frame, _) = store.asking("When?");
         let since = store.frame(frame).unwrap().unwrap().since;
-        std::thread::sleep(std::time::Duration::from_millis(3));
+        std::thread::sleep(Duration::from_millis(3));
         let caller = store.start(frame);
         assert!(store.frame(frame).unwrap().unwrap().since > since);
         store.end(caller, &reply("SGN_PEND_ONGOING"));

@@ -34,12 +34,12 @@ impl From<FrameId> for TreeOf {
 // The whole tree of a frame is read, also when only what is below the frame was asked for: a simpler statement takes less
 // time to prepare than the rest takes to read.
 const NODES: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group,
-     outcome IS NOT NULL AS has_outcome FROM frames
+     outcome IS NOT NULL AS has_outcome, ifnull(trouble ->> 'unrecorded', 0) AS is_unrecorded FROM frames
      WHERE root = (SELECT root FROM frames WHERE id = ?1) ORDER BY seq";
 
 /// The same of a frame and its children.
 const FAMILY: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group,
-     outcome IS NOT NULL AS has_outcome FROM frames
+     outcome IS NOT NULL AS has_outcome, ifnull(trouble ->> 'unrecorded', 0) AS is_unrecorded FROM frames
      WHERE id = ?1 OR parent = ?1 ORDER BY seq";
 
 const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.call, r.detail, r.state, r.made, r.looked
@@ -83,6 +83,7 @@ fn nodes(
             kept: row.get("kept")?,
             is_group: row.get("is_group")?,
             has_outcome: row.get("has_outcome")?,
+            is_unrecorded: row.get("is_unrecorded")?,
             stop: None,
             requests: requests.remove(&id).unwrap_or_default(),
         })

@@ -222,6 +222,10 @@ ALTER TABLE requests ADD COLUMN looked TEXT;
 ALTER TABLE requests ADD COLUMN filed INTEGER NOT NULL DEFAULT 0;
 -- given: the results that it was given, as long as it runs.
 ALTER TABLE attempts ADD COLUMN given TEXT;
+-- ran: for how many milliseconds it ran, without the time in which the machine slept; NULL: nobody has measured it.
+ALTER TABLE attempts ADD COLUMN ran INTEGER;
+-- The agents whose last turn claude could not record.
+CREATE INDEX unrecorded_frames ON frames (status) WHERE trouble ->> 'unrecorded' = 1;
 CREATE INDEX unfiled_questions ON requests (frame)
     WHERE filed = 0 AND status IN ('resolved', 'expired', 'delivering', 'delivered')
     AND json_type(detail, '$.ask.posted') IS NOT NULL;

@@ -55,7 +55,7 @@ const DATABASE: &str = "database";
 const ELSEWHERE: &str = "set AGENT_CLI_STATE_DIR to another directory";
 
 /// In bytes. Every checkpoint is copied, and a long conversation takes megabytes.
-const LITTLE_SPACE: u64 = 200 << 20;
+pub(crate) const LITTLE_SPACE: u64 = 200 << 20;
 
 /// Network file systems of Linux, where locks may not keep two machines apart, or do nothing.
 #[cfg(target_os = "linux")]

@@ -37,12 +37,17 @@ pub struct Observed {
     pub programs: Vec<RecordedProgram>,
     /// How the last requests paused their agents, the newest first. Withdrawn ones paused nobody.
     pub pauses: Vec<Pause>,
+    /// How many agents are to do a turn again that `claude` could not record.
+    pub unrecorded: u64,
 }
 
 impl Housekeeping<'_> {
     /// The programs of chains that are not done, and how the last requests paused their agents: at most `most`.
     pub fn observed(&self, most: u32) -> Result<Observed> {
-        self.0.read(|connection| Ok(Observed { programs: programs(connection)?, pauses: pauses(connection, most)? }))
+        self.0.read(|connection| {
+            let (programs, pauses) = (programs(connection)?, pauses(connection, most)?);
+            Ok(Observed { programs, pauses, unrecorded: unrecorded(connection)? })
+        })
     }
 
     /// What SQLite's quick check finds wrong with the database, if anything.
@@ -74,6 +79,14 @@ fn programs(connection: &Connection) -> TxResult<Vec<RecordedProgram>> {
         found.push(RecordedProgram { path: program.into(), chains, known });
     }
     Ok(found)
+}
+
+fn unrecorded(connection: &Connection) -> TxResult<u64> {
+    let mut statement = connection.prepare_cached(
+        "SELECT count(*) AS lost FROM frames INDEXED BY unrecorded_frames
+         WHERE trouble ->> 'unrecorded' = 1 AND status NOT IN ('done', 'failed')",
+    )?;
+    Ok(statement.query_row([], |row| count(row, "lost"))?)
 }
 
 fn pauses(connection: &Connection, most: u32) -> TxResult<Vec<Pause>> {

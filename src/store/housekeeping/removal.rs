@@ -21,8 +21,18 @@ pub struct Removable {
     pub age: Age,
     /// How many agents it has. A group is none.
     pub agents: usize,
+    /// How many attempts its agents have made. Whoever starts one of them adds one.
+    pub attempts: u64,
     /// Its frames, parents first, each with whether it is done.
     pub frames: Vec<(FrameId, bool)>,
+}
+
+/// A tree that is to go, unless one of its agents has been started since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decided {
+    pub root: FrameId,
+    /// How many attempts its agents had made.
+    pub attempts: u64,
 }
 
 /// Which trees are looked at.
@@ -46,9 +56,10 @@ impl From<FrameId> for RemovableOf {
 }
 
 impl Removable {
-    /// Whether it has other frames than the same tree had before.
+    /// Whether it has other frames than the same tree had before, or one of them has been started since.
     pub(crate) fn is_other(&self, before: &Self) -> bool {
-        !self.frames.iter().map(|(frame, _)| frame).eq(before.frames.iter().map(|(frame, _)| frame))
+        self.attempts != before.attempts
+            || !self.frames.iter().map(|(frame, _)| frame).eq(before.frames.iter().map(|(frame, _)| frame))
     }
 }
 
@@ -82,6 +93,9 @@ const NEEDED: &str = "SELECT 1 FROM frames AS f CROSS JOIN requests AS r ON r.ch
          AND CASE WHEN json_valid(other.baseline) THEN json_extract(other.baseline, '$.frame') END = +f.id
        WHERE f.root = ?1 AND other.root <> ?1 AND other.checkpoint IS NULL";
 
+const ATTEMPTS: &str = "SELECT count(*) AS made FROM frames AS f CROSS JOIN attempts AS a INDEXED BY attempts_by_frame
+     ON a.frame = f.id WHERE f.root = ?1";
+
 impl Housekeeping<'_> {
     /// The trees that may be removed, the oldest first, or one tree, whatever its state.
     pub fn removable(&self, of: impl Into<RemovableOf>) -> Result<Vec<Removable>> {
@@ -98,13 +112,14 @@ impl Housekeeping<'_> {
     /// # Errors
     ///
     /// The database cannot be written, or a directory cannot be removed.
-    pub fn remove_trees(&self, roots: &[FrameId], retention: Retention) -> Result<Vec<FrameId>> {
+    pub fn remove_trees(&self, trees: &[Decided], retention: Retention) -> Result<Vec<FrameId>> {
         let (mut removed, mut frames) = (Vec::new(), Vec::new());
         self.0.write(Step::Remove, |connection| {
             // The rows of a tree refer to each other.
             connection.pragma_update(None, "defer_foreign_keys", true)?;
-            for root in roots {
-                if aged(connection, *root)?.is_none_or(|tree| !retention.removes(&tree.age)) {
+            for Decided { root, attempts } in trees {
+                let may_go = |tree: &Removable| tree.attempts == *attempts && retention.removes(&tree.age);
+                if !aged(connection, *root)?.as_ref().is_some_and(may_go) {
                     continue;
                 }
                 tree_rows::collect(connection, *root)?;
@@ -192,6 +207,7 @@ fn completed(connection: &Connection, mut tree: Removable) -> rusqlite::Result<R
         tree.frames.push((id(row, "id")?, row.get("done")?));
         tree.agents += usize::from(!row.get::<_, bool>("is_group")?);
     }
+    tree.attempts = connection.prepare_cached(ATTEMPTS)?.query_row([Id(tree.root)], |row| count(row, "made"))?;
     Ok(tree)
 }
 
@@ -206,6 +222,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Removable> {
             needed: false,
         },
         agents: 0,
+        attempts: 0,
         frames: Vec::new(),
     })
 }
@@ -241,6 +258,12 @@ mod tests {
         last
     }
 
+    /// The tree as it is now.
+    fn decided(store: &Store, root: FrameId) -> Decided {
+        let attempts = store.housekeeping().removable(root).unwrap().pop().map_or(0, |tree| tree.attempts);
+        Decided { root, attempts }
+    }
+
     fn rows(store: &Store) -> u32 {
         let count = |table: &Table| -> u32 {
             let sql = format!("SELECT count(*) FROM {}", table.name);
@@ -256,13 +279,29 @@ mod tests {
         let removable = store.housekeeping().removable(everything()).unwrap();
         assert_eq!(removable.iter().map(|tree| (tree.root, tree.frames.len())).collect::<Vec<_>>(), [(root, 2)]);
         assert!(rows(&store) > 10);
-        assert_eq!(store.housekeeping().remove_trees(&[root], everything()).unwrap(), [root]);
+        assert_eq!(store.housekeeping().remove_trees(&[decided(&store, root)], everything()).unwrap(), [root]);
         assert_eq!(rows(&store), 0);
-        assert_eq!(store.housekeeping().remove_trees(&[root], everything()).unwrap(), [], "it is gone");
+        assert_eq!(
+            store.housekeeping().remove_trees(&[decided(&store, root)], everything()).unwrap(),
+            [],
+            "it is gone"
+        );
         let length = || std::fs::metadata(store.dir().database()).unwrap().len();
         let before = length();
         let freed = store.housekeeping().shrink().unwrap();
         assert_eq!(freed, before.saturating_sub(length()));
+    }
+
+    #[test]
+    fn a_tree_in_which_an_agent_has_been_started_since_stays() {
+        let (_temp, store) = store();
+        let root = store.root();
+        let before = decided(&store, root);
+        let caller = store.start(root);
+        store.end(caller, &reply("done"));
+        assert_eq!(store.housekeeping().remove_trees(&[before], Retention::NOTHING).unwrap(), []);
+        let now = decided(&store, root);
+        assert_eq!(store.housekeeping().remove_trees(&[now], Retention::NOTHING).unwrap(), [root]);
     }
 
     #[test]
@@ -271,7 +310,8 @@ mod tests {
         let (waiting, question) = store.asking("When?");
         let before = rows(&store);
         let root = done(&store).frame;
-        assert_eq!(store.housekeeping().remove_trees(&[waiting, root], everything()).unwrap(), [root]);
+        let both = [waiting, root].map(|root| decided(&store, root));
+        assert_eq!(store.housekeeping().remove_trees(&both, everything()).unwrap(), [root]);
         assert_eq!(rows(&store), before);
         store.answer(question, "now").unwrap();
     }
@@ -290,6 +330,6 @@ mod tests {
             )
             .unwrap();
         assert_eq!(store.housekeeping().removable(everything()).unwrap(), []);
-        assert_eq!(store.housekeeping().remove_trees(&[last.frame], everything()).unwrap(), []);
+        assert_eq!(store.housekeeping().remove_trees(&[decided(&store, last.frame)], everything()).unwrap(), []);
     }
 }

@@ -1,5 +1,4 @@
 use jiff::Timestamp;
-use proptest::prelude::*;
 
 use super::*;
 use crate::core::id::FrameId;
@@ -11,27 +10,27 @@ fn later(ending: Ending) -> Facts {
     Facts { has_checkpoint: true, ..Facts::of(ending) }
 }
 
-fn said(text: &str) -> Ending {
+pub(super) fn said(text: &str) -> Ending {
     Ending::Reply(text.into())
 }
 
-fn refused(objection: Objection) -> Ending {
+pub(super) fn refused(objection: Objection) -> Ending {
     Ending::Refused { why: "No deferred tool marker found".into(), objection }
 }
 
-fn died(worked: bool) -> Ending {
+pub(super) fn died(worked: bool) -> Ending {
     Ending::Died { worked, how: "killed by signal 9".into() }
 }
 
-fn overloaded(worked: bool) -> Ending {
+pub(super) fn overloaded(worked: bool) -> Ending {
     Ending::Unavailable { why: "overloaded".into(), worked }
 }
 
-fn limited(worked: bool) -> Ending {
+pub(super) fn limited(worked: bool) -> Ending {
     Ending::UsageLimit { resets_at: RESETS_AT, worked }
 }
 
-fn error() -> Ending {
+pub(super) fn error() -> Ending {
     Ending::Error("max turns".into())
 }
 
@@ -64,7 +63,7 @@ fn rows() -> Vec<(&'static str, Facts)> {
     ]
 }
 
-fn to_stop(how: StopKind) -> Stop {
+pub(super) fn to_stop(how: StopKind) -> Stop {
     Stop { how, now: false, by: By::Person, reason: None, of: FrameId::random(), report: None }
 }
 
@@ -196,6 +195,29 @@ fn what_cannot_be_continued_from_is_lost_and_the_frame_as_if_it_could() {
 }
 
 #[test]
+fn a_turn_that_ended_by_itself_and_was_not_recorded_is_known_and_not_begun_anew_in_this_run() {
+    for salvage in [Salvage::Nothing, Salvage::Part] {
+        for ending in [Ending::Suspended, error(), limited(true), said("SGN_PEND_STARTED")] {
+            let decision = decide(&Facts { salvage, ..later(ending.clone()) });
+            assert!(decision.is_unrecorded && decision.trouble.is_some_and(|trouble| trouble.unrecorded), "{ending:?}");
+            assert_eq!(decision.next, Next::Skip);
+        }
+        let recorded = |facts: Facts| !decide(&Facts { salvage, ..facts }).is_unrecorded;
+        assert!(recorded(later(died(true))) && recorded(later(Ending::Stopped { worked: true })));
+        assert!(recorded(Facts { was_killed: true, ..later(Ending::Suspended) }), "it had no time to write");
+        assert!(recorded(later(said("Jan 1st"))), "a reply needs no session");
+    }
+    assert!(!decide(&later(Ending::Suspended)).is_unrecorded);
+}
+
+#[test]
+fn want_of_room_is_no_failure_that_a_parent_is_told_of() {
+    let ended = |objection| decide(&Facts::of(refused(objection))).frame;
+    assert!(matches!(ended(Objection::Room), Ended::BackOff { .. }));
+    assert!(matches!(ended(Objection::Start), Ended::Fail(_)));
+}
+
+#[test]
 fn what_an_agent_has_perhaps_not_seen_is_given_again() {
     let (unseen, looked_up) = (RequestId::random(), RequestId::random());
     let facts = |salvage| Facts { unseen: vec![unseen], looked_up: vec![looked_up], salvage, ..later(died(true)) };
@@ -223,7 +245,8 @@ fn the_next_prompt_says_how_an_attempt_ended_if_it_ended_badly() {
         (later(said("SGN_PEND_STARTED")), None),
         (later(said("Jan 1st")), None),
     ] {
-        let known = Trouble { what: "an earlier one".into(), calls: vec!["Bash: a".into()], lost: true };
+        let known =
+            Trouble { what: "an earlier one".into(), calls: vec!["Bash: a".into()], lost: true, unrecorded: false };
         let facts = Facts { trouble: Some(known), uncertain_calls: vec!["Bash: b".into()], ..facts };
         let trouble = decide(&facts).trouble;
         assert_eq!(trouble.as_ref().map(|trouble| trouble.what.as_str()), what, "{facts:?}");
@@ -284,117 +307,5 @@ fn a_person_is_told_of_a_signal_in_a_sentence_and_of_pauses_in_a_row() {
     {
         assert_eq!(notes(&Facts { earlier_pauses, ..later(said("SGN_PEND_STARTED")) }), expected);
         assert_eq!(notes(&Facts { earlier_pauses, ..later(said("SGN_PEND_ONGOING")) }), []);
-    }
-}
-
-fn endings() -> impl Strategy<Value = Ending> {
-    let text = prop_oneof![
-        "[a-z ]{0,20}",
-        "(SGN_PEND_STARTED|SGN_PEND_ONGOING|SGN_UNHANDLED)",
-        "so (SGN_PEND_STARTED|SGN_PEND_ONGOING|SGN_UNHANDLED) it is"
-    ];
-    let objection = prop_oneof![Just(Objection::Session), Just(Objection::Start), Just(Objection::Unknown)];
-    prop_oneof![
-        text.prop_map(Ending::Reply),
-        Just(Ending::Suspended),
-        any::<bool>().prop_map(limited),
-        any::<bool>().prop_map(overloaded),
-        objection.prop_map(refused),
-        Just(error()),
-        any::<bool>().prop_map(|worked| Ending::Stopped { worked }),
-        any::<bool>().prop_map(|worked| Ending::ShutDown { worked }),
-        any::<bool>().prop_map(died),
-    ]
-}
-
-prop_compose! {
-    fn any_facts()(
-        ending in endings(),
-        (has_checkpoint, has_requests, awaits_approval, is_abandoned, is_unseen) in any::<(bool, bool, bool, bool, bool)>(),
-        salvage in prop_oneof![Just(Salvage::Whole), Just(Salvage::Part), Just(Salvage::Nothing)],
-        has_trouble: bool,
-        silent in prop_oneof![Just(None), Just(Some(Way::Input)), Just(Some(Way::Fork)), Just(Some(Way::InPlace)), Just(Some(Way::Prompt))],
-        earlier_pauses in 0..5_usize,
-        how in prop_oneof![Just(None), Just(Some(StopKind::Stop)), Just(Some(StopKind::Pause))],
-        has_messages: bool,
-    ) -> Facts {
-        let trouble = Trouble { what: "it".into(), calls: vec!["Bash: a".into()], lost: false };
-        Facts {
-            ending,
-            has_checkpoint,
-            has_requests,
-            awaits_approval,
-            unseen: is_unseen.then(RequestId::random).into_iter().collect(),
-            looked_up: vec![RequestId::random()],
-            results: Vec::new(),
-            texts: Vec::new(),
-            salvage,
-            uncertain_calls: vec!["Bash: b".into()],
-            trouble: has_trouble.then_some(trouble),
-            earlier_pauses,
-            silent,
-            is_abandoned,
-            stop: how.map(to_stop),
-            has_messages,
-        }
-    }
-}
-
-proptest! {
-    #[test]
-    fn who_is_to_stop_does_not_run_again(facts in any_facts()) {
-        let decision = decide(&facts);
-        if facts.stop.is_some() {
-            let rests = matches!(decision.frame, Ended::Done | Ended::Fail(_) | Ended::Pause(_));
-            prop_assert!(rests && !matches!(decision.next, Next::Continue(_)));
-        }
-    }
-
-    #[test]
-    fn a_frame_is_done_only_with_a_reply_of_an_agent_that_waits_for_nothing(facts in any_facts()) {
-        let is_done = decide(&facts).frame == Ended::Done;
-        let has_replied = match &facts.ending {
-            Ending::Reply(text) => Signal::on_a_line(text).is_none(),
-            _ => false,
-        };
-        prop_assert!(!is_done || (has_replied && !facts.has_requests && facts.unseen.is_empty()));
-    }
-
-    #[test]
-    fn a_discarded_attempt_changes_no_trouble(facts in any_facts()) {
-        let decision = decide(&facts);
-        if decision.session == Fate::Discard {
-            prop_assert_eq!(decision.trouble, facts.trouble);
-        }
-    }
-
-    #[test]
-    fn what_no_session_has_is_given_again(facts in any_facts()) {
-        let decision = decide(&facts);
-        match decision.session {
-            Fate::Discard | Fate::Lost => prop_assert_eq!(decision.redelivery, Redelivery::All),
-            Fate::Keep => {
-                let Redelivery::Only(again) = decision.redelivery else { return Err(TestCaseError::fail("all")) };
-                prop_assert!(facts.unseen.iter().all(|unseen| again.contains(unseen)));
-            }
-        }
-    }
-
-    #[test]
-    fn a_session_is_a_checkpoint_only_if_it_can_be_continued_from(facts in any_facts()) {
-        let decision = decide(&facts);
-        if facts.salvage == Salvage::Nothing {
-            prop_assert!(decision.session != Fate::Keep || decision.frame == Ended::Done);
-        } else {
-            prop_assert!(decision.session != Fate::Lost);
-        }
-    }
-
-    #[test]
-    fn nobody_who_went_back_is_attempted_twice_in_a_run(facts in any_facts()) {
-        let decision = decide(&facts);
-        let is_again = matches!(decision.frame, Ended::Back | Ended::Again) && decision.meaning.name() != "has_messages";
-        let died_elsewhere = facts.is_abandoned && decision.error.is_none() && decision.meaning.name() == "died";
-        prop_assert!(!is_again || died_elsewhere || decision.next != Next::AsItComes);
     }
 }

@@ -8,6 +8,7 @@ use crate::core::attempt::ending::Ending;
 use crate::core::chain::limits::{Limits, NewLimits};
 use crate::core::housekeeping::retention::Retention;
 use crate::core::notifications::retry::MOST_TRIES;
+use crate::store::housekeeping::removal::Decided;
 use crate::store::notifications::listed::Notifications;
 use crate::store::notifications::subscription::Subscription;
 use crate::store::testing::{ask, new, refused, reply, store};
@@ -215,6 +216,8 @@ fn what_is_no_longer_wanted_is_not_sent_and_a_removed_chain_takes_its_own_with_i
     store.connection.execute("DELETE FROM notifications WHERE frame <> ?1", [Id(root)]).unwrap();
     let caller = store.start(store.root());
     store.end(caller, &reply("done"));
-    store.housekeeping().remove_trees(&[caller.frame], Retention::NOTHING).unwrap();
+    let tree = store.housekeeping().removable(caller.frame).unwrap().remove(0);
+    let decided = Decided { root: tree.root, attempts: tree.attempts };
+    store.housekeeping().remove_trees(&[decided], Retention::NOTHING).unwrap();
     assert_eq!((claim(&store), status(&store).len()), (None, 1));
 }

@@ -1,0 +1,49 @@
+//! Whether there is room where Claude Code keeps its sessions. On a full disk it goes on in silence, and nothing of a session
+//! is kept.
+
+use std::path::{Path, PathBuf};
+
+use crate::claude::environment::config_dir::config_dir;
+use crate::core::chain::frame::Frame;
+
+/// In bytes. The shortest session takes several times as much.
+const LEAST: u64 = 16 << 10;
+
+/// The folder in which Claude Code cannot keep the session of `frame`, because its disk is full.
+#[must_use]
+pub(crate) fn missing(frame: &Frame) -> Option<PathBuf> {
+    folder_of(frame).filter(|folder| is_full(folder))
+}
+
+/// The folder in which Claude Code keeps the session of `frame`.
+#[must_use]
+pub(crate) fn folder_of(frame: &Frame) -> Option<PathBuf> {
+    config_dir(&frame.launch)
+}
+
+/// Whether the disk of this folder, which need not exist yet, has no room for a session.
+#[must_use]
+pub(crate) fn is_full(folder: &Path) -> bool {
+    left(folder).is_some_and(|bytes| bytes < LEAST)
+}
+
+/// How many bytes are left on the disk of this folder; `None`: it does not say.
+#[must_use]
+pub(crate) fn left(folder: &Path) -> Option<u64> {
+    let existing = folder.ancestors().find(|folder| folder.exists())?;
+    let disk = rustix::fs::statvfs(existing).ok().filter(|disk| disk.f_blocks > 0)?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_disk_of_a_folder_is_known_before_the_folder_exists() {
+        let temp = tempfile::tempdir().unwrap();
+        assert_eq!(left(&temp.path().join("a/b")).is_some(), left(temp.path()).is_some());
+        // A file system that does not count its blocks is not full.
+        assert!(!is_full(Path::new("/proc/self")));
+    }
+}
