@@ -877,6 +877,9 @@ fn every_command_explains_itself() {
           --since <WHEN>
               Only events since this time, or within this duration before now, such as 10m
 
+          --tail <N>
+              Only the last N events, and with --follow what comes after them
+
           --full
               Print all of every text, call and result
 
@@ -900,6 +903,7 @@ fn every_command_explains_itself() {
 
     Examples:
       agent-cli logs 4f2c1a90 --follow
+      agent-cli logs 4f2c1a90 --follow --tail 20
       agent-cli logs 4f2c1a90 --chain --since 10m
       agent-cli logs 4f2c1a90 --chain --json | jq 'select(.type == "tool_use")'
     "#);

@@ -95,10 +95,12 @@ fn while_it_waits_somebody_removes_it() {
 fn its_background_work_ends_when_it_waits_or_has_replied() {
     for kind in ["command", "subagent"] {
         let world = World::with_hooks().with("AGENT_CLI_BACKGROUND_GRACE", "0s");
-        world.file("root.md", format!("{REMOVES}beside {kind}\nask When?\n{REMOVES}beside {kind}\nreply {{result}}\n"));
-        let id = world.spawn_paused("root.md");
+        world.file("waits.md", format!("{REMOVES}beside {kind}\nask When?\nreply {{result}}\n"));
+        let id = world.spawn_paused("waits.md");
         world.answer("Jan 1st");
         world.run(&["resume", &id]).prints("Jan 1st");
+        world.file("replies.md", format!("{REMOVES}beside {kind}\nreply ok\n"));
+        world.run(&["spawn", "replies.md"]).prints("ok");
         wait_until("nothing runs", || processes_of(&world.state()).is_empty());
     }
 }

@@ -137,3 +137,17 @@ fn no_places_at_all_are_refused() {
     }
     assert_eq!(world.starts(), 0);
 }
+
+#[test]
+fn the_whole_chain_is_not_looked_at_for_each_of_many_siblings() {
+    let looks = |agents: usize| {
+        let world = World::new().with("AGENT_CLI_LOG", "debug");
+        world.file("a.md", "reply ok\n");
+        let args = ["spawn", "--max-parallel", "2"].into_iter().chain(std::iter::repeat_n("a.md", agents));
+        let outcome = world.run(&args.collect::<Vec<_>>());
+        assert_eq!(world.starts(), agents);
+        outcome.succeeds().stderr.matches("the whole chain is looked at").count()
+    };
+    let [few, many] = [6, 24].map(looks);
+    assert!(many < few + 12, "{few} of 6, {many} of 24");
+}

@@ -101,16 +101,12 @@ fn a_foreign_session_that_another_command_adopts_is_waited_for() {
     world.foreign_session(SESSION, "root.md");
     world.file("sign", "now");
     let adopting = held(&world, &first, "keep_copy.before", &["resume", SESSION]);
-    let place = world.project().join("second");
-    let hold = format!("lease.before {}", place.display());
-    let other = world.command(["resume", SESSION]).with("AGENT_CLI_HOLD", &hold).start();
     // It does not have the lease, and nothing is recorded yet: it looks again.
-    for times in 1..=2 {
-        second.reached_by(times);
-        second.open_for_one();
-    }
-    drop(first);
-    drop(second);
+    let hold = format!("lease.before:3 {}", world.project().join("second").display());
+    let other = world.command(["resume", SESSION]).with("AGENT_CLI_HOLD", &hold).start();
+    second.reached_by(1);
+    first.open_for_one();
+    second.open_for_one();
     for command in [adopting, other] {
         assert_eq!(command.ends().stderr.lines().find(|line| line.contains("no frame")), None);
     }

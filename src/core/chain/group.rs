@@ -92,6 +92,15 @@ impl Tree {
         };
         self.leaves_up().into_iter().filter(ends).map(|node| node.id).collect()
     }
+
+    /// The members of groups that are not over, each with its group.
+    pub(crate) fn open_members_of_groups(&self) -> impl Iterator<Item = (FrameId, FrameId)> {
+        let groups = self.all().filter(|node| node.is_group);
+        groups.flat_map(|group| {
+            let members = self.children(group.id).iter().filter_map(|member| self.get(*member));
+            members.filter(|member| !member.is_over()).map(|member| (member.id, group.id))
+        })
+    }
 }
 
 /// How headings begin: two `#`, or as many as are needed so that no line of a reply begins the same way.

@@ -23,9 +23,21 @@ impl Tree {
     /// The frames whose agents can run now, deepest first, as many as the limits allow beside those already running.
     #[must_use]
     pub(crate) fn runnable(&self, attempted: &Attempted, now: Timestamp) -> Vec<FrameId> {
+        self.runnable_and_ready(attempted, now).0
+    }
+
+    /// The same, and those that could run if more were allowed to.
+    #[must_use]
+    pub(crate) fn runnable_and_ready(&self, attempted: &Attempted, now: Timestamp) -> (Vec<FrameId>, Vec<FrameId>) {
         let admission = self.admission(now);
         let wanted = self.leaves_up().into_iter().filter(|node| self.can_run(node, attempted, now));
-        wanted.filter(|node| admission.refuse(node).is_none()).take(admission.room()).map(|node| node.id).collect()
+        let mut wanted = wanted.map(|node| (node.id, admission.refuse(node)));
+        let mut runnable = Vec::new();
+        while runnable.len() < admission.room() {
+            let Some((id, refused)) = wanted.next() else { break };
+            runnable.extend(refused.is_none().then_some(id));
+        }
+        (runnable, wanted.map(|(id, _)| id).collect())
     }
 
     /// The frames that a new `resume` retries: those that were stopped, and those that failed as long as nobody has

@@ -61,21 +61,40 @@ pub struct RequestFacts {
     pub withdrawn: bool,
 }
 
-/// What is wrong with these frames and requests, in the given order.
-#[must_use]
-pub(crate) fn judge(frames: &[FrameFacts], requests: &[RequestFacts]) -> Vec<FsckFinding> {
-    let known: HashMap<FrameId, &Frame> = frames.iter().map(|facts| (facts.frame.id, &facts.frame)).collect();
-    let of_frames = frames.iter().flat_map(|facts| {
-        let found = in_its_place(&facts.frame, &known).into_iter().chain(state(facts)).chain(files(facts));
-        found.map(|kind| FsckFinding { frame: Some(facts.frame.id), kind })
-    });
-    let of_requests = requests.iter().flat_map(|facts| {
-        request(facts, &known).into_iter().map(|kind| FsckFinding { frame: Some(facts.frame), kind })
-    });
-    of_frames.chain(of_requests).collect()
+/// Where a frame is in its chain.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub parent: Option<FrameId>,
+    pub root: FrameId,
+    pub depth: u32,
 }
 
-fn in_its_place(frame: &Frame, known: &HashMap<FrameId, &Frame>) -> Option<FindingKind> {
+/// All frames. There may be a hundred thousand, so nothing else of them is kept.
+pub(crate) type Known = HashMap<FrameId, Place>;
+
+/// What is wrong with these frames and requests, which are all, in the given order.
+#[must_use]
+pub(crate) fn judge(frames: &[FrameFacts], requests: &[RequestFacts]) -> Vec<FsckFinding> {
+    let place = |frame: &Frame| Place { parent: frame.parent, root: frame.root, depth: frame.depth };
+    let known: Known = frames.iter().map(|facts| (facts.frame.id, place(&facts.frame))).collect();
+    frames.iter().flat_map(|facts| judge_frame(facts, &known)).chain(judge_requests(requests, &known)).collect()
+}
+
+/// What is wrong with a frame.
+#[must_use]
+pub(crate) fn judge_frame(facts: &FrameFacts, known: &Known) -> Vec<FsckFinding> {
+    let found = in_its_place(&facts.frame, known).into_iter().chain(state(facts)).chain(files(facts));
+    found.map(|kind| FsckFinding { frame: Some(facts.frame.id), kind }).collect()
+}
+
+/// What is wrong with requests.
+#[must_use]
+pub(crate) fn judge_requests(requests: &[RequestFacts], known: &Known) -> Vec<FsckFinding> {
+    let found = requests.iter().filter_map(|facts| Some((facts.frame, request(facts, known)?)));
+    found.map(|(frame, kind)| FsckFinding { frame: Some(frame), kind }).collect()
+}
+
+fn in_its_place(frame: &Frame, known: &Known) -> Option<FindingKind> {
     // A group is not a level of its own.
     let level = u32::from(!frame.task.is_group());
     let Some(parent) = frame.parent else {
@@ -142,7 +161,7 @@ fn files(facts: &FrameFacts) -> Vec<FindingKind> {
     found
 }
 
-fn request(facts: &RequestFacts, known: &HashMap<FrameId, &Frame>) -> Option<FindingKind> {
+fn request(facts: &RequestFacts, known: &Known) -> Option<FindingKind> {
     let child = facts.child.filter(|child| !facts.withdrawn && !known.contains_key(child));
     child.map(|child| FindingKind::NoChild { request: facts.id, child })
 }

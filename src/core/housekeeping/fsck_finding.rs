@@ -138,6 +138,19 @@ impl FsckFinding {
         )
     }
 
+    /// Whether the database says it by itself, all of it at one moment. Files change while somebody works.
+    #[must_use]
+    pub(crate) fn is_certain(&self) -> bool {
+        matches!(
+            self.kind,
+            FindingKind::Database { .. }
+                | FindingKind::MissingIndex { .. }
+                | FindingKind::OtherSchema { .. }
+                | FindingKind::LostReference { .. }
+                | FindingKind::Unreadable { .. }
+        )
+    }
+
     /// What a person can do about it if this program cannot repair it.
     #[must_use]
     pub(crate) fn hint(&self) -> Option<String> {

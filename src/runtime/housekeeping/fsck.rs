@@ -8,22 +8,23 @@ use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::locate::Places;
 use crate::core::chain::frame::{Frame, Kept};
 use crate::core::chain::state::FrameState;
-use crate::core::housekeeping::fsck::{Lines, judge};
+use crate::core::housekeeping::fsck::{FrameFacts, Lines, judge_frame, judge_requests};
 use crate::core::housekeeping::fsck_finding::{FindingKind, FsckFinding};
 use crate::core::id::{FrameId, SessionId};
 use crate::runtime::recovery::restore;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::checkpoint::{self, Compared};
 use crate::store::files::privacy;
-use crate::store::{Lease, Orphan, Store, size};
+use crate::store::{FactsOf, Lease, Orphan, Store, size};
 
 /// What is wrong. Other processes may be working: what changes between two checks is not wrong, but in progress. `tell` is called
 /// with the number of agents checked and their total.
 pub(crate) fn check(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<FsckFinding>, RuntimeError> {
-    let mut found = look(store, tell)?;
-    if !found.is_empty() {
-        let again: HashSet<FsckFinding> = look(store, tell)?.into_iter().collect();
-        found.retain(|finding| again.contains(finding));
+    let mut found = look(store, FactsOf::All, tell)?;
+    if !found.iter().all(FsckFinding::is_certain) {
+        let frames = found.iter().filter_map(|finding| finding.frame).collect();
+        let again: HashSet<FsckFinding> = look(store, FactsOf::Again(&frames), tell)?.into_iter().collect();
+        found.retain(|finding| finding.is_certain() || again.contains(finding));
     }
     Ok(found)
 }
@@ -50,27 +51,39 @@ pub(crate) fn repair(store: &Store, finding: &FsckFinding) -> Result<Option<Stri
     }
 }
 
-fn look(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<FsckFinding>, RuntimeError> {
-    let (mut facts, mut places) = (store.housekeeping().facts()?, Places::default());
-    let count = facts.frames.len();
-    for (at, frame) in facts.frames.iter_mut().enumerate() {
-        tell("agents checked", at, count);
-        if frame.files.held {
-            continue;
+fn look(
+    store: &Store,
+    of: FactsOf<'_>,
+    tell: &mut dyn FnMut(&str, usize, usize),
+) -> Result<Vec<FsckFinding>, RuntimeError> {
+    let (mut places, mut judged, mut failed, mut at) = (Places::default(), Vec::new(), None, 0);
+    let facts = store.housekeeping().facts(of, &mut |mut frame, known| {
+        tell("agents checked", at, known.len());
+        at += 1;
+        if failed.is_none() {
+            failed = look_at_transcript(store, &mut frame, &mut places).err();
+            judged.extend(judge_frame(&frame, known));
         }
-        let transcript = kept_of(&frame.frame).and_then(|kept| found(&frame.frame, kept.session, &mut places));
-        let lines = transcript.as_ref().map(|path| checkpoint::lines(path)).transpose();
-        frame.files.transcript = lines.map_err(while_trying("read a transcript"))?.unwrap_or_default();
-        if let Some(kept) = kept_of(&frame.frame).filter(|_| frame.frame.state != FrameState::Done) {
-            (frame.files.broken, frame.files.went_on) = conversation(store, &frame.frame, kept, transcript.as_deref())?;
-        }
-    }
+    })?;
+    failed.map_or(Ok(()), Err)?;
+    judged.extend(judge_requests(&facts.requests, &facts.known));
     let orphans = store.housekeeping().orphan_files()?.into_iter().filter(|orphan| !orphan.is_routine());
     let orphans = orphans.map(|left| FsckFinding { frame: left.frame, kind: FindingKind::Orphan { path: left.path } });
     let open = store.dir().not_private()?.into_iter();
     let open = open.map(|(path, mode)| FsckFinding { frame: None, kind: FindingKind::Open { path, mode } });
-    let judged = judge(&facts.frames, &facts.requests);
     Ok(facts.findings.into_iter().chain(judged).chain(orphans).chain(open).collect())
+}
+
+/// Adds what is in Claude Code's folder of a frame.
+fn look_at_transcript(store: &Store, facts: &mut FrameFacts, places: &mut Places) -> Result<(), RuntimeError> {
+    let FrameFacts { frame, files, .. } = facts;
+    // One that is done needs no session any more.
+    let Some(kept) = kept_of(frame).filter(|_| !files.held && frame.state != FrameState::Done) else { return Ok(()) };
+    let transcript = found(frame, kept.session, places);
+    let lines = transcript.as_ref().map(|path| checkpoint::lines(path)).transpose();
+    files.transcript = lines.map_err(while_trying("read a transcript"))?.unwrap_or_default();
+    (files.broken, files.went_on) = conversation(store, frame, kept, transcript.as_deref())?;
+    Ok(())
 }
 
 /// Whether a checkpoint's conversation is missing its beginning, and whether somebody has continued it.

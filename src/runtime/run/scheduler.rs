@@ -1,6 +1,6 @@
 //! The loop that drives a chain: start what can run, wait for an end, decide about it, and repeat until nothing can run.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -11,28 +11,30 @@ use crate::core::attempt::decision::{Decision, Next};
 use crate::core::chain::admission::NotAdmitted;
 use crate::core::chain::progress::{ended, step};
 use crate::core::chain::runnable::Attempted;
-use crate::core::chain::state::FrameState;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
 use crate::core::text::shell::quoted;
-use crate::failpoint::{self, Step};
 use crate::runtime::conclude::{self, Begun};
 use crate::runtime::programs::{self, Program};
 use crate::runtime::recovery::room;
 use crate::runtime::run::attempt::{self, AttemptStart, Live};
 use crate::runtime::run::driven::{Busy, Driven};
+use crate::runtime::run::external_waits;
 use crate::runtime::run::external_waits::events::{Event, Events};
 use crate::runtime::run::external_waits::watched::{Prints, Watched};
 use crate::runtime::run::frame_error::FrameErrorKind;
 use crate::runtime::run::retry;
 use crate::runtime::run::running_agent::RunningAgent;
+use crate::runtime::run::scheduler::queue::{After, Queue};
 use crate::runtime::run::signals::Signals;
 use crate::runtime::run::stopping;
 use crate::runtime::run::unattended::places::{Place, Places};
-use crate::runtime::run::{background, external_waits};
 use crate::runtime::steering::{self, asked};
 use crate::runtime::{RunSettings, RuntimeError};
-use crate::store::{Attempts, Driving, Lease, StateChange, Store, StoreError, TreeOf};
+use crate::store::{Attempts, Driving, StateChange, Store, StoreError, TreeOf};
+
+mod harvest;
+mod queue;
 
 /// Drives the chain below `top` until nothing in it can run.
 ///
@@ -112,29 +114,56 @@ impl Drive<'_> {
             let (tree, prints) = self.tree_as_it_is()?;
             let seen = self.settings.places.as_ref().map_or(0, Places::ended);
             self.driven.no_place = None;
-            let look_again = self.start_what_can_run(&tree).await?;
+            let (look_again, queue) = self.start_what_can_run(&tree).await?;
             if !self.stop.borrow().any() {
                 self.events.tries.start(self.store, &tree, self.tries_since())?;
             }
             let busy = self.driven.busy.iter().map(|busy| busy.frame).collect();
             let watched = Watched::new(&tree, &prints, &self.attempted, busy, self.tries_since());
             let missing = self.missing_place();
-            match self.events.next(self.store, &watched, missing.as_ref(), seen).await? {
-                Event::Ended(frame, exit) => self.conclude(frame, exit)?,
-                Event::Tried(tried) => self.events.tries.record(self.store, &tried)?,
-                Event::Changed => {}
-                // While this process held the lease of a frame that the limits did not admit, another process may have made room
-                // and been unable to start the frame. Also, a frame that could not be started is over for its parent.
-                Event::Idle if look_again && !looked_again => {
-                    looked_again = true;
-                    continue;
-                }
-                Event::Idle => break,
+            let is_idle = self.wait(&watched, missing.as_ref(), seen, queue).await?;
+            // While this process held the lease of a frame that the limits did not admit, another process may have made room
+            // and been unable to start the frame. Also, a frame that could not be started is over for its parent.
+            if is_idle && (looked_again || !look_again) {
+                break;
             }
-            looked_again = false;
+            looked_again = is_idle;
         }
         let is_interrupted = self.stop.borrow().any();
         Ok(self.driven.finish(&self.store.tree(self.top)?, is_interrupted))
+    }
+
+    /// Waits until the whole chain is to be looked at. Returns whether nothing of this process has run since the last look.
+    async fn wait(
+        &mut self,
+        watched: &Watched,
+        missing: Option<&Places>,
+        seen: u64,
+        mut queue: Queue,
+    ) -> Result<bool, RuntimeError> {
+        let mut is_unseen = false;
+        loop {
+            match self.events.next(self.store, watched, missing, seen).await? {
+                Event::Ended(frame, exit) => {
+                    let decision = self.conclude(frame, exit)?;
+                    let is_alike =
+                        missing.is_none() && !self.stop.borrow().any() && !self.events.has_news(self.store)?;
+                    let after = decision.filter(|_| is_alike).map(|decision| queue.after(frame, &decision));
+                    match after.unwrap_or(After::Unknown) {
+                        After::Next(next) if !self.start(next).await? && self.live.contains_key(&next) => {}
+                        After::Nothing => {}
+                        After::Next(_) | After::Unknown => return Ok(false),
+                    }
+                    is_unseen = true;
+                }
+                Event::Tried(tried) => {
+                    self.events.tries.record(self.store, &tried)?;
+                    return Ok(false);
+                }
+                Event::Changed => return Ok(false),
+                Event::Idle => return Ok(!is_unseen),
+            }
+        }
     }
 
     /// Commands without an interval are due that were not tried since then: once when the run begins, and once more when all that was
@@ -152,6 +181,7 @@ impl Drive<'_> {
     /// The tree after recording what happened to it outside of this process, and what the files that it waits for looked like before.
     /// Reading a large tree costs more than everything else, so it is only read again if something may have changed.
     fn tree_as_it_is(&mut self) -> Result<(Tree, Prints), RuntimeError> {
+        tracing::debug!("{}: the whole chain is looked at", self.top.short());
         if self.events.is_written_by_others(self.store)? {
             asked::tell(self.store, self.live.keys().copied())?;
         }
@@ -173,66 +203,18 @@ impl Drive<'_> {
         Ok((tree, prints))
     }
 
-    /// Concludes attempts whose runner died, in the whole chain, because they count towards its limits. Attempts that another
-    /// process runs are left alone. Returns whether there were any.
-    fn harvest(&mut self, tree: &Tree) -> Result<bool, RuntimeError> {
-        let mut any = false;
-        let below: HashSet<FrameId> = tree.leaves_up().into_iter().map(|node| node.id).collect();
-        for node in tree.all() {
-            if !matches!(node.state, FrameState::Running { .. }) || self.live.contains_key(&node.id) {
-                continue;
-            }
-            let is_below = below.contains(&node.id);
-            let left = || {
-                Ok::<_, RuntimeError>(
-                    background::taken_from_abandoned(self.store, node.id)?.map(|lease| (lease, Exit::Ended)),
-                )
-            };
-            let free = Lease::try_take(self.store.dir(), node.id)?.map(|lease| (lease, Exit::Unknown));
-            let Some((lease, exit)) = free.map_or_else(left, |free| Ok(Some(free)))? else {
-                if is_below {
-                    self.note_busy(node.id)?;
-                }
-                continue;
-            };
-            let Some(frame) = self.store.frame(node.id)? else { continue };
-            let harvested = || conclude::conclude(self.store, &frame, Begun::Earlier, exit, &lease);
-            if let Some(decision) = failpoint::around(Step::Harvest, harvested)? {
-                tracing::info!("{}", step(node.id, &node.title, "its runner had died"));
-                self.say_how_it_ended(node.id)?;
-                if is_below {
-                    self.take_note(node.id, &decision)?;
-                }
-                any = true;
-            }
-        }
-        Ok(any)
-    }
-
-    /// Ends groups whose members are all over. This starts no process, so no limit on processes applies. Returns whether there
-    /// were any.
-    fn end_groups(&mut self, tree: &Tree) -> Result<bool, RuntimeError> {
-        let mut any = false;
-        for group in tree.groups_to_end() {
-            if self.store.change_state(group, StateChange::EndGroup)?.is_some() {
-                tracing::info!("{}: all agents of the group have ended", group.short());
-                any = true;
-            }
-        }
-        Ok(any)
-    }
-
     /// Returns whether to look again: a frame that could not be started may let another one run, or may start once other
-    /// processes are done with it.
-    async fn start_what_can_run(&mut self, tree: &Tree) -> Result<bool, RuntimeError> {
+    /// processes are done with it. Also returns who takes the places of those that end.
+    async fn start_what_can_run(&mut self, tree: &Tree) -> Result<(bool, Queue), RuntimeError> {
         let mut look_again = false;
-        for frame in tree.runnable(&self.attempted, Timestamp::now()) {
+        let (runnable, ready) = tree.runnable_and_ready(&self.attempted, Timestamp::now());
+        for frame in runnable {
             if self.stop.borrow().any() {
-                return Ok(false);
+                return Ok((false, Queue::default()));
             }
             look_again |= self.start(frame).await?;
         }
-        Ok(look_again)
+        Ok((look_again, Queue::new(tree, ready)))
     }
 
     async fn start(&mut self, id: FrameId) -> Result<bool, RuntimeError> {
@@ -314,13 +296,13 @@ impl Drive<'_> {
         self.events.exits.spawn(async move { (id, ended.await) });
     }
 
-    fn conclude(&mut self, id: FrameId, exit: Exit) -> Result<(), RuntimeError> {
-        let (Some(live), Some(frame)) = (self.live.remove(&id), self.store.frame(id)?) else { return Ok(()) };
+    fn conclude(&mut self, id: FrameId, exit: Exit) -> Result<Option<Decision>, RuntimeError> {
+        let (Some(live), Some(frame)) = (self.live.remove(&id), self.store.frame(id)?) else { return Ok(None) };
         let begun = Begun::Here { silent: live.is_silent.then_some(live.way), ran: Some(live.began.elapsed()) };
         let concluded = conclude::conclude(self.store, &frame, begun, exit, &live.lease)?;
         self.taken.remove(&id);
         self.worked = Timestamp::now();
-        let Some(decision) = concluded else { return Ok(()) };
+        let Some(decision) = concluded else { return Ok(None) };
         if let Next::Continue(way) = decision.next {
             self.ways.insert(id, way);
             let how = match way {
@@ -331,14 +313,15 @@ impl Drive<'_> {
                 Way::InPlace => "claude refused to continue the suspended call in a fork; continuing in place",
             };
             tracing::info!("{}", step(id, &frame.task.title(), how));
-            return Ok(());
+            return Ok(Some(decision));
         }
         // Only a program that accepts one and refuses the other certainly objects to forks.
         if let Some(program) = self.refused_forks.remove(&id).filter(|_| live.way.shows_refusal_of_forks(false)) {
             program.remember_refusal_of_forks(self.store)?;
         }
         self.say_how_it_ended(id)?;
-        self.take_note(id, &decision)
+        self.take_note(id, &decision)?;
+        Ok(Some(decision))
     }
 
     /// The command that starts the chain again.

@@ -13,6 +13,7 @@ use crate::store::error::StoreError;
 use crate::store::files::durable::{TEMPORARY, create_private};
 use crate::store::files::ownership::trusted;
 use crate::store::files::state_dir::StateDir;
+use crate::store::housekeeping::observed::Condition;
 
 /// What is to be said of the state directory at `dir`. Nothing is made that stays. `named`: a person chose it.
 #[must_use]
@@ -39,13 +40,13 @@ pub(crate) fn open(dir: &Path) -> (Option<Store>, Finding) {
     if StateDir::new(dir).is_ok_and(|dir| !dir.database().exists()) {
         return (None, Finding::ok(DATABASE, "there is none yet; the first chain creates it"));
     }
-    match Store::open(dir).and_then(|store| store.housekeeping().damage().map(|damage| (store, damage))) {
-        Ok((store, None)) => match store.housekeeping().other_schema() {
-            Ok(other) if other.is_empty() => (Some(store), Finding::ok(DATABASE, "it can be opened and is intact")),
+    match Store::open(dir).and_then(|store| store.housekeeping().condition().map(|condition| (store, condition))) {
+        Ok((_, Condition::Damaged(damage))) => (None, damaged(dir, &damage)),
+        Ok((store, condition)) => match store.housekeeping().other_schema() {
+            Ok(other) if other.is_empty() => (Some(store), Finding::ok(DATABASE, condition.in_words())),
             Ok(other) => (Some(store), made_by_another_build(&other)),
             Err(error) => (None, unusable(&error)),
         },
-        Ok((_, Some(damage))) => (None, damaged(dir, &damage)),
         Err(error) => (None, unusable(&error)),
     }
 }
@@ -167,6 +168,15 @@ fn locks(held: io::Result<bool>) -> Finding {
         Ok(false) => Finding::problem("locks", "file locks do not work in the state directory", hint),
         Err(error) => {
             Finding::problem("locks", format!("files in the state directory cannot be locked: {error}"), hint)
+        }
+    }
+}
+
+impl Condition {
+    fn in_words(&self) -> &'static str {
+        match self {
+            Self::Opens => "it can be opened; agent-cli fsck checks all of it",
+            Self::Intact | Self::Damaged(_) => "it can be opened and is intact",
         }
     }
 }

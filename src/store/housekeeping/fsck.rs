@@ -1,20 +1,21 @@
 //! The facts that `fsck` judges: what the database says, and what of it is in the state directory.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 
 use rusqlite::{Connection, Row};
 
+use crate::core::chain::frame::Frame;
 use crate::core::chain::state::FrameState;
-use crate::core::housekeeping::fsck::{Files, FrameFacts, RequestFacts};
+use crate::core::housekeeping::fsck::{Files, FrameFacts, Known, Place, RequestFacts};
 use crate::core::housekeeping::fsck_finding::{FindingKind, FsckFinding};
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
 use crate::core::requests::state::RequestState;
 use crate::failpoint::Step;
 use crate::store::chains::abandoned::abandoned;
-use crate::store::database::codec::{count, from_json, id, maybe_id, maybe_time};
+use crate::store::database::codec::{Id, count, from_json, id, maybe_id, maybe_time};
 use crate::store::database::schema::{self, Difference};
 use crate::store::error::{Result, StoreError, TxResult};
 use crate::store::files::checkpoint;
@@ -24,40 +25,78 @@ use crate::store::housekeeping::door::Housekeeping;
 use crate::store::tables::frames;
 use crate::store::tables::tree_rows::TABLES;
 
-/// What the database holds.
+/// What the database holds besides its frames.
 #[derive(Debug, Default)]
 pub struct Facts {
-    /// Every frame that can be read.
-    pub frames: Vec<FrameFacts>,
-    /// Every request that can be read.
+    /// Every frame.
+    pub known: Known,
+    /// Every request that can be read and was made for a child.
     pub requests: Vec<RequestFacts>,
     /// What could not be read, and what the database itself found.
     pub findings: Vec<FsckFinding>,
 }
 
+/// Which facts are wanted.
+#[derive(Clone, Copy, Debug)]
+pub enum FactsOf<'a> {
+    All,
+    /// Only what changes while others work, and only of these frames.
+    Again(&'a HashSet<FrameId>),
+}
+
+impl FactsOf<'_> {
+    fn has(self, frame: FrameId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Again(frames) => frames.contains(&frame),
+        }
+    }
+}
+
+/// How many frames are in memory at once.
+const AT_ONCE: u32 = 500;
+
 impl Housekeeping<'_> {
-    /// What the database says, all of it at one moment, and what is there of each frame's files. Transcripts in Claude
-    /// Code's folders are for the caller to look at.
+    /// What the database says, and one frame after another with what is there of its files. Transcripts in Claude Code's folders
+    /// are for the caller to look at.
     ///
     /// # Errors
     ///
     /// The database or the state directory cannot be read.
-    pub fn facts(&self) -> Result<Facts> {
+    pub fn facts(&self, of: FactsOf<'_>, each: &mut dyn FnMut(FrameFacts, &Known)) -> Result<Facts> {
         let mut facts = self.0.read(|connection| {
-            let mut facts = Facts { findings: damage(connection)?, ..Facts::default() };
-            gather(connection, |_| String::new(), &mut facts)?;
+            let mut facts = Facts::default();
+            if matches!(of, FactsOf::All) {
+                facts.findings = damage(connection)?;
+                check_rows(connection, &all, &mut facts)?;
+            }
+            facts.requests = requests(connection, &all, &mut facts)?;
+            facts.known = known(connection)?;
             Ok(facts)
         })?;
         let abandoned = abandoned(self.0)?;
-        for frame in &mut facts.frames {
-            let id = frame.frame.id;
-            frame.files = files(&self.0.dir, id, frame.frame.checkpoint)
-                .map_err(|error| StoreError::io(&self.0.dir.frame_path(id), error))?;
-            let runs = matches!(frame.frame.state, FrameState::Running { .. }) && !frame.running.is_empty();
-            frame.files.held |= runs && !abandoned.contains_key(&id);
+        let mut after = 0;
+        loop {
+            let (last, frames) = self.0.read(|connection| chunk(connection, after, of, &mut facts))?;
+            for mut frame in frames {
+                let id = frame.frame.id;
+                let checkpoint = frame.frame.checkpoint.filter(|_| frame.frame.state != FrameState::Done);
+                frame.files = files(&self.0.dir, id, checkpoint)
+                    .map_err(|error| StoreError::io(&self.0.dir.frame_path(id), error))?;
+                let runs = matches!(frame.frame.state, FrameState::Running { .. }) && !frame.running.is_empty();
+                frame.files.held |= runs && !abandoned.contains_key(&id);
+                each(frame, &facts.known);
+            }
+            match last {
+                Some(last) => after = last,
+                None => return Ok(facts),
+            }
         }
-        Ok(facts)
     }
+}
+
+fn all(_: &str) -> String {
+    String::new()
 }
 
 impl Housekeeping<'_> {
@@ -112,36 +151,80 @@ fn damage(connection: &Connection) -> TxResult<Vec<FsckFinding>> {
 }
 
 /// What the database says of the frames in `members`, without their files.
-pub(crate) fn members(connection: &Connection) -> TxResult<Facts> {
+pub(crate) fn members(connection: &Connection) -> TxResult<(Vec<FrameFacts>, Facts)> {
     let condition = |table: &str| {
         let of = TABLES.iter().find(|of| of.name == table).map_or("false", |of| of.of_members);
         format!("WHERE {of}")
     };
     let mut facts = Facts::default();
-    gather(connection, condition, &mut facts)?;
-    facts.frames.iter_mut().for_each(|facts| facts.files.held = true);
-    Ok(facts)
+    check_rows(connection, &condition, &mut facts)?;
+    let frames = read(connection, "frames", "id", &condition, &mut facts, frames::from_row)?;
+    let held = Files { held: true, ..Files::default() };
+    let with_facts = |frame| Ok(FrameFacts { files: held, ..frame_facts(connection, frame)? });
+    let frames = frames.into_iter().map(with_facts).collect::<TxResult<_>>()?;
+    facts.requests = requests(connection, &condition, &mut facts)?;
+    Ok((frames, facts))
 }
 
-/// `condition` says which rows of a table are looked at.
-fn gather(connection: &Connection, condition: impl Fn(&str) -> String, facts: &mut Facts) -> TxResult<()> {
-    let mut running: HashMap<FrameId, Vec<(AttemptId, u64)>> = HashMap::new();
-    let attempt = |row: &Row<'_>| {
-        let attempt = (id(row, "id")?, count(row, "output_from")?);
-        Ok((id(row, "frame")?, attempt, maybe_time(row, "ended")?.is_some()))
-    };
-    for (frame, attempt, ended) in read(connection, "attempts", "id", &condition, facts, attempt)? {
-        if !ended {
-            running.entry(frame).or_default().push(attempt);
+/// The next frames, and up to where they reach; `None`: there are no more.
+fn chunk(
+    connection: &Connection,
+    after: i64,
+    of: FactsOf<'_>,
+    facts: &mut Facts,
+) -> TxResult<(Option<i64>, Vec<FrameFacts>)> {
+    let sql = format!("SELECT seq FROM frames WHERE seq > ?1 ORDER BY seq LIMIT 1 OFFSET {}", AT_ONCE - 1);
+    let mut statement = connection.prepare_cached(&sql)?;
+    let last: Option<i64> = statement.query_map([after], |row| row.get("seq"))?.next().transpose()?;
+    let condition = |_: &str| format!("WHERE seq > {after} AND seq <= {} ORDER BY seq", last.unwrap_or(i64::MAX));
+    let frame = |row: &Row<'_>| if of.has(id(row, "id")?) { frames::from_row(row).map(Some) } else { Ok(None) };
+    let frames = read(connection, "frames", "id", condition, facts, frame)?;
+    let frames = frames.into_iter().flatten().map(|frame| frame_facts(connection, frame));
+    Ok((last, frames.collect::<TxResult<_>>()?))
+}
+
+/// What the database says of a frame.
+fn frame_facts(connection: &Connection, frame: Frame) -> TxResult<FrameFacts> {
+    let mut statement =
+        connection.prepare_cached("SELECT id, output_from FROM attempts WHERE frame = ?1 AND ended IS NULL")?;
+    let running = statement.query_map([Id(frame.id)], |row| Ok((id(row, "id")?, count(row, "output_from")?)))?;
+    let running = running.collect::<rusqlite::Result<_>>()?;
+    let replied = connection.prepare_cached("SELECT 1 FROM replies WHERE frame = ?1")?.exists([Id(frame.id)])?;
+    Ok(FrameFacts { frame, replied, running, files: Files::default() })
+}
+
+fn known(connection: &Connection) -> TxResult<Known> {
+    let mut statement = connection.prepare("SELECT id, parent, root, depth FROM frames")?;
+    let mut rows = statement.query([])?;
+    let mut known = Known::default();
+    while let Some(row) = rows.next()? {
+        let place = || Ok(Place { parent: maybe_id(row, "parent")?, root: id(row, "root")?, depth: row.get("depth")? });
+        // What cannot be read is found where it is read as a whole.
+        if let (Ok(frame), Ok(place)) = (id(row, "id"), place() as rusqlite::Result<Place>) {
+            known.insert(frame, place);
         }
     }
-    let replies = read(connection, "replies", "frame", &condition, facts, |row| id(row, "frame"))?;
-    let replied: HashSet<FrameId> = replies.into_iter().collect();
-    for frame in read(connection, "frames", "id", &condition, facts, frames::from_row)? {
-        let (replied, running) = (replied.contains(&frame.id), running.remove(&frame.id).unwrap_or_default());
-        facts.frames.push(FrameFacts { frame, replied, running, files: Files::default() });
-    }
-    read(connection, "answers", "question", &condition, facts, |row| id::<RequestId>(row, "question"))?;
+    Ok(known)
+}
+
+/// Looks for rows that cannot be read. `condition` says which rows of a table are looked at.
+fn check_rows(connection: &Connection, condition: &impl Fn(&str) -> String, facts: &mut Facts) -> TxResult<()> {
+    let attempt = |row: &Row<'_>| {
+        let _: (AttemptId, FrameId) = (id(row, "id")?, id(row, "frame")?);
+        count(row, "output_from")?;
+        maybe_time(row, "ended").map(drop)
+    };
+    read(connection, "attempts", "id", condition, facts, attempt)?;
+    read(connection, "replies", "frame", condition, facts, |row| id::<FrameId>(row, "frame").map(drop))?;
+    read(connection, "answers", "question", condition, facts, |row| id::<RequestId>(row, "question").map(drop))?;
+    Ok(())
+}
+
+fn requests(
+    connection: &Connection,
+    condition: &impl Fn(&str) -> String,
+    facts: &mut Facts,
+) -> TxResult<Vec<RequestFacts>> {
     let request = |row: &Row<'_>| {
         from_json::<RequestKind>(row, "detail")?;
         Ok(RequestFacts {
@@ -151,9 +234,12 @@ fn gather(connection: &Connection, condition: impl Fn(&str) -> String, facts: &m
             withdrawn: from_json::<RequestState>(row, "state")? == RequestState::Withdrawn,
         })
     };
-    let requests = read(connection, "requests", "id", &condition, facts, request)?;
-    facts.requests.extend(requests);
-    Ok(())
+    let found = read(connection, "requests", "id", condition, facts, |row| request(row).map(of_child))?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+fn of_child(request: RequestFacts) -> Option<RequestFacts> {
+    request.child.map(|_| request)
 }
 
 /// The rows of a table that can be read. The others become findings.
@@ -194,19 +280,40 @@ mod tests {
     use crate::store::{Store, testing};
 
     fn held(store: &Store) -> Vec<bool> {
-        store.housekeeping().facts().unwrap().frames.iter().map(|frame| frame.files.held).collect()
+        let mut held = Vec::new();
+        store.housekeeping().facts(FactsOf::All, &mut |frame, _| held.push(frame.files.held)).unwrap();
+        held
     }
 
     #[test]
     fn what_the_database_itself_finds_is_among_the_facts() {
         let (_temp, store) = testing::store();
         let root = store.root();
-        assert_eq!(store.housekeeping().facts().unwrap().findings, []);
+        let facts = || store.housekeeping().facts(FactsOf::All, &mut |_, _| {}).unwrap();
+        assert_eq!(facts().findings, []);
         store.connection.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM frames").unwrap();
-        let found = store.housekeeping().facts().unwrap();
+        let found = facts();
         let is_lost =
             |found: &FsckFinding| matches!(&found.kind, FindingKind::LostReference { to, .. } if to == "frames");
         assert!(found.findings.iter().any(is_lost), "of {}: {:?}", root.short(), found.findings);
+    }
+
+    #[test]
+    fn frames_are_read_in_order_a_few_at_a_time_and_again_only_those_that_are_meant() {
+        let (_temp, store) = testing::store();
+        let all: Vec<FrameId> = (0..=2 * AT_ONCE).map(|_| store.root()).collect();
+        let read = |of: FactsOf<'_>| {
+            let mut read = Vec::new();
+            let facts = store.housekeeping().facts(of, &mut |frame, known| {
+                assert_eq!(known.len(), all.len());
+                read.push(frame.frame.id);
+            });
+            assert_eq!(facts.unwrap().findings, []);
+            read
+        };
+        assert_eq!(read(FactsOf::All), all);
+        let some = HashSet::from([all[0], all[700]]);
+        assert_eq!(read(FactsOf::Again(&some)), [all[0], all[700]]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::core::agent::launch::Launch;
 use crate::store::database::codec::{count, from_json, path_text};
 use crate::store::error::{Result, TxResult};
 use crate::store::housekeeping::door::Housekeeping;
+use crate::store::tables::tree_rows::TABLES;
 
 /// A program that chains were started with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,13 +34,29 @@ pub struct Pause {
 /// What the records say about how chains run here.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
-    /// The programs of chains that are not done.
+    /// The programs of chains that are not done, as far as the newest of these know.
     pub programs: Vec<RecordedProgram>,
     /// How the last requests paused their agents, the newest first. Withdrawn ones paused nobody.
     pub pauses: Vec<Pause>,
     /// How many agents are to do a turn again that `claude` could not record.
     pub unrecorded: u64,
 }
+
+/// How a database looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Condition {
+    /// All of it was checked.
+    Intact,
+    /// It can be read, and is too large to be checked in passing.
+    Opens,
+    /// What SQLite says.
+    Damaged(String),
+}
+
+/// A database of this size, in bytes, is checked in less than a tenth of a second.
+const LARGEST: i64 = 64 << 20;
+/// How many of the newest chains are looked at.
+const NEWEST: u32 = 1000;
 
 impl Housekeeping<'_> {
     /// The programs of chains that are not done, and how the last requests paused their agents: at most `most`.
@@ -50,11 +67,22 @@ impl Housekeeping<'_> {
         })
     }
 
-    /// What SQLite's quick check finds wrong with the database, if anything.
-    pub(super) fn damage(&self) -> Result<Option<String>> {
+    /// How the database looks, without a look at all of a large one.
+    pub(super) fn condition(&self) -> Result<Condition> {
+        self.condition_within(LARGEST)
+    }
+
+    fn condition_within(&self, largest: i64) -> Result<Condition> {
         self.0.query(|connection| {
+            let pragma = |name: &str| connection.pragma_query_value::<i64, _>(None, name, |row| row.get(0));
+            if pragma("page_count")?.saturating_mul(pragma("page_size")?) > largest {
+                for table in TABLES {
+                    connection.prepare(&format!("SELECT * FROM {} LIMIT 1", table.name))?.exists([])?;
+                }
+                return Ok(Condition::Opens);
+            }
             let said: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-            Ok(Some(said).filter(|said| said != "ok"))
+            Ok(if said == "ok" { Condition::Intact } else { Condition::Damaged(said) })
         })
     }
 }
@@ -62,10 +90,13 @@ impl Housekeeping<'_> {
 fn programs(connection: &Connection) -> TxResult<Vec<RecordedProgram>> {
     let mut statement = connection.prepare_cached(
         "SELECT f.launch ->> '$.claude' AS program, count(DISTINCT f.root) AS chains
-                 FROM frames AS f JOIN frames AS root ON root.id = f.root
-                 WHERE root.status <> 'done' AND f.launch ->> '$.claude' <> '' GROUP BY program ORDER BY program",
+                 FROM (SELECT id FROM frames INDEXED BY roots WHERE parent IS NULL AND status <> 'done'
+                       ORDER BY seq DESC LIMIT ?1) AS root
+                 CROSS JOIN frames AS f ON f.root = root.id
+                 WHERE f.launch ->> '$.claude' <> '' GROUP BY program ORDER BY program",
     )?;
-    let programs = statement.query_map([], |row| Ok((row.get::<_, String>("program")?, count(row, "chains")?)))?;
+    let programs =
+        statement.query_map([NEWEST], |row| Ok((row.get::<_, String>("program")?, count(row, "chains")?)))?;
     let mut known = connection.prepare_cached("SELECT version, modified FROM versions WHERE program = ?1")?;
     let mut found = Vec::new();
     for program in programs {
@@ -116,6 +147,14 @@ mod tests {
     }
 
     #[test]
+    fn a_large_database_is_not_read_in_passing() {
+        let (_temp, store) = store();
+        store.root();
+        let within = |largest| store.housekeeping().condition_within(largest).unwrap();
+        assert_eq!((within(i64::MAX), within(0)), (Condition::Intact, Condition::Opens));
+    }
+
+    #[test]
     fn programs_are_those_of_chains_that_go_on() {
         let (_temp, store) = store();
         let done = store.create_root(&started_with("/old/claude")).unwrap();
@@ -154,12 +193,12 @@ mod tests {
     fn damage_is_seen() {
         let (_temp, store) = store();
         store.root();
-        assert_eq!(store.housekeeping().damage().unwrap(), None);
+        assert_eq!(store.housekeeping().condition().unwrap(), Condition::Intact);
         store.connection.pragma_update(None, "writable_schema", true).unwrap();
         store.connection.execute("UPDATE sqlite_schema SET rootpage = 2 WHERE name = 'events'", []).unwrap();
         let path = store.dir().path().to_owned();
         drop(store);
-        let said = Store::open(&path).and_then(|store| store.housekeeping().damage());
-        assert!(!matches!(said, Ok(None)), "{said:?}");
+        let said = Store::open(&path).and_then(|store| store.housekeeping().condition());
+        assert!(!matches!(said, Ok(Condition::Intact | Condition::Opens)), "{said:?}");
     }
 }

@@ -56,6 +56,11 @@ impl Events {
         Ok(self.seen_version.replace(version) != Some(version))
     }
 
+    /// Whether there is a reason to look at the chain because of what others have written.
+    pub(crate) fn has_news(&self, store: &Store) -> Result<bool, StoreError> {
+        Ok(self.seen_version != Some(store.version_of_others()?))
+    }
+
     /// This process has changed the chain since it was looked at.
     pub(crate) fn look_again(&mut self) {
         self.seen_version = None;

@@ -120,15 +120,15 @@ fn verify(connection: &Connection, root: FrameId, rows: &[Row]) -> TxResult<()> 
             return Err(damaged("it has a row of another tree").into());
         }
     }
-    let facts = fsck::members(connection)?;
-    let found = facts.findings.into_iter().chain(judge(&facts.frames, &facts.requests));
+    let (frames, facts) = fsck::members(connection)?;
+    let found = facts.findings.into_iter().chain(judge(&frames, &facts.requests));
     if let Some(finding) = found.into_iter().find(|finding| !finding.is_note()) {
         return Err(StoreError::from(ArchiveError::Contradicts(finding)).into());
     }
-    if !facts.frames.iter().any(|facts| facts.frame.id == root) {
+    if !frames.iter().any(|facts| facts.frame.id == root) {
         return Err(damaged("its root is missing").into());
     }
-    let running = facts.frames.iter().find(|facts| matches!(facts.frame.state, FrameState::Running { .. }));
+    let running = frames.iter().find(|facts| matches!(facts.frame.state, FrameState::Running { .. }));
     match running {
         Some(facts) => Err(StoreError::from(ArchiveError::Running(facts.frame.id)).into()),
         None => Ok(()),

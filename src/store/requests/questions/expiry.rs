@@ -31,6 +31,7 @@ pub(in crate::store::requests) fn expire(connection: &Connection, request: &Requ
 
 #[cfg(test)]
 mod tests {
+    use crate::store::housekeeping::fsck::FactsOf;
     use std::sync::Barrier;
 
     use super::*;
@@ -87,7 +88,7 @@ mod tests {
             let expired = store.events(frame, 0).unwrap().into_iter().filter(|event| event.kind == "expired");
             assert_eq!(expired.map(|event| event.detail["default"].clone()).collect::<Vec<_>>(), [json!(with_default)]);
         }
-        assert_eq!(store.housekeeping().facts().unwrap().findings, []);
+        assert_eq!(store.housekeeping().facts(FactsOf::All, &mut |_, _| {}).unwrap().findings, []);
     }
 
     #[test]
