@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use nix::errno::Errno;
+
 use serde::Serialize;
 
 use crate::claude::installation::program::ProgramError;
@@ -48,10 +50,14 @@ const RAISE_LIMIT: &str = "raise the limit of file sizes (ulimit -f), then run t
 /// The hint if the cause is unknown.
 const ASK_DOCTOR: &str = "agent-cli doctor checks the state directory";
 
-fn of_files(message: String, error: &io::Error) -> CliError {
+/// The hint if no more files can be opened.
+const OPEN_MORE: &str = "raise the limit of open files (ulimit -n), then run the command again; nothing is lost";
+
+pub(crate) fn of_files(message: String, error: &io::Error) -> CliError {
     let hint = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FREE_SPACE,
         io::ErrorKind::FileTooLarge => RAISE_LIMIT,
+        _ if matches!(error.raw_os_error().map(Errno::from_raw), Some(Errno::EMFILE | Errno::ENFILE)) => OPEN_MORE,
         _ => ASK_DOCTOR,
     };
     CliError::failed(message).hint(hint)
@@ -163,6 +169,10 @@ impl From<RuntimeError> for CliError {
             RuntimeError::QuestionFile(_) => Self::usage(message),
             RuntimeError::NoCaller(_) => Self::usage(message).hint("AGENT_CLI_STATE_DIR may name another directory"),
             RuntimeError::Io { source, .. } => of_files(message, &source),
+            RuntimeError::ClaudeFolder { folder, source, .. } => match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => of_files(message, &source),
+                _ => Self::failed(message).hint(hints::claude_folder(&folder)),
+            },
             RuntimeError::Worktree(
                 WorktreeError::Elsewhere(_) | WorktreeError::Git { .. } | WorktreeError::Io { .. },
             )

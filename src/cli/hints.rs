@@ -1,5 +1,7 @@
 //! Hints for a failed chain, by cause.
 
+use std::path::Path;
+
 use crate::claude::ending;
 use crate::claude::installation::refusal::Refusal;
 use crate::core::agent::worktree::Worktree;
@@ -42,6 +44,7 @@ pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
         FrameErrorKind::NoRoom(folder) => {
             vec![then(&format!("free some space on the disk of {}", shell_path(folder)))]
         }
+        FrameErrorKind::ClaudeFolder { folder, .. } => vec![then(&claude_folder(folder))],
         FrameErrorKind::Unrecorded(folder) => {
             let folder = shell_path(folder);
             vec![format!("free some space on the disk of {folder}; the next resume has it done again, with a notice")]
@@ -103,6 +106,14 @@ pub(crate) fn is_of_the_command_line(why: &FrameErrorKind) -> bool {
 /// The hint if no usable `claude` was found.
 pub(crate) fn install() -> String {
     "install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE".to_owned()
+}
+
+/// What makes a folder of Claude Code usable.
+pub(crate) fn claude_folder(folder: &Path) -> String {
+    format!(
+        "make {} readable and writable for this user, or set CLAUDE_CONFIG_DIR to another folder",
+        shell_path(folder)
+    )
 }
 
 fn carries_on(resume: &str) -> String {

@@ -96,6 +96,15 @@ pub(crate) enum RuntimeError {
         /// Why it failed.
         source: std::io::Error,
     },
+    /// The folder in which Claude Code keeps sessions cannot be used.
+    #[error("failed to {what} Claude Code's folder {}: {source}", folder.display())]
+    ClaudeFolder {
+        /// What was tried.
+        what: String,
+        folder: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
     /// An agent named something that it did not start, or that does not exist.
     #[error("no frame or question matches `{0}`")]
     UnknownToAgent(String),

@@ -107,3 +107,19 @@ fn commands_work_from_a_folder_that_is_gone() {
     let script = r#"rmdir "$PWD"; agent-cli resume "$0""#;
     world.program("/bin/sh", ["-c", script, &id]).within(&gone).run().prints("SGN_PEND_ONGOING");
 }
+
+#[test]
+fn a_folder_of_claude_that_cannot_be_used_is_named_and_nothing_is_left_running() {
+    let world = World::new();
+    let folder = world.file("no-folder", "");
+    let world = world.with("CLAUDE_CONFIG_DIR", &folder);
+    world.file("root.md", "reply ok\n");
+    let outcome = world.run(&["spawn", "root.md"]);
+    outcome.exits_with(1);
+    assert!(outcome.stderr.contains("no-folder") && outcome.stderr.contains("CLAUDE_CONFIG_DIR"), "{outcome}");
+    assert_eq!(world.starts(), 0);
+    let listed = world.run(&["ls", "--json"]).json();
+    assert_eq!(listed[0]["abandoned"], false, "{listed}");
+    fs::remove_file(&folder).expect("it is a file");
+    world.run(&["resume", "last"]).prints("ok");
+}

@@ -4,7 +4,7 @@ use tokio::sync::watch;
 
 use crate::claude::processes::children;
 use crate::cli::context::Context;
-use crate::cli::error::CliError;
+use crate::cli::error::{CliError, of_files};
 use crate::cli::exit::ExitStatus;
 use crate::cli::hints;
 use crate::cli::output;
@@ -66,7 +66,7 @@ fn driven(
     output_options: OutputOptions,
 ) -> Result<ChainStatus, CliError> {
     let (stream, live) = match output_options.stream {
-        true => (Some(stream::start(store.dir().path(), top)?), None),
+        true => (Some(stream::start(store.dir().path(), top).map_err(|error| error.hint_resume(top))?), None),
         false => (None, Live::new(store.dir().path())),
     };
     let live = live.map(|mut live| {
@@ -94,7 +94,7 @@ pub(crate) fn run<T, F: Future<Output = Result<T, RuntimeError>>>(
     context.start_log();
     context.start_notifications()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| CliError::failed(format!("failed to start the runner: {error}")))?;
+    let runtime = runtime.map_err(|error| of_files(format!("failed to start the runner: {error}"), &error))?;
     let done = runtime.block_on(async {
         let listening =
             signals::listen().map_err(|source| RuntimeError::Io { what: "listen for signals".into(), source });

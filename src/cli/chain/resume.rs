@@ -23,6 +23,7 @@ use crate::core::agent::launch::Launch;
 use crate::core::agent::repair::Repair;
 use crate::core::chain::state::FrameState;
 use crate::core::id::{FrameId, IdPrefix, SessionId};
+use crate::core::requests::request::RequestResult;
 use crate::runtime::requests::record;
 use crate::runtime::requests::{adopt, agent_lookup};
 use crate::runtime::run::frame_error::first_agent;
@@ -162,17 +163,18 @@ impl Resume {
         let target = self.target(context, &store, &id)?;
         if let Some(caller) = context.caller {
             let result = record::result_for(&store, caller, target)?;
-            let is_over = result.is_some();
-            let exit = request::print_result(result)?;
+            let printed = request::print_result(result.clone());
+            // A failure is printed as the error of this command.
+            let is_failure = matches!(result, Some(RequestResult::Failed(_) | RequestResult::Unanswered { .. }));
             // Only after printing: an agent that reads a result twice has lost nothing.
-            if is_over {
-                match store.use_results(caller, ResultUse::LookedUp(target)) {
+            if let Some(read) = result.filter(|_| is_failure || printed.is_ok()) {
+                match store.use_results(caller, ResultUse::LookedUp(target, &read)) {
                     // Nobody gives this attempt anything any more.
                     Err(StoreError::StaleCaller { .. }) => {}
                     used => drop(used.map_err(RuntimeError::from)?),
                 }
             }
-            return Ok(exit);
+            return printed;
         }
         let top = lookup::chain_of(&store, target)?;
         let ChainOf { root, name, .. } = store.chain_of(top)?;

@@ -148,19 +148,25 @@ mod tests {
     #[test]
     fn what_is_no_longer_so_at_a_second_look_was_work_in_progress() {
         let (_temp, store) = testing::store();
-        let folder = store.dir().frame_dir(store.root()).unwrap();
+        let root = store.root();
+        let folder = store.dir().frame_dir(root).unwrap();
         let set = |mode| fs::set_permissions(&folder, Permissions::from_mode(mode)).unwrap();
         let open = |mode| FsckFinding { frame: None, kind: FindingKind::Open { path: folder.clone(), mode } };
+        // Of an agent with which nothing is wrong nothing is looked at again.
+        let path = folder.join("left.tmp");
+        fs::write(&path, "").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        let left = FsckFinding { frame: Some(root), kind: FindingKind::Orphan { path } };
         set(0o755);
         let mut looks = 0;
-        assert_eq!(check(&store, &mut |_, _, _| looks += 1).unwrap(), [open(0o755)]);
+        assert_eq!(check(&store, &mut |_, _, _| looks += 1).unwrap(), [left.clone(), open(0o755)]);
         assert_eq!(looks, 2);
         let mut looks = 0;
         let closing = &mut |_: &str, _, _| {
             looks += 1;
             set(if looks == 1 { 0o755 } else { 0o700 });
         };
-        assert_eq!(check(&store, closing).unwrap(), []);
+        assert_eq!(check(&store, closing).unwrap(), [left]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::core::notifications::payload::{Asked, Payload};
 use crate::runtime::notifications::command::{self, Shell};
 use crate::runtime::notifications::config_file::ConfigFile;
 use crate::runtime::notifications::reload::{self, News, Reload};
-use crate::runtime::notifications::stalls;
+use crate::runtime::notifications::stalls::Silences;
 use crate::runtime::run::signals;
 use crate::runtime::run::unattended::changes::Changes;
 use crate::store::{Claimed, Notifications, SendOutcome, Store, StoreError, Subscription};
@@ -170,11 +170,19 @@ fn means(store: &Store, config: ConfigFile, own_program: &Path, voice: Voice) ->
 }
 
 fn run(dir: &Path, means: &mut Means, finishing: watch::Receiver<bool>) -> Result<(), StoreError> {
-    let store = Store::open(dir)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| StoreError::io(dir, error))?;
     runtime.block_on(async {
         let mut finishing = finishing;
+        let store = loop {
+            match Store::open(dir) {
+                Ok(store) => break store,
+                Err(error) => means.commands.could_not(&error),
+            }
+            if tokio::time::timeout(TICK, finishing.wait_for(|finish| *finish)).await.is_ok() {
+                return;
+            }
+        };
         // What is wrong may be so for a while only.
         while let Err(error) = send(&store, means, finishing.clone()).await {
             means.commands.could_not(&error);
@@ -188,6 +196,7 @@ fn run(dir: &Path, means: &mut Means, finishing: watch::Receiver<bool>) -> Resul
 
 async fn send(store: &Store, means: &mut Means, mut finishing: watch::Receiver<bool>) -> Result<(), StoreError> {
     let mut changes = Changes::new(store.dir());
+    let mut silences = Silences::default();
     let mut running = FuturesUnordered::new();
     let mut sending: Vec<Claimed> = Vec::new();
     let (mut is_last, mut over): (bool, Pin<Box<dyn Future<Output = ()>>>) = (false, Box::pin(pending()));
@@ -201,7 +210,7 @@ async fn send(store: &Store, means: &mut Means, mut finishing: watch::Receiver<b
         }
         let commands = &means.commands;
         if !is_last && commands.config.commands.of.contains_key(&Occasion::Stalled) {
-            stalls::note(store, Timestamp::now())?;
+            silences.note(store, Timestamp::now())?;
         }
         while running.len() < AT_ONCE
             && let Some(claimed) = store.outbox().claim(commands.claim_lasts())?

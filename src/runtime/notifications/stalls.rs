@@ -1,22 +1,73 @@
 //! Notices agents in which nothing happens.
 
 use std::fs;
+use std::time::Instant;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::core::events::activity::is_stalled;
 use crate::store::{Attempt, Attempts, Store, StoreError};
 
-/// Notes the running agents that have printed nothing for longer than their chain's limit. A file's time is enough for that.
-pub(crate) fn note(store: &Store, now: Timestamp) -> Result<(), StoreError> {
-    for Attempt { id: attempt, frame, began, .. } in store.attempts(Attempts::Running)? {
-        let printed = fs::metadata(store.dir().printed(frame)).and_then(|file| file.modified());
-        let printed = printed.ok().and_then(|time| Timestamp::try_from(time).ok());
-        let last_event = printed.map_or(began, |printed| printed.max(began));
-        let after = store.chain_of(frame)?.limits.stall_after();
-        if is_stalled(last_event, now, after) {
-            store.outbox().note_stall(frame, attempt, last_event)?;
+/// What is known of silent agents from one look to the next.
+#[derive(Debug, Default)]
+pub(super) struct Silences {
+    /// When it was looked, by the clock and by one that stands still while the machine sleeps.
+    looked: Option<(Timestamp, Instant)>,
+    /// Since when the machine has not slept, as far as is known.
+    awake: Option<Timestamp>,
+}
+
+/// The clocks differ by less while the machine is awake.
+const DIFFERENCE: SignedDuration = SignedDuration::from_secs(5);
+
+impl Silences {
+    /// Notes the running agents that have printed nothing for longer than their chain's limit. A file's time is enough for that. Time
+    /// in which the machine slept is not silence.
+    pub(super) fn note(&mut self, store: &Store, now: Timestamp) -> Result<(), StoreError> {
+        self.look(now, Instant::now());
+        for Attempt { id: attempt, frame, began, .. } in store.attempts(Attempts::Running)? {
+            let printed = fs::metadata(store.dir().printed(frame)).and_then(|file| file.modified());
+            let printed = printed.ok().and_then(|time| Timestamp::try_from(time).ok());
+            let last_event = printed.map_or(began, |printed| printed.max(began));
+            let after = match store.chain_of(frame) {
+                Ok(chain) => chain.limits.stall_after(),
+                // It was removed meanwhile.
+                Err(StoreError::UnknownFrame(_)) => continue,
+                Err(error) => return Err(error),
+            };
+            if is_stalled(self.awake.map_or(last_event, |awake| last_event.max(awake)), now, after) {
+                store.outbox().note_stall(frame, attempt, last_event)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, now: Timestamp, ticks: Instant) {
+        if let Some((then, before)) = self.looked.replace((now, ticks)) {
+            let awake = SignedDuration::try_from(ticks.duration_since(before)).unwrap_or(SignedDuration::MAX);
+            if now.duration_since(then) - awake > DIFFERENCE {
+                self.awake = Some(now);
+            }
         }
     }
-    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn after_a_sleep_of_the_machine_silence_begins_anew() {
+        let (start, ticks) = (Timestamp::UNIX_EPOCH, Instant::now());
+        let mut silences = Silences::default();
+        let mut look = |seconds: i64, ticked: u64| {
+            silences.look(start + SignedDuration::from_secs(seconds), ticks + Duration::from_secs(ticked));
+            silences.awake.map(|awake| awake.as_second())
+        };
+        assert_eq!([look(0, 0), look(60, 60), look(120, 119)], [None; 3]);
+        assert_eq!(look(28_920, 179), Some(28_920));
+        assert_eq!(look(28_980, 239), Some(28_920));
+    }
 }

@@ -44,7 +44,7 @@ pub(crate) fn prepare(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, R
         && place.is_file()
     {
         // The conversation names places that the results have left.
-        fs::remove_file(&place).map_err(while_trying("replace the transcript"))?;
+        fs::remove_file(&place).map_err(in_folder(&config, "replace the transcript"))?;
     }
     let file = if copy.is_file() { copy } else { place };
     // Claude Code may know one that was deleted.
@@ -72,11 +72,16 @@ pub(crate) fn make_room(
         // A person may continue the session at this moment.
         diverged_session::save(store, frame, &place, Some(copy))?;
     }
-    remove_partial(&place).map_err(while_trying("remove a transcript that was not put back"))?;
+    remove_partial(&place).map_err(in_folder(&config, "remove a transcript that was not put back"))?;
     if let Some(source) = source.filter(|_| in_place) {
-        return checkpoint::put(source, &place).map_err(while_trying("put the transcript back"));
+        return checkpoint::put(source, &place).map_err(in_folder(&config, "put the transcript back"));
     }
-    failpoint::around(Step::MakeRoom, || remove(&place)).map_err(while_trying("make room for the transcript"))
+    failpoint::around(Step::MakeRoom, || remove(&place)).map_err(in_folder(&config, "make room for the transcript"))
+}
+
+/// Says which folder of Claude Code's it is in which something failed.
+fn in_folder<'a>(folder: &'a Path, what: &'a str) -> impl FnOnce(io::Error) -> RuntimeError + 'a {
+    move |source| RuntimeError::ClaudeFolder { what: format!("{what} in"), folder: folder.to_owned(), source }
 }
 
 /// Restores Claude Code's folders to their state before an attempt that is not kept, with this transcript.
@@ -88,11 +93,11 @@ pub(crate) fn undo(store: &Store, frame: &Frame, transcript: Option<&Path>) -> R
     match own_copy(frame) {
         Some(copy) => {
             let restored = checkpoint::restore(store.dir(), frame.id, copy, &place);
-            restored.map_err(while_trying("put the transcript back"))?;
+            restored.map_err(in_folder(&config, "put the transcript back"))?;
             let forgotten = tool_results::forget(store.dir(), frame.id, frame.session, &place);
-            forgotten.map_err(while_trying("delete the results of a discarded attempt"))?;
+            forgotten.map_err(in_folder(&config, "delete the results of a discarded attempt"))?;
         }
-        None => locate::delete(&place).map_err(while_trying("delete a discarded transcript"))?,
+        None => locate::delete(&place).map_err(in_folder(&config, "delete a discarded transcript"))?,
     }
     restore_beside(store, frame, &folders, true)
 }
@@ -161,7 +166,7 @@ fn complete_copy(store: &Store, frame: &Frame, copy: AttemptId, config: &Path) -
         Compared::Other => {
             diverged_session::save(store, frame, &place, Some(copy))?;
             let restored = checkpoint::restore(store.dir(), frame.id, copy, &place);
-            restored.map_err(while_trying("put the transcript back"))?;
+            restored.map_err(in_folder(&config, "put the transcript back"))?;
         }
         // Whoever removed the copy may not have removed the original.
         Compared::NoCopy => keep(store, frame, own(frame, copy), &place)?,

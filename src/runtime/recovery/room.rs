@@ -1,9 +1,12 @@
 //! Whether there is room where Claude Code keeps its sessions. On a full disk it goes on in silence, and nothing of a session
 //! is kept.
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::claude::environment::config_dir::config_dir;
+use crate::claude::transcript::locate;
 use crate::core::chain::frame::Frame;
 
 /// In bytes. The shortest session takes several times as much.
@@ -13,6 +16,14 @@ const LEAST: u64 = 16 << 10;
 #[must_use]
 pub(crate) fn missing(frame: &Frame) -> Option<PathBuf> {
     folder_of(frame).filter(|folder| is_full(folder))
+}
+
+/// Why the folder cannot be used in which Claude Code would keep the session of `frame`, if it cannot.
+#[must_use]
+pub(crate) fn unusable(frame: &Frame) -> Option<(PathBuf, io::Error)> {
+    let folder = folder_of(frame)?;
+    let found = fs::symlink_metadata(locate::expected(&folder, &frame.cwd, frame.session));
+    found.err().filter(|error| error.kind() != io::ErrorKind::NotFound).map(|error| (folder, error))
 }
 
 /// The folder in which Claude Code keeps the session of `frame`.

@@ -105,6 +105,9 @@ pub(crate) fn start(
         return Err(RuntimeError::NoWorkingDirectory { frame: frame.id, cwd: frame.cwd });
     }
     place::unmoved(&frame.cwd).map_err(|elsewhere| RuntimeError::Moved { frame: frame.id, elsewhere })?;
+    if let Some((folder, why)) = room::unusable(&frame) {
+        return Err(RuntimeError::ClaudeFolder { what: "use".to_owned(), folder, source: why });
+    }
     if let Some(folder) = room::missing(&frame) {
         return Err(RuntimeError::NoRoom { frame: frame.id, folder });
     }

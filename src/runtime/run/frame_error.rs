@@ -42,6 +42,9 @@ pub(crate) enum FrameErrorKind {
     /// There is no room where Claude Code keeps its sessions: nothing was started.
     #[error("there is no room for a session in {}", .0.display())]
     NoRoom(std::path::PathBuf),
+    /// The folder in which Claude Code keeps its sessions cannot be used: nothing was started.
+    #[error("failed to use Claude Code's folder {}: {why}", folder.display())]
+    ClaudeFolder { folder: std::path::PathBuf, why: String },
     /// There was none when its agent had ended its turn.
     #[error("claude could not record what the agent did: there is no room in {}", .0.display())]
     Unrecorded(std::path::PathBuf),
@@ -146,6 +149,7 @@ impl FrameErrorKind {
             },
             RuntimeError::Moved { elsewhere, .. } => Self::Moved(elsewhere),
             RuntimeError::NoRoom { folder, .. } => Self::NoRoom(folder),
+            RuntimeError::ClaudeFolder { folder, source, .. } => Self::ClaudeFolder { folder, why: source.to_string() },
             RuntimeError::Worktree(error) => Self::NoWorktree(error),
             error @ RuntimeError::BrokenConversation { .. } => {
                 Self::NoConversation { said: error.to_string(), anew: anew()? }

@@ -242,6 +242,21 @@ pub(crate) fn given(connection: &Connection, attempt: AttemptId) -> TxResult<Has
     Ok(given.map(|given: Vec<_>| given.into_iter().collect()).unwrap_or_default())
 }
 
+/// Records that a running attempt was given one more.
+pub(crate) fn give(
+    connection: &Connection,
+    attempt: AttemptId,
+    request: RequestId,
+    result: &RequestResult,
+) -> TxResult<()> {
+    let mut given: Vec<_> = given(connection, attempt)?.into_iter().collect();
+    given.push((request, result.clone()));
+    connection
+        .prepare_cached("UPDATE attempts SET given = ?2 WHERE id = ?1")?
+        .execute((Id(attempt), codec::json(&given, &[])?))?;
+    Ok(())
+}
+
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     Ok(Attempt {
         id: id(row, "id")?,

@@ -5,11 +5,17 @@
 
 use std::fs::{File, TryLockError};
 use std::io;
+use std::thread;
+use std::time::Duration;
 
 use crate::core::id::FrameId;
 use crate::store::error::{Result, StoreError};
 use crate::store::files::durable::open_private;
 use crate::store::files::state_dir::StateDir;
+
+/// How often a mark is tried, and how long a look may take.
+const TRIES: u32 = 200;
+const MOMENT: Duration = Duration::from_millis(5);
 
 /// The mark of a process that drives a chain.
 #[derive(Debug)]
@@ -24,8 +30,15 @@ impl Driving {
         let lock = || {
             dir.frame_dir(root)?;
             let file = open_private(&path)?;
-            // Only those who look keep it from being locked, for a moment.
-            file.lock_shared()?;
+            // Only those who look keep it from being locked, for a moment, and count that as a mark, too. One that the system has
+            // suspended in that moment keeps nobody waiting.
+            for _ in 0..TRIES {
+                match file.try_lock_shared() {
+                    Ok(()) => break,
+                    Err(TryLockError::WouldBlock) => thread::sleep(MOMENT),
+                    Err(TryLockError::Error(error)) => return Err(error),
+                }
+            }
             Ok(file)
         };
         Ok(Self { _locked: lock().map_err(|error: io::Error| StoreError::io(&path, error))? })
@@ -51,6 +64,19 @@ impl Driving {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_that_was_suspended_while_it_looked_keeps_nobody_from_driving() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = StateDir::new(temp.path()).unwrap();
+        let root = FrameId::random();
+        drop(Driving::mark(&dir, root).unwrap());
+        let looking = File::open(dir.driving(root)).unwrap();
+        looking.try_lock().unwrap();
+        let mark = Driving::mark(&dir, root).unwrap();
+        assert!(Driving::is_marked(&dir, root).unwrap());
+        drop(mark);
+    }
 
     #[test]
     fn that_it_cannot_be_known_is_not_that_nobody_drives_it() {

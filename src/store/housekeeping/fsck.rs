@@ -30,7 +30,7 @@ use crate::store::tables::tree_rows::TABLES;
 pub struct Facts {
     /// Every frame.
     pub known: Known,
-    /// Every request that can be read and was made for a child.
+    /// Every request that can be read.
     pub requests: Vec<RequestFacts>,
     /// What could not be read, and what the database itself found.
     pub findings: Vec<FsckFinding>,
@@ -234,12 +234,7 @@ fn requests(
             withdrawn: from_json::<RequestState>(row, "state")? == RequestState::Withdrawn,
         })
     };
-    let found = read(connection, "requests", "id", condition, facts, |row| request(row).map(of_child))?;
-    Ok(found.into_iter().flatten().collect())
-}
-
-fn of_child(request: RequestFacts) -> Option<RequestFacts> {
-    request.child.map(|_| request)
+    read(connection, "requests", "id", condition, facts, request)
 }
 
 /// The rows of a table that can be read. The others become findings.

@@ -98,6 +98,8 @@ impl Housekeeping<'_> {
                 Some((frame, Some(copies))) => {
                     found.extend(of_frame(&entry.path(), frame, copies).map_err(broken)?);
                 }
+                // A session that is being adopted has a directory before it is recorded.
+                Some((frame, None)) if is_run(&self.0.dir, frame) => {}
                 Some((_, None)) => found.extend(orphan(entry.path(), None)),
                 None if is_orphan(name, entry.metadata()) => found.extend(orphan(entry.path(), None)),
                 // It is not this program's.
@@ -116,6 +118,10 @@ impl Housekeeping<'_> {
     /// The database or the lease cannot be read, or the file cannot be deleted.
     pub fn remove_orphan_file(&self, orphan: &Orphan) -> Result<bool> {
         let Some(frame) = orphan.frame else {
+            let name = orphan.path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok());
+            if name.is_some_and(|frame| is_run(&self.0.dir, frame)) {
+                return Ok(false);
+            }
             return Ok(self.remove_unused(std::slice::from_ref(&orphan.path))? == 1);
         };
         let Some(_lease) = Lease::try_take(&self.0.dir, frame)? else { return Ok(false) };
@@ -151,7 +157,11 @@ impl Housekeeping<'_> {
                     continue;
                 }
                 let trash = self.0.dir.frames().join(format!("{TRASH}{}{TEMPORARY}", Uuid::new_v4()));
-                fs::rename(path, &trash).map_err(|error| StoreError::io(path, error))?;
+                match fs::rename(path, &trash) {
+                    // Somebody else was faster.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    renamed => renamed.map_err(|error| StoreError::io(path, error))?,
+                }
                 // It is a second name of a file in that directory.
                 name.map(|frame| fs::remove_file(self.0.dir.lease_file(frame)));
                 moved.push(trash);
@@ -159,7 +169,10 @@ impl Housekeeping<'_> {
             Ok(moved)
         })?;
         for path in &trash {
-            fs::remove_dir_all(path).map_err(|error| StoreError::io(path, error))?;
+            match fs::remove_dir_all(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(StoreError::io(path, error)),
+                _ => {}
+            }
         }
         Ok(trash.len())
     }
@@ -279,6 +292,20 @@ mod tests {
         assert_eq!(names(&store), [""; 0]);
         assert!(store.dir().checkpoint(frame, checkpoint).exists());
         assert!(store.dir().frames().join("notes.txt").exists());
+    }
+
+    #[test]
+    fn what_is_being_adopted_is_left_alone_and_what_another_one_has_removed_is_gone() {
+        let (_temp, store) = store();
+        let frame = FrameId::random();
+        let lease = Lease::try_take(store.dir(), frame).unwrap().unwrap();
+        assert_eq!(names(&store), [""; 0], "it is not recorded yet");
+        let orphan = Orphan { path: store.dir().frame_path(frame), frame: None, bytes: 0 };
+        assert!(!store.housekeeping().remove_orphan_file(&orphan).unwrap());
+        drop(lease);
+        assert_eq!(names(&store), [frame.to_string()]);
+        assert!(store.housekeeping().remove_orphan_file(&orphan).unwrap());
+        assert!(!store.housekeeping().remove_orphan_file(&orphan).unwrap(), "it is gone");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use serde_json::json;
 
 use crate::core::id::{AttemptId, FrameId, RequestId};
-use crate::core::requests::request::{Delivery, Request, RequestKind};
+use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
 use crate::core::requests::state::{Handover, RequestEvent, RequestState};
 use crate::core::steering::message::Message;
 use crate::failpoint::Step;
@@ -19,6 +19,7 @@ use crate::store::database::store::Store;
 use crate::store::error::{Result, StoreError, TxResult};
 use crate::store::requests::calls;
 use crate::store::requests::request::{deliveries_as, has_undelivered};
+use crate::store::requests::results::result;
 use crate::store::steering::messages;
 use crate::store::tables::caller::Caller;
 use crate::store::tables::events;
@@ -48,15 +49,16 @@ pub enum ResultUse<'a> {
     Returned(&'a dyn Fn(&RequestKind) -> bool),
     /// Its resumed call has returned these. The user's hooks decide what the agent sees of them.
     Shown(&'a [RequestId]),
-    /// Its agent has looked up the result of what it asked for in this attempt.
-    LookedUp(Target),
+    /// Its agent has looked up the result of what it asked for in this attempt, and has read this.
+    LookedUp(Target, &'a RequestResult),
     /// The call that a person has allowed runs.
     Permission(RequestId),
 }
 
 impl Store {
     /// Records what a running attempt does with results. Returns of which requests these are: none that it cannot use like this,
-    /// because it was not given them, or because a permission was used, or may have been used, in another attempt.
+    /// because it was not given them, because a result is no longer the one that was read, or because a permission was used, or may
+    /// have been used, in another attempt.
     ///
     /// # Errors
     ///
@@ -68,6 +70,9 @@ impl Store {
             let mut used = Vec::new();
             for (request, event) in to_use(connection, caller, how)? {
                 requests::advance(connection, now, &request, event)?;
+                if let ResultUse::LookedUp(_, read) = how {
+                    attempts::give(connection, caller.attempt, request.id, read)?;
+                }
                 if matches!(event, RequestEvent::Use { .. }) {
                     let detail = json!({"request": request.id, "attempt": caller.attempt});
                     events::append(connection, now, caller.frame, "permission_used", &detail)?;
@@ -110,18 +115,21 @@ fn to_use(connection: &Connection, caller: Caller, how: ResultUse<'_>) -> TxResu
             let shown = given()?.into_iter().filter(|request| shown.contains(&request.id));
             shown.map(|request| (request, RequestEvent::Show)).collect()
         }
-        ResultUse::LookedUp(made) => {
+        ResultUse::LookedUp(made, read) => {
             let is_it = |request: &Request| match (made, &request.kind) {
                 (Target::Frame(frame), RequestKind::Spawn { child, .. }) => frame == *child,
                 (made, _) => made == Target::Request(request.id),
             };
             let sql = requests!("WHERE r.attempt = ?1 AND r.status IN ('open', 'resolved', 'expired')");
-            let made = requests::all(connection, sql, [Id(caller.attempt)])?.into_iter().filter(is_it);
-            made.map(|request| {
-                let event = requests::deliver(&request, caller.attempt, Handover::Given);
-                (request, event)
-            })
-            .collect()
+            let mut used = Vec::new();
+            for request in requests::all(connection, sql, [Id(caller.attempt)])?.into_iter().filter(is_it) {
+                // A child that failed may have been tried again since.
+                if result(connection, &request)?.as_ref() == Some(read) {
+                    let event = requests::deliver(&request, caller.attempt, Handover::Given);
+                    used.push((request, event));
+                }
+            }
+            used
         }
         ResultUse::Permission(request) => {
             let request = requests::load(connection, request)?.ok_or(StoreError::UnknownRequest(request))?;
@@ -185,13 +193,16 @@ mod tests {
         let question = store.request(caller, None, &[ask("When?")]).unwrap()[0];
         let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
         store.answer(question, "Jan 1st").unwrap();
-        for made in [Target::Request(question), Target::Frame(child)] {
+        store.end(store.start(child), &reply("done"));
+        for (made, read) in [(Target::Request(question), "Jan 1st"), (Target::Frame(child), "done")] {
             assert!(store.has_undelivered_requests(caller.attempt).unwrap());
-            assert_eq!(store.use_results(caller, ResultUse::LookedUp(made)).unwrap().len(), 1);
+            let looked_up = |read: &str| {
+                store.use_results(caller, ResultUse::LookedUp(made, &RequestResult::Text(read.into()))).unwrap().len()
+            };
+            assert_eq!((looked_up("something else"), looked_up(read), looked_up(read)), (0, 1, 0));
         }
         assert!(!store.has_undelivered_requests(caller.attempt).unwrap());
         assert_eq!(store.at_end(caller.frame, caller.attempt).unwrap().looked_up.len(), 2);
-        assert_eq!(store.deliveries(caller.frame).unwrap().len(), 1);
         store.end(caller, &reply("over"));
         assert_eq!(store.deliveries(caller.frame).unwrap(), []);
 
@@ -200,8 +211,27 @@ mod tests {
         store.end(first, &Ending::Suspended);
         store.answer(question, "Jan 1st").unwrap();
         let later = Caller { frame: first.frame, attempt: first.attempt };
-        assert!(store.use_results(later, ResultUse::LookedUp(Target::Request(question))).is_err());
+        let read = RequestResult::Text("Jan 1st".into());
+        assert!(store.use_results(later, ResultUse::LookedUp(Target::Request(question), &read)).is_err());
         assert_eq!(store.deliveries(first.frame).unwrap().len(), 1, "that attempt is over");
+    }
+
+    #[test]
+    fn a_failure_that_was_read_is_what_was_given_unless_the_child_was_tried_again_before() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (request, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
+        let fails = || store.end(store.start(child), &Ending::Error("max turns".into()));
+        fails();
+        let read = RequestResult::Failed("max turns".into());
+        let looked_up = || store.use_results(caller, ResultUse::LookedUp(Target::Frame(child), &read)).unwrap();
+        store.try_again(child).unwrap();
+        assert_eq!(looked_up(), [], "it runs again, and its parent gets what comes of that");
+        fails();
+        assert_eq!(looked_up(), [request]);
+        assert!(store.try_again(child).is_err(), "its failure is handled once");
+        let given = store.at_end(caller.frame, caller.attempt).unwrap().given;
+        assert_eq!(given.into_iter().map(|delivery| delivery.result).collect::<Vec<_>>(), [read.clone()]);
     }
 
     #[test]

@@ -38,10 +38,17 @@ pub(crate) fn discard(connection: &Connection, now: At, attempt: AttemptId) -> T
     made.iter().try_for_each(|request| withdraw(connection, now, request))
 }
 
+/// Whether a frame was made elsewhere, and not by the request of the frame that it is below now.
+fn has_joined(connection: &Connection, frame: FrameId) -> TxResult<bool> {
+    let sql = "SELECT 1 FROM events WHERE frame = ?1 AND kind = 'joined'";
+    Ok(connection.prepare_cached(sql)?.exists([Id(frame)])?)
+}
+
 pub(crate) fn withdraw(connection: &Connection, now: At, request: &Request) -> TxResult<()> {
     requests::advance(connection, now, request, RequestEvent::Withdraw)?;
     events::append(connection, now, request.frame, "withdrawn", &json!({"request": request.id}))?;
     match &request.kind {
+        RequestKind::Spawn { child, .. } if has_joined(connection, *child)? => Ok(()),
         RequestKind::Spawn { child, .. } => delete_unborn(connection, now, request.frame, *child),
         _ => Ok(()),
     }

@@ -72,13 +72,28 @@ pub(crate) async fn continue_chains(
     let mut driving = HashMap::<FrameId, Vec<Stir>>::new();
     let mut reported = Causes::new();
     let mut was_warned = false;
+    let mut trouble = None;
     loop {
         // Nothing may go on in a database that is no longer there.
         store.version_of_others()?;
         let now = Timestamp::now();
-        let Plan { due, next, mut files, refused } = planned(&mut pace, store, now)?;
-        reported = report(store, refused, &reported, until, &mut course)?;
-        files.extend(filing::awaited(store)?);
+        let looked = looked(&mut pace, store, now, &mut reported, until, &mut course);
+        let (due, next, files) = match looked {
+            Ok(looked) => {
+                trouble = None;
+                looked
+            }
+            // Whoever stays looks again: a full disk may have room then.
+            Err(error) if until == Until::Stopped => {
+                let why = error.to_string();
+                if trouble.as_ref() != Some(&why) {
+                    tracing::warn!("chains cannot be looked at, and are looked at again every minute: {why}");
+                }
+                trouble = Some(why);
+                (Vec::new(), None, Vec::new())
+            }
+            Err(error) => return Err(error),
+        };
         if let Some(changes) = &mut changes {
             changes.watch_for(store.dir(), &files);
             if !changes.is_told() && !std::mem::replace(&mut was_warned, true) {
@@ -127,6 +142,22 @@ pub(crate) async fn continue_chains(
             _ = stopped.wait_for(|signals| signals.any()), if !is_stopped => {}
         }
     }
+}
+
+/// The chains that are due, when the next one is, and the files that chains wait for, after all that no longer counts was reported.
+#[expect(clippy::type_complexity, reason = "it is taken apart at once")]
+fn looked(
+    pace: &mut Pace,
+    store: &Store,
+    now: Timestamp,
+    reported: &mut Causes,
+    until: Until,
+    course: &mut impl FnMut(Course),
+) -> Result<(Vec<FrameId>, Option<Timestamp>, Vec<PathBuf>), RuntimeError> {
+    let Plan { due, next, mut files, refused } = planned(pace, store, now)?;
+    *reported = report(store, refused, reported, until, course)?;
+    files.extend(filing::awaited(store)?);
+    Ok((due, next, files))
 }
 
 /// What came of driving a chain; `None`: an error that concerns all of it.
