@@ -94,6 +94,7 @@ fn end(store: &Store, caller: Caller, ending: Ending) {
         attempt: caller.attempt,
         decision: &decision,
         ended: None,
+        ran: None,
         spending: Spending::default(),
         total: Totals::default(),
         model: None,

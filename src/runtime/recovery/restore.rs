@@ -166,7 +166,7 @@ fn complete_copy(store: &Store, frame: &Frame, copy: AttemptId, config: &Path) -
         Compared::Other => {
             diverged_session::save(store, frame, &place, Some(copy))?;
             let restored = checkpoint::restore(store.dir(), frame.id, copy, &place);
-            restored.map_err(in_folder(&config, "put the transcript back"))?;
+            restored.map_err(in_folder(config, "put the transcript back"))?;
         }
         // Whoever removed the copy may not have removed the original.
         Compared::NoCopy => keep(store, frame, own(frame, copy), &place)?,

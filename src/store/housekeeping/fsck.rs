@@ -158,7 +158,7 @@ pub(crate) fn members(connection: &Connection) -> TxResult<(Vec<FrameFacts>, Fac
     };
     let mut facts = Facts::default();
     check_rows(connection, &condition, &mut facts)?;
-    let frames = read(connection, "frames", "id", &condition, &mut facts, frames::from_row)?;
+    let frames = read(connection, "frames", "id", condition, &mut facts, frames::from_row)?;
     let held = Files { held: true, ..Files::default() };
     let with_facts = |frame| Ok(FrameFacts { files: held, ..frame_facts(connection, frame)? });
     let frames = frames.into_iter().map(with_facts).collect::<TxResult<_>>()?;

@@ -1,5 +1,8 @@
 //! The walk through the inbox: one question after the other, as a person wants.
 
+use std::collections::HashSet;
+use std::path::Path;
+
 use crate::claude::processes::marks;
 use crate::cli::chain::answering::checked_answer::checked_answer;
 use crate::cli::chain::answering::editor;
@@ -15,7 +18,7 @@ use crate::core::requests::approval;
 use crate::core::requests::request::RequestKind;
 use crate::core::text::wrap::wrapped_text;
 use crate::runtime::activity::last_words::last_words;
-use crate::store::{Question, Store, StoreError};
+use crate::store::{Question, Questions, Store, StoreError};
 
 /// Questions in the order in which they are shown, and the answers that were given here.
 pub(super) struct Walk<'a> {
@@ -25,9 +28,14 @@ pub(super) struct Walk<'a> {
     projects: Projects,
     items: Vec<Item>,
     at: usize,
+    /// How many open questions come behind the items.
+    behind: usize,
     /// How many open questions belong to other projects.
     elsewhere: usize,
 }
+
+/// How many questions are read before somebody comes to them.
+const AHEAD: usize = 20;
 
 #[derive(Clone, Copy, Debug)]
 struct Item {
@@ -58,7 +66,7 @@ impl<'a> Walk<'a> {
     pub(super) fn new(store: &'a Store, all_projects: bool) -> Result<Self, CliError> {
         let mut projects = Projects::default();
         let project = if all_projects { None } else { Some(here(&mut projects)?) };
-        Ok(Self { store, project, projects, items: Vec::new(), at: 0, elsewhere: 0 })
+        Ok(Self { store, project, projects, items: Vec::new(), at: 0, behind: 0, elsewhere: 0 })
     }
 
     pub(super) fn go(&mut self, prompt: &mut Prompt) -> Result<Exit, CliError> {
@@ -92,25 +100,26 @@ impl<'a> Walk<'a> {
 
     /// Appends what was asked since.
     fn refresh(&mut self) -> Result<(), CliError> {
-        self.elsewhere = 0;
-        for open in self.store.questions(None, true)? {
-            if self.items.iter().any(|item| item.id == open.id) {
-                continue;
-            }
-            let cwd = self.store.frame(open.root)?.map(|root| root.cwd).unwrap_or_default();
-            if self.project.as_ref().is_none_or(|project| self.projects.of(&cwd) == *project) {
-                self.items.push(Item { id: open.id, root: open.root, answered: false });
-            } else {
-                self.elsewhere += 1;
-            }
-        }
+        let known: HashSet<RequestId> = self.items.iter().map(|item| item.id).collect();
+        let wanted = self.items.iter().filter(|item| !item.answered).count() + AHEAD;
+        let (mut here, mut elsewhere) = (0, 0);
+        let Self { project, projects, .. } = self;
+        let is_meant = &mut |cwd: &Path| {
+            let is_here = project.as_ref().is_none_or(|project| projects.of(cwd) == *project);
+            *if is_here { &mut here } else { &mut elsewhere } += 1;
+            is_here && here <= wanted
+        };
+        let open = self.store.questions(Questions::First { most: usize::MAX, is_meant }, true)?;
+        let new = open.into_iter().filter(|open| !known.contains(&open.id));
+        self.items.extend(new.map(|open| Item { id: open.id, root: open.root, answered: false }));
+        (self.behind, self.elsewhere) = (here.saturating_sub(wanted), elsewhere);
         Ok(())
     }
 
     /// Shows one question, and takes what a person types about it.
     fn visit(&mut self, prompt: &mut Prompt, asked: &Question) -> Result<Step, CliError> {
         let (columns, _) = output::size_of_errors();
-        let text = format!("\n({} of {}) {}", self.at + 1, self.items.len(), self.shown(asked)?);
+        let text = format!("\n({} of {}) {}", self.at + 1, self.items.len() + self.behind, self.shown(asked)?);
         let how = wrapped_text(&how_to_answer(&asked.kind), columns);
         Prompt::forget_typed_ahead();
         if let Some(line) = prompt.show(&wrapped_text(&text, columns), how.lines().count() + 1)? {
@@ -217,7 +226,7 @@ impl<'a> Walk<'a> {
     /// Says what was recorded, and what was not.
     pub(super) fn report(&self, exit: Exit) {
         let answered = self.items.iter().filter(|item| item.answered).count();
-        let open = self.items.len() - answered;
+        let open = self.items.len() + self.behind - answered;
         let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         match (answered, open) {
             (0, 0) => tell("no open questions"),

@@ -11,6 +11,7 @@ use crate::core::agent::session_files::BESIDE;
 use crate::core::chain::state::FrameState;
 use crate::core::housekeeping::archive::{FORMAT, Manifest, Member, is_id, is_transcript};
 use crate::core::id::FrameId;
+use crate::core::text::escape;
 use crate::store::database::schema;
 use crate::store::error::{Result, StoreError, TxResult};
 use crate::store::files::durable::TEMPORARY;
@@ -62,7 +63,13 @@ impl Housekeeping<'_> {
                 let names = files(&folder, current.as_deref()).map_err(|error| StoreError::io(&folder, error))?;
                 for name in names {
                     let path = folder.join(&name);
-                    writer.file(&Member::File { frame: frame.id, name }, &path)?;
+                    let member = Member::File { frame: frame.id, name };
+                    // An agent gave it a name that import takes from nobody.
+                    if Member::parse(&member.path()).is_none() || !path.is_file() {
+                        tracing::warn!("{} is left out: its name", escape::one_line(&path.display().to_string()));
+                        continue;
+                    }
+                    writer.file(&member, &path)?;
                 }
             }
             Ok(writer.finish()?)

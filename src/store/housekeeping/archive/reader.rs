@@ -13,6 +13,7 @@ use crate::store::error::{Result, StoreError};
 use crate::store::housekeeping::archive::error::ArchiveError;
 use crate::store::housekeeping::archive::hashed::{Hashed, Sums};
 use crate::store::housekeeping::archive::refusal::{damaged, refused};
+use crate::store::housekeeping::archive::writer::LONG_NAME;
 
 /// What has been read.
 #[derive(Default)]
@@ -22,7 +23,12 @@ struct Reading {
     bytes: u64,
     sums: Sums,
     is_over: bool,
+    /// The name of the next entry, which is too long for the entry itself.
+    name: Option<String>,
 }
+
+/// The longest record with a name, in bytes.
+const LONGEST_NAME: u64 = 8 << 10;
 
 /// Gives every member and its content to `take`. Only when this returns, all of it is known to be what was written.
 pub(super) fn read(from: &mut dyn Read, mut take: impl FnMut(Member, &mut dyn Read) -> Result<()>) -> Result<Manifest> {
@@ -48,6 +54,16 @@ impl Reading {
         let header = entry.header();
         let path = str::from_utf8(&header.path_bytes()).unwrap_or_default().to_owned();
         let bytes = header.entry_size().map_err(|error| self.unreadable(error))?;
+        if header.entry_type() == EntryType::XHeader && self.manifest.is_some() && self.name.is_none() {
+            let record = whole(&mut entry.take(LONGEST_NAME))?;
+            self.name = Some(long_name(&record).ok_or_else(|| damaged("it has a name that is none"))?);
+            return Ok(());
+        }
+        let is_long = self.name.is_some();
+        if is_long != (path == LONG_NAME) {
+            return Err(damaged(&format!("{path:?} cannot be in it")));
+        }
+        let path = self.name.take().unwrap_or(path);
         let is_file = header.entry_type() == EntryType::Regular;
         if self.manifest.is_none() && !(is_file && path == MANIFEST && bytes <= LARGEST_MANIFEST) {
             return Err(refused(BadArchive::Foreign));
@@ -97,6 +113,14 @@ impl Reading {
             (None, Some(_)) => damaged(&error.to_string()),
         }
     }
+}
+
+/// The name in a record `LENGTH path=NAME`, if it is all there is and needs to be there.
+fn long_name(record: &[u8]) -> Option<String> {
+    let text = str::from_utf8(record).ok()?;
+    let (length, name) = text.strip_suffix('\n')?.split_once(" path=")?;
+    let fits = tar::Header::new_ustar().set_path(name).is_ok();
+    (length.parse() == Ok(record.len()) && !fits).then(|| name.to_owned())
 }
 
 fn whole(content: &mut dyn Read) -> Result<Vec<u8>> {

@@ -17,6 +17,9 @@ pub(super) struct Writer<'a> {
 /// When every entry was written. Programs warn of years before 1980.
 const WRITTEN: u64 = 315_532_800;
 
+/// The path of an entry whose own is too long.
+pub(super) const LONG_NAME: &str = "long-name";
+
 impl<'a> Writer<'a> {
     pub(super) fn new(to: &'a mut dyn Write, manifest: &Manifest) -> Result<Self> {
         let mut writer = Self { tar: tar::Builder::new(to), sums: Sums::default() };
@@ -51,7 +54,11 @@ impl<'a> Writer<'a> {
 
     fn add(&mut self, path: &str, bytes: u64, content: impl Read) -> std::result::Result<(), ArchiveError> {
         let mut header = tar::Header::new_ustar();
-        header.set_path(path).map_err(ArchiveError::Write)?;
+        if header.set_path(path).is_err() {
+            // It does not fit: the name comes before the entry, as POSIX has it.
+            self.tar.append_pax_extensions([("path", path.as_bytes())]).map_err(ArchiveError::Write)?;
+            header.set_path(LONG_NAME).map_err(ArchiveError::Write)?;
+        }
         header.set_size(bytes);
         header.set_mode(0o600);
         header.set_mtime(WRITTEN);
@@ -77,6 +84,9 @@ fn fits(member: &Member, bytes: u64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::housekeeping::archive::FORMAT;
+    use crate::store::database::schema;
+    use crate::store::housekeeping::archive::reader;
 
     #[test]
     fn a_file_that_has_become_shorter_is_not_half_written() {
@@ -85,6 +95,33 @@ mod tests {
         writer.add("whole", 5, b"12345".as_slice()).unwrap();
         writer.add("longer", 5, b"123456".as_slice()).unwrap();
         assert!(matches!(writer.add("shorter", 5, b"1234".as_slice()), Err(ArchiveError::Read(_))));
+    }
+
+    #[test]
+    fn a_name_of_any_length_is_read_as_it_was_written() {
+        let id = uuid::Uuid::nil();
+        let root = crate::core::id::FrameId::random();
+        let manifest = Manifest { program: "0.1.0".into(), format: FORMAT, schema: schema::known(), root };
+        let name = |length: usize| format!("frames/{id}/{id}/tool-results/{}", "é".repeat(length / 2));
+        let names = [name(20), name(100), name(250), name(254)];
+        let mut written = Vec::new();
+        let mut writer = Writer::new(&mut written, &manifest).unwrap();
+        names.iter().for_each(|name| writer.add(name, 2, b"ok".as_slice()).unwrap());
+        writer.finish().unwrap();
+        let mut read = Vec::new();
+        reader::read(&mut &*written, |member, content| {
+            read.push((member.path(), io::read_to_string(content).unwrap()));
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(read, names.clone().map(|name| (name, "ok".to_owned())));
+        // A name that fits has no other place.
+        let mut twice = Vec::new();
+        let mut writer = Writer::new(&mut twice, &manifest).unwrap();
+        writer.tar.append_pax_extensions([("path", names[0].as_bytes())]).unwrap();
+        writer.add(LONG_NAME, 2, b"ok".as_slice()).unwrap();
+        writer.finish().unwrap();
+        assert!(reader::read(&mut &*twice, |_, _| Ok(())).is_err());
     }
 
     #[test]
