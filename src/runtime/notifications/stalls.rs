@@ -64,7 +64,7 @@ mod tests {
         let mut silences = Silences::default();
         let mut look = |seconds: i64, ticked: u64| {
             silences.look(start + SignedDuration::from_secs(seconds), ticks + Duration::from_secs(ticked));
-            silences.awake.map(|awake| awake.as_second())
+            silences.awake.map(Timestamp::as_second)
         };
         assert_eq!([look(0, 0), look(60, 60), look(120, 119)], [None; 3]);
         assert_eq!(look(28_920, 179), Some(28_920));

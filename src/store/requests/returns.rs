@@ -231,7 +231,8 @@ mod tests {
         assert_eq!(looked_up(), [request]);
         assert!(store.try_again(child).is_err(), "its failure is handled once");
         let given = store.at_end(caller.frame, caller.attempt).unwrap().given;
-        assert_eq!(given.into_iter().map(|delivery| delivery.result).collect::<Vec<_>>(), [read.clone()]);
+        let given: Vec<_> = given.into_iter().map(|delivery| delivery.result).collect();
+        assert_eq!(given, std::slice::from_ref(&read));
     }
 
     #[test]
