@@ -189,3 +189,19 @@ fn what_a_killed_process_has_claimed_is_tried_by_the_next() {
     world.run(&["resume", &id]).prints("over");
     assert_eq!(tries(&world), 2);
 }
+
+#[test]
+fn a_chain_whose_command_runs_is_sound_and_can_be_exported() {
+    let world = World::new();
+    let command = world.gate("command");
+    world.file("ins.md", format!("{}\nreply over\n", held("true")));
+    let spawn = world.command(["spawn", "ins.md"]).start();
+    command.reached_by(1);
+    let fsck = world.run(&["fsck"]);
+    assert!(fsck.succeeds().to_string().contains("no problems found"), "{fsck}");
+    world.run(&["export", &world.session(0), "-o", "chain.tar"]).succeeds();
+    world.run(&["gc", "--older-than", "0s", "--dry-run"]).succeeds();
+    command.open_for_one();
+    spawn.ends().prints("over");
+    world.run(&["fsck"]).succeeds();
+}
