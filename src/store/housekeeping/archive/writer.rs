@@ -57,6 +57,8 @@ impl<'a> Writer<'a> {
         if header.set_path(path).is_err() {
             // It does not fit: the name comes before the entry, as POSIX has it.
             self.tar.append_pax_extensions([("path", path.as_bytes())]).map_err(ArchiveError::Write)?;
+            // A part of it may be in this one.
+            header = tar::Header::new_ustar();
             header.set_path(LONG_NAME).map_err(ArchiveError::Write)?;
         }
         header.set_size(bytes);
