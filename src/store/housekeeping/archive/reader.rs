@@ -56,7 +56,7 @@ impl Reading {
         let bytes = header.entry_size().map_err(|error| self.unreadable(error))?;
         if header.entry_type() == EntryType::XHeader && self.manifest.is_some() && self.name.is_none() {
             let record = whole(&mut entry.take(LONGEST_NAME))?;
-            self.name = Some(long_name(&record).ok_or_else(|| damaged("it has a name that is none"))?);
+            self.name = Some(long_name(&record).ok_or_else(|| damaged(&format!("{path:?} cannot be in it")))?);
             return Ok(());
         }
         let is_long = self.name.is_some();
