@@ -214,8 +214,10 @@ fn is_ended_when_another_agent_is_called(version: &str) {
     }
 }
 
+/// An agent that ends its turn may wait for what runs in its background: it is told, once, that this was ended.
 fn is_ended_a_while_after_a_reply(version: &str) {
-    for beside in sampled(version) {
+    let kinds = [Beside::Command, Beside::Monitor, Beside::Subagent].into_iter().filter(|kind| kind.is_there(version));
+    for beside in kinds.chain(sampled(version).filter(|beside| *beside == Beside::Late)) {
         let world = World::new(version, beside, Then::Replies);
         world.then.release();
         let mut command = world.chain.command();
@@ -228,6 +230,16 @@ fn is_ended_a_while_after_a_reply(version: &str) {
             "{beside:?}: {said:?}"
         );
         world.chain.nothing_runs();
+        let told = |text: &&str| text.contains("its time is over, and it was ended:\n- the server\n");
+        let last = world.chain.api.last_conversation();
+        assert_eq!(
+            last.user_texts().filter(|text| told(&text.replace("Its", "its").as_str())).count(),
+            1,
+            "{:?}",
+            last.items()
+        );
+        let root = world.chain.only_root();
+        assert_eq!(world.chain.json(&["show", &root, "--json"])["sessions"].as_array().unwrap().len(), 2);
         world.chain.ok(&["fsck"]);
     }
 }

@@ -7,13 +7,44 @@ use serde_json::{Value, json};
 
 use crate::chain::{Chain, TEMPLATE};
 use crate::processes::wait_until;
-use crate::support::{Hold, MessagesApi, Turn, follow, on_every_version};
+use crate::support::{Hold, MessagesApi, NEWEST, Turn, follow, on_every_version};
 
 on_every_version!(
     a_throttled_agent_is_distinguished_from_one_that_works,
     what_an_agent_said_and_did_can_be_read_and_costs_nothing,
     a_stream_has_what_happened_in_a_chain_and_its_result,
 );
+
+/// Claude Code does not print what it is handed.
+#[test]
+fn the_results_of_suspended_calls_are_shown_however_they_were_handed_over() {
+    for asks in ["ask When?", "ask When? ++ run echo x", "ask When? ++ ask When?"] {
+        let chain = Chain::with_model(NEWEST, MessagesApi::start(follow));
+        chain.home.write("CLAUDE.md", TEMPLATE);
+        chain.home.write("ins.md", &format!("{asks}\nreply done\n"));
+        let root = chain.started(&["spawn", "ins.md"]);
+        for question in chain.json(&["questions", "--json"]).as_array().unwrap() {
+            chain.ok(&["answer", question["id"].as_str().unwrap(), "Jan 1st"]);
+        }
+        let streamed = events(&chain.ok(&["resume", &root, "--stream"]));
+        let logged = events(&chain.ok(&["logs", &root, "--json"]));
+        for told in [&streamed, &logged] {
+            let of = |kind: &str| told.iter().filter(|event| event["type"] == kind).collect::<Vec<_>>();
+            let results: Vec<_> = of("tool_result").iter().map(|event| event["content"].as_str().unwrap()).collect();
+            assert_eq!(
+                results.iter().filter(|text| **text == "Jan 1st").count(),
+                asks.matches("ask").count(),
+                "{told:?}"
+            );
+        }
+        let calls = logged.iter().filter(|event| event["type"] == "tool_use").map(|event| &event["id"]);
+        for call in calls {
+            let returned =
+                logged.iter().filter(|event| event["type"] == "tool_result" && event["tool_use_id"] == *call);
+            assert_eq!(returned.count(), 1, "{asks}: {logged:?}");
+        }
+    }
+}
 
 fn events(lines: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

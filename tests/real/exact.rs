@@ -23,6 +23,7 @@ on_the_newest_version!(
     what_else_there_is_to_say_stands_beside_the_result,
     beside_background_work_the_agent_is_told_to_continue,
     a_shell_that_has_moved_is_returned_by_a_command,
+    a_request_in_another_directory_leaves_the_shell_where_its_agent_is_told,
 );
 
 const ASK: &str = "agent-cli ask 'When?'";
@@ -203,4 +204,25 @@ fn a_shell_that_has_moved_is_returned_by_a_command(version: &str) {
     let said = chain.api.last_conversation();
     assert!(said.last_result().unwrap().ends_with("/sub"), "{:?}", said.items());
     assert!(said.user_texts().any(|text| text.contains("Continue from where you left off.")), "{:?}", said.items());
+}
+
+/// With a notice, no command runs that could return the shell.
+fn a_request_in_another_directory_leaves_the_shell_where_its_agent_is_told(version: &str) {
+    for (text, by_command) in [("one\n", true), ("two\n", false)] {
+        let read = ToolCall::new("Read", json!({"file_path": "notes"}));
+        let there = ToolCall::bash("cd sub && agent-cli ask 'When?'");
+        let chain = chain(version, vec![vec![read], vec![there], vec![ToolCall::bash("pwd")]]);
+        chain.home.write("notes", "one\n");
+        chain.home.write("sub/file", "");
+        let root = chain.started(&["spawn", "ins.md", "--permission-mode", "bypassPermissions"]);
+        chain.home.write("notes", text);
+        chain.answer("Jan 1st");
+        assert_eq!(chain.ok(&["resume", &root]), "over\n");
+        let said = chain.api.last_conversation();
+        let is_there = said.last_result().unwrap().ends_with("/sub");
+        let told = format!("{:?} {}", said.items(), said.context());
+        eprintln!("TOLD {text} {is_there} {told}");
+        assert_eq!(is_there, by_command, "{told}");
+        assert_eq!(told.contains("Continue from where you left off."), by_command, "{told}");
+    }
 }

@@ -63,4 +63,5 @@ mod unavailable;
 mod waits;
 mod wakeups;
 mod went_on;
+mod without_a_pause;
 mod worktrees;

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::chain::Chain;
-use crate::support::on_every_version;
+use crate::support::{NEWEST, on_every_version};
 
 on_every_version!(
     a_prompt_hook_that_blocks_a_continuation_takes_nothing_away,
@@ -48,6 +48,9 @@ fn a_prompt_hook_that_blocks_a_continuation_takes_nothing_away(version: &str) {
         let reply = chain.ok(&["resume", &root, "--now"]);
         assert!(reply.contains("Jan 1st\n") || reply == "x\n", "{reply}");
         assert!(chain.last_results().contains(&("Jan 1st".to_owned(), false)), "{decision}");
+        // The hook was asked about an empty prompt: the result came by standard input.
+        let said = chain.api.last_conversation();
+        assert_eq!(said.user_texts().any(|text| text.contains("Continue from")), version != NEWEST, "{decision}");
     }
 }
 

@@ -14,6 +14,7 @@ on_every_version!(
     without_a_login_nothing_is_lost,
     an_error_of_the_api_costs_no_work,
     a_limit_of_turns_is_an_error_that_resume_carries_on_from,
+    limits_count_over_pauses,
     a_usage_limit_is_waited_for,
 );
 
@@ -84,6 +85,47 @@ fn an_error_of_the_api_costs_no_work(version: &str) {
     assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
 }
 
+/// It asks, works and replies, and is limited as if its calls had merely taken long.
+fn limits_count_over_pauses(version: &str) {
+    let work = ["ask When?", "run echo a", "ask When?", "run echo b", "reply {result}"];
+    let ended = |waits: bool, limit: &str| {
+        let chain = Chain::new(version);
+        let line = |line: &str| if waits { line.to_owned() } else { line.replace("ask When?", "run echo yes") };
+        chain.home.write("ins.md", &work.map(line).join("\n"));
+        let mut said = chain.run(&["spawn", "ins.md", "--permission-mode", "bypassPermissions", "--", limit]);
+        let root = chain.only_root();
+        while said.out.starts_with("SGN_PEND_STARTED") {
+            chain.answer("yes");
+            said = chain.run(&["resume", &root]);
+        }
+        let reason = said
+            .err
+            .split_once("Reached maximum")
+            .map(|(_, reason)| reason.lines().next().unwrap().replace(&root[..8], "ID"));
+        (chain.api.count(), said.code, said.out, reason, chain, root)
+    };
+    let cost = |chain: &Chain, root: &str| chain.json(&["show", root, "--json"])["cost_usd"].as_f64().unwrap();
+    let (.., chain, root) = ended(false, "--max-turns=9");
+    let a_turn = cost(&chain, &root) / 5.0;
+    let budgets = [1.5, 2.5, 3.5].map(|turns| format!("--max-budget-usd={:.6}", a_turn * turns));
+    let turns = [1, 2, 3, 4, 5].map(|turns| format!("--max-turns={turns}"));
+    for limit in turns.iter().chain(&budgets) {
+        let (requests, code, out, reason, ..) = ended(false, limit);
+        let (counted, same_code, same_out, same_reason, chain, root) = ended(true, limit);
+        assert_eq!((counted, same_code, same_out, same_reason), (requests, code, out, reason.clone()), "{limit}");
+        // Who continues an agent that has met its limit gives it the same again.
+        if limit == "--max-turns=3" {
+            assert!(reason.is_some(), "{limit}");
+            let root = chain.started(&["resume", &root, "--", "--max-turns=2"]);
+            assert_eq!(chain.api.count(), 4);
+            chain.answer("yes");
+            let said = chain.run(&["resume", &root]);
+            assert!(said.err.contains("Reached maximum number of turns (2)"), "{said:?}");
+            assert_eq!(chain.api.count(), 5);
+        }
+    }
+}
+
 /// One turn an attempt: it reads, which is an error, it asks, and it replies.
 fn a_limit_of_turns_is_an_error_that_resume_carries_on_from(version: &str) {
     let chain = Chain::new(version);
@@ -95,7 +137,8 @@ fn a_limit_of_turns_is_an_error_that_resume_carries_on_from(version: &str) {
     };
     limited(&["spawn", "ins.md", "--", "--max-turns", "1"]);
     let root = chain.only_root();
-    assert_eq!(chain.started(&["resume", &root]), root);
+    // What is left after the pause is for the reply.
+    assert_eq!(chain.started(&["resume", &root, "--", "--max-turns=2"]), root);
     assert_eq!(chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n");
     assert_eq!(chain.api.count(), 2);
     chain.answer("Jan 1st");

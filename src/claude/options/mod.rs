@@ -1,6 +1,7 @@
 //! The options of Claude Code, and how words become options with values.
 
 mod known;
+pub(crate) mod limits;
 mod parse;
 
 use crate::core::agent::launch::Launch;

@@ -73,6 +73,7 @@ impl Digest {
         } else if let Some(reply) = written.reply.clone().filter(|_| by_us && self.worked && self.calls.open.is_empty())
         {
             self.result = Some(ResultEvent { text: reply, total_cost_usd, ..ResultEvent::default() });
+            self.note_beside();
         }
     }
 

@@ -46,6 +46,8 @@ pub(crate) struct Digest {
     pub tasks: Vec<Task>,
     /// Whether anything has run in its background since its model was last told of what does.
     pub ran_beside: bool,
+    /// What ran in its background when it ended its turn.
+    pub beside_result: Vec<String>,
     /// The jobs that it created and deleted.
     pub jobs: Jobs,
     /// The call of an earlier attempt at which it was suspended again before it did anything.
@@ -81,7 +83,9 @@ impl Digest {
     #[must_use]
     pub(crate) fn takes_result(&self) -> bool {
         let call = self.result.as_ref().and_then(|result| result.deferred_call.as_ref());
-        !self.ran_beside && call.is_some_and(|call| self.calls.open.iter().any(|open| open.id == *call))
+        !self.ran_beside
+            && self.tasks.is_empty()
+            && call.is_some_and(|call| self.calls.open.iter().any(|open| open.id == *call))
     }
 
     pub(crate) fn absorb(&mut self, event: Event) {
@@ -105,6 +109,7 @@ impl Digest {
                 for result in &results {
                     self.calls.absorb_result(result, &event.tool_use_result);
                 }
+                self.note_ran_beside();
             }
             Some("assistant" | "user") => self.calls.absorb_of_subagent(event),
             Some("rate_limit_event") => {
@@ -122,6 +127,18 @@ impl Digest {
             self.suspended_again = Some(call.clone());
         }
         self.result = Some(result);
+        self.note_beside();
+    }
+
+    /// Notes that something runs whose call has returned: its end is a message of its own.
+    fn note_ran_beside(&mut self) {
+        let is_open = |call: &String| self.calls.open.iter().any(|open| open.id == *call);
+        self.ran_beside |= self.tasks.iter().any(|task| !task.call.as_ref().is_some_and(is_open));
+    }
+
+    /// Notes what runs in the background at the end of a turn: it may wait for that.
+    pub(crate) fn note_beside(&mut self) {
+        self.beside_result = self.tasks.iter().map(|task| task.title.clone()).collect();
     }
 
     fn absorb_system(&mut self, event: &Event) {
@@ -134,7 +151,7 @@ impl Digest {
             self.blocked = Some(reason.to_owned());
         }
         tasks::absorb(&mut self.tasks, event);
-        self.ran_beside |= !self.tasks.is_empty();
+        self.note_ran_beside();
     }
 
     fn absorb_assistant(&mut self, event: Event) {
@@ -318,6 +335,20 @@ mod tests {
         assert!(digest(&[&event("allowed")]).limit_resets_at.is_none());
         let limit = digest(&[&event("rejected")]).limit_resets_at;
         assert_eq!(limit, Some(Timestamp::from_second(1_795_298_091).unwrap()));
+    }
+
+    #[test]
+    fn what_an_agent_waits_for_does_not_run_beside_it() {
+        let calls = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Agent","input":{}},{"type":"tool_use","id":"t2","name":"Bash","input":{}}]}}"#;
+        let started = r#"{"type":"system","subtype":"task_started","task_id":"b1","tool_use_id":"t1"}"#;
+        let over = r#"{"type":"system","subtype":"task_notification","task_id":"b1","tool_use_id":"t1"}"#;
+        let returned = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1"}]}}"#;
+        let deferred = r#"{"type":"result","stop_reason":"tool_deferred","deferred_tool_use":{"id":"t2"}}"#;
+        assert!(digest(&[calls, started, over, returned, deferred]).takes_result());
+        assert!(!digest(&[calls, started, returned, over, deferred]).takes_result(), "it has gone to the background");
+        assert!(!digest(&[calls, started, deferred]).takes_result());
+        let of_nobody = started.replace("tool_use_id", "of");
+        assert!(!digest(&[calls, &of_nobody, over, returned, deferred]).takes_result());
     }
 
     #[test]

@@ -48,6 +48,20 @@ pub(crate) fn tool_of(mut stream: impl BufRead, call: &str) -> io::Result<Option
     Ok(None)
 }
 
+/// How many turns were made, as Claude Code counts them: the answers of the API that the agent itself got.
+pub(crate) fn turns(mut stream: impl BufRead) -> io::Result<usize> {
+    let (mut answers, mut line) = (HashSet::new(), Vec::new());
+    while stream.read_until(b'\n', &mut line)? > 0 {
+        let event: Event = json::read(&line).unwrap_or_default();
+        let is_answer = event.kind == "assistant" && event.parent_tool_use_id.is_null();
+        let message = event.message;
+        let id = message.id.as_str().filter(|_| is_answer && message.model != "<synthetic>");
+        answers.extend(id.map(str::to_owned));
+        line.clear();
+    }
+    Ok(answers.len())
+}
+
 /// The ids of the events: the transcript has the same messages under the same ids.
 pub(crate) fn names(mut stream: impl BufRead) -> io::Result<HashSet<String>> {
     #[derive(Default, Deserialize)]
@@ -107,6 +121,20 @@ mod tests {
     fn reply(text: &[u8], buffer: usize) -> (Option<String>, u64) {
         let digest = read(BufReader::with_capacity(buffer, text)).unwrap();
         (digest.result.map(|result| result.text), digest.broken_lines)
+    }
+
+    #[test]
+    fn a_turn_is_an_answer_that_the_agent_itself_got() {
+        let lines = [
+            r#"{"type":"assistant","message":{"id":"m1","content":[]}}"#,
+            r#"{"type":"assistant","message":{"id":"m1","content":[]}}"#,
+            r#"{"type":"assistant","parent_tool_use_id":"t1","message":{"id":"m2","content":[]}}"#,
+            r#"{"type":"assistant","message":{"id":"m3","model":"<synthetic>"}}"#,
+            r#"{"type":"user","message":{"id":"m4"}}"#,
+            "torn",
+            r#"{"type":"assistant","message":{"id":"m5"}}"#,
+        ];
+        assert_eq!(turns(lines.join("\n").as_bytes()).unwrap(), 2);
     }
 
     #[test]

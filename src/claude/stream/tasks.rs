@@ -10,6 +10,8 @@ pub(crate) struct Task {
     pub id: String,
     /// The agent's description of it, on one short line.
     pub title: String,
+    /// The call that started it. As long as that has no result, the agent waits for the task.
+    pub call: Option<String>,
 }
 
 /// Notes which tasks begin and end. Claude Code prints every task, including those that it waits for.
@@ -19,7 +21,8 @@ pub(crate) fn absorb(tasks: &mut Vec<Task>, event: &Event) {
         Some("task_started") => {
             let title = event.description.as_str().filter(|title| !title.trim().is_empty()).unwrap_or(id);
             tasks.retain(|task| task.id != id);
-            tasks.push(Task { id: id.to_owned(), title: shortened(title) });
+            let call = event.tool_use_id.as_str().map(str::to_owned);
+            tasks.push(Task { id: id.to_owned(), title: shortened(title), call });
         }
         Some("task_notification") => tasks.retain(|task| task.id != id),
         _ => {}

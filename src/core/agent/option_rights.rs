@@ -15,7 +15,9 @@ pub(crate) const APPENDED: &str = "--append-system-prompt";
 pub(crate) const PROMPTS: [&str; 3] = ["--append-system-prompt-file", "--system-prompt", "--system-prompt-file"];
 
 /// Limits that a child may not raise above its parent's.
-pub(crate) const LIMITS: [&str; 2] = ["--max-budget-usd", "--max-turns"];
+pub(crate) const LIMITS: [&str; 2] = [MAX_BUDGET, MAX_TURNS];
+pub(crate) const MAX_BUDGET: &str = "--max-budget-usd";
+pub(crate) const MAX_TURNS: &str = "--max-turns";
 
 /// Lets an agent do everything, whatever its permission mode.
 pub(crate) const SKIP_PERMISSIONS: &str = "--dangerously-skip-permissions";

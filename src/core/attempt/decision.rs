@@ -106,7 +106,7 @@ pub fn decide(facts: &Facts) -> Decision {
     let is_news = !matches!(next, Next::Continue(_)) && !died_elsewhere(facts, &meaning);
     Decision {
         redelivery: redelivery(facts, session),
-        trouble: trouble(facts, session, &frame, is_unrecorded),
+        trouble: trouble(facts, &meaning, session, &frame, is_unrecorded),
         next,
         error: error(facts, &meaning).filter(|_| is_news),
         notes: notes(facts, &meaning),
@@ -129,6 +129,8 @@ fn is_unrecorded(facts: &Facts, session: Fate, frame: &Ended) -> bool {
         Ending::Stopped { .. } | Ending::ShutDown { .. } | Ending::Died { .. } => false,
     };
     by_itself
+        && facts.spoke
+        && facts.ended_beside.is_empty()
         && !facts.was_killed
         && facts.salvage != Salvage::Whole
         && session != Fate::Discard
@@ -146,7 +148,7 @@ fn row(meaning: &Meaning, facts: &Facts) -> (Fate, Ended) {
     let worth = |worked: &bool| if *worked { Keep } else { Discard };
     match (meaning, facts.has_checkpoint) {
         (Meaning::Reply(_), _) => (Keep, Ended::Done),
-        (Meaning::HasMessages, _) => (Keep, Ended::Again),
+        (Meaning::HasMessages | Meaning::CutOff, _) => (Keep, Ended::Again),
         (Meaning::Requested, _) => (Keep, Ended::Wait(Wait::Requests)),
         (Meaning::Started, _) => (Keep, Ended::Wait(Wait::AgentDecides)),
         (Meaning::Ongoing, false) => (Keep, Ended::Wait(Wait::AgentDecides)),
@@ -188,9 +190,13 @@ fn redelivery(facts: &Facts, session: Fate) -> Redelivery {
 }
 
 /// What the next attempt is told about this one. A discarded attempt leaves that unchanged.
-fn trouble(facts: &Facts, session: Fate, frame: &Ended, unrecorded: bool) -> Option<Trouble> {
+fn trouble(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended, unrecorded: bool) -> Option<Trouble> {
     if session == Fate::Discard {
         return facts.trouble.clone();
+    }
+    if *meaning == Meaning::CutOff {
+        let background = facts.ended_beside.clone();
+        return Some(Trouble { what: "its background work was ended".to_owned(), background, ..Trouble::default() });
     }
     let what = match (frame, &facts.ending, &facts.stop) {
         // It had ended its turn by itself, and was not cut short.
@@ -208,7 +214,9 @@ fn trouble(facts: &Facts, session: Fate, frame: &Ended, unrecorded: bool) -> Opt
     let lost = session == Fate::Lost;
     // The conversation does not have what a lost attempt was told, either.
     let before = facts.trouble.iter().filter(|_| lost).flat_map(|trouble| &trouble.calls);
-    Some(Trouble { what, calls: before.chain(&facts.uncertain_calls).cloned().collect(), lost, unrecorded })
+    let calls = before.chain(&facts.uncertain_calls).cloned().collect();
+    // Of a process that was not started nothing is missing.
+    Some(Trouble { what, calls, lost: lost && facts.spoke, unrecorded, background: Vec::new() })
 }
 
 fn next(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended) -> Next {
@@ -216,7 +224,7 @@ fn next(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended) -> Next 
         return Next::Continue(way);
     }
     let is_limited = matches!(meaning, Meaning::UsageLimit { .. } | Meaning::Unavailable { .. });
-    let is_again = *frame == Ended::Again && *meaning != Meaning::HasMessages;
+    let is_again = *frame == Ended::Again && !matches!(meaning, Meaning::HasMessages | Meaning::CutOff);
     let backs_off = matches!(frame, Ended::BackOff { .. } | Ended::Die { .. });
     match session == Fate::Discard || is_again || is_limited || backs_off {
         true if !died_elsewhere(facts, meaning) => Next::Skip,
@@ -249,6 +257,7 @@ fn error(facts: &Facts, meaning: &Meaning) -> Option<String> {
         Meaning::Died { how, .. } => Some(format!("{how} before the agent had finished")),
         Meaning::Stopped { .. } | Meaning::ShutDown { .. } => Some("stopped".to_owned()),
         Meaning::HasMessages
+        | Meaning::CutOff
         | Meaning::Requested
         | Meaning::Started
         | Meaning::Ongoing

@@ -46,9 +46,20 @@ pub struct Facts {
     pub stop: Option<Stop>,
     /// Whether its agent has not been given all that it was told.
     pub has_messages: bool,
+    /// What ran in its agent's background after a reply, if this program has ended that.
+    pub ended_beside: Vec<String>,
+    /// Whether its `claude` printed anything.
+    pub spoke: bool,
 }
 
 impl Facts {
+    /// Whether its agent may wait for what was ended, and has not been told about an end of that kind just now.
+    #[must_use]
+    pub(crate) fn is_cut_off(&self) -> bool {
+        let was_told = self.trouble.as_ref().is_some_and(|trouble| !trouble.background.is_empty());
+        !self.ended_beside.is_empty() && !was_told && self.stop.is_none() && self.salvage != Salvage::Nothing
+    }
+
     /// The facts of a frame's first attempt that ended like this, with nothing else to note.
     #[must_use]
     pub fn of(ending: Ending) -> Self {
@@ -70,6 +81,8 @@ impl Facts {
             is_abandoned: false,
             stop: None,
             has_messages: false,
+            ended_beside: Vec::new(),
+            spoke: true,
         }
     }
 }

@@ -14,6 +14,8 @@ pub enum Meaning {
     Reply(String),
     /// It replied, and was told something before that was known. It has to be given that.
     HasMessages,
+    /// It replied, and what it may have meant to wait for was ended. It has to be told.
+    CutOff,
     /// It waits for the requests that it made.
     Requested,
     /// It waits without having made a request, so only the agent can judge whether its wait is over.
@@ -94,6 +96,7 @@ impl Meaning {
         match self {
             Self::Reply(_) => "reply",
             Self::HasMessages => "has_messages",
+            Self::CutOff => "cut_off",
             Self::Requested => "requested",
             Self::Started => "started",
             Self::Ongoing => "ongoing",
@@ -117,6 +120,7 @@ impl Meaning {
             Self::UsageLimit { resets_at, .. } => Some(format!("resets at {resets_at}")),
             Self::Reply(_)
             | Self::HasMessages
+            | Self::CutOff
             | Self::Requested
             | Self::Started
             | Self::Ongoing
@@ -149,6 +153,7 @@ impl Meaning {
             Some(Signal::Ongoing) => Self::Ongoing,
             Some(Signal::Unhandled) => Self::Unhandled,
             None if facts.has_messages && facts.stop.is_none() => Self::HasMessages,
+            None if facts.is_cut_off() => Self::CutOff,
             None => Self::Reply(text.to_owned()),
         }
     }
@@ -174,6 +179,7 @@ fn in_a_sentence(reply: &str, facts: &Facts) -> Option<Signal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::chain::frame::Trouble;
     use crate::core::id::RequestId;
 
     fn facts(ending: Ending) -> Facts {
@@ -304,5 +310,16 @@ mod tests {
             };
             assert_eq!(Meaning::of(&facts), expected, "{row}");
         }
+    }
+
+    #[test]
+    fn who_may_wait_for_what_was_ended_is_told_once() {
+        let replied = Facts { ended_beside: vec!["the server".into()], ..Facts::of(Ending::Reply("so".into())) };
+        assert_eq!(Meaning::of(&replied), Meaning::CutOff);
+        let told = Trouble { background: vec!["a monitor".into()], ..Trouble::default() };
+        assert_eq!(Meaning::of(&Facts { trouble: Some(told), ..replied.clone() }), Meaning::Reply("so".into()));
+        let cut_short = Trouble { what: "529".into(), ..Trouble::default() };
+        assert_eq!(Meaning::of(&Facts { trouble: Some(cut_short), ..replied.clone() }), Meaning::CutOff);
+        assert_eq!(Meaning::of(&Facts { has_requests: true, ..replied }), Meaning::Requested);
     }
 }

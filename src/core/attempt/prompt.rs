@@ -81,6 +81,9 @@ pub(crate) fn go_on(others: &[Delivery], notices: &[String]) -> String {
 /// What an agent is told about an attempt that ended badly.
 #[must_use]
 pub(crate) fn of_trouble(trouble: &Trouble) -> String {
+    if !trouble.background.is_empty() {
+        return of_background(&trouble.background);
+    }
     let what = escape::one_line(trouble.what.trim().trim_end_matches('.'));
     let calls: Vec<String> = trouble.calls.iter().map(|call| format!("- {}", escape::one_line(call))).collect();
     let go_on = if trouble.lost {
@@ -101,6 +104,17 @@ pub(crate) fn of_trouble(trouble: &Trouble) -> String {
         ),
     };
     format!("Your last turn was cut short: {what}. {go_on}{calls}")
+}
+
+/// What an agent is told that may have ended its turn to wait for what ran in its background.
+fn of_background(ended: &[String]) -> String {
+    let ended: Vec<String> = ended.iter().map(|title| format!("- {}", escape::one_line(title))).collect();
+    format!(
+        "You have ended your turn while something ran in the background. Its time is over, and it was ended:\n{}\n\
+         If you wait for something, wait for it with `agent-cli wait`, which may take as long as it likes. Otherwise finish now. \
+         Only what you say next is your reply: if your last one stands, repeat all of it.",
+        ended.join("\n")
+    )
 }
 
 /// The heading of a request's result in a prompt, which occurs nowhere earlier.
@@ -245,7 +259,7 @@ mod tests {
     fn notices_are_lines_that_no_text_of_others_breaks() {
         let calls = vec!["Bash: a\n\nresult of `x` (1):\nyes".to_owned()];
         let what = "boom\n\nresult of `x` (1):\nyes.".to_owned();
-        insta::assert_snapshot!(of_trouble(&Trouble { what, calls, lost: false, unrecorded: false }), @r#"
+        insta::assert_snapshot!(of_trouble(&Trouble { what, calls, ..Trouble::default() }), @r#"
         Your last turn was cut short: boom⏎⏎result of `x` (1):⏎yes. Carry on where you stopped. This tool call was made then and may have taken effect, even if the conversation says that it was rejected, so check before you repeat it:
         - Bash: a⏎⏎result of `x` (1):⏎yes
         "#);
@@ -254,8 +268,7 @@ mod tests {
     #[test]
     fn an_interrupted_agent_is_told_what_is_uncertain() {
         let calls = vec!["Bash: git push".to_owned()];
-        let mut trouble =
-            Trouble { what: "claude was killed by signal 9".into(), calls, lost: false, unrecorded: false };
+        let mut trouble = Trouble { what: "claude was killed by signal 9".into(), calls, ..Trouble::default() };
         insta::assert_snapshot!(resume(&[], &[of_trouble(&trouble)]), @r"
         SGN_RESUME
 
@@ -312,7 +325,7 @@ mod tests {
                 Delivery { kind: RequestKind::Ask(Form::text(question)), result, ..answer("") }
             }).collect();
             let calls = texts.iter().map(|(call, _, _)| call.clone()).collect();
-            let trouble = Trouble { what: texts[0].1.clone(), calls, lost: false, unrecorded: false };
+            let trouble = Trouble { what: texts[0].1.clone(), calls, ..Trouble::default() };
             let notices: Vec<String> = notice.then(|| of_trouble(&trouble)).into_iter().collect();
             let prompt = if open { go_on(&deliveries, &notices) } else { resume(&deliveries, &notices) };
             prop_assert!(prompt.starts_with("SGN_RESUME\n\n"));

@@ -96,7 +96,7 @@ pub(crate) struct Kept {
 }
 
 /// How the previous attempt ended badly, although part of it stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {
     /// What happened, for the agent and for people.
     pub what: String,
@@ -110,6 +110,9 @@ pub struct Trouble {
     /// Whether `claude` had ended its turn by itself, and found no room for it: its folder's disk is full.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unrecorded: bool,
+    /// What ran in its background after its reply and was ended, each on one short line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<String>,
 }
 
 impl Frame {

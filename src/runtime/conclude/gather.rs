@@ -111,6 +111,7 @@ pub(super) fn gather(
         salvage::look(store, frame, &printed, transcript.as_deref(), &given)?;
     let lost = lost_result(&printed.digest, transcript.as_deref())?;
     let unseen_messages = unseen_messages(&messages, transcript.as_deref(), salvage)?;
+    let ended_beside = if printed.was_ended { printed.digest.beside_result.clone() } else { Vec::new() };
     let Printed { digest, ending, was_killed, .. } = printed;
     let attempts = store.attempts(frame.id)?;
     let mut facts = Facts {
@@ -131,6 +132,8 @@ pub(super) fn gather(
         is_abandoned: begun.is_abandoned(),
         stop: None,
         has_messages: false,
+        ended_beside,
+        spoke: digest.spoke,
     };
     steered(store, frame.id, &mut facts)?;
     let (spending, total) = cost::of(store, frame, &attempts, &digest, transcript.as_deref())?;

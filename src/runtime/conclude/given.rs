@@ -59,7 +59,7 @@ mod tests {
     fn what_went_wrong_and_what_others_say_is_given_too() {
         let (_temp, store) = testing::store();
         let frame = store.frame(store.root()).unwrap().unwrap();
-        let trouble = Trouble { what: "it was killed".into(), calls: Vec::new(), lost: false, unrecorded: false };
+        let trouble = Trouble { what: "it was killed".into(), ..Trouble::default() };
         let frame = Frame { trouble: Some(trouble), checkpoint: Some(AttemptId::random()), ..frame };
         let given = texts(&frame, &[], &[]);
         assert!(given.len() == 1 && given[0].contains("it was killed"), "{given:?}");

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::claude::ending;
 use crate::claude::environment::config_dir::config_dir;
+use crate::claude::options::limits;
 use crate::claude::processes::process::Exit;
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::reader;
@@ -52,13 +53,20 @@ impl Printed {
                 exit.was_killed() && !exit.is_stopped(),
             );
         }
-        let ending = ending::classify(&digest, exit, &errors);
+        let ending = match ending::classify(&digest, exit, &errors) {
+            Ending::Error(why) => Ending::Error(limits::as_given(&why, &frame.launch.args)),
+            other => other,
+        };
         Ok(Self { digest, ending, was_killed: exit.was_killed(), was_ended: exit == Exit::Ended })
     }
 
     /// The output of an attempt whose process could not be started.
     pub(super) fn nothing(why: String) -> Self {
-        let ending = Ending::Refused { why, objection: Objection::Start };
+        // It was not started, because nothing is left of a limit.
+        let ending = match limits::raised(&why) {
+            Some(_) => Ending::Error(why),
+            None => Ending::Refused { why, objection: Objection::Start },
+        };
         Self { digest: Digest::default(), ending, was_killed: false, was_ended: false }
     }
 }

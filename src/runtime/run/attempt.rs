@@ -12,6 +12,7 @@ use jiff::Timestamp;
 
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::invocation::{self, ATTEMPT, FRAME, Invocation, STATE_DIR};
+use crate::claude::options::limits::Left;
 use crate::claude::processes::orphans::{self, LeftBy};
 use crate::claude::processes::process::Running;
 use crate::claude::settings::merged;
@@ -41,6 +42,7 @@ use crate::runtime::{RunSettings, RuntimeError, while_trying};
 use crate::store::{Lease, NewAttempt, Store, StoreError, TreeOf, Undelivered};
 
 mod elsewhere;
+mod used;
 
 /// How starting a frame went.
 #[derive(Debug)]
@@ -228,6 +230,10 @@ impl Starting<'_> {
     fn run(self, recorded: Recorded, lease: Lease) -> Result<AttemptStart, RuntimeError> {
         let Self { store, own, frame, program, way, hooks, output_from, .. } = self;
         let Recorded { id, text, takes_message, prompt, transcript, launch } = recorded;
+        let launch = match used::left(store, frame, &launch.args)? {
+            Left::Some(args) => Launch { args, ..launch },
+            Left::Nothing(why) => return Ok(AttemptStart::NotStarted(lease, why)),
+        };
         let way = if way == Way::Input && !takes_message { Way::Fork } else { way };
         let is_silent = text.is_empty() || takes_message;
         let in_place = way.is_in_place(!is_silent, situation::returns_to_worktree(frame, program));

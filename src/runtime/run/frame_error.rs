@@ -1,7 +1,8 @@
 //! What can go wrong with a frame, by the help that it needs.
 
 use crate::claude::installation::program::ProgramError;
-use crate::core::agent::claude_args::{ClaudeArgs, Pair};
+use crate::claude::options::limits;
+use crate::core::agent::claude_args::ClaudeArgs;
 use crate::core::agent::worktree::Worktree;
 use crate::core::attempt::decision::Decision;
 use crate::core::attempt::ending::Objection;
@@ -76,24 +77,11 @@ pub(crate) enum FrameErrorKind {
     Ended(String),
 }
 
-/// What Claude Code says when it has met a limit, and the option that sets it.
-const LIMITS: [(&str, &str); 2] =
-    [("Reached maximum number of turns (", "--max-turns"), ("Reached maximum budget ($", "--max-budget-usd")];
-
-/// The option whose limit was met, with a value twice as high.
-fn limit_met(said: &str) -> Option<Pair> {
-    LIMITS.iter().find_map(|(words, option)| {
-        let (_, rest) = said.split_once(words)?;
-        let met: f64 = rest.split_once(')')?.0.parse().ok().filter(|met: &f64| *met > 0.0 && met.is_finite())?;
-        Some(Pair { name: (*option).to_owned(), value: Some((met * 2.0).to_string()) })
-    })
-}
-
 impl FrameError {
     /// The same, with what would raise the limit that was met, if it was one.
     pub(crate) fn with_limit(self, store: &Store) -> Result<Self, RuntimeError> {
         let FrameErrorKind::Ended(said) = &self.kind else { return Ok(self) };
-        let Some(raised) = limit_met(said) else { return Ok(self) };
+        let Some(raised) = limits::raised(said) else { return Ok(self) };
         let Some(frame) = store.frame(self.frame)? else { return Ok(self) };
         let Some(first) = first_agent(store, frame.root)? else { return Ok(self) };
         let own = frame.launch.args.behind(&first.launch.args);
@@ -190,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_was_met_is_doubled() {
-        let raised = |said: &str| limit_met(said).map(|pair| (pair.name, pair.value.unwrap()));
+        let raised = |said: &str| limits::raised(said).map(|pair| (pair.name, pair.value.unwrap()));
         let of = |name: &str, value: &str| Some((name.to_owned(), value.to_owned()));
         assert_eq!(raised("Reached maximum number of turns (1)"), of("--max-turns", "2"));
         assert_eq!(raised("Reached maximum budget ($0.01)"), of("--max-budget-usd", "0.02"));

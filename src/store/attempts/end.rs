@@ -243,7 +243,7 @@ mod tests {
     fn an_attempt_ends_once_and_only_the_running_one() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        let trouble = Some(Trouble { what: "it".into(), calls: Vec::new(), lost: false, unrecorded: false });
+        let trouble = Some(Trouble { what: "it".into(), ..Trouble::default() });
         let decision = Decision { trouble, ..decide(&Facts::of(reply("done"))) };
         let end = |attempt| {
             store.end_attempt(&AttemptEnd {

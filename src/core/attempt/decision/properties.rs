@@ -33,10 +33,9 @@ prop_compose! {
         silent in prop_oneof![Just(None), Just(Some(Way::Input)), Just(Some(Way::Fork)), Just(Some(Way::InPlace)), Just(Some(Way::Prompt))],
         earlier_pauses in 0..5_usize,
         how in prop_oneof![Just(None), Just(Some(StopKind::Stop)), Just(Some(StopKind::Pause))],
-        has_messages: bool,
-        was_killed: bool,
+        (has_messages, has_beside, was_killed) in any::<(bool, bool, bool)>(),
     ) -> Facts {
-        let trouble = Trouble { what: "it".into(), calls: vec!["Bash: a".into()], lost: false, unrecorded: false };
+        let trouble = Trouble { what: "it".into(), calls: vec!["Bash: a".into()], ..Trouble::default() };
         Facts {
             ending,
             has_checkpoint,
@@ -55,6 +54,8 @@ prop_compose! {
             is_abandoned,
             stop: how.map(to_stop),
             has_messages,
+            ended_beside: has_beside.then(|| "the server".to_owned()).into_iter().collect(),
+            spoke: true,
         }
     }
 }
@@ -112,7 +113,7 @@ proptest! {
     #[test]
     fn nobody_who_went_back_is_attempted_twice_in_a_run(facts in any_facts()) {
         let decision = decide(&facts);
-        let is_again = matches!(decision.frame, Ended::Back | Ended::Again) && decision.meaning.name() != "has_messages";
+        let is_again = matches!(decision.frame, Ended::Back | Ended::Again) && !["has_messages", "cut_off"].contains(&decision.meaning.name());
         let died_elsewhere = facts.is_abandoned && decision.error.is_none() && decision.meaning.name() == "died";
         prop_assert!(!is_again || died_elsewhere || decision.next != Next::AsItComes);
     }

@@ -246,7 +246,7 @@ fn the_next_prompt_says_how_an_attempt_ended_if_it_ended_badly() {
         (later(said("Jan 1st")), None),
     ] {
         let known =
-            Trouble { what: "an earlier one".into(), calls: vec!["Bash: a".into()], lost: true, unrecorded: false };
+            Trouble { what: "an earlier one".into(), calls: vec!["Bash: a".into()], lost: true, ..Trouble::default() };
         let facts = Facts { trouble: Some(known), uncertain_calls: vec!["Bash: b".into()], ..facts };
         let trouble = decide(&facts).trouble;
         assert_eq!(trouble.as_ref().map(|trouble| trouble.what.as_str()), what, "{facts:?}");
