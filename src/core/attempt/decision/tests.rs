@@ -40,6 +40,10 @@ fn rows() -> Vec<(&'static str, Facts)> {
         ("reply", Facts::of(said("Jan 1st"))),
         ("reply, and it was told something since", Facts { has_messages: true, ..Facts::of(said("Jan 1st")) }),
         (
+            "reply, while something ran in its background that was ended",
+            Facts { ended_beside: vec!["the server".into()], ..Facts::of(said("Jan 1st")) },
+        ),
+        (
             "requests whose results it has not been given, whatever was said",
             Facts { has_requests: true, ..Facts::of(said("I asked.")) },
         ),
