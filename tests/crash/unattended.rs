@@ -81,6 +81,10 @@ impl Trial {
             let outcome = spawn.ends();
             assert!(matches!(outcome.code(), None | Some(0 | 1 | 4)), "{outcome}");
         }
+        // All of them may have been killed before they had recorded anything.
+        if store_of(&self.world).is_none() {
+            return self.killed;
+        }
         for _ in 0..=self.chance.below(ROUNDS_WITH_KILLS) {
             self.a_round();
         }
