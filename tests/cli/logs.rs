@@ -46,6 +46,7 @@ fn what_an_agent_said_and_did_is_printed_line_by_line() {
     turn ended: 0.2 s, 2000 tokens in, 40 out, $0.0200
     spawns [ID3:8] [PROJECT]/child.md
     paused
+    < from the child
     started: claude-opus-4-8, Claude Code 2.1.330, default
     > Bash: false
     < error: Exit code 1
@@ -70,6 +71,7 @@ fn what_an_agent_said_and_did_is_printed_line_by_line() {
     [ID3:8] child.md  from the child
     [ID3:8] child.md  turn ended: 0.2 s, 3000 tokens in, 60 out, $0.0300
     [ID3:8] child.md  done
+    [ID1:8] root.md  < from the child
     [ID1:8] root.md  started: claude-opus-4-8, Claude Code 2.1.330, default
     [ID1:8] root.md  > Bash: false
     [ID1:8] root.md  < error: Exit code 1

@@ -221,7 +221,6 @@ fn a_request_in_another_directory_leaves_the_shell_where_its_agent_is_told(versi
         let said = chain.api.last_conversation();
         let is_there = said.last_result().unwrap().ends_with("/sub");
         let told = format!("{:?} {}", said.items(), said.context());
-        eprintln!("TOLD {text} {is_there} {told}");
         assert_eq!(is_there, by_command, "{told}");
         assert_eq!(told.contains("Continue from where you left off."), by_command, "{told}");
     }
