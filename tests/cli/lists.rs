@@ -127,6 +127,10 @@ fn trees_and_history_show_the_newest_and_say_that_there_are_more() {
     let (second, third) = (history.stdout.find("second?"), history.stdout.find("third?"));
     assert!(second.is_some() && second < third, "the newest comes last: {history}");
     assert_eq!(history.stderr, "there are more: agent-cli history --limit N\n");
+    for list in ["ls", "tree", "history", "questions"] {
+        let none = world.run(&[list, "-n", "0"]);
+        assert!(none.exits_with(2).stderr.contains("0 is not in 1.."), "{none}");
+    }
     for all in [&["tree", "--json"][..], &["history", "--json"]] {
         let outcome = world.run(all);
         assert_eq!((outcome.json().as_array().map(Vec::len), outcome.stderr.as_str()), (Some(3), ""), "{outcome}");

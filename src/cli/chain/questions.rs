@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use crate::cli::arguments::candidates;
+use crate::cli::arguments::{at_least_one, candidates};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -52,7 +52,7 @@ pub(crate) struct Questions {
     all_projects: bool,
 
     /// List at most this many [default: 100, with --json all]
-    #[arg(short = 'n', long, value_name = "N", conflicts_with = "id")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one(), conflicts_with = "id")]
     limit: Option<usize>,
 
     /// Print a JSON array

@@ -85,9 +85,10 @@ pub(crate) struct WaitCommand {
 
 impl WaitCommand {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        let caller = context
-            .caller
-            .ok_or_else(|| CliError::usage("only agents can wait: this shell was not started by agent-cli"))?;
+        let caller = context.caller.ok_or_else(|| {
+            CliError::usage("only agents can wait: this shell was not started by agent-cli")
+                .hint("agent-cli spawn FILE starts an agent, which can")
+        })?;
         request::make(context, caller, false, |store| self.resolve(store, caller))
     }
 

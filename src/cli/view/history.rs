@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::cli::arguments::candidates;
+use crate::cli::arguments::{at_least_one, candidates};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -49,7 +49,7 @@ pub(crate) struct History {
     since: Option<Timestamp>,
 
     /// Show at most this many, the newest [default: 100, with --json all]
-    #[arg(short = 'n', long, value_name = "N", conflicts_with = "id")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one(), conflicts_with = "id")]
     limit: Option<usize>,
 
     /// Print a JSON array

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
+use crate::cli::arguments::at_least_one;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -62,7 +63,7 @@ pub(crate) struct Ls {
     status: Vec<String>,
 
     /// List at most this many [default: 100, with --json all]
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one())]
     limit: Option<usize>,
 
     /// Print a JSON array
