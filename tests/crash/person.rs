@@ -184,7 +184,8 @@ impl Person {
             );
         } else if accident.point.ends_with(".full") {
             end.exits_with(1);
-            let said = end.stderr.contains("is full") || end.stderr.contains("no storage space");
+            let said =
+                ["is full", "no storage space", "there is no room"].iter().any(|words| end.stderr.contains(words));
             assert!(said && end.stderr.contains("hint: free some space"), "{end}");
         } else {
             assert_eq!(end.code(), None, "{end}");

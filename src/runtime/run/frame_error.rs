@@ -1,5 +1,7 @@
 //! What can go wrong with a frame, by the help that it needs.
 
+use std::io::ErrorKind;
+
 use crate::claude::installation::program::ProgramError;
 use crate::claude::options::limits;
 use crate::core::agent::claude_args::ClaudeArgs;
@@ -137,7 +139,10 @@ impl FrameErrorKind {
             },
             RuntimeError::Moved { elsewhere, .. } => Self::Moved(elsewhere),
             RuntimeError::NoRoom { folder, .. } => Self::NoRoom(folder),
-            RuntimeError::ClaudeFolder { folder, source, .. } => Self::ClaudeFolder { folder, why: source.to_string() },
+            RuntimeError::ClaudeFolder { folder, source, .. } => match source.kind() {
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::NoRoom(folder),
+                _ => Self::ClaudeFolder { folder, why: source.to_string() },
+            },
             RuntimeError::Worktree(error) => Self::NoWorktree(error),
             error @ RuntimeError::BrokenConversation { .. } => {
                 Self::NoConversation { said: error.to_string(), anew: anew()? }
