@@ -67,9 +67,10 @@ fn questions_are_asked_by_agents_alone() {
     hint: agent-cli questions lists what agents have asked
     --- exit status: 2
     ");
-    insta::assert_snapshot!(world.run(&["wait", "--for", "1s"]).exits_with(2), @r"
+    insta::assert_snapshot!(world.run(&["wait", "--for", "1s"]).exits_with(2), @"
     --- stderr
     error: only agents can wait: this shell was not started by agent-cli
+    hint: agent-cli spawn FILE starts an agent, which can
     --- exit status: 2
     ");
 }
