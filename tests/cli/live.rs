@@ -35,9 +35,12 @@ fn a_terminal_shows_what_each_agent_does_and_keeps_what_is_over() {
         let (spawn, screen) = spawn.start_on_terminal(columns);
         gate.reached_by(2);
         // An agent may reach its tool before its runner says that it has started.
-        let shows = |what: &str| screen.text().matches(what).count() == 2;
-        wait_until("both tools are shown", || shows(": running Bash: echo") && shows(": started"));
-        let shown = world.named(&timeless(&screen.text()));
+        let mut shown = String::new();
+        wait_until("both tools are shown", || {
+            shown = screen.text();
+            [": running Bash: echo", ": started"].iter().all(|what| shown.matches(what).count() == 2)
+        });
+        let shown = world.named(&timeless(&shown));
         match columns {
             80 => insta::assert_snapshot!(shown, @r#"
     [ID1:8] one.md: started
@@ -90,8 +93,10 @@ fn a_stopped_chain_leaves_no_row_behind() {
     gate.reached_by(1);
     wait_until("the tool is shown", || screen.text().contains(": running Bash"));
     spawn.signal(Signal::INT);
-    wait_until("it says that it stops", || screen.text().contains("stopping"));
-    assert!(screen.text().contains("\n> "), "{}", screen.text());
+    // Rows are removed for the message, and drawn below it again.
+    wait_until("it says that it stops above the rows", || {
+        screen.text().contains("stopping") && screen.text().contains("\n> ")
+    });
     spawn.signal(Signal::INT);
     spawn.ends().exits_with(130);
     let left = screen.text();
@@ -110,9 +115,10 @@ fn all_chains_that_are_continued_share_one_display() {
         let gate = world.gate("gate");
         let (run, screen) = world.command(command).with("TERM", "xterm").start_on_terminal(80);
         gate.reached_by(2);
-        wait_until("both tools are shown", || screen.text().matches(": running Bash: echo").count() == 2);
-        let shown = screen.text();
-        assert_eq!(shown.matches("\n> ").count(), 2, "{shown}");
+        wait_until("both tools are shown, in a row each", || {
+            let shown = screen.text();
+            shown.matches(": running Bash: echo").count() == 2 && shown.matches("\n> ").count() == 2
+        });
         gate.open_for_one();
         gate.open_for_one();
         let waits = |name: &str| screen.text().contains(&format!(": Sure of {name}?"));
