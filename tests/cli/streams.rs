@@ -78,7 +78,7 @@ fn a_result_is_not_lost_with_a_closed_standard_output() {
         outcome.exits_with(1).stderr.contains("error: the archive cannot be written: standard output"),
         "{outcome}"
     );
-    // Whoever wants no result says so.
+    // A caller that wants no result says so.
     let outcome = run(&format!("agent-cli resume {id} > /dev/null"));
     assert!(!outcome.succeeds().stderr.contains("standard output"), "{outcome}");
 }

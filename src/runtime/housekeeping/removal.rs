@@ -189,7 +189,7 @@ pub(crate) fn in_use(
 pub(crate) struct Prepared {
     tree: RemovedChain,
     attempts: u64,
-    /// While these are held, nobody can run these agents. Whoever runs another one adds an attempt, which is noticed.
+    /// While these are held, nobody can run these agents. Running another one adds an attempt, which is noticed.
     leases: Vec<Lease>,
 }
 

@@ -49,7 +49,7 @@ pub(crate) async fn drive(
     stop: watch::Receiver<Signals>,
 ) -> Result<Driven, RuntimeError> {
     let Some(frame) = store.frame(top)? else { return Err(StoreError::UnknownFrame(top).into()) };
-    // Whoever drives a part of a chain looks at that part only.
+    // A process that drives a part of a chain looks at that part only.
     let _driving = (frame.root == top).then(|| Driving::mark(store.dir(), top)).transpose()?;
     let drive = Drive {
         store,

@@ -139,7 +139,7 @@ mod tests {
                     2 => waking.ends(),
                     _ => {}
                 }
-                // What a parent was told is what became of the child.
+                // A parent is told of a failure only if the child has failed.
                 let state = store.requests(Requests::One(request)).unwrap().remove(0).0.state;
                 let is_told = matches!(state, RequestState::Delivering { .. } | RequestState::Delivered { .. });
                 let has_failed = store.frame(child).unwrap().unwrap().state.name() == "failed";

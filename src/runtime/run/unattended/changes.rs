@@ -54,8 +54,8 @@ impl Changes {
         changes
     }
 
-    /// Whether the system tells this process of changes. Other programs may use up what it has for that.
-    pub(crate) fn is_told(&self) -> bool {
+    /// Whether the system reports every change to this process. Other programs may use up the watches that it has.
+    pub(crate) fn sees_all(&self) -> bool {
         self.watcher.is_some() && !self.misses_some
     }
 
@@ -95,7 +95,7 @@ impl Changes {
 
     /// Returns after a change, perhaps one that was made before this was called. If something is not watched, after a second.
     pub(crate) async fn next(&self) {
-        if self.is_told() {
+        if self.sees_all() {
             self.changed.notified().await;
         } else {
             let _ = tokio::time::timeout(LOOK, self.changed.notified()).await;

@@ -96,7 +96,7 @@ pub(crate) async fn continue_chains(
         };
         if let Some(changes) = &mut changes {
             changes.watch_for(store.dir(), &files);
-            if !changes.is_told() && !std::mem::replace(&mut was_warned, true) {
+            if !changes.sees_all() && !std::mem::replace(&mut was_warned, true) {
                 tracing::warn!("the system does not tell this process of all changes, so it looks every second");
             }
         }
