@@ -377,7 +377,7 @@ mod tests {
         let (frame, _) = store.asking("When?");
         let since = store.frame(frame).unwrap().unwrap().since;
         // Times are kept to the millisecond.
-        while jiff::Timestamp::now().as_millisecond() <= since.as_millisecond() {
+        while Timestamp::now().as_millisecond() <= since.as_millisecond() {
             std::hint::spin_loop();
         }
         let caller = store.start(frame);
