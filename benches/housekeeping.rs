@@ -83,7 +83,7 @@ fn fill(state: &Path, chains: usize) {
         };
         let value = |name: &String| match ids.contains(&name.as_str()) {
             true => format!("printf('%08x', k.value) || substr(t.{name}, 9)"),
-            false if name == "detail" => {
+            false if table == "requests" && name == "detail" => {
                 let child = "printf('%08x', k.value) || substr(t.child, 9)";
                 format!("CASE WHEN t.child IS NULL THEN t.detail ELSE json_set(t.detail, '$.spawn.child', {child}) END")
             }
