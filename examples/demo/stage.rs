@@ -29,7 +29,10 @@ impl Stage {
 
     /// The same with other files.
     pub(crate) fn with(files: &[(&str, &str)]) -> Self {
-        let (program, claude) = (build(), claude(NEWEST));
+        eprintln!("building agent-cli");
+        let program = build();
+        eprintln!("getting Claude Code {NEWEST}, unless it is in the build folder");
+        let claude = claude(NEWEST);
         let api = MessagesApi::start(follow);
         let stage = Self { home: RealHome::new(api.url()), api, program, claude };
         files.iter().for_each(|(name, text)| stage.file(name, text));
@@ -126,7 +129,7 @@ fn is_question(input: &Value) -> bool {
 fn build() -> PathBuf {
     let release = !cfg!(debug_assertions);
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| env!("CARGO").into()));
-    cargo.args(["build", "--quiet", "--bin", "agent-cli"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    cargo.args(["build", "--bin", "agent-cli"]).current_dir(env!("CARGO_MANIFEST_DIR"));
     cargo.args(release.then_some("--release"));
     let status = cargo.status().expect("cargo can be started");
     assert!(status.success(), "agent-cli cannot be built");
