@@ -40,7 +40,7 @@ const NODES: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT N
 /// The same of a frame and its children.
 const FAMILY: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group,
      outcome IS NOT NULL AS has_outcome, ifnull(trouble ->> 'unrecorded', 0) AS is_unrecorded FROM frames
-     WHERE id = ?1 OR parent = ?1 ORDER BY seq";
+     WHERE id IN (SELECT ?1 UNION ALL SELECT id FROM frames INDEXED BY frames_by_parent WHERE parent = ?1) ORDER BY seq";
 
 const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.call, r.detail, r.state, r.made, r.looked
      FROM frames AS f CROSS JOIN requests AS r ON r.frame = f.id

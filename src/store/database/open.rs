@@ -53,6 +53,8 @@ fn connect(path: &Path) -> TxResult<Connection> {
     }
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    // A statement is planned once: otherwise, values that are bound to it may have it planned again each time.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "synchronous", "FULL")?;
     // On macOS only this sync reaches the disk. Files are synced with it, and the database must not be behind them.
