@@ -173,6 +173,11 @@ impl From<RuntimeError> for CliError {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => of_files(message, &source),
                 _ => Self::failed(message).hint(hints::claude_folder(&folder)),
             },
+            RuntimeError::ForeignSession { transcript, .. } => {
+                let place = shell_path(&transcript);
+                let hint = format!("if that session is not needed under its id, move {place} away, and try again");
+                Self::failed(message).hint(hint)
+            }
             RuntimeError::Worktree(
                 WorktreeError::Elsewhere(_) | WorktreeError::Git { .. } | WorktreeError::Io { .. },
             )

@@ -57,6 +57,10 @@ pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
                 format!("remove the link {} and restore {}", elsewhere.link.display(), elsewhere.recorded.display());
             vec![then(&said)]
         }
+        FrameErrorKind::ForeignSession(transcript) => {
+            let said = format!("if that session is not needed under its id, move {} away", shell_path(transcript));
+            vec![then(&said), remove(&top)]
+        }
         FrameErrorKind::WorktreeGone(Worktree { repository, path, branch, .. }) => {
             let add = format!("git -C {} worktree add -f {} {branch}", shell_path(repository), shell_path(path));
             vec![then(&add)]

@@ -15,7 +15,7 @@ pub(crate) mod housekeeping;
 pub(crate) mod notifications;
 pub(crate) mod programs;
 pub(crate) mod protocol;
-mod recovery;
+pub(crate) mod recovery;
 pub(crate) mod requests;
 pub(crate) mod run;
 pub(crate) mod steering;
@@ -125,6 +125,9 @@ pub(crate) enum RuntimeError {
         /// What is wrong with it.
         broken: Broken,
     },
+    /// The session of an agent would replace one that has nothing in common with it.
+    #[error("the session of {} has the id of another one, which is not replaced: {}", frame.short(), transcript.display())]
+    ForeignSession { frame: FrameId, transcript: PathBuf },
     /// An agent cannot ask with a file.
     #[error("{0}")]
     QuestionFile(String),

@@ -48,7 +48,7 @@ pub(crate) use crate::store::files::ownership::exposed;
 pub(crate) use crate::store::files::state_dir::StateDir;
 pub(crate) use crate::store::files::trying::Trying;
 pub(crate) use crate::store::housekeeping::archive::error::ArchiveError;
-pub(crate) use crate::store::housekeeping::archive::{Here, Unpacked};
+pub(crate) use crate::store::housekeeping::archive::{Brought, Here, Unpacked};
 pub(crate) use crate::store::housekeeping::fsck::FactsOf;
 pub(crate) use crate::store::housekeeping::observed::{Observed, Pause, RecordedProgram};
 pub(crate) use crate::store::housekeeping::orphan_files::Orphan;

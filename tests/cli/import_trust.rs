@@ -219,3 +219,65 @@ fn a_digest_trusts_the_file_that_was_listed_and_no_other() {
     std::fs::write(&file, archive).expect("it is ours");
     here.run(&["import", "chain.tar", "--cwd", &cwd, &trust]).succeeds();
 }
+
+/// A session of the user, its id, and what is in its transcript.
+fn with_a_session(here: &World) -> (&'static str, std::path::PathBuf, Vec<u8>) {
+    const OWN: &str = "11111111-2222-4333-8444-555555555555";
+    here.file("own.md", "reply mine\n");
+    here.foreign_session(OWN, "own.md");
+    let transcripts = here.transcripts();
+    let [transcript] = transcripts.as_slice() else { panic!("one session: {transcripts:?}") };
+    (OWN, transcript.clone(), std::fs::read(transcript).expect("readable"))
+}
+
+#[test]
+fn an_archive_never_takes_over_a_session_of_the_user() {
+    let (there, id, archive) = exported();
+    let here = elsewhere(&there);
+    let cwd = moved(&there, &here);
+    let (own, transcript, mine) = with_a_session(&here);
+    let steal = |archive: &[u8], change: &dyn Fn(&mut Value)| {
+        forged_rows(archive, "frames", |row| {
+            if row["id"] == id.as_str() {
+                row["session"] = own.into();
+                change(row);
+            }
+        })
+    };
+    // One has a kept copy, the other has not begun.
+    for stolen in [steal(&archive, &|_| ()), steal(&archive, &|row| row["checkpoint"] = Value::Null)] {
+        let refused = import(&here, &stolen, &["--cwd", &cwd]);
+        refused.exits_with(1);
+        assert!(refused.stderr.contains("the id of another one, which is not replaced"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("hint: "), "{}", refused.stderr);
+        nothing_is_there(&here);
+        assert_eq!(std::fs::read(&transcript).expect("it is there"), mine);
+    }
+    // The user's session appears after the import.
+    let later = transcript.with_extension("later");
+    std::fs::rename(&transcript, &later).expect("movable");
+    import(&here, &steal(&archive, &|_| ()), &["--cwd", &cwd]).succeeds();
+    std::fs::rename(&later, &transcript).expect("movable");
+    here.answer("Jan 1st");
+    let refused = here.run(&["resume", &id]);
+    refused.exits_with(1);
+    assert!(refused.stderr.contains("the id of another one, which is not replaced"), "{}", refused.stderr);
+    assert_eq!(std::fs::read(&transcript).expect("it is there"), mine);
+    std::fs::remove_file(&transcript).expect("removable");
+    here.run(&["resume", &id]).prints("Jan 1st");
+}
+
+#[test]
+fn a_chain_is_imported_beside_its_own_sessions() {
+    let (there, id, archive) = exported();
+    let kept: Vec<_> = there.transcripts().iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect();
+    assert!(!kept.is_empty(), "they have sessions");
+    there.run(&["rm", &id, "--yes"]).succeeds();
+    for (path, content) in kept {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+    import(&there, &archive, &[]).succeeds();
+    there.answer("Jan 1st");
+    there.run(&["resume", &id]).prints("Jan 1st");
+}

@@ -16,6 +16,7 @@ use crate::core::agent::launch::Launch;
 use crate::core::housekeeping::inventory::Inventory;
 use crate::core::housekeeping::relocation::{Move, Relocation};
 use crate::core::text::shell::quoted;
+use crate::runtime::recovery::foreign_session;
 use crate::store::{Here, Store, Unpacked};
 
 /// Import a chain written by `agent-cli export`
@@ -78,6 +79,7 @@ impl Import {
             return Err(CliError::usage("nothing was imported: the chain is not trusted yet")
                 .hint(format!("if you would run all of this: agent-cli import {file} {trust}")));
         }
+        foreign_session::refuse_import(&archive.sessions(store.dir())?)?;
         let root = store.housekeeping().import(&archive)?;
         if store.events(root, 0)?.last().is_some_and(|event| event.kind == "name_lost") {
             tell("it was imported without its name, which another chain has");

@@ -14,7 +14,7 @@ use crate::core::chain::frame::{Frame, Kept};
 use crate::core::id::{AttemptId, SessionId};
 use crate::failpoint::{self, Step};
 use crate::runtime::delivery::stale_files;
-use crate::runtime::recovery::diverged_session;
+use crate::runtime::recovery::{diverged_session, foreign_session};
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::checkpoint::Compared;
 use crate::store::files::durable::remove_partial;
@@ -26,6 +26,7 @@ use crate::store::{self, Recovery, Store};
 /// `None`: there is none, or the attempt begins a conversation.
 pub(crate) fn prepare(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, RuntimeError> {
     let Some(config) = config_dir(&frame.launch) else { return Ok(None) };
+    refuse_foreign(store, frame, &config)?;
     let own = own_copy(frame);
     match own {
         Some(copy) => complete_copy(store, frame, copy, &config)?,
@@ -65,6 +66,7 @@ pub(crate) fn make_room(
     source: Option<&Path>,
 ) -> Result<(), RuntimeError> {
     let Some(config) = config_dir(&frame.launch) else { return Ok(()) };
+    refuse_foreign(store, frame, &config)?;
     let place = place(&config, frame, frame.session);
     if let Some(copy) = own_copy(frame)
         && compared(store, own(frame, copy), &place)? == Compared::Other
@@ -77,6 +79,33 @@ pub(crate) fn make_room(
         return checkpoint::put(source, &place).map_err(in_folder(&config, "put the transcript back"));
     }
     failpoint::around(Step::MakeRoom, || remove(&place)).map_err(in_folder(&config, "make room for the transcript"))
+}
+
+/// Nobody's session is replaced or continued because it has the id of the frame's.
+fn refuse_foreign(store: &Store, frame: &Frame, config: &Path) -> Result<(), RuntimeError> {
+    let adopted = frame.continues().filter(|_| frame.is_adopted());
+    for (session, copy) in
+        [(frame.session, own_copy(frame))].into_iter().chain(adopted.map(|kept| (kept.session, Some(kept.copy))))
+    {
+        let place = place(config, frame, session);
+        if !place.is_file() {
+            continue;
+        }
+        let copy = match copy {
+            Some(copy) => match compared(store, Kept { frame: frame.id, copy, session }, &place)? {
+                Compared::Same | Compared::Less => continue,
+                Compared::NoCopy if !store.dir().checkpoint(frame.id, copy).is_file() => continue,
+                Compared::NoCopy | Compared::Other => Some(store.dir().checkpoint(frame.id, copy)),
+            },
+            None => None,
+        };
+        if foreign_session::is_foreign(&place, copy.as_deref(), || store.dir().open_printed(frame.id, 0))?
+            && !is_of_discarded_attempt(store, frame, &place)?
+        {
+            return Err(foreign_session::foreign(frame.id, place));
+        }
+    }
+    Ok(())
 }
 
 /// Says which folder of Claude Code's it is in which something failed.

@@ -57,6 +57,9 @@ pub(crate) enum FrameErrorKind {
     /// The working directory leads elsewhere than when it was recorded.
     #[error("the working directory has been replaced: {0}")]
     Moved(Elsewhere),
+    /// Another session has the id of its own.
+    #[error("its session has the id of another one, which is not replaced: {}", .0.display())]
+    ForeignSession(std::path::PathBuf),
     /// The worktree that was created for it does not exist.
     #[error("its worktree is gone: {}", .0.path.display())]
     WorktreeGone(Worktree),
@@ -138,6 +141,7 @@ impl FrameErrorKind {
                 _ => Self::NoWorkingDirectory(cwd),
             },
             RuntimeError::Moved { elsewhere, .. } => Self::Moved(elsewhere),
+            RuntimeError::ForeignSession { transcript, .. } => Self::ForeignSession(transcript),
             RuntimeError::NoRoom { folder, .. } => Self::NoRoom(folder),
             RuntimeError::ClaudeFolder { folder, source, .. } => match source.kind() {
                 ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::NoRoom(folder),

@@ -11,12 +11,13 @@ use crate::core::agent::launch::Launch;
 use crate::core::housekeeping::archive::Row;
 use crate::core::housekeeping::inventory::{AllowedCall, Command, Inventory, Start};
 use crate::core::housekeeping::relocation::Relocation;
-use crate::core::id::FrameId;
+use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::core::requests::permit::{Permit, permit};
 use crate::core::requests::plan::Decided;
 use crate::core::requests::request::RequestKind;
 use crate::core::requests::state::RequestState;
 use crate::store::error::Result;
+use crate::store::files::state_dir::StateDir;
 use crate::store::housekeeping::archive::refusal::damaged;
 use crate::store::housekeeping::archive::unpack::Unpacked;
 
@@ -29,6 +30,18 @@ pub(crate) struct Here {
     pub path: Option<String>,
     /// What else of this shell's environment it records: another machine's could lead to an API that gets this user's key.
     pub environment: BTreeMap<String, String>,
+}
+
+/// A session that an agent of an archive would continue.
+pub(crate) struct Brought {
+    pub frame: FrameId,
+    pub launch: Launch,
+    pub cwd: PathBuf,
+    pub session: SessionId,
+    /// The copy of it that the archive has, if any.
+    pub copy: Option<PathBuf>,
+    /// What its agent printed.
+    pub printed: PathBuf,
 }
 
 /// An archive that can be imported.
@@ -59,6 +72,37 @@ impl Adapted {
     #[must_use]
     pub fn inventory(&self) -> &Inventory {
         &self.inventory
+    }
+
+    /// The sessions that its agents would continue.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Archive`](crate::store::StoreError::Archive): a row lacks a value.
+    pub(crate) fn sessions(&self, dir: &StateDir) -> Result<Vec<Brought>> {
+        let mut sessions = Vec::new();
+        for row in self.unpacked.rows.iter().filter(|row| row.table == "frames") {
+            let text = |column: &str| row.values.get(column).and_then(Value::as_str);
+            let needed = |column: &str| text(column).ok_or_else(|| damaged("it has a row that lacks a value"));
+            let no_id = |_| damaged("it has a row without an id");
+            let frame: FrameId = needed("id")?.parse().map_err(no_id)?;
+            let session: SessionId = needed("session")?.parse().map_err(no_id)?;
+            let copy: Option<AttemptId> = text("checkpoint").map(str::parse).transpose().map_err(no_id)?;
+            let folder = self.unpacked.stage.folder(frame);
+            let in_stage = |path: PathBuf| folder.join(path.file_name().unwrap_or_default());
+            let is_adopted = copy == Some(AttemptId::from(frame));
+            for session in [session].into_iter().chain(is_adopted.then_some(frame.into())) {
+                sessions.push(Brought {
+                    frame,
+                    launch: parsed(needed("launch")?)?,
+                    cwd: needed("cwd")?.into(),
+                    session,
+                    copy: copy.map(|copy| in_stage(dir.checkpoint(frame, copy))),
+                    printed: in_stage(dir.output(frame)),
+                });
+            }
+        }
+        Ok(sessions)
     }
 }
 

@@ -10,5 +10,5 @@ mod refusal;
 mod unpack;
 mod writer;
 
-pub(crate) use adapt::Here;
+pub(crate) use adapt::{Brought, Here};
 pub(crate) use unpack::Unpacked;

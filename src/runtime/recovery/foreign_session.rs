@@ -1,0 +1,68 @@
+//! Sessions of Claude Code that have the id of an agent's session, and are somebody else's: an archive may name any id. Nothing
+//! replaces such a session, and no agent continues it.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use crate::claude::environment::config_dir::config_dir;
+use crate::claude::stream::reader;
+use crate::claude::transcript::locate::Places;
+use crate::claude::transcript::rewrite::Entries;
+use crate::core::id::FrameId;
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::Brought;
+
+/// Refuses a chain that would take over a session that is there.
+pub(crate) fn refuse_import(chain: &[Brought]) -> Result<(), RuntimeError> {
+    let mut places = Places::default();
+    for Brought { frame, launch, cwd, session, copy, printed } in chain {
+        let Some(config) = config_dir(launch) else { continue };
+        let Some(place) = places.find(&config, cwd, *session) else { continue };
+        if is_foreign(&place, copy.as_deref(), || File::open(printed))? {
+            return Err(foreign(*frame, place));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn foreign(frame: FrameId, transcript: PathBuf) -> RuntimeError {
+    RuntimeError::ForeignSession { frame, transcript }
+}
+
+/// Whether a transcript has messages, and none of them is in the kept copy or was printed by the agent.
+pub(super) fn is_foreign(
+    transcript: &Path,
+    copy: Option<&Path>,
+    printed: impl FnOnce() -> io::Result<File>,
+) -> Result<bool, RuntimeError> {
+    let found = entries(transcript)?;
+    if !found.are_words() {
+        return Ok(false);
+    }
+    let names = |entries: &Entries| {
+        entries.rows().filter_map(|(_, row)| row["uuid"].as_str().map(str::to_owned)).collect::<HashSet<_>>()
+    };
+    let names_found = names(&found);
+    if let Some(copy) = copy
+        && !names(&entries(copy)?).is_disjoint(&names_found)
+    {
+        return Ok(false);
+    }
+    let printed = match printed() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(HashSet::new()),
+        opened => opened.and_then(|opened| reader::names(&mut BufReader::new(opened) as &mut dyn BufRead)),
+    };
+    let printed = printed.map_err(while_trying("read what claude printed"))?;
+    Ok(printed.is_disjoint(&names_found))
+}
+
+/// Those of a file that may be gone.
+fn entries(transcript: &Path) -> Result<Entries, RuntimeError> {
+    let read = match File::open(transcript) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Entries::default()),
+        opened => opened.and_then(|opened| Entries::read(BufReader::new(opened))),
+    };
+    read.map_err(while_trying("read the transcript"))
+}
