@@ -103,3 +103,18 @@ fn an_imported_chain_has_that_of_the_shell_that_imports_it() {
     let launch = here.run(&["show", &id, "--json"]).json()["launch"].clone();
     assert_eq!(launch["environment"], serde_json::json!({"TZ": "UTC"}));
 }
+
+#[test]
+fn what_restricts_claude_code_reaches_agents_and_what_is_dropped_is_named() {
+    let restricts = [("CLAUDE_CODE_SUBPROCESS_ENV_SCRUB", "0"), ("CLAUDE_CODE_DISABLE_WORKFLOWS", "1")];
+    let world = restricts.into_iter().fold(World::new(), |world, (name, value)| world.with(name, value));
+    let world = world.with("CLAUDE_CODE_SIMPLE", "1");
+    world.file(
+        "root.md",
+        "run echo \"$CLAUDE_CODE_SUBPROCESS_ENV_SCRUB|$CLAUDE_CODE_DISABLE_WORKFLOWS|$CLAUDE_CODE_SIMPLE|\"\nreply {result}\n",
+    );
+    let spawned = world.run(&["spawn", "root.md"]);
+    spawned.prints("0|1||");
+    assert_eq!(spawned.stderr.matches("CLAUDE_CODE_SIMPLE").count(), 1, "{}", spawned.stderr);
+    assert!(!spawned.stderr.contains("SCRUB") && !spawned.stderr.contains("WORKFLOWS"), "{}", spawned.stderr);
+}

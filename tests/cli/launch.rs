@@ -346,3 +346,21 @@ fn a_word_behind_the_dashes_that_is_no_option_is_refused() {
     assert!(said.contains("second.md is not an option of claude"), "{said}");
     assert_eq!(world.starts(), 1);
 }
+
+#[test]
+fn the_command_that_is_hinted_after_a_limit_keeps_all_other_options() {
+    let world = World::with_hooks();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let deny = "--disallowedTools=Bash(touch:*)";
+    let id = world.run(&["spawn", "root.md", "--", "--max-turns=1", deny]).started();
+    world.answer("now");
+    let limited = world.run(&["resume", &id]);
+    let hint = limited.stderr.lines().find_map(|line| line.strip_prefix("hint: agent-cli "));
+    let hint = hint.unwrap_or_else(|| panic!("{limited}"));
+    let command = hint.split(" continues").next().unwrap();
+    let line = format!("\"$0\" {command}");
+    let program = crate::programs::agent_cli().display().to_string();
+    world.program("sh", ["-c", &line, &program]).run().prints("now");
+    let args = world.run(&["show", &id, "--json"]).json()["launch"]["args"].clone();
+    assert_eq!(args, serde_json::json!(["--max-turns=2", deny]), "{hint}");
+}

@@ -80,6 +80,7 @@ mod questions;
 mod races;
 mod reach;
 mod repairs;
+mod replaced_places;
 mod replies;
 mod resume_all;
 mod retries;

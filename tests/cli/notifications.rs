@@ -184,6 +184,20 @@ fn hostile_text_is_data() {
 }
 
 #[test]
+fn what_commands_are_told_has_no_character_that_hides_or_moves_others() {
+    let world = World::new();
+    let hidden = "a\u{9b}2J\u{85}b\u{202e}c\u{200b}d\u{feff}e\u{2066}f";
+    world.file("root.md", format!("ask {hidden}\n"));
+    configure(&world, "question = \"cat > object\"\n");
+    world.spawn_paused("root.md");
+    let object = fs::read_to_string(config_path(&world).with_file_name("object")).expect("the command ran");
+    let raw: Vec<_> = object.chars().filter(|c| !c.is_ascii()).collect();
+    assert!(raw.is_empty(), "{raw:?} in {object:?}");
+    let object: Value = serde_json::from_str(&object).expect("JSON");
+    assert_eq!(object["question"]["ask"]["question"], hidden);
+}
+
+#[test]
 fn a_command_that_fails_is_run_again_and_stops_nothing() {
     let world = asking();
     configure(&world, "question = \"echo no such phone >&2; exit 3\"\n");
