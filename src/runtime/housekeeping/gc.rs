@@ -81,7 +81,7 @@ pub(crate) fn collect(
     let met: HashSet<FrameId> = plan.iter().flat_map(|(_, decision)| decision.worktrees()).collect();
     for (frame, worktree) in store.worktrees(WorktreesOf::HandedOver { before: retention.before })? {
         if !met.contains(&frame) {
-            removal::judge(store, frame, worktree, with_ignored, &gone)?
+            removal::judge(store, frame, worktree, with_ignored, &|chain| gone.contains(&chain))?
                 .sort_into(&mut handed_over, &mut collected.held);
         }
     }
@@ -166,7 +166,7 @@ impl Collected {
         for condemned in worktrees {
             let why = match pretend {
                 true => None,
-                false => match removal::in_use(store, &condemned.worktree, &HashSet::new())? {
+                false => match removal::in_use(store, &condemned.worktree, &|_| false)? {
                     None => remove::remove(&condemned.worktree, with_ignored),
                     why => why,
                 },

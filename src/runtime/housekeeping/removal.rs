@@ -132,10 +132,10 @@ pub(crate) fn decide(
             return Ok(Decision::Busy);
         }
     }
-    let with_it: HashSet<FrameId> = gone.iter().copied().chain([root]).collect();
+    let goes = |chain| chain == root || gone.contains(&chain);
     let (mut condemned, mut held) = (Vec::new(), Vec::new());
     for (frame, worktree) in store.worktrees(WorktreesOf::Chain(root))? {
-        judge(store, frame, worktree, with_ignored, &with_it)?.sort_into(&mut condemned, &mut held);
+        judge(store, frame, worktree, with_ignored, &goes)?.sort_into(&mut condemned, &mut held);
     }
     if held.is_empty() {
         return Ok(Decision::Remove(condemned));
@@ -143,22 +143,22 @@ pub(crate) fn decide(
     // The chain is kept, and so are its agents, which could be resumed.
     let mut others = Vec::new();
     for one in condemned {
-        if in_use(store, &one.worktree, gone)?.is_none() {
+        if in_use(store, &one.worktree, &|chain| gone.contains(&chain))?.is_none() {
             others.push(one);
         }
     }
     Ok(Decision::Keep { held, others })
 }
 
-/// Decides about a worktree. `gone`: the roots of chains that are removed before it or with it.
+/// Decides about a worktree. `goes`: whether the chain of this root is removed before it or with it.
 pub(crate) fn judge(
     store: &Store,
     frame: FrameId,
     worktree: Worktree,
     with_ignored: bool,
-    gone: &HashSet<FrameId>,
+    goes: &dyn Fn(FrameId) -> bool,
 ) -> Result<Judgement, RuntimeError> {
-    let outlook = match in_use(store, &worktree, gone)? {
+    let outlook = match in_use(store, &worktree, goes)? {
         Some(why) => Outlook::Held(why),
         None => remove::outlook(&worktree, with_ignored),
     };
@@ -170,14 +170,15 @@ pub(crate) fn judge(
     })
 }
 
-/// Why a worktree is in use, or will be: an agent outside of the chains in `gone` is not done and works in it.
+/// Why a worktree is in use, or will be: an agent of a chain that stays is not done and works in it. `goes`: whether the chain of
+/// this root is removed.
 pub(crate) fn in_use(
     store: &Store,
     worktree: &Worktree,
-    gone: &HashSet<FrameId>,
+    goes: &dyn Fn(FrameId) -> bool,
 ) -> Result<Option<String>, RuntimeError> {
     let mut workers = store.housekeeping().workers(worktree)?;
-    workers.retain(|worker| !gone.contains(&worker.root));
+    workers.retain(|worker| !goes(worker.root));
     workers.sort_by_key(|worker| worker.is_over);
     Ok(workers.first().map(|worker| match worker.is_over {
         false => "another agent works in it".to_owned(),
@@ -296,10 +297,9 @@ fn remove_worktrees(
     worktrees: &[Condemned],
     with_ignored: bool,
 ) -> Result<Vec<Held>, RuntimeError> {
-    let with_it = HashSet::from([root]);
     let mut held = Vec::new();
     for one in worktrees {
-        let why = match in_use(store, &one.worktree, &with_it)? {
+        let why = match in_use(store, &one.worktree, &|chain| chain == root)? {
             None => remove::remove(&one.worktree, with_ignored),
             why => why,
         };
