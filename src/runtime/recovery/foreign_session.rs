@@ -20,7 +20,7 @@ pub(crate) fn refuse_import(chain: &[Brought]) -> Result<(), RuntimeError> {
     for Brought { frame, launch, cwd, session, copy, printed } in chain {
         let Some(config) = config_dir(launch) else { continue };
         let Some(place) = places.find(&config, cwd, *session) else { continue };
-        if is_foreign(&place, copy.as_deref(), || File::open(printed))? {
+        if is_foreign(&place, copy.as_deref(), || File::open(printed), Unknown::IsForeign)? {
             return Err(foreign(*frame, place));
         }
     }
@@ -31,11 +31,20 @@ pub(super) fn foreign(frame: FrameId, transcript: PathBuf) -> RuntimeError {
     RuntimeError::ForeignSession { frame, transcript }
 }
 
+/// What a transcript is if there is nothing of the agent's to compare it with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unknown {
+    IsForeign,
+    /// The agent had something that was lost.
+    IsOwn,
+}
+
 /// Whether a transcript has messages, and none of them is in the kept copy or was printed by the agent.
 pub(super) fn is_foreign(
     transcript: &Path,
     copy: Option<&Path>,
     printed: impl FnOnce() -> io::Result<File>,
+    unknown: Unknown,
 ) -> Result<bool, RuntimeError> {
     let found = entries(transcript)?;
     if !found.are_words() {
@@ -44,18 +53,13 @@ pub(super) fn is_foreign(
     let names = |entries: &Entries| {
         entries.rows().filter_map(|(_, row)| row["uuid"].as_str().map(str::to_owned)).collect::<HashSet<_>>()
     };
-    let names_found = names(&found);
-    if let Some(copy) = copy
-        && !names(&entries(copy)?).is_disjoint(&names_found)
-    {
-        return Ok(false);
-    }
+    let mut known = copy.map(entries).transpose()?.as_ref().map(names).unwrap_or_default();
     let printed = match printed() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(HashSet::new()),
         opened => opened.and_then(|opened| reader::names(&mut BufReader::new(opened) as &mut dyn BufRead)),
     };
-    let printed = printed.map_err(while_trying("read what claude printed"))?;
-    Ok(printed.is_disjoint(&names_found))
+    known.extend(printed.map_err(while_trying("read what claude printed"))?);
+    Ok(if known.is_empty() { unknown == Unknown::IsForeign } else { known.is_disjoint(&names(&found)) })
 }
 
 /// Those of a file that may be gone.

@@ -14,6 +14,7 @@ use crate::core::chain::frame::{Frame, Kept};
 use crate::core::id::{AttemptId, SessionId};
 use crate::failpoint::{self, Step};
 use crate::runtime::delivery::stale_files;
+use crate::runtime::recovery::foreign_session::Unknown;
 use crate::runtime::recovery::{diverged_session, foreign_session};
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::checkpoint::Compared;
@@ -93,13 +94,14 @@ fn refuse_foreign(store: &Store, frame: &Frame, config: &Path) -> Result<(), Run
         }
         let copy = match copy {
             Some(copy) => match compared(store, Kept { frame: frame.id, copy, session }, &place)? {
-                Compared::Same | Compared::Less => continue,
-                Compared::NoCopy if !store.dir().checkpoint(frame.id, copy).is_file() => continue,
-                Compared::NoCopy | Compared::Other => Some(store.dir().checkpoint(frame.id, copy)),
+                // Without a copy, the transcript may be all that is left of the agent.
+                Compared::Same | Compared::Less | Compared::NoCopy => continue,
+                Compared::Other => Some(store.dir().checkpoint(frame.id, copy)),
             },
             None => None,
         };
-        if foreign_session::is_foreign(&place, copy.as_deref(), || store.dir().open_printed(frame.id, 0))?
+        let unknown = if store.attempts(frame.id)?.is_empty() { Unknown::IsForeign } else { Unknown::IsOwn };
+        if foreign_session::is_foreign(&place, copy.as_deref(), || store.dir().open_printed(frame.id, 0), unknown)?
             && !is_of_discarded_attempt(store, frame, &place)?
         {
             return Err(foreign_session::foreign(frame.id, place));
