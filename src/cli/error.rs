@@ -106,6 +106,11 @@ impl CliError {
         Self { hints: Vec::new(), ..self }
     }
 
+    /// The exit status of a command that ends with it.
+    pub(crate) fn exit(&self) -> ExitStatus {
+        self.exit
+    }
+
     /// Reports the error, and returns the exit status.
     pub(crate) fn report(self) -> ExitStatus {
         self.messages.iter().for_each(|message| output::error(bare(message)));

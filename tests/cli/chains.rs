@@ -226,6 +226,10 @@ fn what_is_listed_without_an_id_is_of_this_project() {
     assert_eq!(world.run(&["tree", "-p"]).stdout.lines().count(), 2);
     assert_eq!(world.run(&["questions", "-p", "--json"]).json().as_array().map(Vec::len), Some(2));
     let first = world.run(&["questions", "-p", "-n", "1"]);
-    assert_eq!(first.log, "there are more: agent-cli questions --limit N\n");
-    assert_eq!(world.run(&["ls", "-p", "-n", "1"]).log, "1 chain more: agent-cli ls --limit N\n");
+    assert_eq!(first.log, "there are more: agent-cli questions --all-projects --limit N\n");
+    let answered = world.run(&["questions", "--all", "-p", "-n", "1"]);
+    assert_eq!(answered.log, "there are more: agent-cli questions --all --all-projects --limit N\n");
+    let waiting = world.run(&["ls", "-p", "-n", "1", "--status", "waiting"]);
+    assert_eq!(waiting.log, "1 chain more: agent-cli ls --all-projects --status waiting --limit N\n");
+    assert_eq!(world.run(&["ls", "-p", "-n", "1"]).log, "1 chain more: agent-cli ls --all-projects --limit N\n");
 }

@@ -1045,10 +1045,8 @@ fn every_command_explains_itself() {
 
               [possible values: question, approval, done, failed, limit, stalled, budget]
 
-          --limit <N>
-              List the newest, at most this many
-
-              [default: 20]
+      -n, --limit <N>
+              List the newest, at most this many [default: 20, with --json all]
 
           --json
               Print a JSON array; with --test an object

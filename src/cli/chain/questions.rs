@@ -14,7 +14,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::lookup::{self, Projects, here};
 use crate::cli::output::format::{age, cut, one_line, table};
 use crate::cli::output::moment;
-use crate::cli::output::{self, hint, print, print_json, tell, tell_of_elsewhere};
+use crate::cli::output::{self, ListCommand, hint, print, print_json, tell};
 use crate::cli::report::asked;
 use crate::cli::report::waits::{described, in_part};
 use crate::core::chain::origin::Origin;
@@ -128,7 +128,7 @@ impl Questions {
         let listed: Vec<_> = questions.into_iter().map(observed).collect::<Result<_, _>>()?;
         if self.json {
             print_json(&listed)?;
-            hidden(elsewhere, has_more);
+            self.tell_of_hidden(elsewhere, has_more);
             return Ok(ExitStatus::Ok);
         }
         if listed.is_empty() {
@@ -136,12 +136,21 @@ impl Questions {
         } else {
             print(&as_table(&listed, now))?;
         }
-        hidden(elsewhere, has_more);
+        self.tell_of_hidden(elsewhere, has_more);
         let waits = |found: &Candidate| matches!(found.stir, Stir::Outside(_));
         if listed.is_empty() && context.caller.is_none() && store.candidates(now)?.iter().any(waits) {
             hint("agent-cli ls shows what else chains wait for: times, files, commands, agents");
         }
         Ok(ExitStatus::Ok)
+    }
+
+    fn tell_of_hidden(&self, elsewhere: u64, has_more: bool) {
+        let options = [(self.all, "--all"), (self.all_projects, "--all-projects")];
+        let command = ListCommand::new("questions", "question", &options);
+        command.tell_of_elsewhere(elsewhere);
+        if has_more {
+            tell(&format!("there are more: {}", command.with("--limit N")));
+        }
     }
 
     fn of_project(&self, store: &Store) -> Result<FirstQuestions, CliError> {
@@ -211,14 +220,6 @@ struct FirstQuestions {
 
 fn only(questions: Vec<Question>) -> FirstQuestions {
     FirstQuestions { questions, ..FirstQuestions::default() }
-}
-
-/// Says what was left out.
-fn hidden(elsewhere: u64, has_more: bool) {
-    tell_of_elsewhere(elsewhere, "question", "questions");
-    if has_more {
-        tell("there are more: agent-cli questions --limit N");
-    }
 }
 
 /// The questions that an id names: a single one in any state, or all of a chain or agent and everything below it.

@@ -9,7 +9,7 @@ mod stderr;
 mod stdout;
 
 pub(crate) use stderr::{
-    Manner, ask, colour, error, hint, hint_at_error, is_quiet, size_of_errors, tell, tell_of_elsewhere, warn,
+    ListCommand, Manner, ask, colour, error, hint, hint_at_error, is_quiet, size_of_errors, tell, warn,
     width_of_errors, write_errors,
 };
 pub(crate) use stdout::{

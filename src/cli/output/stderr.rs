@@ -66,12 +66,33 @@ pub(crate) fn tell(text: &str) {
     }
 }
 
-/// Says how many of these a list has left out because they belong to other projects, and the command that lists them.
-pub(crate) fn tell_of_elsewhere(count: u64, noun: &str, command: &str) {
-    match count {
-        0 => {}
-        1 => tell(&format!("1 {noun} of another project: agent-cli {command} --all-projects")),
-        several => tell(&format!("{several} {noun}s of other projects: agent-cli {command} --all-projects")),
+/// A command that lists something, with the options that select what: the commands that list more keep them.
+pub(crate) struct ListCommand {
+    name: &'static str,
+    noun: &'static str,
+    options: String,
+}
+
+impl ListCommand {
+    /// `noun`: what it lists one of. `options`: each with whether it was given.
+    pub(crate) fn new(name: &'static str, noun: &'static str, options: &[(bool, &str)]) -> Self {
+        let given = options.iter().filter(|(is_given, _)| *is_given);
+        Self { name, noun, options: given.map(|(_, option)| format!(" {option}")).collect() }
+    }
+
+    /// Says how many it has left out because they belong to other projects, and the command that lists them.
+    pub(crate) fn tell_of_elsewhere(&self, count: u64) {
+        let (noun, more) = (self.noun, self.with("--all-projects"));
+        match count {
+            0 => {}
+            1 => tell(&format!("1 {noun} of another project: {more}")),
+            several => tell(&format!("{several} {noun}s of other projects: {more}")),
+        }
+    }
+
+    /// The same command with one more option.
+    pub(crate) fn with(&self, option: &str) -> String {
+        format!("agent-cli {}{} {option}", self.name, self.options)
     }
 }
 

@@ -57,10 +57,10 @@ fn is_retry_of(blocker: &Blocker, errors: &[FrameError]) -> bool {
     matches!(blocker.what, Blocking::Retry { .. }) && errors.iter().any(|error| error.frame == blocker.frame)
 }
 
-/// Reports a chain that could not be driven.
+/// Reports a chain that could not be driven. Returns the exit status.
 pub(crate) fn error(root: FrameId, error: &CliError) -> ExitStatus {
     output::error(&format!("{}: {error}", root.short()));
-    ExitStatus::Failed
+    error.exit()
 }
 
 fn in_words(status: &ChainStatus) -> Option<String> {

@@ -10,8 +10,9 @@ use crate::cli::context::{CLAUDE, Context, named_claude, named_state_dir};
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::one_line;
-use crate::cli::output::{print, print_json};
+use crate::cli::output::{self, print, print_json};
 use crate::core::housekeeping::doctor_finding::{Finding, Status, worst};
+use crate::core::text::wrap::wrapped;
 use crate::runtime::housekeeping::cron::Crontab;
 use crate::runtime::housekeeping::doctor::{Case, DoctorReport, examine};
 use crate::store::StateDir;
@@ -73,8 +74,13 @@ impl Doctor {
         if self.json {
             print_json(&report)?;
         } else {
+            let width = output::width().unwrap_or(usize::MAX);
             let example = report.cron.iter().map(example).collect::<String>();
-            print(&(report.checks.iter().map(lines).collect::<String>() + &example + &in_short(&report.checks)))?;
+            print(
+                &(report.checks.iter().map(|check| lines(check, width)).collect::<String>()
+                    + &example
+                    + &in_short(&report.checks)),
+            )?;
         }
         Ok(exit(&report))
     }
@@ -99,14 +105,15 @@ fn not_chosen(of_chain: PathBuf, chosen: Option<PathBuf>) -> Result<PathBuf, Cli
 }
 
 /// A finding as people see it: severity, check, message; the remedy stands below.
-fn lines(finding: &Finding) -> String {
-    let mut lines = format!("{:<8} {}: {}\n", finding.status.name(), finding.name, one_line(&finding.message));
-    if let Some(hint) = &finding.hint {
-        // Writing to a string cannot fail.
-        let _ = writeln!(lines, "         hint: {}", one_line(hint));
-    }
-    lines
+fn lines(finding: &Finding, width: usize) -> String {
+    let message = format!("{:<8} {}: {}", finding.status.name(), finding.name, one_line(&finding.message));
+    let hint = finding.hint.as_ref().map(|hint| format!("{:INDENT$}hint: {}", "", one_line(hint)));
+    let lines = std::iter::once(message).chain(hint).flat_map(|line| wrapped(&line, width, INDENT));
+    lines.map(|line| line + "\n").collect()
 }
+
+/// Where messages begin.
+const INDENT: usize = 9;
 
 /// The crontab entry. The user fills in the values of variables.
 fn example(crontab: &Crontab) -> String {
@@ -137,5 +144,26 @@ fn exit(report: &DoctorReport) -> ExitStatus {
         Status::Problem if !report.claude.usable => ExitStatus::Claude,
         Status::Problem => ExitStatus::Failed,
         Status::Warning | Status::Ok => ExitStatus::Ok,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_fits_the_terminal() {
+        let finding = Finding {
+            name: "login",
+            status: Status::Warning,
+            message: "no login was found for this user on this machine".into(),
+            hint: Some("run claude once, and log in with /login".into()),
+        };
+        insta::assert_snapshot!(lines(&finding, 40), @"
+        warning  login: no login was found for
+                 this user on this machine
+                 hint: run claude once, and log
+                 in with /login
+        ");
     }
 }

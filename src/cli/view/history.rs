@@ -13,7 +13,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::lookup::{self, Projects};
 use crate::cli::output::format::{age, fitted, one_line};
-use crate::cli::output::{self, print, print_json, tell, tell_of_elsewhere};
+use crate::cli::output::{self, ListCommand, print, print_json, tell};
 use crate::cli::report::asked::of_form;
 use crate::cli::view::logs;
 use crate::core::chain::origin::Origin;
@@ -148,7 +148,7 @@ impl History {
         if self.json {
             let listed = exchanges.into_iter().map(|exchange| as_json(&store, exchange));
             print_json(&listed.collect::<Result<Vec<_>, _>>()?)?;
-            hidden(elsewhere, has_more);
+            self.tell_of_hidden(elsewhere, has_more);
             return Ok(ExitStatus::Ok);
         }
         if exchanges.is_empty() {
@@ -158,21 +158,23 @@ impl History {
         for exchange in &exchanges {
             print(&text(&store, exchange, now, whole)?)?;
         }
-        hidden(elsewhere, has_more);
+        self.tell_of_hidden(elsewhere, has_more);
         Ok(ExitStatus::Ok)
+    }
+
+    fn tell_of_hidden(&self, elsewhere: u64, has_more: bool) {
+        let since = self.since.map(|since| format!("--since {since}"));
+        let options = [(self.all_projects, "--all-projects"), (since.is_some(), since.as_deref().unwrap_or_default())];
+        let command = ListCommand::new("history", "question", &options);
+        command.tell_of_elsewhere(elsewhere);
+        if has_more {
+            tell(&format!("there are more: {}", command.with("--limit N")));
+        }
     }
 }
 
 /// More than a person looks through.
 const MOST: usize = 100;
-
-/// Says what was left out.
-fn hidden(elsewhere: u64, has_more: bool) {
-    tell_of_elsewhere(elsewhere, "question", "history");
-    if has_more {
-        tell("there are more: agent-cli history --limit N");
-    }
-}
 
 /// When the agent had the answer: it may have read it while it worked.
 fn had(exchange: &Exchange) -> Option<Timestamp> {

@@ -16,7 +16,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{age, one_line, toned_table};
 use crate::cli::output::moment;
-use crate::cli::output::{self, Tone, TonedLine, hint, print_json, print_toned, tell};
+use crate::cli::output::{self, ListCommand, Tone, TonedLine, hint, print_json, print_toned, tell};
 use crate::cli::report::chain_status;
 use crate::cli::report::costs::{self, SpentJson};
 use crate::cli::report::waits::described;
@@ -129,7 +129,7 @@ impl Ls {
         listed.truncate(most);
         if self.json {
             print_json(&listed)?;
-            hidden.report(listed.is_empty(), &[]);
+            hidden.report(&self.command(), listed.is_empty(), &[]);
             return Ok(ExitStatus::Ok);
         }
         if hidden.is_empty || listed.is_empty() && context.caller.is_some() {
@@ -141,8 +141,16 @@ impl Ls {
             print_toned(&self.table(&listed, now))?;
             listed.iter().for_each(warn_of_budget);
         }
-        hidden.report(listed.is_empty(), &self.status);
+        hidden.report(&self.command(), listed.is_empty(), &self.status);
         Ok(ExitStatus::Ok)
+    }
+
+    /// The command with the options that select chains.
+    fn command(&self) -> ListCommand {
+        let status: Vec<String> = self.status.iter().map(|status| format!("--status {status}")).collect();
+        let options =
+            [(self.all, "--all"), (self.all_projects, "--all-projects"), (!status.is_empty(), &status.join(" "))];
+        ListCommand::new("ls", "chain", &options)
     }
 
     /// On a narrow terminal only what says which chain it is, and what for.

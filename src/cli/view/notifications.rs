@@ -5,6 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::cli::arguments::at_least_one;
 use crate::cli::context::{Context, config_path};
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -38,9 +39,9 @@ pub(crate) struct Notifications {
     #[arg(long, value_name = "EVENT", value_parser = event())]
     test: Option<Occasion>,
 
-    /// List the newest, at most this many
-    #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "test")]
-    limit: u64,
+    /// List the newest, at most this many [default: 20, with --json all]
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one(), conflicts_with = "test")]
+    limit: Option<usize>,
 
     /// Print a JSON array; with --test an object
     #[arg(long)]
@@ -69,6 +70,9 @@ struct TestJson {
     why: Option<String>,
 }
 
+/// More than a person looks through.
+const MOST: usize = 20;
+
 impl Notifications {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         context.only_for_people(
@@ -78,7 +82,8 @@ impl Notifications {
         if let Some(event) = self.test {
             return try_out(context, event, self.json);
         }
-        let listed = context.store()?.outbox().list(store::Notifications::Newest(self.limit))?;
+        let most = self.limit.unwrap_or(if self.json { usize::MAX } else { MOST });
+        let listed = context.store()?.outbox().list(store::Notifications::Newest(most))?;
         if self.json {
             print_json(&listed.into_iter().map(as_json).collect::<Vec<_>>())?;
             return Ok(ExitStatus::Ok);

@@ -12,7 +12,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::lookup::{Projects, frame_named, here};
 use crate::cli::output::format::{age, cut, fitted};
-use crate::cli::output::{self, hint, print, print_json, tell, tell_of_elsewhere};
+use crate::cli::output::{self, ListCommand, hint, print, print_json, tell};
 use crate::cli::report::chain_status;
 use crate::cli::report::costs::{self, SpentJson};
 use crate::cli::report::waits::described;
@@ -144,11 +144,13 @@ impl TreeCommand {
         };
         let most = self.limit.unwrap_or(if self.json { usize::MAX } else { MOST });
         let open = store.chains(Chains::Newest { most, is_meant: &mut is_meant })?;
-        tell_of_elsewhere(elsewhere, "chain", "tree");
+        let command =
+            ListCommand::new("tree", "chain", &[(self.cost, "--cost"), (self.all_projects, "--all-projects")]);
+        command.tell_of_elsewhere(elsewhere);
         match open.more {
             0 => {}
-            1 => tell("1 more chain: agent-cli tree --limit N"),
-            more => tell(&format!("{more} more chains: agent-cli tree --limit N")),
+            1 => tell(&format!("1 more chain: {}", command.with("--limit N"))),
+            more => tell(&format!("{more} more chains: {}", command.with("--limit N"))),
         }
         Ok(open.chains.into_iter().map(|chain| chain.id).collect())
     }

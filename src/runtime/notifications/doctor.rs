@@ -11,7 +11,7 @@ use crate::store::{Notifications, Store};
 const NAME: &str = "notifications";
 const LIST: &str = "agent-cli notifications lists them; agent-cli notifications --test EVENT tries a command";
 /// So many of the newest are looked at.
-const NEWEST: u64 = 50;
+const NEWEST: usize = 50;
 
 /// What is to be said of the config file, and of what was sent.
 pub(crate) fn findings(

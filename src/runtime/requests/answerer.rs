@@ -4,7 +4,7 @@ use crate::core::id::{FrameId, IdPrefix, SessionId};
 use crate::store::{Attempts, Notifications, Scope, Store, StoreError, Target};
 
 /// So many notifications are looked at. The command of an older one has long ended.
-const NEWEST: u64 = 1000;
+const NEWEST: usize = 1000;
 
 /// The agent whose session this is. The session of a person that became a chain is theirs: its agent has another one.
 ///

@@ -39,7 +39,7 @@ pub struct ListedNotification {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notifications {
     /// So many of the newest, the newest last.
-    Newest(u64),
+    Newest(usize),
     /// The one that is to be sent next.
     NextDue,
 }
@@ -66,7 +66,8 @@ impl Outbox<'_> {
         };
         self.0.query(|connection| {
             let mut statement = connection.prepare_cached(sql)?;
-            let mut found: Vec<_> = statement.query_map([signed(most)], listed)?.collect::<rusqlite::Result<_>>()?;
+            let mut found: Vec<_> =
+                statement.query_map([signed(most as u64)], listed)?.collect::<rusqlite::Result<_>>()?;
             found.reverse();
             Ok(found)
         })

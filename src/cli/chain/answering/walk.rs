@@ -11,7 +11,7 @@ use crate::cli::chain::answering::typed::{self, Command, Typed};
 use crate::cli::error::CliError;
 use crate::cli::lookup::{Projects, here};
 use crate::cli::output::format::cut;
-use crate::cli::output::{self, tell, tell_of_elsewhere};
+use crate::cli::output::{self, ListCommand, tell};
 use crate::cli::report::asked;
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::approval;
@@ -234,7 +234,7 @@ impl<'a> Walk<'a> {
             _ => tell(&format!("{} recorded, {} left open", count(answered, "answer"), count(open, "question"))),
         }
         if exit == Exit::AtWill {
-            tell_of_elsewhere(self.elsewhere as u64, "question", "inbox");
+            ListCommand::new("inbox", "question", &[]).tell_of_elsewhere(self.elsewhere as u64);
         }
     }
 }

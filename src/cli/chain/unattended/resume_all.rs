@@ -164,12 +164,33 @@ fn interrupted() -> CliError {
     CliError::new(ExitStatus::Interrupted, "interrupted").hint("agent-cli ls lists the chains that can continue")
 }
 
-/// The status with which the command exits after chains that ended so.
+/// The status with which the command exits after chains that ended so, in whatever order: what concerns all chains comes first.
 fn worse(one: ExitStatus, other: ExitStatus) -> ExitStatus {
     let badness = |exit| match exit {
         ExitStatus::Ok => 0,
         ExitStatus::Waiting => 1,
-        _ => 2,
+        ExitStatus::Failed => 2,
+        ExitStatus::Usage => 3,
+        ExitStatus::NoSuchFrame => 4,
+        ExitStatus::Claude => 5,
+        ExitStatus::Interrupted => 6,
     };
     if badness(other) > badness(one) { other } else { one }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_status_counts_in_whatever_order_chains_end() {
+        use ExitStatus::{Claude, Failed, Interrupted, NoSuchFrame, Ok, Usage, Waiting};
+        let all = [Ok, Waiting, Failed, Usage, NoSuchFrame, Claude, Interrupted];
+        for one in all {
+            for other in all {
+                assert_eq!(worse(one, other), worse(other, one));
+            }
+        }
+        assert_eq!([worse(Failed, Claude), worse(Waiting, Failed), worse(Ok, Waiting)], [Claude, Failed, Waiting]);
+    }
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::cli::error::CliError;
 use crate::cli::lookup::{Projects, here};
-use crate::cli::output::{tell, tell_of_elsewhere};
+use crate::cli::output::{ListCommand, tell};
 use crate::core::id::FrameId;
 use crate::store::{Alike, Chains, Store, Summary};
 
@@ -89,8 +89,8 @@ impl Choice<'_> {
 }
 
 impl Hidden {
-    /// Says what was left out. `shows_nothing`: nothing was listed, of the chains that stand as `status` says.
-    pub(super) fn report(&self, shows_nothing: bool, status: &[String]) {
+    /// Says what `command` left out. `shows_nothing`: nothing was listed, of the chains that stand as `status` says.
+    pub(super) fn report(&self, command: &ListCommand, shows_nothing: bool, status: &[String]) {
         let chains = |count: u64| if count == 1 { "1 chain".to_owned() } else { format!("{count} chains") };
         let is = |count: u64| if count == 1 { "is" } else { "are" };
         if shows_nothing && !status.is_empty() {
@@ -98,12 +98,12 @@ impl Hidden {
         } else if shows_nothing && self.elsewhere + self.done > 0 {
             tell("no open chains in this project");
         }
-        tell_of_elsewhere(self.elsewhere, "chain", "ls");
+        command.tell_of_elsewhere(self.elsewhere);
         if self.done > 0 {
-            tell(&format!("{} that {} done: agent-cli ls --all", chains(self.done), is(self.done)));
+            tell(&format!("{} that {} done: {}", chains(self.done), is(self.done), command.with("--all")));
         }
         if self.others > 0 {
-            tell(&format!("{} more: agent-cli ls --limit N", chains(self.others)));
+            tell(&format!("{} more: {}", chains(self.others), command.with("--limit N")));
         }
     }
 }
