@@ -200,7 +200,8 @@ impl Trial {
                 self.world.run(&["resume", &paused]);
             }
             self.world.time_passes(3600);
-            let sql = "UPDATE requests SET detail = json_replace(detail, '$.wait.scheduled.at', '2026-01-01T00:00:00Z')
+            let sql = "UPDATE requests SET detail = json_replace(detail, '$.wait.scheduled.at', '2026-01-01T00:00:00Z',
+                         '$.wait.time', '2026-01-01T00:00:00Z')
                        WHERE kind = 'wait' AND status = 'open'";
             self.world.database().execute(sql, []).expect("it can be written");
             // A frame is left to whoever made it for a moment.

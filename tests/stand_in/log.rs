@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{mem, process};
 
 use anyhow::Result;
+use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
 
 /// The log, and a lock that shows that this process is alive.
@@ -74,7 +75,8 @@ fn allowed(args: &[String]) -> Value {
 
 /// Locks a file for as long as this process lives, and returns the ids of the others that live now.
 ///
-/// A lock ends with its process, however that ends, so a killed process is not among them.
+/// A lock ends with its process, however that ends, so a killed process is not among them. A process that it was just starting may
+/// hold its lock for a moment longer.
 fn show_life(log: &Path) -> Result<(File, Vec<u32>)> {
     let folder = marks(log);
     fs::create_dir_all(&folder)?;
@@ -86,7 +88,7 @@ fn show_life(log: &Path) -> Result<(File, Vec<u32>)> {
         // It may have ended by now.
         let Ok(other) = File::open(entry.path()) else { continue };
         let pid = entry.file_name().to_string_lossy().parse()?;
-        if pid != process::id() && other.try_lock().is_err() {
+        if pid != process::id() && other.try_lock().is_err() && exists(pid) {
             others.push(pid);
         }
     }
@@ -102,4 +104,8 @@ fn selected_environment() -> Value {
         name == "PATH" || name == "HOME" || ["AGENT_CLI_", "CLAUDE"].iter().any(|start| name.starts_with(start))
     };
     env::vars().filter(|(name, _)| names(name)).collect()
+}
+
+fn exists(pid: u32) -> bool {
+    i32::try_from(pid).ok().and_then(Pid::from_raw).is_some_and(|pid| test_kill_process(pid).is_ok())
 }
