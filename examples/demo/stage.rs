@@ -125,15 +125,15 @@ fn is_question(input: &Value) -> bool {
     input["command"].as_str().is_some_and(|command| command.contains("agent-cli ask"))
 }
 
-/// Cargo builds no binary for an example that runs it.
+/// Cargo builds no binary for an example that runs it. Built with the example, it shares what that was built from.
 fn build() -> PathBuf {
-    let release = !cfg!(debug_assertions);
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| env!("CARGO").into()));
-    cargo.args(["build", "--bin", "agent-cli"]).current_dir(env!("CARGO_MANIFEST_DIR"));
-    cargo.args(release.then_some("--release"));
-    let status = cargo.status().expect("cargo can be started");
-    assert!(status.success(), "agent-cli cannot be built");
     let example = env::current_exe().expect("the running program has a path");
     let folder = example.parent().and_then(Path::parent).expect("cargo builds examples into <profile>/examples");
+    let release = !cfg!(debug_assertions);
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| env!("CARGO").into()));
+    cargo.args(["build", "--bin", "agent-cli", "--example"]).args(example.file_name());
+    cargo.args(release.then_some("--release")).current_dir(env!("CARGO_MANIFEST_DIR"));
+    let status = cargo.status().expect("cargo can be started");
+    assert!(status.success(), "agent-cli cannot be built");
     folder.join("agent-cli")
 }
