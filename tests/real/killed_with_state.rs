@@ -147,13 +147,19 @@ fn survives(agent: &Agent) {
     println!("runners, agents, tools: {killed:?}");
 }
 
+/// Whether a call only said that the request is made, which it does if the hook that would have suspended it was killed. Claude
+/// Code puts the exit status before it.
+fn is_started(result: &str) -> bool {
+    result.lines().any(|line| line.starts_with("SGN_PEND_STARTED"))
+}
+
 /// A model that makes each call until it has returned. Its own calls it knows by their input.
 fn model(calls: Vec<ToolCall>) -> impl Fn(&Conversation) -> Turn {
     move |said| {
         let is_child = said.task().contains("child.md");
         let over = |result: &str| {
-            let cut_short = ["[Tool", "The user doesn't want", "[Request interrupted", "SGN_PEND"];
-            !cut_short.iter().any(|words| result.starts_with(words))
+            let cut_short = ["[Tool", "The user doesn't want", "[Request interrupted"];
+            !cut_short.iter().any(|words| result.starts_with(words)) && !is_started(result)
         };
         let returned = |wanted: &ToolCall| {
             let made = said.items().iter().rev().find_map(|item| match item {
@@ -183,7 +189,7 @@ fn model(calls: Vec<ToolCall>) -> impl Fn(&Conversation) -> Turn {
         for wanted in calls {
             match returned(wanted).or_else(|| told(wanted)) {
                 Some(text) => last = text,
-                None if said.last_result().is_some_and(|result| result.starts_with("SGN_PEND_STARTED")) => {
+                None if said.last_result().is_some_and(is_started) => {
                     return Turn::text("SGN_PEND_STARTED");
                 }
                 None => return Turn::default().and(wanted.clone()),
@@ -195,6 +201,13 @@ fn model(calls: Vec<ToolCall>) -> impl Fn(&Conversation) -> Turn {
         let is_told = is_told || moved(said.context());
         Turn::text(if is_told { format!("{last}\n{IS_TOLD}") } else { last })
     }
+}
+
+/// What has happened to the chain so far.
+fn told(chain: &Chain) -> String {
+    let first = chain.ok(&["tree"]);
+    let id = first.split_whitespace().next().expect("a first agent").to_owned();
+    [first, chain.ok(&["history", &id]), chain.ok(&["logs", &id])].join("\n")
 }
 
 /// Runners, agents and tools that were killed.
@@ -210,7 +223,7 @@ fn one_chain(agent: &Agent, seed: usize) -> [usize; 3] {
     let mut killed = [0; 3];
     let deadline = Instant::now() + PATIENCE;
     let reply = loop {
-        assert!(Instant::now() < deadline, "there is no reply: {killed:?}, {}", chain.ok(&["tree"]));
+        assert!(Instant::now() < deadline, "there is no reply: {killed:?}, {}", told(&chain));
         let store = Store::open(&chain.state()).unwrap();
         let root = chains(&store).pop().map(|root| root.id.to_string());
         let running = match &root {
