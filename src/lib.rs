@@ -39,6 +39,7 @@
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+mod app;
 mod claude;
 mod cli;
 mod core;

@@ -1,18 +1,24 @@
 //! A command's surroundings: the state directory, the calling agent, the terminal.
 
-use std::cell::RefCell;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::env;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::app::config::layers::Settings;
+use crate::app::config::setting::{
+    BACKGROUND_GRACE, LOG, PERMISSION_MODE, QUESTIONS_EXPIRE, QUESTIONS_PER_HOUR, STATE_DIR as STATE_DIR_SETTING,
+    STOP_GRACE,
+};
+use crate::app::config::sources::{self, Configuration, Problem, Source};
+use crate::app::config::trust::Trust;
 use crate::claude::environment::config_dir::named_config_dir;
 use crate::claude::environment::recorded;
 use crate::claude::environment::variables::Variables;
 use crate::claude::invocation::{ATTEMPT, FRAME, SESSION, STATE_DIR};
 use crate::claude::processes::marks::{self, Mark};
-use crate::cli::arguments::duration::duration;
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::output::log;
@@ -36,26 +42,28 @@ pub(crate) struct Context {
     found_above: Option<i32>,
     /// What sends notifications while this command drives chains.
     sender: RefCell<Option<Sender>>,
+    /// The user's config file, once it has been read.
+    user_file: OnceCell<Result<Option<Source>, BadConfig>>,
+    /// Whether the person was told that it cannot be used.
+    has_warned: Cell<bool>,
 }
 
 /// Names the `claude` to use.
 pub(crate) const CLAUDE: &str = "AGENT_CLI_CLAUDE";
-/// How long the running tool of a stopped agent may take to finish.
-const STOP_GRACE: &str = "AGENT_CLI_STOP_GRACE";
-/// How long `claude` may continue with background work after a reply, in chains that this shell starts.
-const BACKGROUND_GRACE: &str = "AGENT_CLI_BACKGROUND_GRACE";
-const QUESTIONS_EXPIRE: &str = "AGENT_CLI_QUESTIONS_EXPIRE";
-/// How many unanswered questions a chain that this shell starts may ask within an hour.
-const QUESTIONS_PER_HOUR: &str = "AGENT_CLI_QUESTIONS_PER_HOUR";
 /// Names the config file.
 pub(crate) const CONFIG: &str = "AGENT_CLI_CONFIG";
-/// The permission mode of agents if no option sets it: for chains that call this program without options.
-const PERMISSION_MODE: &str = "AGENT_CLI_PERMISSION_MODE";
 
 impl Context {
     pub(crate) fn from_environment(verbose: bool) -> Result<Self, CliError> {
         let own = caller()?;
-        let mut context = Self { verbose, caller: own, found_above: None, sender: RefCell::default() };
+        let mut context = Self {
+            verbose,
+            caller: own,
+            found_above: None,
+            sender: RefCell::default(),
+            user_file: OnceCell::new(),
+            has_warned: Cell::new(false),
+        };
         // The farthest ancestor counts, because the agent may have started nearer ones with any environment. Other
         // state directories do not count.
         let state_dir = context.state_dir().ok();
@@ -93,10 +101,79 @@ impl Context {
 
     pub(crate) fn state_dir(&self) -> Result<PathBuf, CliError> {
         let dir = named_state_dir()
+            .or_else(|| self.configured_state_dir())
             .or_else(StateDir::default_path)
             .ok_or_else(|| CliError::failed("no home directory to keep state in").hint(format!("set {STATE_DIR}")))?;
         std::path::absolute(&dir)
             .map_err(|error| CliError::failed(format!("{} cannot be used: {error}", dir.display())))
+    }
+
+    fn configured_state_dir(&self) -> Option<PathBuf> {
+        if let Err(error) = self.user_file() {
+            self.warn_of(error);
+        }
+        let configuration = Configuration::resolve(self.user_file().ok()?, None, None, home().as_deref(), |_| None);
+        configuration.ok()?.settings.given(&STATE_DIR_SETTING)?.path()
+    }
+
+    /// The user's config file; `None`: there is none. An agent has none: it could name any.
+    fn user_file(&self) -> Result<Option<&Source>, &BadConfig> {
+        let read =
+            || config_path().filter(|_| self.caller.is_none()).map_or(Ok(None), |path| sources::user_file(&path));
+        self.user_file.get_or_init(read).as_ref().map(Option::as_ref)
+    }
+
+    fn warn_of(&self, error: &BadConfig) {
+        if !self.has_warned.replace(true) {
+            output::warn(&error.to_string());
+            output::hint(&error.hint);
+        }
+    }
+
+    /// The settings for work in `cwd`.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be used, or has something wrong in it.
+    pub(crate) fn configuration(&self, cwd: &Path) -> Result<Configuration, CliError> {
+        let bad = |error: &BadConfig| CliError::usage(error.to_string()).hint(error.hint.clone());
+        let project = self.project_file(cwd).map_err(|error| bad(&error))?;
+        let found = self.resolve(self.user_file().map_err(bad)?, project.as_ref())?;
+        match found.problems.first() {
+            None => Ok(found),
+            Some(Problem { path, what }) => Err(CliError::usage(format!("{}: {what}", path.display()))
+                .hint("fix the file by hand, or with agent-cli config edit; agent-cli config lists the keys")),
+        }
+    }
+
+    /// The settings for the current directory, as far as the files can be used: chains that exist continue whatever is in them.
+    pub(crate) fn usable_configuration(&self) -> Result<Configuration, CliError> {
+        let user = self.user_file();
+        let project = env::current_dir().map_or(Ok(None), |cwd| self.project_file(&cwd));
+        let unusable = user.as_ref().err().copied().into_iter().chain(project.as_ref().err());
+        let problems: Vec<_> =
+            unusable.map(|error| Problem { path: error.path.clone(), what: error.why.clone() }).collect();
+        let mut found = self.resolve(user.ok().flatten(), project.ok().flatten().as_ref())?;
+        found.problems.splice(0..0, problems);
+        Ok(found)
+    }
+
+    fn project_file(&self, cwd: &Path) -> Result<Option<Source>, BadConfig> {
+        if self.caller.is_some() { Ok(None) } else { sources::project_file(cwd) }
+    }
+
+    /// The project files that the user trusts.
+    pub(crate) fn trust(&self) -> Result<Trust, CliError> {
+        Ok(Trust::new(StateDir::new(&self.state_dir()?)?.trusted_configs()))
+    }
+
+    fn resolve(&self, user: Option<&Source>, project: Option<&Source>) -> Result<Configuration, CliError> {
+        let variable = |name: &str| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+        let found = Configuration::resolve(user, project, Some(&self.trust()?), home().as_deref(), variable);
+        found.map_err(|(name, wanted)| {
+            let value = variable(name).unwrap_or_default();
+            CliError::usage(format!("{name}={value} is not {wanted}")).hint(format!("change it, or unset {name}"))
+        })
     }
 
     /// What the hook and the approval tool need to know about the calling agent; `None`: no agent calls.
@@ -109,7 +186,7 @@ impl Context {
     /// Settings for a run. `claude` is what the user named on the command line.
     pub(crate) fn settings(&self, claude: Option<PathBuf>) -> Result<RunSettings, CliError> {
         let claude = claude.or_else(named_claude);
-        let (own_program, stopping) = (own_program()?, stopping()?);
+        let (own_program, stopping) = (own_program()?, self.stopping()?);
         Ok(RunSettings { config: config_path(), claude, own_program, stale_check: true, stopping, places: None })
     }
 
@@ -126,23 +203,38 @@ impl Context {
         Ok(runtime.block_on(programs::check(store, settings, launch, cwd))?)
     }
 
-    /// The parts of this shell's environment that a new frame records, so that it can be resumed from another shell.
+    /// How agents are stopped: the user sets how long their tools may take to finish.
+    pub(crate) fn stopping(&self) -> Result<Stopping, CliError> {
+        let grace = self.usable_configuration()?.settings.seconds(&STOP_GRACE).map_or(GRACE, Duration::from_secs);
+        Ok(Stopping { grace, tell: output::tell })
+    }
+
+    /// What this shell gives a new chain.
     pub(crate) fn launch(&self) -> Result<Launch, CliError> {
-        Ok(Launch {
-            background_grace: length_of_time(BACKGROUND_GRACE)?.map(|grace| grace.as_secs()),
-            questions_per_hour: number(QUESTIONS_PER_HOUR)?,
-            questions_expire: length_of_time(QUESTIONS_EXPIRE)?.map(|after| after.as_secs().max(1)),
-            permission_mode: env::var(PERMISSION_MODE).ok().filter(|mode| !mode.is_empty()),
+        Ok(Self::launch_with(&self.usable_configuration()?.settings))
+    }
+
+    /// The settings and the parts of this shell's environment that a new frame records, so that it can be resumed from another
+    /// shell.
+    pub(crate) fn launch_with(settings: &Settings) -> Launch {
+        Launch {
+            background_grace: settings.seconds(&BACKGROUND_GRACE),
+            questions_per_hour: settings.count(&QUESTIONS_PER_HOUR).map(Into::into),
+            questions_expire: settings.seconds(&QUESTIONS_EXPIRE).map(|after| after.max(1)),
+            permission_mode: settings.text(&PERMISSION_MODE),
             path: env::var("PATH").ok(),
             config_dir: named_config_dir(),
             environment: recorded::of(&Variables::of_process()),
             ..Launch::default()
-        })
+        }
     }
 
-    /// The config file of a person, as it is; `None`: there is none.
+    /// The commands in the config file of a person; `None`: there is none. What is wrong anywhere in the file is named.
     pub(crate) fn config(&self) -> Result<Option<ConfigFile>, BadConfig> {
-        config_path().map_or(Ok(None), |path| config_file::read(&path))
+        let Some(path) = config_path() else { return Ok(None) };
+        let Some(config) = config_file::read(&path)? else { return Ok(None) };
+        let problems = sources::user_file(&path)?.map(|source| source.problems().to_vec());
+        Ok(Some(ConfigFile { problems: problems.unwrap_or_default(), ..config }))
     }
 
     /// Starts to send notifications, if a person wants any. A process of an agent sends none, and decides nothing about them:
@@ -154,15 +246,14 @@ impl Context {
         let config = match self.config() {
             Ok(config) => config,
             Err(error) => {
-                output::warn(&error.to_string());
-                output::hint(&error.hint);
+                self.warn_of(&error);
                 return Ok(());
             }
         };
-        let Some(config) = config else { return self.forget_config() };
-        for problem in &config.problems {
-            output::warn(&format!("{}: {problem}", config.path.display()));
+        for Problem { path, what } in self.usable_configuration()?.problems {
+            output::warn(&format!("{}: {what}", path.display()));
         }
+        let Some(config) = config else { return self.forget_config() };
         if config.commands.of.is_empty() {
             return self.forget_config();
         }
@@ -215,7 +306,8 @@ impl Context {
 
     /// Starts to report progress.
     pub(crate) fn start_log(&self) {
-        log::start(self.verbose);
+        let filter = self.usable_configuration().ok().and_then(|found| found.settings.text(&LOG));
+        log::start(self.verbose, filter);
     }
 }
 
@@ -271,23 +363,6 @@ fn caller() -> Result<Option<Caller>, CliError> {
     Ok(Some(Caller { frame, attempt }))
 }
 
-/// How agents are stopped: the user sets how long their tools may take to finish.
-pub(crate) fn stopping() -> Result<Stopping, CliError> {
-    Ok(Stopping { grace: length_of_time(STOP_GRACE)?.unwrap_or(GRACE), tell: output::tell })
-}
-
-/// The number in a variable, at least 1. An empty one counts as unset.
-fn number(name: &str) -> Result<Option<u64>, CliError> {
-    let Some(text) = env::var(name).ok().filter(|text| !text.is_empty()) else { return Ok(None) };
-    match text.parse() {
-        Ok(number @ 1..) => Ok(Some(number)),
-        _ => Err(CliError::usage(format!("{name} is not a number of at least 1: {text}"))),
-    }
-}
-
-/// The duration in a variable. An empty one counts as unset.
-fn length_of_time(name: &str) -> Result<Option<Duration>, CliError> {
-    let Some(text) = env::var(name).ok().filter(|text| !text.is_empty()) else { return Ok(None) };
-    let bad = |why| CliError::usage(format!("{name} is not a duration: {why}"));
-    Ok(duration(&text).map_err(bad)?.try_into().ok())
+fn home() -> Option<PathBuf> {
+    dirs::home_dir()
 }

@@ -31,6 +31,7 @@ use error::CliError;
 use exit::ExitStatus;
 use output::{Manner, tell};
 
+use crate::app::config::setting::COLOR;
 use crate::core::text::escape;
 use crate::runtime::protocol::{RunsIn, Typed};
 use crate::runtime::requests::agent_request::AgentRequest;
@@ -62,9 +63,9 @@ struct MannerOptions {
     #[arg(short, long, global = true)]
     quiet: bool,
 
-    /// When to use colours
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
-    color: ColorChoice,
+    /// When to use colours [default: auto]
+    #[arg(long, global = true, value_name = "WHEN")]
+    color: Option<ColorChoice>,
 }
 
 commands! {
@@ -94,6 +95,7 @@ commands! {
     "gc" => Gc(housekeeping::gc::Gc),
     "fsck" => Fsck(housekeeping::fsck::Fsck),
     "service" => Service(housekeeping::service::ServiceCommand),
+    "config" => Config(housekeeping::config::ConfigCommand),
     "completions" => Completions(housekeeping::completions::Completions),
     "hook" => Hook(agent::hook::Hook),
     "hook-result" => HookResult(agent::hook_result::HookResult),
@@ -111,7 +113,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return unparsed(&error, arguments).into(),
     };
-    output::colour(manner.color);
+    output::colour(manner.color.unwrap_or_default());
     let is_driver = matches!(command, Subcommands::Spawn(_) | Subcommands::Resume(_) | Subcommands::Watch(_));
     let times = is_driver && !context::is_called_by_an_agent() && !io::stderr().is_terminal();
     output::write_errors(Manner { quiet: manner.quiet, times });
@@ -119,12 +121,22 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(context) => context,
         Err(error) => return reported(Err(error), &arguments).into(),
     };
+    if let (None, Some(colour)) = (manner.color, configured_colour(&context)) {
+        output::colour(colour);
+    }
     let exit = reported(execute(command, &context), &arguments);
     // Only after everything else: the commands of a person may take their time.
     if is_driver {
         context.finish_notifications();
     }
     exit.into()
+}
+
+/// The choice in the config file. Without a terminal there are no colours unless an option asks for them.
+fn configured_colour(context: &Context) -> Option<ColorChoice> {
+    let is_shown = io::stdout().is_terminal() || io::stderr().is_terminal();
+    let found = is_shown.then(|| context.usable_configuration().ok()).flatten()?;
+    found.settings.text(&COLOR)?.parse().ok()
 }
 
 /// Parses a command line, the program's name first.
@@ -183,6 +195,7 @@ fn execute(command: Subcommands, context: &Context) -> Result<ExitStatus, CliErr
         Subcommands::Gc(command) => command.run(context),
         Subcommands::Fsck(command) => command.run(context),
         Subcommands::Service(command) => command.run(context),
+        Subcommands::Config(command) => command.run(context),
         Subcommands::Completions(command) => command.run(),
         Subcommands::Hook(command) => command.run(context, typed),
         Subcommands::HookResult(command) => command.run(context),

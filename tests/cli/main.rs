@@ -32,6 +32,7 @@ mod chains;
 mod claude_output;
 mod claude_program;
 mod completions;
+mod config;
 mod costs;
 mod crash;
 mod cron;

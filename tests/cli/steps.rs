@@ -131,7 +131,7 @@ fn a_filter_that_is_none_is_named() {
     insta::assert_snapshot!(world.run(&["spawn", "asks.md"]), @"
     SGN_PEND_STARTED ([ID1])
     --- stderr
-    warning: AGENT_CLI_LOG=loud is not a filter: use error, warn, info, debug, trace, or agent_cli::MODULE=LEVEL
+    warning: loud is not a log filter: use error, warn, info, debug, trace, or agent_cli::MODULE=LEVEL
     [ID1:8] waits for an answer to [ID2:8]: When?
     hint: agent-cli answer [ID2:8] TEXT, then agent-cli resume [ID1:8]
     --- exit status: 0

@@ -8,10 +8,10 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::cli::arguments::duration::{TOO_FAR, TOO_LONG, duration, moment};
 use crate::cli::error::CliError;
 use crate::core::id::RequestId;
 use crate::core::requests::question::{Batch, Choice, Form};
+use crate::core::text::duration::{TOO_FAR, TOO_LONG, duration, moment};
 use crate::core::text::escape::{one_line, shortened};
 
 /// What can be said about a question.

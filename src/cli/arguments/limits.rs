@@ -3,9 +3,9 @@
 use clap::Args;
 use jiff::SignedDuration;
 
-use crate::cli::arguments::duration::duration;
 use crate::cli::error::CliError;
 use crate::core::chain::limits::NewLimits;
+use crate::core::text::duration::duration;
 
 /// Limits of a tree: set by `spawn` for a new one, changed by `resume` for one that exists.
 #[derive(Clone, Copy, Debug, Args)]

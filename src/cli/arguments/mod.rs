@@ -3,7 +3,6 @@
 pub(crate) mod candidates;
 pub(crate) mod claude_args;
 pub(crate) mod commands;
-pub(crate) mod duration;
 pub(crate) mod form;
 pub(crate) mod instructions;
 pub(crate) mod limits;

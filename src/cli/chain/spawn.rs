@@ -6,15 +6,18 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
+use crate::app::config::layers::Settings;
+use crate::app::config::setting;
+use crate::app::config::sources::Configuration;
 use crate::claude::doctor::{cron, surroundings};
 use crate::claude::environment::inherited;
 use crate::claude::environment::variables::Variables;
 use crate::claude::installation::program;
 use crate::claude::invocation::STATE_DIR;
+use crate::claude::options;
 use crate::claude::settings::permission_rules;
 use crate::cli::arguments::candidates;
 use crate::cli::arguments::claude_args::ForClaude;
-use crate::cli::arguments::duration::duration;
 use crate::cli::arguments::limits::LimitOptions;
 use crate::cli::arguments::tasks::Tasks;
 use crate::cli::chain::drive;
@@ -25,12 +28,14 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::lookup;
 use crate::cli::output::{hint, tell, warn};
 use crate::cli::report::chain_status::OutputOptions;
+use crate::core::agent::claude_args::ClaudeArgs;
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::agent::overrides::Overrides;
 use crate::core::agent::permission_mode;
 use crate::core::chain::frame::Task;
-use crate::core::chain::limits::Limits;
+use crate::core::chain::limits::{Limits, NewLimits};
 use crate::core::id::ChainName;
+use crate::core::text::duration::duration;
 use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::requests::fork::{self, BadSource, Source};
 use crate::runtime::requests::record::{self, SpawnRequest};
@@ -64,8 +69,8 @@ pub(crate) struct Spawn {
     cwd: Option<PathBuf>,
 
     /// Give each agent its own git worktree, on a new branch from the last commit
-    #[arg(long)]
-    worktree: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    worktree: Option<bool>,
 
     /// Name the chain, for use instead of its id
     #[arg(long, value_name = "NAME")]
@@ -103,12 +108,12 @@ pub(crate) struct Spawn {
     claude: Option<PathBuf>,
 
     /// Let agents pause by ending their turn with a signal, not inside a tool call
-    #[arg(long)]
-    no_hooks: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    no_hooks: Option<bool>,
 
     /// Do not report to agents which files changed while they waited
-    #[arg(long)]
-    no_stale_check: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    no_stale_check: Option<bool>,
 
     #[command(flatten)]
     output_options: OutputOptions,
@@ -132,7 +137,7 @@ impl Spawn {
     pub(crate) fn resolve(self, store: &Store, caller: Caller) -> Result<AgentRequest, CliError> {
         self.limits.refuse_to_agents()?;
         self.output_options.refuse_to_agents()?;
-        if self.claude.is_some() || self.no_hooks || self.no_stale_check {
+        if self.claude.is_some() || self.no_hooks.is_some() || self.no_stale_check.is_some() {
             let message = "agents cannot use --no-hooks, --no-stale-check or --claude";
             return Err(CliError::usage(message).hint("leave them out"));
         }
@@ -143,7 +148,8 @@ impl Spawn {
         if self.name.is_some() {
             return Err(CliError::usage("agents cannot name chains").hint("leave --name out"));
         }
-        let request = self.request(|id| Ok(fork::source_for_agent(store, caller, &id.parse()?)?))?;
+        let apart = self.worktree.unwrap_or(false);
+        let request = self.request(apart, |id| Ok(fork::source_for_agent(store, caller, &id.parse()?)?))?;
         let overrides = Overrides {
             model: self.model,
             permission_mode: self.permission_mode,
@@ -155,7 +161,11 @@ impl Spawn {
     }
 
     /// The request, checked. `source` finds the conversation to begin with.
-    fn request(&self, source: impl FnOnce(&str) -> Result<Source, CliError>) -> Result<SpawnRequest, CliError> {
+    fn request(
+        &self,
+        apart: bool,
+        source: impl FnOnce(&str) -> Result<Source, CliError>,
+    ) -> Result<SpawnRequest, CliError> {
         let tasks = self.tasks.checked()?;
         let named = self.cwd.as_deref().map(working_directory).transpose()?;
         self.args.parsed()?;
@@ -168,37 +178,45 @@ impl Spawn {
             (None, Some(named)) => named,
             (None, None) => working_directory(Path::new("."))?,
         };
-        Ok(SpawnRequest { tasks, cwd, apart: self.worktree, source })
+        Ok(SpawnRequest { tasks, cwd, apart, source })
     }
 
     fn start(self, context: &Context) -> Result<ExitStatus, CliError> {
-        let of_this_shell = context.launch()?;
-        let request = self.request(|id| {
+        let named = self.cwd.as_deref().unwrap_or(Path::new("."));
+        let found = context.configuration(&working_directory(named)?)?;
+        let configured = &found.settings;
+        let of_this_shell = Context::launch_with(configured);
+        let apart = self.worktree.unwrap_or(configured.is_on(&setting::WORKTREE));
+        let request = self.request(apart, |id| {
             let store = context.store()?;
             Ok(fork::source(&store, &lookup::id_of(context, &store, id)?, &of_this_shell)?)
         })?;
-        let settings = context.settings(self.claude)?;
+        let claude = self.claude.or_else(|| configured.given(&setting::CLAUDE)?.path());
+        let settings = context.settings(claude)?;
         let path = std::env::var_os("PATH");
-        let model = self.model.or_else(|| request.source.as_ref().and_then(|source| source.model.clone()));
+        let of_source = request.source.as_ref().and_then(|source| source.model.clone());
+        let limits = Limits::default().changed(self.limits.given().or(configured_limits(configured)));
         let launch = Launch {
             claude: program::locate(settings.claude.as_deref(), None, path.as_deref())?,
-            model,
+            model: self.model.or(of_source).or_else(|| configured.text(&setting::MODEL)),
             permission_mode: self.permission_mode.or(of_this_shell.permission_mode),
-            args: self.args.parsed()?,
-            no_hooks: self.no_hooks,
-            no_stale_check: self.no_stale_check,
-            on_permission: self.on_permission.unwrap_or_default(),
-            timeout: self.timeout,
-            questions_dir: self.questions_dir,
+            args: configured_args(configured)?.and(&self.args.parsed()?),
+            no_hooks: self.no_hooks.unwrap_or(configured.is_on(&setting::NO_HOOKS)),
+            no_stale_check: self.no_stale_check.unwrap_or(configured.is_on(&setting::NO_STALE_CHECK)),
+            on_permission: self.on_permission.unwrap_or(configured_on_permission(configured)),
+            timeout: self.timeout.or_else(|| configured.seconds(&setting::TIMEOUT)),
+            questions_dir: self
+                .questions_dir
+                .map_or_else(|| configured_questions_dir(configured), |dir| Ok(Some(dir)))?,
             ..of_this_shell
         }
         .with_native_questions();
+        say_what_needs_trust(&found);
         if launch.on_permission == OnPermission::Ask && !launch.native_questions {
             let message = "--on-permission ask does not work with --no-hooks or --permission-prompt-tool";
             return Err(CliError::usage(message).hint("leave one of them out"));
         }
         request.tasks.iter().try_for_each(|named| readable(&named.task, &request.cwd, &launch))?;
-        let limits = Limits::default().changed(self.limits.given());
         let store = context.store()?;
         warn_of_reach(&store, &settings, &launch, Some(request.cwd.as_path()).filter(|_| !request.apart));
         context.check(&store, &settings, &launch, &request.cwd)?;
@@ -216,6 +234,49 @@ impl Spawn {
             warn_of_login(&request.cwd, &launch);
         }
         Ok(exit)
+    }
+}
+
+/// The limits that somebody has configured.
+fn configured_limits(settings: &Settings) -> NewLimits {
+    NewLimits {
+        max_depth: settings.count(&setting::MAX_DEPTH),
+        max_frames: settings.count(&setting::MAX_AGENTS),
+        max_parallel: settings.count(&setting::MAX_PARALLEL),
+        max_budget_usd: settings.dollars(&setting::MAX_BUDGET_USD),
+        stall_after_s: settings.seconds(&setting::STALL_AFTER),
+    }
+}
+
+fn configured_on_permission(settings: &Settings) -> OnPermission {
+    let asks = settings.text(&setting::ON_PERMISSION).as_deref() == Some("ask");
+    if asks { OnPermission::Ask } else { OnPermission::Deny }
+}
+
+fn configured_args(settings: &Settings) -> Result<ClaudeArgs, CliError> {
+    let args = options::parse(&settings.words(&setting::CLAUDE_ARGS)).map_err(CliError::from);
+    args.map_err(|error| error.hint(format!("agent-cli config shows where {} is set", setting::CLAUDE_ARGS.key)))
+}
+
+fn configured_questions_dir(settings: &Settings) -> Result<Option<PathBuf>, CliError> {
+    let Some(named) = settings.text(&setting::QUESTIONS_DIR) else { return Ok(None) };
+    let key = setting::QUESTIONS_DIR.key;
+    questions_dir(&named).map(Some).map_err(|why| {
+        CliError::usage(format!("`{key}` is {named}, but {why}")).hint("agent-cli config shows where it is set")
+    })
+}
+
+/// Names the values of the project's file that do not count because the user has not trusted it.
+fn say_what_needs_trust(found: &Configuration) {
+    let untrusted = found.settings.ignored.iter().filter(|it| it.needs_trust);
+    let keys: Vec<_> = untrusted.map(|it| it.setting.key).collect();
+    if let (Some(file), false) = (&found.project, keys.is_empty()) {
+        warn(&format!(
+            "{} also sets {}: ignored, because you have not trusted the file",
+            file.display(),
+            keys.join(", ")
+        ));
+        hint("read it, then run agent-cli config trust");
     }
 }
 

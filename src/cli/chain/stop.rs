@@ -4,7 +4,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::cli::arguments::candidates;
-use crate::cli::context::{self, Context};
+use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::lookup::frame_named;
@@ -124,7 +124,7 @@ impl Options {
             return Err(CliError::usage(message).hint("agent-cli tell ID TEXT is for longer texts"));
         }
         let wanted = Wanted { how, now: self.now, by, reason, of: id, report: None };
-        let waits = if self.no_wait { None } else { Some(context::stopping()?) };
+        let waits = if self.no_wait { None } else { Some(context.stopping()?) };
         if waits.is_some() && !self.now && matches!(frame.state, FrameState::Running { .. }) {
             tell(&format!("the running tool of {} may finish; --now does not wait for it", id.short()));
         }

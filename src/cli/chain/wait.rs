@@ -6,12 +6,12 @@ use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::arguments::candidates;
-use crate::cli::arguments::duration::{TOO_FAR, duration, moment};
 use crate::cli::arguments::positions::Positions;
 use crate::cli::chain::request;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
+use crate::core::text::duration::{TOO_FAR, duration, moment};
 use crate::core::waits::conditions::{AwaitedAgent, External, LONGEST_COMMAND, MOST_CONDITIONS, Matching, Polled};
 use crate::core::waits::pattern;
 use crate::runtime::requests::agent_lookup;

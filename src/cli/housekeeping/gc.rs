@@ -3,7 +3,6 @@
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cli::arguments::duration::duration;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -12,6 +11,7 @@ use crate::cli::output::{print, print_json, tell};
 use crate::cli::report::progress::ProgressLine;
 use crate::core::agent::worktree::Held;
 use crate::core::housekeeping::retention::Retention;
+use crate::core::text::duration::duration;
 use crate::runtime::housekeeping::gc::{self, Collected, Happening};
 use crate::runtime::housekeeping::removal::{Condemned, RemovalRequest};
 

@@ -1,6 +1,7 @@
 //! Commands that keep the state directory in order.
 
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod export;
 pub(crate) mod fsck;
 pub(crate) mod gc;

@@ -1,6 +1,5 @@
 //! Progress, step by step, on standard error.
 
-use std::env;
 use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal};
 use std::str::FromStr;
@@ -13,18 +12,16 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::cli::output::stderr::{tell, warn};
 
-/// Filters the steps, as `RUST_LOG` does elsewhere: `debug`, `agent_cli::runtime=trace`.
-const LOG: &str = "AGENT_CLI_LOG";
-
-/// Starts the log: warnings always, all steps for a person who watches or asks.
-pub(crate) fn start(verbose: bool) {
+/// Starts the log: warnings always, all steps for a person who watches or asks. `filter` chooses steps as `RUST_LOG` does
+/// elsewhere: `debug`, `agent_cli::runtime=trace`.
+pub(crate) fn start(verbose: bool, filter: Option<String>) {
     let level = if verbose || io::stderr().is_terminal() { LevelFilter::INFO } else { LevelFilter::WARN };
     let usual = Targets::new().with_target(env!("CARGO_CRATE_NAME"), level);
-    let filter = match env::var(LOG).ok().filter(|filter| !filter.is_empty()) {
+    let filter = match filter {
         None => usual,
         Some(named) => named_filter(&named).unwrap_or_else(|| {
             warn(&format!(
-                "{LOG}={named} is not a filter: use error, warn, info, debug, trace, or agent_cli::MODULE=LEVEL"
+                "{named} is not a log filter: use error, warn, info, debug, trace, or agent_cli::MODULE=LEVEL"
             ));
             usual
         }),

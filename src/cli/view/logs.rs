@@ -8,7 +8,6 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::cli::arguments::candidates;
-use crate::cli::arguments::duration::{duration, moment};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -22,6 +21,7 @@ use crate::core::events::activity::is_stalled;
 use crate::core::events::agent_event::AgentEvent;
 use crate::core::events::following::Outlook;
 use crate::core::id::FrameId;
+use crate::core::text::duration::{duration, moment};
 use crate::runtime::activity::TEXT;
 use crate::runtime::activity::chain_events::ChainEvents;
 use crate::runtime::activity::watch::Follower;

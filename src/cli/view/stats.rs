@@ -7,7 +7,6 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use crate::cli::arguments::duration::duration;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -15,6 +14,7 @@ use crate::cli::output::format::table;
 use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::costs::{self, SpentJson};
 use crate::core::attempt::usage::Spent;
+use crate::core::text::duration::duration;
 use crate::store::{Counted, Counting};
 
 /// Show what agents cost, by day, model and file of instructions

@@ -100,6 +100,18 @@ impl Limits {
 }
 
 impl NewLimits {
+    /// These, and where there is none, those of `other`.
+    #[must_use]
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            max_depth: self.max_depth.or(other.max_depth),
+            max_frames: self.max_frames.or(other.max_frames),
+            max_parallel: self.max_parallel.or(other.max_parallel),
+            max_budget_usd: self.max_budget_usd.or(other.max_budget_usd),
+            stall_after_s: self.stall_after_s.or(other.stall_after_s),
+        }
+    }
+
     /// Whether there is any new value.
     #[must_use]
     pub(crate) fn any(self) -> bool {

@@ -32,7 +32,8 @@ pub(crate) struct Parsed {
 const TIMEOUT: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_secs(600);
 
-const TABLE: &str = "on";
+/// The table with the commands. What else a config file has is not read here.
+pub(crate) const TABLE: &str = "on";
 const TIMEOUT_KEY: &str = "timeout";
 
 impl Default for Commands {
@@ -47,23 +48,27 @@ impl Default for Commands {
 ///
 /// It is not TOML: why, in one line.
 pub(crate) fn parse(text: &str) -> Result<Parsed, String> {
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-        format!("line {}: {}", before.matches('\n').count() + 1, error.message())
-    })?;
     let (mut commands, mut problems) = (Commands::default(), Vec::new());
-    for (name, value) in table {
-        match value {
-            toml::Value::Table(on) if name == TABLE => {
-                on.into_iter()
-                    .filter_map(|(key, value)| read(&mut commands, &key, value))
-                    .for_each(|it| problems.push(it));
-            }
-            _ if name == TABLE => problems.push("`on` is not a table".to_owned()),
-            _ => problems.push(format!("unknown key `{name}`")),
+    match table(text)?.remove(TABLE) {
+        Some(toml::Value::Table(on)) => {
+            problems.extend(on.into_iter().filter_map(|(key, value)| read(&mut commands, &key, value)));
         }
+        Some(_) => problems.push("`on` is not a table".to_owned()),
+        None => {}
     }
     Ok(Parsed { commands, problems })
+}
+
+/// Everything in a config file.
+///
+/// # Errors
+///
+/// It is not TOML: why, in one line.
+pub(crate) fn table(text: &str) -> Result<toml::Table, String> {
+    text.parse().map_err(|error: toml::de::Error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        format!("line {}: {}", before.matches('\n').count() + 1, error.message())
+    })
 }
 
 /// Takes over one key of `[on]`; returns what is wrong with it.
@@ -113,7 +118,6 @@ mod tests {
         assert_eq!(
             read.problems,
             [
-                "unknown key `colour`",
                 "`done` in [on] is not a string",
                 "unknown key `quesiton` in [on]: it can be question, approval, done, failed, limit, stalled, budget, timeout",
                 "`timeout` in [on] is not a duration between 1s and 10m",

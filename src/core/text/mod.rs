@@ -3,6 +3,7 @@
 pub(crate) mod age;
 pub(crate) mod bars;
 pub(crate) mod columns;
+pub(crate) mod duration;
 pub(crate) mod escape;
 pub(crate) mod extent;
 pub(crate) mod fence;

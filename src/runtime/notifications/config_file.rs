@@ -36,14 +36,31 @@ pub(crate) struct BadConfig {
 }
 
 /// In bytes. Nobody writes so many commands.
-const LARGEST: u64 = 1 << 20;
+pub(crate) const LARGEST: u64 = 1 << 20;
 
-/// Reads the config file at `path`, an absolute one; `None`: it does not exist.
+/// Reads the commands in the config file at `path`, an absolute one; `None`: it does not exist.
 ///
 /// # Errors
 ///
 /// It cannot be read, or somebody else could write it.
 pub(crate) fn read(path: &Path) -> Result<Option<ConfigFile>, BadConfig> {
+    let Some(text) = text(path)? else { return Ok(None) };
+    let parsed = config::parse(&text).map_err(|why| not_toml(path, &why))?;
+    Ok(Some(ConfigFile { path: path.to_owned(), commands: parsed.commands, problems: parsed.problems }))
+}
+
+/// The error for a file that is not TOML.
+pub(crate) fn not_toml(path: &Path, why: &str) -> BadConfig {
+    let hint = "fix it by hand, or with agent-cli config edit; docs/configuration.md has an example".to_owned();
+    BadConfig { path: path.to_owned(), why: format!("is not TOML: {why}"), hint }
+}
+
+/// The text of the user's config file at `path`, an absolute one; `None`: it does not exist.
+///
+/// # Errors
+///
+/// It cannot be read, or somebody else could write it.
+pub(crate) fn text(path: &Path) -> Result<Option<String>, BadConfig> {
     let bad = |why: String, hint: &str| BadConfig { path: path.to_owned(), why, hint: hint.to_owned() };
     let unreadable =
         |error: &io::Error| bad(format!("cannot be read: {error}"), "make it a readable file, or remove it");
@@ -63,12 +80,9 @@ pub(crate) fn read(path: &Path) -> Result<Option<ConfigFile>, BadConfig> {
             () if Some(exposed.place.as_path()) == real.parent() => "is in a directory that ".to_owned(),
             () => format!("is not safe: {} ", exposed.place.display()),
         };
-        return Err(bad(format!("{which}{}, so its commands are not run", exposed.how.in_words()), &exposed.remedy()));
+        return Err(bad(format!("{which}{}, so it is not used", exposed.how.in_words()), &exposed.remedy()));
     }
-    let text = fs::read_to_string(&real).map_err(|error| unreadable(&error))?;
-    let parsed = config::parse(&text);
-    let parsed = parsed.map_err(|why| bad(format!("is not TOML: {why}"), "docs/notifications.md has an example"))?;
-    Ok(Some(ConfigFile { path: path.to_owned(), commands: parsed.commands, problems: parsed.problems }))
+    fs::read_to_string(&real).map(Some).map_err(|error| unreadable(&error))
 }
 
 #[cfg(test)]

@@ -56,13 +56,11 @@ impl StateDir {
     }
 
     /// The platform's directory for state, or for data where it has none for state, and `agent-cli` in it.
-    #[must_use]
     pub(crate) fn default_path() -> Option<PathBuf> {
         Some(dirs::state_dir().or_else(dirs::data_local_dir)?.join("agent-cli"))
     }
 
     /// The same for a process that knows the home directory and no other variable, as under cron.
-    #[must_use]
     pub(crate) fn default_path_without_variables() -> Option<PathBuf> {
         if dirs::state_dir().is_none() {
             return Self::default_path();
@@ -71,18 +69,22 @@ impl StateDir {
     }
 
     /// Its path: absolute and without symbolic links, so that it has one name whatever name it was given.
-    #[must_use]
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Where the records are, each with a pattern for what belongs to it. The worktrees of agents beside them are none.
-    pub(crate) fn records(&self) -> [(PathBuf, &'static str); 3] {
-        [(self.database(), "*"), (self.path.join(FRAMES), "/**"), (self.path.join(LEASES), "/**")]
+    pub(crate) fn records(&self) -> [(PathBuf, &'static str); 4] {
+        let (frames, leases) = (self.path.join(FRAMES), self.path.join(LEASES));
+        [(self.database(), "*"), (self.trusted_configs(), ""), (frames, "/**"), (leases, "/**")]
+    }
+
+    /// The list of the project files that the user trusts.
+    pub(crate) fn trusted_configs(&self) -> PathBuf {
+        self.path.join("trusted-configs")
     }
 
     /// The database.
-    #[must_use]
     pub(crate) fn database(&self) -> PathBuf {
         self.path.join("agent-cli.db")
     }
@@ -97,7 +99,6 @@ impl StateDir {
     }
 
     /// The directory of a frame, which need not exist.
-    #[must_use]
     pub(crate) fn frame_path(&self, frame: FrameId) -> PathBuf {
         self.path.join(FRAMES).join(frame.to_string())
     }
@@ -116,7 +117,6 @@ impl StateDir {
     /// Everything that `claude` printed for a frame, attempt after attempt. It is also the frame's [`Lease`].
     ///
     /// [`Lease`]: crate::store::Lease
-    #[must_use]
     pub(crate) fn output(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join("out.ndjson")
     }
@@ -132,7 +132,6 @@ impl StateDir {
     }
 
     /// What `claude` printed for a frame, by whichever of its names there is.
-    #[must_use]
     pub(crate) fn printed(&self, frame: FrameId) -> PathBuf {
         Some(self.lease_file(frame)).filter(|path| path.exists()).unwrap_or_else(|| self.output(frame))
     }
@@ -163,7 +162,6 @@ impl StateDir {
     }
 
     /// What `claude` wrote to its standard error for a frame.
-    #[must_use]
     pub(crate) fn errors(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join("err.log")
     }
@@ -182,7 +180,6 @@ impl StateDir {
     }
 
     /// The copy of the conversation that a frame continues from.
-    #[must_use]
     pub(crate) fn checkpoint(&self, frame: FrameId, attempt: AttemptId) -> PathBuf {
         self.frame_path(frame).join(format!("{attempt}.jsonl"))
     }
@@ -193,7 +190,6 @@ impl StateDir {
     }
 
     /// A copy of the checkpoint with results added to it. Claude Code takes only files that end in `.jsonl`.
-    #[must_use]
     pub(crate) fn answered(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join("answered.jsonl")
     }
@@ -204,25 +200,21 @@ impl StateDir {
     }
 
     /// The settings that a frame's `claude` is given.
-    #[must_use]
     pub(crate) fn settings(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join("settings.json")
     }
 
     /// The file that leads a frame's `claude` to the tool that decides on approvals.
-    #[must_use]
     pub(crate) fn permission_tool(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join("permission-tool.json")
     }
 
     /// The file that tells a frame's `claude` to stop when its running tool is done.
-    #[must_use]
     pub(crate) fn stop_file(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join(STOP)
     }
 
     /// The file that tells a frame's `claude` that there are messages for its agent.
-    #[must_use]
     pub(crate) fn message_file(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join(MESSAGE)
     }
@@ -264,13 +256,11 @@ impl StateDir {
     }
 
     /// Whether they have noted it, or the file is gone: they have stopped it.
-    #[must_use]
     pub(crate) fn is_stop_noticed(&self, frame: FrameId) -> bool {
         fs::read(self.stop_file(frame)).map_or(true, |text| text == STOP_NOTICED)
     }
 
     /// Whether its running tool is not to finish.
-    #[must_use]
     pub(crate) fn is_to_stop_now(&self, frame: FrameId) -> bool {
         fs::read(self.stop_file(frame)).is_ok_and(|text| text == STOP_NOW)
     }
@@ -285,13 +275,11 @@ impl StateDir {
     }
 
     /// The result of a request, while the call that it suspended returns it.
-    #[must_use]
     pub(crate) fn result(&self, frame: FrameId, request: RequestId) -> PathBuf {
         self.frame_path(frame).join(format!("{RESULT}{request}{TEMPORARY}"))
     }
 
     /// The frame whose result has this path, in whatever state directory.
-    #[must_use]
     pub(crate) fn result_of(path: &Path) -> Option<FrameId> {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let request = name.strip_prefix(RESULT).and_then(|name| name.strip_suffix(TEMPORARY)).unwrap_or_default();

@@ -20,7 +20,7 @@ pub(super) fn write(initial: &str) -> Result<Option<String>, CliError> {
     let path = folder.path().join("answer.md");
     let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
     new.and_then(|mut file| file.write_all(initial.as_bytes())).map_err(|error| cannot(&error))?;
-    run(&path)?;
+    open(&path, "nothing was answered")?;
     // By name: many editors save by renaming another file.
     let saved = match fs::read(&path) {
         Ok(saved) => saved,
@@ -38,7 +38,8 @@ fn editor() -> String {
     named("VISUAL").or_else(|| named("EDITOR")).unwrap_or_else(|| "vi".to_owned())
 }
 
-fn run(path: &Path) -> Result<(), CliError> {
+/// Opens a file in the editor, and waits for its end. `otherwise`: what a failure of the editor means.
+pub(crate) fn open(path: &Path, otherwise: &str) -> Result<(), CliError> {
     let editor = editor();
     let mut command = tokio::process::Command::new("sh");
     // Like git: the editor may have arguments.
@@ -54,7 +55,7 @@ fn run(path: &Path) -> Result<(), CliError> {
         return Ok(());
     }
     let how = ended.code().map_or("was killed".to_owned(), |code| format!("ended with exit status {code}"));
-    Err(CliError::failed(format!("the editor ({editor}) {how}, so nothing was answered"))
+    Err(CliError::failed(format!("the editor ({editor}) {how}, so {otherwise}"))
         .hint("VISUAL or EDITOR names another one"))
 }
 

@@ -2,7 +2,7 @@
 
 pub(crate) mod answer;
 mod checked_answer;
-mod editor;
+pub(crate) mod editor;
 pub(crate) mod inbox;
 mod keys;
 mod prompt;

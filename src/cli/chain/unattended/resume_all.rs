@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use futures_util::stream::{self, StreamExt};
 
+use crate::app::config::setting;
 use crate::cli::chain::drive;
 use crate::cli::chain::unattended::for_a_person;
 use crate::cli::context::Context;
@@ -112,7 +113,8 @@ impl ResumeAll {
     pub(crate) fn settings(&self, context: &Context) -> Result<RunSettings, CliError> {
         let mut settings = context.settings(self.claude.clone())?;
         settings.stale_check = self.stale_check;
-        settings.places = Some(Places::new(self.max_parallel_total.unwrap_or(MAX_PARALLEL_TOTAL)));
+        let configured = context.usable_configuration()?.settings.count(&setting::MAX_PARALLEL_TOTAL);
+        settings.places = Some(Places::new(self.max_parallel_total.or(configured).unwrap_or(MAX_PARALLEL_TOTAL)));
         Ok(settings)
     }
 

@@ -1,4 +1,4 @@
-//! Durations and times on the command line.
+//! Durations and times, as people write them.
 
 use jiff::fmt::temporal::Pieces;
 use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp, Zoned};

@@ -1,0 +1,106 @@
+//! What a config file says.
+
+use std::collections::BTreeMap;
+
+use crate::app::config::setting::{SETTINGS, Setting};
+use crate::app::config::value::Value;
+use crate::core::notifications::config;
+
+/// The values of a file, and what is wrong with it.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Parsed {
+    pub values: BTreeMap<&'static str, Value>,
+    pub problems: Vec<String>,
+}
+
+/// Reads a file. One bad key does not switch the others off.
+///
+/// # Errors
+///
+/// It is not TOML: why, in one line.
+pub(crate) fn parse(text: &str) -> Result<Parsed, String> {
+    let mut parsed = Parsed { problems: config::parse(text)?.problems, ..Parsed::default() };
+    for (name, value) in config::table(text)? {
+        match value {
+            // What is wrong with `[on]` is named already.
+            toml::Value::Table(on) if name == config::TABLE => {
+                for (key, value) in on {
+                    let setting = Setting::named(&format!("{name}.{key}"));
+                    let read = setting.and_then(|it| Some((it.key, Value::from_toml(it.kind, &value).ok()?)));
+                    parsed.values.extend(read);
+                }
+            }
+            _ if name == config::TABLE => {}
+            toml::Value::Table(table) if is_table(&name) => {
+                table.iter().for_each(|(key, value)| parsed.take(&format!("{name}.{key}"), value));
+            }
+            value if is_table(&name) => {
+                parsed.problems.push(format!("`{name}` is not a table: it is {}", value.type_str()));
+            }
+            value => parsed.take(&name, &value),
+        }
+    }
+    Ok(parsed)
+}
+
+impl Parsed {
+    fn take(&mut self, key: &str, value: &toml::Value) {
+        let Some(setting) = Setting::named(key) else {
+            self.problems.push(unknown(key));
+            return;
+        };
+        match Value::from_toml(setting.kind, value) {
+            Ok(value) => drop(self.values.insert(setting.key, value)),
+            Err(wanted) => self.problems.push(format!("`{key}` is not {wanted}")),
+        }
+    }
+}
+
+/// What is said of a key that does not exist.
+pub(crate) fn unknown(key: &str) -> String {
+    match Setting::similar_to(key) {
+        Some(similar) => format!("unknown key `{key}`: did you mean `{similar}`?"),
+        None => format!("unknown key `{key}`: agent-cli config lists them"),
+    }
+}
+
+fn is_table(name: &str) -> bool {
+    SETTINGS.iter().any(|setting| setting.key.split_once('.').is_some_and(|(table, _)| table == name))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn values_are_read_and_what_is_wrong_is_named() {
+        let text = "color = 'never'\nclaud = 'x'\nlimits = 3\n[spawn]\nmodle = 'a'\ntimeout = '30m'\nworktree = 'yes'\n\
+            [on]\nquestion = 'tell'\ndone = 7\n";
+        let parsed = parse(text).unwrap();
+        assert_eq!(
+            parsed.values.keys().copied().collect::<Vec<_>>(),
+            ["color", "on.question", "spawn.timeout"],
+            "{parsed:?}"
+        );
+        assert_eq!(
+            parsed.problems,
+            [
+                "`done` in [on] is not a string",
+                "unknown key `claud`: did you mean `claude`?",
+                "`limits` is not a table: it is integer",
+                "unknown key `spawn.modle`: did you mean `spawn.model`?",
+                "`spawn.worktree` is not true or false",
+            ]
+        );
+        assert!(parse("[spawn\n").unwrap_err().starts_with("line 1: "));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "(\\[(on|spawn|limits)\\]\n)?(\\PC{0,12}( = )?\\PC{0,12}\n?){0,4}") {
+            let _ = parse(&text);
+        }
+    }
+}

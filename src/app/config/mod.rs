@@ -1,0 +1,12 @@
+//! Settings in layers: defaults, the user's file, the project's file, the environment. Options come on top, in each command.
+//!
+//! A project's file is written by whoever wrote the project, so it can only narrow what the layers below it say, until the user
+//! has trusted its content.
+
+pub(crate) mod edit;
+pub(crate) mod file;
+pub(crate) mod layers;
+pub(crate) mod setting;
+pub(crate) mod sources;
+pub(crate) mod trust;
+pub(crate) mod value;

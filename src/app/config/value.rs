@@ -1,0 +1,219 @@
+//! Values of settings, as files, variables and the command line write them.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use jiff::SignedDuration;
+use jiff::fmt::friendly::{Designator, Spacing, SpanPrinter};
+
+use crate::core::text::duration::duration;
+
+/// What the value of a setting is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    /// Absolute, below `~`, or below the folder of the file that names it.
+    Path,
+    OneOf(&'static [&'static str]),
+    Switch,
+    /// At least 1.
+    Count,
+    /// US dollars, above 0.
+    Dollars,
+    Duration,
+    /// A duration of at least one second.
+    RunningTime,
+    Words,
+    /// A shell command. An empty one is none.
+    Command,
+}
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    Text(String),
+    Switch(bool),
+    Count(u64),
+    Dollars(f64),
+    Duration(SignedDuration),
+    Words(Vec<String>),
+}
+
+/// The largest count: limits are recorded as 32 bits.
+const MOST: u64 = u32::MAX as u64;
+
+impl Value {
+    /// Reads what a variable or the command line says.
+    ///
+    /// # Errors
+    ///
+    /// What it should be, to be put after "is not".
+    pub(crate) fn from_text(kind: Kind, text: &str) -> Result<Self, String> {
+        match kind {
+            Kind::Text | Kind::Path if text.is_empty() => Err("a text: it is empty".to_owned()),
+            Kind::Text | Kind::Path | Kind::Command if text.contains('\0') => {
+                Err("a text without null characters".to_owned())
+            }
+            Kind::Text | Kind::Path | Kind::Command => Ok(Self::Text(text.to_owned())),
+            Kind::OneOf(choices) if choices.contains(&text) => Ok(Self::Text(text.to_owned())),
+            Kind::OneOf(choices) => Err(format!("one of {}", choices.join(", "))),
+            Kind::Switch => text.parse().map(Self::Switch).map_err(|_| "true or false".to_owned()),
+            Kind::Count => {
+                let count = text.parse().ok().filter(|count| (1..=MOST).contains(count));
+                count.map(Self::Count).ok_or_else(|| "a number of at least 1".to_owned())
+            }
+            Kind::Dollars => {
+                let amount = text.parse().ok().filter(|amount: &f64| amount.is_finite() && *amount > 0.0);
+                amount.map(Self::Dollars).ok_or_else(|| "an amount of US dollars above 0, such as 2.50".to_owned())
+            }
+            Kind::Duration => duration(text).map(Self::Duration).map_err(|why| format!("a duration: {why}")),
+            Kind::RunningTime => match duration(text).map_err(|why| format!("a duration: {why}"))? {
+                time if time.as_secs() < 1 => Err("a duration of at least one second".to_owned()),
+                time => Ok(Self::Duration(time)),
+            },
+            Kind::Words => Ok(Self::Words(text.split_whitespace().map(str::to_owned).collect())),
+        }
+    }
+
+    /// Reads what a file says.
+    ///
+    /// # Errors
+    ///
+    /// As [`Value::from_text`].
+    pub(crate) fn from_toml(kind: Kind, value: &toml::Value) -> Result<Self, String> {
+        match (kind, value) {
+            (Kind::Switch, toml::Value::Boolean(switch)) => Ok(Self::Switch(*switch)),
+            (Kind::Switch, _) => Err("true or false".to_owned()),
+            (Kind::Count | Kind::Dollars, toml::Value::Integer(number)) => Self::from_text(kind, &number.to_string()),
+            (Kind::Dollars, toml::Value::Float(number)) => Self::from_text(kind, &number.to_string()),
+            (Kind::Count, _) => Err("a number of at least 1".to_owned()),
+            (Kind::Dollars, _) => Err("an amount of US dollars above 0, such as 2.50".to_owned()),
+            (Kind::Words, toml::Value::Array(words)) => {
+                let words = words.iter().map(|word| word.as_str().map(str::to_owned)).collect::<Option<_>>();
+                words.map(Self::Words).ok_or_else(|| "a list of strings".to_owned())
+            }
+            (Kind::Words, _) => Err("a list of strings".to_owned()),
+            (_, toml::Value::String(text)) => Self::from_text(kind, text),
+            (Kind::Duration | Kind::RunningTime, _) => Err("a duration in quotes, such as \"30m\"".to_owned()),
+            _ => Err("a string".to_owned()),
+        }
+    }
+
+    /// The same value, as it is written into a file.
+    pub(crate) fn to_toml(&self) -> toml_edit::Value {
+        match self {
+            Self::Text(text) => text.as_str().into(),
+            Self::Switch(switch) => (*switch).into(),
+            Self::Count(count) => i64::try_from(*count).unwrap_or(i64::MAX).into(),
+            Self::Dollars(amount) => (*amount).into(),
+            Self::Duration(_) => self.to_string().into(),
+            Self::Words(words) => words.iter().map(String::as_str).collect::<toml_edit::Array>().into(),
+        }
+    }
+
+    /// Whether it is at most `other`. What cannot be compared is not.
+    pub(crate) fn is_at_most(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Count(one), Self::Count(other)) => one <= other,
+            (Self::Dollars(one), Self::Dollars(other)) => one <= other,
+            (Self::Duration(one), Self::Duration(other)) => one <= other,
+            _ => false,
+        }
+    }
+
+    /// A path as it is meant in a file of `folder`.
+    pub(crate) fn in_folder(self, kind: Kind, folder: &Path, home: Option<&Path>) -> Self {
+        match self {
+            Self::Text(text) if kind == Kind::Path => {
+                let below_home = text.strip_prefix("~/").zip(home).map(|(rest, home)| home.join(rest));
+                let path: PathBuf = below_home.unwrap_or_else(|| folder.join(&text)).components().collect();
+                Self::Text(path.into_os_string().into_string().unwrap_or(text))
+            }
+            other => other,
+        }
+    }
+
+    pub(crate) fn text(&self) -> Option<&str> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        self.text().map(PathBuf::from)
+    }
+
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Text(text) => text.as_str().into(),
+            Self::Switch(switch) => (*switch).into(),
+            Self::Count(count) => (*count).into(),
+            Self::Dollars(amount) => (*amount).into(),
+            Self::Duration(_) => self.to_string().into(),
+            Self::Words(words) => words.as_slice().into(),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Switch(switch) => switch.fmt(f),
+            Self::Count(count) => count.fmt(f),
+            Self::Dollars(amount) => amount.fmt(f),
+            Self::Duration(duration) => {
+                const SHORT: SpanPrinter =
+                    SpanPrinter::new().designator(Designator::Compact).spacing(Spacing::BetweenUnits);
+                f.write_str(&SHORT.duration_to_string(duration))
+            }
+            Self::Words(words) => f.write_str(&words.join(" ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::app::config::setting::SETTINGS;
+
+    #[test]
+    fn every_kind_says_what_it_should_be() {
+        for (kind, bad) in [
+            (Kind::Text, ""),
+            (Kind::Command, "a\0"),
+            (Kind::OneOf(&["ask", "deny"]), "asks"),
+            (Kind::Switch, "yes"),
+            (Kind::Count, "0"),
+            (Kind::Count, "4294967296"),
+            (Kind::Dollars, "-1"),
+            (Kind::Dollars, "inf"),
+            (Kind::Duration, "7"),
+            (Kind::RunningTime, "0s"),
+        ] {
+            assert!(Value::from_text(kind, bad).is_err(), "{kind:?} {bad:?}");
+        }
+        assert_eq!(Value::from_text(Kind::Command, ""), Ok(Value::Text(String::new())));
+    }
+
+    #[test]
+    fn a_path_is_meant_where_it_is_written() {
+        let meant = |text: &str| {
+            let value = Value::Text(text.into()).in_folder(Kind::Path, Path::new("/p"), Some(Path::new("/h")));
+            value.text().unwrap().to_owned()
+        };
+        assert_eq!([meant("a"), meant("/a"), meant("~/a")], ["/p/a", "/a", "/h/a"]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_again(at in 0..SETTINGS.len(), text in "(\\PC{0,10}|[0-9]{1,6}|[0-9]{1,4}[smhd]|true|ask|never)") {
+            let kind = SETTINGS[at].kind;
+            if let Ok(value) = Value::from_text(kind, &text) {
+                let written = format!("key = {}", value.to_toml());
+                let read: toml::Table = written.parse().unwrap();
+                prop_assert_eq!(Value::from_toml(kind, &read["key"]), Ok(value));
+            }
+        }
+    }
+}

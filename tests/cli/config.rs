@@ -1,0 +1,195 @@
+//! Settings: files, variables and options in layers, and what a project's file may say.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::world::{World, write_config};
+
+/// Where a setting comes from, and what it is.
+fn setting(world: &World, key: &str) -> (String, Value) {
+    let found = world.run(&["config", "get", key, "--json"]).json();
+    (found["origin"].as_str().expect("an origin").to_owned(), found["value"].clone())
+}
+
+fn launch(world: &World) -> Value {
+    let launch: String = world
+        .database()
+        .query_row("SELECT launch FROM frames ORDER BY rowid DESC LIMIT 1", [], |row| row.get(0))
+        .unwrap();
+    serde_json::from_str(&launch).unwrap()
+}
+
+fn limit(world: &World, name: &str) -> Value {
+    let id = world.run(&["ls", "--all", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    world.run(&["show", &id, "--json"]).json()["limits"][name].clone()
+}
+
+#[test]
+fn each_layer_counts_before_those_below_it() {
+    let world = World::new();
+    assert_eq!(setting(&world, "stop-grace"), ("default".into(), "1m".into()));
+    write_config(&world, "stop-grace = '50s'\n");
+    assert_eq!(setting(&world, "stop-grace"), ("user".into(), "50s".into()));
+    world.file(".agent-cli.toml", "stop-grace = '40s'\n");
+    assert_eq!(setting(&world, "stop-grace"), ("project".into(), "40s".into()));
+    let world = world.with("AGENT_CLI_STOP_GRACE", "70s");
+    assert_eq!(setting(&world, "stop-grace"), ("environment".into(), "1m 10s".into()));
+    let world = world.with("AGENT_CLI_STOP_GRACE", "soon");
+    let refused = world.run(&["config", "get", "stop-grace"]);
+    refused.exits_with(2);
+    assert!(refused.stderr.contains("AGENT_CLI_STOP_GRACE=soon is not a duration"), "{refused}");
+}
+
+#[test]
+fn a_chain_starts_with_what_is_set_and_options_come_first() {
+    let world = World::new();
+    world.file("root.md", "reply done\n");
+    let text = "[spawn]\nmodel = 'small'\ntimeout = '30m'\nclaude-args = ['--max-turns=5']\non-permission = 'ask'\n\
+        [limits]\nmax-parallel = 2\nmax-budget-usd = 3\n";
+    write_config(&world, text);
+    world.run(&["spawn", "root.md"]).prints("done");
+    let begun = launch(&world);
+    assert_eq!((&begun["timeout"], &begun["on_permission"]), (&1800.into(), &"ask".into()), "{begun}");
+    assert_eq!(begun["args"], serde_json::json!(["--max-turns=5"]));
+    let started = world.log().starts.remove(0).argv.join(" ");
+    assert!(started.contains("--model=small") || started.contains("--model small"), "{started}");
+    assert_eq!((limit(&world, "max_parallel"), limit(&world, "max_budget_usd")), (2.into(), 3.0.into()));
+    let options = ["--model", "large", "--on-permission", "deny", "--max-parallel", "3", "--", "--max-turns=7"];
+    world.run(&[&["spawn", "root.md"][..], &options].concat()).prints("done");
+    let begun = launch(&world);
+    assert_eq!(begun["on_permission"], "deny");
+    assert_eq!(begun["args"], serde_json::json!(["--max-turns=5", "--max-turns=7"]));
+    assert_eq!(limit(&world, "max_parallel"), 3);
+}
+
+#[test]
+fn a_project_cannot_widen_anything_until_it_is_trusted() {
+    let world = World::new();
+    let evil = world.executable("evil", "#!/bin/sh\ntouch \"$HOME/ran\"\n");
+    world.file("root.md", "reply done\n");
+    let text = format!(
+        "claude = '{}'\n[spawn]\npermission-mode = 'bypassPermissions'\nmodel = 'theirs'\n[limits]\nmax-agents = 300\n\
+         max-parallel = 1\n[on]\ndone = 'touch \"$HOME/ran\"'\n",
+        evil.display()
+    );
+    world.file(".agent-cli.toml", &text);
+    let spawned = world.run(&["spawn", "root.md"]);
+    spawned.prints("done");
+    assert!(spawned.stderr.contains("claude, spawn.permission-mode, limits.max-agents: ignored"), "{spawned}");
+    assert!(spawned.stderr.contains("agent-cli config trust"), "{spawned}");
+    assert!(!world.home().join("ran").exists());
+    assert_eq!((limit(&world, "max_frames"), limit(&world, "max_parallel")), (256.into(), 1.into()));
+    assert_eq!(launch(&world)["permission_mode"], Value::Null);
+    assert_eq!(setting(&world, "spawn.model"), ("project".into(), "theirs".into()));
+
+    let trusted = world.run(&["config", "trust"]);
+    trusted.succeeds();
+    assert!(trusted.stderr.contains("spawn.permission-mode = \"bypassPermissions\""), "{trusted}");
+    assert!(
+        trusted.stderr.contains("`on.done`") && trusted.stderr.contains("only your own file can set it"),
+        "{trusted}"
+    );
+    assert_eq!(setting(&world, "limits.max-agents"), ("project".into(), 300.into()));
+    // What has changed is not trusted any more.
+    world.file(".agent-cli.toml", format!("{text}\n"));
+    assert_eq!(setting(&world, "limits.max-agents"), ("default".into(), 256.into()));
+    world.run(&["config", "trust"]).succeeds();
+    world.run(&["config", "untrust"]).succeeds();
+    assert_eq!(setting(&world, "limits.max-agents"), ("default".into(), 256.into()));
+    let list = world.run(&["config", "--json"]).json();
+    let ignored: Vec<_> = list["ignored"].as_array().unwrap().iter().map(|it| it["key"].clone()).collect();
+    assert_eq!(ignored, ["claude", "spawn.permission-mode", "limits.max-agents", "on.done"]);
+}
+
+#[test]
+fn a_file_that_was_changed_by_its_user_stays_trusted() {
+    let world = World::new();
+    world.run(&["config", "set", "--project", "limits.max-agents", "300"]).succeeds();
+    assert_eq!(setting(&world, "limits.max-agents"), ("project".into(), 300.into()));
+    world.run(&["config", "set", "--project", "spawn.permission-mode", "acceptEdits"]).succeeds();
+    assert_eq!(setting(&world, "spawn.permission-mode"), ("project".into(), "acceptEdits".into()));
+    world.file(".agent-cli.toml", "[limits]\nmax-agents = 400\n");
+    let said = world.run(&["config", "set", "--project", "spawn.model", "x"]);
+    said.succeeds();
+    assert!(said.stderr.contains("you have not trusted the rest of that file"), "{said}");
+    assert_eq!(setting(&world, "limits.max-agents"), ("default".into(), 256.into()));
+    world.run(&["config", "set", "--project", "on.done", "x"]).exits_with(2);
+}
+
+#[test]
+fn what_is_wrong_stops_new_chains_and_no_other() {
+    let world = World::new();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let id = world.spawn_paused("root.md");
+    world.file(".agent-cli.toml", "[spawn]\nmodle = 'x'\ntimeout = 7\n");
+    let refused = world.run(&["spawn", "root.md"]);
+    refused.exits_with(2);
+    assert!(refused.stderr.contains("unknown key `spawn.modle`: did you mean `spawn.model`?"), "{refused}");
+    assert_eq!(world.starts(), 1);
+    world.answer("now");
+    let resumed = world.run(&["resume", &id]);
+    resumed.prints("now");
+    assert!(resumed.stderr.contains("did you mean `spawn.model`?"), "{resumed}");
+    insta::assert_snapshot!(world.run(&["config", "get", "spawn.model"]), @r#"
+    --- stderr
+    warning: [PROJECT]/.agent-cli.toml: unknown key `spawn.modle`: did you mean `spawn.model`?
+    warning: [PROJECT]/.agent-cli.toml: `spawn.timeout` is not a duration in quotes, such as "30m"
+    error: spawn.model is not set
+    hint: agent-cli config set spawn.model VALUE
+    --- exit status: 1
+    "#);
+    world.file(".agent-cli.toml", "[spawn\n");
+    let refused = world.run(&["spawn", "root.md"]);
+    refused.exits_with(2);
+    assert!(refused.stderr.contains("is not TOML: line 1"), "{refused}");
+}
+
+#[test]
+fn a_key_is_changed_and_the_rest_stays() {
+    let world = World::new();
+    let path = write_config(&world, "# mine\n[spawn]\nmodel = 'a' # cheap\n");
+    world.run(&["config", "set", "spawn.model", "b"]).succeeds();
+    world.run(&["config", "set", "spawn.claude-args", "--", "--max-turns=5", "--verbose"]).succeeds();
+    assert_eq!(
+        fs::read_to_string(&path).unwrap(),
+        "# mine\n[spawn]\nmodel = \"b\" # cheap\nclaude-args = [\"--max-turns=5\", \"--verbose\"]\n"
+    );
+    world.run(&["config", "unset", "spawn.claude-args"]).succeeds();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "# mine\n[spawn]\nmodel = \"b\" # cheap\n");
+    for (key, value) in [("spawn.timeout", "soon"), ("limits.max-agents", "0"), ("spawn.worktree", "yes")] {
+        world.run(&["config", "set", key, value]).exits_with(2);
+    }
+    let refused = world.run(&["config", "set", "spawn.modle", "x"]);
+    refused.exits_with(2);
+    assert!(refused.stderr.contains("a similar value exists: 'spawn.model'"), "{refused}");
+    world.run(&["config", "get", "spawn.timeout"]).exits_with(1);
+    world.run(&["config", "path"]).prints(path.to_str().unwrap());
+}
+
+#[test]
+fn a_state_directory_can_be_configured() {
+    let world = World::new().without("AGENT_CLI_STATE_DIR");
+    let elsewhere = world.home().join("chains");
+    write_config(&world, "state-dir = '~/chains'\n");
+    world.file("root.md", "reply done\n");
+    world.run(&["spawn", "root.md"]).prints("done");
+    assert!(elsewhere.join("agent-cli.db").exists());
+    assert_eq!(world.run(&["ls", "--all", "--json"]).json().as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn an_agent_changes_no_settings_and_has_no_files() {
+    let world = World::new();
+    write_config(&world, "[limits]\nmax-agents = 7\n");
+    for command in
+        ["config trust", "config set spawn.model x", "config unset spawn.model", "config untrust", "config edit"]
+    {
+        world.file("root.md", format!("run agent-cli {command} 2>&1; echo $?\nreply {{result}}\n"));
+        let said = world.run(&["spawn", "root.md"]);
+        said.succeeds();
+        assert!(said.stdout.contains("agents cannot change settings"), "{command}: {said}");
+    }
+    world.file("root.md", "run agent-cli config get limits.max-agents\nreply {result}\n");
+    world.run(&["spawn", "root.md"]).prints("256");
+}
