@@ -46,6 +46,7 @@ fn every_command_explains_itself() {
       gc             Remove chains that finished long ago, and files that nothing uses any more
       fsck           Check that the database, files, transcripts and leases agree
       service        Have the system continue chains every minute
+      config         List and change settings
       completions    Print a completion script for a shell
       help           Print this message or the help of the given subcommand(s)
 
@@ -57,9 +58,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -70,7 +70,7 @@ fn every_command_explains_itself() {
 
     Environment:
       AGENT_CLI_STATE_DIR        where chains are kept
-      AGENT_CLI_CONFIG           the config file
+      AGENT_CLI_CONFIG           the config file: agent-cli config
       AGENT_CLI_CLAUDE           the claude program, unless --claude is given
       AGENT_CLI_PERMISSION_MODE  the default of --permission-mode
       AGENT_CLI_LOG              log filter: debug, agent_cli::runtime=trace, …
@@ -117,7 +117,7 @@ fn every_command_explains_itself() {
               Directory in which the agents work, with its project settings [default: the current
               directory]
 
-          --worktree
+          --worktree[=<BOOL>]
               Give each agent its own git worktree, on a new branch from the last commit
 
           --name <NAME>
@@ -152,10 +152,10 @@ fn every_command_explains_itself() {
           --claude <PATH>
               The claude program to run [default: $AGENT_CLI_CLAUDE, or claude in PATH]
 
-          --no-hooks
+          --no-hooks[=<BOOL>]
               Let agents pause by ending their turn with a signal, not inside a tool call
 
-          --no-stale-check
+          --no-stale-check[=<BOOL>]
               Do not report to agents which files changed while they waited
 
           --stream
@@ -176,9 +176,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -279,9 +278,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -337,9 +335,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -403,9 +400,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -479,9 +475,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -522,9 +517,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -577,9 +571,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -633,9 +626,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -680,9 +672,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -721,9 +712,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -760,9 +750,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -801,9 +790,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -893,9 +881,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -931,9 +918,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -977,9 +963,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -1014,9 +999,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -1058,9 +1042,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -1107,9 +1090,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -1138,9 +1120,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -1180,9 +1161,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -1224,9 +1204,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -1268,9 +1247,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -1298,9 +1276,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -1328,9 +1305,8 @@ fn every_command_explains_itself() {
               Print nothing but errors to standard error
 
           --color <WHEN>
-              When to use colours
+              When to use colours [default: auto]
 
-              [default: auto]
               [possible values: auto, always, never]
 
       -h, --help
@@ -1380,6 +1356,53 @@ fn every_command_explains_itself() {
       -q, --quiet         Print nothing but errors to standard error
           --color <WHEN>  When to use colours [default: auto] [possible values: auto, always, never]
       -h, --help          Print help
+    ");
+    insta::assert_snapshot!(help(&["config"]), @"
+    List and change settings
+
+    A setting counts in this order: an option, a variable, the project's .agent-cli.toml, your
+    config.toml, the default. The project's file is the nearest in the current directory or above it,
+    within the git repository. It can narrow what your own file says, but not widen it: what runs a
+    command, or loosens a permission or a limit, counts once you have trusted the file with `agent-cli
+    config trust`, and only as long as it does not change.
+
+    Without a command this lists the settings that count, with where each comes from.
+
+    Usage: agent-cli config [OPTIONS]
+           agent-cli config <COMMAND>
+
+    Commands:
+      get      Print the value of a setting
+      set      Set a setting in your config file
+      unset    Remove a setting from your config file
+      path     Print the path of your config file
+      edit     Open your config file in $VISUAL or $EDITOR
+      trust    Trust the project's file as it is now
+      untrust  Trust the project's file no longer
+      help     Print this message or the help of the given subcommand(s)
+
+    Options:
+          --json
+              Print a JSON object
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours [default: auto]
+
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli config set spawn.model sonnet
+      agent-cli config set --project limits.max-budget-usd 5
+      agent-cli config set spawn.claude-args -- --max-turns=50
     ");
     insta::assert_snapshot!(help(&["completions"]), @r#"
     Print a completion script for a shell

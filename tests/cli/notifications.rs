@@ -155,8 +155,10 @@ fn watch_does_what_the_config_file_says_now() {
     };
     configure(&world, &format!("done = \"{RECORD}\"\n"));
     crate::gate::wait_until("it has read the file", || subscribed() == r#"["done"]"#);
+    world.file("ask.md", "ask When?\nreply ok\n");
+    world.spawn_paused("ask.md");
     configure(&world, "done = \n");
-    world.run(&["spawn", "root.md"]).prints("ok");
+    world.answer("now");
     crate::gate::wait_until("the former command counts", || events(&world) == ["done"]);
     configure(&world, &format!("failed = \"{RECORD}\"\n"));
     crate::gate::wait_until("it has read it again", || subscribed() == r#"["failed"]"#);
@@ -322,23 +324,35 @@ fn no_process_of_an_agent_runs_a_command_or_takes_a_notification_away() {
 }
 
 #[test]
-fn a_config_file_that_others_can_write_is_not_used_and_the_chain_runs() {
+fn a_config_file_that_cannot_be_used_starts_no_chain_and_stops_none() {
     let world = asking();
-    configure(&world, &format!("question = \"{RECORD}\"\n"));
-    fs::set_permissions(config_path(&world), Permissions::from_mode(0o666)).expect("it is ours");
-    let outcome = world.run(&["spawn", "root.md"]);
-    outcome.started();
-    let warned = "others can write, so its commands are not run\nhint: chmod go-w ";
-    assert!(outcome.stderr.contains(warned), "{outcome}");
-    assert_eq!(events(&world), Vec::<String>::new());
+    let root = world.spawn_paused("root.md");
+    configure(&world, &format!("done = \"{RECORD}\"\n"));
+    let others_can_write = |world: &World| {
+        fs::set_permissions(config_path(world), Permissions::from_mode(0o666)).expect("it is ours");
+    };
+    others_can_write(&world);
+    let refused = world.run(&["spawn", "root.md"]);
+    refused.exits_with(2);
+    let why = "others can write, so it is not used\nhint: chmod go-w ";
+    assert!(refused.stderr.contains(why), "{refused}");
     assert!(world.run(&["doctor"]).stdout.contains("config.toml others can write"));
+    world.answer("now");
+    let resumed = world.run(&["resume", &root]);
+    resumed.prints("now");
+    assert!(resumed.stderr.contains(why), "{resumed}");
+    assert_eq!(events(&world), Vec::<String>::new());
     write_config(&world, "[on]\nquesiton = 'x'\n");
     let doctor = world.run(&["doctor"]).stdout;
     assert!(doctor.contains("unknown key `quesiton` in [on]"), "{doctor}");
-    let said = world.run(&["spawn", "root.md"]).stderr;
-    assert!(said.contains("warning: ") && said.contains("unknown key `quesiton`"), "{said}");
-    fs::write(config_path(&world), "[on\n").expect("it is ours");
-    assert!(world.run(&["spawn", "root.md"]).stderr.contains("is not TOML: line 1"));
+    for (text, why) in [("[on]\nquesiton = 'x'\n", "unknown key `quesiton`"), ("[on\n", "is not TOML: line 1")] {
+        write_config(&world, text);
+        let refused = world.run(&["spawn", "root.md"]);
+        refused.exits_with(2);
+        assert!(refused.stderr.contains(why), "{refused}");
+        let resumed = world.run(&["resume", &root]);
+        resumed.prints("now");
+    }
 }
 
 #[test]

@@ -69,7 +69,7 @@ pub(crate) struct Spawn {
     cwd: Option<PathBuf>,
 
     /// Give each agent its own git worktree, on a new branch from the last commit
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     worktree: Option<bool>,
 
     /// Name the chain, for use instead of its id
@@ -108,11 +108,11 @@ pub(crate) struct Spawn {
     claude: Option<PathBuf>,
 
     /// Let agents pause by ending their turn with a signal, not inside a tool call
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     no_hooks: Option<bool>,
 
     /// Do not report to agents which files changed while they waited
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     no_stale_check: Option<bool>,
 
     #[command(flatten)]
