@@ -169,7 +169,7 @@ pub(crate) fn story(store: &Store, root: &str) -> String {
         let reply = store.replies(node.id).expect("a database").reply;
         lines.push(format!("{} {} {reply:?}", node.id, node.title));
         for event in store.events(node.id, 0).expect("a database") {
-            lines.push(format!("  {} {} {}", event.at, event.kind, event.detail));
+            lines.push(format!("  {} {:?}", event.at, event.entry));
         }
     }
     lines.join("\n")

@@ -120,7 +120,7 @@ fn story(store: &Store) -> String {
         roots.iter().flat_map(|root| store.tree(root.id).unwrap().leaves_up().into_iter().cloned().collect::<Vec<_>>());
     let told = |node: Node| {
         let events = store.events(node.id, 0).unwrap().into_iter();
-        let events = events.map(|event| format!("\n  {} {} {}", event.at, event.kind, event.detail));
+        let events = events.map(|event| format!("\n  {} {:?}", event.at, event.entry));
         format!("{} {}{}", node.id, node.title, events.collect::<String>())
     };
     nodes.map(told).collect::<Vec<_>>().join("\n")

@@ -13,6 +13,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::{print, print_json, print_line, tell};
 use crate::core::agent::launch::Launch;
+use crate::core::events::log_entry::LogEntry;
 use crate::core::housekeeping::inventory::Inventory;
 use crate::core::housekeeping::relocation::{Move, Relocation};
 use crate::core::text::shell::quoted;
@@ -81,7 +82,7 @@ impl Import {
         }
         foreign_session::refuse_import(&archive.sessions(store.dir())?)?;
         let root = store.housekeeping().import(&archive)?;
-        if store.events(root, 0)?.last().is_some_and(|event| event.kind == "name_lost") {
+        if store.events(root, 0)?.last().is_some_and(|event| matches!(event.entry, LogEntry::NameLost { .. })) {
             tell("it was imported without its name, which another chain has");
         }
         let next = format!("agent-cli resume {root}");

@@ -1,89 +1,99 @@
 //! What happened to an agent, as people read it.
 
 use jiff::Timestamp;
-use serde_json::Value;
 
 use crate::cli::output::format::{age, one_line};
+use crate::core::chain::origin::Origin;
+use crate::core::chain::state::FrameState;
+use crate::core::events::log_entry::LogEntry;
+use crate::core::id::FrameId;
+use crate::core::requests::request::RequestKind;
+use crate::core::steering::stop::By;
 
 /// Older events are in `--json`.
 const MOST: usize = 30;
 
 /// The newest events as lines, oldest first, each with how long ago it was.
 pub(crate) fn lines<'a>(
-    events: impl ExactSizeIterator<Item = (Timestamp, &'a str, &'a Value)>,
+    events: impl ExactSizeIterator<Item = (Timestamp, &'a LogEntry)>,
     now: Timestamp,
 ) -> Vec<String> {
     let earlier = events.len().saturating_sub(MOST);
     let more = (earlier > 0).then(|| format!("… {earlier} earlier: --json has them"));
-    let shown = events.skip(earlier).map(|(at, kind, detail)| format!("{} ago: {}", age(at, now), words(kind, detail)));
+    let shown = events.skip(earlier).map(|(at, entry)| format!("{} ago: {}", age(at, now), words(entry)));
     more.into_iter().chain(shown).collect()
 }
 
-fn words(kind: &str, detail: &Value) -> String {
-    let text = |value: &Value| value.as_str().map(one_line);
-    let short = |value: &Value| text(value).map(|id| id.chars().take(8).collect::<String>()).unwrap_or_default();
-    let state = || text(&detail["to"]["state"]).unwrap_or_default();
-    match kind {
-        "created" => format!("created, {}", state()),
-        "began" => match text(&detail["from"]["state"]).as_deref() {
-            Some("ready") => "began".to_owned(),
-            _ => "continued".to_owned(),
-        },
-        "requested" => format!("{} ({})", requested(&detail["detail"]), short(&detail["request"])),
-        "ended" => {
-            let outcome = text(&detail["outcome"]).unwrap_or_default();
-            let discarded = if detail["kept"] == false { ", discarded" } else { "" };
-            format!("ended its turn: {outcome}{discarded}, {}", state())
+fn words(entry: &LogEntry) -> String {
+    match entry {
+        LogEntry::Created { to, .. } => format!("created, {}", to.name()),
+        LogEntry::Joined { .. } => "joined".to_owned(),
+        LogEntry::Deleted { .. } => "deleted".to_owned(),
+        LogEntry::Began { from: FrameState::Ready, .. } => "began".to_owned(),
+        LogEntry::Began { .. } | LogEntry::Continued { .. } => "continued".to_owned(),
+        LogEntry::Requested { request, detail, .. } => format!("{} ({})", requested(detail), request.short()),
+        LogEntry::Reworded { .. } => "reworded".to_owned(),
+        LogEntry::Ended { outcome, kept, to, .. } => {
+            let discarded = if *kept == Some(false) { ", discarded" } else { "" };
+            format!("ended its turn: {}{discarded}, {}", one_line(outcome), to.name())
         }
-        "answered" | "answer_replaced" => {
-            let verb = if kind == "answered" { "answered" } else { "given another answer to" };
-            format!("was {verb} {}{}", short(&detail["request"]), by(&detail["by"]))
+        LogEntry::Answered { request, by, .. } => format!("was answered {}{}", request.short(), by_origin(by)),
+        LogEntry::AnswerReplaced { request, by, .. } => {
+            format!("was given another answer to {}{}", request.short(), by_origin(by))
         }
-        "stopped" | "paused" => {
-            let reason = text(&detail["reason"]).map(|reason| format!(": {reason}")).unwrap_or_default();
-            format!("was {kind}{}{reason}", by(&detail["by"]))
+        LogEntry::Stopped { by, reason, .. } => format!("was stopped{}{}", by_whom(*by), because(reason.as_deref())),
+        LogEntry::Paused { by, reason, .. } => format!("was paused{}{}", by_whom(*by), because(reason.as_deref())),
+        LogEntry::PutOff { why, .. } => format!("could not be started: {}", one_line(why)),
+        LogEntry::TriedAgain { to, .. } => format!("is to be retried, {}", to.name()),
+        LogEntry::Expired { request, default: Some(default), .. } => {
+            format!("got the default of {}, which expired: {}", request.short(), one_line(default))
         }
-        "put_off" => format!("could not be started: {}", text(&detail["why"]).unwrap_or_default()),
-        "tried_again" => format!("is to be retried, {}", state()),
-        "expired" => match text(&detail["default"]) {
-            Some(default) => format!("got the default of {}, which expired: {default}", short(&detail["request"])),
-            None => format!("got no answer to {}, which expired", short(&detail["request"])),
-        },
-        "wait_over" => format!("got what it waited for ({})", short(&detail["request"])),
-        "withdrawn" => format!("no longer asks for {}", short(&detail["request"])),
-        "permission_used" => "made the call that was allowed".to_owned(),
-        "name_lost" => {
-            format!("is no longer named {}: {} is", text(&detail["name"]).unwrap_or_default(), short(&detail["to"]))
-        }
-        "limits" => "was given other limits".to_owned(),
-        "launch" => "was given other launch options".to_owned(),
-        "message" => format!("was sent a message{}", by(&detail["by"])),
-        "instructed" => "was given a new instruction".to_owned(),
-        other => one_line(&other.replace('_', " ")),
+        LogEntry::Expired { request, .. } => format!("got no answer to {}, which expired", request.short()),
+        LogEntry::WaitOver { request } => format!("got what it waited for ({})", request.short()),
+        LogEntry::Withdrawn { request } => format!("no longer asks for {}", request.short()),
+        LogEntry::PermissionUsed { .. } => "made the call that was allowed".to_owned(),
+        LogEntry::NameLost { name, to } => format!("is no longer named {}: {} is", one_line(name), to.short()),
+        LogEntry::Limits { .. } => "was given other limits".to_owned(),
+        LogEntry::Launch { .. } => "was given other launch options".to_owned(),
+        LogEntry::Message { by, .. } => format!("was sent a message{}", by_whom(*by)),
+        LogEntry::Instructed { .. } => "was given a new instruction".to_owned(),
+        LogEntry::SetAside { .. } => "set aside".to_owned(),
+        LogEntry::Other(recorded) => one_line(&recorded.kind.replace('_', " ")),
     }
 }
 
-fn requested(detail: &Value) -> String {
-    let named = detail.as_object().and_then(|object| object.iter().next());
-    match named.map(|(kind, value)| (kind.as_str(), value)) {
-        Some(("ask", ask)) => format!("asked: {}", one_line(ask["question"].as_str().unwrap_or_default())),
-        Some(("spawn", spawn)) => format!("started {}", one_line(spawn["task"].as_str().unwrap_or_default())),
-        Some(("wait", _)) => "began to wait".to_owned(),
-        Some(("permission", call)) => {
-            format!("asked for an approval of {}", one_line(call["tool"].as_str().unwrap_or_default()))
-        }
-        Some(("plan", _)) => "asked for an approval of its plan".to_owned(),
-        _ => "made a request".to_owned(),
+fn requested(kind: &RequestKind) -> String {
+    match kind {
+        RequestKind::Ask(form) => format!("asked: {}", one_line(&form.question)),
+        RequestKind::Spawn { task, .. } => format!("started {}", one_line(task)),
+        RequestKind::Wait(_) => "began to wait".to_owned(),
+        RequestKind::Permission { tool, .. } => format!("asked for an approval of {}", one_line(tool)),
+        RequestKind::Plan(_) => "asked for an approval of its plan".to_owned(),
     }
+}
+
+fn because(reason: Option<&str>) -> String {
+    reason.map(|reason| format!(": {}", one_line(reason))).unwrap_or_default()
+}
+
+fn by_whom(by: By) -> String {
+    match by {
+        By::Agent(agent) => by_agent(agent),
+        By::Person | By::Timeout(_) => String::new(),
+    }
+}
+
+fn by_agent(agent: FrameId) -> String {
+    format!(" by agent {}", agent.short())
 }
 
 /// Who did it, as far as that was recorded.
-fn by(origin: &Value) -> String {
-    if let Some(agent) = origin["agent"].as_str() {
-        return format!(" by agent {}", one_line(&agent.chars().take(8).collect::<String>()));
+fn by_origin(origin: &Origin) -> String {
+    if let Some(agent) = origin.agent {
+        return by_agent(agent);
     }
-    let user = origin["user"].as_str().map(|user| format!(" by {}", one_line(user))).unwrap_or_default();
-    let file = origin["file"]["path"].as_str().map(|path| format!(" in the file {}", one_line(path)));
+    let user = origin.user.as_deref().map(|user| format!(" by {}", one_line(user))).unwrap_or_default();
+    let file = origin.file.as_ref().map(|file| format!(" in the file {}", one_line(&file.path.display().to_string())));
     user + &file.unwrap_or_default()
 }
 
@@ -92,35 +102,44 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::core::events::log_entry::Recorded;
+    use crate::core::id::{AttemptId, RequestId};
+    use crate::core::requests::question::Form;
+
+    const ID: uuid::Uuid = uuid::uuid!("4f2c1a90-0000-4000-8000-000000000001");
 
     #[test]
     fn an_event_is_a_sentence_without_its_subject() {
-        let id = "4f2c1a90-0000-4000-8000-000000000001";
-        for (kind, detail, expected) in [
-            ("created", json!({"to": {"state": "ready"}}), "created, ready"),
-            ("began", json!({"from": {"state": "ready"}}), "began"),
+        let (request, attempt) = (RequestId(ID), AttemptId(ID));
+        let answered = |by: Origin| LogEntry::Answered { request, answer: "x".into(), by };
+        let detail = Box::new(RequestKind::Ask(Form::text("When?\u{1b}")));
+        let (outcome, from) = ("reply".to_owned(), FrameState::Running { waited: None });
+        let (kept, cost_usd, to) = (Some(false), Some(0.5), FrameState::Done);
+        for (entry, expected) in [
             (
-                "requested",
-                json!({"request": id, "detail": {"ask": {"question": "When?\u{1b}"}}}),
-                "asked: When?\\u{1b} (4f2c1a90)",
+                LogEntry::Created { parent: None, title: "x".into(), to: FrameState::Ready, checkpoint: None },
+                "created, ready",
             ),
+            (LogEntry::Requested { request, attempt, detail }, "asked: When?\\u{1b} (4f2c1a90)"),
             (
-                "ended",
-                json!({"outcome": "reply", "kept": false, "to": {"state": "done"}}),
+                LogEntry::Ended { attempt: Some(attempt), outcome, kept, cost_usd, from, to },
                 "ended its turn: reply, discarded, done",
             ),
-            ("answered", json!({"request": id, "by": {"user": "me"}}), "was answered 4f2c1a90 by me"),
-            ("answered", json!({"request": id, "by": {"agent": id}}), "was answered 4f2c1a90 by agent 4f2c1a90"),
-            ("of_next_year", json!(7), "of next year"),
+            (answered(Origin { user: Some("me".into()), ..Origin::default() }), "was answered 4f2c1a90 by me"),
+            (
+                answered(Origin { agent: Some(FrameId(ID)), ..Origin::default() }),
+                "was answered 4f2c1a90 by agent 4f2c1a90",
+            ),
+            (LogEntry::Other(Recorded { kind: "from_next_year".into(), detail: json!(7) }), "from next year"),
         ] {
-            assert_eq!(words(kind, &detail), expected);
+            assert_eq!(words(&entry), expected);
         }
     }
 
     #[test]
     fn what_is_left_out_is_counted() {
-        let (now, detail) = (Timestamp::UNIX_EPOCH, json!({}));
-        let events = vec![(now, "joined", &detail); 32];
+        let (now, entry) = (Timestamp::UNIX_EPOCH, LogEntry::Joined { parent: FrameId(ID) });
+        let events = vec![(now, &entry); 32];
         let lines = lines(events.into_iter(), now);
         assert_eq!((lines.len(), lines[0].as_str()), (31, "… 2 earlier: --json has them"));
         assert_eq!(lines[1], "0 s ago: joined");

@@ -13,11 +13,12 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::lookup::{self, Projects};
 use crate::cli::output::format::{age, fitted, one_line};
-use crate::cli::output::{self, ListCommand, print, print_json, tell};
+use crate::cli::output::{self, ListCommand, PrintError, print, print_json, tell};
 use crate::cli::report::asked::of_form;
 use crate::cli::view::logs;
 use crate::core::chain::origin::Origin;
 use crate::core::events::agent_event::{AgentEvent, Happening};
+use crate::core::events::log_entry::{LogEntry, Recorded};
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::approval::{self, Before};
 use crate::core::requests::request::RequestKind;
@@ -104,10 +105,10 @@ enum Outcome {
 impl Outcome {
     /// The last record says it: an answer can still be withdrawn with its question.
     fn of(records: &[EventRecord]) -> Self {
-        match records.last().map(|last| last.kind.as_str()) {
-            Some("answered" | "answer_replaced") => Self::Answered,
-            Some("expired") => Self::Expired,
-            Some("withdrawn") => Self::Withdrawn,
+        match records.last().map(|last| &last.entry) {
+            Some(LogEntry::Answered { .. } | LogEntry::AnswerReplaced { .. }) => Self::Answered,
+            Some(LogEntry::Expired { .. }) => Self::Expired,
+            Some(LogEntry::Withdrawn { .. }) => Self::Withdrawn,
             _ => Self::Open,
         }
     }
@@ -186,15 +187,18 @@ fn as_json(store: &Store, exchange: Exchange) -> Result<ExchangeJson, CliError> 
     let then = next_deed::after(store, &exchange)?;
     let at = had(&exchange);
     let given = exchange.given.zip(at).map(|(given, at)| GivenJson { attempt: given.attempt, at });
-    let record = |record: EventRecord| {
-        let EventRecord { at, kind: what, detail, .. } = record;
+    let record = |EventRecord { at, entry, .. }| {
+        let Recorded { kind: what, detail } = entry.recorded()?;
         let field = |name: &str| detail.get(name).cloned().unwrap_or_default();
         let (answer, replaced, default, by) = (field("answer"), field("replaced"), field("default"), field("by"));
-        RecordJson { at, what, answer, replaced, default, by }
+        Ok(RecordJson { at, what, answer, replaced, default, by })
     };
     let outcome = Outcome::of(&exchange.records);
-    let last = exchange.records.last().filter(|_| outcome == Outcome::Answered);
-    let answer = last.and_then(|record| record.detail["answer"].as_str()).map(str::to_owned);
+    let answer = match exchange.records.last().map(|last| &last.entry) {
+        Some(LogEntry::Answered { answer, .. } | LogEntry::AnswerReplaced { answer, .. }) => Some(answer.clone()),
+        _ => None,
+    };
+    let records: serde_json::Result<_> = exchange.records.into_iter().map(record).collect();
     Ok(ExchangeJson {
         id: exchange.id,
         frame: exchange.frame,
@@ -205,7 +209,7 @@ fn as_json(store: &Store, exchange: Exchange) -> Result<ExchangeJson, CliError> 
         status: exchange.status,
         outcome,
         answer,
-        records: exchange.records.into_iter().map(record).collect(),
+        records: records.map_err(PrintError::from)?,
         given,
         then,
     })
@@ -231,7 +235,8 @@ fn text(store: &Store, exchange: &Exchange, now: Timestamp, whole: bool) -> Resu
         lines.push(format!("  {}", shortened(&summary(&exchange.kind))));
     }
     for (at, record) in exchange.records.iter().enumerate() {
-        let is_replaced = exchange.records[at + 1..].iter().any(|later| later.kind == "answer_replaced");
+        let is_replacing = |later: &EventRecord| matches!(later.entry, LogEntry::AnswerReplaced { .. });
+        let is_replaced = exchange.records[at + 1..].iter().any(is_replacing);
         let (said, answer) = of_record(record, is_replaced, now);
         match answer {
             Some(answer) if whole => {
@@ -242,7 +247,7 @@ fn text(store: &Store, exchange: &Exchange, now: Timestamp, whole: bool) -> Resu
             Some(answer) => lines.push(format!("  {said}: {}", shortened(&answer))),
             None => lines.push(format!("  {said}")),
         }
-        lines.extend(by(&record.detail["by"]).map(|by| format!("    {by}")));
+        lines.extend(record.entry.origin().map(|origin| format!("    {}", by(origin))));
     }
     lines.extend(outcome(store, exchange, now)?);
     flush(&mut lines, &mut text);
@@ -277,35 +282,35 @@ fn shown(kind: &RequestKind, width: Option<usize>) -> String {
 
 /// What happened, and the answer that was given. `is_replaced`: by a later one.
 fn of_record(record: &EventRecord, is_replaced: bool, now: Timestamp) -> (String, Option<String>) {
-    let text = |name: &str| record.detail[name].as_str().map(str::to_owned);
     let ago = format!("{} ago", age(record.at, now));
     let later = if is_replaced { ", replaced later" } else { "" };
-    match record.kind.as_str() {
-        "answered" => (format!("answered {ago}{later}"), text("answer")),
-        "answer_replaced" => (format!("replaced by a new answer {ago}{later}"), text("answer")),
-        "expired" => match text("default") {
-            Some(default) => (format!("expired {ago}: nobody had answered, so the default counts"), Some(default)),
-            None => (format!("expired {ago}: nobody had answered"), None),
-        },
-        "withdrawn" => (format!("withdrawn {ago}: its agent no longer waits for an answer"), None),
-        other => (format!("{} {ago}", one_line(&other.replace('_', " "))), None),
+    match &record.entry {
+        LogEntry::Answered { answer, .. } => (format!("answered {ago}{later}"), Some(answer.clone())),
+        LogEntry::AnswerReplaced { answer, .. } => {
+            (format!("replaced by a new answer {ago}{later}"), Some(answer.clone()))
+        }
+        LogEntry::Expired { default: Some(default), .. } => {
+            (format!("expired {ago}: nobody had answered, so the default counts"), Some(default.clone()))
+        }
+        LogEntry::Expired { default: None, .. } => (format!("expired {ago}: nobody had answered"), None),
+        // Nothing else becomes of a question.
+        _ => (format!("withdrawn {ago}: its agent no longer waits for an answer"), None),
     }
 }
 
 /// Who gave an answer, as far as that was recorded.
-fn by(origin: &Value) -> Option<String> {
-    let origin = serde_json::from_value::<Origin>(origin.clone()).ok()?;
+fn by(origin: &Origin) -> String {
     let terminal = origin.terminal.as_deref().map_or("no terminal".to_owned(), one_line);
     let user = origin.user.as_deref().map_or_else(|| format!("user {}", origin.uid), one_line);
     let agent = origin.agent.map(|agent| format!(", below agent {}", agent.short())).unwrap_or_default();
-    Some(match origin.file {
+    match &origin.file {
         // The user is then the file's owner, and the process the one that has read it.
         Some(file) => format!("in the file {} of {user}", one_line(&file.path.display().to_string())),
         None => {
             let unknown = if origin.orphaned { ", not known who started it" } else { "" };
             format!("by {user} (process {}, {terminal}{agent}{unknown})", origin.process)
         }
-    })
+    }
 }
 
 /// Lines about what became of the answer.
@@ -334,56 +339,60 @@ fn deed(what: &Happening) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use crate::core::chain::origin::FromFile;
 
-    fn record(kind: &str, detail: Value) -> EventRecord {
-        EventRecord { seq: 1, at: Timestamp::UNIX_EPOCH, frame: FrameId::random(), kind: kind.into(), detail }
+    const ID: uuid::Uuid = uuid::Uuid::nil();
+    const WITHDRAWN: LogEntry = LogEntry::Withdrawn { request: RequestId(ID) };
+
+    fn record(entry: LogEntry) -> EventRecord {
+        EventRecord { seq: 1, at: Timestamp::UNIX_EPOCH, frame: FrameId(ID), entry }
     }
 
-    fn said(kind: &str, is_replaced: bool, detail: Value) -> (String, Option<String>) {
-        of_record(&record(kind, detail), is_replaced, Timestamp::UNIX_EPOCH)
+    fn answered(answer: &str) -> LogEntry {
+        LogEntry::Answered { request: RequestId(ID), answer: answer.into(), by: Origin::default() }
+    }
+
+    fn replaced(answer: &str) -> LogEntry {
+        let (request, answer, replaced) = (RequestId(ID), answer.into(), "x".into());
+        LogEntry::AnswerReplaced { request, answer, replaced, by: Origin::default() }
+    }
+
+    fn expired(default: Option<&str>) -> LogEntry {
+        LogEntry::Expired { request: RequestId(ID), expires_at: None, default: default.map(str::to_owned) }
     }
 
     #[test]
     fn withdrawn_expired_and_replaced_are_distinguished() {
-        let origin = json!({"uid": 7, "user": "ann\u{1b}", "process": 42, "terminal": "/dev/pts/1", "agent": null, "claude_session": null});
-        assert_eq!(by(&origin).as_deref(), Some("by ann\\u{1b} (process 42, /dev/pts/1)"));
-        assert_eq!(by(&Value::Null), None);
-        let file = json!({"uid": 7, "user": "ann", "process": 42, "file": {"path": "/q.md", "modified": Timestamp::UNIX_EPOCH}});
-        assert_eq!(by(&file).as_deref(), Some("in the file /q.md of ann"));
-        let text = |text: &str| Some(text.to_owned());
+        let ann = |user: &str| Origin { uid: 7, user: Some(user.into()), process: 42, ..Origin::default() };
+        let origin = Origin { terminal: Some("/dev/pts/1".into()), ..ann("ann\u{1b}") };
+        assert_eq!(by(&origin), "by ann\\u{1b} (process 42, /dev/pts/1)");
+        let file = FromFile { path: "/q.md".into(), changed: Timestamp::UNIX_EPOCH };
+        assert_eq!(by(&Origin { file: Some(file), ..ann("ann") }), "in the file /q.md of ann");
         let nobody = "expired 0 s ago: nobody had answered";
-        for (kind, is_replaced, detail, expected, answer) in [
-            ("answered", false, json!({"answer": "x"}), "answered 0 s ago", text("x")),
-            ("answered", true, json!({"answer": "x"}), "answered 0 s ago, replaced later", text("x")),
-            ("answer_replaced", false, json!({"answer": "y"}), "replaced by a new answer 0 s ago", text("y")),
-            (
-                "answer_replaced",
-                true,
-                json!({"answer": "y"}),
-                "replaced by a new answer 0 s ago, replaced later",
-                text("y"),
-            ),
-            ("expired", false, json!({}), nobody, None),
-            ("expired", false, json!({"default": "z"}), &format!("{nobody}, so the default counts"), text("z")),
-            ("withdrawn", false, json!({}), "withdrawn 0 s ago: its agent no longer waits for an answer", None),
-            ("of_next_year", false, json!({}), "of next year 0 s ago", None),
+        for (entry, is_replaced, expected, answer) in [
+            (answered("x"), false, "answered 0 s ago", Some("x")),
+            (answered("x"), true, "answered 0 s ago, replaced later", Some("x")),
+            (replaced("y"), false, "replaced by a new answer 0 s ago", Some("y")),
+            (replaced("y"), true, "replaced by a new answer 0 s ago, replaced later", Some("y")),
+            (expired(None), false, nobody, None),
+            (expired(Some("z")), false, &format!("{nobody}, so the default counts"), Some("z")),
+            (WITHDRAWN, false, "withdrawn 0 s ago: its agent no longer waits for an answer", None),
         ] {
-            assert_eq!(said(kind, is_replaced, detail), (expected.to_owned(), answer));
+            let said = of_record(&record(entry), is_replaced, Timestamp::UNIX_EPOCH);
+            assert_eq!(said, (expected.to_owned(), answer.map(str::to_owned)));
         }
     }
 
     #[test]
     fn the_last_record_is_the_outcome() {
-        for (kinds, expected) in [
-            (&[][..], Outcome::Open),
-            (&["answered", "answer_replaced"], Outcome::Answered),
-            (&["expired"], Outcome::Expired),
-            (&["answered", "withdrawn"], Outcome::Withdrawn),
+        for (entries, expected) in [
+            (vec![], Outcome::Open),
+            (vec![answered("x"), replaced("y")], Outcome::Answered),
+            (vec![expired(None)], Outcome::Expired),
+            (vec![answered("x"), WITHDRAWN], Outcome::Withdrawn),
         ] {
-            let records: Vec<_> = kinds.iter().map(|kind| record(kind, json!({}))).collect();
+            let records: Vec<_> = entries.into_iter().map(record).collect();
             assert_eq!(Outcome::of(&records), expected);
         }
     }

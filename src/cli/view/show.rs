@@ -26,6 +26,7 @@ use crate::core::chain::frame::{Baseline, Frame, Task, Trouble};
 use crate::core::chain::limits::Limits;
 use crate::core::chain::state::FrameState;
 use crate::core::chain::waiting_on::Blocker;
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, MessageId, SessionId};
 use crate::core::steering::message::Message;
 use crate::runtime::activity::now::{Doing, activity_of};
@@ -123,8 +124,8 @@ struct Session {
 #[derive(Debug, Serialize)]
 struct EventJson {
     at: Timestamp,
-    kind: String,
-    detail: serde_json::Value,
+    #[serde(flatten)]
+    entry: LogEntry,
 }
 
 impl Show {
@@ -174,7 +175,7 @@ fn gather(store: &Store, frame: Frame) -> Result<Shown, CliError> {
         with_descendants: all.into(),
         costs: (own, all),
         sessions: attempts.into_iter().map(|attempt| session(store, &frame, of(&attempt), attempt)).collect(),
-        events: events.map(|event| EventJson { at: event.at, kind: event.kind, detail: event.detail }).collect(),
+        events: events.map(|event| EventJson { at: event.at, entry: event.entry }).collect(),
         id: frame.id,
         parent: frame.parent,
         root: frame.root,
@@ -238,7 +239,7 @@ fn words(shown: &Shown, now: Timestamp) -> String {
     rows.extend(cost_rows(shown));
     rows.extend(output_rows(shown));
     rows.extend(shown.sessions.iter().flat_map(|session| session_rows(session, shown.abandoned, now)));
-    let events = shown.events.iter().map(|event| (event.at, event.kind.as_str(), &event.detail));
+    let events = shown.events.iter().map(|event| (event.at, &event.entry));
     rows.extend(history::lines(events, now).into_iter().map(|line| row("history", line)));
     table(&rows)
 }

@@ -121,7 +121,7 @@ impl<'a> ChainEvents<'a> {
             events.extend(message.map(|message| records::message_event(record, message, self.most)));
         }
         for id in records::placed(record) {
-            for (request, result) in self.store.requests(Requests::One(id))? {
+            for (request, result) in self.store.requests(Requests::One(*id))? {
                 let result = result.and_then(|result| records::result_event(record, &request, &result, self.most));
                 events.extend(result);
             }

@@ -1,11 +1,9 @@
 //! What this program recorded about a frame, as events: requests, pauses and ends are not in what `claude` printed.
 
-use serde::Deserialize;
-use serde_json::Value;
-
 use crate::core::chain::state::{FrameState, Wait};
 use crate::core::events::agent_event::{AgentEvent, Happening, VERSION};
-use crate::core::id::{AttemptId, MessageId, RequestId};
+use crate::core::events::log_entry::LogEntry;
+use crate::core::id::{FrameId, MessageId, RequestId};
 use crate::core::requests::request::{External, Request, RequestKind, RequestResult};
 use crate::core::steering::message::Message;
 use crate::core::steering::stop::{By, Stop, StopKind};
@@ -14,12 +12,14 @@ use crate::store::EventRecord;
 
 /// The event of an entry of the log, if it tells anything of what the agent does.
 pub(super) fn event(record: &EventRecord) -> Option<AgentEvent> {
-    let detail = &record.detail;
-    let what = match record.kind.as_str() {
-        "requested" => requested(detail)?,
-        "answered" | "expired" | "wait_over" => Happening::RequestOver { id: parsed(&detail["request"])? },
-        "ended" | "stopped" | "put_off" => ended(detail)?,
-        "paused" => paused(record)?,
+    let what = match &record.entry {
+        LogEntry::Requested { request, detail, .. } => requested(*request, detail),
+        LogEntry::Answered { request, .. } | LogEntry::Expired { request, .. } | LogEntry::WaitOver { request } => {
+            Happening::RequestOver { id: *request }
+        }
+        LogEntry::Ended { to, cost_usd, .. } => ended(to, *cost_usd),
+        LogEntry::Stopped { to, .. } | LogEntry::PutOff { to, .. } => ended(to, None),
+        LogEntry::Paused { by, reason, .. } => paused(record.frame, *by, reason.clone()),
         _ => return None,
     };
     Some(recorded(record, what))
@@ -27,7 +27,10 @@ pub(super) fn event(record: &EventRecord) -> Option<AgentEvent> {
 
 /// The id of the message that an entry of the log is about.
 pub(super) fn message_of(record: &EventRecord) -> Option<MessageId> {
-    if record.kind == "message" { parsed(&record.detail["message"]) } else { None }
+    match &record.entry {
+        LogEntry::Message { message, .. } => Some(*message),
+        _ => None,
+    }
 }
 
 /// The event that an agent was told something. `most`: how many bytes of the text are kept; `None`: all.
@@ -42,8 +45,11 @@ pub(super) fn message_event(record: &EventRecord, message: &Message, most: Optio
 }
 
 /// The requests whose result an attempt was given at their calls, which `claude` does not print.
-pub(super) fn placed(record: &EventRecord) -> Vec<RequestId> {
-    if record.kind == "began" { parsed(&record.detail["placed"]).unwrap_or_default() } else { Vec::new() }
+pub(super) fn placed(record: &EventRecord) -> &[RequestId] {
+    match &record.entry {
+        LogEntry::Began { placed, .. } => placed,
+        _ => &[],
+    }
 }
 
 /// The event that a call returned `result`; `None`: no call asked for it. `most`: how many bytes of the text are kept; `None`: all.
@@ -66,19 +72,17 @@ fn start_of(text: &str, most: Option<usize>) -> (&str, bool) {
 }
 
 /// Of an agent that did not run.
-fn paused(record: &EventRecord) -> Option<Happening> {
-    let (by, reason) = (parsed(&record.detail["by"])?, parsed(&record.detail["reason"]).unwrap_or_default());
-    let stop = Stop { how: StopKind::Pause, now: false, by, reason, of: record.frame, report: None };
-    Some(Happening::Paused { waits_for: "resume".to_owned(), message: Some(stop.in_words()), cost_usd: None })
+fn paused(frame: FrameId, by: By, reason: Option<String>) -> Happening {
+    let stop = Stop { how: StopKind::Pause, now: false, by, reason, of: frame, report: None };
+    Happening::Paused { waits_for: "resume".to_owned(), message: Some(stop.in_words()), cost_usd: None }
 }
 
 fn recorded(record: &EventRecord, what: Happening) -> AgentEvent {
-    let detail = &record.detail;
     AgentEvent {
         version: VERSION,
         at: record.at,
         frame: record.frame,
-        attempt: parsed::<AttemptId>(&detail["attempt"]),
+        attempt: record.entry.attempt(),
         parent_tool_use_id: None,
         context_tokens: None,
         cut: false,
@@ -86,19 +90,18 @@ fn recorded(record: &EventRecord, what: Happening) -> AgentEvent {
     }
 }
 
-fn requested(detail: &Value) -> Option<Happening> {
-    let id = parsed::<RequestId>(&detail["request"])?;
-    let (kind, summary, child) = match parsed::<RequestKind>(detail.get("detail").or(detail.get("wish"))?)? {
-        RequestKind::Spawn { child, task } => ("spawn", task, Some(child)),
-        RequestKind::Ask(form) => ("ask", form.question, None),
+fn requested(id: RequestId, kind: &RequestKind) -> Happening {
+    let (kind, summary, child) = match kind {
+        RequestKind::Spawn { child, task } => ("spawn", task.clone(), Some(*child)),
+        RequestKind::Ask(form) => ("ask", form.question.clone(), None),
         RequestKind::Permission { tool, input, .. } => {
             let input = input["command"].as_str().map_or_else(|| input.to_string(), str::to_owned);
             ("permission", format!("{tool}: {input}"), None)
         }
         RequestKind::Plan(_) => ("plan", "an approval of its plan".to_owned(), None),
-        RequestKind::Wait(external) => ("wait", awaited(&external), None),
+        RequestKind::Wait(external) => ("wait", awaited(external), None),
     };
-    Some(Happening::Request { id, kind: kind.to_owned(), summary: shortened(&summary), child })
+    Happening::Request { id, kind: kind.to_owned(), summary: shortened(&summary), child }
 }
 
 fn awaited(external: &External) -> String {
@@ -110,15 +113,13 @@ fn awaited(external: &External) -> String {
     }
 }
 
-fn ended(detail: &Value) -> Option<Happening> {
-    let cost_usd = detail["cost_usd"].as_f64();
+fn ended(state: &FrameState, cost_usd: Option<f64>) -> Happening {
     let waits_for = |what: &str| Happening::Paused { waits_for: what.to_owned(), message: None, cost_usd };
-    let state = parsed::<FrameState>(&detail["to"])?;
-    let message = match &state {
+    let message = match state {
         FrameState::Failed { failure } => Some(failure.message.trim().to_owned()),
         _ => None,
     };
-    Some(match state {
+    match state {
         FrameState::Done | FrameState::Failed { .. } | FrameState::Cancelled => {
             Happening::Ended { status: state.name().to_owned(), message, cost_usd }
         }
@@ -128,72 +129,77 @@ fn ended(detail: &Value) -> Option<Happening> {
         FrameState::Waiting { wait: Wait::AgentDecides } => waits_for("agent_decides"),
         FrameState::Paused { .. } => waits_for("resume"),
         FrameState::Ready | FrameState::Running { .. } => waits_for("ready"),
-    })
-}
-
-fn parsed<T: for<'a> Deserialize<'a>>(value: &Value) -> Option<T> {
-    T::deserialize(value).ok()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::core::id::FrameId;
+    use crate::core::chain::state::{Failure, FailureKind};
+    use crate::core::id::AttemptId;
+    use crate::core::requests::question::Form;
 
-    const ID: &str = "4f2c1a90-0000-4000-8000-000000000000";
+    const ID: uuid::Uuid = uuid::uuid!("4f2c1a90-0000-4000-8000-000000000000");
 
-    fn event_json(kind: &str, detail: Value) -> Value {
-        let (at, frame) = (Timestamp::UNIX_EPOCH, FrameId(uuid::Uuid::nil()));
-        let event = event(&EventRecord { seq: 1, at, frame, kind: kind.to_owned(), detail });
-        event.map_or(Value::Null, |event| serde_json::to_value(event.what).unwrap())
+    fn record(entry: LogEntry) -> EventRecord {
+        EventRecord { seq: 1, at: Timestamp::UNIX_EPOCH, frame: FrameId(ID), entry }
+    }
+
+    fn event_json(entry: LogEntry) -> Value {
+        event(&record(entry)).map_or(Value::Null, |event| serde_json::to_value(event.what).unwrap())
     }
 
     #[test]
     fn requests_are_events_in_short() {
-        let asked = |kind: Value| event_json("requested", json!({"request": ID, "attempt": ID, "detail": kind}));
+        let request = RequestId(ID);
+        let asked = |kind: RequestKind| {
+            event_json(LogEntry::Requested { request, attempt: AttemptId(ID), detail: Box::new(kind) })
+        };
         let expected =
             |kind: &str, summary: &str| json!({"type": "request", "id": ID, "kind": kind, "summary": summary});
-        assert_eq!(asked(json!({"ask": {"question": "When?\nWhere?"}})), expected("ask", "When?⏎Where?"));
-        assert_eq!(asked(json!({"wait": {"command": "true"}})), expected("wait", "the command true"));
-        let permission = json!({"permission": {"tool": "Bash", "input": {"command": "rm x"}}});
+        assert_eq!(asked(RequestKind::Ask(Form::text("When?\nWhere?"))), expected("ask", "When?⏎Where?"));
+        let wait = RequestKind::Wait(External::Command("true".into()));
+        assert_eq!(asked(wait), expected("wait", "the command true"));
+        let input = json!({"command": "rm x"});
+        let permission = RequestKind::Permission { tool: "Bash".into(), input, reason: None, place: None };
         assert_eq!(asked(permission), expected("permission", "Bash: rm x"));
-        let spawn = asked(json!({"spawn": {"child": ID, "task": "ins2.md"}}));
+        let spawn = asked(RequestKind::Spawn { child: FrameId(ID), task: "ins2.md".into() });
         assert_eq!((&spawn["child"], &spawn["summary"]), (&json!(ID), &json!("ins2.md")));
-        assert_eq!(event_json("wait_over", json!({"request": ID})), json!({"type": "request_over", "id": ID}));
+        assert_eq!(event_json(LogEntry::WaitOver { request }), json!({"type": "request_over", "id": ID}));
     }
 
     #[test]
     fn the_end_of_an_attempt_is_a_pause_or_an_end() {
-        let ended = |to: Value| event_json("ended", json!({"attempt": ID, "cost_usd": 0.5, "to": to}));
-        assert_eq!(ended(json!({"state": "done"})), json!({"type": "ended", "status": "done", "cost_usd": 0.5}));
-        let failed = json!({"state": "failed", "failure": {"kind": "error", "message": " 529\n"}});
-        assert_eq!(ended(failed)["message"], "529");
-        let waiting = json!({"state": "waiting", "wait": {"for": "requests"}});
+        let ended = |to: FrameState| {
+            let (attempt, from) = (Some(AttemptId(ID)), FrameState::Running { waited: None });
+            let (outcome, kept, cost_usd) = ("reply".to_owned(), Some(true), Some(0.5));
+            event_json(LogEntry::Ended { attempt, outcome, kept, cost_usd, from, to })
+        };
+        assert_eq!(ended(FrameState::Done), json!({"type": "ended", "status": "done", "cost_usd": 0.5}));
+        let failure = Failure { kind: FailureKind::Error, message: " 529\n".into() };
+        assert_eq!(ended(FrameState::Failed { failure })["message"], "529");
+        let waiting = FrameState::Waiting { wait: Wait::Requests };
         assert_eq!(ended(waiting), json!({"type": "paused", "waits_for": "requests", "cost_usd": 0.5}));
-        assert_eq!(ended(json!({"state": "next year"})), Value::Null);
-        assert_eq!(event_json("created", json!({})), Value::Null);
+        assert_eq!(event_json(LogEntry::Joined { parent: FrameId(ID) }), Value::Null);
     }
 
     #[test]
     fn what_others_do_to_an_agent_that_waits_is_an_event() {
-        let failure = json!({"kind": "stopped", "message": "stopped by a person: late"});
-        let stopped = event_json("stopped", json!({"by": "person", "to": {"state": "failed", "failure": failure}}));
+        let (from, reason) = (FrameState::Ready, None);
+        let failure = Failure { kind: FailureKind::Stopped, message: "stopped by a person: late".into() };
+        let (to, by) = (FrameState::Failed { failure }, By::Person);
+        let stopped = event_json(LogEntry::Stopped { from: from.clone(), to, by, reason: reason.clone() });
         assert_eq!(stopped, json!({"type": "ended", "status": "failed", "message": "stopped by a person: late"}));
-        let paused = event_json("paused", json!({"by": {"agent": ID}, "reason": null, "to": {"state": "paused"}}));
+        let (to, by) = (FrameState::Paused { waited: None }, By::Agent(FrameId(ID)));
+        let paused = event_json(LogEntry::Paused { from, to, by, reason });
         assert_eq!(paused, json!({"type": "paused", "waits_for": "resume", "message": "paused by agent 4f2c1a90"}));
         let (id, made, sender) = (MessageId::random(), Timestamp::UNIX_EPOCH, None);
         let (text, reply) = ("für alle".to_owned(), None);
         let message = Message { id, made, delivered_in: None, instructs: true, sender, text, reply };
-        let record = EventRecord {
-            seq: 1,
-            at: made,
-            frame: FrameId(uuid::Uuid::nil()),
-            kind: "message".to_owned(),
-            detail: json!({"message": id}),
-        };
+        let record = record(LogEntry::Message { message: id, by: By::Person });
         assert_eq!(message_of(&record), Some(id));
         let event = message_event(&record, &message, Some(2));
         let expected = json!({"type": "message", "id": id, "by": "person", "instruction": true, "text": "f"});

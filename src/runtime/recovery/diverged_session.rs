@@ -19,7 +19,7 @@ use crate::core::id::{AttemptId, SessionId};
 use crate::core::text::shell::quoted;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::files::checkpoint;
-use crate::store::{self, Attempt, EventRecord, Recovery, Store};
+use crate::store::{self, Attempt, Recovery, Store};
 
 /// Saves the transcript at `place`, which belongs to the session of `frame`, as another session if it contains anything
 /// that the kept copy does not have.
@@ -36,7 +36,9 @@ pub(crate) fn save(store: &Store, frame: &Frame, place: &Path, copy: Option<Atte
     if found.check().is_err() {
         // A person who had the session open when it was set aside has continued in the same place.
         let events = store.events(frame.id, 0)?;
-        for earlier in events.iter().filter_map(EventRecord::set_aside).filter(|earlier| file_of(*earlier).is_file()) {
+        for earlier in
+            events.iter().filter_map(|record| record.entry.set_aside()).filter(|earlier| file_of(*earlier).is_file())
+        {
             let all = read(&file_of(earlier))?.followed_by(said.clone());
             if all.check().is_ok() {
                 saved = (earlier, all);

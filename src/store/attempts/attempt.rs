@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
-use serde_json::json;
 
 use crate::core::agent::denied::Denied;
 use crate::core::attempt::usage::{Spending, Totals};
 use crate::core::chain::state::{FrameEvent, FrameState, Wait};
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, MessageId, RequestId, SessionId};
 use crate::core::requests::request::RequestResult;
 use crate::core::requests::state::Handover;
@@ -183,18 +183,18 @@ impl Store {
                 ))?;
             deliver(connection, now, frame, attempt)?;
             messages::give(connection, frame, attempt.id, &attempt.messages)?;
-            let detail = json!({
-                "attempt": attempt.id,
-                "session": attempt.session,
-                "resumed": attempt.resumed,
-                "runner": attempt.runner,
-                "delivering": attempt.given.iter().map(|(request, _)| request).collect::<Vec<_>>(),
-                "placed": attempt.placed,
-                "mode": attempt.mode,
-                "from": before.state,
-                "to": state,
-            });
-            events::append(connection, now, frame, "began", &detail)
+            let entry = LogEntry::Began {
+                attempt: attempt.id,
+                session: attempt.session,
+                resumed: attempt.resumed,
+                runner: attempt.runner,
+                delivering: attempt.given.iter().map(|(request, _)| *request).collect(),
+                placed: attempt.placed.clone(),
+                mode: attempt.mode.clone(),
+                from: before.state,
+                to: state,
+            };
+            events::append(connection, now, frame, &entry)
         })
     }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rusqlite::Connection;
-use serde_json::json;
 
 use crate::core::agent::denied::Denied;
 use crate::core::agent::situation::Situation;
@@ -14,6 +13,7 @@ use crate::core::attempt::meaning::Meaning;
 use crate::core::attempt::usage::{Spending, Totals};
 use crate::core::chain::frame::Frame;
 use crate::core::chain::state::{Ended, FrameEvent, FrameState};
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, MessageId};
 use crate::core::requests::state::RequestEvent;
 use crate::core::steering::stop::Stop;
@@ -99,15 +99,15 @@ impl Store {
             close(connection, now, end)?;
             spent::record(connection, (frame, attempt), end.model.as_deref(), &end.spending, &end.total)?;
             update(connection, &before, end)?;
-            let detail = json!({
-                "attempt": attempt,
-                "outcome": end.decision.meaning.name(),
-                "kept": end.decision.session == Fate::Keep,
-                "cost_usd": end.spending.usd,
-                "from": before.state,
-                "to": state,
-            });
-            events::append(connection, now, frame, "ended", &detail)?;
+            let entry = LogEntry::Ended {
+                attempt: Some(attempt),
+                outcome: end.decision.meaning.name().to_owned(),
+                kept: Some(end.decision.session == Fate::Keep),
+                cost_usd: Some(end.spending.usd),
+                from: before.state.clone(),
+                to: state.clone(),
+            };
+            events::append(connection, now, frame, &entry)?;
             let out_of_time = end.stop.as_ref().is_some_and(Stop::is_timeout);
             notifications::note_state(connection, now, &before, &state, out_of_time)?;
             limits::note_spent_budget(connection, now, &before)?;
@@ -204,7 +204,6 @@ fn keep(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> TxResult<()> 
 mod tests {
     use super::*;
     use crate::core::agent::launch::Launch;
-    use crate::core::agent::situation::Situation;
     use crate::core::attempt::decision::decide;
     use crate::core::attempt::ending::Ending;
     use crate::core::attempt::facts::Facts;
@@ -214,6 +213,7 @@ mod tests {
     use crate::core::requests::request::RequestResult;
     use crate::store::database::codec::id;
     use crate::store::error::StoreError;
+    use crate::store::tables::events::EventRecord;
     use crate::store::testing::{ask, attempt, attempt_end, new, refused, reply, store};
 
     /// The requests whose results an attempt is or was given: none if it was discarded.
@@ -346,7 +346,7 @@ mod tests {
         let tree = store.tree(caller.frame).unwrap();
         assert_eq!(tree.leaves_up().len(), 1);
         assert!(tree.get(caller.frame).unwrap().requests.is_empty());
-        let kinds = |frame| store.events(frame, 0).unwrap().into_iter().map(|event| event.kind).collect::<Vec<_>>();
+        let kinds = |frame| store.events(frame, 0).unwrap().iter().map(EventRecord::kind).collect::<Vec<_>>();
         assert_eq!(kinds(child), ["created", "deleted"]);
         let parent = ["created", "began", "requested", "requested", "ended", "withdrawn", "withdrawn"];
         assert_eq!(kinds(caller.frame), parent);

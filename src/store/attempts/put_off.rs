@@ -1,10 +1,10 @@
 //! Puts off a frame whose attempt could not even begin.
 
 use rusqlite::Connection;
-use serde_json::json;
 
 use crate::core::chain::frame::Frame;
 use crate::core::chain::state::{FrameEvent, FrameState};
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::store::database::codec::At;
 use crate::store::error::TxResult;
@@ -18,8 +18,8 @@ pub(crate) fn put_off(connection: &Connection, now: At, frame: FrameId, why: &st
         return Ok(None);
     }
     let state = frames::advance(connection, &before, FrameEvent::PutOff(why.to_owned()), now.0)?;
-    let detail = json!({"why": why, "from": before.state, "to": state});
-    events::append(connection, now, frame, "put_off", &detail)?;
+    let entry = LogEntry::PutOff { why: why.to_owned(), from: before.state.clone(), to: state.clone() };
+    events::append(connection, now, frame, &entry)?;
     notifications::note_state(connection, now, &before, &state, false)?;
     Ok(Some(state))
 }

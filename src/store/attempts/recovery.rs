@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
-use serde_json::json;
-
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{FrameId, SessionId};
 use crate::failpoint::Step;
 use crate::store::database::codec::{self, Id, path_text};
 use crate::store::database::store::Store;
 use crate::store::error::Result;
-use crate::store::tables::events::{self, SET_ASIDE};
+use crate::store::tables::events;
 
 /// What was done before an agent could go on.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +33,7 @@ impl Store {
                 Ok(())
             }
             Recovery::SetAside(other) => {
-                let detail = json!({"session": session, "other": other});
-                events::append(connection, codec::now(), frame, SET_ASIDE, &detail)
+                events::append(connection, codec::now(), frame, &LogEntry::SetAside { session, other })
             }
         })
     }
@@ -61,6 +59,6 @@ mod tests {
         let said = SessionId::random();
         store.record_recovery(caller.frame, session, Recovery::SetAside(said)).unwrap();
         let events = store.events(caller.frame, 0).unwrap();
-        assert_eq!(events.last().and_then(events::EventRecord::set_aside), Some(said));
+        assert_eq!(events.last().and_then(|record| record.entry.set_aside()), Some(said));
     }
 }

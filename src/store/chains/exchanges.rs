@@ -5,13 +5,14 @@ use std::collections::hash_map::Entry;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use rusqlite::{Connection, Row};
+use rusqlite::Row;
 
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
 use crate::store::database::codec::{At, Id, count, from_json, id, maybe_id, maybe_time, path, time};
 use crate::store::database::store::Store;
-use crate::store::error::{Result, TxResult};
+use crate::store::error::Result;
 use crate::store::tables::below::below;
 use crate::store::tables::events::{self, EventRecord};
 
@@ -84,9 +85,6 @@ const ANYWHERE: &str = exchanges!("?1 IS NULL");
 const ONE: &str = exchanges!("r.id = ?1");
 const BELOW: &str = exchanges!("r.frame IN (", below!("SELECT id FROM below"), ")");
 
-const RECORDS: &str = "SELECT seq, at, frame, kind, detail FROM events
-     WHERE frame = ?1 AND kind IN ('answered', 'answer_replaced', 'expired', 'withdrawn') ORDER BY seq";
-
 impl Store {
     /// At most `most` of what was asked since then in chains whose roots work where `is_meant` says, the newest last. It is asked
     /// about one question after the other, the newest first, and no more of them are read than that takes.
@@ -117,11 +115,11 @@ impl Store {
             for exchange in &mut found {
                 let of_frame = match records.entry(exchange.frame) {
                     Entry::Occupied(known) => known.into_mut(),
-                    Entry::Vacant(unknown) => unknown.insert(recorded(connection, exchange.frame)?),
+                    Entry::Vacant(unknown) => unknown.insert(events::of_frame(connection, exchange.frame)?),
                 };
-                let id = exchange.id.to_string();
-                exchange.records =
-                    of_frame.iter().filter(|record| record.detail["request"] == id.as_str()).cloned().collect();
+                let is_about =
+                    |record: &&EventRecord| record.entry.request() == Some(exchange.id) && became_of_it(&record.entry);
+                exchange.records = of_frame.iter().filter(is_about).cloned().collect();
             }
             // Imported questions were asked earlier than they were recorded.
             found.reverse();
@@ -131,9 +129,14 @@ impl Store {
     }
 }
 
-fn recorded(connection: &Connection, frame: FrameId) -> TxResult<Vec<EventRecord>> {
-    let mut statement = connection.prepare_cached(RECORDS)?;
-    Ok(statement.query_map([Id(frame)], events::from_row)?.collect::<rusqlite::Result<_>>()?)
+fn became_of_it(entry: &LogEntry) -> bool {
+    matches!(
+        entry,
+        LogEntry::Answered { .. }
+            | LogEntry::AnswerReplaced { .. }
+            | LogEntry::Expired { .. }
+            | LogEntry::Withdrawn { .. }
+    )
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Exchange> {
@@ -162,8 +165,8 @@ mod tests {
     use crate::core::chain::origin::Origin;
     use crate::store::testing::{ask, new, refused, reply, store};
 
-    fn kinds(exchange: &Exchange) -> Vec<&str> {
-        exchange.records.iter().map(|record| record.kind.as_str()).collect()
+    fn kinds(exchange: &Exchange) -> Vec<String> {
+        exchange.records.iter().map(EventRecord::kind).collect()
     }
 
     #[test]
@@ -176,10 +179,14 @@ mod tests {
         let caller = store.start(frame);
         store.end(caller, &reply("done"));
         let found = store.exchanges(Asked::One(id), Timestamp::MIN, 1, &mut |_| true).unwrap();
-        assert_eq!((kinds(&found[0]), found[0].status.as_str()), (vec!["answered", "answer_replaced"], "delivered"));
+        assert_eq!(
+            (kinds(&found[0]), found[0].status.as_str()),
+            (["answered", "answer_replaced"].map(String::from).to_vec(), "delivered")
+        );
         assert_eq!(found[0].given.map(|given| given.attempt), Some(caller.attempt));
-        let users: Vec<_> = found[0].records.iter().map(|record| record.detail["by"]["user"].clone()).collect();
-        assert_eq!(users, ["ann", "bob"]);
+        let origins = found[0].records.iter().filter_map(|record| record.entry.origin());
+        let users: Vec<_> = origins.map(|origin| origin.user.as_deref()).collect();
+        assert_eq!(users, [Some("ann"), Some("bob")]);
     }
 
     #[test]
@@ -196,7 +203,7 @@ mod tests {
         let of = |asked| store.exchanges(asked, Timestamp::MIN, usize::MAX, &mut |_| true).unwrap();
         assert_eq!((of(Asked::Anywhere).len(), of(Asked::Below(caller.frame)).len()), (3, 2));
         let found = of(Asked::Below(child));
-        assert_eq!((found.len(), kinds(&found[0]), found[0].root), (1, vec!["withdrawn"], caller.frame));
+        assert_eq!((found.len(), kinds(&found[0]), found[0].root), (1, vec!["withdrawn".to_owned()], caller.frame));
         assert_eq!(of(Asked::One(of_root))[0].id, of_root);
         assert_eq!(store.exchanges(Asked::Anywhere, Timestamp::MAX, usize::MAX, &mut |_| true).unwrap(), []);
     }

@@ -39,7 +39,7 @@ mod tests {
         store.end(store.start(store.root()), &reply("another chain"));
         let kinds = |after| {
             let records = store.events(Extent::Below(caller.frame), after).unwrap();
-            records.iter().map(|record| (record.frame, record.kind.clone(), record.seq)).collect::<Vec<_>>()
+            records.iter().map(|record| (record.frame, record.kind(), record.seq)).collect::<Vec<_>>()
         };
         let all = kinds(0);
         let named: Vec<_> = all.iter().map(|(frame, kind, _)| (*frame, kind.as_str())).collect();

@@ -12,6 +12,7 @@ use crate::core::chain::limits::{Limits, NewLimits};
 use crate::core::chain::state::FrameState;
 use crate::core::chain::tree::Node;
 use crate::core::chain::tree::Whole;
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::core::notifications::occasion::Occasion;
 use crate::store::chains::lookup::Target;
@@ -77,7 +78,7 @@ pub(crate) fn change(connection: &Connection, root: FrameId, new: NewLimits) -> 
     let before = chains::limits(connection, root)?;
     let limits = before.changed(new);
     chains::set_limits(connection, root, limits)?;
-    events::append(connection, codec::now(), root, "limits", &json!({"from": before, "to": limits}))
+    events::append(connection, codec::now(), root, &LogEntry::Limits { from: before, to: limits })
 }
 
 /// What keeps a frame from starting, in the words of [`crate::core::chain::admission`]. In the transaction in which it would start,
@@ -249,7 +250,12 @@ mod tests {
         let raised = NewLimits { max_budget_usd: Some(0.75), ..NewLimits::default() };
         store.change_chain(children[0], raised).unwrap();
         store.end(store.start(root.frame), &reply("done"));
-        let changes = store.events(root.frame, 0).unwrap().into_iter().filter(|event| event.kind == "limits").count();
+        let changes = store
+            .events(root.frame, 0)
+            .unwrap()
+            .into_iter()
+            .filter(|event| matches!(event.entry, LogEntry::Limits { .. }))
+            .count();
         assert_eq!(changes, 1);
     }
 

@@ -1,13 +1,13 @@
 //! Changing the limits of a chain, and how its agents are started.
 
 use rusqlite::Connection;
-use serde_json::json;
 
 use crate::core::agent::repair::Repair;
 use crate::core::agent::situation::Situation;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::limits::NewLimits;
 use crate::core::chain::state::FrameState;
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::core::steering::message::Sender;
 use crate::failpoint::Step;
@@ -100,8 +100,8 @@ fn change_launch(connection: &Connection, root: FrameId, repair: &Repair) -> TxR
             launch_text(&launch)?,
             codec::json(&situation, &[])?,
         ))?;
-        let detail = json!({"from": frame.launch, "to": launch});
-        events::append(connection, codec::now(), frame.id, "launch", &detail)?;
+        let entry = LogEntry::Launch { from: Box::new(frame.launch.clone()), to: Box::new(launch) };
+        events::append(connection, codec::now(), frame.id, &entry)?;
         changed += 1;
     }
     Ok(changed)
@@ -132,7 +132,9 @@ mod tests {
             assert_eq!(store.frame(frame).unwrap().unwrap().launch.permission_mode.as_deref(), Some("plan"));
         }
         assert_eq!(store.change_chain(root.frame, repair.clone()).unwrap(), 0);
-        assert!(store.events(root.frame, 0).unwrap().iter().any(|event| event.kind == "launch"));
+        assert!(
+            store.events(root.frame, 0).unwrap().iter().any(|event| matches!(event.entry, LogEntry::Launch { .. }))
+        );
     }
 
     #[test]

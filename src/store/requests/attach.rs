@@ -4,9 +4,9 @@
 //! other chain is joined: whoever joins one reads its replies.
 
 use rusqlite::{Connection, OptionalExtension};
-use serde_json::json;
 
 use crate::core::chain::state::FrameState;
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
 use crate::store::database::codec::{At, Id, id};
@@ -59,7 +59,7 @@ pub(super) fn join(
             .execute((Id(child.id), Id(parent.id)))?;
         connection.prepare_cached("DELETE FROM chains WHERE root = ?1")?.execute([Id(child.id)])?;
         chains::set_limits(connection, parent.root, limits.stricter(others))?;
-        events::append(connection, now, child.id, "joined", &json!({"parent": parent.id}))?;
+        events::append(connection, now, child.id, &LogEntry::Joined { parent: parent.id })?;
     }
     requests::insert(connection, now, caller, None, kind).map(Some)
 }

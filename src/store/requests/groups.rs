@@ -1,12 +1,12 @@
 //! Groups: frames without an agent, made together with their members, and ended when all of those are over.
 
 use rusqlite::{Connection, OptionalExtension, Row};
-use serde_json::json;
 
 use crate::core::agent::launch::Launch;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::group::{self, Member};
 use crate::core::chain::state::{FrameEvent, FrameState};
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::store::database::codec::{At, Id, from_json, id};
 use crate::store::database::store::Store;
@@ -53,7 +53,15 @@ pub(crate) fn end(connection: &Connection, now: At, group: FrameId) -> TxResult<
     let begun = Frame { state: begun, ..before };
     let to = frames::advance(connection, &begun, FrameEvent::End(ended), now.0)?;
     frames::set_reply(connection, group, &group::text(&members))?;
-    events::append(connection, now, group, "ended", &json!({"outcome": "group", "from": from, "to": to}))?;
+    let entry = LogEntry::Ended {
+        attempt: None,
+        outcome: "group".to_owned(),
+        kept: None,
+        cost_usd: None,
+        from,
+        to: to.clone(),
+    };
+    events::append(connection, now, group, &entry)?;
     notifications::note_state(connection, now, &begun, &to, false)?;
     Ok(Some(to))
 }

@@ -1,8 +1,8 @@
 //! Questions that agents have posted as files.
 
 use rusqlite::{Connection, OptionalExtension};
-use serde_json::json;
 
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, RequestId};
 use crate::core::requests::question::Form;
 use crate::core::requests::request::{Request, RequestKind};
@@ -15,8 +15,8 @@ pub(super) fn reword(connection: &Connection, question: &Request, form: &Form) -
     let kind = RequestKind::Ask(form.clone());
     let mut statement = connection.prepare_cached("UPDATE requests SET detail = ?2 WHERE id = ?1")?;
     statement.execute((Id(question.id), codec::json(&kind, &[])?))?;
-    let detail = json!({"request": question.id, "detail": kind});
-    events::append(connection, codec::now(), question.frame, "reworded", &detail)
+    let entry = LogEntry::Reworded { request: question.id, detail: Box::new(kind) };
+    events::append(connection, codec::now(), question.frame, &entry)
 }
 
 /// Records that the files of a posted question say that it is over, or never will.

@@ -5,9 +5,9 @@ pub(super) mod expiry;
 pub(super) mod flood;
 
 use rusqlite::{Connection, OptionalExtension};
-use serde_json::json;
 
 use crate::core::chain::origin::Origin;
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::RequestId;
 use crate::core::requests::state::RequestEvent;
 use crate::failpoint::Step;
@@ -54,12 +54,12 @@ fn first_answer(connection: &Connection, now: At, question: &Question, text: &st
         .prepare_cached("INSERT INTO answers (question, answered, answer, origin) VALUES (?1, ?2, ?3, ?4)")?
         .execute((Id(question.id), now, text, codec::json(origin, &[])?))?;
     advance(connection, now, question.id, RequestEvent::Resolve)?;
-    let detail = json!({"request": question.id, "answer": text, "by": origin});
-    events::append(connection, now, question.frame, "answered", &detail)
+    let entry = LogEntry::Answered { request: question.id, answer: text.to_owned(), by: origin.clone() };
+    events::append(connection, now, question.frame, &entry)
 }
 
 fn replace_answer(connection: &Connection, now: At, question: &Question, text: &str, origin: &Origin) -> TxResult<()> {
-    let Some(replaced) = question.answer.as_deref() else {
+    let Some(replaced) = question.answer.clone() else {
         return Err(StoreError::NotAnswered(question.id).into());
     };
     match advance(connection, now, question.id, RequestEvent::Replace) {
@@ -69,8 +69,9 @@ fn replace_answer(connection: &Connection, now: At, question: &Question, text: &
     connection
         .prepare_cached("UPDATE answers SET answered = ?2, answer = ?3, origin = ?4 WHERE question = ?1")?
         .execute((Id(question.id), now, text, codec::json(origin, &[])?))?;
-    let detail = json!({"request": question.id, "answer": text, "replaced": replaced, "by": origin});
-    events::append(connection, now, question.frame, "answer_replaced", &detail)
+    let (answer, by) = (text.to_owned(), origin.clone());
+    let entry = LogEntry::AnswerReplaced { request: question.id, answer, replaced, by };
+    events::append(connection, now, question.frame, &entry)
 }
 
 impl Question {
@@ -163,11 +164,9 @@ mod tests {
         store.end(store.start(frame), &reply("done"));
         assert!(matches!(store.record_answer(id, "Apr 4th", &ann, true), Err(StoreError::Delivered(_))));
         let log = store.events(frame, 0).unwrap();
-        let by = |kind: &str| {
-            let of_kind = log.iter().filter(|event| event.kind == kind);
-            of_kind.map(|event| event.detail["by"]["user"].clone()).collect::<Vec<_>>()
-        };
-        assert_eq!((by("answered"), by("answer_replaced")), (vec![json!("ann")], vec![json!("bob"), json!("ann")]));
+        let origins = log.iter().filter_map(|event| event.entry.origin());
+        let users: Vec<_> = origins.map(|origin| origin.user.as_deref().unwrap_or_default()).collect();
+        assert_eq!(users, ["ann", "bob", "ann"]);
     }
 
     #[test]
@@ -222,10 +221,9 @@ mod tests {
             threads.into_iter().map(|thread| thread.join().unwrap()).filter(|won| *won).count()
         });
         assert_eq!(won, 1);
-        assert_eq!(
-            store.events(store.questions(id, false).unwrap().pop().unwrap().frame, 0).unwrap().last().unwrap().kind,
-            "answered"
-        );
+        let frame = store.questions(id, false).unwrap().pop().unwrap().frame;
+        let last = store.events(frame, 0).unwrap().pop().unwrap();
+        assert!(matches!(last.entry, LogEntry::Answered { .. }), "{last:?}");
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
-use serde_json::json;
 
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::question::Form;
 use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
@@ -182,7 +182,7 @@ fn note(connection: &Connection, request: &Request, progress: &Progress) -> TxRe
     }
     let now = codec::now();
     requests::advance(connection, now, request, RequestEvent::Resolve)?;
-    events::append(connection, now, request.frame, "wait_over", &json!({"request": request.id}))
+    events::append(connection, now, request.frame, &LogEntry::WaitOver { request: request.id })
 }
 
 /// Whether one of `requests` keeps the agent that has made them from going on.
@@ -346,7 +346,12 @@ mod tests {
         assert!(store.has_undelivered_requests(caller.attempt).unwrap());
         store.end(store.start(caller.frame), &reply("over"));
         assert!(!store.has_undelivered_requests(caller.attempt).unwrap());
-        let over = store.events(caller.frame, 0).unwrap().into_iter().filter(|event| event.kind == "wait_over").count();
+        let over = store
+            .events(caller.frame, 0)
+            .unwrap()
+            .into_iter()
+            .filter(|event| matches!(event.entry, LogEntry::WaitOver { .. }))
+            .count();
         assert_eq!(over, 3);
     }
 

@@ -5,8 +5,8 @@
 //! call runs as the program that it names, which then must not ask a second time.
 
 use rusqlite::Connection;
-use serde_json::json;
 
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
 use crate::core::requests::state::{Handover, RequestEvent, RequestState};
@@ -74,8 +74,8 @@ impl Store {
                     attempts::give(connection, caller.attempt, request.id, read)?;
                 }
                 if matches!(event, RequestEvent::Use { .. }) {
-                    let detail = json!({"request": request.id, "attempt": caller.attempt});
-                    events::append(connection, now, caller.frame, "permission_used", &detail)?;
+                    let entry = LogEntry::PermissionUsed { request: request.id, attempt: caller.attempt };
+                    events::append(connection, now, caller.frame, &entry)?;
                 }
                 used.push(request.id);
             }

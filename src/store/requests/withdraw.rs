@@ -1,8 +1,8 @@
 //! Requests that are withdrawn: nobody waits for them any more.
 
 use rusqlite::Connection;
-use serde_json::json;
 
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId};
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::requests::state::RequestEvent;
@@ -40,13 +40,13 @@ pub(crate) fn discard(connection: &Connection, now: At, attempt: AttemptId) -> T
 
 /// Whether a frame was made elsewhere, and not by the request of the frame that it is below now.
 fn has_joined(connection: &Connection, frame: FrameId) -> TxResult<bool> {
-    let sql = "SELECT 1 FROM events WHERE frame = ?1 AND kind = 'joined'";
-    Ok(connection.prepare_cached(sql)?.exists([Id(frame)])?)
+    let log = events::of_frame(connection, frame)?;
+    Ok(log.iter().any(|record| matches!(record.entry, LogEntry::Joined { .. })))
 }
 
 pub(crate) fn withdraw(connection: &Connection, now: At, request: &Request) -> TxResult<()> {
     requests::advance(connection, now, request, RequestEvent::Withdraw)?;
-    events::append(connection, now, request.frame, "withdrawn", &json!({"request": request.id}))?;
+    events::append(connection, now, request.frame, &LogEntry::Withdrawn { request: request.id })?;
     match &request.kind {
         RequestKind::Spawn { child, .. } if has_joined(connection, *child)? => Ok(()),
         RequestKind::Spawn { child, .. } => delete_unborn(connection, now, request.frame, *child),
@@ -77,7 +77,7 @@ fn delete_unborn(connection: &Connection, now: At, parent: FrameId, child: Frame
         )?
         .execute((Id(child), Id(parent)))?;
     if deleted > 0 {
-        events::append(connection, now, child, "deleted", &json!({"parent": parent}))?;
+        events::append(connection, now, child, &LogEntry::Deleted { parent })?;
     }
     Ok(())
 }

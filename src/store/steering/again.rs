@@ -1,10 +1,10 @@
 //! Lets agents go on that rest or back off, and others be tried again.
 
 use rusqlite::Connection;
-use serde_json::json;
 
 use crate::core::chain::frame::Frame;
 use crate::core::chain::state::{FrameEvent, FrameState};
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::store::database::codec::{At, Id};
 use crate::store::error::{StoreError, TxResult};
@@ -38,7 +38,7 @@ pub(crate) fn try_again(connection: &Connection, now: At, frame: FrameId, top: F
     let open_members = members.iter().any(|member| member.state != FrameState::Done);
     let open_requests = open_members || request::any_open(connection, &requests::pending(connection, frame)?)?;
     let state = frames::advance(connection, &before, FrameEvent::TryAgain { open_requests }, now.0)?;
-    events::append(connection, now, frame, "tried_again", &json!({"from": before.state, "to": state}))?;
+    events::append(connection, now, frame, &LogEntry::TriedAgain { from: before.state, to: state.clone() })?;
     Ok(state)
 }
 
@@ -60,7 +60,8 @@ fn continue_paused(connection: &Connection, now: At, before: &Frame) -> TxResult
         return Ok(before.state.clone());
     }
     let state = frames::advance(connection, before, FrameEvent::Continue, now.0)?;
-    events::append(connection, now, before.id, "continued", &json!({"from": before.state, "to": state}))?;
+    let entry = LogEntry::Continued { from: before.state.clone(), to: state.clone() };
+    events::append(connection, now, before.id, &entry)?;
     Ok(state)
 }
 

@@ -1,10 +1,10 @@
 //! Messages to agents: what a person or an agent above tells one that runs or waits, and new instructions for one that is over.
 
 use rusqlite::{Connection, Row};
-use serde_json::json;
 
 use crate::core::chain::frame::Frame;
 use crate::core::chain::state::FrameEvent;
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, MessageId};
 use crate::core::steering::message::{Message, Sender};
 use crate::failpoint::Step;
@@ -78,7 +78,7 @@ fn resume(connection: &Connection, now: At, before: &Frame) -> TxResult<()> {
     connection
         .prepare_cached("UPDATE frames SET outcome = ifnull(outcome, ?2) WHERE id = ?1")?
         .execute((Id(before.id), codec::json(&before.state, &[])?))?;
-    events::append(connection, now, before.id, "instructed", &json!({"from": before.state, "to": state}))
+    events::append(connection, now, before.id, &LogEntry::Instructed { from: before.state.clone(), to: state })
 }
 
 fn insert(
@@ -95,7 +95,7 @@ fn insert(
             "INSERT INTO messages (id, frame, made, instructs, origin, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )?
         .execute((Id(message), Id(frame), now, instructs, codec::json(sender, &[])?, text))?;
-    events::append(connection, now, frame, "message", &json!({"message": message, "by": sender.by}))?;
+    events::append(connection, now, frame, &LogEntry::Message { message, by: sender.by })?;
     Ok(message)
 }
 

@@ -1,10 +1,10 @@
 //! Stops: recorded for an agent and all below it, and carried out when none of them runs any more.
 
 use rusqlite::{Connection, OptionalExtension};
-use serde_json::json;
 
 use crate::core::chain::frame::Frame;
 use crate::core::chain::state::{FrameEvent, FrameState};
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
 use crate::core::requests::state::RequestState;
@@ -118,13 +118,17 @@ fn rest(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> TxResul
 /// Carries out what is wanted of a frame that does not run.
 fn carry_out(connection: &Connection, now: At, frame: &Frame) -> TxResult<()> {
     let Some(stop) = open(connection, frame.id)? else { return Ok(()) };
-    let (event, word) = match stop.how {
-        StopKind::Pause => (FrameEvent::Pause, "paused"),
-        StopKind::Stop => (FrameEvent::Stop(stop.failure()), "stopped"),
+    let event = match stop.how {
+        StopKind::Pause => FrameEvent::Pause,
+        StopKind::Stop => FrameEvent::Stop(stop.failure()),
     };
     let state = frames::advance(connection, frame, event, now.0)?;
-    let detail = json!({"from": frame.state, "to": state, "by": stop.by, "reason": stop.reason});
-    events::append(connection, now, frame.id, word, &detail)?;
+    let (from, to, by, reason) = (frame.state.clone(), state.clone(), stop.by, stop.reason.clone());
+    let entry = match stop.how {
+        StopKind::Pause => LogEntry::Paused { from, to, by, reason },
+        StopKind::Stop => LogEntry::Stopped { from, to, by, reason },
+    };
+    events::append(connection, now, frame.id, &entry)?;
     notifications::note_state(connection, now, frame, &state, stop.is_timeout())?;
     is_over(connection, now, frame, &stop)
 }

@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 use rusqlite::{Connection, Row};
-use serde_json::Value;
 
-use crate::core::id::{FrameId, SessionId};
+use crate::core::events::log_entry::{LogEntry, Recorded};
+use crate::core::id::FrameId;
 use crate::store::database::codec::{At, Id, count, from_json, id, time};
 use crate::store::error::TxResult;
 
@@ -17,10 +17,8 @@ pub struct EventRecord {
     pub at: Timestamp,
     /// The frame that it happened to, which may be gone.
     pub frame: FrameId,
-    /// What happened, in one word.
-    pub kind: String,
-    /// The rest of it.
-    pub detail: Value,
+    /// What happened.
+    pub entry: LogEntry,
 }
 
 pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<EventRecord> {
@@ -28,22 +26,21 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<EventRecord> {
         seq: count(row, "seq")?,
         at: time(row, "at")?,
         frame: id(row, "frame")?,
-        kind: row.get("kind")?,
-        detail: from_json(row, "detail")?,
+        entry: Recorded { kind: row.get("kind")?, detail: from_json(row, "detail")? }.into(),
     })
 }
 
-impl EventRecord {
-    /// The session that was made of what somebody said in another, if it tells of one.
-    pub(crate) fn set_aside(&self) -> Option<SessionId> {
-        self.detail["other"].as_str().filter(|_| self.kind == SET_ASIDE)?.parse().ok()
-    }
+/// What happened to a frame, in order.
+pub(crate) fn of_frame(connection: &Connection, frame: FrameId) -> TxResult<Vec<EventRecord>> {
+    let sql = "SELECT seq, at, frame, kind, detail FROM events WHERE frame = ?1 ORDER BY seq";
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?)
 }
 
-pub(crate) const SET_ASIDE: &str = "set_aside";
-
 /// Appends to the log, within the transaction of the change that it tells of.
-pub(crate) fn append(connection: &Connection, at: At, frame: FrameId, kind: &str, detail: &Value) -> TxResult<()> {
+pub(crate) fn append(connection: &Connection, at: At, frame: FrameId, entry: &LogEntry) -> TxResult<()> {
+    let Recorded { kind, detail } =
+        entry.recorded().map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     connection.prepare_cached("INSERT INTO events (at, frame, kind, detail) VALUES (?1, ?2, ?3, ?4)")?.execute((
         at,
         Id(frame),
@@ -54,8 +51,37 @@ pub(crate) fn append(connection: &Connection, at: At, frame: FrameId, kind: &str
 }
 
 #[cfg(test)]
+impl EventRecord {
+    pub(crate) fn kind(&self) -> String {
+        self.entry.recorded().unwrap().kind
+    }
+}
+
+#[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::core::chain::state::FrameState;
+    use crate::core::events::log_entry::tests::{every_kind, states};
+    use crate::store::database::codec;
     use crate::store::testing::{reply, store};
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn what_is_appended_is_read(text in ".*", some: bool, state in 0..4_usize) {
+            let (_temp, store) = store();
+            let frame = FrameId::random();
+            let entries = every_kind(&text, some, &states(&text)[state]);
+            for entry in &entries {
+                append(&store.connection, codec::now(), frame, entry).ok().unwrap();
+            }
+            let read = store.events(frame, 0).unwrap();
+            prop_assert_eq!(read.into_iter().map(|record| record.entry).collect::<Vec<_>>(), entries);
+        }
+    }
 
     #[test]
     fn every_change_of_state_is_in_the_log() {
@@ -63,11 +89,10 @@ mod tests {
         let caller = store.start(store.root());
         store.end(caller, &reply("done"));
         let events = store.events(caller.frame, 0).unwrap();
-        let steps: Vec<_> = events
-            .iter()
-            .map(|event| (event.kind.as_str(), event.detail["to"]["state"].as_str().unwrap_or_default()))
-            .collect();
-        assert_eq!(steps, [("created", "ready"), ("began", "running"), ("ended", "done")]);
+        let [created, began, ended] = &events[..] else { panic!("{events:?}") };
+        assert!(matches!(created.entry, LogEntry::Created { to: FrameState::Ready, .. }));
+        assert!(matches!(began.entry, LogEntry::Began { to: FrameState::Running { .. }, .. }));
+        assert!(matches!(ended.entry, LogEntry::Ended { to: FrameState::Done, .. }));
         assert!(events.windows(2).all(|pair| pair[0].seq < pair[1].seq && pair[0].at <= pair[1].at));
     }
 }

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use serde_json::json;
 
 use crate::core::agent::launch::Launch;
 use crate::core::chain::frame::{Baseline, Frame, Task};
 use crate::core::chain::limits::Limits;
 use crate::core::chain::state::{FrameEvent, FrameState};
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, ChainName, FrameId, SessionId};
 use crate::core::text::escape::shortened;
 use crate::store::database::codec::{self, At, Id, from_json, id, maybe_id, maybe_json, path, path_text, time};
@@ -98,8 +98,8 @@ pub(crate) fn insert(connection: &Connection, now: At, new: &NewFrame, place: &P
             new.started_from.map(Id),
             Id(session),
         ])?;
-    let detail = json!({"parent": place.parent, "title": title, "to": place.state, "checkpoint": place.checkpoint});
-    events::append(connection, now, new.id, "created", &detail)
+    let (parent, to, checkpoint) = (place.parent, place.state.clone(), place.checkpoint);
+    events::append(connection, now, new.id, &LogEntry::Created { parent, title, to, checkpoint })
 }
 
 /// One frame.

@@ -1,8 +1,8 @@
 //! The names that people give to chains. Of the chains that go on, one at most has a name.
 
 use rusqlite::{Connection, OptionalExtension};
-use serde_json::json;
 
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{ChainName, FrameId};
 use crate::store::database::codec::{At, Id, id};
 use crate::store::error::{StoreError, TxResult};
@@ -26,7 +26,7 @@ pub(crate) fn give_up_if_taken(connection: &Connection, now: At, root: FrameId) 
     let Some(name) = of(connection, root)? else { return Ok(()) };
     let Some(by) = taken(connection, root, &name)? else { return Ok(()) };
     set(connection, root, None)?;
-    events::append(connection, now, root, "name_lost", &json!({"name": name, "to": by}))
+    events::append(connection, now, root, &LogEntry::NameLost { name, to: by })
 }
 
 /// What a person calls a chain.
@@ -84,7 +84,7 @@ mod tests {
         let second = named(&store).unwrap();
         store.try_again(first).unwrap();
         assert_eq!(store.chain_of(first).unwrap().name, None);
-        assert!(store.events(first, 0).unwrap().iter().any(|event| event.kind == "name_lost"));
+        assert!(store.events(first, 0).unwrap().iter().any(|event| matches!(event.entry, LogEntry::NameLost { .. })));
         assert_eq!(found(&store), [second]);
     }
 

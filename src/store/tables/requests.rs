@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, Params, Row};
-use serde_json::json;
 
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::requests::state::{Handover, RequestEvent, RequestState};
@@ -97,8 +97,8 @@ pub(crate) fn insert(
             codec::json(kind, &paths)?,
             call,
         ))?;
-    let detail = json!({"request": request, "attempt": caller.attempt, "detail": kind});
-    events::append(connection, now, caller.frame, "requested", &detail)?;
+    let entry = LogEntry::Requested { request, attempt: caller.attempt, detail: Box::new(kind.clone()) };
+    events::append(connection, now, caller.frame, &entry)?;
     notifications::note_request(connection, now, caller.frame, request, kind)?;
     Ok(request)
 }

@@ -34,6 +34,7 @@ pub(crate) fn collect(connection: &Connection, root: FrameId) -> TxResult<()> {
         "CREATE TEMP TABLE IF NOT EXISTS members (id TEXT PRIMARY KEY) WITHOUT ROWID; DELETE FROM temp.members",
     )?;
     connection.execute("INSERT INTO temp.members SELECT id FROM frames WHERE root = ?1", [Id(root)])?;
+    // SQLite uses the index only if the kind stands here as it does in the index.
     connection.execute(
         "INSERT OR IGNORE INTO temp.members SELECT e.frame FROM (SELECT id FROM temp.members) AS m
          CROSS JOIN events AS e INDEXED BY deleted_frames

@@ -4,7 +4,7 @@ use crate::core::attempt::decision::decide;
 use crate::core::attempt::ending::Ending;
 use crate::core::attempt::facts::Facts;
 use crate::store::testing::{self, attempt, attempt_end, new, refused};
-use crate::store::{AttemptEnd, Caller, EventRecord, NewAttempt, NewFrame};
+use crate::store::{AttemptEnd, Caller, NewAttempt, NewFrame};
 
 /// An agent that paused, whose transcript is where Claude Code keeps it and was copied.
 struct Paused {
@@ -56,7 +56,7 @@ impl Paused {
     }
 
     fn set_aside(&self) -> usize {
-        self.store.events(self.caller.frame, 0).unwrap().iter().filter_map(EventRecord::set_aside).count()
+        self.store.events(self.caller.frame, 0).unwrap().iter().filter_map(|record| record.entry.set_aside()).count()
     }
 }
 

@@ -2,13 +2,12 @@
 
 use std::io::BufReader;
 
-use serde::Deserialize;
-
 use crate::claude::options::limits::{self, Left};
 use crate::claude::stream::reader;
 use crate::core::agent::claude_args::ClaudeArgs;
 use crate::core::agent::option_rights::{LIMITS, MAX_TURNS};
 use crate::core::chain::frame::Frame;
+use crate::core::events::log_entry::LogEntry;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Attempt, EventRecord, Store};
 
@@ -45,9 +44,5 @@ fn counted<'a>(attempts: &'a [Attempt], changes: &[EventRecord], option: &str) -
 
 /// Whether a person gave another value for an option of an agent.
 fn changes_option(record: &EventRecord, option: &str) -> bool {
-    let value = |side: &str| {
-        let args = ClaudeArgs::deserialize(&record.detail[side]["args"]).unwrap_or_default();
-        args.last(option).map(str::to_owned)
-    };
-    record.kind == "launch" && value("from") != value("to")
+    matches!(&record.entry, LogEntry::Launch { from, to } if from.args.last(option) != to.args.last(option))
 }

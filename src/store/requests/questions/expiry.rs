@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use rusqlite::Connection;
-use serde_json::json;
 
+use crate::core::events::log_entry::LogEntry;
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::requests::state::RequestEvent;
 use crate::store::database::codec::{self, Id};
@@ -25,8 +25,8 @@ pub(in crate::store::requests) fn expire(connection: &Connection, request: &Requ
         form.unanswered(),
     ))?;
     requests::advance(connection, now, request, RequestEvent::Expire)?;
-    let detail = json!({"request": request.id, "expires_at": form.expires_at, "default": form.default});
-    events::append(connection, now, request.frame, "expired", &detail)
+    let (expires_at, default) = (form.expires_at, form.default.clone());
+    events::append(connection, now, request.frame, &LogEntry::Expired { request: request.id, expires_at, default })
 }
 
 #[cfg(test)]
@@ -85,8 +85,11 @@ mod tests {
             store.end(store.start(frame), &reply("done"));
             assert!(store.deliveries(frame).unwrap().is_empty());
             assert!(store.questions(id, false).unwrap().pop().unwrap().expired.is_some());
-            let expired = store.events(frame, 0).unwrap().into_iter().filter(|event| event.kind == "expired");
-            assert_eq!(expired.map(|event| event.detail["default"].clone()).collect::<Vec<_>>(), [json!(with_default)]);
+            let defaults = store.events(frame, 0).unwrap().into_iter().filter_map(|event| match event.entry {
+                LogEntry::Expired { default, .. } => Some(default),
+                _ => None,
+            });
+            assert_eq!(defaults.collect::<Vec<_>>(), [with_default.map(str::to_owned)]);
         }
         assert_eq!(store.housekeeping().facts(FactsOf::All, &mut |_, _| {}).unwrap().findings, []);
     }
@@ -122,7 +125,8 @@ mod tests {
             let question = store.questions(id, false).unwrap().pop().unwrap();
             assert_eq!((question.answered.is_some(), question.expired.is_some()), (answered, !answered));
             let log = store.events(frame, 0).unwrap();
-            assert_eq!(log.iter().filter(|event| ["answered", "expired"].contains(&event.kind.as_str())).count(), 1);
+            let is_end = |entry: &LogEntry| matches!(entry, LogEntry::Answered { .. } | LogEntry::Expired { .. });
+            assert_eq!(log.iter().filter(|event| is_end(&event.entry)).count(), 1);
         }
     }
 }
