@@ -247,8 +247,9 @@ impl Place {
     fn compare(&self, command: &str) -> bool {
         let surroundings = Surroundings { pwd: self.pwd.to_str().unwrap(), home: self.home.to_str().unwrap() };
         let Recognised::Request(call) = recognise(command, &surroundings) else { return false };
-        for shell in shells() {
+        for (shell, options) in shells() {
             let output = Command::new(&shell)
+                .args(options)
                 .args(["-c", command])
                 .current_dir(&self.pwd)
                 .env_clear()
@@ -278,12 +279,15 @@ impl Place {
     }
 }
 
-/// The shells that Claude Code may use and this machine has.
-fn shells() -> Vec<PathBuf> {
+/// The shells that Claude Code may use and this machine has, with options.
+fn shells() -> Vec<(PathBuf, &'static [&'static str])> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = env::split_paths(&path).collect();
-    ["sh", "bash", "zsh"]
-        .iter()
-        .filter_map(|name| folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file()))
+    let installed = |name: &str| folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
+    // Many users of zsh set these, and Claude Code keeps them.
+    const OF_USERS: [&str; 8] = ["-o", "rcquotes", "-o", "autopushd", "-o", "shwordsplit", "-o", "cdablevars"];
+    [("sh", &[][..]), ("bash", &[]), ("dash", &[]), ("zsh", &[]), ("zsh", &OF_USERS)]
+        .into_iter()
+        .filter_map(|(name, options)| Some((installed(name)?, options)))
         .collect()
 }

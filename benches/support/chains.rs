@@ -13,8 +13,11 @@ pub(crate) const DEPTH: usize = 4;
 /// Chains that wait for an answer at their leaf. Returns the last one.
 pub(crate) fn fill(state: &Path, frames: usize) -> FrameId {
     let store = Store::open(state).expect("the folder can be written to");
-    let chains = (0..frames / DEPTH).map(|_| chain(&store, false));
-    chains.last().expect("there is a chain")
+    let mut last = None;
+    for _ in 0..frames / DEPTH {
+        last = Some(chain(&store, false));
+    }
+    last.expect("there is a chain")
 }
 
 /// A frame of its own, or of a chain.

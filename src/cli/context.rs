@@ -30,7 +30,7 @@ use crate::runtime::notifications::sender::{Sender, Voice};
 use crate::runtime::programs;
 use crate::runtime::protocol::Asking;
 use crate::runtime::{RunSettings, RuntimeError, Stopping};
-use crate::store::{Caller, Notifications, StateDir, Store};
+use crate::store::{Caller, Notifications, StateDir, Store, Subscribing};
 
 /// The surroundings of a command.
 #[derive(Debug)]
@@ -276,7 +276,11 @@ impl Context {
         let is_over = |config: &PathBuf| {
             config_path().as_ref() == Some(config) || config.try_exists().is_ok_and(|exists| !exists)
         };
-        Ok(self.store()?.outbox().subscribe(|before| before.filter(|it| !is_over(&it.config)))?)
+        let store = self.store()?;
+        match store.outbox().subscription()?.filter(|it| is_over(&it.config)) {
+            Some(over) => Ok(store.outbox().subscribe(&Subscribing::NoLonger(over.config))?),
+            None => Ok(()),
+        }
     }
 
     /// Sends what is due before the command ends.
@@ -296,7 +300,7 @@ impl Context {
     fn are_notifications_due(&self) -> bool {
         let has_commands = || self.config().is_ok_and(|config| config.is_some_and(|it| !it.commands.of.is_empty()));
         let Ok(dir) = self.state_dir() else { return false };
-        if self.caller.is_some() || !has_commands() || StateDir::new(&dir).is_ok_and(|dir| !dir.database().exists()) {
+        if self.caller.is_some() || !has_commands() || StateDir::new(&dir).is_ok_and(|dir| !Store::exists(&dir)) {
             return false;
         }
         let next = |store: &Store| store.outbox().list(Notifications::NextDue);

@@ -5,8 +5,8 @@ use std::io;
 
 use nix::errno::Errno;
 
-use serde::Serialize;
-
+use crate::app::error::AppError;
+use crate::app::view::outcome::{ErrorDetailView, ErrorType, ErrorView};
 use crate::claude::installation::program::ProgramError;
 use crate::core::agent::worktree::Worktree;
 use crate::core::housekeeping::archive::BadArchive;
@@ -27,20 +27,6 @@ pub(crate) struct CliError {
     exit: ExitStatus,
     messages: Vec<String>,
     hints: Vec<String>,
-}
-
-/// An error, as `--json` prints it.
-#[derive(Debug, Serialize)]
-pub(crate) struct Reported {
-    error: Described,
-}
-
-#[derive(Debug, Serialize)]
-struct Described {
-    kind: &'static str,
-    message: String,
-    hint: Option<String>,
-    exit_status: u8,
 }
 
 /// The hint for a full disk.
@@ -94,11 +80,11 @@ impl CliError {
     }
 
     /// What went wrong, as `--json` prints it.
-    pub(crate) fn to_json(&self) -> Reported {
-        let hint = (!self.hints.is_empty()).then(|| self.hints.join("\n"));
+    pub(crate) fn view(&self) -> ErrorView {
         let messages: Vec<_> = self.messages.iter().map(|message| bare(message)).collect();
         let (kind, message, exit_status) = (self.exit.kind(), messages.join("\n"), self.exit as u8);
-        Reported { error: Described { kind, message, hint, exit_status } }
+        let error = ErrorDetailView { kind, message, hints: self.hints.clone(), exit_status };
+        ErrorView { r#type: ErrorType::Error, error }
     }
 
     /// The error alone, where a person cannot run a command now.
@@ -139,6 +125,16 @@ impl From<PrintError> for CliError {
 impl From<BadId> for CliError {
     fn from(error: BadId) -> Self {
         Self::new(ExitStatus::NoSuchFrame, error.to_string()).hint("agent-cli ls lists the ids")
+    }
+}
+
+impl From<AppError> for CliError {
+    fn from(error: AppError) -> Self {
+        match error {
+            AppError::Answer(error) => error.into(),
+            AppError::Store(error) => error.into(),
+            AppError::Runtime(error) => error.into(),
+        }
     }
 }
 
@@ -238,7 +234,7 @@ impl From<StoreError> for CliError {
             StoreError::StaleCaller { .. } => Self::usage("the turn that made this call has ended")
                 .hint("an agent can make requests only during its turn"),
             StoreError::Limit(_) => {
-                Self::usage(message).hint("do the work here; --max-depth and --max-frames of the chain set the limits")
+                Self::usage(message).hint("do the work yourself; the chain's limits are --max-depth and --max-agents")
             }
             StoreError::TooManyQuestions(_) => Self::usage(message)
                 .hint("end your turn: when a person has answered, you can ask again")

@@ -44,7 +44,7 @@ Environment:
   AGENT_CLI_CONFIG           the config file: agent-cli config
   AGENT_CLI_CLAUDE           the claude program, unless --claude is given
   AGENT_CLI_PERMISSION_MODE  the default of --permission-mode
-  AGENT_CLI_LOG              log filter: debug, agent_cli::runtime=trace, …
+  AGENT_CLI_LOG              log filter: debug, agent=ID, agent_cli::runtime=trace
 
 Exit status:
     0  done, or waiting
@@ -52,7 +52,7 @@ Exit status:
     2  wrong usage, or the request was refused
     3  no such agent or question
     4  claude is missing, unusable, or refused to start
-   75  waiting (with --exit-code, and to an agent whose result is not there yet)
+   75  waiting (with --exit-code, and in an agent that has no result yet)
   130  interrupted";
 
 impl From<ExitStatus> for ExitCode {

@@ -41,7 +41,7 @@ use crate::store::{Caller, Store};
 /// Run chains of headless Claude Code agents that can pause for minutes or weeks
 ///
 /// An agent can spawn agents, to any depth, and each of them can stop to wait for a person, a file, a time or another
-/// agent. While it waits, no process runs and nothing is paid. `resume` continues the chain where it stopped.
+/// agent. While it waits, no process runs and nothing is billed. `resume` continues the chain where it stopped.
 #[derive(Debug, Parser)]
 #[command(name = "agent-cli", version, after_help = exit::HELP, max_term_width = 100)]
 struct Cli {
@@ -250,7 +250,7 @@ fn wants_json(arguments: &[OsString]) -> bool {
 
 /// The error also goes to standard error: if it cannot be printed, it is not lost.
 fn print_error(error: &CliError) {
-    let _ = output::print_json(&error.to_json());
+    let _ = output::print_json(&error.view());
 }
 
 /// Clap's message, without the lines on usage.

@@ -13,6 +13,7 @@ macro_rules! id {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
+        #[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
         pub struct $name(pub Uuid);
 
         impl $name {
@@ -54,7 +55,7 @@ id! {
     SessionId
 }
 id! {
-    /// One `claude` process for a frame.
+    /// One `claude` process for an agent.
     AttemptId
 }
 id! {
@@ -151,11 +152,11 @@ pub enum BadName {
     #[error("it could be an id: add a letter after f")]
     LooksLikeAnId,
     /// A word with a meaning of its own.
-    #[error("`{LAST}` stands for the newest chain")]
+    #[error("`{LAST}` means the newest chain")]
     Reserved,
 }
 
-/// What stands for the newest chain of a project.
+/// What means the newest chain of a project.
 pub(crate) const LAST: &str = "last";
 
 impl ChainName {

@@ -106,7 +106,7 @@ pub(crate) enum RuntimeError {
         source: std::io::Error,
     },
     /// An agent named something that it did not start, or that does not exist.
-    #[error("no frame or question matches `{0}`")]
+    #[error("no agent or question matches `{0}`")]
     UnknownToAgent(String),
     /// An agent named several others at once.
     #[error("{} agents have the task `{task}`: {}", ids.len(), ids.iter().take(10).map(|id| id.short()).collect::<Vec<_>>().join(", "))]
@@ -132,11 +132,16 @@ pub(crate) enum RuntimeError {
     #[error("{0}")]
     QuestionFile(String),
     /// The calling agent's frame is not in the database.
-    #[error("the frame of the calling agent, {0}, is not in this state directory")]
+    #[error("the calling agent, {0}, is not in this state directory")]
     NoCaller(FrameId),
 }
 
 /// What failed if what an agent printed cannot be read.
+/// The span of everything that is done about an agent, by which a log can follow it.
+fn agent_span(agent: FrameId) -> tracing::Span {
+    tracing::info_span!("agent", agent = %agent)
+}
+
 const READ_PRINTED: &str = "read what claude printed";
 
 /// Adds to an error what was tried.

@@ -5,7 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use rusqlite::ffi::{ErrorCode, SQLITE_IOERR_SHMSIZE};
 
 use crate::core::chain::admission::NotAdmitted;
 use crate::core::chain::limits::LimitReached;
@@ -90,13 +89,13 @@ pub enum StoreError {
     #[error("{0:?} is not valid UTF-8")]
     NotUtf8(PathBuf),
     /// The frame does not exist.
-    #[error("there is no frame {0}")]
+    #[error("there is no agent {0}")]
     UnknownFrame(FrameId),
     /// The request does not exist.
     #[error("there is no request {0}")]
     UnknownRequest(RequestId),
     /// Nothing has an id that begins like this.
-    #[error("no frame or question matches `{0}`")]
+    #[error("no agent or question matches `{0}`")]
     Unknown(String),
     /// A chain that goes on has this name already.
     #[error("the chain {} is already named {name}", by.short())]
@@ -123,13 +122,13 @@ pub enum StoreError {
         attempt: AttemptId,
     },
     /// The agent will not go on, so it cannot be told anything.
-    #[error("{} is over", .0.short())]
+    #[error("{} has finished", .0.short())]
     IsOver(FrameId),
     /// Somebody has asked the agent to stop, or told it something, since it was decided what its end means.
     #[error("{} has been stopped or sent a message", .0.short())]
     Steered(FrameId),
     /// The chain has asked so many questions within an hour, and nobody has answered.
-    #[error("this chain has asked {0} questions within an hour, and nobody has answered one")]
+    #[error("this chain has asked {0} questions within an hour, and none has been answered")]
     TooManyQuestions(u64),
     /// The tree may not grow.
     #[error(transparent)]
@@ -156,7 +155,7 @@ pub enum StoreError {
         replaceable: bool,
     },
     /// Nobody has answered the question in time.
-    #[error("question {} has expired, at {expired:.0}: nobody had answered it in time", .question.short())]
+    #[error("question {} expired at {expired:.0} without an answer", .question.short())]
     QuestionExpired {
         /// The question.
         question: RequestId,
@@ -173,7 +172,7 @@ pub enum StoreError {
     #[error("the result of request {} has changed", .0.short())]
     ResultChanged(RequestId),
     /// Its parent is being told that it failed, or was.
-    #[error("the agent that started {} is told of its failure", .0.short())]
+    #[error("the agent that started {} gets its failure as the result", .0.short())]
     FailureDelivered(FrameId),
     /// The request is not a question.
     #[error("request {0} is not a question")]
@@ -192,16 +191,6 @@ pub enum StoreError {
     QuestionWithdrawn(RequestId),
 }
 
-/// What functions inside a transaction return.
-pub(crate) type TxResult<T> = std::result::Result<T, Fault>;
-
-/// An error inside a transaction, which does not know the path of the database.
-#[derive(Debug)]
-pub(crate) enum Fault {
-    Sql(rusqlite::Error),
-    Known(StoreError),
-}
-
 fn list(candidates: &[Candidate]) -> String {
     candidates.iter().map(Candidate::to_string).collect::<Vec<_>>().join(", ")
 }
@@ -215,71 +204,5 @@ impl StoreError {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full(path),
             _ => Self::Io { path, source },
         }
-    }
-}
-
-impl Fault {
-    pub(crate) fn in_database(self, path: PathBuf) -> StoreError {
-        let error = match self {
-            Self::Known(error) => return error,
-            Self::Sql(error) => error,
-        };
-        let rusqlite::Error::SqliteFailure(failure, _) = &error else {
-            // Everything else comes of a value that cannot be read back.
-            return StoreError::Damaged { path, source: error.into() };
-        };
-        match failure.code {
-            ErrorCode::ReadOnly | ErrorCode::PermissionDenied => StoreError::ReadOnly(path),
-            ErrorCode::DiskFull => StoreError::Full(path),
-            ErrorCode::SystemIoFailure if failure.extended_code == SQLITE_IOERR_SHMSIZE => StoreError::Full(path),
-            ErrorCode::NotADatabase => StoreError::NotADatabase(path),
-            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Busy(path),
-            ErrorCode::DatabaseCorrupt => StoreError::Damaged { path, source: error.into() },
-            _ => StoreError::Database { path, source: error.into() },
-        }
-    }
-}
-
-impl<E: Into<StoreError>> From<E> for Fault {
-    fn from(error: E) -> Self {
-        Self::Known(error.into())
-    }
-}
-
-impl From<rusqlite::Error> for Fault {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sql(error)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use rusqlite::ffi;
-
-    use super::*;
-
-    #[test]
-    fn a_failure_of_the_database_is_named_by_what_a_person_can_do() {
-        let error = |code| {
-            let failure = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
-            Fault::from(failure).in_database("/s/db".into()).to_string()
-        };
-        for (code, said) in [
-            (ffi::SQLITE_BUSY, "/s/db is locked by another process"),
-            (ffi::SQLITE_LOCKED, "/s/db is locked by another process"),
-            (ffi::SQLITE_READONLY, "/s/db cannot be written"),
-            (ffi::SQLITE_PERM, "/s/db cannot be written"),
-            (ffi::SQLITE_FULL, "the disk of /s/db is full"),
-            (SQLITE_IOERR_SHMSIZE, "the disk of /s/db is full"),
-            (ffi::SQLITE_NOTADB, "/s/db is not a database of agent-cli"),
-            (ffi::SQLITE_CORRUPT, "/s/db is damaged"),
-        ] {
-            assert_eq!(error(code), said, "{code}");
-        }
-        assert!(matches!(
-            Fault::from(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR), None))
-                .in_database("/s".into()),
-            StoreError::Database { .. }
-        ));
     }
 }

@@ -9,37 +9,19 @@
 //!   transaction appends the change to the event log.
 //! * Nothing waits for a process inside a transaction, and nothing waits for a lease at all.
 
-mod attempts;
 mod candidate;
-mod chains;
-mod database;
+mod changes;
 mod error;
 pub(crate) mod files;
+mod handle;
 pub(crate) mod housekeeping;
-mod notifications;
-mod requests;
-mod steering;
-mod tables;
+mod outbox;
+mod records;
+mod sqlite;
 
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use crate::store::attempts::attempt::NewAttempt;
-pub(crate) use crate::store::attempts::attempt::{Attempt, Attempts};
-pub use crate::store::attempts::end::AttemptEnd;
-pub(crate) use crate::store::attempts::program_cache::KnownProgram;
-pub(crate) use crate::store::attempts::recovery::Recovery;
-pub(crate) use crate::store::attempts::spent::{Counted, Counting};
-pub(crate) use crate::store::chains::abandoned::abandoned;
-pub(crate) use crate::store::chains::exchanges::{Asked, Exchange};
-pub(crate) use crate::store::chains::limits::ChainOf;
-pub use crate::store::chains::listing::Summary;
-pub(crate) use crate::store::chains::listing::{Alike, Chains};
-pub(crate) use crate::store::chains::lookup::{Scope, Target};
-pub(crate) use crate::store::chains::repair::{ChainChange, Instruction};
-pub(crate) use crate::store::chains::trees::TreeOf;
-pub(crate) use crate::store::chains::worktrees::WorktreesOf;
-pub use crate::store::database::store::Store;
 pub(crate) use crate::store::error::StoreError;
 pub(crate) use crate::store::files::driving::Driving;
 pub(crate) use crate::store::files::entries::size;
@@ -47,27 +29,26 @@ pub use crate::store::files::lease::Lease;
 pub(crate) use crate::store::files::ownership::exposed;
 pub(crate) use crate::store::files::state_dir::StateDir;
 pub(crate) use crate::store::files::trying::Trying;
+pub use crate::store::handle::Store;
 pub(crate) use crate::store::housekeeping::archive::error::ArchiveError;
 pub(crate) use crate::store::housekeeping::archive::{Brought, Here, Unpacked};
-pub(crate) use crate::store::housekeeping::fsck::FactsOf;
-pub(crate) use crate::store::housekeeping::observed::{Observed, Pause, RecordedProgram};
-pub(crate) use crate::store::housekeeping::orphan_files::Orphan;
+pub(crate) use crate::store::housekeeping::facts::{FactsOf, Observed, Pause, RecordedProgram};
+pub(crate) use crate::store::housekeeping::orphans::Orphan;
 pub(crate) use crate::store::housekeeping::removal::{Decided, Removable};
-pub use crate::store::notifications::listed::ListedNotification;
-pub(crate) use crate::store::notifications::listed::Notifications;
-pub(crate) use crate::store::notifications::sending::{Claimed, SendOutcome};
-pub(crate) use crate::store::notifications::subscription::Subscription;
-pub(crate) use crate::store::requests::calls::PrintedRequests;
-pub(crate) use crate::store::requests::groups::Replies;
-pub(crate) use crate::store::requests::questions::asked::{Question, Questions, Together};
-pub(crate) use crate::store::requests::request::{Requests, Seen};
-pub(crate) use crate::store::requests::returns::{AtEnd, ResultUse};
-pub use crate::store::requests::spawn::AskedFor;
-pub(crate) use crate::store::requests::spawn::{NewChain, NewGroup};
-pub(crate) use crate::store::requests::undelivered::Undelivered;
-pub(crate) use crate::store::steering::messages::Telling;
-pub(crate) use crate::store::steering::state_change::StateChange;
-pub(crate) use crate::store::tables::below::Extent;
-pub use crate::store::tables::caller::Caller;
-pub(crate) use crate::store::tables::events::EventRecord;
-pub use crate::store::tables::frames::NewFrame;
+pub use crate::store::outbox::ListedNotification;
+pub(crate) use crate::store::outbox::{Claimed, Notifications, SendOutcome, Subscribing, Subscription};
+pub use crate::store::records::attempt_end::AttemptEnd;
+pub(crate) use crate::store::records::attempt_end::{AtEnd, Recovery};
+pub use crate::store::records::attempts::NewAttempt;
+pub(crate) use crate::store::records::attempts::{Attempt, Attempts, Counted, Counting, KnownProgram};
+pub(crate) use crate::store::records::chains::{
+    ChainChange, ChainOf, EventRecord, Extent, Instruction, Scope, Target, TreeOf, WorktreesOf,
+};
+pub use crate::store::records::lists::Summary;
+pub(crate) use crate::store::records::lists::{Alike, Chains};
+pub use crate::store::records::new_agents::{AskedFor, NewFrame};
+pub(crate) use crate::store::records::new_agents::{NewChain, NewGroup};
+pub(crate) use crate::store::records::questions::{Asked, Exchange, Question, Questions, Together};
+pub use crate::store::records::requests::Caller;
+pub(crate) use crate::store::records::requests::{PrintedRequests, Replies, Requests, ResultUse, Seen, Undelivered};
+pub(crate) use crate::store::records::steering::{StateChange, Telling};

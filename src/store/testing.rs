@@ -16,20 +16,18 @@ use crate::core::chain::origin::Origin;
 use crate::core::chain::state::FrameState;
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 use crate::core::requests::question::Form;
-use crate::core::requests::request::{Delivery, RequestKind, RequestResult};
+use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
 use crate::core::waits::progress::{Look, Progress};
-use crate::store::attempts::attempt::NewAttempt;
-use crate::store::attempts::end::AttemptEnd;
-use crate::store::chains::listing::{Chains, Summary};
-use crate::store::database::codec::{Id, id};
-use crate::store::database::store::Store;
 use crate::store::error::Result;
-use crate::store::requests::questions::asked::Question;
-use crate::store::requests::request::{Requests, Seen};
-use crate::store::requests::spawn::{AskedFor, NewChain, NewGroup};
-use crate::store::steering::state_change::StateChange;
-use crate::store::tables::caller::Caller;
-use crate::store::tables::frames::NewFrame;
+use crate::store::handle::Store;
+use crate::store::records::attempt_end::AttemptEnd;
+use crate::store::records::attempts::NewAttempt;
+use crate::store::records::chains::TreeOf;
+use crate::store::records::lists::{Chains, Summary};
+use crate::store::records::new_agents::{AskedFor, NewChain, NewFrame, NewGroup};
+use crate::store::records::questions::Question;
+use crate::store::records::requests::{Caller, Requests, Seen};
+use crate::store::records::steering::StateChange;
 
 /// A store in a directory of its own.
 pub(crate) fn store() -> (TempDir, Store) {
@@ -142,8 +140,9 @@ impl Store {
         title: &str,
     ) -> Result<(RequestId, FrameId)> {
         let child = self.create(new, Some(AskedFor { caller, call, title }))?;
-        let sql = "SELECT id FROM requests WHERE child = ?1";
-        let request = self.connection.query_row(sql, [Id(child)], |row| id(row, "id")).unwrap();
+        let tree = self.tree(TreeOf::Family(caller.frame))?;
+        let is_it = |it: &&Request| matches!(it.kind, RequestKind::Spawn { child: made, .. } if made == child);
+        let request = tree.get(caller.frame).and_then(|node| node.requests.iter().find(is_it)).unwrap().id;
         Ok((request, child))
     }
 

@@ -136,7 +136,7 @@ fn an_answer_continues_its_agent_while_another_runs() {
     let answered = world.run(&["answer", &world.question(), "now"]);
     insta::assert_snapshot!(answered, @"
     --- stderr
-    answer recorded; the chain continues by itself: another process drives it
+    answer recorded; another process is already running the chain
     --- exit status: 0
     ");
     wait_until("it is done", || {
@@ -146,7 +146,7 @@ fn an_answer_continues_its_agent_while_another_runs() {
     gate.open_for_one();
     assert!(spawn.ends().succeeds().stdout.contains("now"));
     let (world, _, question) = asked();
-    assert_eq!(world.run(&["answer", &question, "now", "--json"]).json()["driven"], false);
+    assert_eq!(world.run(&["answer", &question, "now", "--json"]).json()["running_elsewhere"], false);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn only_a_question_can_be_answered() {
     unknown.exits_with(3);
     insta::assert_snapshot!(unknown, @r"
     --- stderr
-    error: no frame or question matches `[ID4]`
+    error: no agent or question matches `[ID4]`
     hint: agent-cli ls lists chains, agent-cli questions lists questions
     --- exit status: 3
     ");

@@ -201,9 +201,9 @@ fn a_long_question_is_shown_whole() {
     world.file("root.md", "ask Which?\nreply {result}\n");
     let root = world.spawn_paused("root.md");
     let database = world.database();
-    let choice = json!({"label": "One", "description": "the first\nof all"});
-    let choices = json!({"header": "H", "multi_select": true, "options": [choice]});
-    let kind = json!({"ask": {"question": question, "choices": choices}});
+    let choice = json!({"key": "One", "description": "the first\nof all"});
+    let form = json!({"question": question, "header": "H", "multiple": true, "free_text": true, "native": true, "options": [choice]});
+    let kind = json!({"ask": form});
     database.execute("UPDATE requests SET detail = ?1", [kind.to_string()]).expect("it can be written");
     insta::assert_snapshot!(world.command(["questions"]).on_terminal(80), @"
     QUESTION  ASKED  BY       CHAIN

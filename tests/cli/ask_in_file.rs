@@ -290,7 +290,7 @@ fn a_question_in_a_file_expires_and_takes_no_answer_afterwards() {
             world.run(&["resume", &id]).prints("now");
         } else {
             let outcome = world.run(&["resume", &id]);
-            outcome.prints("never\n\n(This is the default: nobody answered until 2026-01-01T00:00:00Z.)");
+            outcome.prints("never\n\n(This is the default: no answer until 2026-01-01T00:00:00Z.)");
             world.file("q.md", answered);
             assert!(world.run(&["resume", &id]).stdout.starts_with("never"));
         }

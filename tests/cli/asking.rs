@@ -138,10 +138,10 @@ fn an_expired_question_fails_and_takes_no_answer() {
     world.run(&["resume", &root]).prints("SGN_PEND_ONGOING");
     world.questions_expire();
     let resumed = world.run(&["resume", &root]);
-    resumed.prints("Exit code 1\nthe question has expired: nobody answered until 2026-01-01T00:00:00Z");
+    resumed.prints("Exit code 1\nthe question has expired: no answer until 2026-01-01T00:00:00Z");
     insta::assert_snapshot!(world.run(&["answer", &question, "Jan 1st"]), @"
     --- stderr
-    error: question [ID2:8] has expired, at [TIME]: nobody had answered it in time
+    error: question [ID2:8] expired at [TIME] without an answer
     hint: agent-cli questions [ID2:8] shows it
     --- exit status: 2
     ");
@@ -149,13 +149,13 @@ fn an_expired_question_fails_and_takes_no_answer() {
     insta::assert_snapshot!(world.run(&["questions", "--all"]), @"
     QUESTION  ASKED  BY       CHAIN
     [ID2:8]  [AGE]    root.md  [ID1:8]  When?
-              -> nobody answered in time
+              -> no answer in time
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["questions", &question]), @"
     [ID2:8] of root.md in the chain [ID1:8], [AGE] ago
       │  When?
-    nobody answered in time (expired 2026-01-01 00:00)
+    no answer in time (expired 2026-01-01 00:00)
     --- exit status: 0
     ");
     let listed = world.run(&["questions", "--all", "--json"]).json();
@@ -171,12 +171,10 @@ fn an_agent_whose_call_was_not_suspended_is_told_of_the_expiry_in_its_prompt() {
     world.file("root.md", "run agent-cli ask 'When?' --expires 3d\nreply {results}\n");
     let root = world.command(["spawn", "root.md", "--no-hooks"]).run().started();
     world.questions_expire();
-    world
-        .run(&["resume", &root])
-        .prints("expired: the question has expired: nobody answered until 2026-01-01T00:00:00Z");
+    world.run(&["resume", &root]).prints("expired: the question has expired: no answer until 2026-01-01T00:00:00Z");
     let prompt = world.log().starts[1].prompt.clone();
     assert!(
-        prompt.contains("), which expired:\nthe question has expired: nobody answered until 2026-01-01T00:00:00Z"),
+        prompt.contains("), which expired:\nthe question has expired: no answer until 2026-01-01T00:00:00Z"),
         "{prompt}"
     );
 }
@@ -186,13 +184,13 @@ fn a_default_counts_and_is_named_as_one() {
     let (world, root) = asking(&format!("{DEPLOY} --default later --expires 90m"));
     world.questions_expire();
     world.run(&["resume", "--all"]).succeeds();
-    let said = "later\n\n(This is the default: nobody answered until 2026-01-01T00:00:00Z.)";
+    let said = "later\n\n(This is the default: no answer until 2026-01-01T00:00:00Z.)";
     world.run(&["resume", &root]).prints(said);
     insta::assert_snapshot!(world.run(&["questions", "--all"]), @"
     QUESTION  ASKED  BY       CHAIN
     [ID2:8]  [AGE]    root.md  [ID1:8]  Deploy?
               agent-cli questions [ID2:8] shows 1 more line, 15 characters
-              -> nobody answered in time, so the default counts: later
+              -> no answer in time, so the default counts: later
     --- exit status: 0
     ");
     assert!(world.run(&["show", &root]).stdout.contains("which expired: later"));

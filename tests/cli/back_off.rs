@@ -65,7 +65,7 @@ fn so_does_one_whose_directory_is_gone() {
     for exit in [1, 0, 0] {
         world.run(&["resume", "--all"]).exits_with(exit);
     }
-    assert!(notified(&world).starts_with("the working directory is gone: "), "{}", notified(&world));
+    assert!(notified(&world).starts_with("the working directory does not exist: "), "{}", notified(&world));
     assert_eq!(notified(&world).lines().count(), 1);
     std::fs::rename(world.project().join("away"), &sub).expect("it is away");
     pause_is_over(&world);

@@ -104,7 +104,7 @@ fn what_is_no_amount_is_refused() {
 #[test]
 fn an_agent_sets_no_budget() {
     let world = world();
-    world.file("root.md", "run agent-cli spawn child.md --max-budget-usd 9; agent-cli spawn child.md --max-parallel 9; agent-cli resume 12345678 --max-frames 9\nreply {result}\n");
+    world.file("root.md", "run agent-cli spawn child.md --max-budget-usd 9; agent-cli spawn child.md --max-parallel 9; agent-cli resume 12345678 --max-agents 9\nreply {result}\n");
     insta::assert_snapshot!(world.run(&["spawn", "root.md"]), @"
     Exit code 2
     error: agents cannot set limits (--max-…, --stall-after)

@@ -79,7 +79,7 @@ fn a_project_cannot_widen_anything_until_it_is_trusted() {
     assert!(spawned.stderr.contains("claude, spawn.permission-mode, limits.max-agents: ignored"), "{spawned}");
     assert!(spawned.stderr.contains("agent-cli config trust"), "{spawned}");
     assert!(!world.home().join("ran").exists());
-    assert_eq!((limit(&world, "max_frames"), limit(&world, "max_parallel")), (256.into(), 1.into()));
+    assert_eq!((limit(&world, "max_agents"), limit(&world, "max_parallel")), (256.into(), 1.into()));
     assert_eq!(launch(&world)["permission_mode"], Value::Null);
     assert_eq!(setting(&world, "spawn.model"), ("project".into(), "theirs".into()));
 

@@ -73,7 +73,7 @@ fn a_login_in_the_environment_only_is_a_problem() {
     ok       permission-mode: chains start in Claude Code's default permission mode, unless an option sets another
     ok       convention: [PROJECT]/CLAUDE.md does not exist; you can copy CLAUDE.md.template there
     ok       state-directory: [HOME]/.local/state/agent-cli (the platform's), which does not exist yet
-    ok       database: there is none yet; the first chain creates it
+    ok       database: not created yet; the first chain creates it
     for the crontab, with the id of a chain in place of ID:
              ANTHROPIC_API_KEY=VALUE
              */5 * * * * [BIN]/agent-cli resume ID >> [HOME]/chain.log 2>&1

@@ -65,7 +65,7 @@ fn nothing_is_wrong_and_nothing_is_made() {
     ok       convention: [PROJECT]/CLAUDE.md defines _spawn_
     ok       agent-cli: [BIN]/agent-cli is in PATH
     ok       state-directory: [STATE] (named by AGENT_CLI_STATE_DIR), which does not exist yet
-    ok       database: there is none yet; the first chain creates it
+    ok       database: not created yet; the first chain creates it
     no problems found
     ");
     assert!(!world.state().exists());
@@ -198,7 +198,7 @@ fn the_state_directory_is_looked_at() {
     fs::create_dir(world.state()).expect("writable");
     fs::set_permissions(world.state(), PermissionsExt::from_mode(0o755)).expect("own");
     insta::assert_snapshot!(check(&world, 0, "privacy"), @"warning: other users can read the state directory (mode 755), which contains conversations");
-    insta::assert_snapshot!(check(&world, 0, "database"), @"ok: there is none yet; the first chain creates it");
+    insta::assert_snapshot!(check(&world, 0, "database"), @"ok: not created yet; the first chain creates it");
     assert_eq!(checks(&world, 0, "locks").len(), 1);
     assert_eq!(fs::read_dir(world.state()).expect("readable").count(), 0);
     fs::write(world.state().join("agent-cli.db"), "no database").expect("writable");

@@ -244,6 +244,8 @@ fn json_lists_the_agents() {
     }
     insta::assert_snapshot!(world.named(&serde_json::to_string_pretty(&told).expect("it is JSON")), @r#"
     {
+      "type": "chain",
+      "version": 1,
       "id": "[ID1]",
       "status": "failed",
       "denied": [],
@@ -264,9 +266,13 @@ fn json_lists_the_agents() {
         }
       ],
       "waiting_on": [],
-      "busy": [],
+      "running_elsewhere": [],
       "errors": [
-        "it broke"
+        {
+          "agent": "[ID3]",
+          "kind": "error",
+          "message": "it broke"
+        }
       ]
     }
     "#);
@@ -348,14 +354,14 @@ fn an_agent_can_look_for_the_replies_itself() {
 fn a_group_counts_as_its_agents_do() {
     let world = abc();
     world.file("parent.md", "spawn a.md b.md c.md\nreply {result}\n");
-    world.run(&["spawn", "parent.md", "--max-depth", "2", "--max-frames", "4"]).succeeds();
+    world.run(&["spawn", "parent.md", "--max-depth", "2", "--max-agents", "4"]).succeeds();
     assert_eq!(world.starts(), 5);
-    world.run(&["spawn", "a.md", "b.md", "--max-depth", "1", "--max-frames", "2"]).succeeds();
-    let outcome = world.run(&["spawn", "a.md", "b.md", "c.md", "--max-frames", "2"]);
+    world.run(&["spawn", "a.md", "b.md", "--max-depth", "1", "--max-agents", "2"]).succeeds();
+    let outcome = world.run(&["spawn", "a.md", "b.md", "c.md", "--max-agents", "2"]);
     insta::assert_snapshot!(outcome, @"
     --- stderr
     error: the chain would have more than 2 agents, which is its limit
-    hint: do the work here; --max-depth and --max-frames of the chain set the limits
+    hint: do the work yourself; the chain's limits are --max-depth and --max-agents
     --- exit status: 2
     ");
     assert_eq!(world.starts(), 7);

@@ -56,7 +56,7 @@ fn a_frame_whose_folder_is_gone_waits_until_it_is_back() {
     assert_eq!(outcome.stdout, "");
     insta::assert_snapshot!(outcome, @"
     --- stderr
-    error: the working directory is gone: [PROJECT]/folder ([ID1:8])
+    error: the working directory does not exist: [PROJECT]/folder ([ID1:8])
     hint: restore [PROJECT]/folder or create it again; then agent-cli resume [ID1:8]
     --- exit status: 1
     ");

@@ -97,13 +97,13 @@ fn what_cannot_be_forked_is_refused() {
     ");
     insta::assert_snapshot!(refused(&[SESSION]), @"
     --- stderr
-    error: no frame or question matches `[ID5]`
+    error: no agent or question matches `[ID5]`
     hint: agent-cli ls lists chains, agent-cli questions lists questions
     --- exit status: 3
     ");
     insta::assert_snapshot!(refused(&["no"]), @r#"
     --- stderr
-    error: no frame or question matches `no`
+    error: no agent or question matches `no`
     hint: agent-cli ls lists chains, agent-cli questions lists questions
     --- exit status: 3
     "#);

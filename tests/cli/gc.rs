@@ -46,7 +46,7 @@ fn a_chain_that_is_done_goes_with_all_its_files() {
     assert_eq!(world.transcripts().len(), 2, "nothing was removed");
     world.run(&["resume", &id]).prints("Jan 1st");
     let gone = gc(&world, &["--older-than", "0s"]);
-    assert_eq!((&gone["trees"][0]["id"], &gone["trees"][0]["agents"]), (&id.clone().into(), &2.into()));
+    assert_eq!((&gone["chains"][0]["id"], &gone["chains"][0]["agents"]), (&id.clone().into(), &2.into()));
     assert!(gone["bytes"].as_u64() > Some(1000) && gone["dry_run"] == false, "{gone}");
     assert!(world.transcripts().is_empty());
     assert!(files_below(&world.state().join("frames")).is_empty());
@@ -76,10 +76,10 @@ fn what_is_recent_or_not_finished_stays() {
     let waiting = world.spawn_paused("root.md");
     world.file("fails.md", "fail API Error: 400 boom\n");
     world.run(&["spawn", "fails.md"]).exits_with(1);
-    assert_eq!(gc(&world, &[])["trees"], serde_json::json!([]));
-    assert_eq!(gc(&world, &["--older-than", "0s"])["trees"].as_array().map(Vec::len), Some(1));
+    assert_eq!(gc(&world, &[])["chains"], serde_json::json!([]));
+    assert_eq!(gc(&world, &["--older-than", "0s"])["chains"].as_array().map(Vec::len), Some(1));
     let gone = gc(&world, &["--older-than", "0s", "--failed"]);
-    assert_eq!((gone["trees"].as_array().map(Vec::len), &gone["trees"][0]["status"]), (Some(1), &"failed".into()));
+    assert_eq!((gone["chains"].as_array().map(Vec::len), &gone["chains"][0]["status"]), (Some(1), &"failed".into()));
     world.answer("now");
     world.run(&["resume", &waiting]).prints("now");
 }
@@ -95,7 +95,7 @@ fn transcripts_that_agent_cli_did_not_make_stay() {
     world.file("sign", "");
     world.run(&["resume", session]).prints("fine");
     assert_eq!(world.transcripts().len(), 2);
-    assert_eq!(gc(&world, &["--older-than", "0s"])["trees"].as_array().map(Vec::len), Some(1));
+    assert_eq!(gc(&world, &["--older-than", "0s"])["chains"].as_array().map(Vec::len), Some(1));
     assert_eq!(world.transcripts(), before);
 }
 
@@ -152,10 +152,10 @@ fn a_frame_whose_agent_still_lives_stays() {
     let held = fs::File::options().append(true).open(&output).expect("own file");
     held.lock().expect("nobody else runs it");
     let gone = gc(&world, &["--older-than", "0s"]);
-    assert_eq!((&gone["trees"], &gone["busy"]), (&serde_json::json!([]), &serde_json::json!([id])));
+    assert_eq!((&gone["chains"], &gone["running"]), (&serde_json::json!([]), &serde_json::json!([id])));
     world.run(&["resume", &id]).prints("Jan 1st");
     drop(held);
-    assert_eq!(gc(&world, &["--older-than", "0s"])["busy"], serde_json::json!([]));
+    assert_eq!(gc(&world, &["--older-than", "0s"])["running"], serde_json::json!([]));
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_removal_that_is_killed_or_finds_no_room_is_done_by_the_next() {
     let (world, id) = done();
     world.command(["gc", "--older-than", "0s"]).with("AGENT_CLI_CRASH", "remove.full").run().exits_with(1);
     world.run(&["resume", &id]).prints("Jan 1st");
-    assert_eq!(gc(&world, &["--older-than", "0s"])["trees"][0]["id"], id);
+    assert_eq!(gc(&world, &["--older-than", "0s"])["chains"][0]["id"], id);
 }
 
 #[test]

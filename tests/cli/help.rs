@@ -14,7 +14,7 @@ fn every_command_explains_itself() {
     Run chains of headless Claude Code agents that can pause for minutes or weeks
 
     An agent can spawn agents, to any depth, and each of them can stop to wait for a person, a file, a
-    time or another agent. While it waits, no process runs and nothing is paid. `resume` continues the
+    time or another agent. While it waits, no process runs and nothing is billed. `resume` continues the
     chain where it stopped.
 
     Usage: agent-cli [OPTIONS] <COMMAND>
@@ -30,22 +30,22 @@ fn every_command_explains_itself() {
       answer         Answer a question, or allow or deny a tool call or a plan
       stop           Stop an agent, or a whole chain
       pause          Pause an agent, or a whole chain
-      tell           Tell a running or waiting agent something
+      tell           Send a message to a running or waiting agent
       ls             List the open chains of this project, newest first
       tree           Show a chain as a tree: every agent, its state, what it waits for and for how long
       show           Show everything known about an agent: sessions, transcripts, costs and history
       logs           Show what an agent said and did
       open           Open a copy of an agent's conversation in an interactive claude
       history        Show what agents asked, who answered what, and what they did next
-      stats          Show what agents cost, by day, model and file of instructions
+      stats          Show what agents cost, by day, model and instruction file
       notifications  List notifications, and whether they could be sent
       doctor         Check claude, login, settings, PATH and the state directory, and suggest fixes
       export         Export a chain to a file, so that another machine can resume it
       import         Import a chain written by `agent-cli export`
-      rm             Remove a chain that nothing runs
-      gc             Remove chains that finished long ago, and files that nothing uses any more
-      fsck           Check that the database, files, transcripts and leases agree
-      service        Have the system continue chains every minute
+      rm             Remove a chain that is not running
+      gc             Remove chains that finished long ago, and unused files
+      fsck           Check the state directory for inconsistencies
+      service        Install a timer that resumes chains every minute
       config         List and change settings
       completions    Print a completion script for a shell
       help           Print this message or the help of the given subcommand(s)
@@ -73,7 +73,7 @@ fn every_command_explains_itself() {
       AGENT_CLI_CONFIG           the config file: agent-cli config
       AGENT_CLI_CLAUDE           the claude program, unless --claude is given
       AGENT_CLI_PERMISSION_MODE  the default of --permission-mode
-      AGENT_CLI_LOG              log filter: debug, agent_cli::runtime=trace, …
+      AGENT_CLI_LOG              log filter: debug, agent=ID, agent_cli::runtime=trace
 
     Exit status:
         0  done, or waiting
@@ -81,7 +81,7 @@ fn every_command_explains_itself() {
         2  wrong usage, or the request was refused
         3  no such agent or question
         4  claude is missing, unusable, or refused to start
-       75  waiting (with --exit-code, and to an agent whose result is not there yet)
+       75  waiting (with --exit-code, and in an agent that has no result yet)
       130  interrupted
     ");
     insta::assert_snapshot!(help(&["spawn"]), @"
@@ -163,8 +163,7 @@ fn every_command_explains_itself() {
               (docs/events.md)
 
           --json
-              Print a JSON object: id, status, reply, members, worktree, worktrees_below, waiting_on,
-              busy, errors, unfiled, denied, usage, cost_usd, estimated, requests, seconds
+              Print a JSON object (docs/schema/chain-status.json)
 
           --exit-code
               Exit with status 75 while the chain waits
@@ -187,7 +186,7 @@ fn every_command_explains_itself() {
           --max-depth <N>
               How deep agents may be nested [default: 64]
 
-          --max-frames <N>
+          --max-agents <N>
               How many agents the chain may have [default: 256, or --max-depth if that is larger]
 
           --max-parallel <N>
@@ -265,8 +264,7 @@ fn every_command_explains_itself() {
               (docs/events.md)
 
           --json
-              Print a JSON object: id, status, reply, members, worktree, worktrees_below, waiting_on,
-              busy, errors, unfiled, denied, usage, cost_usd, estimated, requests, seconds
+              Print a JSON object (docs/schema/chain-status.json)
 
           --exit-code
               Exit with status 75 while the chain waits
@@ -289,7 +287,7 @@ fn every_command_explains_itself() {
           --max-depth <N>
               How deep agents may be nested from now on [default: unchanged]
 
-          --max-frames <N>
+          --max-agents <N>
               How many agents the chain may have from now on [default: unchanged, but at least
               --max-depth]
 
@@ -311,8 +309,8 @@ fn every_command_explains_itself() {
     insta::assert_snapshot!(help(&["watch"]), @"
     Continue chains as soon as they can continue, until you stop it
 
-    Reacts at once when a question is answered, a file appears or a time comes, and uses next to no CPU
-    time otherwise. Prints a line for each chain that it has continued, or with --json an object. Chains
+    Reacts at once when a question is answered, a file appears or a scheduled time arrives, and is
+    otherwise idle. Prints a line for each chain that it has continued, or with --json an object. Chains
     that failed or were interrupted are left to you. Ctrl-C stops it, and the agents that it runs; they
     continue with the next `resume`.
 
@@ -320,7 +318,7 @@ fn every_command_explains_itself() {
 
     Options:
           --claude <PATH>
-              The claude program, this once [default: $AGENT_CLI_CLAUDE, or the chain's own]
+              The claude program for this run [default: $AGENT_CLI_CLAUDE, or the chain's own]
 
           --max-parallel-total <N>
               How many agents may run at once over all chains, whichever commands run them [default: 4]
@@ -350,7 +348,7 @@ fn every_command_explains_itself() {
     the agent ends its turn, and the answer arrives in a later prompt.
 
     With --expires, the call fails if nobody has answered by then, and says so. With --default as well,
-    it returns the default instead, and says that nobody answered.
+    it returns the default instead, and says that it is the default.
 
     With --file, a person can also answer by editing that file. Its text is the question; a line `A:`
     may end it. What a person writes after `A:` is the answer as soon as a line `---` follows it, or the
@@ -369,13 +367,13 @@ fn every_command_explains_itself() {
               unless --free-text is given
 
           --multiple
-              Let several options be chosen
+              Allow several options to be chosen
 
           --free-text
               Accept any other text as an answer, too
 
           --default <KEY>
-              The answer if nobody answers in time; if there are options, the key of one
+              The answer to use when the question expires; if there are options, the key of one
 
           --context <TEXT|@FILE>
               A text that a person should read before they answer, or a file with it
@@ -418,9 +416,9 @@ fn every_command_explains_itself() {
     Wait for a file, a time, a command or another agent (for agents)
 
     Records what the calling agent waits for. The agent's call is suspended, and returns at the first
-    `agent-cli resume` after the wait is over. If calls cannot be suspended, and always with --command,
-    this prints `SGN_PEND_STARTED (ID)` at once, and the agent ends its turn. The result says what is
-    there: for a command what it printed, for an agent its reply or why it failed.
+    `agent-cli resume` after the wait has ended. If calls cannot be suspended, and always with
+    --command, this prints `SGN_PEND_STARTED (ID)` at once, and the agent ends its turn. The result says
+    what is there: for a command what it printed, for an agent its reply or why it failed.
 
     With --any or --all, several conditions can be given. Once a condition has been met, it stays met.
 
@@ -562,7 +560,7 @@ fn every_command_explains_itself() {
               Continue the chain at once, as `agent-cli resume` would
 
           --json
-              Print a JSON object: question, root, next, driven; with --resume, that of `resume --json`
+              Print a JSON object; with --resume, that of `resume --json`
 
       -v, --verbose
               Print progress to standard error, as on a terminal
@@ -596,9 +594,8 @@ fn every_command_explains_itself() {
     written. Open questions below it are withdrawn. Works from any terminal. An agent can stop the
     agents that it has started.
 
-    Waits until the agent has ended, unless its runner does not react, and prints what happened. If it
-    is stopped several times, all reasons are recorded. Stopping an agent that is already over does
-    nothing.
+    Waits until the agent ends, or its runner stops responding, and prints what happened. If it is
+    stopped several times, all reasons are recorded. Stopping a finished agent does nothing.
 
     Usage: agent-cli stop [OPTIONS] <ID>
 
@@ -614,7 +611,7 @@ fn every_command_explains_itself() {
               Why, for the parent and for people
 
           --no-wait
-              Return at once: whoever runs the agent stops it
+              Return at once: the process running the agent stops it
 
           --json
               Print a JSON object
@@ -660,7 +657,7 @@ fn every_command_explains_itself() {
               Why, for the parent and for people
 
           --no-wait
-              Return at once: whoever runs the agent stops it
+              Return at once: the process running the agent stops it
 
           --json
               Print a JSON object
@@ -685,9 +682,9 @@ fn every_command_explains_itself() {
       agent-cli resume 4f2c1a90
     "#);
     insta::assert_snapshot!(help(&["tell"]), @r#"
-    Tell a running or waiting agent something
+    Send a message to a running or waiting agent
 
-    A running agent reads the message beside the result of its next tool call, or when its turn ends. A
+    A running agent reads the message with the result of its next tool call, or when its turn ends. A
     waiting agent reads it when it continues; the message does not wake it. The agent learns who wrote
     it, and gets the text exactly as given. An agent can send messages to the agents that it has
     started. An agent that is over reads none: `agent-cli resume ID --prompt` continues it.
@@ -847,7 +844,8 @@ fn every_command_explains_itself() {
 
     Prints one line for each text, tool call, result, pause and end, from the first attempt to the last.
     With --follow, waits for more until the agent and everything below it have ended, or wait for
-    something that no running process can bring about. Following changes nothing and costs nothing.
+    something outside this machine's processes, such as an answer. Following changes nothing and costs
+    nothing.
 
     Usage: agent-cli logs [OPTIONS] <ID>
 
@@ -860,7 +858,7 @@ fn every_command_explains_itself() {
               Print new events as they happen
 
           --chain
-              Include all agents below it, in order of time
+              Include all agents below it, in chronological order
 
           --since <WHEN>
               Only events since this time, or within this duration before now, such as 10m
@@ -898,8 +896,8 @@ fn every_command_explains_itself() {
     Open a copy of an agent's conversation in an interactive claude
 
     The copy is a session of its own: whatever is said in it, the agent and its chain stay as they are.
-    Works while the agent runs or waits, and when it is over. A call at which it is paused is closed in
-    the copy. Without a terminal it prints the command instead.
+    Works while the agent runs or waits, and when it has ended. A call at which it is paused is closed
+    in the copy. Without a terminal it prints the command instead.
 
     Usage: agent-cli open [OPTIONS] <ID>
 
@@ -975,7 +973,7 @@ fn every_command_explains_itself() {
       agent-cli history 4f2c1a90 --json | jq '.[].records'
     ");
     insta::assert_snapshot!(help(&["stats"]), @"
-    Show what agents cost, by day, model and file of instructions
+    Show what agents cost, by day, model and instruction file
 
     Counts every attempt that began in this period and is still recorded, whether it was kept, discarded
     or killed. `gc` and `rm` remove chains with their costs. `≥` marks sums that include an attempt
@@ -1145,7 +1143,7 @@ fn every_command_explains_itself() {
 
     Options:
           --cwd <OLD=NEW>
-              Replace the directory OLD, and those below it, by NEW; can be repeated
+              Replace the directory OLD, and directories below it, with NEW; can be repeated
 
           --trust[=<DIGEST>]
               Import the chain: you would run everything that it would run; with DIGEST only if the file
@@ -1173,12 +1171,12 @@ fn every_command_explains_itself() {
       ssh laptop agent-cli export 4f2c1a90 | agent-cli import - --trust
     ");
     insta::assert_snapshot!(help(&["rm"]), @"
-    Remove a chain that nothing runs
+    Remove a chain that is not running
 
     Removes the whole chain: agents, questions, replies and history, files in the state directory, and
     the transcripts of sessions that agent-cli started. It does not matter whether the chain is done,
     waits or has failed. Refuses while one of its processes is alive (`stop` ends them), another chain
-    needs it, or a git worktree of its agents holds work that is on no other branch.
+    needs it, or a git worktree of its agents contains work that is on no other branch.
 
     Usage: agent-cli rm [OPTIONS] <ID>
 
@@ -1212,13 +1210,13 @@ fn every_command_explains_itself() {
               Print help (see a summary with '-h')
     ");
     insta::assert_snapshot!(help(&["gc"]), @"
-    Remove chains that finished long ago, and files that nothing uses any more
+    Remove chains that finished long ago, and unused files
 
     Removes whole chains: agents, questions, replies and history, files in the state directory, and the
     transcripts in Claude Code's folders. Keeps every chain in which something still waits or runs, and
     the transcripts of sessions that agent-cli did not start. Removes the agents' git worktrees and
     branches if they are clean and their commits are on a branch that is not an agent's; keeps a chain
-    with a worktree that holds other work. To keep a chain, export it first.
+    with a worktree that contains other work. To keep a chain, export it first.
 
     Usage: agent-cli gc [OPTIONS]
 
@@ -1255,9 +1253,9 @@ fn every_command_explains_itself() {
               Print help (see a summary with '-h')
     ");
     insta::assert_snapshot!(help(&["fsck"]), @"
-    Check that the database, files, transcripts and leases agree
+    Check the state directory for inconsistencies
 
-    Reports each disagreement, and exits with 1 if one remains. Chains can keep running.
+    Reports each inconsistency, and exits with 1 if one remains. Chains can keep running.
 
     Usage: agent-cli fsck [OPTIONS]
 
@@ -1284,10 +1282,10 @@ fn every_command_explains_itself() {
               Print help (see a summary with '-h')
     ");
     insta::assert_snapshot!(help(&["service"]), @"
-    Have the system continue chains every minute
+    Install a timer that resumes chains every minute
 
     Installs a systemd timer, or on macOS a launchd agent, of your user that runs `agent-cli resume
-    --all`. It also catches up after the machine was off or asleep. No process stays between the runs.
+    --all`. It also catches up after the machine was off or asleep. No process runs in between.
 
     Usage: agent-cli service [OPTIONS] <COMMAND>
 
@@ -1360,13 +1358,13 @@ fn every_command_explains_itself() {
     insta::assert_snapshot!(help(&["config"]), @"
     List and change settings
 
-    A setting counts in this order: an option, a variable, the project's .agent-cli.toml, your
+    Settings take precedence in this order: an option, a variable, the project's .agent-cli.toml, your
     config.toml, the default. The project's file is the nearest in the current directory or above it,
     within the git repository. It can narrow what your own file says, but not widen it: what runs a
     command, or loosens a permission or a limit, counts once you have trusted the file with `agent-cli
     config trust`, and only as long as it does not change.
 
-    Without a command this lists the settings that count, with where each comes from.
+    Without a command this lists the settings in effect and where each comes from.
 
     Usage: agent-cli config [OPTIONS]
            agent-cli config <COMMAND>
@@ -1378,7 +1376,7 @@ fn every_command_explains_itself() {
       path     Print the path of your config file
       edit     Open your config file in $VISUAL or $EDITOR
       trust    Trust the project's file as it is now
-      untrust  Trust the project's file no longer
+      untrust  Stop trusting the project's file
       help     Print this message or the help of the given subcommand(s)
 
     Options:

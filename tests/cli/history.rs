@@ -56,7 +56,7 @@ fn every_answer_is_on_record_with_what_the_agent_did_then() {
     assert_eq!((&first["outcome"], &first["answer"]), (&"answered".into(), &"Feb 2nd".into()));
     assert_eq!((&first["records"][0]["replaced"], &first["records"][1]["replaced"]), (&Value::Null, &"Jan 1st".into()));
     assert_eq!((&listed[1]["outcome"], &listed[1]["answer"]), (&"open".into(), &Value::Null));
-    assert_eq!(first["shown"]["ask"]["question"], "When?");
+    assert_eq!(first["shown"]["question"], "When?");
     let id = first["id"].as_str().unwrap();
     let whole = world.run(&["history", id]).succeeds().stdout.clone();
     assert!(whole.contains("  │  When?\n") && whole.contains("  │  Feb 2nd\n") && !whole.contains("Where?"), "{whole}");
@@ -94,7 +94,7 @@ fn what_was_withdrawn_or_has_expired_says_so() {
     );
     assert_eq!((&listed["records"][0]["default"], &listed["records"][0]["answer"]), (&"never".into(), &Value::Null));
     let said = world.run(&["history"]).stdout.clone();
-    assert!(said.contains(": nobody had answered, so the default counts: never\n  delivered "), "{said}");
+    assert!(said.contains(": the default is used: never\n  delivered "), "{said}");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn other_projects_and_older_questions_are_left_out_unless_wanted() {
     assert_eq!((count(&[]), count(&["--all-projects"]), count(&["-p", "--since", "0s"])), (0, 2, 0));
     let said = world.command(["history"]).within(&elsewhere).run();
     assert!(
-        said.stderr.contains("nothing was asked") && said.stderr.contains("2 questions of other projects"),
+        said.stderr.contains("no questions yet") && said.stderr.contains("2 questions of other projects"),
         "{said}"
     );
 }
@@ -120,5 +120,5 @@ fn agents_see_only_what_they_and_theirs_have_asked() {
     let look = format!("run agent-cli history --json; agent-cli history {root} 2>&1; true\nreply {{result}}\n");
     world.file("agent.md", look);
     let seen = world.run(&["spawn", "agent.md"]).succeeds().stdout.clone();
-    assert!(seen.starts_with("[]\n") && seen.contains("no frame or question matches"), "{seen}");
+    assert!(seen.starts_with("[]\n") && seen.contains("no agent or question matches"), "{seen}");
 }

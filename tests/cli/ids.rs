@@ -43,13 +43,13 @@ fn what_names_no_frame_is_refused() {
     };
     insta::assert_snapshot!(refused("00000000-0000-4000-8000-000000000000", 3), @r"
     --- stderr
-    error: no frame or question matches `[ID3]`
+    error: no agent or question matches `[ID3]`
     hint: agent-cli ls lists chains, agent-cli questions lists questions
     --- exit status: 3
     ");
     insta::assert_snapshot!(refused("00000", 3), @r"
     --- stderr
-    error: no frame or question matches `00000`
+    error: no agent or question matches `00000`
     hint: agent-cli ls lists chains, agent-cli questions lists questions
     --- exit status: 3
     ");
@@ -61,7 +61,7 @@ fn what_names_no_frame_is_refused() {
     "#);
     insta::assert_snapshot!(refused("birthday", 3), @r#"
     --- stderr
-    error: no frame or question matches `birthday`
+    error: no agent or question matches `birthday`
     hint: agent-cli ls lists chains, agent-cli questions lists questions
     --- exit status: 3
     "#);
@@ -122,9 +122,9 @@ fn an_environment_that_names_no_frame_is_refused() {
     let foreign = world.command(["ask", "When?"]).with("AGENT_CLI_FRAME", unknown).with("AGENT_CLI_ATTEMPT", unknown);
     let foreign = foreign.run();
     foreign.exits_with(2);
-    insta::assert_snapshot!(foreign, @r"
+    insta::assert_snapshot!(foreign, @"
     --- stderr
-    error: the frame of the calling agent, [ID3], is not in this state directory
+    error: the calling agent, [ID3], is not in this state directory
     hint: AGENT_CLI_STATE_DIR may name another directory
     --- exit status: 2
     ");

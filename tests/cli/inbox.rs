@@ -229,8 +229,8 @@ fn an_answer_is_written_in_an_editor() {
     let by_rename = "printf 'from\\nthe editor\\n\\n' > \"$1.new\" && mv \"$1.new\" \"$1\"";
     for (does, expected) in [
         (by_rename, "the answer"),
-        ("printf ' \\n' > \"$1\"", "nothing was written, so nothing is sent"),
-        ("rm \"$1\"", "nothing was written, so nothing is sent"),
+        ("printf ' \\n' > \"$1\"", "the answer is empty, so it was not sent"),
+        ("rm \"$1\"", "the answer is empty, so it was not sent"),
         ("echo text > \"$1\"; exit 3", "ended with exit status 3, so nothing was answered"),
         ("printf '\\377' > \"$1\"", "what the editor has saved is not UTF-8"),
     ] {
@@ -270,7 +270,7 @@ fn a_chain_that_somebody_drives_continues_by_itself() {
     shows(&screen, "help\n>");
     inbox.types("now\r");
     inbox.ends().succeeds();
-    assert!(screen.text().contains(" continues by itself: another process drives it\n"), "{}", screen.text());
+    assert!(screen.text().contains(" continues: another process is already running it\n"), "{}", screen.text());
     gate.open_for_one();
     assert!(spawn.ends().succeeds().stdout.contains("now"));
 }

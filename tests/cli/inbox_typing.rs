@@ -69,7 +69,7 @@ fn what_is_no_text_is_not_an_answer() {
         let (inbox, screen) = world.command(["inbox"]).with("TERM", terminal).start_on_screen(80, 24);
         shows(&screen, "help\n>");
         inbox.types([b"J\xe4nner", enter.as_bytes()].concat());
-        shows(&screen, "what was typed is not UTF-8, so nothing was sent\n>");
+        shows(&screen, "the input is not UTF-8, so it was not sent\n>");
         inbox.types(format!("Jan{enter}"));
         shows(&screen, "[Y/n]");
         inbox.types(format!("n{enter}"));

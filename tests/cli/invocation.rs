@@ -1,5 +1,6 @@
 //! Running a command: to its end or in the background, with what it reads.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -9,8 +10,10 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::contract;
 use crate::gate::{PATIENCE, wait_within};
 use crate::outcome::Outcome;
+use crate::programs;
 use crate::pty::{LINES, Screen, collect_screen, terminal};
 use crate::world::World;
 
@@ -57,7 +60,13 @@ impl<'a> Invocation<'a> {
 
     /// Runs it to its end.
     pub(crate) fn run(self) -> Outcome {
-        self.start().ends()
+        let is_ours = Path::new(self.command.get_program()) == programs::agent_cli();
+        let arguments: Vec<OsString> = self.command.get_args().map(OsStr::to_owned).collect();
+        let outcome = self.start().ends();
+        if is_ours {
+            contract::check(&arguments, &outcome.stdout);
+        }
+        outcome
     }
 
     /// Starts it.

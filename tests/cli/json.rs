@@ -34,12 +34,14 @@ fn spawn_and_resume_print_the_same_object() {
     spawned.succeeds();
     insta::assert_snapshot!(lines(&world, &spawned), @r#"
     {
+      "type": "chain",
+      "version": 1,
       "id": "[ID1]",
       "status": "started",
       "reply": null,
       "waiting_on": [
         {
-          "frame": "[ID1]",
+          "agent": "[ID1]",
           "since": "[TIME]",
           "for": "question",
           "id": "[ID2]",
@@ -52,7 +54,7 @@ fn spawn_and_resume_print_the_same_object() {
           "expires_at": null
         }
       ],
-      "busy": [],
+      "running_elsewhere": [],
       "errors": [],
       "denied": [],
       "usage": {
@@ -100,7 +102,7 @@ fn a_failure_in_json() {
     outcome.exits_with(1);
     assert_eq!(outcome.json()["status"], "failed");
     insta::assert_snapshot!(outcome, @r#"
-    {"id":"[ID1]","status":"failed","reply":null,"waiting_on":[],"busy":[],"errors":["boom"],"denied":[],"usage":{"input_tokens":1000,"output_tokens":20,"cache_creation_input_tokens":0,"cache_read_input_tokens":0},"cost_usd":0.01,"estimated":false,"requests":1,"seconds":[SECONDS]}
+    {"type":"chain","version":1,"id":"[ID1]","status":"failed","reply":null,"waiting_on":[],"running_elsewhere":[],"errors":[{"agent":"[ID1]","kind":"error","message":"boom"}],"denied":[],"usage":{"input_tokens":1000,"output_tokens":20,"cache_creation_input_tokens":0,"cache_read_input_tokens":0},"cost_usd":0.01,"estimated":false,"requests":1,"seconds":[SECONDS]}
     --- stderr
     error: boom ([ID1:8])
     hint: agent-cli resume [ID1:8] continues; nothing is lost
@@ -128,7 +130,7 @@ fn lists_in_json() {
         "open_questions": 1,
         "waiting_on": [
           {
-            "frame": "[ID2]",
+            "agent": "[ID2]",
             "since": "[TIME]",
             "for": "question",
             "id": "[ID3]",
@@ -187,7 +189,7 @@ fn lists_in_json() {
         "error": null,
         "waiting_on": [
           {
-            "frame": "[ID2]",
+            "agent": "[ID2]",
             "since": "[TIME]",
             "for": "question",
             "id": "[ID3]",
@@ -226,9 +228,10 @@ fn lists_in_json() {
         "free_text": true,
         "default": null,
         "expires_at": null,
-        "frame": "[ID2]",
-        "root": "[ID1]",
+        "agent": "[ID2]",
+        "chain": "[ID1]",
         "task": "child.md",
+        "asked_together": null,
         "asked": "[TIME]",
         "answered": null,
         "answer": null,
@@ -241,9 +244,9 @@ fn lists_in_json() {
     insta::assert_snapshot!(lines(&world, &answered), @r#"
     {
       "question": "[ID3]",
-      "root": "[ID1]",
+      "chain": "[ID1]",
       "next": "agent-cli resume [ID1]",
-      "driven": false
+      "running_elsewhere": false
     }
     "#);
     let mut listed = world.run(&["questions", "--all", "--json"]).json();
@@ -264,9 +267,10 @@ fn lists_in_json() {
         "free_text": true,
         "default": null,
         "expires_at": null,
-        "frame": "[ID2]",
-        "root": "[ID1]",
+        "agent": "[ID2]",
+        "chain": "[ID1]",
         "task": "child.md",
+        "asked_together": null,
         "asked": "[TIME]",
         "answered": "[TIME]",
         "answer": "now",
@@ -283,7 +287,7 @@ fn a_frame_in_json() {
     world.answer("now");
     world.run(&["resume", &id]).prints("now");
     let frame = world.run(&["show", &id, "--json"]).succeeds().json();
-    insta::assert_snapshot!(keys(&frame), @"id parent root depth task cwd status abandoned error since created waiting_on reply trouble children launch limits checkpoint baseline sessions output open denied usage cost_usd estimated requests seconds with_descendants messages events");
+    insta::assert_snapshot!(keys(&frame), @"id parent chain depth task cwd status abandoned error since created waiting_on reply trouble children launch limits checkpoint baseline sessions output open denied usage cost_usd estimated requests seconds with_descendants messages events");
     assert_eq!(frame["reply"], "now");
     assert_eq!(frame["launch"]["model"], "claude-opus-4-8");
     assert_eq!(frame["children"].as_array().map(Vec::len), Some(1));
@@ -335,7 +339,7 @@ fn errors_in_json() {
         assert!(!message.is_empty() && outcome.stderr.contains(message), "{arguments:?}: {outcome}");
     }
     insta::assert_snapshot!(world.run(&["spawn", "missing.md", "--json"]), @r#"
-    {"error":{"kind":"usage","message":"cannot read missing.md: No such file or directory (os error 2)","hint":"give the path of a file with instructions","exit_status":2}}
+    {"type":"error","error":{"kind":"usage","message":"cannot read missing.md: No such file or directory (os error 2)","hints":["give the path of a file with instructions"],"exit_status":2}}
     --- stderr
     error: cannot read missing.md: No such file or directory (os error 2)
     hint: give the path of a file with instructions

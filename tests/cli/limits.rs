@@ -16,7 +16,7 @@ fn an_agent_that_spawns_itself_is_stopped() {
     insta::assert_snapshot!(outcome, @"
     Exit code 2
     error: the chain would be more than 64 agents deep, which is its limit
-    hint: do the work here; --max-depth and --max-frames of the chain set the limits
+    hint: do the work yourself; the chain's limits are --max-depth and --max-agents
     --- exit status: 0
     ");
     assert_eq!(world.starts(), 64 + 63, "each but the last was woken once");
@@ -39,7 +39,7 @@ fn so_is_the_number_of_agents() {
     let world = World::new();
     world.file("root.md", "run for i in 1 2 3 4 5; do agent-cli spawn child.md; done\nreply {results}\n");
     world.file("child.md", "reply ok\n");
-    world.run(&["spawn", "root.md", "--max-frames", "3"]).prints("ok; ok");
+    world.run(&["spawn", "root.md", "--max-agents", "3"]).prints("ok; ok");
     assert_eq!(world.starts(), 4);
 }
 
@@ -48,18 +48,18 @@ fn both_can_be_changed_later() {
     let world = World::new();
     world.file("root.md", "ask When?\nspawn child.md &\nspawn child.md\nreply {results}\n");
     world.file("child.md", "reply ok\n");
-    let id = world.run(&["spawn", "root.md", "--max-depth", "1", "--max-frames", "2"]).started();
+    let id = world.run(&["spawn", "root.md", "--max-depth", "1", "--max-agents", "2"]).started();
     world.answer("now");
-    world.run(&["resume", &id, "--max-depth", "2", "--max-frames", "3"]).prints("now; ok; ok");
+    world.run(&["resume", &id, "--max-depth", "2", "--max-agents", "3"]).prints("now; ok; ok");
     let limits = &world.run(&["show", &id, "--json"]).json()["limits"];
-    assert_eq!((limits["max_depth"].as_u64(), limits["max_frames"].as_u64()), (Some(2), Some(3)));
+    assert_eq!((limits["max_depth"].as_u64(), limits["max_agents"].as_u64()), (Some(2), Some(3)));
 }
 
 #[test]
 fn a_limit_of_nothing_is_refused() {
     let world = endless();
     world.run(&["spawn", "self.md", "--max-depth", "0"]).exits_with(2);
-    world.run(&["spawn", "self.md", "--max-frames", "0"]).exits_with(2);
+    world.run(&["spawn", "self.md", "--max-agents", "0"]).exits_with(2);
     world.run(&["spawn", "self.md", "--max-depth", "many"]).exits_with(2);
     assert_eq!(world.starts(), 0);
 }

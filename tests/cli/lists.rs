@@ -85,7 +85,7 @@ fn nothing_at_all() {
     insta::assert_snapshot!(world.run(&["tree"]), @r"
     --- stderr
     no open chains in this project
-    hint: agent-cli ls --all lists those that are done
+    hint: agent-cli ls --all also lists finished chains
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["questions"]), @r"
@@ -100,13 +100,13 @@ fn a_frame_that_there_is_not() {
     let world = World::new();
     insta::assert_snapshot!(world.run(&["show", "abcd1234"]).exits_with(3), @r"
     --- stderr
-    error: no frame or question matches `[ID1:8]`
+    error: no agent or question matches `[ID1:8]`
     hint: agent-cli ls lists chains, agent-cli questions lists questions
     --- exit status: 3
     ");
     insta::assert_snapshot!(world.run(&["tree", "abcd1234"]).exits_with(3), @r"
     --- stderr
-    error: no frame or question matches `[ID1:8]`
+    error: no agent or question matches `[ID1:8]`
     hint: agent-cli ls lists chains, agent-cli questions lists questions
     --- exit status: 3
     ");

@@ -22,7 +22,7 @@ fn events(text: &str) -> Vec<Value> {
 }
 
 fn types(events: &[Value]) -> Vec<&str> {
-    events.iter().map(|event| event["type"].as_str().unwrap_or("result object")).collect()
+    events.iter().map(|event| event["type"].as_str().expect("every line has one")).collect()
 }
 
 /// A chain of two agents, which waits for an answer.
@@ -100,9 +100,9 @@ fn each_event_has_a_version_a_time_and_its_agent() {
     let all = events(&world.run(&["logs", &id, "--chain", "--json"]).succeeds().stdout);
     assert!(all.iter().all(|event| event["version"] == 1 && event["at"].is_string()), "{all:?}");
     let of = |frame: &dyn Fn(&Value) -> bool| all.iter().filter(|event| frame(event)).cloned().collect::<Vec<_>>();
-    let own = of(&|event| event["frame"] == id.as_str());
+    let own = of(&|event| event["agent"] == id.as_str());
     assert_eq!(own, events(&world.run(&["logs", &id, "--json"]).stdout));
-    let child = of(&|event| event["frame"] != id.as_str());
+    let child = of(&|event| event["agent"] != id.as_str());
     assert_eq!(types(&child).last(), Some(&"ended"));
     let result = child.iter().find(|event| event["type"] == "tool_result" && event["summary"] == "1").expect("seq ran");
     assert_eq!((&result["content"], &result["is_error"]), (&json!("1\n2\n3"), &json!(false)));
@@ -235,8 +235,8 @@ fn a_stream_has_the_events_of_the_whole_chain_and_then_the_result() {
     assert!(happened.iter().all(is_of_now), "{happened:?}");
     world.answer("Jan 1st");
     let resumed = events(&world.run(&["resume", &id, "--stream"]).succeeds().stdout);
-    assert!(resumed.iter().all(|event| event["frame"] == id.as_str() || event["id"] == id.as_str()), "{resumed:?}");
-    assert_eq!(types(&resumed)[resumed.len() - 2..], ["ended", "result object"]);
+    assert!(resumed.iter().all(|event| event["agent"] == id.as_str() || event["id"] == id.as_str()), "{resumed:?}");
+    assert_eq!(types(&resumed)[resumed.len() - 2..], ["ended", "chain"]);
     assert_eq!(resumed.last().expect("a result")["reply"], "got Jan 1st");
     // Nothing runs: there is only the result.
     assert_eq!(events(&world.run(&["resume", &id, "--stream"]).stdout).len(), 1);

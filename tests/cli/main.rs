@@ -1,5 +1,7 @@
 //! The command line, with a stand-in for `claude`: every command, every message and every exit status.
 
+#[path = "../support/contract.rs"]
+mod contract;
 #[path = "../support/executable.rs"]
 mod executable;
 mod gate;

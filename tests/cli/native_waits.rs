@@ -57,7 +57,7 @@ fn a_wakeup_beside_news_comes_with_them() {
     insta::assert_snapshot!(world.named(&world.log().starts[1].prompt), @r#"
     SGN_RESUME
 
-    The calls that were open when you stopped have their results now: go on from there.
+    The calls that were open when you stopped have their results now: continue from there.
 
     result of `agent-cli ask "Go?"` ([ID2:8]):
     yes
@@ -189,7 +189,7 @@ fn a_prompt_that_could_pass_for_others_words_has_a_heading_and_an_end() {
     insta::assert_snapshot!(world.named(&world.log().starts[1].prompt), @r#"
     SGN_RESUME
 
-    The calls that were open when you stopped have their results now: go on from there.
+    The calls that were open when you stopped have their results now: continue from there.
 
     Each result below ends at the line `--- end of result ---`; none has such a line.
 

@@ -33,7 +33,9 @@ fn two_commands_share_the_limit_of_their_tree() {
         let second = world.run(&["resume", command]);
         second.prints("SGN_PEND_ONGOING");
         assert!(
-            second.stderr.contains("waits for a free slot: as many agents of its chain run as may (--max-parallel 1)"),
+            second
+                .stderr
+                .contains("waits for a free slot: the chain's limit of 1 running agents is reached (--max-parallel)"),
             "{second}"
         );
     }
@@ -41,7 +43,7 @@ fn two_commands_share_the_limit_of_their_tree() {
     SGN_PEND_ONGOING
     --- stderr
     another process (process [PID]) is running [ID2:8]
-    [ID4:8] waits for a free slot: as many agents of its chain run as may (--max-parallel 1)
+    [ID4:8] waits for a free slot: the chain's limit of 1 running agents is reached (--max-parallel)
     --- exit status: 0
     ");
     assert_eq!(world.starts(), 4);

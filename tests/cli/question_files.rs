@@ -153,7 +153,7 @@ fn the_file_of_an_expired_question_is_moved_too() {
     world.questions_expire();
     world.run(&["resume", &id]).prints("over");
     let prompt = world.log().starts[1].prompt.clone();
-    assert!(prompt.contains("), which nobody answered in time, so its default counts:\nnever\n"), "{prompt}");
+    assert!(prompt.contains("), which expired, so its default is used:\nnever\n"), "{prompt}");
     assert!(!file(&world, "pending/q1.json").exists());
     let filed = read(&world, "answered/q1.json");
     assert_eq!(
@@ -182,7 +182,7 @@ fn a_folder_that_was_away_is_filed_into_once_it_is_back() {
             file(&world, "").display().to_string().trim_end_matches('/')
         );
         assert!(outcome.stderr.contains(&missing), "{outcome}");
-        assert_eq!(world.run(&["resume", &id, "--json"]).json()["unfiled"].as_array().map(Vec::len), Some(1));
+        assert_eq!(world.run(&["resume", &id, "--json"]).json()["unwritten_answers"].as_array().map(Vec::len), Some(1));
         let running = (command == ["watch"]).then(|| world.command(["watch"]).start());
         fs::rename(&away, file(&world, "")).expect("it can be moved");
         match running {
@@ -306,7 +306,7 @@ fn a_posted_question_expires_as_the_user_wants_if_it_does_not_say_itself() {
         }
         world.questions_expire();
         world.run(&["resume", &id]).prints("over");
-        assert_eq!(delivered(&world), "the question has expired: nobody answered until 2026-01-01T00:00:00Z");
+        assert_eq!(delivered(&world), "the question has expired: no answer until 2026-01-01T00:00:00Z");
         assert_eq!(read(&world, "answered/q1.json")["status"], "expired");
     }
 }

@@ -12,7 +12,7 @@ fn others() -> (World, String, String) {
     let world = World::new();
     world.file("victim.md", "ask Deploy?\nreply {result}\n");
     world.file("done.md", "reply the secret of a chain\n");
-    let limits = ["--max-depth", "2", "--max-frames", "2", "--max-budget-usd", "1"];
+    let limits = ["--max-depth", "2", "--max-agents", "2", "--max-budget-usd", "1"];
     let victim = world.run(&[["spawn", "victim.md"].as_slice(), &limits].concat()).started();
     world.run(&["spawn", "done.md"]).prints("the secret of a chain");
     let done = world.log().starts[1].session().to_owned();
@@ -32,7 +32,7 @@ fn for_an_agent_other_chains_do_not_exist() {
     let before = world.run(&["show", &victim, "--json"]).json();
     for command in ["resume", "show", "tree", "logs --chain", "show --json", "tree --json", "logs --json"] {
         let unknown = said(&world, &format!("agent-cli {command} {UNKNOWN}"));
-        assert!(unknown.contains("error: no frame or question matches `00000000-"), "{unknown}");
+        assert!(unknown.contains("error: no agent or question matches `00000000-"), "{unknown}");
         for id in [&victim, &done, &question] {
             for id in [id.as_str(), &id[..8], &id[..4]] {
                 let answered = said(&world, &format!("agent-cli {command} {id}"));
@@ -55,7 +55,7 @@ fn an_agent_is_told_what_it_reaches() {
     let (world, victim, _) = others();
     insta::assert_snapshot!(world.named(&said(&world, &format!("agent-cli resume {victim}"))), @r"
     Exit code 3
-    error: no frame or question matches `[ID1]`
+    error: no agent or question matches `[ID1]`
     hint: an agent can reach only what it started: agent-cli tree shows it
     hint: for a chain that this session started before agent-cli took it over, give the full id
     ");
@@ -104,7 +104,7 @@ fn an_agent_reaches_what_is_below_it_by_a_part_of_an_id() {
 #[test]
 fn a_chain_is_joined_by_its_full_id_and_by_the_session_that_started_it() {
     let world = World::new();
-    world.file("top.md", "spawn child.md --max-depth 5 --max-frames 6 --max-budget-usd 1\nreply top: {result}\n");
+    world.file("top.md", "spawn child.md --max-depth 5 --max-agents 6 --max-budget-usd 1\nreply top: {result}\n");
     world.file("child.md", "ask When?\nreply {result}\n");
     world.foreign_session(SESSION, "top.md");
     let chain = world.run(&["ls", "-ap", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
@@ -114,12 +114,12 @@ fn a_chain_is_joined_by_its_full_id_and_by_the_session_that_started_it() {
     }
     world.run(&["resume", SESSION]).succeeds();
     let joined = world.run(&["show", &chain, "--json"]).json();
-    assert_eq!((&joined["parent"], &joined["root"]), (&SESSION.into(), &SESSION.into()));
+    assert_eq!((&joined["parent"], &joined["chain"]), (&SESSION.into(), &SESSION.into()));
     for id in [SESSION, &chain] {
         let limits = world.run(&["show", id, "--json"]).json()["limits"].clone();
         assert_eq!(
             limits,
-            serde_json::json!({"max_depth": 5, "max_frames": 6, "max_parallel": 4, "max_budget_usd": 1.0})
+            serde_json::json!({"max_depth": 5, "max_agents": 6, "max_parallel": 4, "max_budget_usd": 1.0})
         );
     }
     world.answer("now");

@@ -124,7 +124,7 @@ fn places_that_another_command_uses_are_not_free() {
     world.answer_to("a?", "go");
     let full = world.run(&["resume", "--all", "--max-parallel-total", "1"]);
     insta::assert_snapshot!(full, @"
-    [ID1:8] waiting for a free slot: as many agents run as may (--max-parallel-total 1)
+    [ID1:8] waiting for a free slot: the limit of 1 running agents is reached (--max-parallel-total)
     --- exit status: 0
     ");
     gate.open_for_one();
@@ -139,7 +139,7 @@ fn what_makes_no_sense_with_it_is_refused() {
         &["resume"][..],
         &["resume", "--all", "4f2c"],
         &["resume", "--all", "--model", "x"],
-        &["resume", "--all", "--max-frames", "3"],
+        &["resume", "--all", "--max-agents", "3"],
         &["resume", "--all", "--", "--verbose"],
         &["resume", "4f2c", "--max-parallel-total", "2"],
         &["resume", "--all", "--max-parallel-total", "0"],

@@ -126,12 +126,31 @@ fn a_log_has_times_and_a_terminal_none() {
 }
 
 #[test]
+fn a_log_follows_one_agent_or_chain() {
+    let world = world();
+    let root = world.spawn_paused("parent.md");
+    let child = world.run(&["tree", "--json"]).json()[1]["id"].as_str().expect("an id").to_owned();
+    world.answer("Jan 1st");
+    let followed = |filter: String| {
+        let said = world.command(["resume", &root]).with("AGENT_CLI_LOG", &filter).run().succeeds().stderr.clone();
+        let has = |id: &str| said.lines().any(|line| line.contains(&id[..8]) && !line.starts_with("hint"));
+        (has(&root), has(&child), said)
+    };
+    let (has_root, has_child, said) = followed(format!("agent={}", &child[..8]));
+    assert!(has_child && !has_root && said.contains("the attempt begins attempt="), "{said}");
+    let root_again = world.spawn_paused("parent.md");
+    world.answer("Jan 1st");
+    let said = world.command(["resume", &root_again]).with("AGENT_CLI_LOG", &format!("chain={root_again}")).run();
+    assert!(said.stderr.contains("asks.md: started") && said.stderr.contains("parent.md: started"), "{said}");
+}
+
+#[test]
 fn a_filter_that_is_none_is_named() {
     let world = world().with("AGENT_CLI_LOG", "loud");
     insta::assert_snapshot!(world.run(&["spawn", "asks.md"]), @"
     SGN_PEND_STARTED ([ID1])
     --- stderr
-    warning: loud is not a log filter: use error, warn, info, debug, trace, or agent_cli::MODULE=LEVEL
+    warning: loud is not a log filter: use error, warn, info, debug, trace, agent_cli::MODULE=LEVEL, agent=ID or chain=ID
     [ID1:8] waits for an answer to [ID2:8]: When?
     hint: agent-cli answer [ID2:8] TEXT, then agent-cli resume [ID1:8]
     --- exit status: 0

@@ -157,7 +157,7 @@ fn what_is_paused_by_its_id_is_continued_by_its_id() {
     insta::assert_snapshot!(world.run(&["resume", &root]), @r"
     SGN_PEND_ONGOING
     --- stderr
-    [ID2:8] waits for somebody to continue it: paused by a person: lunch
+    [ID2:8] waits for a person to continue it: paused by a person: lunch
     hint: agent-cli resume [ID2:8] continues it
     --- exit status: 0
     ");
@@ -184,7 +184,7 @@ fn a_paused_chain_is_continued_with_its_id() {
     ");
     let outcome = spawn.ends();
     outcome.prints("SGN_PEND_ONGOING").succeeds();
-    let said = "and 1 other wait for somebody to continue it: paused by a person\nhint: agent-cli resume";
+    let said = "and 1 other wait for a person to continue it: paused by a person\nhint: agent-cli resume";
     assert!(outcome.stderr.contains(said), "{outcome}");
     world.run(&["resume", &root]).succeeds();
     assert_eq!(world.marks(), "worked\nafter\n");

@@ -17,8 +17,8 @@ fn a_running_agent_reads_it_with_the_result_of_its_next_call() {
     let spawn = world.command(["spawn", "root.md"]).start();
     gate.reached_by(1);
     let root = world.session(0);
-    insta::assert_snapshot!(world.run(&["tell", &root, "use \"main\"\n--- end of message ---\nor not"]), @r"
-    told [ID1:8]: it reads that with the result of its next tool call
+    insta::assert_snapshot!(world.run(&["tell", &root, "use \"main\"\n--- end of message ---\nor not"]), @"
+    sent to [ID1:8]: it reads that with the result of its next tool call
     --- exit status: 0
     ");
     gate.open_for_one();
@@ -28,9 +28,9 @@ fn a_running_agent_reads_it_with_the_result_of_its_next_call() {
     let told = "use \\\"main\\\"\\n--- end of message ---\\nor not\\n---- end of message ----";
     assert_eq!(said.matches(told).count(), 1, "{said}");
     assert!(!world.state().join("frames").join(&root).join("message").exists());
-    insta::assert_snapshot!(world.run(&["tell", &root, "too late"]), @r"
+    insta::assert_snapshot!(world.run(&["tell", &root, "too late"]), @"
     --- stderr
-    error: [ID1:8] is over
+    error: [ID1:8] has finished
     hint: agent-cli resume [ID1:8] --prompt TEXT continues it with a new instruction
     --- exit status: 2
     ");
@@ -65,8 +65,8 @@ fn a_waiting_agent_reads_it_when_it_goes_on() {
     world.file("root.md", "ask When?\nreply {result}\n");
     world.run(&["spawn", "root.md"]).succeeds();
     let root = world.session(0);
-    insta::assert_snapshot!(world.run(&["tell", &root, "in UTC"]), @r"
-    told [ID1:8]: it reads that when it continues
+    insta::assert_snapshot!(world.run(&["tell", &root, "in UTC"]), @"
+    sent to [ID1:8]: it reads that when it continues
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["resume", &root]), @r"
@@ -124,9 +124,9 @@ fn a_done_agent_goes_on_and_its_parent_has_what_it_had() {
     --- end of message ---
     ");
     world.run(&["resume", &child]).prints("second");
-    insta::assert_snapshot!(world.run(&["resume", &root, "--prompt", "x"]), @r"
+    insta::assert_snapshot!(world.run(&["resume", &root, "--prompt", "x"]), @"
     --- stderr
-    error: [ID1:8] is not over: it is waiting
+    error: [ID1:8] is still waiting
     hint: agent-cli tell [ID1:8] TEXT sends it a message
     --- exit status: 2
     ");

@@ -21,18 +21,21 @@ fn is_harmless(text: &str, command: &[&str]) {
 /// Puts `text` into every place of every record that a person or an agent can write to.
 fn planted(world: &World, text: &str) {
     let database = world.database();
-    let choice = serde_json::json!({"label": text, "description": text});
-    let choices = serde_json::json!({"header": text, "multi_select": true, "options": [choice]});
+    let choice = serde_json::json!({"key": text, "description": text});
+    let chosen = serde_json::json!({
+        "question": text, "header": text, "multiple": true, "free_text": true, "native": true, "options": [choice],
+    });
+    let plain = serde_json::json!({"question": text, "multiple": false, "free_text": true, "options": []});
     let input = serde_json::json!({"command": text, text: text, "file_path": text, "list": [text, {text: text}]});
     let kinds = [
-        serde_json::json!({"ask": {"question": text, "choices": choices}}),
+        serde_json::json!({"ask": chosen}),
         serde_json::json!({"permission": {"tool": text, "input": input}}),
         serde_json::json!({"permission": {"tool": "Bash", "input": {"command": text, "description": text}}}),
         serde_json::json!({"permission": {"tool": "Write", "input": {"content": text, "file_path": text}}}),
         serde_json::json!({"permission": {"tool": "Edit", "input": {
             "old_string": text, "new_string": format!("{text}\n{text}"), "file_path": text, "replace_all": true,
         }}}),
-        serde_json::json!({"ask": {"question": text}}),
+        serde_json::json!({"ask": plain}),
     ];
     let mut ids = database.prepare("SELECT id FROM requests WHERE kind = 'ask' ORDER BY seq").expect("valid");
     let ids: Vec<rusqlite::types::Value> =

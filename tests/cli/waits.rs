@@ -346,7 +346,7 @@ fn an_agent_does_not_wait_for_itself_or_for_those_above_it() {
     ");
     insta::assert_snapshot!(refused("00000000"), @r"
     Exit code 3
-    error: no frame or question matches `[ID1:8]`
+    error: no agent or question matches `[ID1:8]`
     hint: an agent can reach only what it started: agent-cli tree shows it
     hint: for a chain that this session started before agent-cli took it over, give the full id
     ");
@@ -376,7 +376,7 @@ fn the_ids_of_other_chains_are_unknown_to_an_agent_that_waits() {
     let other = world.spawn_paused("other.md");
     world.file("root.md", format!("wait --agent {other}\nreply {{result}}\n"));
     let outcome = world.run(&["spawn", "root.md"]);
-    assert!(outcome.succeeds().stdout.contains("no frame or question matches"), "{outcome}");
+    assert!(outcome.succeeds().stdout.contains("no agent or question matches"), "{outcome}");
 }
 
 #[test]

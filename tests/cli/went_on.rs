@@ -58,7 +58,7 @@ fn an_agent_goes_on_where_it_stopped_and_what_a_person_said_is_another_session()
     let before = fs::read(&transcript).unwrap();
     say(&transcript, &last(&transcript), "what are you doing?");
     insta::assert_snapshot!(world.run(&["fsck"]).exits_with(0), @"
-    note: [ID1:8] waits in session [ID1:8], which somebody has continued: the next resume keeps what was said there as a separate session, and nothing is lost
+    note: [ID1:8] waits in session [ID1:8], which a person has continued: the next resume keeps that conversation as a separate session, and nothing is lost
     --- stderr
     hint: agent-cli resume [ID1:8]
     --- exit status: 0

@@ -207,7 +207,7 @@ fn what_an_agent_has_begun_is_never_made_anew() {
     world.answer("yes");
     insta::assert_snapshot!(world.run(&["resume", &id]), @"
     --- stderr
-    error: its worktree is gone: [STATE]/worktrees/a-[ID1:8] ([ID1:8])
+    error: its worktree does not exist: [STATE]/worktrees/a-[ID1:8] ([ID1:8])
     hint: git -C [PROJECT]/.git worktree add -f [STATE]/worktrees/a-[ID1:8] agent-cli/a-[ID1:8]; then agent-cli resume [ID1:8]
     --- exit status: 1
     ");
@@ -328,10 +328,10 @@ fn gc_removes_worktrees_in_which_nothing_is_lost_and_keeps_chains_with_others() 
     git(&world.project(), &format!("merge -q {}", branch(0)));
     let held = gc(&["--json"]).json();
     assert_eq!((held["held"].as_array().map(Vec::len), &held["held"][0]["branch"]), (Some(1), &branch(1).into()));
-    assert_eq!(held["trees"], serde_json::json!([]), "the chain stays with it");
+    assert_eq!(held["chains"], serde_json::json!([]), "the chain stays with it");
     fs::remove_file(worktrees(&world)[0].join("b.txt")).expect("it is there");
     let gone = gc(&["--json"]).json();
-    assert_eq!((gone["trees"].as_array().map(Vec::len), gone["held"].as_array().map(Vec::len)), (Some(1), Some(0)));
+    assert_eq!((gone["chains"].as_array().map(Vec::len), gone["held"].as_array().map(Vec::len)), (Some(1), Some(0)));
     assert_eq!((branches(&world).len(), worktrees(&world).len()), (0, 0));
 }
 
@@ -461,12 +461,12 @@ fn a_worktree_stays_in_which_a_failed_agent_would_continue() {
     for more in [["--dry-run"].as_slice(), &[]] {
         let stays = gc(more);
         let why = format!("an agent that failed or was stopped would continue in it: {}", &second[..8]);
-        assert_eq!((&stays["held"][0]["why"], &stays["trees"]), (&why.into(), &serde_json::json!([])));
+        assert_eq!((&stays["held"][0]["why"], &stays["chains"]), (&why.into(), &serde_json::json!([])));
     }
     world.run(&["resume", &second]).prints("went on");
     let (would, did) = (gc(&["--dry-run"]), gc(&[]));
     let ids = |gone: &serde_json::Value| {
-        gone["trees"].as_array().expect("a list").iter().map(|tree| tree["id"].clone()).collect::<Vec<_>>()
+        gone["chains"].as_array().expect("a list").iter().map(|tree| tree["id"].clone()).collect::<Vec<_>>()
     };
     assert_eq!(
         (ids(&would), ids(&did)),

@@ -94,7 +94,7 @@ pub(crate) fn every_answer_was_delivered_once(world: &World, store: &Store) {
     let mut asked: BTreeMap<FrameId, (usize, String)> = BTreeMap::new();
     for question in store.questions(None, false).expect("a database") {
         let entry = asked.entry(question.frame).or_default();
-        let default = question.expired.map(|_| "(This is the default: nobody answered".to_owned());
+        let default = question.expired.map(|_| "(This is the default: no answer".to_owned());
         let answer = question.answer.or(default).expect("it is answered, or has expired");
         // The agent gets a plan's answer in the words of its tool.
         let text = if matches!(question.kind, RequestKind::Plan(_)) {

@@ -3,6 +3,8 @@
 //! The stand-in replaces `claude`, so that hundreds of runs take seconds.
 #![allow(dead_code, reason = "the tests of the command line use more of the world that they share")]
 
+#[path = "../support/contract.rs"]
+mod contract;
 #[path = "../support/executable.rs"]
 mod executable;
 #[path = "../cli/gate.rs"]

@@ -48,7 +48,7 @@ pub(crate) const SCENARIOS: [Scenario; 16] = [
         name: "expired",
         world: with_a_question_that_expires,
         play: expire_and_carry_on,
-        replies: &["root: never\n\n(This is the default: nobody answered until 2026-01-01T00:00:00Z.)"],
+        replies: &["root: never\n\n(This is the default: no answer until 2026-01-01T00:00:00Z.)"],
     },
     Scenario { name: "put_off", world: with_a_folder, play: move_the_folder_and_carry_on, replies: &["root: Jan 1st"] },
     Scenario { name: "in_a_file", world: with_a_question_file, play: edit_and_carry_on, replies: &["Jan 1st"] },

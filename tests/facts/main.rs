@@ -24,6 +24,7 @@ mod schedule;
 mod session;
 mod settings;
 mod several_calls;
+mod shells;
 mod situation;
 mod subagents;
 mod surroundings;

@@ -30,7 +30,7 @@ fn each_question_is_answered_once_and_each_chain_continued_once() {
         .iter()
         .enumerate()
         .flat_map(|(n, asked)| ["a", "b"].map(|who| (asked, format!("{who}{n}"))))
-        .map(|(asked, answer)| (asked["root"].to_string(), asked["id"].to_string(), answer))
+        .map(|(asked, answer)| (asked["chain"].to_string(), asked["id"].to_string(), answer))
         .map(|(root, id, answer)| (root.replace('"', ""), id.replace('"', ""), answer))
         .collect();
     let mut recorded = HashMap::new();

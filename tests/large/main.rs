@@ -6,6 +6,8 @@
 
 #[path = "../crash/chance.rs"]
 mod chance;
+#[path = "../support/contract.rs"]
+mod contract;
 #[path = "../support/executable.rs"]
 mod executable;
 #[path = "../support/extent.rs"]

@@ -60,7 +60,7 @@ fn an_answer_is_the_key_of_an_option_to_the_byte(version: &str) {
 }
 
 fn an_expired_question_fails_and_a_default_is_named_as_one(version: &str) {
-    let nobody = "nobody answered until 2026-01-01T00:00:00Z";
+    let nobody = "no answer until 2026-01-01T00:00:00Z";
     for (default, result, fails) in [
         ("", format!("the question has expired: {nobody}"), true),
         ("--default later", format!("later\n\n(This is the default: {nobody}.)"), false),
@@ -107,7 +107,7 @@ fn a_question_of_the_built_in_tool_expires_in_the_words_of_claude_code(version: 
     assert!(text.contains("the user had selected: \"A?\"=\"y\""), "{text}");
     assert!(!text.contains("\"B?\"="), "{text}");
     // The call itself would say that the questions were answered.
-    assert!(is_error && text.contains("nobody answered until 2026-01-01T00:00:00Z"), "{text}");
+    assert!(is_error && text.contains("no answer until 2026-01-01T00:00:00Z"), "{text}");
     assert!(chain.ok(&["resume", &root]).contains("No response after"));
     assert_eq!(chain.api.count(), asked + 1, "it is told once");
 }

@@ -230,7 +230,7 @@ fn is_ended_a_while_after_a_reply(version: &str) {
             "{beside:?}: {said:?}"
         );
         world.chain.nothing_runs();
-        let told = |text: &&str| text.contains("its time is over, and it was ended:\n- the server\n");
+        let told = |text: &&str| text.contains("its time is up, and it was ended:\n- the server\n");
         let last = world.chain.api.last_conversation();
         assert_eq!(
             last.user_texts().filter(|text| told(&text.replace("Its", "its").as_str())).count(),

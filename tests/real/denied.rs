@@ -59,7 +59,7 @@ fn denied_calls_are_reported_and_the_advice_lets_them_run(version: &str) {
     let listed = chain.json(&["resume", &root, "--json"])["denied"].clone();
     assert_eq!(listed[0]["tool"], "Bash");
     assert_eq!(listed[0]["input"], "touch made");
-    assert_eq!(listed[0]["frame"].as_str(), Some(root.as_str()));
+    assert_eq!(listed[0]["agent"].as_str(), Some(root.as_str()));
     let allowed_by = json!([["--on-permission", "ask"], ["--", "--allowedTools=Bash(touch made)"]]);
     assert_eq!(listed[0]["allowed_by"], allowed_by);
     assert_eq!(listed[1]["allowed_by"], json!([["--on-permission", "ask"]]));

@@ -19,7 +19,7 @@ on_every_version_of_a_whole_run!(
     no_tool_for_files_changes_the_records_or_the_commands_of_notifications
 );
 
-/// The file of instructions that an agent was given.
+/// The instruction file that an agent was given.
 fn own_file(said: &Conversation) -> &str {
     said.task().split("Read ").nth(1).and_then(|rest| rest.split(" and follow").next()).unwrap_or_default()
 }

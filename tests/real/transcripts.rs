@@ -55,7 +55,7 @@ fn a_project_that_was_moved_away_can_be_moved_back(version: &str) {
     fs::rename(chain.home.project(), &elsewhere).unwrap();
     let said = resume();
     assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{said:?}");
-    assert!(said.err.contains("the working directory is gone: "), "{said:?}");
+    assert!(said.err.contains("the working directory does not exist: "), "{said:?}");
     assert!(said.err.contains("or create it again"), "{said:?}");
     fs::rename(&elsewhere, chain.home.project()).unwrap();
     let said = resume();

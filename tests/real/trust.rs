@@ -26,7 +26,7 @@ fn leader(conversation: &Conversation) -> Turn {
         [_] if woken.is_empty() => Turn::text(format!("SGN_PEND_STARTED ({id})")),
         // A part of the id, of a chain that is not its own yet, names nothing.
         [_] => Turn::bash(&format!("agent-cli resume {}", &id[..8])),
-        [_, refused] if refused.contains("no frame or question matches") => {
+        [_, refused] if refused.contains("no agent or question matches") => {
             Turn::bash(&format!("agent-cli resume {id}"))
         }
         [_, _, ongoing] if ongoing.contains("SGN_PEND_ONGOING") && !woken.contains("Jan 1st") => {
@@ -53,7 +53,7 @@ fn a_session_comes_to_stand_above_the_chain_that_it_started(version: &str) {
 
     assert!(chain.ok(&["resume", &session]).starts_with("SGN_PEND"));
     let shown = chain.json(&["show", &started, "--json"]);
-    assert_eq!((&shown["parent"], &shown["root"]), (&session.as_str().into(), &session.as_str().into()));
+    assert_eq!((&shown["parent"], &shown["chain"]), (&session.as_str().into(), &session.as_str().into()));
     chain.answer("Jan 1st");
     assert_eq!(chain.ok(&["resume", &session]), "Jan 1st\n");
 }

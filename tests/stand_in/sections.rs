@@ -56,8 +56,7 @@ pub(crate) fn read(prompt: &str, pending: &[String], instructions: &str, over: u
     let mut recalled: Vec<&str> = Vec::new();
     for part in parts(prompt) {
         let (head, body) = part.split_once('\n').unwrap_or((part, ""));
-        let endings =
-            ["):", "), which failed:", "), which expired:", "), which nobody answered in time, so its default counts:"];
+        let endings = ["):", "), which failed:", "), which expired:", "), which expired, so its default is used:"];
         let told = endings.into_iter().find_map(|ending| head.strip_suffix(ending));
         let named = told.and_then(|told| told.rsplit_once("` ("));
         let known = named.and_then(|(_, short)| pending.iter().position(|id| id.starts_with(short)));

@@ -19,6 +19,7 @@ mod part;
 mod real;
 pub(crate) mod script;
 mod server;
+mod shell;
 mod turn;
 mod versions;
 mod wire;

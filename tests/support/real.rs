@@ -8,6 +8,8 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+use super::shell::Shell;
+
 /// A home folder with a project in it, deleted when dropped. Both paths are canonical, as Claude Code reports them.
 pub struct RealHome {
     _folder: TempDir,
@@ -15,6 +17,8 @@ pub struct RealHome {
     project: PathBuf,
     url: String,
     path: OsString,
+    /// The value of `SHELL`, if a shell was asked for.
+    shell: Option<PathBuf>,
 }
 
 impl RealHome {
@@ -24,7 +28,13 @@ impl RealHome {
         let home = folder.path().canonicalize().expect("the folder exists");
         let project = home.join("project");
         fs::create_dir(&project).expect("the folder is empty");
-        Self { _folder: folder, home, project, url: url.into(), path: env::var_os("PATH").unwrap_or_default() }
+        let shell = Shell::of_this_run(&home.join("shells"));
+        let path = env::var_os("PATH").unwrap_or_default();
+        let made = Self { _folder: folder, home, project, url: url.into(), path, shell: None };
+        match shell {
+            Some(Shell { path, folder }) => Self { shell: Some(path), ..made.with_path(&folder) },
+            None => made,
+        }
     }
 
     /// The home folder.
@@ -61,6 +71,7 @@ impl RealHome {
             .env_clear()
             .env("HOME", &self.home)
             .env("PATH", &self.path)
+            .envs(self.shell.as_ref().map(|shell| ("SHELL", shell)))
             .env("ANTHROPIC_BASE_URL", &self.url)
             .env("ANTHROPIC_API_KEY", "dummy")
             .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")

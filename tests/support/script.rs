@@ -150,7 +150,7 @@ pub(crate) fn single_quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// The steps of a file of instructions.
+/// The steps of a instruction file.
 pub(crate) fn parse(text: &str) -> Result<Vec<Line>> {
     let published: Vec<_> = text.lines().filter_map(published_step).collect();
     if !published.is_empty() {

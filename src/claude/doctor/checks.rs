@@ -129,7 +129,7 @@ pub(crate) fn settings(around: &Surroundings) -> Vec<Finding> {
     let findings: Vec<_> = broken
         .map(|(path, why)| {
             let message = format!("{} {why}: Claude Code silently ignores the whole file", path.display());
-            Finding::warning(name, message, format!("mend {}", path.display()))
+            Finding::warning(name, message, format!("fix {}", path.display()))
         })
         .collect();
     let read = around.settings.len();

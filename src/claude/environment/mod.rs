@@ -4,4 +4,5 @@ pub(crate) mod config_dir;
 pub(crate) mod credentials;
 pub(crate) mod inherited;
 pub(crate) mod recorded;
+pub(crate) mod shell;
 pub(crate) mod variables;

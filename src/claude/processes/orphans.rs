@@ -28,7 +28,7 @@ pub(crate) enum LeftBy {
     Nobody,
     /// This process.
     This,
-    /// Another one, until this time; `None`: nobody saw its end.
+    /// Another one, until this time; `None`: its exit status is unknown.
     Another { ended: Option<Timestamp> },
 }
 

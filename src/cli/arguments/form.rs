@@ -21,7 +21,7 @@ pub(crate) struct FormOptions {
     #[arg(long = "option", value_name = "KEY[=DESCRIPTION]", conflicts_with = "questions")]
     options: Vec<String>,
 
-    /// Let several options be chosen
+    /// Allow several options to be chosen
     #[arg(long, conflicts_with = "questions")]
     multiple: bool,
 
@@ -29,7 +29,7 @@ pub(crate) struct FormOptions {
     #[arg(long, conflicts_with = "questions")]
     free_text: bool,
 
-    /// The answer if nobody answers in time; if there are options, the key of one
+    /// The answer to use when the question expires; if there are options, the key of one
     #[arg(long, value_name = "KEY", conflicts_with = "questions", allow_hyphen_values = true)]
     default: Option<String>,
 

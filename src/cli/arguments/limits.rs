@@ -17,7 +17,7 @@ pub(crate) struct LimitOptions {
 
     /// How many agents the chain may have [default: 256, or --max-depth if that is larger]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    max_frames: Option<u32>,
+    max_agents: Option<u32>,
 
     /// How many agents may run at the same time, whichever commands run them [default: 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -35,9 +35,9 @@ pub(crate) struct LimitOptions {
 impl LimitOptions {
     /// What was given.
     pub(crate) fn given(self) -> NewLimits {
-        let Self { max_depth, max_frames, max_parallel, max_budget_usd, stall_after } = self;
+        let Self { max_depth, max_agents, max_parallel, max_budget_usd, stall_after } = self;
         let stall_after_s = stall_after.map(|after| after.as_secs().unsigned_abs());
-        NewLimits { max_depth, max_frames, max_parallel, max_budget_usd, stall_after_s }
+        NewLimits { max_depth, max_agents, max_parallel, max_budget_usd, stall_after_s }
     }
 
     /// Agents set no limits, because limits are there to bound agents.

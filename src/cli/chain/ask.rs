@@ -22,7 +22,7 @@ use crate::store::{Caller, Store};
 /// answer arrives in a later prompt.
 ///
 /// With --expires, the call fails if nobody has answered by then, and says so. With --default as well, it returns the
-/// default instead, and says that nobody answered.
+/// default instead, and says that it is the default.
 ///
 /// With --file, a person can also answer by editing that file. Its text is the question; a line `A:` may end it.
 /// What a person writes after `A:` is the answer as soon as a line `---` follows it, or the file has not changed for 10

@@ -5,8 +5,8 @@ use std::path::Path;
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use serde::Serialize;
 
+use crate::app::view::question::{AskedForView, QuestionView};
 use crate::cli::arguments::{at_least_one, candidates};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -17,12 +17,8 @@ use crate::cli::output::moment;
 use crate::cli::output::{self, ListCommand, hint, print, print_json, tell};
 use crate::cli::report::asked;
 use crate::cli::report::waits::{described, in_part};
-use crate::core::chain::origin::Origin;
 use crate::core::chain::pace::{Candidate, Stir};
-use crate::core::id::{FrameId, RequestId};
-use crate::core::requests::approval;
-use crate::core::requests::approval::place::Place;
-use crate::core::requests::plan::Plan;
+use crate::core::id::FrameId;
 use crate::core::requests::question::{Choice, Form};
 use crate::core::requests::request::RequestKind;
 use crate::core::text::columns::columns;
@@ -30,7 +26,7 @@ use crate::core::text::extent;
 use crate::runtime::requests::posted::filing;
 use crate::runtime::requests::{answer_files, place};
 use crate::runtime::run::external_waits;
-use crate::store::{self, Question, Store, StoreError, Target, Together};
+use crate::store::{self, Question, Store, StoreError, Target};
 
 /// List open questions, or show one in full
 ///
@@ -63,45 +59,6 @@ pub(crate) struct Questions {
 /// More than a person looks through.
 const MOST: usize = 100;
 
-#[derive(Debug, Serialize)]
-struct QuestionJson {
-    id: RequestId,
-    /// What an approval is about. A form has its own question.
-    #[serde(rename = "question", skip_serializing_if = "Option::is_none")]
-    about: Option<String>,
-    kind: &'static str,
-    #[serde(flatten)]
-    form: Option<Form>,
-    #[serde(flatten)]
-    permission: Option<PermissionJson>,
-    #[serde(flatten)]
-    plan: Option<Plan>,
-    frame: FrameId,
-    root: FrameId,
-    task: String,
-    /// Its place among the questions of the same call, if there are several.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    asked_together: Option<Together>,
-    asked: Timestamp,
-    answered: Option<Timestamp>,
-    answer: Option<String>,
-    /// When it was noticed that nobody had answered it in time.
-    expired: Option<Timestamp>,
-    answered_by: Option<Origin>,
-}
-
-/// What an approval is requested for.
-#[derive(Debug, Serialize)]
-struct PermissionJson {
-    tool: String,
-    input: serde_json::Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    /// Where it acts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    place: Option<Place>,
-}
-
 impl Questions {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
@@ -123,7 +80,7 @@ impl Questions {
         let now = Timestamp::now();
         let observed = |question| {
             let question = place::with_place(&store, question)?;
-            answer_files::observed(&store, question, now).map(QuestionJson::from)
+            answer_files::observed(&store, question, now).map(QuestionView::from)
         };
         let listed: Vec<_> = questions.into_iter().map(observed).collect::<Result<_, _>>()?;
         if self.json {
@@ -172,41 +129,10 @@ impl Questions {
     }
 }
 
-fn as_table(listed: &[QuestionJson], now: Timestamp) -> String {
+fn as_table(listed: &[QuestionView], now: Timestamp) -> String {
     let head = ["QUESTION", "ASKED", "BY", "CHAIN", ""].map(str::to_owned).to_vec();
     let lines = |listed| rows(listed, now, output::width()).into_iter().chain(offered(listed, now));
     table(&std::iter::once(head).chain(listed.iter().flat_map(lines)).collect::<Vec<_>>())
-}
-
-impl From<Question> for QuestionJson {
-    fn from(question: Question) -> Self {
-        let about = Some(question.question).filter(|_| !matches!(question.kind, RequestKind::Ask(_)));
-        let (kind, permission, plan, form) = match question.kind {
-            RequestKind::Permission { tool, input, reason, place } => {
-                ("permission", Some(PermissionJson { tool, input, reason, place }), None, None)
-            }
-            RequestKind::Plan(plan) => ("plan", None, Some(plan), None),
-            RequestKind::Ask(form) => ("question", None, None, Some(form)),
-            RequestKind::Spawn { .. } | RequestKind::Wait(_) => ("question", None, None, None),
-        };
-        Self {
-            id: question.id,
-            about,
-            kind,
-            permission,
-            plan,
-            form,
-            frame: question.frame,
-            root: question.root,
-            task: question.title,
-            asked_together: question.together,
-            asked: question.asked,
-            answered: question.answered,
-            answer: question.answer,
-            expired: question.expired,
-            answered_by: question.origin,
-        }
-    }
 }
 
 /// The first of many questions.
@@ -260,27 +186,25 @@ fn in_full(store: &Store, questions: &[Question]) -> Result<ExitStatus, CliError
 }
 
 /// A question in the list. On a terminal its text has its own row, because the other columns leave little room.
-fn rows(listed: &QuestionJson, now: Timestamp, width: Option<usize>) -> Vec<Vec<String>> {
+fn rows(listed: &QuestionView, now: Timestamp, width: Option<usize>) -> Vec<Vec<String>> {
     const LONG: usize = 120;
     let most = width.map_or(LONG, |width| width.saturating_sub(listed.id.short().len() + 2));
     let note = |text: String| vec![String::new(), text];
-    let (text, (lines, characters)) = match &listed.permission {
-        Some(PermissionJson { tool, input, .. }) => {
+    let (text, (lines, characters)) = match &listed.asked_for {
+        AskedForView::Permission { question, tool, input, .. } => {
             let (lines, characters) = extent::extent(input);
-            (approval::summary(tool, input), (lines, characters + tool.chars().count() + 2))
+            (question.clone(), (lines, characters + tool.chars().count() + 2))
         }
-        None => match &listed.plan {
-            Some(plan) => (plan.summary().to_owned(), extent::extent(&plan.text.as_deref().unwrap_or_default().into())),
-            None => {
-                let question = listed.form.as_ref().map_or("", |form| &form.question);
-                let context = listed.form.as_ref().and_then(|form| form.context.as_deref());
-                let texts: Vec<&str> = std::iter::once(question).chain(context).collect();
-                (question.to_owned(), extent::extent(&texts.into()))
-            }
-        },
+        AskedForView::Plan { question, plan } => {
+            (question.clone(), extent::extent(&plan.text.as_deref().unwrap_or_default().into()))
+        }
+        AskedForView::Question(form) => {
+            let texts: Vec<&str> = std::iter::once(form.question.as_str()).chain(form.context.as_deref()).collect();
+            (form.question.clone(), extent::extent(&texts.into()))
+        }
     };
     let (first, more) = in_part(listed.id, &text, lines, characters, most);
-    let mut row = vec![listed.id.short(), age(listed.asked, now), one_line(&listed.task), listed.root.short()];
+    let mut row = vec![listed.id.short(), age(listed.asked, now), one_line(&listed.task), listed.chain.short()];
     let mut rows = Vec::new();
     if width.is_some() {
         row.push(String::new());
@@ -290,22 +214,32 @@ fn rows(listed: &QuestionJson, now: Timestamp, width: Option<usize>) -> Vec<Vec<
         rows.push(row);
     }
     rows.extend(more.map(note));
-    let reason = listed.permission.as_ref().and_then(|permission| permission.reason.as_deref());
+    let reason = match &listed.asked_for {
+        AskedForView::Permission { reason, .. } => reason.as_deref(),
+        AskedForView::Question(_) | AskedForView::Plan { .. } => None,
+    };
     let reason = reason.map(|reason| format!("asked by a hook: {}", one_line(reason.trim())));
     rows.extend(reason.filter(|reason| columns(reason) <= most).map(note));
     rows.extend(listed.answer.iter().map(|answer| note(format!("-> {}", cut(answer, most)))));
     if listed.expired.is_some() {
-        let default = listed.form.as_ref().and_then(|form| form.default.as_ref());
+        let default = form(listed).and_then(|form| form.default.as_ref());
         let default = default.map(|default| format!(", so the default counts: {}", cut(default, most)));
         rows.push(note(format!("-> {}{}", asked::NOBODY, default.unwrap_or_default())));
     }
     rows
 }
 
+fn form(listed: &QuestionView) -> Option<&Form> {
+    match &listed.asked_for {
+        AskedForView::Question(form) => Some(form),
+        AskedForView::Permission { .. } | AskedForView::Plan { .. } => None,
+    }
+}
+
 /// The options, the default and the expiry, below a question that waits for an answer.
-fn offered(listed: &QuestionJson, now: Timestamp) -> Vec<Vec<String>> {
+fn offered(listed: &QuestionView, now: Timestamp) -> Vec<Vec<String>> {
     let is_open = listed.answer.is_none() && listed.expired.is_none();
-    let Some(form) = listed.form.as_ref().filter(|_| is_open) else { return Vec::new() };
+    let Some(form) = form(listed).filter(|_| is_open) else { return Vec::new() };
     let below = |text: String| vec![String::new(), text];
     let number = |(at, option): (usize, &Choice)| match one_line(&option.description) {
         description if description.is_empty() => format!("  {} {}", form.mark(at), one_line(&option.key)),

@@ -1,5 +1,6 @@
 //! A request that an agent makes by running this program, and its result.
 
+use crate::app::view::chain_status::RequestView;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -20,19 +21,33 @@ pub(super) fn make(
     let store = context.store()?;
     let request = resolve(&store)?;
     if let Some(made) = request.made_before(&store, caller)? {
-        return print_result(record::result_of(&store, made)?);
+        let result = record::result_of(&store, made)?;
+        if json {
+            print_json(&RequestView::known(made.to_string(), result.as_ref()))?;
+            return Ok(exit_of(result.as_ref()));
+        }
+        return print_result(result);
     }
     let id = match request.record(&store, caller, None)? {
         Target::Frame(child) => child.to_string(),
         Target::Request(request) => request.to_string(),
     };
     if json {
-        print_json(&serde_json::json!({"id": id, "status": "started"}))?;
+        print_json(&RequestView::started(id))?;
     } else {
         print_line(&format!("{} ({id})", signal::STARTED))?;
     }
     // What follows this command must not go on as if it had the result.
     Ok(ExitStatus::Waiting)
+}
+
+/// The exit status of a command whose request has this result; `None`: it has none yet.
+fn exit_of(result: Option<&RequestResult>) -> ExitStatus {
+    match result {
+        None => ExitStatus::Waiting,
+        Some(result) if result.is_failure() => ExitStatus::Failed,
+        Some(_) => ExitStatus::Ok,
+    }
 }
 
 /// Prints the result of a request for its agent; `None`: it has none yet.

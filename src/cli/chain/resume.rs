@@ -119,7 +119,7 @@ pub(crate) struct Resume {
 fn instruction(context: &Context, store: &Store, id: FrameId, prompt: String) -> Result<Instruction, CliError> {
     let frame = tell::agent_named(context, store, &id.to_string())?;
     if !frame.state.is_over() {
-        let error = CliError::usage(format!("{} is not over: it is {}", id.short(), frame.state.name()));
+        let error = CliError::usage(format!("{} is still {}", id.short(), frame.state.name()));
         return Err(error.hint(format!("agent-cli tell {} TEXT sends it a message", id.short())));
     }
     Ok(Instruction { text: tell::given(Some(prompt))?, sender: tell::sender(context) })
@@ -129,7 +129,7 @@ fn instruction(context: &Context, store: &Store, id: FrameId, prompt: String) ->
 fn without_changes(argument: Arg) -> Arg {
     let text = match argument.get_id().as_str() {
         "max_depth" => "How deep agents may be nested from now on [default: unchanged]",
-        "max_frames" => "How many agents the chain may have from now on [default: unchanged, but at least --max-depth]",
+        "max_agents" => "How many agents the chain may have from now on [default: unchanged, but at least --max-depth]",
         "max_parallel" => "How many agents may run at the same time from now on [default: unchanged]",
         "max_budget_usd" => {
             "Stop starting agents once this much has been spent in total, in US dollars [default: unchanged]"

@@ -3,8 +3,8 @@
 use std::io::{self, BufRead, IsTerminal};
 
 use clap::Args;
-use serde_json::json;
 
+use crate::app::view::outcome::RmView;
 use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -15,11 +15,11 @@ use crate::cli::output::{print_json, print_line, tell};
 use crate::core::agent::worktree::Held;
 use crate::runtime::housekeeping::removal::{self, Removal, RemovedChain};
 
-/// Remove a chain that nothing runs
+/// Remove a chain that is not running
 ///
 /// Removes the whole chain: agents, questions, replies and history, files in the state directory, and the transcripts
 /// of sessions that agent-cli started. It does not matter whether the chain is done, waits or has failed. Refuses while
-/// one of its processes is alive (`stop` ends them), another chain needs it, or a git worktree of its agents holds work
+/// one of its processes is alive (`stop` ends them), another chain needs it, or a git worktree of its agents contains work
 /// that is on no other branch.
 #[derive(Debug, Args)]
 pub(crate) struct Rm {
@@ -90,7 +90,7 @@ impl Rm {
 
     fn gone(&self, tree: &RemovedChain) -> Result<ExitStatus, CliError> {
         if self.json {
-            print_json(&json!({"removed": tree}))?;
+            print_json(&RmView { removed: tree })?;
         } else {
             print_line(&format!("removed {}, agents: {}, {}", tree.id.short(), tree.agents, bytes(tree.bytes)))?;
         }

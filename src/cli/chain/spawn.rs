@@ -241,7 +241,7 @@ impl Spawn {
 fn configured_limits(settings: &Settings) -> NewLimits {
     NewLimits {
         max_depth: settings.count(&setting::MAX_DEPTH),
-        max_frames: settings.count(&setting::MAX_AGENTS),
+        max_agents: settings.count(&setting::MAX_AGENTS),
         max_parallel: settings.count(&setting::MAX_PARALLEL),
         max_budget_usd: settings.dollars(&setting::MAX_BUDGET_USD),
         stall_after_s: settings.seconds(&setting::STALL_AFTER),

@@ -1,8 +1,8 @@
 //! `agent-cli stop` and `agent-cli pause`: end or pause an agent and everything below it.
 
 use clap::Args;
-use serde::Serialize;
 
+use crate::app::view::outcome::{StopOutcome, StoppedAgentView, StoppedView};
 use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -11,7 +11,6 @@ use crate::cli::lookup::frame_named;
 use crate::cli::output::{self, print_json, print_line, tell};
 use crate::core::chain::frame::Frame;
 use crate::core::chain::state::FrameState;
-use crate::core::id::FrameId;
 use crate::core::steering::stop::{By, Stop as Wanted, StopKind};
 use crate::runtime::steering::stop::{self, Stopped};
 use crate::store::StoreError;
@@ -23,8 +22,8 @@ use crate::store::StoreError;
 /// had said, which tools it had used, and which files they had written. Open questions below it are withdrawn. Works
 /// from any terminal. An agent can stop the agents that it has started.
 ///
-/// Waits until the agent has ended, unless its runner does not react, and prints what happened. If it is stopped
-/// several times, all reasons are recorded. Stopping an agent that is already over does nothing.
+/// Waits until the agent ends, or its runner stops responding, and prints what happened. If it is stopped several times,
+/// all reasons are recorded. Stopping a finished agent does nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli stop 4f2c1a90 --reason \"wrong branch\"
@@ -64,7 +63,7 @@ struct Options {
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 
-    /// Return at once: whoever runs the agent stops it
+    /// Return at once: the process running the agent stops it
     #[arg(long)]
     no_wait: bool,
 
@@ -90,25 +89,6 @@ impl Pause {
     }
 }
 
-/// What became of an agent, as JSON.
-#[derive(Serialize)]
-struct AgentJson {
-    id: FrameId,
-    status: &'static str,
-}
-
-#[derive(Serialize)]
-struct StoppedJson<'a> {
-    id: FrameId,
-    /// How it is now.
-    status: &'static str,
-    /// `stopped`, `paused`, `asked` (it still runs), `replied` (before it could be stopped), or `nothing` (it was over, or paused).
-    outcome: &'static str,
-    reason: Option<&'a str>,
-    /// The agents that this was about, the deepest first.
-    agents: Vec<AgentJson>,
-}
-
 impl Options {
     fn run(self, context: &Context, how: StopKind) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
@@ -131,45 +111,40 @@ impl Options {
         let stopped = stop::stop(&store, &frame, &wanted, waits)?;
         let outcome = outcome(&stopped, how);
         if self.json {
-            let agents = stopped.agents.iter().map(|(id, state)| AgentJson { id: *id, status: state.name() });
-            let reason = wanted.reason.as_deref();
-            let status = stopped.after.name();
-            print_json(&StoppedJson { id, status, outcome, reason, agents: agents.collect() })?;
+            let agents = stopped.agents.iter().map(|(id, state)| StoppedAgentView { id: *id, status: state.status() });
+            let (status, reason) = (stopped.after.status(), wanted.reason);
+            print_json(&StoppedView { id, status, outcome, reason, agents: agents.collect() })?;
         } else {
             print_line(&said(&frame, &stopped, how, outcome))?;
         }
-        match (outcome, how) {
-            // Only people continue what was stopped.
-            _ if context.caller.is_some() => {}
-            ("stopped", _) if !self.json => {
-                output::hint(&format!(
-                    "agent-cli resume {} --prompt TEXT continues it with a new instruction",
-                    id.short()
-                ));
-            }
-            ("asked", _) if !self.json && !self.no_wait => {
-                output::hint(&format!("agent-cli show {} shows whether it has ended", id.short()));
-            }
-            ("paused", _) if !self.json => output::hint(&format!("agent-cli resume {} continues it", id.short())),
-            _ => {}
+        // Only people continue what was stopped.
+        let hint = match outcome {
+            _ if context.caller.is_some() || self.json => None,
+            StopOutcome::Stopped => Some("resume ID --prompt TEXT continues it with a new instruction"),
+            StopOutcome::Asked if !self.no_wait => Some("show ID shows whether it has ended"),
+            StopOutcome::Paused => Some("resume ID continues it"),
+            StopOutcome::Asked | StopOutcome::Replied | StopOutcome::Nothing => None,
+        };
+        if let Some(hint) = hint {
+            output::hint(&format!("agent-cli {}", hint.replace("ID", &id.short())));
         }
         Ok(ExitStatus::Ok)
     }
 }
 
-fn outcome(stopped: &Stopped, how: StopKind) -> &'static str {
+fn outcome(stopped: &Stopped, how: StopKind) -> StopOutcome {
     let runs = |state: &FrameState| matches!(state, FrameState::Running { .. });
     match &stopped.after {
-        _ if stopped.agents.is_empty() => "nothing",
-        _ if stopped.agents.iter().any(|(_, state)| runs(state)) => "asked",
-        FrameState::Done if stopped.before != FrameState::Done => "replied",
-        _ if how == StopKind::Pause => "paused",
-        _ => "stopped",
+        _ if stopped.agents.is_empty() => StopOutcome::Nothing,
+        _ if stopped.agents.iter().any(|(_, state)| runs(state)) => StopOutcome::Asked,
+        FrameState::Done if stopped.before != FrameState::Done => StopOutcome::Replied,
+        _ if how == StopKind::Pause => StopOutcome::Paused,
+        _ => StopOutcome::Stopped,
     }
 }
 
 /// What happened, in one line.
-fn said(frame: &Frame, stopped: &Stopped, how: StopKind, outcome: &str) -> String {
+fn said(frame: &Frame, stopped: &Stopped, how: StopKind, outcome: StopOutcome) -> String {
     let id = frame.id.short();
     let below = match stopped.agents.iter().filter(|(other, _)| *other != frame.id).count() {
         0 => String::new(),
@@ -177,15 +152,16 @@ fn said(frame: &Frame, stopped: &Stopped, how: StopKind, outcome: &str) -> Strin
         others => format!(" and {others} agents below it"),
     };
     match (outcome, &stopped.after) {
-        ("nothing", FrameState::Done) => format!("{id} is done already"),
-        ("nothing", FrameState::Paused { .. }) => format!("{id} is paused already"),
-        ("nothing", state) if state.was_stopped() => format!("{id} was stopped already"),
-        ("nothing", state) => format!("{id} is not running: {}", state.name()),
-        ("asked", _) => match how {
+        (StopOutcome::Nothing, FrameState::Done) => format!("{id} is done already"),
+        (StopOutcome::Nothing, FrameState::Paused { .. }) => format!("{id} is paused already"),
+        (StopOutcome::Nothing, state) if state.was_stopped() => format!("{id} was stopped already"),
+        (StopOutcome::Nothing, state) => format!("{id} is not running: {}", state.name()),
+        (StopOutcome::Asked, _) => match how {
             StopKind::Stop => format!("asked {id}{below} to stop"),
             StopKind::Pause => format!("asked {id}{below} to pause"),
         },
-        ("replied", _) => format!("{id} had replied before it could be stopped"),
-        (outcome, _) => format!("{outcome} {id}{below}"),
+        (StopOutcome::Replied, _) => format!("{id} had replied before it could be stopped"),
+        (StopOutcome::Stopped, _) => format!("stopped {id}{below}"),
+        (StopOutcome::Paused, _) => format!("paused {id}{below}"),
     }
 }

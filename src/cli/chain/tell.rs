@@ -3,8 +3,8 @@
 use std::io::{self, Read};
 
 use clap::Args;
-use serde_json::json;
 
+use crate::app::view::outcome::{Arrival, ToldView};
 use crate::claude::processes::marks;
 use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
@@ -19,9 +19,9 @@ use crate::core::steering::stop::By;
 use crate::runtime::steering::tell::{self, Arrives};
 use crate::store::{Store, StoreError};
 
-/// Tell a running or waiting agent something
+/// Send a message to a running or waiting agent
 ///
-/// A running agent reads the message beside the result of its next tool call, or when its turn ends. A waiting agent
+/// A running agent reads the message with the result of its next tool call, or when its turn ends. A waiting agent
 /// reads it when it continues; the message does not wake it. The agent learns who wrote it, and gets the text exactly
 /// as given. An agent can send messages to the agents that it has started. An agent that is over reads none: `agent-cli
 /// resume ID --prompt` continues it.
@@ -55,14 +55,14 @@ impl Tell {
         }
         let text = given(self.text)?;
         let (message, arrives) = tell::tell(&store, &frame, &text, &sender(context))?;
-        let (word, said) = match arrives {
-            Arrives::NextCall => ("next_call", "it reads that with the result of its next tool call"),
-            Arrives::NextWakeUp => ("next_wake_up", "it reads that when it continues"),
+        let (arrives, said) = match arrives {
+            Arrives::NextCall => (Arrival::NextCall, "it reads that with the result of its next tool call"),
+            Arrives::NextWakeUp => (Arrival::NextWakeUp, "it reads that when it continues"),
         };
         if self.json {
-            print_json(&json!({"id": message, "agent": frame.id, "arrives": word}))?;
+            print_json(&ToldView { id: message, agent: frame.id, arrives })?;
         } else {
-            print_line(&format!("told {}: {said}", frame.id.short()))?;
+            print_line(&format!("sent to {}: {said}", frame.id.short()))?;
         }
         Ok(ExitStatus::Ok)
     }

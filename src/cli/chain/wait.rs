@@ -22,7 +22,7 @@ use crate::store::{Caller, Store};
 /// Wait for a file, a time, a command or another agent (for agents)
 ///
 /// Records what the calling agent waits for. The agent's call is suspended, and returns at the first `agent-cli resume`
-/// after the wait is over. If calls cannot be suspended, and always with --command, this prints `SGN_PEND_STARTED (ID)`
+/// after the wait has ended. If calls cannot be suspended, and always with --command, this prints `SGN_PEND_STARTED (ID)`
 /// at once, and the agent ends its turn. The result says what is there: for a command what it printed, for an agent its
 /// reply or why it failed.
 ///

@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use serde::Serialize;
-use serde_json::Value as Json;
 
 use crate::app::config::layers::{Origin, Settings};
 use crate::app::config::setting::{InProject, SETTINGS, Setting};
@@ -15,6 +13,7 @@ use crate::app::config::sources::{self, Configuration, PROJECT_FILE, Source};
 use crate::app::config::trust;
 use crate::app::config::value::{Kind, Value};
 use crate::app::config::{edit, file};
+use crate::app::view::settings::{ConfigView, IgnoredView, SettingView};
 use crate::cli::chain::answering::editor;
 use crate::cli::context::{Context, config_path};
 use crate::cli::error::CliError;
@@ -25,12 +24,12 @@ use crate::core::text::shell::shell_path;
 
 /// List and change settings
 ///
-/// A setting counts in this order: an option, a variable, the project's .agent-cli.toml, your config.toml, the default. The
+/// Settings take precedence in this order: an option, a variable, the project's .agent-cli.toml, your config.toml, the default. The
 /// project's file is the nearest in the current directory or above it, within the git repository. It can narrow what your own
 /// file says, but not widen it: what runs a command, or loosens a permission or a limit, counts once you have trusted the file
 /// with `agent-cli config trust`, and only as long as it does not change.
 ///
-/// Without a command this lists the settings that count, with where each comes from.
+/// Without a command this lists the settings in effect and where each comes from.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:
@@ -91,7 +90,7 @@ enum ConfigSubcommand {
     },
     /// Trust the project's file as it is now
     Trust,
-    /// Trust the project's file no longer
+    /// Stop trusting the project's file
     Untrust,
 }
 
@@ -100,37 +99,6 @@ struct Which {
     /// The project's file instead of your own
     #[arg(long)]
     project: bool,
-}
-
-/// What `--json` prints.
-#[derive(Debug, Serialize)]
-struct ConfigJson {
-    settings: Vec<SettingJson>,
-    /// Values of the project's file that do not count.
-    ignored: Vec<IgnoredJson>,
-    user_file: Option<PathBuf>,
-    project_file: Option<PathBuf>,
-    is_project_trusted: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct SettingJson {
-    key: &'static str,
-    /// `null`: it is not set, and has no default.
-    value: Option<Json>,
-    /// `default`, `user`, `project` or `environment`.
-    origin: &'static str,
-    file: Option<PathBuf>,
-    variable: Option<&'static str>,
-    help: &'static str,
-}
-
-#[derive(Debug, Serialize)]
-struct IgnoredJson {
-    key: &'static str,
-    value: Json,
-    /// Whether it would count if the file were trusted.
-    needs_trust: bool,
 }
 
 const ONLY_PEOPLE: &str = "agents cannot change settings";
@@ -183,7 +151,7 @@ fn target(which: Which) -> Result<PathBuf, CliError> {
 fn list(context: &Context, json: bool) -> Result<ExitStatus, CliError> {
     let found = context.usable_configuration()?;
     if json {
-        print_json(&ConfigJson {
+        print_json(&ConfigView {
             settings: SETTINGS.iter().map(|setting| described(&found.settings, setting)).collect(),
             ignored: found.settings.ignored.iter().map(ignored).collect(),
             user_file: config_path(),
@@ -225,7 +193,7 @@ fn line(settings: &Settings, setting: &Setting) -> String {
     format!("{} = {}  # {}\n", setting.key, value.to_toml(), one_line(&origin))
 }
 
-fn described(settings: &Settings, setting: &'static Setting) -> SettingJson {
+fn described(settings: &Settings, setting: &'static Setting) -> SettingView {
     let (origin, file, variable) = match settings.origin(setting) {
         Origin::Default => ("default", None, None),
         Origin::User(path) => ("user", Some(path.clone()), None),
@@ -233,11 +201,11 @@ fn described(settings: &Settings, setting: &'static Setting) -> SettingJson {
         Origin::Variable(name) => ("environment", None, Some(*name)),
     };
     let value = settings.value(setting).map(|value| value.to_json());
-    SettingJson { key: setting.key, value, origin, file, variable, help: setting.help }
+    SettingView { key: setting.key, value, origin, file, variable, help: setting.help }
 }
 
-fn ignored(it: &crate::app::config::layers::Ignored) -> IgnoredJson {
-    IgnoredJson { key: it.setting.key, value: it.value.to_json(), needs_trust: it.needs_trust }
+fn ignored(it: &crate::app::config::layers::Ignored) -> IgnoredView {
+    IgnoredView { key: it.setting.key, value: it.value.to_json(), needs_trust: it.needs_trust }
 }
 
 fn get(context: &Context, setting: &'static Setting, json: bool) -> Result<ExitStatus, CliError> {

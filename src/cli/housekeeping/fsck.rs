@@ -1,8 +1,8 @@
 //! `agent-cli fsck`: checks whether all stored data is consistent.
 
 use clap::Args;
-use serde::Serialize;
 
+use crate::app::view::outcome::{FindingView, FsckView};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -12,9 +12,9 @@ use crate::cli::report::progress::ProgressLine;
 use crate::core::housekeeping::fsck_finding::FsckFinding;
 use crate::runtime::housekeeping::fsck;
 
-/// Check that the database, files, transcripts and leases agree
+/// Check the state directory for inconsistencies
 ///
-/// Reports each disagreement, and exits with 1 if one remains. Chains can keep running.
+/// Reports each inconsistency, and exits with 1 if one remains. Chains can keep running.
 #[derive(Debug, Args)]
 pub(crate) struct Fsck {
     /// Repair what can be repaired without loss: permissions, copies of transcripts, orphaned files
@@ -24,23 +24,6 @@ pub(crate) struct Fsck {
     /// Print a JSON object
     #[arg(long)]
     json: bool,
-}
-
-/// What `--json` prints.
-#[derive(Debug, Serialize)]
-struct FsckJson {
-    findings: Vec<FindingJson>,
-    repaired: Vec<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct FindingJson {
-    #[serde(flatten)]
-    finding: FsckFinding,
-    text: String,
-    /// Nothing is wrong.
-    note: bool,
-    hint: Option<String>,
 }
 
 impl Fsck {
@@ -58,13 +41,7 @@ impl Fsck {
         }
         progress.clear();
         let clean = findings.iter().all(FsckFinding::is_note);
-        let listed = findings.into_iter().map(|finding| FindingJson {
-            text: finding.to_string(),
-            note: finding.is_note(),
-            hint: finding.hint(),
-            finding,
-        });
-        let report = FsckJson { findings: listed.collect(), repaired };
+        let report = FsckView { findings: findings.into_iter().map(FindingView::from).collect(), repaired };
         if self.json {
             print_json(&report)?;
         } else {
@@ -74,10 +51,10 @@ impl Fsck {
     }
 }
 
-fn words(report: &FsckJson) -> Result<(), CliError> {
+fn words(report: &FsckView) -> Result<(), CliError> {
     let line = |kind: &str, text: &str| format!("{kind}: {}\n", one_line(text));
     let repaired = report.repaired.iter().map(|text| line("repaired", text));
-    let kind = |listed: &FindingJson| if listed.note { "note" } else { "problem" };
+    let kind = |listed: &FindingView| if listed.note { "note" } else { "problem" };
     let found = report.findings.iter().map(|listed| line(kind(listed), &listed.text));
     print(&repaired.chain(found).collect::<String>())?;
     let mut hints: Vec<_> = report.findings.iter().filter_map(|listed| listed.hint.as_deref()).collect();

@@ -3,6 +3,7 @@
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::app::view::outcome::GcView;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -15,12 +16,12 @@ use crate::core::text::duration::duration;
 use crate::runtime::housekeeping::gc::{self, Collected, Happening};
 use crate::runtime::housekeeping::removal::{Condemned, RemovalRequest};
 
-/// Remove chains that finished long ago, and files that nothing uses any more
+/// Remove chains that finished long ago, and unused files
 ///
 /// Removes whole chains: agents, questions, replies and history, files in the state directory, and the transcripts in
 /// Claude Code's folders. Keeps every chain in which something still waits or runs, and the transcripts of sessions
 /// that agent-cli did not start. Removes the agents' git worktrees and branches if they are clean and their commits are
-/// on a branch that is not an agent's; keeps a chain with a worktree that holds other work. To keep a chain, export it
+/// on a branch that is not an agent's; keeps a chain with a worktree that contains other work. To keep a chain, export it
 /// first.
 #[derive(Debug, Args)]
 pub(crate) struct Gc {
@@ -64,10 +65,7 @@ impl Gc {
         })?;
         progress.clear();
         if self.json {
-            let mut object = serde_json::to_value(&collected)
-                .map_err(|error| CliError::failed(format!("failed to write the result as JSON: {error}")))?;
-            object["dry_run"] = self.dry_run.into();
-            print_json(&object)?;
+            print_json(&GcView::new(&collected, self.dry_run))?;
             return Ok(ExitStatus::Ok);
         }
         print(&listed(&collected, now))?;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use sha2::{Digest as _, Sha256};
 
+use crate::app::view::outcome::ImportView;
 use crate::claude::installation::program;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -35,7 +36,7 @@ pub(crate) struct Import {
     /// The file, or - for standard input
     file: PathBuf,
 
-    /// Replace the directory OLD, and those below it, by NEW; can be repeated
+    /// Replace the directory OLD, and directories below it, with NEW; can be repeated
     #[arg(long, value_name = "OLD=NEW")]
     cwd: Vec<Move>,
 
@@ -87,7 +88,7 @@ impl Import {
         }
         let next = format!("agent-cli resume {root}");
         if self.json {
-            print_json(&serde_json::json!({"id": root, "next": next}))?;
+            print_json(&ImportView::Imported { id: root, next })?;
         } else {
             tell(&format!("imported; resume with: {next}"));
             print_line(&root.to_string())?;
@@ -100,7 +101,7 @@ impl Import {
         let lines = inventory.lines().join("\n");
         let can_ask = self.file != Path::new("-") && io::stdin().is_terminal() && io::stderr().is_terminal();
         match (self.json, can_ask) {
-            (true, _) => print_json(inventory)?,
+            (true, _) => print_json(&ImportView::NotTrusted(inventory))?,
             (false, false) => print(&format!("{lines}\n"))?,
             (false, true) => {
                 tell(&lines);

@@ -18,10 +18,10 @@ use crate::runtime::housekeeping::service::{
     Installed, Manager, Plan, PlannedFile, Service, ServiceError, ServiceStatus,
 };
 
-/// Have the system continue chains every minute
+/// Install a timer that resumes chains every minute
 ///
 /// Installs a systemd timer, or on macOS a launchd agent, of your user that runs `agent-cli resume --all`. It also
-/// catches up after the machine was off or asleep. No process stays between the runs.
+/// catches up after the machine was off or asleep. No process runs in between.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli service install --dry-run

@@ -82,7 +82,7 @@ pub(crate) fn expiry(what: &Blocking) -> String {
     }
 }
 
-/// Says how to mend a file whose answer does not count.
+/// Says how to fix a file whose answer does not count.
 pub(crate) fn hint_at_file(form: &Form) {
     if let Some(file) = form.answer_file.as_ref().filter(|file| file.is_refused()) {
         output::hint(&format!("correct {}, or:", file.path.display()));
@@ -95,7 +95,7 @@ pub(crate) fn together(Together { number, of }: Together) -> String {
 }
 
 /// What is said about a question that has expired.
-pub(crate) const NOBODY: &str = "nobody answered in time";
+pub(crate) const NOBODY: &str = "no answer in time";
 
 /// The whole question, with what can be answered.
 pub(crate) fn of_form(form: &Form, width: Option<usize>) -> String {
@@ -246,11 +246,17 @@ pub(crate) fn decide(store: &Store, asked: &Question) -> Result<String, CliError
     show(store, asked)?;
     output::ask("allow, or deny with a reason? ");
     let line = read_line()?;
-    Ok(match line.to_lowercase().as_str() {
-        "y" | "yes" | "allow" => "allow".to_owned(),
-        "n" | "no" => "deny".to_owned(),
-        _ => line,
-    })
+    Ok(spelled_out(&asked.kind, &line))
+}
+
+/// What a person means who answers an approval with a letter.
+pub(crate) fn spelled_out(kind: &RequestKind, text: &str) -> String {
+    let is_approval = matches!(kind, RequestKind::Permission { .. } | RequestKind::Plan(_));
+    match text.trim().to_lowercase().as_str() {
+        "y" | "yes" | "allow" if is_approval => "allow".to_owned(),
+        "n" | "no" if is_approval => "deny".to_owned(),
+        _ => text.to_owned(),
+    }
 }
 
 fn read_line() -> Result<String, CliError> {

@@ -2,28 +2,26 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
-
+use crate::app::view;
+use crate::app::view::chain_status::{ChainStatusView, WorktreeBelowView, worktrees_below};
+use crate::app::view::denied::DeniedCallView;
 use crate::claude::processes::process;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::hints;
 use crate::cli::output::{self, PrintError, print_json, print_line};
 use crate::cli::report::asked;
-use crate::cli::report::costs::{self, SpentJson};
+use crate::cli::report::costs;
 use crate::cli::report::denied;
 use crate::cli::report::waits::described;
-use crate::cli::report::worktrees_below::{self, WorktreeBelow};
 use crate::core::agent::worktree::Worktree;
 use crate::core::attempt::signal;
-use crate::core::attempt::usage::Spent;
-use crate::core::chain::group::Member;
+use crate::core::chain::progress;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::posted::filing::{self, Hindered};
 use crate::runtime::run::driven::Busy;
-use crate::runtime::run::frame_error::FrameError;
 use crate::runtime::run::status::ChainStatus;
 use crate::store::{ChainOf, Store};
 
@@ -34,7 +32,7 @@ pub(crate) struct OutputOptions {
     #[arg(long)]
     pub(crate) stream: bool,
 
-    /// Print a JSON object: id, status, reply, members, worktree, worktrees_below, waiting_on, busy, errors, unfiled, denied, usage, cost_usd, estimated, requests, seconds
+    /// Print a JSON object (docs/schema/chain-status.json)
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -43,57 +41,19 @@ pub(crate) struct OutputOptions {
     pub(crate) exit_code: bool,
 }
 
-/// The object that `--json` prints.
-#[derive(Debug, Serialize)]
-struct StatusJson<'a> {
-    id: FrameId,
-    status: &'static str,
-    reply: Option<&'a str>,
-    /// Only for a group.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    members: Option<Vec<MemberJson<'a>>>,
-    /// Only for an agent that has its own worktree.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    worktree: Option<&'a Worktree>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    worktrees_below: &'a [WorktreeBelow],
-    waiting_on: &'a [Blocker],
-    busy: &'a [Busy],
-    errors: Vec<String>,
-    denied: &'a [denied::DeniedCall],
-    /// Posted questions whose folder cannot be written.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    unfiled: &'a [Hindered],
-    #[serde(flatten)]
-    spent: SpentJson,
-}
-
-/// An agent of a group.
-#[derive(Debug, Serialize)]
-struct MemberJson<'a> {
-    id: FrameId,
-    task: &'a str,
-    status: &'static str,
-    reply: Option<&'a str>,
-    error: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    worktree: Option<&'a Worktree>,
-}
-
-/// The status of a tree and, if requested, its cost.
+/// The status of a chain, with what a caller should know about it.
 #[derive(Debug)]
 pub(crate) struct StatusReport {
     pub(crate) top: FrameId,
     pub(crate) status: ChainStatus,
-    pub(crate) spent: Option<Spent>,
-    /// The agents of a group, if requested.
-    pub(crate) members: Vec<Member>,
+    /// What `--json` prints, if requested.
+    view: Option<ChainStatusView>,
     /// The worktree of the agent at the top, once that agent is over.
     pub(crate) worktree: Option<Worktree>,
     /// Those of the agents below it.
-    pub(crate) worktrees_below: Vec<WorktreeBelow>,
+    pub(crate) worktrees_below: Vec<WorktreeBelowView>,
     /// The denied calls. Merely looking at what still waits does not report them.
-    pub(crate) denied: Vec<denied::DeniedCall>,
+    pub(crate) denied: Vec<DeniedCallView>,
     /// A warning, if the chain has cost more than its budget.
     pub(crate) over_budget: Option<String>,
     /// The posted questions that are over and whose folder cannot be written.
@@ -124,22 +84,22 @@ impl StatusReport {
         output_options: OutputOptions,
     ) -> Result<Self, RuntimeError> {
         let status = with_limits(store, status)?;
-        let spent = output_options.prints_json().then(|| store.spent(top)).transpose()?;
-        let members = if output_options.prints_json() { store.replies(top)?.members } else { Vec::new() };
+        let view = output_options.prints_json().then(|| ChainStatusView::gather(store, top, &status)).transpose()?;
         let may_be_over =
             matches!(status, ChainStatus::Done(_) | ChainStatus::PartlyFailed { .. } | ChainStatus::Failed(_));
         let frame = if may_be_over { store.frame(top)? } else { None };
-        let worktrees_below = if may_be_over { worktrees_below::of(store, top)? } else { Vec::new() };
+        let worktrees_below = if may_be_over { worktrees_below(store, top)? } else { Vec::new() };
         let worktree = frame.filter(|frame| frame.state.is_over()).and_then(|frame| frame.launch.worktree);
         let still_waits = matches!(status, ChainStatus::Waits { new: false, .. });
-        let denied = if still_waits && !output_options.prints_json() { Vec::new() } else { denied::below(store, top)? };
+        let denied =
+            if still_waits && !output_options.prints_json() { Vec::new() } else { view::denied::below(store, top)? };
         let chain = if still_waits { None } else { Some(store.chain_of(top)?) };
         let over_budget = match chain.filter(|chain| chain.limits.max_budget_usd.is_some()) {
             Some(ChainOf { root, limits, .. }) => costs::passed(root, &store.spent(root)?, limits.max_budget_usd),
             None => None,
         };
         let unfiled = filing::hindered(store, top)?;
-        Ok(Self { top, status, spent, members, worktree, worktrees_below, denied, over_budget, unfiled })
+        Ok(Self { top, status, view, worktree, worktrees_below, denied, over_budget, unfiled })
     }
 }
 
@@ -180,7 +140,7 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
     if let Some(worktree) = worktree {
         output::tell(&worktree.whereabouts());
     }
-    worktrees_below::print(worktrees_below, status.reply().unwrap_or_default());
+    print_worktrees(worktrees_below, status.reply().unwrap_or_default());
     if !matches!(status, ChainStatus::Waits { new: false, .. }) {
         denied::print_all(denied, top);
         report.over_budget.iter().for_each(|warning| output::warn(warning));
@@ -219,58 +179,7 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
 
 /// Prints the object of `--json`, if it was requested.
 pub(crate) fn print_object(report: &StatusReport) -> Result<(), PrintError> {
-    let StatusReport { top, status, spent, members, worktree, worktrees_below, denied, unfiled, .. } = report;
-    let Some(spent) = spent else { return Ok(()) };
-    let members = (!members.is_empty()).then(|| members.iter().map(listed).collect());
-    let worktree = worktree.as_ref();
-    print_json(&StatusJson { members, worktree, worktrees_below, denied, unfiled, ..as_json(*top, status, *spent) })
-}
-
-fn listed(member: &Member) -> MemberJson<'_> {
-    let Member { id, task, state, reply, worktree } = member;
-    let error = member.failure().map(|failure| failure.message.as_str());
-    MemberJson { id: *id, task, status: state.name(), reply: reply.as_deref(), error, worktree: worktree.as_ref() }
-}
-
-fn as_json<'a>(id: FrameId, status: &'a ChainStatus, spent: Spent) -> StatusJson<'a> {
-    let words = |errors: &[FrameError]| errors.iter().map(|error| error.kind.to_string()).collect();
-    let mut json = StatusJson {
-        id,
-        status: "interrupted",
-        reply: None,
-        members: None,
-        worktree: None,
-        worktrees_below: &[],
-        waiting_on: &[],
-        busy: &[],
-        errors: Vec::new(),
-        denied: &[],
-        unfiled: &[],
-        spent: spent.into(),
-    };
-    match status {
-        ChainStatus::Done(reply) => {
-            json.status = "done";
-            json.reply = Some(reply);
-        }
-        ChainStatus::Waits { new, blockers, busy, errors } => {
-            json.errors = words(errors);
-            json.status = if *new { "started" } else { "ongoing" };
-            json.waiting_on = blockers;
-            json.busy = busy;
-        }
-        ChainStatus::PartlyFailed { replies, errors } => {
-            json.status = "failed";
-            json.reply = Some(replies);
-            json.errors = words(errors);
-        }
-        ChainStatus::Failed(errors) => {
-            json.status = "failed";
-            json.errors = words(errors);
-        }
-        ChainStatus::Interrupted => {}
-    }
-    json
+    report.view.as_ref().map_or(Ok(()), print_json)
 }
 
 fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
@@ -336,4 +245,21 @@ fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
 /// Reports that nothing runs what is recorded as running. `top` is what to resume.
 pub(crate) fn abandoned(top: FrameId) -> String {
     format!("abandoned by its runner; agent-cli resume {} continues it", top.short())
+}
+
+/// More than a person reads on the way.
+const MOST_WORKTREES: usize = 20;
+
+/// Prints the worktrees that the reply of the top does not name.
+fn print_worktrees(worktrees: &[WorktreeBelowView], reply: &str) {
+    let unnamed: Vec<_> = worktrees.iter().filter(|below| !reply.contains(&below.worktree.branch)).collect();
+    for WorktreeBelowView { id, task, worktree } in unnamed.iter().take(MOST_WORKTREES) {
+        output::tell(&progress::step(*id, task, &worktree.whereabouts()));
+    }
+    if unnamed.len() > MOST_WORKTREES {
+        output::tell(&format!(
+            "{} more agents have a branch: agent-cli show ID names it",
+            unnamed.len() - MOST_WORKTREES
+        ));
+    }
 }

@@ -1,38 +1,10 @@
-//! What something cost, as people and programs see it.
+//! What something cost, as people see it.
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
 
 use crate::cli::output::format::age;
-use crate::core::attempt::usage::{Spending, Spent, Usage};
+use crate::core::attempt::usage::{Spent, Usage};
 use crate::core::id::FrameId;
-
-/// What attempts cost, as every `--json` has it.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct SpentJson {
-    usage: Usage,
-    cost_usd: f64,
-    /// Whether a `claude` died before it said what it cost: the rest is then the least that it can be.
-    estimated: bool,
-    /// Answers of the API.
-    requests: u64,
-    /// How long `claude` ran, all processes together.
-    seconds: f64,
-}
-
-impl From<Spent> for SpentJson {
-    fn from(spent: Spent) -> Self {
-        let Spent { usage, cost_usd, estimated, requests, attempts: _, time } = spent;
-        Self { usage, cost_usd, estimated, requests, seconds: time.as_secs_f64() }
-    }
-}
-
-/// What one attempt cost, which began and perhaps ended at these times.
-pub(crate) fn of_attempt(spending: &Spending, began: Timestamp, ended: Option<Timestamp>, now: Timestamp) -> Spent {
-    let Spending { usage, requests, usd, estimated } = *spending;
-    let time = ended.unwrap_or(now).duration_since(began).max(SignedDuration::ZERO);
-    Spent { usage, cost_usd: usd, estimated, requests, attempts: 1, time }
-}
 
 /// Dollars, in as few digits as say something.
 pub(crate) fn dollars(spent: &Spent) -> String {

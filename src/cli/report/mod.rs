@@ -10,4 +10,3 @@ pub(crate) mod live;
 pub(crate) mod one_line;
 pub(crate) mod progress;
 pub(crate) mod waits;
-pub(crate) mod worktrees_below;

@@ -51,12 +51,12 @@ pub(crate) fn described(what: &Blocking) -> String {
             format!("a larger budget: ${spent_usd:.4} of ${max_usd:.4} spent")
         }
         Blocking::Parallel { most } => {
-            format!("a free slot: as many agents of its chain run as may (--max-parallel {most})")
+            format!("a free slot: the chain's limit of {most} running agents is reached (--max-parallel)")
         }
         Blocking::ParallelTotal { most } => {
-            format!("a free slot: as many agents run as may (--max-parallel-total {most})")
+            format!("a free slot: the limit of {most} running agents is reached (--max-parallel-total)")
         }
-        Blocking::Paused { said, .. } => format!("somebody to continue it: {}", cut(said, LONG)),
+        Blocking::Paused { said, .. } => format!("a person to continue it: {}", cut(said, LONG)),
         Blocking::Agent => "something that only the agent can judge".to_owned(),
     }
 }

@@ -15,7 +15,7 @@ use crate::core::housekeeping::doctor_finding::{Finding, Status, worst};
 use crate::core::text::wrap::wrapped;
 use crate::runtime::housekeeping::cron::Crontab;
 use crate::runtime::housekeeping::doctor::{Case, DoctorReport, examine};
-use crate::store::StateDir;
+use crate::store::{StateDir, Store};
 
 /// Check claude, login, settings, PATH and the state directory, and suggest fixes
 ///
@@ -89,7 +89,7 @@ impl Doctor {
 /// The claude that the calling agent's chain runs; `None`: no agent of this state directory calls.
 fn of_chain(context: &Context) -> Result<Option<PathBuf>, CliError> {
     let Some(caller) = context.caller else { return Ok(None) };
-    if !StateDir::new(&context.state_dir()?)?.database().exists() {
+    if !Store::exists(&StateDir::new(&context.state_dir()?)?) {
         return Ok(None);
     }
     Ok(context.store()?.frame(caller.frame)?.map(|frame| frame.launch.claude))

@@ -4,22 +4,20 @@ use std::path::Path;
 
 use clap::Args;
 use jiff::Timestamp;
-use serde::Serialize;
-use serde_json::Value;
 
+use crate::app::view::exchange::{ExchangeView, given_at};
 use crate::cli::arguments::{at_least_one, candidates};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::lookup::{self, Projects};
 use crate::cli::output::format::{age, fitted, one_line};
-use crate::cli::output::{self, ListCommand, PrintError, print, print_json, tell};
+use crate::cli::output::{self, ListCommand, print, print_json, tell};
 use crate::cli::report::asked::of_form;
 use crate::cli::view::logs;
 use crate::core::chain::origin::Origin;
-use crate::core::events::agent_event::{AgentEvent, Happening};
-use crate::core::events::log_entry::{LogEntry, Recorded};
-use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::events::agent_event::Happening;
+use crate::core::events::log_entry::LogEntry;
 use crate::core::requests::approval::{self, Before};
 use crate::core::requests::request::RequestKind;
 use crate::core::text::escape::shortened;
@@ -58,68 +56,6 @@ pub(crate) struct History {
     json: bool,
 }
 
-#[derive(Debug, Serialize)]
-struct ExchangeJson {
-    id: RequestId,
-    frame: FrameId,
-    root: FrameId,
-    task: String,
-    asked: Timestamp,
-    /// What was shown, as it was recorded.
-    shown: RequestKind,
-    status: String,
-    outcome: Outcome,
-    /// The answer that counts.
-    answer: Option<String>,
-    records: Vec<RecordJson>,
-    given: Option<GivenJson>,
-    then: Option<AgentEvent>,
-}
-
-#[derive(Debug, Serialize)]
-struct RecordJson {
-    at: Timestamp,
-    what: String,
-    #[serde(skip_serializing_if = "Value::is_null")]
-    answer: Value,
-    /// The answer that this one replaced.
-    #[serde(skip_serializing_if = "Value::is_null")]
-    replaced: Value,
-    /// What counts because nobody answered in time.
-    #[serde(skip_serializing_if = "Value::is_null")]
-    default: Value,
-    #[serde(skip_serializing_if = "Value::is_null")]
-    by: Value,
-}
-
-/// What became of it, delivered or not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Outcome {
-    Open,
-    Answered,
-    Expired,
-    Withdrawn,
-}
-
-impl Outcome {
-    /// The last record says it: an answer can still be withdrawn with its question.
-    fn of(records: &[EventRecord]) -> Self {
-        match records.last().map(|last| &last.entry) {
-            Some(LogEntry::Answered { .. } | LogEntry::AnswerReplaced { .. }) => Self::Answered,
-            Some(LogEntry::Expired { .. }) => Self::Expired,
-            Some(LogEntry::Withdrawn { .. }) => Self::Withdrawn,
-            _ => Self::Open,
-        }
-    }
-}
-
-#[derive(Debug, Serialize)]
-struct GivenJson {
-    attempt: AttemptId,
-    at: Timestamp,
-}
-
 impl History {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
@@ -147,13 +83,13 @@ impl History {
         let has_more = exchanges.len() > most;
         exchanges.drain(..exchanges.len().saturating_sub(most));
         if self.json {
-            let listed = exchanges.into_iter().map(|exchange| as_json(&store, exchange));
+            let listed = exchanges.into_iter().map(|exchange| ExchangeView::gather(&store, exchange));
             print_json(&listed.collect::<Result<Vec<_>, _>>()?)?;
             self.tell_of_hidden(elsewhere, has_more);
             return Ok(ExitStatus::Ok);
         }
         if exchanges.is_empty() {
-            tell("nothing was asked");
+            tell("no questions yet");
         }
         let (now, whole) = (Timestamp::now(), matches!(asked, Asked::One(_)));
         for exchange in &exchanges {
@@ -176,44 +112,6 @@ impl History {
 
 /// More than a person looks through.
 const MOST: usize = 100;
-
-/// When the agent had the answer: it may have read it while it worked.
-fn had(exchange: &Exchange) -> Option<Timestamp> {
-    let given = exchange.given?;
-    Some(exchange.records.last().map_or(given.began, |last| last.at.max(given.began)))
-}
-
-fn as_json(store: &Store, exchange: Exchange) -> Result<ExchangeJson, CliError> {
-    let then = next_deed::after(store, &exchange)?;
-    let at = had(&exchange);
-    let given = exchange.given.zip(at).map(|(given, at)| GivenJson { attempt: given.attempt, at });
-    let record = |EventRecord { at, entry, .. }| {
-        let Recorded { kind: what, detail } = entry.recorded()?;
-        let field = |name: &str| detail.get(name).cloned().unwrap_or_default();
-        let (answer, replaced, default, by) = (field("answer"), field("replaced"), field("default"), field("by"));
-        Ok(RecordJson { at, what, answer, replaced, default, by })
-    };
-    let outcome = Outcome::of(&exchange.records);
-    let answer = match exchange.records.last().map(|last| &last.entry) {
-        Some(LogEntry::Answered { answer, .. } | LogEntry::AnswerReplaced { answer, .. }) => Some(answer.clone()),
-        _ => None,
-    };
-    let records: serde_json::Result<_> = exchange.records.into_iter().map(record).collect();
-    Ok(ExchangeJson {
-        id: exchange.id,
-        frame: exchange.frame,
-        root: exchange.root,
-        task: exchange.title,
-        asked: exchange.asked,
-        shown: exchange.kind,
-        status: exchange.status,
-        outcome,
-        answer,
-        records: records.map_err(PrintError::from)?,
-        given,
-        then,
-    })
-}
 
 fn text(store: &Store, exchange: &Exchange, now: Timestamp, whole: bool) -> Result<String, CliError> {
     let width = output::width();
@@ -290,9 +188,9 @@ fn of_record(record: &EventRecord, is_replaced: bool, now: Timestamp) -> (String
             (format!("replaced by a new answer {ago}{later}"), Some(answer.clone()))
         }
         LogEntry::Expired { default: Some(default), .. } => {
-            (format!("expired {ago}: nobody had answered, so the default counts"), Some(default.clone()))
+            (format!("expired {ago}: the default is used"), Some(default.clone()))
         }
-        LogEntry::Expired { default: None, .. } => (format!("expired {ago}: nobody had answered"), None),
+        LogEntry::Expired { default: None, .. } => (format!("expired {ago}"), None),
         // Nothing else becomes of a question.
         _ => (format!("withdrawn {ago}: its agent no longer waits for an answer"), None),
     }
@@ -318,7 +216,7 @@ fn outcome(store: &Store, exchange: &Exchange, now: Timestamp) -> Result<Vec<Str
     if exchange.status == "open" {
         return Ok(vec!["  open".to_owned()]);
     }
-    let Some(at) = had(exchange) else {
+    let Some(at) = given_at(exchange) else {
         let is_over = matches!(exchange.status.as_str(), "resolved" | "expired");
         return Ok(is_over.then(|| "  not delivered yet".to_owned()).into_iter().collect());
     };
@@ -341,6 +239,7 @@ fn deed(what: &Happening) -> Option<String> {
 mod tests {
     use super::*;
     use crate::core::chain::origin::FromFile;
+    use crate::core::id::{FrameId, RequestId};
 
     const ID: uuid::Uuid = uuid::Uuid::nil();
     const WITHDRAWN: LogEntry = LogEntry::Withdrawn { request: RequestId(ID) };
@@ -369,31 +268,18 @@ mod tests {
         assert_eq!(by(&origin), "by ann\\u{1b} (process 42, /dev/pts/1)");
         let file = FromFile { path: "/q.md".into(), changed: Timestamp::UNIX_EPOCH };
         assert_eq!(by(&Origin { file: Some(file), ..ann("ann") }), "in the file /q.md of ann");
-        let nobody = "expired 0 s ago: nobody had answered";
+        let expired_now = "expired 0 s ago";
         for (entry, is_replaced, expected, answer) in [
             (answered("x"), false, "answered 0 s ago", Some("x")),
             (answered("x"), true, "answered 0 s ago, replaced later", Some("x")),
             (replaced("y"), false, "replaced by a new answer 0 s ago", Some("y")),
             (replaced("y"), true, "replaced by a new answer 0 s ago, replaced later", Some("y")),
-            (expired(None), false, nobody, None),
-            (expired(Some("z")), false, &format!("{nobody}, so the default counts"), Some("z")),
+            (expired(None), false, expired_now, None),
+            (expired(Some("z")), false, "expired 0 s ago: the default is used", Some("z")),
             (WITHDRAWN, false, "withdrawn 0 s ago: its agent no longer waits for an answer", None),
         ] {
             let said = of_record(&record(entry), is_replaced, Timestamp::UNIX_EPOCH);
             assert_eq!(said, (expected.to_owned(), answer.map(str::to_owned)));
-        }
-    }
-
-    #[test]
-    fn the_last_record_is_the_outcome() {
-        for (entries, expected) in [
-            (vec![], Outcome::Open),
-            (vec![answered("x"), replaced("y")], Outcome::Answered),
-            (vec![expired(None)], Outcome::Expired),
-            (vec![answered("x"), WITHDRAWN], Outcome::Withdrawn),
-        ] {
-            let records: Vec<_> = entries.into_iter().map(record).collect();
-            assert_eq!(Outcome::of(&records), expected);
         }
     }
 }

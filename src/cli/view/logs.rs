@@ -30,8 +30,8 @@ use crate::store::Store;
 /// Show what an agent said and did
 ///
 /// Prints one line for each text, tool call, result, pause and end, from the first attempt to the last. With --follow,
-/// waits for more until the agent and everything below it have ended, or wait for something that no running process can
-/// bring about. Following changes nothing and costs nothing.
+/// waits for more until the agent and everything below it have ended, or wait for something outside this machine's
+/// processes, such as an answer. Following changes nothing and costs nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli logs 4f2c1a90 --follow
@@ -47,7 +47,7 @@ pub(crate) struct Logs {
     #[arg(short, long)]
     follow: bool,
 
-    /// Include all agents below it, in order of time
+    /// Include all agents below it, in chronological order
     #[arg(long)]
     chain: bool,
 
@@ -68,7 +68,7 @@ pub(crate) struct Logs {
     json: bool,
 }
 
-/// How long a chain that can continue is given for somebody to continue it: between two agents nothing runs.
+/// How long a chain that can continue is given for a person to continue it: between two agents nothing runs.
 const BETWEEN: Duration = Duration::from_secs(3);
 /// A notification comes earlier.
 const LOOK: Duration = Duration::from_millis(500);

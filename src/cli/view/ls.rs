@@ -2,14 +2,14 @@
 
 mod choice;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use serde::Serialize;
 
+use crate::app::view::chain::ChainView;
 use crate::cli::arguments::at_least_one;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -18,21 +18,15 @@ use crate::cli::output::format::{age, one_line, toned_table};
 use crate::cli::output::moment;
 use crate::cli::output::{self, ListCommand, Tone, TonedLine, hint, print_json, print_toned, tell};
 use crate::cli::report::chain_status;
-use crate::cli::report::costs::{self, SpentJson};
+use crate::cli::report::costs;
 use crate::cli::report::waits::described;
 use crate::cli::view::ls::choice::{Choice, Hidden};
-use crate::core::attempt::usage::Spent;
-use crate::core::chain::runnable::Attempted;
-use crate::core::chain::state::FrameState;
-use crate::core::chain::tree::Node;
+use crate::core::chain::state::AgentStatus;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
-use crate::core::id::FrameId;
 use crate::core::requests::question::Form;
 use crate::core::requests::request::External;
 use crate::core::text::age::time_until;
-use crate::runtime::activity::now::{Doing, activities};
-use crate::runtime::run::external_waits;
-use crate::store::{self, Chains, Store, Summary};
+use crate::store::Chains;
 
 /// List the open chains of this project, newest first
 ///
@@ -59,7 +53,7 @@ pub(crate) struct Ls {
     all_projects: bool,
 
     /// Only list chains in this state (see below); can be repeated
-    #[arg(long, value_name = "STATUS", value_parser = PossibleValuesParser::new(STATUSES))]
+    #[arg(long, value_name = "STATUS", value_parser = PossibleValuesParser::new(statuses()))]
     status: Vec<String>,
 
     /// List at most this many [default: 100, with --json all]
@@ -72,44 +66,14 @@ pub(crate) struct Ls {
 }
 
 /// What `--status` takes: the states of an agent, and that of a chain whose runner died.
-const STATUSES: [&str; 8] = ["ready", "running", "waiting", "paused", "done", "failed", "cancelled", "abandoned"];
-
-/// A chain, as `--json` lists it.
-#[derive(Debug, Serialize)]
-struct Listed {
-    id: FrameId,
-    name: Option<String>,
-    status: &'static str,
-    abandoned: bool,
-    /// The agents whose last turn `claude` could not record.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    unrecorded: Vec<FrameId>,
-    error: Option<String>,
-    /// Whether `resume` would start an agent now.
-    can_continue: bool,
-    task: String,
-    cwd: std::path::PathBuf,
-    since: Timestamp,
-    created: Timestamp,
-    agents: u64,
-    open_questions: u64,
-    waiting_on: Vec<Blocker>,
-    /// What its running agents do.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    doing: BTreeMap<FrameId, Doing>,
-    over_budget: bool,
-    #[serde(flatten)]
-    spent: SpentJson,
-    #[serde(skip)]
-    cost: Spent,
-    #[serde(skip)]
-    max_budget_usd: Option<f64>,
+fn statuses() -> impl Iterator<Item = &'static str> {
+    AgentStatus::ALL.into_iter().map(AgentStatus::name).chain(["abandoned"])
 }
 
 impl Ls {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let (store, now) = (context.store()?, Timestamp::now());
-        let abandoned: HashSet<_> = store::abandoned(&store)?.into_values().collect();
+        let abandoned: HashSet<_> = store.abandoned()?.into_values().collect();
         let most = self.limit.unwrap_or(if self.json { usize::MAX } else { MOST });
         let choice = Choice {
             done: self.all,
@@ -123,9 +87,9 @@ impl Ls {
             Some(caller) => (store.chains(Chains::StartedBy(caller.frame))?.chains, Hidden::default()),
             None => choice.of(&store, now)?,
         };
-        let of = |chain| listed(&store, chain, &abandoned, now);
+        let of = |chain| ChainView::gather(&store, chain, &abandoned, now);
         let mut listed = chains.into_iter().map(of).collect::<Result<Vec<_>, _>>()?;
-        listed.retain(|chain| self.status.is_empty() || self.status.iter().any(|status| chain.is(status)));
+        listed.retain(|chain| self.status.is_empty() || self.status.iter().any(|status| is_in(chain, status)));
         listed.truncate(most);
         if self.json {
             print_json(&listed)?;
@@ -154,7 +118,7 @@ impl Ls {
     }
 
     /// On a narrow terminal only what says which chain it is, and what for.
-    fn table(&self, listed: &[Listed], now: Timestamp) -> Vec<TonedLine> {
+    fn table(&self, listed: &[ChainView], now: Timestamp) -> Vec<TonedLine> {
         let is_wide = output::width().is_none_or(|width| width >= NARROW);
         let with_names = listed.iter().any(|chain| chain.name.is_some());
         let columns = |cells: [String; 7]| {
@@ -163,12 +127,12 @@ impl Ls {
         };
         let head = columns(["CHAIN", "STATE", "AGE", "COST", "NAME", "DIRECTORY", "TASK"].map(str::to_owned));
         let rows = listed.iter().map(|chain| {
-            let state = if chain.abandoned { "abandoned" } else { chain.status };
+            let state = if chain.abandoned { "abandoned" } else { chain.status.name() };
             columns([
                 chain.id.short(),
                 state.to_owned(),
                 age(chain.created, now),
-                costs::dollars(&chain.cost),
+                costs::dollars(&chain.cost.0),
                 chain.name.clone().unwrap_or_default(),
                 chain.cwd.display().to_string(),
                 format!("{}  {}", one_line(&chain.task), waits_or_continues(chain, now)).trim_end().to_owned(),
@@ -185,62 +149,20 @@ const MOST: usize = 100;
 /// Terminals with fewer columns get fewer columns of the table.
 const NARROW: usize = 60;
 
-fn listed(store: &Store, chain: Summary, abandoned: &HashSet<FrameId>, now: Timestamp) -> Result<Listed, CliError> {
-    let mut tree = if chain.state == FrameState::Done { None } else { Some(store.tree(chain.id)?) };
-    tree.as_mut().map(|tree| external_waits::observe(store, tree, now)).transpose()?;
-    let waiting_on = tree.as_ref().map(|tree| tree.blockers(now)).unwrap_or_default();
-    let abandoned = abandoned.contains(&chain.id);
-    let doing = match &tree {
-        Some(tree) if !abandoned => activities(store, tree, now)?,
-        _ => BTreeMap::new(),
-    };
-    let status = tree.as_ref().map_or(chain.state.name(), |tree| tree.status_name(now));
-    let is_unrecorded = |node: &&Node| node.is_unrecorded && !node.is_over();
-    let unrecorded = tree.as_ref().map(|tree| tree.parents_first().into_iter().filter(is_unrecorded));
-    let unrecorded = unrecorded.map(|nodes| nodes.map(|node| node.id).collect()).unwrap_or_default();
-    let can_run = tree
-        .is_some_and(|tree| !tree.runnable(&Attempted::default(), now).is_empty() || !tree.to_try_again().is_empty());
-    let spent = store.spent(chain.id)?;
-    Ok(Listed {
-        over_budget: waiting_on.iter().any(|blocker| matches!(blocker.what, Blocking::Budget { .. })),
-        can_continue: can_run || abandoned,
-        id: chain.id,
-        name: chain.name,
-        status,
-        error: match chain.state {
-            FrameState::Failed { failure } => Some(failure.message),
-            _ => None,
-        },
-        abandoned,
-        unrecorded,
-        task: chain.title,
-        cwd: chain.cwd,
-        since: chain.since,
-        created: chain.created,
-        agents: chain.frames,
-        open_questions: chain.open_questions,
-        waiting_on,
-        doing,
-        spent: spent.into(),
-        cost: spent,
-        max_budget_usd: chain.limits.max_budget_usd,
-    })
-}
-
 /// What a chain waits for, or how it can continue.
-fn waits_or_continues(chain: &Listed, now: Timestamp) -> String {
+fn waits_or_continues(chain: &ChainView, now: Timestamp) -> String {
     if chain.abandoned {
         return chain_status::abandoned(chain.id);
     }
     if let Some(error) = &chain.error {
         return one_line(error);
     }
-    if chain.status == "cancelled" {
+    if chain.status == AgentStatus::Cancelled {
         return format!("interrupted; agent-cli resume {} continues it", chain.id.short());
     }
     let more = |count: usize| if count > 1 { format!(", and for {} more", count - 1) } else { String::new() };
     match chain.waiting_on.first() {
-        Some(first) if chain.doing.is_empty() && chain.status != "done" => {
+        Some(first) if chain.doing.is_empty() && chain.status != AgentStatus::Done => {
             let continues = if chain.can_continue { "can continue; " } else { "" };
             let lost = if chain.unrecorded.is_empty() { "" } else { "claude could not record a turn: no room; " };
             format!(
@@ -283,35 +205,33 @@ fn awaited(blocker: &Blocker, now: Timestamp, zone: &TimeZone) -> String {
     }
 }
 
-fn tone(chain: &Listed) -> Tone {
+fn tone(chain: &ChainView) -> Tone {
     match chain.status {
         _ if chain.abandoned => Tone::Bad,
-        "failed" => Tone::Bad,
-        "done" => Tone::Quiet,
-        "running" => Tone::Good,
+        AgentStatus::Failed => Tone::Bad,
+        AgentStatus::Done => Tone::Quiet,
+        AgentStatus::Running => Tone::Good,
         _ if chain.can_continue => Tone::Good,
         _ => Tone::Waiting,
     }
 }
 
 /// Warns of a chain that has cost more than its budget: agents that ran when it was spent went on.
-fn warn_of_budget(chain: &Listed) {
-    if let Some(warning) = costs::passed(chain.id, &chain.cost, chain.max_budget_usd) {
+fn warn_of_budget(chain: &ChainView) {
+    if let Some(warning) = costs::passed(chain.id, &chain.cost.0, chain.max_budget_usd) {
         output::warn(&warning);
     }
 }
 
-impl Listed {
-    /// Whether this is how it stands.
-    fn is(&self, status: &str) -> bool {
-        self.status == status || status == "abandoned" && self.abandoned
-    }
+/// Whether this is the chain's state.
+fn is_in(chain: &ChainView, status: &str) -> bool {
+    chain.status.name() == status || status == "abandoned" && chain.abandoned
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::id::RequestId;
+    use crate::core::id::{FrameId, RequestId};
 
     #[test]
     fn a_wait_says_since_when_or_until_when() {

@@ -3,15 +3,14 @@
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
-use serde::Serialize;
 
+use crate::app::view::outcome::{NotificationTestView, NotificationView};
 use crate::cli::arguments::at_least_one;
 use crate::cli::context::{Context, config_path};
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{age, table};
 use crate::cli::output::{hint, print, print_json, print_line, tell, warn};
-use crate::core::id::{FrameId, NotificationId, RequestId};
 use crate::core::notifications::occasion::Occasion;
 use crate::core::text::age::time_until;
 use crate::runtime::notifications::config_file::ConfigFile;
@@ -48,28 +47,6 @@ pub(crate) struct Notifications {
     json: bool,
 }
 
-#[derive(Debug, Serialize)]
-struct NotificationJson {
-    id: NotificationId,
-    event: String,
-    root: FrameId,
-    frame: FrameId,
-    question: Option<RequestId>,
-    at: Timestamp,
-    status: String,
-    failures: u64,
-    why: Option<String>,
-    ended: Option<Timestamp>,
-    next_try: Option<Timestamp>,
-}
-
-#[derive(Debug, Serialize)]
-struct TestJson {
-    event: Occasion,
-    sent: bool,
-    why: Option<String>,
-}
-
 /// More than a person looks through.
 const MOST: usize = 20;
 
@@ -85,7 +62,7 @@ impl Notifications {
         let most = self.limit.unwrap_or(if self.json { usize::MAX } else { MOST });
         let listed = context.store()?.outbox().list(store::Notifications::Newest(most))?;
         if self.json {
-            print_json(&listed.into_iter().map(as_json).collect::<Vec<_>>())?;
+            print_json(&listed.into_iter().map(NotificationView::from).collect::<Vec<_>>())?;
             return Ok(ExitStatus::Ok);
         }
         if listed.is_empty() {
@@ -116,7 +93,7 @@ fn try_out(context: &Context, event: Occasion, json: bool) -> Result<ExitStatus,
     })?;
     let why = outcome.err();
     if json {
-        print_json(&TestJson { event, sent: why.is_none(), why: why.clone() })?;
+        print_json(&NotificationTestView { event, sent: why.is_none(), why: why.clone() })?;
     } else if why.is_none() {
         print_line(&format!("the command for {} succeeded", event.name()))?;
     }
@@ -140,30 +117,13 @@ fn config_of(context: &Context) -> Result<ConfigFile, CliError> {
     config.ok_or_else(none)
 }
 
-fn as_json(listed: ListedNotification) -> NotificationJson {
-    let next_try = (listed.status == "pending").then_some(listed.due);
-    NotificationJson {
-        id: listed.id,
-        event: listed.event,
-        root: listed.root,
-        frame: listed.frame,
-        question: listed.request,
-        at: listed.made,
-        status: listed.status,
-        failures: listed.failures,
-        why: listed.why,
-        ended: listed.ended,
-        next_try,
-    }
-}
-
 fn row(listed: &ListedNotification, now: Timestamp) -> Vec<String> {
     let why = listed.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
     let became = match listed.status.as_str() {
         "pending" if listed.failures > 0 => format!("failed, next try in {}{why}", time_until(listed.due, now)),
         "pending" => "not sent yet".to_owned(),
         "failed" => format!("could not be sent{why}"),
-        "outdated" => "not sent, because it was over before".to_owned(),
+        "outdated" => "not sent, because it was outdated".to_owned(),
         status => status.to_owned(),
     };
     vec![listed.event.clone(), listed.root.short(), format!("{} ago", age(listed.made, now)), became]

@@ -19,7 +19,7 @@ use crate::store::StoreError;
 /// Open a copy of an agent's conversation in an interactive claude
 ///
 /// The copy is a session of its own: whatever is said in it, the agent and its chain stay as they are. Works while the
-/// agent runs or waits, and when it is over. A call at which it is paused is closed in the copy. Without a terminal it
+/// agent runs or waits, and when it has ended. A call at which it is paused is closed in the copy. Without a terminal it
 /// prints the command instead.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:

@@ -1,23 +1,24 @@
-//! `agent-cli stats`: what agents cost, by day, model and file of instructions.
+//! `agent-cli stats`: what agents cost, by day, model and instruction file.
 
 use std::collections::BTreeMap;
 
 use clap::Args;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use serde::Serialize;
 
+use crate::app::view::cost::CostView;
+use crate::app::view::stats::{StatsView, SumView};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::table;
 use crate::cli::output::{self, hint, print, print_json, tell};
-use crate::cli::report::costs::{self, SpentJson};
+use crate::cli::report::costs;
 use crate::core::attempt::usage::Spent;
 use crate::core::text::duration::duration;
 use crate::store::{Counted, Counting};
 
-/// Show what agents cost, by day, model and file of instructions
+/// Show what agents cost, by day, model and instruction file
 ///
 /// Counts every attempt that began in this period and is still recorded, whether it was kept, discarded or killed. `gc`
 /// and `rm` remove chains with their costs. `≥` marks sums that include an attempt whose cost is not known because it
@@ -33,24 +34,6 @@ pub(crate) struct Stats {
     /// Print a JSON object: since, total, days, models, instructions
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct StatsJson {
-    since: Timestamp,
-    total: SumJson,
-    days: Vec<SumJson>,
-    models: Vec<SumJson>,
-    instructions: Vec<SumJson>,
-}
-
-#[derive(Debug, Serialize)]
-struct SumJson {
-    /// The day, model or file; `null`: none is known, or there was a prompt instead of a file.
-    name: Option<String>,
-    attempts: u64,
-    #[serde(flatten)]
-    spent: SpentJson,
 }
 
 /// Sums, each with what it is about.
@@ -72,7 +55,7 @@ impl Stats {
         let total = counted.iter().fold(Spent::default(), |sum, it| sum.plus(it.spent));
         if self.json {
             let listed = |sums: Sums| sums.into_iter().map(|(name, spent)| as_json(name, spent)).collect();
-            print_json(&StatsJson {
+            print_json(&StatsView {
                 since,
                 total: as_json(None, total),
                 days: listed(days),
@@ -118,8 +101,8 @@ fn sums(
     sums
 }
 
-fn as_json(name: Option<String>, spent: Spent) -> SumJson {
-    SumJson { name, attempts: spent.attempts, spent: spent.into() }
+fn as_json(name: Option<String>, spent: Spent) -> SumView {
+    SumView { name, attempts: spent.attempts, cost: CostView(spent) }
 }
 
 /// Terminals with fewer columns show only what something cost, and how long it took.

@@ -1,11 +1,11 @@
 //! `agent-cli tree`: chains as trees.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use clap::Args;
 use jiff::Timestamp;
-use serde::Serialize;
 
+use crate::app::view::agent::{self, Abandoned, AgentView};
 use crate::cli::arguments::{at_least_one, candidates};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -14,17 +14,13 @@ use crate::cli::lookup::{Projects, frame_named, here};
 use crate::cli::output::format::{age, cut, fitted};
 use crate::cli::output::{self, ListCommand, hint, print, print_json, tell};
 use crate::cli::report::chain_status;
-use crate::cli::report::costs::{self, SpentJson};
+use crate::cli::report::costs;
 use crate::cli::report::waits::described;
-use crate::core::agent::worktree::Worktree;
 use crate::core::attempt::usage::Spent;
-use crate::core::chain::state::FrameState;
-use crate::core::chain::tree::{Node, Tree};
-use crate::core::chain::waiting_on::Blocker;
+use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
-use crate::runtime::activity::now::{Doing, activities};
 use crate::runtime::run::external_waits;
-use crate::store::{self, Alike, Attempts, Chains, Extent, Store, WorktreesOf};
+use crate::store::{Alike, Chains, Store};
 
 /// Show a chain as a tree: every agent, its state, what it waits for and for how long
 #[derive(Debug, Args)]
@@ -50,41 +46,6 @@ pub(crate) struct TreeCommand {
     json: bool,
 }
 
-/// The frames that nobody runs, each with its root.
-type Abandoned = HashMap<FrameId, FrameId>;
-
-/// What running agents do.
-type Activities = BTreeMap<FrameId, Doing>;
-
-/// What each frame has cost.
-type Costs = HashMap<FrameId, Spent>;
-
-/// A frame, as `--json` lists it: parents before their children.
-#[derive(Debug, Serialize)]
-struct FrameJson<'a> {
-    id: FrameId,
-    parent: Option<FrameId>,
-    task: &'a str,
-    status: &'static str,
-    /// Whether it is recorded as running but nothing runs it.
-    abandoned: bool,
-    /// Whether `claude` could not record its last turn, which is done again.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    unrecorded: bool,
-    since: Timestamp,
-    error: Option<&'a str>,
-    waiting_on: Vec<Blocker>,
-    /// Only for an agent that runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    doing: Option<Doing>,
-    /// Only for an agent that has its own worktree.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    worktree: Option<Worktree>,
-    /// What it has cost itself.
-    #[serde(flatten)]
-    spent: SpentJson,
-}
-
 impl TreeCommand {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
@@ -94,35 +55,21 @@ impl TreeCommand {
             (None, None) => self.open(&store)?,
         };
         let now = Timestamp::now();
-        let abandoned = store::abandoned(&store)?;
+        let abandoned = store.abandoned()?;
         let mut trees = tops.into_iter().map(|top| store.tree(top)).collect::<Result<Vec<_>, _>>()?;
         trees.iter_mut().try_for_each(|tree| external_waits::observe(&store, tree, now))?;
+        let agents = trees.iter().map(|tree| agent::of_tree(&store, tree, &abandoned, now));
+        let agents = agents.collect::<Result<Vec<_>, _>>()?;
         if self.json {
-            let mut all = Vec::new();
-            for tree in &trees {
-                let mut worktrees: HashMap<_, _> =
-                    store.worktrees(WorktreesOf::Chain(tree.top()))?.into_iter().collect();
-                let costs = costs_of(&store, tree, now)?;
-                let listed = tree.parents_first().into_iter().map(|node| listed(tree, node, now, &abandoned));
-                let mut activities = activities(&store, tree, now)?;
-                all.extend(listed.map(|listed| FrameJson {
-                    doing: activities.remove(&listed.id).filter(|_| !listed.abandoned),
-                    worktree: worktrees.remove(&listed.id),
-                    spent: costs.get(&listed.id).copied().unwrap_or_default().into(),
-                    ..listed
-                }));
-            }
-            print_json(&all)?;
+            print_json(&agents.into_iter().flatten().collect::<Vec<_>>())?;
             return Ok(ExitStatus::Ok);
         }
         if trees.is_empty() {
             tell(if self.all_projects { "no open chains" } else { "no open chains in this project" });
-            hint("agent-cli ls --all lists those that are done");
+            hint("agent-cli ls --all also lists finished chains");
         }
-        for tree in &trees {
-            let costs = self.cost.then(|| costs_of(&store, tree, now)).transpose()?;
-            let activities = activities(&store, tree, now)?;
-            print(&drawn(tree, now, &abandoned, &activities, costs.as_ref()))?;
+        for (tree, agents) in trees.iter().zip(&agents) {
+            print(&drawn(tree, agents, now, &abandoned, self.cost))?;
         }
         Ok(ExitStatus::Ok)
     }
@@ -159,66 +106,33 @@ impl TreeCommand {
 /// More than a person looks through.
 const MOST: usize = 100;
 
-/// What each agent has cost itself. Those without attempts are left out.
-fn costs_of(store: &Store, tree: &Tree, now: Timestamp) -> Result<Costs, CliError> {
-    let mut costs = Costs::new();
-    for attempt in store.attempts(Attempts::Of(Extent::Below(tree.top())))? {
-        let sum = costs.entry(attempt.frame).or_default();
-        *sum = sum.plus(costs::of_attempt(&attempt.spending, attempt.began, attempt.ended, now));
-    }
-    Ok(costs)
-}
-
-fn listed<'a>(tree: &Tree, node: &'a Node, now: Timestamp, abandoned: &Abandoned) -> FrameJson<'a> {
-    let error = match &node.state {
-        FrameState::Failed { failure } => Some(failure.message.as_str()),
-        _ => None,
-    };
-    let (status, waiting_on) = (node.state.name(), tree.blockers_of(node, now));
-    let (id, parent, task, since) = (node.id, node.parent, &node.title, node.since);
-    let abandoned = abandoned.contains_key(&id);
-    FrameJson {
-        id,
-        parent,
-        task,
-        status,
-        abandoned,
-        unrecorded: node.is_unrecorded && !node.is_over(),
-        since,
-        error,
-        waiting_on,
-        doing: None,
-        worktree: None,
-        spent: Spent::default().into(),
-    }
-}
-
-/// Each frame on a line, below its parent.
-fn drawn(tree: &Tree, now: Timestamp, abandoned: &Abandoned, activities: &Activities, costs: Option<&Costs>) -> String {
+/// Each agent on a line, below its parent.
+fn drawn(tree: &Tree, agents: &[AgentView], now: Timestamp, abandoned: &Abandoned, with_costs: bool) -> String {
     let mut text = String::new();
-    let sums = costs.map(|costs| (costs, summed(tree, costs)));
-    // The lines before a frame's children, which are printed after the frame.
+    let sums = with_costs.then(|| summed(agents));
+    // The lines before an agent's children, which are printed after the agent.
     let mut bars = HashMap::from([(tree.top(), String::new())]);
-    for node in tree.parents_first() {
-        let siblings = node.parent.filter(|_| node.id != tree.top()).map(|parent| tree.children(parent));
-        let bar = bars.get(&node.id).cloned().unwrap_or_default();
+    for agent in agents {
+        let siblings = agent.parent.filter(|_| agent.id != tree.top()).map(|parent| tree.children(parent));
+        let bar = bars.get(&agent.id).cloned().unwrap_or_default();
         let (corner, next) = match siblings.and_then(<[_]>::last) {
             None => ("", ""),
-            Some(last) if *last == node.id => ("└─ ", "   "),
+            Some(last) if *last == agent.id => ("└─ ", "   "),
             Some(_) => ("├─ ", "│  "),
         };
-        let cost = sums.as_ref().map(|(own, all): &(&Costs, Costs)| {
-            let of = |costs: &Costs| costs::dollars(&costs.get(&node.id).copied().unwrap_or_default());
-            if tree.children(node.id).is_empty() {
-                return format!("{}  ", of(own));
+        let children = tree.children(agent.id);
+        let cost = sums.as_ref().map(|sums| {
+            let (own, all) = (costs::dollars(&agent.cost.0), sums.get(&agent.id).map(costs::dollars));
+            match all.filter(|_| !children.is_empty()) {
+                Some(all) => format!("{own} (in all {all})  "),
+                None => format!("{own}  "),
             }
-            format!("{} (in all {})  ", of(own), of(all))
         });
         let cost = cost.unwrap_or_default();
-        let line = format!("{bar}{corner}{cost}{}", line(tree, node, now, abandoned, activities));
+        let line = format!("{bar}{corner}{cost}{}", line(tree, agent, now, abandoned));
         text.push_str(&output::width().map_or_else(|| line.clone(), |width| fitted(&line, width)));
         text.push('\n');
-        bars.extend(tree.children(node.id).iter().map(|child| (*child, format!("{bar}{next}"))));
+        bars.extend(children.iter().map(|child| (*child, format!("{bar}{next}"))));
     }
     text
 }
@@ -226,30 +140,29 @@ fn drawn(tree: &Tree, now: Timestamp, abandoned: &Abandoned, activities: &Activi
 const UNRECORDED: &str = "  claude could not record its last turn: no room";
 
 /// What each agent cost with all agents below it.
-fn summed(tree: &Tree, costs: &Costs) -> Costs {
-    let mut all = costs.clone();
-    for node in tree.leaves_up() {
-        let own = all.get(&node.id).copied().unwrap_or_default();
-        if let Some(parent) = node.parent {
-            let above = all.entry(parent).or_default();
+fn summed(agents: &[AgentView]) -> HashMap<FrameId, Spent> {
+    let mut all: HashMap<_, _> = agents.iter().map(|agent| (agent.id, agent.cost.0)).collect();
+    // Children come after their parents.
+    for agent in agents.iter().rev() {
+        let own = all.get(&agent.id).copied().unwrap_or_default();
+        if let Some(above) = agent.parent.and_then(|parent| all.get_mut(&parent)) {
             *above = above.plus(own);
         }
     }
     all
 }
 
-fn line(tree: &Tree, node: &Node, now: Timestamp, abandoned: &Abandoned, activities: &Activities) -> String {
-    let listed = listed(tree, node, now, abandoned);
-    if let Some(root) = abandoned.get(&listed.id) {
-        return format!("{} {}  {}", listed.id.short(), chain_status::abandoned(*root), cut(listed.task, 60));
+fn line(tree: &Tree, agent: &AgentView, now: Timestamp, abandoned: &Abandoned) -> String {
+    let (id, task) = (agent.id.short(), cut(&agent.task, 60));
+    if let Some(root) = abandoned.get(&agent.id) {
+        return format!("{id} {}  {task}", chain_status::abandoned(*root));
     }
-    let age = age(listed.since, now);
-    let mut line = format!("{} {} for {age}  {}", listed.id.short(), listed.status, cut(listed.task, 60));
-    if let Some(doing) = activities.get(&listed.id) {
+    let mut line = format!("{id} {} for {}  {task}", agent.status.name(), age(agent.since, now));
+    if let Some(doing) = &agent.doing {
         line.push_str(&format!("  {}", doing.words(now)));
     }
-    let mut reasons: Vec<_> = listed.waiting_on.iter().map(|blocker| described(&blocker.what)).collect();
-    match tree.children_awaited_by(node) {
+    let mut reasons: Vec<_> = agent.waiting_on.iter().map(|blocker| described(&blocker.what)).collect();
+    match tree.get(agent.id).map_or(0, |node| tree.children_awaited_by(node)) {
         0 => {}
         1 => reasons.insert(0, "its child".to_owned()),
         several => reasons.insert(0, format!("{several} children")),
@@ -257,10 +170,10 @@ fn line(tree: &Tree, node: &Node, now: Timestamp, abandoned: &Abandoned, activit
     if !reasons.is_empty() {
         line.push_str(&format!("  waits for {}", reasons.join(", and for ")));
     }
-    if node.is_unrecorded && !node.is_over() {
+    if agent.unrecorded {
         line.push_str(UNRECORDED);
     }
-    if let Some(error) = listed.error {
+    if let Some(error) = &agent.error {
         line.push_str(&format!("  {}", cut(error, 200)));
     }
     line

@@ -18,6 +18,7 @@ pub struct Pair {
 /// Options for `claude`, in the order given. One may be given several times.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<String>", into = "Vec<String>")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClaudeArgs(Vec<Pair>);
 
 impl ClaudeArgs {

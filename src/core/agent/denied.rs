@@ -4,18 +4,19 @@ use serde::{Deserialize, Serialize};
 
 /// A call that did not run because a person, a rule or the lack of an answer denied it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Denied {
     pub tool: String,
     /// What the call would have done, shortened to one line: the command, the file, the address, or the whole input.
     pub input: String,
     /// What the agent was told.
     pub said: String,
-    /// Whether it was denied because nobody approved it. Otherwise a rule, a hook or a mode denied it.
+    /// Whether it was denied because it was not approved. Otherwise a rule, a hook or a mode denied it.
     pub unapproved: bool,
     /// Whether a user's hook asked for an approval, whatever rules and modes allow.
     #[serde(default)]
     pub asked_by_hook: bool,
-    /// Whether one of Claude Code's own subagents made the call. Nobody can be asked about those.
+    /// Whether one of Claude Code's own subagents made the call. No person can be asked about those.
     pub by_subagent: bool,
 }
 

@@ -13,10 +13,11 @@ use crate::core::agent::option_rights::{MAY_SKIP_PERMISSIONS, PROMPT_TOOL, SKIP_
 use crate::core::agent::permission_mode;
 use crate::core::agent::worktree::Worktree;
 
-/// Everything that a frame's `claude` is started with.
+/// Everything that an agent's `claude` is started with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Launch {
-    /// The program found when the frame was made. Cron's `PATH` may not lead to it.
+    /// The program found when the agent was made. Cron's `PATH` may not lead to it.
     pub claude: PathBuf,
     /// `--model`: as the user gave it until the first attempt has shown which model that is.
     pub model: Option<String>,
@@ -31,15 +32,15 @@ pub struct Launch {
     #[serde(default)]
     pub no_stale_check: bool,
     /// Whether agents have Claude Code's own tool for questions. It changes the list of tools, and with it the
-    /// beginning of every request, so a frame keeps the setting it began with.
+    /// beginning of every request, so an agent keeps the setting it began with.
     #[serde(default)]
     pub native_questions: bool,
     /// How calls that need an approval are handled.
     #[serde(default)]
     pub on_permission: OnPermission,
-    /// `PATH` of the shell that made the frame, so that its agents find the same programs under cron.
+    /// `PATH` of the shell that made the agent, so that its agents find the same programs under cron.
     pub path: Option<String>,
-    /// `CLAUDE_CONFIG_DIR` of the shell that made the frame: Claude Code keeps sessions there.
+    /// `CLAUDE_CONFIG_DIR` of the shell that made the agent: Claude Code keeps sessions there.
     pub config_dir: Option<PathBuf>,
     /// Other variables from that shell's environment that its agents see wherever they resume, unless they are set
     /// there.
@@ -51,7 +52,7 @@ pub struct Launch {
     /// After how many seconds a question of its agent expires that does not say so itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub questions_expire: Option<u64>,
-    /// How many questions its chain may ask within an hour of which nobody has answered one.
+    /// How many questions its chain may ask within an hour as long as none is answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub questions_per_hour: Option<u64>,
     /// How many seconds it may run in all its attempts together. While it waits, none pass.
@@ -68,6 +69,7 @@ pub struct Launch {
 /// How a call that needs an approval is handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum OnPermission {
     /// It is denied, as by plain `claude -p`.
     #[default]

@@ -9,6 +9,7 @@ use crate::core::text::escape::one_line;
 /// What an agent had when its last attempt ended. Claude Code restores none of it by itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Situation {
     /// Its permission mode, if that differs from its launch options.
     #[serde(skip_serializing_if = "Option::is_none")]

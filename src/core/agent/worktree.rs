@@ -9,6 +9,7 @@ use crate::core::id::FrameId;
 use crate::core::text::fence::is_line_break;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Worktree {
     /// The directory that the repository's worktrees share, its `.git`.
     pub repository: PathBuf,
@@ -64,8 +65,10 @@ pub(crate) struct Ignored {
 
 /// Why a worktree is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Held {
-    /// The frame that it was made for.
+    /// The agent that it was made for.
+    #[serde(rename = "agent")]
     pub frame: FrameId,
     pub path: PathBuf,
     pub branch: String,
@@ -203,7 +206,7 @@ impl fmt::Display for Loss {
                 write!(f, "it has commits that are on no branch outside agent-cli/, such as {short}")
             }
             Self::Repository(path) => {
-                write!(f, "it holds another repository, with work of its own: {}", path.display())
+                write!(f, "it contains another repository, with its own work: {}", path.display())
             }
             Self::CheckedOut(path) => write!(f, "its branch is checked out in {}", path.display()),
         }

@@ -73,7 +73,7 @@ pub(crate) fn go_on(others: &[Delivery], notices: &[String]) -> String {
     if let Some(scheduled) = only_scheduled(others, notices) {
         return scheduled;
     }
-    let results = "The calls that were open when you stopped have their results now: go on from there.";
+    let results = "The calls that were open when you stopped have their results now: continue from there.";
     let sections = notices.iter().cloned().chain([results.to_owned()]).chain(sections(others));
     std::iter::once(signal::RESUME.to_owned()).chain(sections).collect::<Vec<_>>().join("\n\n")
 }
@@ -110,7 +110,7 @@ pub(crate) fn of_trouble(trouble: &Trouble) -> String {
 fn of_background(ended: &[String]) -> String {
     let ended: Vec<String> = ended.iter().map(|title| format!("- {}", escape::one_line(title))).collect();
     format!(
-        "You have ended your turn while something ran in the background. Its time is over, and it was ended:\n{}\n\
+        "You have ended your turn while something ran in the background. Its time is up, and it was ended:\n{}\n\
          If you wait for something, wait for it with `agent-cli wait`, which may take as long as it likes. Otherwise finish now. \
          Only what you say next is your reply: if your last one stands, repeat all of it.",
         ended.join("\n")
@@ -123,7 +123,7 @@ pub(crate) fn heading(delivery: &Delivery) -> String {
     let (command, id) = (delivery.kind.command(), delivery.known_as());
     let how = match &delivery.result {
         RequestResult::Text(_) => "",
-        RequestResult::Default(_) => ", which nobody answered in time, so its default counts",
+        RequestResult::Default(_) => ", which expired, so its default is used",
         RequestResult::Failed(_) | RequestResult::PartlyFailed(_) => ", which failed",
         RequestResult::Unanswered { .. } => ", which expired",
     };

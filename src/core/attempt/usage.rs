@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Usage {
     /// Sent and not cached.
     pub input_tokens: u64,
@@ -15,6 +16,11 @@ pub struct Usage {
     pub cache_creation_input_tokens: u64,
     /// Sent and read from the prompt cache.
     pub cache_read_input_tokens: u64,
+}
+
+/// US dollars as programs read them: without the digits that adding binary fractions leaves behind.
+pub(crate) fn rounded_usd(usd: f64) -> f64 {
+    (usd * 1e6).round() / 1e6
 }
 
 impl Usage {

@@ -22,7 +22,7 @@ pub enum NotAdmitted {
         spent_usd: f64,
     },
     /// Another frame met the usage limit of the account that both use.
-    #[error("the account is over its usage limit until {resets_at:.0}")]
+    #[error("the account has reached its usage limit, until {resets_at:.0}")]
     UsageLimit {
         /// When it is lifted.
         resets_at: Timestamp,

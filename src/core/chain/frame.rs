@@ -57,22 +57,25 @@ pub struct Frame {
 /// What an agent is told first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Task {
     /// Follow the instructions in this file. Absolute.
     File(PathBuf),
     /// This text.
     Prompt(String),
-    /// Nothing: the frame is a group without an agent. It waits for its members, the frames below it, and is over when
-    /// they are. Their tasks, as the command named them.
+    /// Nothing: this is a group, which waits for the agents below it and ends when they have ended. Their tasks, as the
+    /// command named them.
     Group(Vec<String>),
 }
 
-/// A conversation that a frame's session begins with. It is never changed.
+/// A conversation that an agent's session begins with. It is never changed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Baseline {
     /// The session.
     pub session: SessionId,
-    /// The frame whose checkpoint it was; `None`: it is not a session of this program.
+    /// The agent whose checkpoint it was; `None`: it is not a session of this program.
+    #[serde(rename = "agent")]
     pub frame: Option<FrameId>,
     /// That checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,6 +100,7 @@ pub(crate) struct Kept {
 
 /// How the previous attempt ended badly, although part of it stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Trouble {
     /// What happened, for the agent and for people.
     pub what: String,

@@ -5,17 +5,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::events::activity::STALL_AFTER;
 
-/// How far a tree may grow, and what it may use. Set when its root is made, and changed for the whole tree at once.
+/// How far a chain may grow, and what it may use. Set when it is started, and changed for all of it at once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Limits {
-    /// The longest path from the root to a frame, counting both.
+    /// How deep agents may be nested, the first one included.
     pub max_depth: u32,
-    /// Frames in the tree.
-    pub max_frames: u32,
-    /// Frames that run at the same time.
+    /// Agents in the chain.
+    pub max_agents: u32,
+    /// Agents that run at the same time.
     pub max_parallel: u32,
-    /// US dollars: no frame is started once this much has been spent. `None`: no limit.
+    /// US dollars: no agent is started once this much has been spent. `None`: no limit.
     pub max_budget_usd: Option<f64>,
     /// How many seconds an agent may be silent before it is shown as stalled. `None`: ten minutes. It stops nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,8 +28,8 @@ pub struct Limits {
 pub struct NewLimits {
     /// For [`Limits::max_depth`].
     pub max_depth: Option<u32>,
-    /// For [`Limits::max_frames`].
-    pub max_frames: Option<u32>,
+    /// For [`Limits::max_agents`].
+    pub max_agents: Option<u32>,
     /// For [`Limits::max_parallel`].
     pub max_parallel: Option<u32>,
     /// For [`Limits::max_budget_usd`].
@@ -46,7 +47,7 @@ pub enum LimitReached {
     Depth(u32),
     /// It would have too many frames.
     #[error("the chain would have more than {0} agents, which is its limit")]
-    Frames(u32),
+    Agents(u32),
 }
 
 impl Limits {
@@ -59,8 +60,8 @@ impl Limits {
         if depth > self.max_depth {
             return Err(LimitReached::Depth(self.max_depth));
         }
-        if frames.saturating_add(more) > self.max_frames {
-            return Err(LimitReached::Frames(self.max_frames));
+        if frames.saturating_add(more) > self.max_agents {
+            return Err(LimitReached::Agents(self.max_agents));
         }
         Ok(())
     }
@@ -71,7 +72,7 @@ impl Limits {
         let budgets = [self.max_budget_usd, other.max_budget_usd].into_iter().flatten();
         Self {
             max_depth: self.max_depth.min(other.max_depth),
-            max_frames: self.max_frames.min(other.max_frames),
+            max_agents: self.max_agents.min(other.max_agents),
             max_parallel: self.max_parallel.min(other.max_parallel),
             max_budget_usd: budgets.reduce(f64::min),
             stall_after_s: self.stall_after_s,
@@ -91,7 +92,7 @@ impl Limits {
         let max_depth = new.max_depth.unwrap_or(self.max_depth);
         Self {
             max_depth,
-            max_frames: new.max_frames.unwrap_or(self.max_frames.max(max_depth)),
+            max_agents: new.max_agents.unwrap_or(self.max_agents.max(max_depth)),
             max_parallel: new.max_parallel.unwrap_or(self.max_parallel),
             max_budget_usd: new.max_budget_usd.or(self.max_budget_usd),
             stall_after_s: new.stall_after_s.or(self.stall_after_s),
@@ -105,7 +106,7 @@ impl NewLimits {
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             max_depth: self.max_depth.or(other.max_depth),
-            max_frames: self.max_frames.or(other.max_frames),
+            max_agents: self.max_agents.or(other.max_agents),
             max_parallel: self.max_parallel.or(other.max_parallel),
             max_budget_usd: self.max_budget_usd.or(other.max_budget_usd),
             stall_after_s: self.stall_after_s.or(other.stall_after_s),
@@ -121,7 +122,7 @@ impl NewLimits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_depth: 64, max_frames: 256, max_parallel: 4, max_budget_usd: None, stall_after_s: None }
+        Self { max_depth: 64, max_agents: 256, max_parallel: 4, max_budget_usd: None, stall_after_s: None }
     }
 }
 
@@ -131,12 +132,12 @@ mod tests {
 
     #[test]
     fn a_tree_grows_up_to_its_limits() {
-        let limits = Limits { max_depth: 3, max_frames: 5, ..Limits::default() };
+        let limits = Limits { max_depth: 3, max_agents: 5, ..Limits::default() };
         assert_eq!(limits.admit(3, 4, 1), Ok(()));
         assert_eq!(limits.admit(4, 4, 1), Err(LimitReached::Depth(3)));
-        assert_eq!(limits.admit(3, 5, 1), Err(LimitReached::Frames(5)));
+        assert_eq!(limits.admit(3, 5, 1), Err(LimitReached::Agents(5)));
         assert_eq!(limits.admit(3, 2, 3), Ok(()));
-        assert_eq!(limits.admit(3, 3, 3), Err(LimitReached::Frames(5)));
+        assert_eq!(limits.admit(3, 3, 3), Err(LimitReached::Agents(5)));
     }
 
     #[test]
@@ -148,13 +149,13 @@ mod tests {
         assert_eq!((new.any(), limits.changed(new)), (true, changed));
         assert!(!NewLimits::default().any());
         let deeper = NewLimits { max_depth: Some(1000), ..NewLimits::default() };
-        assert_eq!(limits.changed(deeper).max_frames, 1000);
-        assert_eq!(limits.changed(NewLimits { max_frames: Some(7), ..deeper }).max_frames, 7);
+        assert_eq!(limits.changed(deeper).max_agents, 1000);
+        assert_eq!(limits.changed(NewLimits { max_agents: Some(7), ..deeper }).max_agents, 7);
     }
 
     #[test]
     fn limits_of_older_versions_are_read() {
-        let read: Limits = serde_json::from_str(r#"{"max_depth":3,"max_frames":5}"#).unwrap();
-        assert_eq!(read, Limits { max_depth: 3, max_frames: 5, ..Limits::default() });
+        let read: Limits = serde_json::from_str(r#"{"max_depth":3,"max_agents":5}"#).unwrap();
+        assert_eq!(read, Limits { max_depth: 3, max_agents: 5, ..Limits::default() });
     }
 }

@@ -9,6 +9,7 @@ use crate::core::id::FrameId;
 
 /// Who gave an answer: recorded with it, so that it can be traced later.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Origin {
     /// The user's numeric id.
     pub uid: u32,
@@ -22,8 +23,8 @@ pub struct Origin {
     pub agent: Option<FrameId>,
     /// The Claude Code session in whose tool call it ran.
     pub claude_session: Option<String>,
-    /// Whether it is not known who has started it: whoever has done so has ended. A service, a script that a person has left running
-    /// and what an agent has left behind look alike then.
+    /// Whether its parent process has ended, so that it is not known who started it: a service, a script that a person left
+    /// running or something that an agent left behind.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub orphaned: bool,
     /// The file that an answer was read from. The user is then its owner, and the process the one that read it.
@@ -33,6 +34,7 @@ pub struct Origin {
 
 /// A file with an answer in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FromFile {
     pub path: PathBuf,
     /// When it was last changed. No program can set this time.

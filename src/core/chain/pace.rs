@@ -63,7 +63,7 @@ pub(crate) enum InFile {
 
 /// A chain in which something may have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Candidate {
+pub struct Candidate {
     pub(crate) root: FrameId,
     pub(crate) stir: Stir,
     /// How far its wait for something outside is.

@@ -64,7 +64,7 @@ fn reason(what: &Blocking, now: Timestamp) -> String {
         Blocking::Retry { at, why, .. } => format!("a retry in {}, after: {}", time_until(*at, now), why.trim()),
         Blocking::Budget { .. } => "a larger budget".to_owned(),
         Blocking::Parallel { .. } | Blocking::ParallelTotal { .. } => "a free slot".to_owned(),
-        Blocking::Paused { .. } => "somebody to continue it".to_owned(),
+        Blocking::Paused { .. } => "a person to continue it".to_owned(),
         Blocking::Agent => "something that only the agent can judge".to_owned(),
     }
 }

@@ -18,15 +18,16 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Where a frame is in its life.
+/// The state of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum FrameState {
     /// It needs an attempt and waits for nothing.
     Ready,
     /// An attempt runs, or ran when its runner died.
     Running {
-        /// What the frame waits for again if the attempt is discarded; `None`: it was ready.
+        /// What it waits for again if the attempt is discarded; `None`: it was ready.
         waited: Option<Wait>,
     },
     /// It waits, without a process.
@@ -50,11 +51,50 @@ pub enum FrameState {
     },
 }
 
-/// What a waiting frame waits for.
+/// The state of an agent, by its name alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) enum AgentStatus {
+    /// Nothing keeps it from running.
+    Ready,
+    /// It runs.
+    Running,
+    /// It waits, and nothing runs.
+    Waiting,
+    /// Paused by somebody.
+    Paused,
+    /// It has replied.
+    Done,
+    /// It ended with an error, or somebody stopped it.
+    Failed,
+    /// Interrupted by Ctrl-C.
+    Cancelled,
+}
+
+impl AgentStatus {
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Ready, Self::Running, Self::Waiting, Self::Paused, Self::Done, Self::Failed, Self::Cancelled];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Paused => "paused",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// What a waiting agent waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "for", rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Wait {
-    /// The requests that it made: answers, children, files, times, commands. Over when all of them are over.
+    /// The requests that it made: answers, children, files, times, commands. Ends when all of them have ended.
     Requests,
     /// Its usage limit. Over at that time, or after a backoff if it was not lifted then.
     UsageLimit {
@@ -82,8 +122,9 @@ pub enum Wait {
     AgentDecides,
 }
 
-/// Why a frame failed.
+/// Why an agent failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Failure {
     /// What kind of failure it is.
     pub kind: FailureKind,
@@ -94,6 +135,7 @@ pub struct Failure {
 /// The kinds of failure that need different remedies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum FailureKind {
     /// `claude` refused to start, or to do any work: nothing was lost.
     Refused,
@@ -165,7 +207,7 @@ pub enum Ended {
 
 /// An event that the state does not allow. It means a defect or a damaged database, never a user's mistake.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a frame that is {state} cannot {event}")]
+#[error("an agent that is {state} cannot {event}")]
 pub struct IllegalEvent {
     state: &'static str,
     event: &'static str,
@@ -254,14 +296,18 @@ impl FrameState {
     /// The state in one word, as people and `--json` see it.
     #[must_use]
     pub(crate) fn name(&self) -> &'static str {
+        self.status().name()
+    }
+
+    pub(crate) fn status(&self) -> AgentStatus {
         match self {
-            Self::Ready => "ready",
-            Self::Running { .. } => "running",
-            Self::Waiting { .. } => "waiting",
-            Self::Done => "done",
-            Self::Failed { .. } => "failed",
-            Self::Cancelled => "cancelled",
-            Self::Paused { .. } => "paused",
+            Self::Ready => AgentStatus::Ready,
+            Self::Running { .. } => AgentStatus::Running,
+            Self::Waiting { .. } => AgentStatus::Waiting,
+            Self::Done => AgentStatus::Done,
+            Self::Failed { .. } => AgentStatus::Failed,
+            Self::Cancelled => AgentStatus::Cancelled,
+            Self::Paused { .. } => AgentStatus::Paused,
         }
     }
 

@@ -4,9 +4,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::core::attempt::usage::rounded_usd;
 use crate::core::chain::admission::NotAdmitted;
 use crate::core::chain::runnable::Attempted;
-use crate::core::chain::state::{FrameState, Wait};
+use crate::core::chain::state::{AgentStatus, FrameState, Wait};
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::approval::place::Place;
@@ -16,10 +17,12 @@ use crate::core::requests::request::{External, Request, RequestKind};
 use crate::core::waits::outlook::outlook;
 use crate::core::waits::words::{self, ConditionState};
 
-/// Something that a tree waits for and no process of `agent-cli` can bring about.
+/// Something that a chain waits for and that comes from outside its processes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Blocker {
-    /// The frame that waits.
+    /// The agent that waits.
+    #[serde(rename = "agent")]
     pub frame: FrameId,
     /// When it began to wait.
     pub since: Timestamp,
@@ -30,6 +33,7 @@ pub(crate) struct Blocker {
 /// What a [`Blocker`] is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "for", rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) enum Blocking {
     /// A person's answer.
     Question {
@@ -86,10 +90,10 @@ pub(crate) enum Blocking {
     Budget {
         /// The budget, in US dollars.
         max_usd: f64,
-        /// What the tree has spent.
+        /// What the chain has spent.
         spent_usd: f64,
     },
-    /// The end of one of the tree's agents, because the maximum number is running.
+    /// The end of one of the chain's agents, because the maximum number is running.
     Parallel {
         /// The maximum.
         most: u32,
@@ -114,22 +118,22 @@ impl Tree {
     /// The status of the whole chain, in the words for the states of agents: it runs as long as one of its agents does, and
     /// what waits for nothing but somebody to continue an agent is as that agent is.
     #[must_use]
-    pub(crate) fn status_name(&self, now: Timestamp) -> &'static str {
+    pub(crate) fn status(&self, now: Timestamp) -> AgentStatus {
         let nodes = self.parents_first();
         if nodes.iter().any(|node| matches!(node.state, FrameState::Running { .. })) {
-            return "running";
+            return AgentStatus::Running;
         }
-        let top = self.get(self.top()).map_or("done", |top| top.state.name());
+        let top = self.get(self.top()).map_or(AgentStatus::Done, |top| top.state.status());
         if self.get(self.top()).is_none_or(|top| top.state.is_over()) {
             return top;
         }
         if nodes.iter().any(|node| node.state == FrameState::Cancelled && self.is_awaited(node)) {
-            return FrameState::Cancelled.name();
+            return AgentStatus::Cancelled;
         }
         let blockers = self.blockers(now);
         let is_paused = |blocker: &Blocker| matches!(blocker.what, Blocking::Paused { .. });
         let all_paused = !blockers.is_empty() && blockers.iter().all(is_paused);
-        if all_paused { (FrameState::Paused { waited: None }).name() } else { top }
+        if all_paused { AgentStatus::Paused } else { top }
     }
 
     /// What the tree waits for, deepest first.
@@ -189,7 +193,7 @@ impl Tree {
 impl From<NotAdmitted> for Blocking {
     fn from(why: NotAdmitted) -> Self {
         match why {
-            NotAdmitted::Budget { max_usd, spent_usd } => Self::Budget { max_usd, spent_usd },
+            NotAdmitted::Budget { max_usd, spent_usd } => Self::Budget { max_usd, spent_usd: rounded_usd(spent_usd) },
             NotAdmitted::UsageLimit { resets_at } => Self::UsageLimit { resets_at },
             NotAdmitted::Parallel { most } => Self::Parallel { most },
             NotAdmitted::ParallelTotal { most } => Self::ParallelTotal { most },

@@ -10,6 +10,7 @@ use crate::core::id::AttemptId;
 /// What an agent does now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "activity", rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) enum Activity {
     /// Its `claude` has not begun to work yet.
     Starting,

@@ -13,11 +13,13 @@ pub(crate) const VERSION: u32 = 1;
 
 /// Something that an agent did, or that happened to it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct AgentEvent {
     pub version: u32,
     pub at: Timestamp,
+    #[serde(rename = "agent")]
     pub frame: FrameId,
-    /// The attempt that it belongs to; `None` where it is about the frame only.
+    /// The attempt that it belongs to; `None` where it is about the agent only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<AttemptId>,
     /// The agent's tool call that started the subagent which this is about; `None`: the agent itself.
@@ -36,6 +38,7 @@ pub(crate) struct AgentEvent {
 /// What an [`AgentEvent`] tells. Names follow the events of Claude Code where it has one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) enum Happening {
     /// `claude` is ready to work.
     Started {

@@ -15,6 +15,7 @@ use crate::core::steering::stop::By;
 /// What happened to a frame. `from` and `to` are its states before and after.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "detail", rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum LogEntry {
     Created {
         parent: Option<FrameId>,
@@ -22,11 +23,11 @@ pub enum LogEntry {
         to: FrameState,
         checkpoint: Option<AttemptId>,
     },
-    /// It was made elsewhere, and is below this frame from now on.
+    /// It was made elsewhere, and is below this agent from now on.
     Joined {
         parent: FrameId,
     },
-    /// It never ran, and nobody waits for it any more.
+    /// It never ran, and no agent waits for it any more.
     Deleted {
         parent: FrameId,
     },
@@ -153,6 +154,7 @@ pub enum LogEntry {
 
 /// An entry as it is recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Recorded {
     /// What happened, in one word.
     pub kind: String,

@@ -81,6 +81,9 @@ pub enum BadArchive {
 
 /// The format that this program writes, and the newest that it reads.
 pub(crate) const FORMAT: u32 = 1;
+/// The tables of which an archive has rows.
+pub(crate) const TABLES: [&str; 9] =
+    ["frames", "replies", "attempts", "answers", "requests", "stops", "messages", "events", "chains"];
 /// The path of the first entry.
 pub(crate) const MANIFEST: &str = "manifest.json";
 /// The path of the last entry.

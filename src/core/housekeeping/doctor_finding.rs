@@ -5,6 +5,7 @@ use serde::Serialize;
 /// How bad a finding is. The worst is the greatest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) enum Status {
     /// Nothing needs to be done.
     Ok,
@@ -15,6 +16,7 @@ pub(crate) enum Status {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Finding {
     /// The check. One that covers several things has a finding for each that is wrong.
     pub name: &'static str,
@@ -68,7 +70,7 @@ mod tests {
     #[test]
     fn the_worst_finding_counts() {
         let findings =
-            [Finding::ok("a", ""), Finding::problem("b", "is broken", "mend it"), Finding::warning("c", "", "")];
+            [Finding::ok("a", ""), Finding::problem("b", "is broken", "fix it"), Finding::warning("c", "", "")];
         assert_eq!(worst(&findings), Status::Problem);
         assert_eq!(worst(&findings[2..]), Status::Warning);
         assert_eq!(worst(&[]), Status::Ok);

@@ -9,8 +9,10 @@ use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FsckFinding {
-    /// The frame that it concerns, if any.
+    /// The agent that it concerns, if any.
+    #[serde(rename = "agent")]
     pub frame: Option<FrameId>,
     #[serde(flatten)]
     pub kind: FindingKind,
@@ -19,6 +21,7 @@ pub struct FsckFinding {
 /// The kinds of findings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum FindingKind {
     /// SQLite found the database damaged.
     Database {
@@ -67,7 +70,7 @@ pub enum FindingKind {
         /// The parent.
         parent: FrameId,
     },
-    /// It has another root than its parent, or a depth that does not follow from its parent's.
+    /// It is in another chain than its parent, or has a depth that does not follow from its parent's.
     Misplaced,
     /// Its parents lead in a circle.
     Circle,
@@ -234,7 +237,7 @@ impl fmt::Display for FsckFinding {
             }
             FindingKind::WentOn { session } => write!(
                 f,
-                "waits in session {}, which somebody has continued: the next resume keeps what was said there as a \
+                "waits in session {}, which a person has continued: the next resume keeps that conversation as a \
                  separate session, and nothing is lost",
                 session.short()
             ),

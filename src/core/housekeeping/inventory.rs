@@ -17,8 +17,9 @@ use crate::core::text::escape::one_line;
 
 /// Everything that the chain would run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Inventory {
-    /// The root of the chain.
+    #[serde(rename = "chain")]
     pub root: FrameId,
     /// How large it may become, and what it may cost.
     pub limits: Limits,
@@ -32,6 +33,7 @@ pub struct Inventory {
 
 /// Agents that work in the same directory and are started alike.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Agents {
     /// Their names, and what each of them was asked to do.
     pub tasks: Vec<(FrameId, Task)>,
@@ -44,6 +46,7 @@ pub struct Agents {
 
 /// How an agent is started.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Start {
     /// Where it works.
     pub cwd: PathBuf,
@@ -56,6 +59,7 @@ pub struct Start {
 
 /// A command that an agent waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Command {
     /// The agent.
     pub agent: FrameId,
@@ -65,6 +69,7 @@ pub struct Command {
 
 /// A call that no longer needs an approval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AllowedCall {
     /// The agent that makes it.
     pub agent: FrameId,
@@ -99,9 +104,9 @@ impl Inventory {
     #[must_use]
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = Lines(vec![format!("the chain {} would run:", self.root.short())]);
-        let Limits { max_depth, max_frames, max_parallel, max_budget_usd, stall_after_s: _ } = self.limits;
+        let Limits { max_depth, max_agents, max_parallel, max_budget_usd, stall_after_s: _ } = self.limits;
         let budget = max_budget_usd.map_or("no budget".to_owned(), |budget| format!("at most ${budget}"));
-        lines.add("limits", &format!("{max_frames} agents, {max_depth} deep, {max_parallel} at a time, {budget}"));
+        lines.add("limits", &format!("{max_agents} agents, {max_depth} deep, {max_parallel} at a time, {budget}"));
         for Command { agent, command } in &self.commands {
             lines.add("command", command);
             lines.add("", &format!("run by each poll, for the agent {}", agent.short()));

@@ -8,6 +8,7 @@ use crate::core::requests::request::RequestKind;
 /// What a person can be told of. Each is a key of `[on]` in the config file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) enum Occasion {
     /// An agent asks a question.
     Question,

@@ -19,6 +19,7 @@ const LONGEST: usize = 1_000;
 
 /// A notification as its command gets it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Payload {
     pub version: u32,
     /// The same in every try.
@@ -44,23 +45,26 @@ pub(crate) struct Payload {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Chain {
     pub id: FrameId,
     /// What a person calls it.
     pub name: Option<String>,
-    /// The task of its root.
+    /// The task of its first agent.
     pub task: String,
-    /// Where its root works.
+    /// Where its first agent works.
     pub cwd: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Agent {
     pub id: FrameId,
     pub task: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Asked {
     pub id: RequestId,
     pub asked: Timestamp,

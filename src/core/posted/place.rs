@@ -11,6 +11,7 @@ pub(crate) const ANSWERED: &str = "answered";
 
 /// A question that its agent has posted as a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Posted {
     /// The folder that a person has named. Absolute.
     pub dir: PathBuf,

@@ -8,6 +8,7 @@ use crate::core::requests::permit::{Permit, permit};
 
 /// A plan with which an agent wants to leave plan mode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Plan {
     /// The full text. `None`: the agent has written none.
     pub text: Option<String>,

@@ -17,7 +17,7 @@ use crate::core::text::escape::shortened;
 
 /// A question as its agent asks it, with agent-cli or with Claude Code's own tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "stored::Stored")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Form {
     /// Its text.
     pub question: String,
@@ -32,12 +32,12 @@ pub struct Form {
     pub multiple: bool,
     /// Whether any text is an answer. Always true without options.
     pub free_text: bool,
-    /// What counts if nobody answers until `expires_at`: itself an answer that the form allows.
+    /// The answer if none is given until `expires_at`: one that the form allows.
     pub default: Option<String>,
     /// When the question expires.
     pub expires_at: Option<Timestamp>,
     /// Whether it was asked with Claude Code's own tool.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub native: bool,
     /// Where its agent has posted it as a file, if it has.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,12 +49,13 @@ pub struct Form {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
     /// What is in the file in which it can be answered, if somebody has looked. Never stored.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
     pub answer_file: Option<Box<AnswerFile>>,
 }
 
 /// What a question is a part of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Batch {
     /// All questions that were asked together have the same one. It names no request.
     pub id: RequestId,
@@ -65,6 +66,7 @@ pub struct Batch {
 
 /// One option.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Choice {
     /// What is chosen, and what the agent gets. Claude Code calls it a label.
     #[serde(alias = "label")]
@@ -204,8 +206,8 @@ impl Form {
     pub(crate) fn unanswered(&self) -> String {
         let until = self.expires_at.map(|expires_at| format!(" until {expires_at:.0}")).unwrap_or_default();
         match &self.default {
-            Some(default) => format!("{default}\n\n(This is the default: nobody answered{until}.)"),
-            None => format!("the question has expired: nobody answered{until}"),
+            Some(default) => format!("{default}\n\n(This is the default: no answer{until}.)"),
+            None => format!("the question has expired: no answer{until}"),
         }
     }
 
@@ -264,101 +266,11 @@ fn is_number_or_range(text: &str) -> bool {
     is_number(text) || text == "-" || text.split_once('-').is_some_and(|(from, to)| is_number(from) && is_number(to))
 }
 
-mod stored {
-    use std::path::PathBuf;
-
-    use super::{Batch, Choice, Form, Posted};
-    use jiff::Timestamp;
-    use serde::Deserialize;
-
-    /// A form in any of the shapes in which it was ever stored.
-    #[derive(Deserialize)]
-    pub(super) struct Stored {
-        question: String,
-        /// Until schema version 4: what Claude Code's own tool offers.
-        #[serde(default)]
-        choices: Option<Choices>,
-        #[serde(default)]
-        header: Option<String>,
-        #[serde(default)]
-        context: Option<String>,
-        #[serde(default)]
-        options: Vec<Choice>,
-        #[serde(default)]
-        multiple: bool,
-        #[serde(default)]
-        free_text: bool,
-        #[serde(default)]
-        default: Option<String>,
-        #[serde(default)]
-        expires_at: Option<Timestamp>,
-        #[serde(default)]
-        native: bool,
-        #[serde(default)]
-        posted: Option<Posted>,
-        batch: Option<Batch>,
-        #[serde(default)]
-        file: Option<PathBuf>,
-    }
-
-    #[derive(Deserialize)]
-    struct Choices {
-        header: String,
-        multi_select: bool,
-        options: Vec<Choice>,
-    }
-
-    impl From<Stored> for Form {
-        fn from(stored: Stored) -> Self {
-            let Stored { question, header, context, default, expires_at, .. } = stored;
-            match stored.choices {
-                Some(Choices { header, multi_select, options }) => Self {
-                    header: Some(header).filter(|header| !header.is_empty()),
-                    options,
-                    multiple: multi_select,
-                    native: true,
-                    ..Self::text(&question)
-                },
-                None => Self {
-                    free_text: stored.free_text || stored.options.is_empty(),
-                    question,
-                    header,
-                    context,
-                    options: stored.options,
-                    multiple: stored.multiple,
-                    default,
-                    expires_at,
-                    native: stored.native,
-                    posted: stored.posted,
-                    batch: stored.batch,
-                    file: stored.file,
-                    answer_file: None,
-                },
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn forms_of_earlier_versions_are_read() {
-        let read = |value| serde_json::from_value::<Form>(value).unwrap();
-        for old in [json!({"question": "When?"}), json!({"question": "When?", "choices": null})] {
-            assert_eq!(read(old), Form::text("When?"));
-        }
-        let options = json!([{"label": "Jan", "description": "January"}]);
-        let old = json!({"question": "When?", "choices": {"header": "H", "multi_select": true, "options": options}});
-        let form = read(old);
-        let options = vec![Choice { key: "Jan".into(), description: "January".into() }];
-        let expected = Form { header: Some("H".into()), options, multiple: true, native: true, ..Form::text("When?") };
-        assert_eq!(form, expected);
-        assert_eq!(read(serde_json::to_value(&form).unwrap()), form);
-    }
 
     #[test]
     fn a_form_is_written_whole() {
@@ -367,5 +279,14 @@ mod tests {
             json!({"question": "When?", "context": null, "options": [], "multiple": false, "free_text": true,
                 "default": null, "expires_at": null})
         );
+    }
+
+    #[test]
+    fn a_form_is_read_as_it_was_written() {
+        let options = vec![Choice { key: "Jan".into(), description: "January".into() }];
+        let chosen = Form { header: Some("H".into()), options, multiple: true, native: true, ..Form::text("When?") };
+        for form in [Form::text("When?"), chosen] {
+            assert_eq!(serde_json::from_value::<Form>(serde_json::to_value(&form).unwrap()).unwrap(), form);
+        }
     }
 }

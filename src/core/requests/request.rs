@@ -38,10 +38,11 @@ pub struct Request {
 /// What an agent asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum RequestKind {
     /// Another agent's reply.
     Spawn {
-        /// The frame that was made for it.
+        /// The agent that was made for it.
         child: FrameId,
         /// Its task, as a list shows it.
         task: String,
@@ -104,7 +105,7 @@ pub(crate) fn are_jobs_to_come(requests: &[Request]) -> bool {
 pub enum RequestResult {
     /// The reply, the answer, or a sentence that the wait is over.
     Text(String),
-    /// The default of a question that nobody answered in time, and a sentence that says so.
+    /// The default of a question that no answer in time, and a sentence that says so.
     Default(String),
     /// The child failed, and why.
     Failed(String),
@@ -140,7 +141,7 @@ impl Delivery {
             RequestKind::Ask(_) => self.request.to_string(),
             RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Wait(_) => return self,
         };
-        let text = format!("It is there: run `agent-cli resume {id}`, which prints it.");
+        let text = format!("The result is ready: run `agent-cli resume {id}` to print it.");
         match self.result {
             RequestResult::Failed(_) | RequestResult::PartlyFailed(_) | RequestResult::Unanswered { .. } => self,
             RequestResult::Text(_) => Self { result: RequestResult::Text(text), ..self },
@@ -241,7 +242,7 @@ mod tests {
         let delivery = |kind: RequestKind, result| Delivery { request: RequestId::random(), call: None, kind, result };
         let ask = || RequestKind::Ask(Form::text("Which?"));
         let asked = delivery(ask(), RequestResult::Text("hunter2".into()));
-        let text = format!("It is there: run `agent-cli resume {}`, which prints it.", asked.request);
+        let text = format!("The result is ready: run `agent-cli resume {}` to print it.", asked.request);
         assert_eq!(asked.for_fetching().result, RequestResult::Text(text));
         let over = RequestKind::Wait(External::Command("true".into()));
         for kept in [

@@ -7,6 +7,7 @@ use crate::core::text::fence::is_one_line;
 
 /// A prompt, and when it is due.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Scheduled {
     /// When the agent receives it.
     pub at: Timestamp,
@@ -19,6 +20,7 @@ pub struct Scheduled {
 /// The Claude Code tool with which an agent schedules a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Scheduler {
     /// ScheduleWakeup. Its call is suspended until then.
     Wakeup {

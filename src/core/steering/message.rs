@@ -29,6 +29,7 @@ pub struct Message {
 
 /// Who says something to an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Sender {
     /// A person, or the agent above.
     pub by: By,

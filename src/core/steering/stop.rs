@@ -8,6 +8,7 @@ use crate::core::text::escape;
 
 /// That an agent is to stop, as it is recorded for each agent that it is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Stop {
     /// What becomes of the agent.
     pub how: StopKind,
@@ -29,6 +30,7 @@ pub struct Stop {
 /// What becomes of an agent that is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum StopKind {
     /// It rests until somebody resumes it.
     Pause,
@@ -39,12 +41,13 @@ pub enum StopKind {
 /// Who wants an agent stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum By {
     /// A person.
     Person,
     /// An agent above.
     Agent(FrameId),
-    /// The time for which it may run is over: so many seconds.
+    /// It has run for as long as it may: so many seconds.
     Timeout(u64),
 }
 

@@ -47,6 +47,7 @@ pub(crate) fn split(command: &str, surroundings: &Surroundings<'_>) -> Option<Si
         word: None,
         input: None,
         here_document: None,
+        redirected: false,
         found: Simple::default(),
     }
     .script()
@@ -58,11 +59,15 @@ pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// A word of a command that a person may paste: quoted if a shell would read it otherwise.
+/// A word of a command that a person may paste: quoted if a shell would read it otherwise. In zsh, `=ls` is the path of ls.
 #[must_use]
 pub(crate) fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { quoted(word) }
+    if !word.is_empty() && !word.starts_with('=') && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        quoted(word)
+    }
 }
 
 /// The same of a path.
@@ -72,18 +77,22 @@ pub(crate) fn shell_path(path: &Path) -> String {
 }
 
 /// A command that runs in `directory`, an absolute path, and leaves the shell there. If the directory cannot be entered, the
-/// command runs anyway. A function named `cd` in the user's shell is bypassed, and what the shell prints about the new directory
-/// is dropped.
+/// command runs anyway. What the shell prints about the new directory is dropped. `change`: how the shell changes its directory. In
+/// plan mode, Claude Code runs no command that does so twice.
 #[must_use]
-pub(crate) fn going_to(directory: &Path, command: &str) -> String {
-    format!("builtin cd {} >/dev/null 2>&1; {command}", quoted(&directory.display().to_string()))
+pub(crate) fn going_to(change: &str, directory: &Path, command: &str) -> String {
+    format!("{change} {} >/dev/null 2>&1; {command}", quoted(&directory.display().to_string()))
 }
 
-/// The same for a command that must not run anywhere else.
+/// A command that must not run anywhere but in `directory`. A function named `cd` in the user's shell is bypassed; shells that do
+/// not know `builtin` know `command`.
 #[must_use]
 pub(crate) fn only_in(directory: &Path, command: &str) -> String {
+    let directory = quoted(&directory.display().to_string());
     // The command on the following lines may contain anything, including comments and here-documents.
-    format!("builtin cd {} >/dev/null || exit\n{command}", quoted(&directory.display().to_string()))
+    format!(
+        "builtin cd {directory} >/dev/null 2>&1 || command cd {directory} >/dev/null\ntest . -ef {directory} || exit\n{command}"
+    )
 }
 
 /// No argument can contain the first. Bash uses the others to mark positions in its own copy of a word, and some versions of it
@@ -103,6 +112,8 @@ struct Reader<'a> {
     input: Option<String>,
     /// The here-document that begins on the next line.
     here_document: Option<HereDocument>,
+    /// Whether the command that is being read has a redirection.
+    redirected: bool,
     found: Simple,
 }
 
@@ -119,7 +130,7 @@ impl Reader<'_> {
                     self.end_word();
                     self.read_here_document()?;
                     // Empty lines mean nothing.
-                    if !self.words.is_empty() {
+                    if !self.words.is_empty() || self.redirected {
                         self.end_command()?;
                     }
                 }
@@ -136,7 +147,7 @@ impl Reader<'_> {
             }
         }
         self.end_word();
-        if !self.words.is_empty() || self.here_document.is_some() {
+        if !self.words.is_empty() || self.redirected {
             self.end_command()?;
         }
         (!self.found.words.is_empty()).then_some(self.found)
@@ -162,8 +173,8 @@ impl Reader<'_> {
             }
             '~' if self.word.is_none() && self.rest.as_str().starts_with(['/', ' ', '\t', '\n']) => self.home(),
             '~' if self.word.is_none() && self.rest.as_str().is_empty() => self.home(),
-            // In zsh, `=ls` is the path of ls.
-            '=' if self.word.is_none() => None,
+            // In zsh, `=ls` is the path of ls, also after empty quotes.
+            '=' if self.word.as_ref().is_none_or(String::is_empty) => None,
             _ if is_plain(first) => {
                 self.push(first);
                 Some(())
@@ -174,6 +185,10 @@ impl Reader<'_> {
 
     fn single_quoted(&mut self) -> Option<()> {
         let (inside, after) = self.rest.as_str().split_once('\'')?;
+        // With the option RC_QUOTES of zsh, two quotes in a quoted part are one quote in the word.
+        if after.starts_with('\'') {
+            return None;
+        }
         self.push_str(inside);
         self.rest = after.chars();
         Some(())

@@ -13,6 +13,7 @@ use crate::core::requests::scheduled::Scheduled;
 /// Something outside that an agent can wait for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum External {
     /// A file that exists. Absolute.
     File(PathBuf),
@@ -20,7 +21,7 @@ pub enum External {
     Matching(Matching),
     /// A time that has come.
     Time(Timestamp),
-    /// A shell command that exits with 0, run in the frame's working directory.
+    /// A shell command that exits with 0, run in the agent's working directory.
     Command(String),
     /// The same, with an interval or a time limit.
     Polled(Polled),
@@ -48,6 +49,7 @@ pub(crate) const LONGEST_COMMAND: Duration = Duration::from_secs(600);
 
 /// A file in which a regular expression is to match.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Matching {
     /// Absolute.
     pub file: PathBuf,
@@ -59,6 +61,7 @@ pub struct Matching {
 
 /// A command that is tried at most so often, or for so long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Polled {
     pub command: String,
     /// The time between two tries, in seconds; `None`: whenever the chain is looked at.
@@ -71,6 +74,7 @@ pub struct Polled {
 
 /// An agent whose end is waited for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AwaitedAgent {
     pub id: FrameId,
     /// Its task, as a list shows it.

@@ -43,7 +43,7 @@ fn is_zero(tries: &u32) -> bool {
 
 /// What a look at one condition has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub enum Look {
     /// It is met. With what came of it, if that is not always the same.
     Met(Option<String>),
     /// It is not, and why.

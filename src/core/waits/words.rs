@@ -71,6 +71,7 @@ impl External {
 
 /// A condition of a wait, and how far it is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct ConditionState {
     pub condition: External,
     /// Whether it was seen to be met.
@@ -151,7 +152,7 @@ pub(crate) fn result(wait: &External, progress: &Progress) -> String {
     }
     let fence = Fence::of("condition", texts.iter().map(String::as_str));
     let section = |(at, text): (&usize, &String)| format!("{}:\n{}", heading(at), fence.closed(text));
-    let rule = fence.rule("What came of each", "none has such a line");
+    let rule = fence.rule("The result of each", "none has such a line");
     [first, rule].into_iter().chain(met.iter().zip(&texts).map(section)).collect::<Vec<_>>().join("\n\n")
 }
 
@@ -164,7 +165,7 @@ fn of_one(condition: &External, found: Option<String>) -> String {
         (_, Some(found)) => found,
         (External::Command(_) | External::Polled(_), None) => "the command succeeded".to_owned(),
         (External::Agent(_), None) => "it has ended".to_owned(),
-        (External::Any(_) | External::All(_), None) => "the wait is over".to_owned(),
+        (External::Any(_) | External::All(_), None) => "the wait has ended".to_owned(),
     }
 }
 
@@ -201,7 +202,7 @@ mod tests {
         insta::assert_snapshot!(result(&all, &progress), @r#"
         all 2 conditions have been met:
 
-        What came of each ends at the line `---- end of condition ----`; none has such a line.
+        The result of each ends at the line `---- end of condition ----`; none has such a line.
 
         `--command "gh" --every 60s`:
         x

@@ -1,4 +1,4 @@
-//! The events of an agent, or of an agent and all agents below it, in order of time: those that there are, and later those
+//! The events of an agent, or of an agent and all agents below it, in chronological order: those that there are, and later those
 //! that have come since.
 
 use std::collections::{HashMap, HashSet, VecDeque};

@@ -17,6 +17,7 @@ use crate::store::{Attempts, Store};
 
 /// What a running agent does.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Doing {
     #[serde(flatten)]
     pub activity: Activity,

@@ -1,5 +1,6 @@
 //! What this program recorded about a frame, as events: requests, pauses and ends are not in what `claude` printed.
 
+use crate::core::attempt::usage::rounded_usd;
 use crate::core::chain::state::{FrameState, Wait};
 use crate::core::events::agent_event::{AgentEvent, Happening, VERSION};
 use crate::core::events::log_entry::LogEntry;
@@ -17,7 +18,7 @@ pub(super) fn event(record: &EventRecord) -> Option<AgentEvent> {
         LogEntry::Answered { request, .. } | LogEntry::Expired { request, .. } | LogEntry::WaitOver { request } => {
             Happening::RequestOver { id: *request }
         }
-        LogEntry::Ended { to, cost_usd, .. } => ended(to, *cost_usd),
+        LogEntry::Ended { to, cost_usd, .. } => ended(to, cost_usd.map(rounded_usd)),
         LogEntry::Stopped { to, .. } | LogEntry::PutOff { to, .. } => ended(to, None),
         LogEntry::Paused { by, reason, .. } => paused(record.frame, *by, reason.clone()),
         _ => return None,

@@ -180,7 +180,7 @@ fn watcher(
     sender: Sender<News>,
     frames: Arc<Mutex<HashMap<PathBuf, FrameId>>>,
 ) -> Option<RecommendedWatcher> {
-    let (database, log) = (store.dir().database(), store.dir().database_log());
+    let woken_by = store.changes().woken_by();
     let handle = move |event: notify::Result<notify::Event>| {
         let Ok(event) = event else { return };
         // To read a file is an event as well.
@@ -191,7 +191,7 @@ fn watcher(
             let frame = frames.lock().unwrap_or_else(PoisonError::into_inner).get(path).copied();
             let news = match frame {
                 Some(frame) => News::Printed(frame),
-                None if *path == log || *path == database => News::Recorded,
+                None if woken_by.contains(path) => News::Recorded,
                 None => continue,
             };
             // Nobody follows any more.

@@ -60,6 +60,7 @@ fn finish(
             recorded => break (decision, recorded?),
         }
     };
+    tracing::debug!(attempt = %gathered.attempt.id, ?decision, "the attempt has ended");
     apply::apply(store, frame, &gathered, &decision, copies.as_deref())?;
     Ok(decision)
 }

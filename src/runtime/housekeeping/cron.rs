@@ -18,6 +18,7 @@ use crate::store::StateDir;
 
 /// The crontab entry.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Crontab {
     /// A line that resumes a chain. `ID` stands for the chain's id.
     pub line: String,

@@ -49,6 +49,7 @@ pub(crate) struct Case<'a> {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct DoctorReport {
     /// The `claude` that chains run.
     pub claude: Claude,
@@ -60,6 +61,7 @@ pub(crate) struct DoctorReport {
 
 /// A `claude` and what it supports.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Claude {
     /// Its path; `None`: it was not found.
     pub path: Option<PathBuf>,

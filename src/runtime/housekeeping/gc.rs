@@ -66,7 +66,7 @@ pub(crate) fn collect(
 ) -> Result<Collected, RuntimeError> {
     let RemovalRequest { retention, with_ignored, pretend } = request;
     let (mut plan, mut gone) = (Vec::new(), HashSet::new());
-    let trees = store.housekeeping().removable(retention)?;
+    let trees = store.housekeeping().removable(retention.into())?;
     let count = trees.len();
     for (at, tree) in trees.into_iter().enumerate() {
         tell(Happening::Progress("chains looked at", at, count));

@@ -31,16 +31,16 @@ pub(crate) struct RemovalRequest {
 
 /// A chain that was removed, or would be.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RemovedChain {
-    /// Its root.
     pub id: FrameId,
-    /// The root's task in a few words.
+    /// The first agent's task in a few words.
     pub task: String,
-    /// The state of its root.
+    /// The state of its first agent.
     pub status: &'static str,
     /// Since when nothing has changed in it.
     pub since: Timestamp,
-    /// How many frames it had.
+    /// How many agents it had.
     pub agents: usize,
     #[serde(skip)]
     pub frames: Vec<FrameId>,
@@ -93,7 +93,7 @@ pub(crate) enum Judgement {
 /// Removes the chain of `root`, whatever its state, unless something would be lost that is not its own, or somebody runs it.
 pub(crate) fn remove_tree(store: &Store, root: FrameId, with_ignored: bool) -> Result<Removal, RuntimeError> {
     let request = RemovalRequest { retention: Retention::NOTHING, with_ignored, pretend: false };
-    let Some(tree) = store.housekeeping().removable(root)?.pop() else {
+    let Some(tree) = store.housekeeping().removable(root.into())?.pop() else {
         return Err(crate::store::StoreError::UnknownFrame(root).into());
     };
     if tree.age.needed {
@@ -239,7 +239,7 @@ pub(crate) fn prepare(
                 leases.push(lease);
             }
         }
-        let now = store.housekeeping().removable(root)?.pop();
+        let now = store.housekeeping().removable(root.into())?.pop();
         if now.is_none_or(|now| now.is_other(&tree) || !request.retention.removes(&now.age)) {
             return Ok(Preparation::Stays(Removal::Busy));
         }

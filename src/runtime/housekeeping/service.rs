@@ -74,6 +74,7 @@ pub(crate) struct Installed {
 
 /// How the service stands.
 #[derive(Debug, serde::Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct ServiceStatus {
     pub(crate) installed: bool,
     /// Whether it is started every minute.

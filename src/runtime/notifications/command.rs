@@ -49,7 +49,7 @@ pub(crate) async fn run(shell: &Shell, command: &str, payload: &Payload) -> Resu
         }
         Ok(Exit::Code(code)) => format!("exit status {code}"),
         Ok(Exit::Signal(signal)) => format!("killed by signal {signal}"),
-        Ok(_) => "nobody saw its end".to_owned(),
+        Ok(_) => "its exit status is unknown".to_owned(),
         Err(_) => format!("killed after {} s", shell.timeout.as_secs()),
     };
     drop(group);

@@ -23,7 +23,7 @@ use crate::runtime::notifications::reload::{self, News, Reload};
 use crate::runtime::notifications::stalls::Silences;
 use crate::runtime::run::signals;
 use crate::runtime::run::unattended::changes::Changes;
-use crate::store::{Claimed, Notifications, SendOutcome, Store, StoreError, Subscription};
+use crate::store::{Claimed, Notifications, SendOutcome, Store, StoreError, Subscribing, Subscription};
 
 /// How many commands run at once.
 const AT_ONCE: usize = 8;
@@ -99,9 +99,10 @@ impl Means {
 /// Has the events of `config` noted from now on. Without any, those of another config file are noted on.
 fn subscribe(store: &Store, config: &ConfigFile) -> Result<(), StoreError> {
     let events: Vec<Occasion> = config.commands.of.keys().copied().collect();
-    store.outbox().subscribe(|before| match events.is_empty() {
-        true => before.filter(|it| it.config != config.path),
-        false => Some(Subscription { config: config.path.clone(), events: events.clone() }),
+    let config = config.path.clone();
+    store.outbox().subscribe(&match events.is_empty() {
+        true => Subscribing::NoLonger(config),
+        false => Subscribing::To(Subscription { config, events }),
     })
 }
 
@@ -195,7 +196,7 @@ fn run(dir: &Path, means: &mut Means, finishing: watch::Receiver<bool>) -> Resul
 }
 
 async fn send(store: &Store, means: &mut Means, mut finishing: watch::Receiver<bool>) -> Result<(), StoreError> {
-    let mut changes = Changes::new(store.dir());
+    let mut changes = Changes::new(store);
     let mut silences = Silences::default();
     let mut running = FuturesUnordered::new();
     let mut sending: Vec<Claimed> = Vec::new();
@@ -331,7 +332,6 @@ fn shell(state_dir: &Path, config: &ConfigFile, own_program: &Path) -> Shell {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
     use std::collections::BTreeMap;
     use std::sync::Mutex;
 
@@ -362,15 +362,7 @@ mod tests {
     #[test]
     fn a_config_file_without_commands_ends_only_what_it_began_itself() {
         let (_temp, store) = testing::store();
-        let noted = || {
-            let found = RefCell::new(None);
-            let look = |before: Option<Subscription>| {
-                found.replace(before.clone());
-                before
-            };
-            store.outbox().subscribe(look).unwrap();
-            found.into_inner().map(|it| (it.config, it.events))
-        };
+        let noted = || store.outbox().subscription().unwrap().map(|it| (it.config, it.events));
         let say = |path: &str, events: &[Occasion]| subscribe(&store, &config(path, events)).unwrap();
         assert_eq!(noted(), None);
         say("/home/me/config.toml", &[Occasion::Done]);

@@ -7,6 +7,8 @@ use std::path::Path;
 
 use serde_json::json;
 
+use crate::claude::environment::shell::change_directory;
+use crate::claude::environment::variables::Variables;
 use crate::claude::settings::{restrictions, user_hooks};
 use crate::claude::tools::hook::{BASH, HookAnswer, HookInput, NOT_IN_A_SUBAGENT};
 use crate::core::chain::frame::Frame;
@@ -228,7 +230,8 @@ fn returning(
     let shell = store.frame(frame)?.and_then(|frame| frame.situation.shell);
     let failed = result.is_failure();
     let command = result_command::command(&asking.own_program, &file, failed);
-    Ok(shell.map_or(command.clone(), |shell| shell::going_to(&shell, &command)))
+    let change = change_directory(&Variables::of_process());
+    Ok(shell.map_or(command.clone(), |shell| shell::going_to(change, &shell, &command)))
 }
 
 /// After a call that returned its result: records that, and removes what the user's shell printed around it.

@@ -23,8 +23,7 @@ pub(crate) fn answer(asking: &Asking, input: &[u8]) -> Result<HookResponse, Prot
     let (store, caller) = (asking.store()?, asking.caller);
     // Before they are read: what is recorded from now on is noted again.
     store.dir().forget_messages(caller.frame).map_err(while_trying("remove the file that names messages"))?;
-    let is_short = |messages: &[_]| message::in_words(messages).is_some_and(|text| text.len() <= LONGEST);
-    let text = message::in_words(&store.give_messages(caller, is_short)?);
+    let text = message::in_words(&store.give_messages(caller, LONGEST)?);
     let event = input.hook_event_name.unwrap_or_else(|| POST_TOOL_USE.to_owned());
     Ok(text.map_or(HookAnswer::Pass, |text| HookAnswer::Tell { event, text }).into())
 }

@@ -37,7 +37,7 @@ use crate::runtime::requests::place;
 use crate::store::{Attempt, Attempts, Caller, ResultUse, Store};
 
 /// The message to an agent whose question reached no hook: hooks are disabled.
-const NO_QUESTIONS: &str = "nobody can be asked this way here: run `agent-cli ask QUESTION` and end your turn";
+const NO_QUESTIONS: &str = "questions cannot be asked this way here: run `agent-cli ask QUESTION` and end your turn";
 const DENIED: &str = "a person has denied this call";
 const PERHAPS_RUN: &str = "a person has allowed this call once, and it may have run before you were cut short: check \
     before you make it again";

@@ -207,6 +207,8 @@ impl Starting<'_> {
             };
             let refused = match store.begin(frame.id, &attempt) {
                 Ok(()) => {
+                    let results = attempt.given.len();
+                    tracing::debug!(attempt = %id, session = %frame.session, results, "the attempt begins");
                     let takes_message = message.is_some();
                     return Ok(Ok(Recorded { id, text, takes_message, prompt, transcript, launch: restored.launch }));
                 }

@@ -31,9 +31,11 @@ pub(crate) struct Driven {
     pub notes: Vec<(FrameId, Note)>,
 }
 
-/// A frame that another process runs.
+/// An agent that another process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Busy {
+    #[serde(rename = "agent")]
     pub frame: FrameId,
     /// The process that started the attempt. It may have died while `claude` finishes its turn.
     pub runner: Option<u32>,

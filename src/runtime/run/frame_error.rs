@@ -52,7 +52,7 @@ pub(crate) enum FrameErrorKind {
     #[error("claude could not record what the agent did: there is no room in {}", .0.display())]
     Unrecorded(std::path::PathBuf),
     /// The working directory does not exist.
-    #[error("the working directory is gone: {}", .0.display())]
+    #[error("the working directory does not exist: {}", .0.display())]
     NoWorkingDirectory(std::path::PathBuf),
     /// The working directory leads elsewhere than when it was recorded.
     #[error("the working directory has been replaced: {0}")]
@@ -61,7 +61,7 @@ pub(crate) enum FrameErrorKind {
     #[error("its session has the id of another one, which is not replaced: {}", .0.display())]
     ForeignSession(std::path::PathBuf),
     /// The worktree that was created for it does not exist.
-    #[error("its worktree is gone: {}", .0.path.display())]
+    #[error("its worktree does not exist: {}", .0.path.display())]
     WorktreeGone(Worktree),
     /// Its worktree could not be created.
     #[error(transparent)]
@@ -80,6 +80,26 @@ pub(crate) enum FrameErrorKind {
     /// The attempt ended badly.
     #[error("{0}")]
     Ended(String),
+}
+
+impl FrameErrorKind {
+    /// What programs call it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Program(_) => "claude_not_usable",
+            Self::Refused(_) => "claude_refused",
+            Self::NoConversation { .. } => "no_conversation",
+            Self::NoRoom(_) | Self::Unrecorded(_) => "no_room",
+            Self::ClaudeFolder { .. } => "claude_folder",
+            Self::NoWorkingDirectory(_) => "no_directory",
+            Self::Moved(_) => "directory_replaced",
+            Self::ForeignSession(_) => "foreign_session",
+            Self::WorktreeGone(_) | Self::NoWorktree(_) => "no_worktree",
+            Self::Stopped(_) => "stopped",
+            Self::Limit { .. } => "limit",
+            Self::Ended(_) => "error",
+        }
+    }
 }
 
 impl FrameError {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
+use tracing::Instrument;
 
 use crate::claude::processes::process::Exit;
 use crate::core::attempt::continuation::Way;
@@ -30,7 +31,7 @@ use crate::runtime::run::signals::Signals;
 use crate::runtime::run::stopping;
 use crate::runtime::run::unattended::places::{Place, Places};
 use crate::runtime::steering::{self, asked};
-use crate::runtime::{RunSettings, RuntimeError};
+use crate::runtime::{RunSettings, RuntimeError, agent_span};
 use crate::store::{Attempts, Driving, StateChange, Store, StoreError, TreeOf};
 
 mod harvest;
@@ -66,7 +67,7 @@ pub(crate) async fn drive(
         worked: Timestamp::now(),
         driven: Driven::default(),
     };
-    drive.run().await
+    drive.run().instrument(tracing::info_span!("chain", chain = %frame.root)).await
 }
 
 /// Drives the chain below `top` after frames that failed or were stopped were made ready again.
@@ -212,7 +213,7 @@ impl Drive<'_> {
             if self.stop.borrow().any() {
                 return Ok((false, Queue::default()));
             }
-            look_again |= self.start(frame).await?;
+            look_again |= self.start(frame).instrument(agent_span(frame)).await?;
         }
         Ok((look_again, Queue::new(tree, ready)))
     }
@@ -293,10 +294,11 @@ impl Drive<'_> {
         self.live.insert(id, live);
         self.taken.extend(self.settings.places.as_ref().map(|places| (id, places.take())));
         let ended = stopping::ended(agent, self.stop.clone(), self.settings.stopping);
-        self.events.exits.spawn(async move { (id, ended.await) });
+        self.events.exits.spawn(async move { (id, ended.await) }.instrument(agent_span(id)));
     }
 
     fn conclude(&mut self, id: FrameId, exit: Exit) -> Result<Option<Decision>, RuntimeError> {
+        let _span = agent_span(id).entered();
         let (Some(live), Some(frame)) = (self.live.remove(&id), self.store.frame(id)?) else { return Ok(None) };
         let begun = Begun::Here { silent: live.is_silent.then_some(live.way), ran: Some(live.began.elapsed()) };
         let concluded = conclude::conclude(self.store, &frame, begun, exit, &live.lease)?;

@@ -18,13 +18,9 @@ use crate::store::{Attempts, Driving, Lease, Replies, Store};
 /// The status of a chain in which nothing can run.
 #[derive(Debug)]
 pub(crate) enum ChainStatus {
-    /// Its top has replied.
     Done(String),
-    /// It waits.
     Waits {
-        /// Whether for something new.
         new: bool,
-        /// What for.
         blockers: Vec<Blocker>,
         /// Frames that other processes run.
         busy: Vec<Busy>,
@@ -33,14 +29,11 @@ pub(crate) enum ChainStatus {
     },
     /// Its top is a group whose agents are all over and some of which failed.
     PartlyFailed {
-        /// The replies of all of them.
         replies: String,
-        /// Why some failed.
         errors: Vec<FrameError>,
     },
     /// An error that nobody in the chain can handle.
     Failed(Vec<FrameError>),
-    /// A person stopped it.
     Interrupted,
 }
 
@@ -204,7 +197,6 @@ fn error(member: &Member) -> Option<FrameError> {
 
 impl ChainStatus {
     /// The reply of the top, or the replies of a group.
-    #[must_use]
     pub(crate) fn reply(&self) -> Option<&str> {
         match self {
             Self::Done(reply) | Self::PartlyFailed { replies: reply, .. } => Some(reply),
@@ -212,8 +204,15 @@ impl ChainStatus {
         }
     }
 
+    /// What went wrong with agents.
+    pub(crate) fn errors(&self) -> &[FrameError] {
+        match self {
+            Self::Waits { errors, .. } | Self::PartlyFailed { errors, .. } | Self::Failed(errors) => errors,
+            Self::Done(_) | Self::Interrupted => &[],
+        }
+    }
+
     /// Whether there are errors, and each is that `claude` could not be used at all.
-    #[must_use]
     pub(crate) fn is_refusal(&self) -> bool {
         let refused = |error: &FrameError| {
             matches!(

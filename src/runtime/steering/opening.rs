@@ -38,7 +38,7 @@ pub(crate) enum Source {
 
 /// What the calls return in the copy at which the agent is paused.
 const PAUSED: &str =
-    "The agent is paused inside this call. It goes on in the agent's own conversation, not in this copy of it.";
+    "The agent is paused inside this call. It continues in the agent's own conversation, not in this copy of it.";
 
 impl Opening {
     /// The conversation of a frame's agent as it is now, even while the agent works.

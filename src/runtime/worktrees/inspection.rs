@@ -387,7 +387,7 @@ mod tests {
         ];
         for (number, work) in works.into_iter().enumerate() {
             let why = held(work).unwrap_or_else(|| panic!("{number}"));
-            assert!(why.contains("it holds another repository"), "{number}: {why}");
+            assert!(why.contains("it contains another repository"), "{number}: {why}");
             assert!(["inner", "deeper", "sub"].iter().any(|name| why.ends_with(name)), "{number}: {why}");
         }
     }

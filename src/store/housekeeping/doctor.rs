@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 
 use crate::core::housekeeping::doctor_finding::Finding;
-use crate::store::database::store::Store;
 use crate::store::error::StoreError;
 use crate::store::files::durable::{TEMPORARY, create_private};
 use crate::store::files::ownership::trusted;
 use crate::store::files::state_dir::StateDir;
-use crate::store::housekeeping::observed::Condition;
+use crate::store::handle::Store;
+use crate::store::housekeeping::facts::Condition;
 
 /// What is to be said of the state directory at `dir`. Nothing is made that stays. `named`: a person chose it.
 #[must_use]
@@ -38,7 +38,7 @@ pub(crate) fn findings(dir: &Path, named: bool) -> Vec<Finding> {
 #[must_use]
 pub(crate) fn open(dir: &Path) -> (Option<Store>, Finding) {
     if StateDir::new(dir).is_ok_and(|dir| !dir.database().exists()) {
-        return (None, Finding::ok(DATABASE, "there is none yet; the first chain creates it"));
+        return (None, Finding::ok(DATABASE, "not created yet; the first chain creates it"));
     }
     match Store::open(dir).and_then(|store| store.housekeeping().condition().map(|condition| (store, condition))) {
         Ok((_, Condition::Damaged(damage))) => (None, damaged(dir, &damage)),

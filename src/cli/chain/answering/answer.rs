@@ -4,10 +4,10 @@ use std::io::{self, IsTerminal, Read};
 
 use clap::Args;
 
-use crate::claude::processes::marks;
+use crate::app::answer::{self, Input, Outcome};
+use crate::app::view::outcome::AnsweredView;
 use crate::cli::arguments::candidates;
-use crate::cli::chain::answering::checked_answer::checked_answer;
-use crate::cli::chain::answering::inbox::{Inbox, refuse_agents};
+use crate::cli::chain::answering::inbox::{Inbox, for_people};
 use crate::cli::chain::answering::prompt::LONGEST_LINE;
 use crate::cli::chain::resume;
 use crate::cli::context::Context;
@@ -17,12 +17,10 @@ use crate::cli::lookup;
 use crate::cli::output::{self, print_json, print_line, tell};
 use crate::cli::report::asked;
 use crate::cli::report::chain_status::OutputOptions;
-use crate::core::id::{FrameId, IdPrefix, RequestId};
-use crate::core::requests::permit::{Permit, permit};
+use crate::core::id::RequestId;
 use crate::core::requests::request::RequestKind;
-use crate::core::text::escape::shortened;
 use crate::core::text::shell::quoted;
-use crate::store::{Driving, Question, Scope, Store, Target};
+use crate::store::{Question, Store};
 
 /// Answer a question, or allow or deny a tool call or a plan
 ///
@@ -72,40 +70,35 @@ pub(crate) struct Answer {
     #[arg(long)]
     resume: bool,
 
-    /// Print a JSON object: question, root, next, driven; with --resume, that of `resume --json`
+    /// Print a JSON object; with --resume, that of `resume --json`
     #[arg(long)]
     json: bool,
 }
 
 impl Answer {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        refuse_agents(context)?;
         let Some(name) = &self.id else { return self.walk(context) };
         let store = context.store()?;
-        let id = named(&store, &lookup::id_of(context, &store, name)?)?;
+        let app = for_people(context, &store)?;
+        let id = answer::question_named(&app, &lookup::id_of(context, &store, name)?)?;
         let asked = store.questions(id, false)?.pop();
-        let (text, is_text) = self.given(&store, id, asked.as_ref())?;
-        let text = self.with_mode(text, asked.as_ref())?;
-        // The store refuses questions that cannot be answered.
-        let text = match &asked {
-            Some(asked) if asked.answered.is_none() || self.replace => checked_answer(asked, &text, is_text)?,
-            _ => text,
-        };
+        let (text, is_verbatim) = self.given(&store, id, asked.as_ref())?;
+        let input = Input { question: id, text, is_verbatim, mode: self.mode.clone(), replace: self.replace };
+        let text = answer::check(&app, &input)?;
         if let (Some(asked), true) = (&asked, self.answer.is_some() || self.text.is_some()) {
             asked::confirm(&store, asked, &text)?;
         }
-        let question = store.record_answer(id, &text, &marks::origin(), self.replace)?;
+        let Outcome { chain, running_elsewhere } = answer::answer(&app, &input)?;
         if self.resume {
             tell("answer recorded");
             let output_options = OutputOptions { json: self.json, stream: false, exit_code: false };
-            return resume::continued(context, &store, || context.settings(None), question.root, output_options);
+            return resume::continued(context, &store, || context.settings(None), chain, output_options);
         }
-        let next = format!("agent-cli resume {}", question.root);
-        let driven = Driving::is_marked(store.dir(), question.root)?;
+        let next = format!("agent-cli resume {chain}");
         if self.json {
-            print_json(&serde_json::json!({"question": id, "root": question.root, "next": next, "driven": driven}))?;
-        } else if driven {
-            tell("answer recorded; the chain continues by itself: another process drives it");
+            print_json(&AnsweredView { question: id, chain, next, running_elsewhere })?;
+        } else if running_elsewhere {
+            tell("answer recorded; another process is already running the chain");
         } else {
             tell("answer recorded; resume the chain with:");
             print_line(&next)?;
@@ -115,26 +108,13 @@ impl Answer {
 
     /// What it is without a question.
     fn walk(&self, context: &Context) -> Result<ExitStatus, CliError> {
+        for_people(context, &context.store()?)?;
         if self.text.is_some() || self.mode.is_some() || self.replace || self.json || !asked::is_at_a_terminal() {
             return Err(CliError::usage("no question was named")
                 .hint("agent-cli questions lists the open questions")
                 .hint("agent-cli answer ID ANSWER answers one"));
         }
         Inbox::here(self.resume).run(context)
-    }
-
-    /// The answer, with the mode that belongs to it.
-    fn with_mode(&self, text: String, asked: Option<&Question>) -> Result<String, CliError> {
-        let Some(mode) = &self.mode else { return Ok(text) };
-        let is_of_plan = asked.is_none_or(|asked| matches!(asked.kind, RequestKind::Plan(_)));
-        if !is_of_plan || permit(&text) != Some(Permit::Allow) {
-            let error = CliError::usage("--mode is for a plan that is allowed");
-            return Err(match asked.filter(|_| is_of_plan) {
-                Some(asked) => error.hint(format!("agent-cli answer {} allow --mode {mode}", asked.id.short())),
-                None => error.hint("leave --mode out"),
-            });
-        }
-        Ok(format!("allow {mode}"))
     }
 
     /// The answer, and whether to take it as text whatever it looks like.
@@ -149,32 +129,6 @@ impl Answer {
                 let whole = quoted(&words.join(" "));
                 Err(error.hint(format!("quote it: agent-cli answer {} {whole}", id.short())))
             }
-        }
-    }
-}
-
-/// The question that an id names: its own, or that of a chain or agent that waits for one answer.
-fn named(store: &Store, prefix: &IdPrefix) -> Result<RequestId, CliError> {
-    match store.lookup(Scope::QuestionsFirst, prefix)? {
-        // What is no question is refused when it is answered.
-        Target::Request(request) => Ok(request),
-        Target::Frame(frame) => only_question_below(store, frame),
-    }
-}
-
-fn only_question_below(store: &Store, frame: FrameId) -> Result<RequestId, CliError> {
-    match store.questions(Some(frame), true)?.as_slice() {
-        [only] => Ok(only.id),
-        [] => {
-            let message = format!("{} has no open question", frame.short());
-            Err(CliError::new(ExitStatus::NoSuchFrame, message).hint("agent-cli questions lists the open questions"))
-        }
-        several => {
-            let one = |asked: &Question| format!("{} ({})", asked.id.short(), shortened(&asked.question));
-            let all = several.iter().map(one).collect::<Vec<_>>().join(", ");
-            let message = format!("{} has {} open questions: {all}", frame.short(), several.len());
-            Err(CliError::new(ExitStatus::NoSuchFrame, message)
-                .hint(format!("name one: agent-cli answer {} ANSWER", several[0].id.short())))
         }
     }
 }

@@ -4,6 +4,8 @@ use std::io::{self, IsTerminal};
 
 use clap::Args;
 
+use crate::app::answer;
+use crate::app::{App, Asker};
 use crate::claude::processes::marks;
 use crate::cli::chain::answering::prompt::{Line, Prompt};
 use crate::cli::chain::answering::walk::{Exit, Walk};
@@ -15,7 +17,6 @@ use crate::cli::output::{hint, print_line, tell};
 use crate::cli::report::asked;
 use crate::cli::report::chain_status::OutputOptions;
 use crate::core::id::FrameId;
-use crate::runtime::requests::answerer;
 use crate::runtime::run::status;
 use crate::store::{Driving, Store};
 
@@ -38,27 +39,15 @@ pub(crate) struct Inbox {
     resume: bool,
 }
 
-pub(super) fn refuse_agents(context: &Context) -> Result<(), CliError> {
+/// What a person answers with; agents are refused.
+pub(super) fn for_people<'a>(context: &Context, store: &'a Store) -> Result<App<'a>, CliError> {
     let hint = "end your turn: the answer arrives when the chain is resumed";
-    context.only_for_people(REFUSED, hint)?;
-    let store = context.store()?;
-    for session in marks::sessions() {
-        if let Some(agent) = answerer::agent_of(&store, session)? {
-            let why = format!("this runs in the Claude session of agent {}: use a shell of your own", agent.short());
-            return Err(CliError::usage(REFUSED).hint(why));
-        }
-    }
-    match marks::runner() {
-        Some(runner) if !answerer::is_of_notification(&store, &runner.notifications)? => {
-            let why = "and was not started by a command of [on]: use a shell that no agent has started";
-            Err(CliError::usage(REFUSED)
-                .hint(format!("this runs below process {}, which runs agents, {why}", runner.process)))
-        }
-        _ => Ok(()),
-    }
+    context.only_for_people("agents cannot answer questions", hint)?;
+    let asker = Asker { origin: marks::origin(), sessions: marks::sessions().collect(), runner: marks::runner() };
+    let app = App { store, asker };
+    answer::only_people(&app)?;
+    Ok(app)
 }
-
-const REFUSED: &str = "agents cannot answer questions";
 
 impl Inbox {
     /// That of the current project.
@@ -67,15 +56,15 @@ impl Inbox {
     }
 
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        refuse_agents(context)?;
+        let store = context.store()?;
+        let app = for_people(context, &store)?;
         if !asked::is_at_a_terminal() || !io::stdout().is_terminal() {
             return Err(CliError::usage("the inbox needs a terminal")
                 .hint("agent-cli questions --json lists the open questions")
                 .hint("agent-cli answer ID ANSWER answers one"));
         }
-        let store = context.store()?;
         let mut prompt = Prompt::new()?;
-        let mut walk = Walk::new(&store, self.all_projects)?;
+        let mut walk = Walk::new(app, self.all_projects)?;
         let exit = walk.go(&mut prompt)?;
         let answered = walk.answered();
         walk.report(exit);
@@ -106,7 +95,7 @@ fn continuable(store: &Store, answered: &[FrameId]) -> Result<Vec<FrameId>, CliE
         if store.frame(*root)?.is_none() {
             tell(&format!("{} has been removed", root.short()));
         } else if Driving::is_marked(store.dir(), *root)? {
-            tell(&format!("{} continues by itself: another process drives it", root.short()));
+            tell(&format!("{} continues: another process is already running it", root.short()));
         } else if status::can_continue(store, *root)? {
             chains.push(*root);
         } else {

@@ -82,7 +82,7 @@ impl Prompt {
                 Arrived::Whole => return Ok(line),
                 Arrived::WithMore => "several lines arrived at once, so nothing was sent: use :edit for them",
                 Arrived::Cut => "a long line may have been cut, so nothing was sent: use :edit for it",
-                Arrived::NotText => "what was typed is not UTF-8, so nothing was sent",
+                Arrived::NotText => "the input is not UTF-8, so it was not sent",
             };
             Self::forget_the_rest();
             output::tell(why);

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use crate::claude::processes::marks;
-use crate::cli::chain::answering::checked_answer::checked_answer;
+use crate::app::App;
+use crate::app::answer::{self, Input};
+use crate::app::error::AppError;
 use crate::cli::chain::answering::editor;
 use crate::cli::chain::answering::prompt::{Line, Prompt};
 use crate::cli::chain::answering::typed::{self, Command, Typed};
@@ -18,11 +19,11 @@ use crate::core::requests::approval;
 use crate::core::requests::request::RequestKind;
 use crate::core::text::wrap::wrapped_text;
 use crate::runtime::activity::last_words::last_words;
-use crate::store::{Question, Questions, Store, StoreError};
+use crate::store::{Question, Questions, StoreError};
 
 /// Questions in the order in which they are shown, and the answers that were given here.
 pub(super) struct Walk<'a> {
-    store: &'a Store,
+    app: App<'a>,
     /// The project whose questions are shown; `None`: all.
     project: Option<std::path::PathBuf>,
     projects: Projects,
@@ -63,17 +64,17 @@ enum Step {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(store: &'a Store, all_projects: bool) -> Result<Self, CliError> {
+    pub(super) fn new(app: App<'a>, all_projects: bool) -> Result<Self, CliError> {
         let mut projects = Projects::default();
         let project = if all_projects { None } else { Some(here(&mut projects)?) };
-        Ok(Self { store, project, projects, items: Vec::new(), at: 0, behind: 0, elsewhere: 0 })
+        Ok(Self { app, project, projects, items: Vec::new(), at: 0, behind: 0, elsewhere: 0 })
     }
 
     pub(super) fn go(&mut self, prompt: &mut Prompt) -> Result<Exit, CliError> {
         loop {
             self.refresh()?;
             let Some(item) = self.items.get(self.at).copied() else { return Ok(Exit::AtWill) };
-            let step = match self.store.questions(item.id, false)?.pop() {
+            let step = match self.app.store.questions(item.id, false)?.pop() {
                 Some(asked) if asked.expired.is_some() => {
                     tell(&format!("{} has expired", item.id.short()));
                     Step::Drop
@@ -109,7 +110,7 @@ impl<'a> Walk<'a> {
             *if is_here { &mut here } else { &mut elsewhere } += 1;
             is_here && here <= wanted
         };
-        let open = self.store.questions(Questions::First { most: usize::MAX, is_meant }, true)?;
+        let open = self.app.store.questions(Questions::First { most: usize::MAX, is_meant }, true)?;
         let new = open.into_iter().filter(|open| !known.contains(&open.id));
         self.items.extend(new.map(|open| Item { id: open.id, root: open.root, answered: false }));
         (self.behind, self.elsewhere) = (here.saturating_sub(wanted), elsewhere);
@@ -131,7 +132,7 @@ impl<'a> Walk<'a> {
             let line = prompt.line("> ")?;
             let Line::Typed(line) = &line else { return Ok(step(&line)) };
             let (text, is_text) = match typed::read(line) {
-                Typed::Answer(text) => (in_full(&asked.kind, text), false),
+                Typed::Answer(text) => (asked::spelled_out(&asked.kind, text), false),
                 Typed::Text(text) => (text.to_owned(), true),
                 Typed::Command(Command::Edit) => match editor::write(&written) {
                     Ok(Some(text)) => {
@@ -139,7 +140,7 @@ impl<'a> Walk<'a> {
                         (text, false)
                     }
                     Ok(None) => {
-                        tell("nothing was written, so nothing is sent");
+                        tell("the answer is empty, so it was not sent");
                         continue;
                     }
                     Err(error) => {
@@ -169,43 +170,44 @@ impl<'a> Walk<'a> {
     ///
     /// The text is not an answer.
     fn record(&mut self, asked: &Question, text: &str, is_text: bool) -> Result<Step, CliError> {
-        let text = checked_answer(asked, text, is_text).map_err(CliError::without_hints)?;
         let item = &mut self.items[self.at];
-        match self.store.record_answer(asked.id, &text, &marks::origin(), item.answered) {
+        let (question, text) = (asked.id, text.to_owned());
+        let input = Input { question, text, is_verbatim: is_text, mode: None, replace: item.answered };
+        match answer::answer(&self.app, &input) {
             Ok(_) => {
                 let again = if item.answered { "answer replaced" } else { "answer recorded" };
                 item.answered = true;
                 tell(again);
                 Ok(Step::Next)
             }
-            Err(StoreError::AlreadyAnswered { .. }) => {
-                let by = self.store.questions(asked.id, false)?.pop().map(|asked| by(&asked)).unwrap_or_default();
+            Err(AppError::Store(StoreError::AlreadyAnswered { .. })) => {
+                let by = self.app.store.questions(asked.id, false)?.pop().map(|asked| by(&asked)).unwrap_or_default();
                 tell(&format!("{} has already been answered{by}; yours was not recorded", asked.id.short()));
                 Ok(Step::Drop)
             }
             // An answer that was given here still counts.
-            Err(error @ StoreError::Delivered(_)) => {
+            Err(error @ AppError::Store(StoreError::Delivered(_))) => {
                 CliError::from(error).without_hints().report();
                 Ok(Step::Next)
             }
-            Err(StoreError::UnknownRequest(_)) => {
+            Err(AppError::Store(StoreError::UnknownRequest(_))) => {
                 tell(&format!("{} has been removed with its chain; yours was not recorded", asked.id.short()));
                 Ok(Step::Drop)
             }
-            Err(error @ (StoreError::QuestionWithdrawn(_) | StoreError::QuestionExpired { .. })) => {
+            Err(error @ AppError::Store(StoreError::QuestionWithdrawn(_) | StoreError::QuestionExpired { .. })) => {
                 CliError::from(error).without_hints().report();
                 Ok(Step::Drop)
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(CliError::from(error).without_hints()),
         }
     }
 
     /// The whole question, and what its agent said before.
     fn shown(&self, asked: &Question) -> Result<String, CliError> {
         let width = output::width_of_errors();
-        let mut text = asked::whole(self.store, asked, width)?;
+        let mut text = asked::whole(self.app.store, asked, width)?;
         // What the agent said is no reason to keep a question from a person.
-        if let Ok(Some(said)) = last_words(self.store, asked.frame) {
+        if let Ok(Some(said)) = last_words(self.app.store, asked.frame) {
             text.push_str("what the agent said last:\n");
             text.push_str(&approval::quoted(said.trim(), width));
         }
@@ -245,16 +247,6 @@ fn by(asked: &Question) -> String {
     let who = who.map(|user| format!(" by {}", cut(&user, 40))).unwrap_or_default();
     let what = asked.answer.as_ref().map(|answer| format!(": {}", cut(answer, 60))).unwrap_or_default();
     format!("{who}{what}")
-}
-
-/// What a person means who answers an approval with a letter.
-fn in_full(kind: &RequestKind, text: &str) -> String {
-    let is_approval = matches!(kind, RequestKind::Permission { .. } | RequestKind::Plan(_));
-    match text.trim().to_lowercase().as_str() {
-        "y" | "yes" if is_approval => "allow".to_owned(),
-        "n" | "no" if is_approval => "deny".to_owned(),
-        _ => text.to_owned(),
-    }
 }
 
 fn how_to_answer(kind: &RequestKind) -> String {

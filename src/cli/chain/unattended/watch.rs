@@ -18,12 +18,12 @@ use crate::runtime::run::unattended::continuing::{self, Course, Until};
 
 /// Continue chains as soon as they can continue, until you stop it
 ///
-/// Reacts at once when a question is answered, a file appears or a time comes, and uses next to no CPU time otherwise. Prints a line
-/// for each chain that it has continued, or with --json an object. Chains that failed or were interrupted are left to you.
+/// Reacts at once when a question is answered, a file appears or a scheduled time arrives, and is otherwise idle. Prints
+/// a line for each chain that it has continued, or with --json an object. Chains that failed or were interrupted are left to you.
 /// Ctrl-C stops it, and the agents that it runs; they continue with the next `resume`.
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
-    /// The claude program, this once [default: $AGENT_CLI_CLAUDE, or the chain's own]
+    /// The claude program for this run [default: $AGENT_CLI_CLAUDE, or the chain's own]
     #[arg(long, value_name = "PATH")]
     claude: Option<PathBuf>,
 

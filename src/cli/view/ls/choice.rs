@@ -74,7 +74,7 @@ impl Choice<'_> {
         for chain in unusual.into_iter().chain(usual) {
             let is_abandoned = self.abandoned.contains(&chain.id);
             let status = match seen.contains(&chain.id) {
-                true => store.tree(chain.id)?.status_name(now),
+                true => store.tree(chain.id)?.status(now).name(),
                 false => chain.state.name(),
             };
             if self.status.iter().any(|wanted| wanted == status || is_abandoned && wanted == "abandoned") {

@@ -141,5 +141,5 @@ fn what_failed_waits_for_its_open_requests_before_it_is_tried_again() {
 #[test]
 fn an_illegal_event_says_what_was_tried() {
     let error = FrameState::Done.after(FrameEvent::Begin).unwrap_err();
-    assert_eq!(error.to_string(), "a frame that is done cannot begin an attempt");
+    assert_eq!(error.to_string(), "an agent that is done cannot begin an attempt");
 }

@@ -11,6 +11,7 @@ use crate::core::text::escape::one_line;
 
 /// Where a call acts, at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Place {
     /// The directory of the agent's shell, in which its commands run.
     pub directory: Lead,
@@ -21,6 +22,7 @@ pub struct Place {
 
 /// A path, and where it leads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Lead {
     /// As it is named.
     pub path: String,

@@ -9,6 +9,7 @@ use crate::core::text::age::time_until;
 
 /// A file, and what is in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AnswerFile {
     /// Absolute.
     pub path: PathBuf,
@@ -19,8 +20,9 @@ pub struct AnswerFile {
 /// What is in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Content {
-    /// Nobody has written an answer yet.
+    /// It has no answer yet.
     Unanswered { why: String },
     /// Something that does not count as an answer.
     Refused { why: String },

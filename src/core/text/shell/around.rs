@@ -19,6 +19,7 @@ impl Reader<'_> {
         if self.here_document.is_some() || self.words.is_empty() || !self.found.words.is_empty() {
             return None;
         }
+        self.redirected = false;
         let (words, input) = (std::mem::take(&mut self.words), self.input.take());
         if words[0] == "cd" {
             self.pwd = changed(&self.pwd, &words[1..]).filter(|_| input.is_none())?;
@@ -52,6 +53,7 @@ impl Reader<'_> {
         let of_errors = of_errors.or_else(|| null(rest.strip_prefix("2>>").or_else(|| rest.strip_prefix("2>"))?));
         if let Some(length) = of_errors {
             self.rest = rest[length..].chars();
+            self.redirected = true;
             return Some(true);
         }
         if !rest.starts_with('<') {
@@ -66,6 +68,7 @@ impl Reader<'_> {
         } else {
             self.begin_here_document(rest.strip_prefix("<<")?)?;
         }
+        self.redirected = true;
         Some(true)
     }
 

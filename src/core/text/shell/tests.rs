@@ -87,11 +87,15 @@ fn what_needs_a_shell_has_no_words() {
         "a [b]",
         "a {b,c}",
         "a >b",
+        "a; 2>&1",
+        "</dev/null\na",
+        "<<E\nb\nE\na",
         "a <b",
         "a b#c",
         "a !",
         "a ^b",
         "a 'b",
+        "a 'b''c'",
         "a \"b",
         "a b\\",
         "a \"b\\",
@@ -101,6 +105,7 @@ fn what_needs_a_shell_has_no_words() {
         "a b~",
         "a --b=~/c",
         "a =b",
+        "a ''=b",
         "a \0",
         "a '\0'",
         "a\rb",
@@ -117,6 +122,16 @@ fn a_value_that_is_not_known_is_not_guessed() {
     assert_eq!(split("cd b && a", &nowhere), None);
     assert_eq!(split("~/a", &nowhere), None);
     assert_eq!(split("a $HOME", &nowhere).unwrap().words, ["a", "/"]);
+}
+
+#[test]
+fn words_of_commands_that_people_paste_are_quoted_where_a_shell_needs_it() {
+    for word in ["", "=ls", "it's", "a b", "*", "~/x", "#", "Bash(git:*)"] {
+        assert_eq!(shell_word(word), quoted(word));
+    }
+    for word in ["a", "--x=y", "/a/b.md", "+1", "@f", "50%"] {
+        assert_eq!(shell_word(word), word);
+    }
 }
 
 proptest! {

@@ -63,8 +63,9 @@ fn unfiled(store: &Store, of: Option<FrameId>) -> Result<Vec<Unfiled>, RuntimeEr
     Ok(found.into_iter().filter_map(unfiled).collect())
 }
 
-/// A question that is over, and whose files do not say so.
+/// A posted question that has ended although its files do not say so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Hindered {
     question: RequestId,
     /// The file that is yet to be written.

@@ -74,7 +74,7 @@ fn look(ended: Option<Exit>, timeout: Duration, printed: &Kept, complained: &Kep
         None => format!("did not end within {} s", timeout.as_secs()),
         Some(Exit::Code(code)) => format!("exit status {code}"),
         Some(Exit::Signal(signal)) => format!("ended by signal {signal}"),
-        Some(_) => "nobody saw how it ended".to_owned(),
+        Some(_) => "its exit status is unknown".to_owned(),
     };
     let said = complained.last_line().or_else(|| printed.last_line());
     Look::NotYet(said.map_or_else(|| how.clone(), |said| format!("{how}: {said}")))

@@ -52,13 +52,13 @@ impl Events {
 
     /// Whether another process has written something since this was asked last.
     pub(crate) fn is_written_by_others(&mut self, store: &Store) -> Result<bool, StoreError> {
-        let version = store.version_of_others()?;
+        let version = store.changes().version_of_others()?;
         Ok(self.seen_version.replace(version) != Some(version))
     }
 
     /// Whether there is a reason to look at the chain because of what others have written.
     pub(crate) fn has_news(&self, store: &Store) -> Result<bool, StoreError> {
-        Ok(self.seen_version != Some(store.version_of_others()?))
+        Ok(self.seen_version != Some(store.changes().version_of_others()?))
     }
 
     /// This process has changed the chain since it was looked at.
@@ -89,7 +89,7 @@ impl Events {
                 _ = self.stop.wait_for(|signals| signals.any()), if tries && !is_stopped => self.tries.end().await,
                 () = tokio::time::sleep(LOOK), if runs || tries || missing.is_some() => {
                     looks += 1;
-                    let is_written = self.seen_version != Some(store.version_of_others()?);
+                    let is_written = self.seen_version != Some(store.changes().version_of_others()?);
                     let has_come = || watched.is_due(Timestamp::now());
                     if is_written || has_come() || looks.is_multiple_of(CLOSELY) && watched.has_changed(store) {
                         return Ok(Event::Changed);

@@ -11,7 +11,7 @@ use notify::event::ModifyKind;
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
-use crate::store::StateDir;
+use crate::store::{StateDir, Store};
 
 /// How often somebody looks if the system watches nothing for this process.
 const LOOK: Duration = Duration::from_secs(1);
@@ -33,11 +33,11 @@ pub(crate) struct Changes {
 type Identity = (u64, u64);
 
 impl Changes {
-    /// Of the database in `dir`, for a start.
-    pub(crate) fn new(dir: &StateDir) -> Self {
+    /// Of the records, for a start.
+    pub(crate) fn new(store: &Store) -> Self {
         let changed = Arc::new(Notify::new());
+        let (dir, of_database) = (store.dir(), store.changes().woken_by());
         let own = dir.path().to_owned();
-        let of_database = [dir.database(), dir.database_log()];
         let gone = Arc::<Mutex<HashSet<PathBuf>>>::default();
         let (notice, note_gone) = (Arc::clone(&changed), Arc::clone(&gone));
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
@@ -127,33 +127,35 @@ mod tests {
     #[tokio::test]
     async fn a_file_that_is_waited_for_is_noticed_when_it_is_made() {
         let (state, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let dir = StateDir::new(state.path()).unwrap();
-        let mut changes = Changes::new(&dir);
+        let store = Store::open(state.path()).unwrap();
+        let dir = store.dir();
+        let mut changes = Changes::new(&store);
         // Its folder does not exist either.
         let file = project.path().join("out/report");
         let noticed =
             async |changes: &Changes| tokio::time::timeout(Duration::from_secs(60), changes.next()).await.is_ok();
-        changes.watch_for(&dir, std::slice::from_ref(&file));
+        changes.watch_for(dir, std::slice::from_ref(&file));
         assert!(noticed(&changes).await, "what may have changed before");
         fs::create_dir(project.path().join("out")).unwrap();
         assert!(noticed(&changes).await, "the folder");
-        changes.watch_for(&dir, std::slice::from_ref(&file));
+        changes.watch_for(dir, std::slice::from_ref(&file));
         assert!(noticed(&changes).await, "what may have changed before");
         fs::write(&file, "").unwrap();
         assert!(noticed(&changes).await, "the file");
-        fs::write(dir.database(), "").unwrap();
+        store.root();
         assert!(noticed(&changes).await, "the database");
     }
 
     #[tokio::test]
     async fn a_folder_that_was_removed_and_made_again_is_watched_again() {
         let (state, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let dir = StateDir::new(state.path()).unwrap();
+        let store = Store::open(state.path()).unwrap();
+        let dir = store.dir();
         let folder = project.path().join("out");
         fs::create_dir(&folder).unwrap();
-        let mut changes = Changes::new(&dir);
+        let mut changes = Changes::new(&store);
         let files = [folder.join("report")];
-        changes.watch_for(&dir, &files);
+        changes.watch_for(dir, &files);
         for removed in [false, true] {
             if removed {
                 fs::remove_dir_all(&folder).unwrap();
@@ -163,7 +165,7 @@ mod tests {
             fs::create_dir(&folder).unwrap();
             let is_watched_anew = async |changes: &mut Changes| {
                 changes.next().await;
-                changes.watch_for(&dir, &files);
+                changes.watch_for(dir, &files);
                 changes.watched.get(&folder).copied() == identity(&folder) && changes.gone.lock().unwrap().is_empty()
             };
             let minute = Duration::from_secs(60);
@@ -176,9 +178,10 @@ mod tests {
     #[tokio::test]
     async fn where_the_system_watches_nothing_somebody_looks() {
         let state = tempfile::tempdir().unwrap();
-        let dir = StateDir::new(state.path()).unwrap();
-        let mut changes = Changes { watcher: None, ..Changes::new(&dir) };
-        changes.watch_for(&dir, &[]);
+        let store = Store::open(state.path()).unwrap();
+        let dir = store.dir();
+        let mut changes = Changes { watcher: None, ..Changes::new(&store) };
+        changes.watch_for(dir, &[]);
         assert!(tokio::time::timeout(Duration::from_secs(60), changes.next()).await.is_ok());
     }
 

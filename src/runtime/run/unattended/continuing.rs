@@ -62,9 +62,9 @@ pub(crate) async fn continue_chains(
     until: Until,
     mut course: impl FnMut(Course),
 ) -> Result<(), RuntimeError> {
-    store.version_of_others()?;
+    store.changes().version_of_others()?;
     // Whoever does not stay looks once.
-    let mut changes = (until == Until::Stopped).then(|| Changes::new(store.dir()));
+    let mut changes = (until == Until::Stopped).then(|| Changes::new(store));
     // Each chain that is driven has an agent that runs, or waits for a place.
     let at_once = settings.places.as_ref().map_or(usize::MAX, |places| places.most() as usize);
     let mut stopped = stop.clone();
@@ -75,7 +75,7 @@ pub(crate) async fn continue_chains(
     let mut trouble = None;
     loop {
         // Nothing may go on in a database that is no longer there.
-        store.version_of_others()?;
+        store.changes().version_of_others()?;
         let now = Timestamp::now();
         let looked = looked(&mut pace, store, now, &mut reported, until, &mut course);
         let (due, next, files) = match looked {
@@ -117,7 +117,7 @@ pub(crate) async fn continue_chains(
                 }
                 Err(error) => {
                     // Unless no chain can be looked at.
-                    store.version_of_others()?;
+                    store.changes().version_of_others()?;
                     pace.looked_at(root, stirs, now, Look::GotNowhere);
                     course(Course::Ended(root, Err(error)));
                     continue;

@@ -46,7 +46,7 @@ pub(crate) struct Brought {
 
 /// An archive that can be imported.
 pub struct Adapted {
-    pub(super) unpacked: Unpacked,
+    pub(in crate::store) unpacked: Unpacked,
     inventory: Inventory,
 }
 

@@ -1,14 +1,12 @@
 //! A chain leaves as an archive, and an archive becomes a chain.
 
-mod adapt;
+pub(in crate::store) mod adapt;
 pub(crate) mod error;
-mod export;
 mod hashed;
-mod import;
 mod reader;
-mod refusal;
-mod unpack;
-mod writer;
+pub(in crate::store) mod refusal;
+pub(in crate::store) mod unpack;
+pub(in crate::store) mod writer;
 
 pub(crate) use adapt::{Brought, Here};
 pub(crate) use unpack::Unpacked;

@@ -8,12 +8,12 @@ use tar::{Archive, Entry, EntryType};
 use crate::core::housekeeping::archive::{
     BadArchive, LARGEST_ARCHIVE, LARGEST_MANIFEST, MANIFEST, MOST_ENTRIES, Manifest, Member, SUMS,
 };
-use crate::store::database::schema;
 use crate::store::error::{Result, StoreError};
 use crate::store::housekeeping::archive::error::ArchiveError;
 use crate::store::housekeeping::archive::hashed::{Hashed, Sums};
 use crate::store::housekeeping::archive::refusal::{damaged, refused};
 use crate::store::housekeeping::archive::writer::LONG_NAME;
+use crate::store::sqlite::database::schema;
 
 /// What has been read.
 #[derive(Default)]

@@ -4,11 +4,11 @@ use crate::core::housekeeping::archive::BadArchive;
 use crate::store::error::StoreError;
 use crate::store::housekeeping::archive::error::ArchiveError;
 
-pub(super) fn refused(why: BadArchive) -> StoreError {
+pub(in crate::store) fn refused(why: BadArchive) -> StoreError {
     ArchiveError::from(why).into()
 }
 
 /// The archive is not what was written.
-pub(super) fn damaged(why: &str) -> StoreError {
+pub(in crate::store) fn damaged(why: &str) -> StoreError {
     refused(BadArchive::Damaged(why.to_owned()))
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Deserializer;
 
-use crate::core::housekeeping::archive::{Member, Row};
+use crate::core::housekeeping::archive::{Member, Row, TABLES};
 use crate::core::housekeeping::relocation::Relocation;
 use crate::core::id::FrameId;
 use crate::store::error::{Result, StoreError};
@@ -15,21 +15,20 @@ use crate::store::files::durable::{create_private, make_private, sync, sync_dir}
 use crate::store::files::state_dir::StateDir;
 use crate::store::housekeeping::archive::reader;
 use crate::store::housekeeping::archive::refusal::damaged;
-use crate::store::tables::tree_rows::TABLES;
 
 /// Files that do not belong to a frame yet. They are deleted when this is dropped.
-pub(super) struct Stage {
+pub(in crate::store) struct Stage {
     path: PathBuf,
 }
 
 /// An archive that was read and is what was written. Nothing of it is there yet; its files are nobody's.
 pub(crate) struct Unpacked {
-    pub(super) stage: Stage,
-    pub(super) root: FrameId,
-    pub(super) rows: Vec<Row>,
+    pub(in crate::store) stage: Stage,
+    pub(in crate::store) root: FrameId,
+    pub(in crate::store) rows: Vec<Row>,
     /// Those that have files.
-    pub(super) frames: BTreeSet<FrameId>,
-    pub(super) relocation: Relocation,
+    pub(in crate::store) frames: BTreeSet<FrameId>,
+    pub(in crate::store) relocation: Relocation,
 }
 
 /// Longer lines of transcripts are looked at in pieces.
@@ -45,7 +44,7 @@ impl Unpacked {
         let path = dir.stage().map_err(|error| StoreError::io(&dir.frames(), error))?;
         let (stage, mut rows, mut frames) = (Stage { path }, Vec::new(), BTreeSet::new());
         let manifest = reader::read(from, |member, content| match &member {
-            Member::Rows(table) if TABLES.iter().any(|known| known.name == table) => {
+            Member::Rows(table) if TABLES.contains(&table.as_str()) => {
                 for values in Deserializer::from_reader(BufReader::new(content)).into_iter() {
                     let values = values.map_err(|error| damaged(&format!("{}: {error}", member.path())))?;
                     rows.push(Row { table: table.clone(), values });
@@ -85,7 +84,7 @@ fn write(path: &Path, content: &mut dyn Read, relocation: &Relocation) -> io::Re
 }
 
 impl Stage {
-    pub(super) fn folder(&self, frame: FrameId) -> PathBuf {
+    pub(in crate::store) fn folder(&self, frame: FrameId) -> PathBuf {
         self.path.join(frame.to_string())
     }
 }

@@ -9,7 +9,7 @@ use crate::store::error::{Result, StoreError};
 use crate::store::housekeeping::archive::error::ArchiveError;
 use crate::store::housekeeping::archive::hashed::{Hashed, Sums};
 
-pub(super) struct Writer<'a> {
+pub(in crate::store) struct Writer<'a> {
     tar: tar::Builder<&'a mut dyn Write>,
     sums: Sums,
 }
@@ -21,20 +21,20 @@ const WRITTEN: u64 = 315_532_800;
 pub(super) const LONG_NAME: &str = "long-name";
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(to: &'a mut dyn Write, manifest: &Manifest) -> Result<Self> {
+    pub(in crate::store) fn new(to: &'a mut dyn Write, manifest: &Manifest) -> Result<Self> {
         let mut writer = Self { tar: tar::Builder::new(to), sums: Sums::default() };
         let content = serde_json::to_vec(manifest).map_err(|error| ArchiveError::Write(error.into()))?;
         writer.add(MANIFEST, content.len() as u64, &*content)?;
         Ok(writer)
     }
 
-    pub(super) fn rows(&mut self, table: &str, rows: &[u8]) -> Result<()> {
+    pub(in crate::store) fn rows(&mut self, table: &str, rows: &[u8]) -> Result<()> {
         let (member, bytes) = (Member::Rows(table.to_owned()), rows.len() as u64);
         fits(&member, bytes)?;
         Ok(self.add(&member.path(), bytes, rows)?)
     }
 
-    pub(super) fn file(&mut self, member: &Member, path: &Path) -> Result<()> {
+    pub(in crate::store) fn file(&mut self, member: &Member, path: &Path) -> Result<()> {
         let broken = |error| StoreError::io(path, error);
         let file = File::open(path).map_err(broken)?;
         let bytes = file.metadata().map_err(broken)?.len();
@@ -46,7 +46,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The rest of an archive.
-    pub(super) fn finish(mut self) -> Result<()> {
+    pub(in crate::store) fn finish(mut self) -> Result<()> {
         let sums = std::mem::take(&mut self.sums.0);
         self.add(SUMS, sums.len() as u64, sums.as_bytes())?;
         Ok(self.tar.into_inner().and_then(Write::flush).map_err(ArchiveError::Write)?)
@@ -87,8 +87,8 @@ fn fits(member: &Member, bytes: u64) -> Result<()> {
 mod tests {
     use super::*;
     use crate::core::housekeeping::archive::FORMAT;
-    use crate::store::database::schema;
     use crate::store::housekeeping::archive::reader;
+    use crate::store::sqlite::database::schema;
 
     #[test]
     fn a_file_that_has_become_shorter_is_not_half_written() {

@@ -1,0 +1,39 @@
+//! Why a use case was refused, or failed.
+
+use crate::core::id::{FrameId, RequestId};
+use crate::core::requests::answer::NoAnswer;
+use crate::core::requests::request::RequestKind;
+use crate::runtime::RuntimeError;
+use crate::store::{Question, StoreError};
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AppError {
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+}
+
+/// Why something is not recorded as an answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AnswerError {
+    #[error("{error}")]
+    NotAnAnswer { question: RequestId, kind: Box<RequestKind>, text: String, error: NoAnswer },
+    #[error("the answer has {0} bytes, where 8 MiB are allowed")]
+    TooLarge(usize),
+    /// A mode was given. `plan`: the question, if it is one about a plan.
+    #[error("--mode is for a plan that is allowed")]
+    NoPlanAllowed { plan: Option<RequestId>, mode: String },
+    #[error("{} has no open question", .0.short())]
+    NoOpenQuestion(FrameId),
+    #[error("{} has {} open questions", agent.short(), open.len())]
+    SeveralOpenQuestions { agent: FrameId, open: Vec<Question> },
+    /// The asker's Claude session is that of an agent.
+    #[error("agents cannot answer questions")]
+    InSessionOf(FrameId),
+    /// The asker was started below a process that runs agents.
+    #[error("agents cannot answer questions")]
+    BelowRunner(i32),
+}

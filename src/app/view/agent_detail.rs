@@ -1,0 +1,183 @@
+//! Everything about one agent.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::app::view::cost::{self, CostView};
+use crate::app::view::denied::{self, DeniedCallView};
+use crate::claude::environment::config_dir::config_dir;
+use crate::claude::transcript::locate;
+use crate::core::agent::launch::Launch;
+use crate::core::attempt::usage::Spent;
+use crate::core::chain::frame::{Baseline, Frame, Task, Trouble};
+use crate::core::chain::limits::Limits;
+use crate::core::chain::state::{AgentStatus, FrameState};
+use crate::core::chain::waiting_on::Blocker;
+use crate::core::events::log_entry::LogEntry;
+use crate::core::id::{AttemptId, FrameId, MessageId, SessionId};
+use crate::core::steering::message::Message;
+use crate::runtime::RuntimeError;
+use crate::runtime::activity::now::{Doing, activity_of};
+use crate::runtime::run::external_waits;
+use crate::runtime::steering::opening::Opening;
+use crate::store::{Attempt, Store};
+
+/// An agent, as `show` shows it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct AgentDetailView {
+    pub(crate) id: FrameId,
+    pub(crate) parent: Option<FrameId>,
+    pub(crate) chain: FrameId,
+    pub(crate) depth: u32,
+    pub(crate) task: Task,
+    pub(crate) cwd: std::path::PathBuf,
+    pub(crate) status: AgentStatus,
+    /// Whether it is recorded as running but nothing runs it.
+    pub(crate) abandoned: bool,
+    pub(crate) error: Option<String>,
+    #[serde(skip)]
+    pub(crate) stopped: bool,
+    pub(crate) since: Timestamp,
+    pub(crate) created: Timestamp,
+    /// Only for an agent that runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) doing: Option<Doing>,
+    pub(crate) waiting_on: Vec<Blocker>,
+    pub(crate) reply: Option<String>,
+    pub(crate) trouble: Option<Trouble>,
+    pub(crate) children: Vec<FrameId>,
+    pub(crate) launch: Launch,
+    pub(crate) limits: Limits,
+    pub(crate) checkpoint: Option<AttemptId>,
+    pub(crate) baseline: Option<Baseline>,
+    pub(crate) sessions: Vec<SessionView>,
+    pub(crate) output: std::path::PathBuf,
+    /// The command that opens a copy of its conversation.
+    pub(crate) open: Option<String>,
+    pub(crate) denied: Vec<DeniedCallView>,
+    /// What it has cost itself.
+    #[serde(flatten)]
+    pub(crate) cost: CostView,
+    /// What it and all agents below it have cost.
+    pub(crate) with_descendants: CostView,
+    /// What it was told from outside.
+    pub(crate) messages: Vec<MessageView>,
+    pub(crate) events: Vec<LogEntryView>,
+}
+
+/// What an agent was told.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct MessageView {
+    pub(crate) id: MessageId,
+    pub(crate) at: Timestamp,
+    pub(crate) text: String,
+    /// Whether an attempt that was or may yet be kept was given it.
+    pub(crate) delivered: bool,
+    /// Whether the agent was over and continued for it.
+    pub(crate) instruction: bool,
+    /// What it replied to an instruction.
+    pub(crate) reply: Option<String>,
+}
+
+/// An attempt and its session.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct SessionView {
+    pub(crate) id: SessionId,
+    pub(crate) attempt: AttemptId,
+    pub(crate) resumed: Option<SessionId>,
+    pub(crate) began: Timestamp,
+    pub(crate) ended: Option<Timestamp>,
+    pub(crate) outcome: Option<String>,
+    pub(crate) message: Option<String>,
+    pub(crate) kept: Option<bool>,
+    pub(crate) transcript: Option<std::path::PathBuf>,
+    #[serde(flatten)]
+    pub(crate) cost: CostView,
+    pub(crate) model: Option<String>,
+}
+
+/// An entry of the log.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct LogEntryView {
+    pub(crate) at: Timestamp,
+    #[serde(flatten)]
+    pub(crate) entry: LogEntry,
+}
+
+/// Everything known about an agent.
+pub(crate) fn gather(store: &Store, frame: Frame) -> Result<AgentDetailView, RuntimeError> {
+    let mut tree = store.tree(frame.id)?;
+    let attempts = store.attempts(frame.id)?;
+    let now = Timestamp::now();
+    let of = |attempt: &Attempt| cost::of_attempt(&attempt.spending, attempt.began, attempt.ended, now);
+    let own = attempts.iter().map(of).fold(Spent::default(), Spent::plus);
+    external_waits::observe(store, &mut tree, now)?;
+    let blockers = tree.blockers(now).into_iter();
+    let events = store.events(frame.id, 0)?.into_iter();
+    Ok(AgentDetailView {
+        doing: activity_of(store, frame.id, now)?,
+        waiting_on: blockers.filter(|blocker| blocker.frame == frame.id).collect(),
+        reply: store.replies(frame.id)?.reply.filter(|_| frame.state.is_over()),
+        children: tree.children(frame.id).to_vec(),
+        denied: denied::below(store, frame.id)?.into_iter().filter(|call| call.agent == frame.id).collect(),
+        open: match Opening::of(store, &frame) {
+            // Claude Code would run the suspended call again, so a copy is needed in which it is closed.
+            Ok(_) if frame.suspended.is_some() => Some(format!("agent-cli open {}", frame.id.short())),
+            opening => opening.ok().map(|opening| opening.command()),
+        },
+        messages: store.steering(frame.id)?.messages.into_iter().map(message).collect(),
+        output: store.dir().output(frame.id),
+        cost: CostView(own),
+        with_descendants: CostView(store.spent(frame.id)?),
+        sessions: attempts.into_iter().map(|attempt| session(store, &frame, of(&attempt), attempt)).collect(),
+        events: events.map(|event| LogEntryView { at: event.at, entry: event.entry }).collect(),
+        id: frame.id,
+        parent: frame.parent,
+        chain: frame.root,
+        depth: frame.depth,
+        task: frame.task,
+        cwd: frame.cwd,
+        status: frame.state.status(),
+        abandoned: store.abandoned()?.contains_key(&frame.id),
+        stopped: frame.state.was_stopped(),
+        error: match frame.state {
+            FrameState::Failed { failure } => Some(failure.message),
+            _ => None,
+        },
+        since: frame.since,
+        created: frame.created,
+        trouble: frame.trouble,
+        launch: frame.launch,
+        limits: store.chain_of(frame.id)?.limits,
+        checkpoint: frame.checkpoint,
+        baseline: frame.baseline,
+    })
+}
+
+fn message(message: Message) -> MessageView {
+    let Message { id, made, delivered_in, instructs, text, reply, .. } = message;
+    MessageView { id, at: made, text, delivered: delivered_in.is_some(), instruction: instructs, reply }
+}
+
+/// The transcript in Claude Code's folder or, if that is missing, the kept copy.
+fn session(store: &Store, frame: &Frame, cost: Spent, attempt: Attempt) -> SessionView {
+    let found = config_dir(&frame.launch).and_then(|config| locate::find(&config, &frame.cwd, attempt.session));
+    let copy = || Some(store.dir().checkpoint(frame.id, attempt.id)).filter(|copy| copy.is_file());
+    SessionView {
+        transcript: found.or_else(copy),
+        id: attempt.session,
+        attempt: attempt.id,
+        resumed: attempt.resumed,
+        began: attempt.began,
+        ended: attempt.ended,
+        outcome: attempt.outcome,
+        message: attempt.message,
+        kept: attempt.kept,
+        cost: CostView(cost),
+        model: attempt.model,
+    }
+}

@@ -1,0 +1,100 @@
+//! A chain in a list.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::app::view::cost::CostView;
+use crate::core::chain::runnable::Attempted;
+use crate::core::chain::state::{AgentStatus, FrameState};
+use crate::core::chain::tree::Node;
+use crate::core::chain::waiting_on::{Blocker, Blocking};
+use crate::core::id::FrameId;
+use crate::runtime::RuntimeError;
+use crate::runtime::activity::now::{Doing, activities};
+use crate::runtime::run::external_waits;
+use crate::store::{Store, Summary};
+
+/// A chain, as `ls` lists it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct ChainView {
+    pub(crate) id: FrameId,
+    pub(crate) name: Option<String>,
+    pub(crate) status: AgentStatus,
+    /// Whether it is recorded as running but nothing runs it.
+    pub(crate) abandoned: bool,
+    /// The agents whose last turn `claude` could not record.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unrecorded: Vec<FrameId>,
+    pub(crate) error: Option<String>,
+    /// Whether `resume` would start an agent now.
+    pub(crate) can_continue: bool,
+    pub(crate) task: String,
+    pub(crate) cwd: PathBuf,
+    /// When its first agent came into its present state.
+    pub(crate) since: Timestamp,
+    pub(crate) created: Timestamp,
+    pub(crate) agents: u64,
+    pub(crate) open_questions: u64,
+    pub(crate) waiting_on: Vec<Blocker>,
+    /// What its running agents do.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) doing: BTreeMap<FrameId, Doing>,
+    /// Whether it waits because its budget is spent.
+    over_budget: bool,
+    #[serde(flatten)]
+    pub(crate) cost: CostView,
+    #[serde(skip)]
+    pub(crate) max_budget_usd: Option<f64>,
+}
+
+impl ChainView {
+    pub(crate) fn gather(
+        store: &Store,
+        chain: Summary,
+        abandoned: &HashSet<FrameId>,
+        now: Timestamp,
+    ) -> Result<Self, RuntimeError> {
+        let mut tree = if chain.state == FrameState::Done { None } else { Some(store.tree(chain.id)?) };
+        tree.as_mut().map(|tree| external_waits::observe(store, tree, now)).transpose()?;
+        let waiting_on = tree.as_ref().map(|tree| tree.blockers(now)).unwrap_or_default();
+        let abandoned = abandoned.contains(&chain.id);
+        let doing = match &tree {
+            Some(tree) if !abandoned => activities(store, tree, now)?,
+            _ => BTreeMap::new(),
+        };
+        let status = tree.as_ref().map_or(chain.state.status(), |tree| tree.status(now));
+        let is_unrecorded = |node: &&Node| node.is_unrecorded && !node.is_over();
+        let unrecorded = tree.as_ref().map(|tree| tree.parents_first().into_iter().filter(is_unrecorded));
+        let unrecorded = unrecorded.map(|nodes| nodes.map(|node| node.id).collect()).unwrap_or_default();
+        let can_run = tree.is_some_and(|tree| {
+            !tree.runnable(&Attempted::default(), now).is_empty() || !tree.to_try_again().is_empty()
+        });
+        Ok(Self {
+            over_budget: waiting_on.iter().any(|blocker| matches!(blocker.what, Blocking::Budget { .. })),
+            can_continue: can_run || abandoned,
+            id: chain.id,
+            name: chain.name,
+            status,
+            error: match chain.state {
+                FrameState::Failed { failure } => Some(failure.message),
+                _ => None,
+            },
+            abandoned,
+            unrecorded,
+            task: chain.title,
+            cwd: chain.cwd,
+            since: chain.since,
+            created: chain.created,
+            agents: chain.frames,
+            open_questions: chain.open_questions,
+            waiting_on,
+            doing,
+            cost: CostView(store.spent(chain.id)?),
+            max_budget_usd: chain.limits.max_budget_usd,
+        })
+    }
+}

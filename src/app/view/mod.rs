@@ -1,0 +1,17 @@
+//! What programs read: the JSON of every command, once. `docs/schema` has the schemas, which are made from these types.
+//!
+//! A view is gathered from the store, and every front shows the same one: as text, as JSON or as a page.
+
+pub(crate) mod agent;
+pub(crate) mod agent_detail;
+pub(crate) mod chain;
+pub(crate) mod chain_status;
+pub(crate) mod cost;
+pub(crate) mod denied;
+pub(crate) mod exchange;
+pub(crate) mod outcome;
+pub(crate) mod question;
+#[cfg(test)]
+mod schema;
+pub(crate) mod settings;
+pub(crate) mod stats;

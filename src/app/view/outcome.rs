@@ -1,0 +1,248 @@
+//! What commands have done.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::core::agent::worktree::Held;
+use crate::core::chain::state::AgentStatus;
+use crate::core::housekeeping::fsck_finding::FsckFinding;
+use crate::core::housekeeping::inventory::Inventory;
+use crate::core::id::{FrameId, MessageId, NotificationId, RequestId};
+use crate::core::notifications::occasion::Occasion;
+use crate::runtime::housekeeping::gc::Collected;
+use crate::runtime::housekeeping::removal::RemovedChain;
+use crate::store::ListedNotification;
+
+/// What `answer` has recorded.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct AnsweredView {
+    pub(crate) question: RequestId,
+    pub(crate) chain: FrameId,
+    /// The command that continues the chain.
+    pub(crate) next: String,
+    /// Whether a process runs the chain, which then continues without that command.
+    pub(crate) running_elsewhere: bool,
+}
+
+/// What `stop` or `pause` did.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct StoppedView {
+    pub(crate) id: FrameId,
+    /// How it is now.
+    pub(crate) status: AgentStatus,
+    pub(crate) outcome: StopOutcome,
+    pub(crate) reason: Option<String>,
+    /// The agents that this was about, the deepest first.
+    pub(crate) agents: Vec<StoppedAgentView>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) enum StopOutcome {
+    Stopped,
+    Paused,
+    /// It still runs, and will stop.
+    Asked,
+    /// It had replied before it could be stopped.
+    Replied,
+    /// It had ended before, or was paused already.
+    Nothing,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct StoppedAgentView {
+    pub(crate) id: FrameId,
+    pub(crate) status: AgentStatus,
+}
+
+/// What `tell` has recorded.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct ToldView {
+    /// The message.
+    pub(crate) id: MessageId,
+    pub(crate) agent: FrameId,
+    pub(crate) arrives: Arrival,
+}
+
+/// When an agent reads a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) enum Arrival {
+    /// With the result of its next tool call.
+    NextCall,
+    /// When it continues.
+    NextWakeUp,
+}
+
+/// What `rm` has removed.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RmView<'a> {
+    pub(crate) removed: &'a RemovedChain,
+}
+
+/// What `gc` has removed, or with `--dry-run` would remove.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct GcView<'a> {
+    /// The chains, the oldest first.
+    chains: &'a [RemovedChain],
+    /// Chains that are kept because one of their processes is alive.
+    running: &'a [FrameId],
+    /// Worktrees of agents that were removed.
+    worktrees: &'a [PathBuf],
+    /// Ignored files and folders that were removed with them.
+    ignored: &'a [PathBuf],
+    /// Worktrees that are kept, and their chains with them.
+    held: &'a [Held],
+    /// Files and directories that nothing used any more.
+    orphans: &'a [PathBuf],
+    /// How many files interrupted attempts left behind, of the kinds that every attempt writes and removes.
+    routine: usize,
+    /// The size of the files of chains and orphans, in bytes.
+    bytes: u64,
+    /// How much smaller the database has become, in bytes.
+    database_bytes: u64,
+    dry_run: bool,
+}
+
+impl<'a> GcView<'a> {
+    pub(crate) fn new(collected: &'a Collected, dry_run: bool) -> Self {
+        let Collected { trees, busy, worktrees, ignored, held, orphans, routine, bytes, database_bytes } = collected;
+        let (routine, bytes, database_bytes) = (*routine, *bytes, *database_bytes);
+        Self {
+            chains: trees,
+            running: busy,
+            worktrees,
+            ignored,
+            held,
+            orphans,
+            routine,
+            bytes,
+            database_bytes,
+            dry_run,
+        }
+    }
+}
+
+/// What `fsck` has found.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct FsckView {
+    pub(crate) findings: Vec<FindingView>,
+    pub(crate) repaired: Vec<String>,
+}
+
+/// A finding of `fsck`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct FindingView {
+    #[serde(flatten)]
+    finding: FsckFinding,
+    pub(crate) text: String,
+    /// Nothing is wrong.
+    pub(crate) note: bool,
+    pub(crate) hint: Option<String>,
+}
+
+impl From<FsckFinding> for FindingView {
+    fn from(finding: FsckFinding) -> Self {
+        Self { text: finding.to_string(), note: finding.is_note(), hint: finding.hint(), finding }
+    }
+}
+
+/// What `import` has done.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) enum ImportView<'a> {
+    Imported {
+        id: FrameId,
+        /// The command that continues the chain.
+        next: String,
+    },
+    /// Nothing: the chain is not trusted yet. This is what it would run.
+    NotTrusted(&'a Inventory),
+}
+
+/// A notification.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct NotificationView {
+    id: NotificationId,
+    event: String,
+    chain: FrameId,
+    agent: FrameId,
+    question: Option<RequestId>,
+    at: Timestamp,
+    /// `pending`, `sent`, `failed` or `outdated`.
+    status: String,
+    /// How often sending it has failed.
+    failures: u64,
+    why: Option<String>,
+    ended: Option<Timestamp>,
+    next_try: Option<Timestamp>,
+}
+
+impl From<ListedNotification> for NotificationView {
+    fn from(listed: ListedNotification) -> Self {
+        let next_try = (listed.status == "pending").then_some(listed.due);
+        Self {
+            id: listed.id,
+            event: listed.event,
+            chain: listed.root,
+            agent: listed.frame,
+            question: listed.request,
+            at: listed.made,
+            status: listed.status,
+            failures: listed.failures,
+            why: listed.why,
+            ended: listed.ended,
+            next_try,
+        }
+    }
+}
+
+/// What came of `notifications --test`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct NotificationTestView {
+    pub(crate) event: Occasion,
+    pub(crate) sent: bool,
+    pub(crate) why: Option<String>,
+}
+
+/// An error, as every command prints it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct ErrorView {
+    pub(crate) r#type: ErrorType,
+    pub(crate) error: ErrorDetailView,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) enum ErrorType {
+    Error,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct ErrorDetailView {
+    /// What the exit status means, in a word.
+    pub(crate) kind: &'static str,
+    /// For people: it may change from version to version.
+    pub(crate) message: String,
+    /// Commands that help, in sentences for people.
+    pub(crate) hints: Vec<String>,
+    pub(crate) exit_status: u8,
+}

@@ -1,0 +1,83 @@
+//! The schemas in `docs/schema`, made from the views.
+
+use std::fs;
+use std::path::Path;
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+
+use crate::app::view::agent::AgentView;
+use crate::app::view::agent_detail::AgentDetailView;
+use crate::app::view::chain::ChainView;
+use crate::app::view::chain_status::{ChainStatusView, RequestView};
+use crate::app::view::exchange::ExchangeView;
+use crate::app::view::outcome::{
+    AnsweredView, ErrorView, FsckView, GcView, ImportView, NotificationTestView, NotificationView, RmView, StoppedView,
+    ToldView,
+};
+use crate::app::view::question::QuestionView;
+use crate::app::view::settings::{ConfigView, SettingView};
+use crate::app::view::stats::StatsView;
+use crate::core::events::agent_event::AgentEvent;
+use crate::core::notifications::payload::Payload;
+use crate::runtime::housekeeping::doctor::DoctorReport;
+use crate::runtime::housekeeping::service::ServiceStatus;
+
+fn schema<T: JsonSchema>(title: &str) -> Schema {
+    let mut schema = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>();
+    schema.insert("title".to_owned(), title.into());
+    schema
+}
+
+/// Each file, with what it describes.
+fn schemas() -> Vec<(&'static str, Schema)> {
+    vec![
+        ("chain-status", schema::<ChainStatusView>("spawn, resume, resume --all and watch with --json")),
+        ("request", schema::<RequestView>("an agent's spawn --json")),
+        ("ls", schema::<Vec<ChainView>>("ls --json")),
+        ("tree", schema::<Vec<AgentView>>("tree --json")),
+        ("show", schema::<AgentDetailView>("show --json")),
+        ("questions", schema::<Vec<QuestionView>>("questions --json")),
+        ("history", schema::<Vec<ExchangeView>>("history --json")),
+        ("stats", schema::<StatsView>("stats --json")),
+        ("event", schema::<AgentEvent>("a line of logs --json, and of --stream before the last")),
+        ("answer", schema::<AnsweredView>("answer --json")),
+        ("stop", schema::<StoppedView>("stop and pause with --json")),
+        ("tell", schema::<ToldView>("tell --json")),
+        ("rm", schema::<RmView<'_>>("rm --json")),
+        ("gc", schema::<GcView<'_>>("gc --json")),
+        ("fsck", schema::<FsckView>("fsck --json")),
+        ("doctor", schema::<DoctorReport>("doctor --json")),
+        ("import", schema::<ImportView<'_>>("import --json")),
+        ("config", schema::<ConfigView>("config --json")),
+        ("config-get", schema::<SettingView>("config get --json")),
+        ("service", schema::<ServiceStatus>("service status --json")),
+        ("notifications", schema::<Vec<NotificationView>>("notifications --json")),
+        ("notification-test", schema::<NotificationTestView>("notifications --test --json")),
+        ("notification", schema::<Payload>("standard input of a command of [on]")),
+        ("error", schema::<ErrorView>("an error of any command with --json")),
+    ]
+}
+
+/// `AGENT_CLI_WRITE_SCHEMAS=1 cargo test --lib schemas` writes them.
+#[test]
+fn the_schemas_in_the_documentation_are_those_of_the_views() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schema");
+    let mut names: Vec<String> = Vec::new();
+    for (name, schema) in schemas() {
+        let path = folder.join(format!("{name}.json"));
+        let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        if std::env::var_os("AGENT_CLI_WRITE_SCHEMAS").is_some() {
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(&path, &text).unwrap();
+        }
+        let found = fs::read_to_string(&path).unwrap_or_default();
+        assert!(found == text, "{} is out of date: AGENT_CLI_WRITE_SCHEMAS=1 cargo test --lib schemas", path.display());
+        names.push(format!("{name}.json"));
+    }
+    let mut found: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    found.sort();
+    names.sort();
+    assert_eq!(found, names, "and nothing else is there");
+}

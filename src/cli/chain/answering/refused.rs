@@ -1,0 +1,65 @@
+//! What helps when something is not recorded as an answer.
+
+use crate::app::error::AnswerError;
+use crate::cli::error::CliError;
+use crate::cli::exit::ExitStatus;
+use crate::core::id::RequestId;
+use crate::core::requests::answer::NoAnswer;
+use crate::core::requests::request::RequestKind;
+use crate::core::text::escape::shortened;
+use crate::core::text::shell::quoted;
+use crate::store::Question;
+
+impl From<AnswerError> for CliError {
+    fn from(error: AnswerError) -> Self {
+        let message = error.to_string();
+        match error {
+            AnswerError::NotAnAnswer { question, kind, text, error } => {
+                not_an_answer(Self::usage(message), question, &kind, &text, &error)
+            }
+            AnswerError::TooLarge(_) => {
+                Self::usage(message).hint("write it to a file, and answer with the name of the file")
+            }
+            AnswerError::NoPlanAllowed { plan, mode } => Self::usage(message).hint(match plan {
+                Some(plan) => format!("agent-cli answer {} allow --mode {mode}", plan.short()),
+                None => "leave --mode out".to_owned(),
+            }),
+            AnswerError::NoOpenQuestion(_) => {
+                Self::new(ExitStatus::NoSuchFrame, message).hint("agent-cli questions lists the open questions")
+            }
+            AnswerError::SeveralOpenQuestions { open, .. } => {
+                let one = |asked: &Question| format!("{} ({})", asked.id.short(), shortened(&asked.question));
+                let all = open.iter().map(one).collect::<Vec<_>>().join(", ");
+                Self::new(ExitStatus::NoSuchFrame, format!("{message}: {all}"))
+                    .hint(format!("name one: agent-cli answer {} ANSWER", open[0].id.short()))
+            }
+            AnswerError::InSessionOf(agent) => {
+                let why = "use a shell of your own";
+                Self::usage(message).hint(format!("this runs in the Claude session of agent {}: {why}", agent.short()))
+            }
+            AnswerError::BelowRunner(process) => {
+                let why = "and was not started by a command of [on]: use a shell that no agent has started";
+                Self::usage(message).hint(format!("this runs below process {process}, which runs agents, {why}"))
+            }
+        }
+    }
+}
+
+fn not_an_answer(refused: CliError, id: RequestId, kind: &RequestKind, text: &str, error: &NoAnswer) -> CliError {
+    let command = |answer: &str| format!("agent-cli answer {} {answer}", id.short());
+    let example = match kind {
+        RequestKind::Ask(form) => form.example().unwrap_or("ANSWER"),
+        _ => "ANSWER",
+    };
+    match (error, kind) {
+        (NoAnswer::NoSuchChoice { .. }, _) => {
+            let text = format!("--text={}", quoted(text.trim()));
+            refused.hint(command(example)).hint(format!("to answer with text, not a choice: {}", command(&text)))
+        }
+        (NoAnswer::NotAnOption { .. }, _) => refused.hint(command(example)),
+        (_, RequestKind::Permission { .. } | RequestKind::Plan(_)) => {
+            refused.hint(command("allow")).hint(format!("or {}", command("\"deny use the test server\"")))
+        }
+        _ => refused.hint(command("ANSWER")),
+    }
+}

@@ -1,0 +1,81 @@
+//! What the store knows about itself, for `fsck` and `doctor`.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+
+use crate::core::agent::launch::Launch;
+use crate::core::housekeeping::fsck::{Known, RequestFacts};
+use crate::core::housekeeping::fsck_finding::FsckFinding;
+use crate::core::id::FrameId;
+
+/// What the database holds besides its frames.
+#[derive(Debug, Default)]
+pub struct Facts {
+    /// Every frame.
+    pub known: Known,
+    /// Every request that can be read.
+    pub requests: Vec<RequestFacts>,
+    /// What could not be read, and what the database itself found.
+    pub findings: Vec<FsckFinding>,
+}
+
+/// Which facts are wanted.
+#[derive(Clone, Copy, Debug)]
+pub enum FactsOf<'a> {
+    All,
+    /// Only what changes while others work, and only of these frames.
+    Again(&'a HashSet<FrameId>),
+}
+
+impl FactsOf<'_> {
+    pub(in crate::store) fn has(self, frame: FrameId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Again(frames) => frames.contains(&frame),
+        }
+    }
+}
+
+/// A program that chains were started with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedProgram {
+    /// Where it was.
+    pub path: PathBuf,
+    /// The number of unfinished chains whose agents continue with it.
+    pub chains: u64,
+    /// The version that it last reported, and when the program had last been modified.
+    pub known: Option<(String, Timestamp)>,
+}
+
+/// How one request paused its agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pause {
+    /// Whether its call was suspended. If not, it ran as a program, and the agent gave a signal.
+    pub suspended: bool,
+    /// The launch options of its agent.
+    pub launch: Launch,
+}
+
+/// What the records say about how chains run here.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observed {
+    /// The programs of chains that are not done, as far as the newest of these know.
+    pub programs: Vec<RecordedProgram>,
+    /// How the last requests paused their agents, the newest first. Withdrawn ones paused nobody.
+    pub pauses: Vec<Pause>,
+    /// How many agents are to do a turn again that `claude` could not record.
+    pub unrecorded: u64,
+}
+
+/// How a database looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// All of it was checked.
+    Intact,
+    /// It can be read, and is too large to be checked in passing.
+    Opens,
+    /// What SQLite says.
+    Damaged(String),
+}

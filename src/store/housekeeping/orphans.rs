@@ -1,0 +1,107 @@
+//! Files of the state directory that nothing uses any more.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use uuid::Uuid;
+
+use crate::core::id::{AttemptId, FrameId};
+use crate::failpoint::{self, Step};
+use crate::store::files::checkpoint::attempt_of;
+use crate::store::files::durable::TEMPORARY;
+use crate::store::files::entries::{entries, remove, size};
+use crate::store::files::lease::Lease;
+use crate::store::files::state_dir::{MESSAGE, STOP, StateDir};
+
+/// A file or directory that can go.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Orphan {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The frame that it was of; `None`: nobody's.
+    pub frame: Option<FrameId>,
+    /// How many bytes its files hold.
+    pub bytes: u64,
+}
+
+impl Orphan {
+    /// Whether it is what every attempt writes, and one that was cut short leaves behind.
+    #[must_use]
+    pub fn is_routine(&self) -> bool {
+        self.path.file_name().and_then(|name| name.to_str()).is_some_and(|name| ROUTINE.contains(&name))
+    }
+}
+
+/// What every attempt writes anew and removes at its end.
+const ROUTINE: [&str; 6] = ["answered.jsonl", "opened.jsonl", "settings.json", "permission-tool.json", STOP, MESSAGE];
+
+/// How directories are named that are about to be deleted.
+pub(in crate::store) const TRASH: &str = "trash-";
+
+/// How directories are named that are about to be a frame's.
+const STAGE: &str = "stage-";
+
+/// A stage that is this old has been left behind: filling one takes seconds.
+const STAGE_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl StateDir {
+    /// A new directory, private and empty, whose content will become that of frames.
+    pub(crate) fn stage(&self) -> io::Result<PathBuf> {
+        let path = self.frames().join(format!("{STAGE}{}{TEMPORARY}", Uuid::new_v4()));
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
+        Ok(path)
+    }
+
+    /// Removes what was written for an attempt of a frame that is over. Only whoever has the lease may do so.
+    ///
+    /// # Errors
+    ///
+    /// The directory cannot be read, or a file in it cannot be deleted.
+    pub(crate) fn clear_attempt(&self, frame: FrameId) -> io::Result<()> {
+        for entry in entries(&self.frame_path(frame))? {
+            if entry.file_name().to_str().is_some_and(is_of_attempt) {
+                failpoint::around(Step::RemoveCopy, || remove(&entry.path()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The directory of all frames.
+    pub(crate) fn frames(&self) -> PathBuf {
+        self.path().join("frames")
+    }
+}
+
+/// Somebody may have been faster.
+pub(in crate::store) fn orphan(path: PathBuf, frame: Option<FrameId>) -> Option<Orphan> {
+    path.symlink_metadata().ok().map(|_| Orphan { bytes: size(&path), path, frame })
+}
+
+/// Of a frame that nobody runs: copies that nobody needs, and what only lives during an attempt.
+pub(in crate::store) fn of_frame(folder: &Path, frame: FrameId, copies: &[AttemptId]) -> io::Result<Vec<Orphan>> {
+    let is_left =
+        |name: &str| is_of_attempt(name) || attempt_of(name).is_some_and(|attempt| !copies.contains(&attempt));
+    let files = entries(folder)?.into_iter().filter(|entry| entry.file_name().to_str().is_some_and(is_left));
+    Ok(files.filter_map(|entry| orphan(entry.path(), Some(frame))).collect())
+}
+
+/// Whether a file of a frame only lives during an attempt.
+fn is_of_attempt(name: &str) -> bool {
+    name.ends_with(TEMPORARY) || ROUTINE.contains(&name)
+}
+
+pub(in crate::store) fn is_orphan(name: &str, metadata: io::Result<Metadata>) -> bool {
+    let old = || {
+        let age = metadata.and_then(|found| found.modified()).map(|time| SystemTime::now().duration_since(time));
+        matches!(age, Ok(Ok(age)) if age > STAGE_LASTS)
+    };
+    name.ends_with(TEMPORARY) && (name.starts_with(TRASH) || name.starts_with(STAGE) && old())
+}
+
+/// If this is unknown, it is safer to assume it.
+pub(in crate::store) fn is_run(dir: &StateDir, frame: FrameId) -> bool {
+    Lease::is_held(dir, frame).unwrap_or(true)
+}

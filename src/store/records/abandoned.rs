@@ -1,0 +1,52 @@
+//! Agents that are on record as running and that nobody runs: their runner died, and so did `claude`.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::core::id::FrameId;
+use crate::store::error::{Result, StoreError};
+use crate::store::files::lease::Lease;
+use crate::store::files::state_dir::StateDir;
+use crate::store::records::Records;
+use crate::store::records::attempts::Attempts;
+
+/// The frames that their runner has abandoned, each with the root of its tree. The next `resume` continues them.
+pub(in crate::store) fn abandoned(records: &dyn Records, dir: &StateDir) -> Result<HashMap<FrameId, FrameId>> {
+    let mut found = records.attempts(Attempts::Running)?;
+    // If that is unknown, somebody may hold it.
+    found.retain(|attempt| !Lease::is_held(dir, attempt.frame).unwrap_or(true));
+    if found.is_empty() {
+        return Ok(HashMap::new());
+    }
+    // An attempt may have come to its end in between, and its lease with it.
+    let still: HashSet<_> = records.attempts(Attempts::Running)?.into_iter().map(|attempt| attempt.id).collect();
+    let mut abandoned = HashMap::new();
+    for attempt in found.into_iter().filter(|attempt| still.contains(&attempt.id)) {
+        match records.chain_of(attempt.frame.into()) {
+            Ok(chain) => drop(abandoned.insert(chain.frame, chain.root)),
+            // It was removed meanwhile.
+            Err(StoreError::UnknownFrame(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(abandoned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::testing::{reply, store};
+
+    #[test]
+    fn what_runs_without_a_lease_is_abandoned() {
+        let (_temp, store) = store();
+        let frame = store.root();
+        assert_eq!(store.abandoned().unwrap(), HashMap::new());
+        let lease = Lease::try_take(store.dir(), frame).unwrap();
+        let caller = store.start(frame);
+        assert_eq!(store.abandoned().unwrap(), HashMap::new());
+        drop(lease);
+        assert_eq!(store.abandoned().unwrap(), HashMap::from([(frame, frame)]));
+        store.end(caller, &reply("done"));
+        assert_eq!(store.abandoned().unwrap(), HashMap::new());
+    }
+}

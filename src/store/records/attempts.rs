@@ -1,0 +1,150 @@
+//! Attempts, and what they have cost.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::core::agent::denied::Denied;
+use crate::core::attempt::usage::{Spending, Spent, Totals};
+use crate::core::chain::state::Wait;
+use crate::core::id::{AttemptId, FrameId, MessageId, RequestId, SessionId};
+use crate::core::requests::request::RequestResult;
+use crate::core::requests::state::Handover;
+use crate::store::records::chains::Extent;
+
+/// An attempt that is about to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewAttempt {
+    /// Its id.
+    pub id: AttemptId,
+    /// Its session.
+    pub session: SessionId,
+    /// The session that it begins with, its own or another.
+    pub resumed: Option<SessionId>,
+    /// Where its events begin in the frame's output.
+    pub output_from: u64,
+    /// Where its messages begin in the frame's standard error.
+    pub errors_from: u64,
+    /// The process that runs it, for people.
+    pub runner: u32,
+    /// The requests whose results it is given, with the results that were read.
+    pub given: Vec<(RequestId, RequestResult)>,
+    /// Those of them whose result stands at its call without `claude` printing it.
+    pub placed: Vec<RequestId>,
+    /// Those of them whose suspended call the attempt resumes, and how it gets their result.
+    pub resumed_calls: Vec<(RequestId, Handover)>,
+    /// The permission mode with which it begins, where that is another than that of the launch options.
+    pub mode: Option<String>,
+    /// A text for its agent besides the result of the call that it resumes.
+    pub notice: Option<String>,
+    /// How many agents of all chains may run, with this one.
+    pub max_parallel_total: Option<u32>,
+    /// The messages that its prompt has.
+    pub messages: Vec<MessageId>,
+}
+
+/// One `claude` process on behalf of a frame.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attempt {
+    /// Its id.
+    pub id: AttemptId,
+    /// Its session.
+    pub session: SessionId,
+    /// The frame.
+    pub frame: FrameId,
+    /// The session that it began with, its own or another.
+    pub resumed: Option<SessionId>,
+    /// What the frame waited for before it; `None`: it was ready.
+    pub waited: Option<Wait>,
+    /// Where its events begin in the frame's output.
+    pub output_from: u64,
+    /// Where its messages begin in the frame's standard error.
+    pub errors_from: u64,
+    /// The process that ran it, for people.
+    pub runner: u32,
+    /// When it was recorded, which is before its process started.
+    pub began: Timestamp,
+    /// When its end was recorded; `None`: it runs, or nobody has seen its end.
+    pub ended: Option<Timestamp>,
+    /// For how long it ran, without the time in which the machine slept; `None`: nobody has measured it.
+    pub ran: Option<Duration>,
+    /// How it ended, in one word.
+    pub outcome: Option<String>,
+    /// What it ended with, unless that is a reply.
+    pub message: Option<String>,
+    /// Whether its session was kept.
+    pub kept: Option<bool>,
+    /// What it spent; nothing, as long as it runs.
+    pub spending: Spending,
+    /// What its session had spent when it ended.
+    pub total: Totals,
+    /// The model that it ran with, as far as `claude` said.
+    pub model: Option<String>,
+    /// The version of Claude Code.
+    pub version: Option<String>,
+    /// A digest of the transcript that it has left behind, where it was not kept.
+    pub leaves: Option<String>,
+    /// Where its transcript is.
+    pub transcript: Option<PathBuf>,
+    /// The permission mode with which it began, where that was another than that of the launch options.
+    pub mode: Option<String>,
+    /// A text for its agent besides the result of the call that it resumed.
+    pub notice: Option<String>,
+    /// The calls that were denied in it.
+    pub denied: Vec<Denied>,
+}
+
+/// Which attempts are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempts {
+    /// Those of a frame, or of all frames below it as well.
+    Of(Extent),
+    /// The one of a frame whose end nobody has recorded.
+    RunningOf(FrameId),
+    /// All whose end nobody has recorded.
+    Running,
+    /// Those of a frame and of all frames below it in which calls were denied. Of what a discarded attempt did nothing counts.
+    WithDenied(FrameId),
+    /// The one that made a request.
+    ThatAsked(RequestId),
+}
+
+impl From<FrameId> for Attempts {
+    fn from(frame: FrameId) -> Self {
+        Self::Of(Extent::One(frame))
+    }
+}
+
+/// What is remembered about a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownProgram {
+    /// Its version, as it reports it.
+    pub version: String,
+    /// Whether it runs no suspended calls of forks.
+    pub refuses_forks: bool,
+}
+
+/// Attempts that have all of this in common, as statistics count them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counted {
+    /// When the first of them began. The others began in the same quarter of an hour, and so on the same day in every time zone.
+    pub(crate) began: Timestamp,
+    /// The model that they ran with, as far as `claude` said.
+    pub(crate) model: Option<String>,
+    /// Whether they still run.
+    pub(crate) runs: bool,
+    /// The file of instructions of their agents; `None`: a prompt.
+    pub(crate) file: Option<String>,
+    /// What they cost.
+    pub(crate) spent: Spent,
+}
+
+/// Which attempts are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counting<'a> {
+    /// Those that began then or later, in order.
+    Since(Timestamp),
+    /// The newest with this model that said what it cost.
+    LastPriced(&'a str),
+}

@@ -1,0 +1,144 @@
+//! Chains, and parts of them.
+
+use jiff::Timestamp;
+
+use crate::core::agent::repair::Repair;
+use crate::core::chain::limits::{Limits, NewLimits};
+use crate::core::events::log_entry::LogEntry;
+use crate::core::id::{FrameId, RequestId};
+use crate::core::steering::message::Sender;
+
+/// Which frames something is read of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    One(FrameId),
+    /// A frame and all frames below it.
+    Below(FrameId),
+}
+
+impl Extent {
+    /// The frame, or the top of several.
+    pub(crate) fn top(self) -> FrameId {
+        match self {
+            Self::One(frame) | Self::Below(frame) => frame,
+        }
+    }
+}
+
+impl From<FrameId> for Extent {
+    fn from(frame: FrameId) -> Self {
+        Self::One(frame)
+    }
+}
+
+/// One entry of the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventRecord {
+    /// Its place in the log.
+    pub seq: u64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// The frame that it happened to, which may be gone.
+    pub frame: FrameId,
+    /// What happened.
+    pub entry: LogEntry,
+}
+
+#[cfg(test)]
+impl EventRecord {
+    pub(crate) fn kind(&self) -> String {
+        self.entry.recorded().unwrap().kind
+    }
+}
+
+/// How much of a tree is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TreeOf {
+    /// A frame and all frames below it.
+    Whole(FrameId),
+    /// A frame and its children, with the requests of the frame only: all that says whether it can run when it is awaited.
+    Family(FrameId),
+}
+
+impl From<FrameId> for TreeOf {
+    fn from(top: FrameId) -> Self {
+        Self::Whole(top)
+    }
+}
+
+/// Whose worktrees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorktreesOf {
+    /// All agents of the chain that a frame belongs to.
+    Chain(FrameId),
+    /// Agents that are done since `before` at the latest, and whose result another agent has been given. One that failed could
+    /// still be carried on with.
+    HandedOver { before: Timestamp },
+}
+
+/// What a person changes about a chain.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ChainChange {
+    pub limits: NewLimits,
+    /// How its agents are started.
+    pub launch: Option<Repair>,
+    /// What the frame that is named is to do next.
+    pub instruction: Option<Instruction>,
+}
+
+/// A new instruction for an agent that is over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instruction {
+    pub text: String,
+    pub sender: Sender,
+}
+
+impl From<NewLimits> for ChainChange {
+    fn from(limits: NewLimits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+}
+
+impl From<Repair> for ChainChange {
+    fn from(repair: Repair) -> Self {
+        Self { launch: Some(repair), ..Self::default() }
+    }
+}
+
+/// What an id names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A frame, by its own id or that of a session it had.
+    Frame(FrameId),
+    /// A request.
+    Request(RequestId),
+}
+
+/// Where an id is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Everything that is recorded.
+    All,
+    /// A frame and all frames below it.
+    Below(FrameId),
+    /// The same for an agent and, by its full id, a chain that its session has started before it was adopted.
+    Agent(FrameId),
+    /// Questions, and everything else only if no question has such an id.
+    QuestionsFirst,
+}
+
+impl From<FrameId> for Target {
+    fn from(frame: FrameId) -> Self {
+        Self::Frame(frame)
+    }
+}
+
+/// A frame, and the chain that it belongs to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChainOf {
+    pub frame: FrameId,
+    pub root: FrameId,
+    pub limits: Limits,
+    /// What a person calls it.
+    pub name: Option<String>,
+}

@@ -1,0 +1,114 @@
+//! Questions for people, and what became of them.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::core::chain::origin::Origin;
+use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::requests::request::RequestKind;
+use crate::store::records::chains::EventRecord;
+
+/// A question that an agent asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Its id, for `answer`.
+    pub id: RequestId,
+    /// The frame whose agent asked.
+    pub frame: FrameId,
+    /// The root of that frame's tree.
+    pub root: FrameId,
+    /// The frame's task in a few words.
+    pub title: String,
+    /// The question.
+    pub question: String,
+    /// What was asked for, with what it offers.
+    pub kind: RequestKind,
+    /// Its place among the questions of the same call, if there are several.
+    pub together: Option<Together>,
+    /// When it was asked.
+    pub asked: Timestamp,
+    /// When it was answered.
+    pub answered: Option<Timestamp>,
+    /// The answer.
+    pub answer: Option<String>,
+    /// When it was recorded that nobody had answered it in time.
+    pub expired: Option<Timestamp>,
+    /// Who gave it.
+    pub origin: Option<Origin>,
+}
+
+/// The place of a question among those that one call has asked: its agent continues when all are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Together {
+    /// From 1.
+    pub number: u32,
+    pub of: u32,
+}
+
+/// Which questions are meant.
+pub enum Questions<'a> {
+    All(Asked),
+    /// At most `most` of the chains whose roots work where `is_meant` says. It is asked about one question after the other, so it can
+    /// also count them, and no more of them are read than that takes.
+    First {
+        most: usize,
+        is_meant: &'a mut dyn FnMut(&Path) -> bool,
+    },
+    /// The posted ones that are over and whose files do not say so: of an agent and all below it, or of all. An agent that runs may
+    /// be posting another one under the same name.
+    Unfiled(Option<FrameId>),
+}
+
+/// A question or approval, and what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exchange {
+    pub id: RequestId,
+    pub frame: FrameId,
+    pub root: FrameId,
+    /// The agent's task.
+    pub title: String,
+    /// Where the root of the chain works.
+    pub cwd: PathBuf,
+    pub asked: Timestamp,
+    pub kind: RequestKind,
+    /// The tool call that it suspended.
+    pub call: Option<String>,
+    /// The state of the request, by its name.
+    pub status: String,
+    /// What happened to it since, from the log: `answered`, `answer_replaced`, `expired`, `withdrawn`.
+    pub records: Vec<EventRecord>,
+    pub given: Option<Given>,
+}
+
+/// The attempt that was given the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Given {
+    pub attempt: AttemptId,
+    pub began: Timestamp,
+    /// Where what it printed begins.
+    pub output_from: u64,
+}
+
+/// Which questions are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    Anywhere,
+    /// By a frame, or a frame below it.
+    Below(FrameId),
+    One(RequestId),
+}
+
+impl From<RequestId> for Asked {
+    fn from(question: RequestId) -> Self {
+        Self::One(question)
+    }
+}
+
+impl From<Option<FrameId>> for Asked {
+    fn from(below: Option<FrameId>) -> Self {
+        below.map_or(Self::Anywhere, Self::Below)
+    }
+}

@@ -1,0 +1,257 @@
+//! Attempts: recorded before their process starts, so that whoever finds a dead one knows what to look for.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
+
+use crate::core::chain::state::{FrameEvent, FrameState};
+use crate::core::events::log_entry::LogEntry;
+use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::requests::request::RequestResult;
+use crate::core::requests::state::Handover;
+use crate::store::error::StoreError;
+use crate::store::records::attempts::{Attempt, Attempts, NewAttempt};
+use crate::store::records::chains::Extent;
+use crate::store::sqlite::attempts::spent::{spending, totals};
+use crate::store::sqlite::chains::limits;
+use crate::store::sqlite::database::codec::{self, At, Id, count, id, maybe_id, maybe_json, maybe_time, signed, time};
+use crate::store::sqlite::fault::{Fault, TxResult};
+use crate::store::sqlite::requests::results::result;
+use crate::store::sqlite::steering::messages;
+use crate::store::sqlite::tables::below::below;
+use crate::store::sqlite::tables::{events, frames, requests};
+
+const OF: &str = "SELECT * FROM attempts WHERE frame = ?1 ORDER BY seq";
+const BELOW: &str = below!(
+    "SELECT a.* FROM below CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = below.id ORDER BY a.seq"
+);
+const RUNNING_OF: &str = "SELECT * FROM attempts WHERE frame = ?1 AND ended IS NULL";
+const RUNNING: &str = "SELECT * FROM attempts INDEXED BY one_running_attempt WHERE ended IS NULL ORDER BY seq";
+const WITH_DENIED: &str = below!(
+    "SELECT a.* FROM below CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = below.id
+     WHERE a.denied IS NOT NULL AND a.kept ORDER BY a.seq"
+);
+const THAT_ASKED: &str = "SELECT a.* FROM requests AS r JOIN attempts AS a ON a.id = r.attempt WHERE r.id = ?1";
+
+pub(in crate::store::sqlite) fn begin(connection: &Connection, frame: FrameId, attempt: &NewAttempt) -> TxResult<()> {
+    let now = codec::now();
+    let before = frames::existing(connection, frame)?;
+    if let Some(why) = limits::not_admitted(connection, &before, now.0, attempt.max_parallel_total)? {
+        return Err(StoreError::NotAdmitted(why).into());
+    }
+    let state = frames::advance(connection, &before, FrameEvent::Begin, now.0)?;
+    let waited = match &state {
+        FrameState::Running { waited } => waited.as_ref(),
+        _ => None,
+    };
+    connection
+        .prepare_cached(
+            "INSERT INTO attempts (id, session, frame, resumed, waited, waited_since, output_from, errors_from,
+             runner, began, mode, notice, given)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        )?
+        .execute((
+            Id(attempt.id),
+            Id(attempt.session),
+            Id(frame),
+            attempt.resumed.map(Id),
+            waited.map(|wait| codec::json(wait, &[])).transpose()?,
+            At(before.since),
+            signed(attempt.output_from),
+            signed(attempt.errors_from),
+            attempt.runner,
+            now,
+            &attempt.mode,
+            &attempt.notice,
+            codec::json(&attempt.given, &[])?,
+        ))?;
+    deliver(connection, now, frame, attempt)?;
+    messages::give(connection, frame, attempt.id, &attempt.messages)?;
+    let entry = LogEntry::Began {
+        attempt: attempt.id,
+        session: attempt.session,
+        resumed: attempt.resumed,
+        runner: attempt.runner,
+        delivering: attempt.given.iter().map(|(request, _)| *request).collect(),
+        placed: attempt.placed.clone(),
+        mode: attempt.mode.clone(),
+        from: before.state,
+        to: state,
+    };
+    events::append(connection, now, frame, &entry)
+}
+
+pub(in crate::store::sqlite) fn attempts(connection: &Connection, which: Attempts) -> TxResult<Vec<Attempt>> {
+    let (sql, id) = match which {
+        Attempts::Of(Extent::One(frame)) => (OF, Some(frame.0)),
+        Attempts::Of(Extent::Below(top)) => (BELOW, Some(top.0)),
+        Attempts::RunningOf(frame) => (RUNNING_OF, Some(frame.0)),
+        Attempts::Running => (RUNNING, None),
+        Attempts::WithDenied(top) => (WITH_DENIED, Some(top.0)),
+        Attempts::ThatAsked(request) => (THAT_ASKED, Some(request.0)),
+    };
+    let mut statement = connection.prepare_cached(sql)?;
+    let attempts = statement.query_map(params_from_iter(id.map(Id)), from_row)?;
+    Ok(attempts.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Records that the attempt delivers its results: each as it was read, since its prompt may have it.
+fn deliver(connection: &Connection, now: At, frame: FrameId, attempt: &NewAttempt) -> TxResult<()> {
+    for (id, read) in &attempt.given {
+        let changed = || StoreError::ResultChanged(*id);
+        let request = requests::load(connection, *id)?.filter(|it| it.frame == frame).ok_or_else(changed)?;
+        if result(connection, &request)?.as_ref() != Some(read) {
+            return Err(changed().into());
+        }
+        let resumed = attempt.resumed_calls.iter().find(|(resumed, _)| *resumed == request.id);
+        let handover = resumed.map_or(Handover::Given, |(_, handover)| *handover);
+        let event = requests::deliver(&request, attempt.id, handover);
+        match requests::advance(connection, now, &request, event) {
+            Err(Fault::Known(StoreError::IllegalRequest(_))) => return Err(changed().into()),
+            advanced => advanced?,
+        };
+    }
+    Ok(())
+}
+
+/// The results that a running attempt was given, as they were recorded.
+pub(crate) fn given(connection: &Connection, attempt: AttemptId) -> TxResult<HashMap<RequestId, RequestResult>> {
+    let mut statement = connection.prepare_cached("SELECT given FROM attempts WHERE id = ?1")?;
+    let given = statement.query_row([Id(attempt)], |row| maybe_json(row, "given")).optional()?.flatten();
+    Ok(given.map(|given: Vec<_>| given.into_iter().collect()).unwrap_or_default())
+}
+
+/// Records that a running attempt was given one more.
+pub(crate) fn give(
+    connection: &Connection,
+    attempt: AttemptId,
+    request: RequestId,
+    result: &RequestResult,
+) -> TxResult<()> {
+    let mut given: Vec<_> = given(connection, attempt)?.into_iter().collect();
+    given.push((request, result.clone()));
+    connection
+        .prepare_cached("UPDATE attempts SET given = ?2 WHERE id = ?1")?
+        .execute((Id(attempt), codec::json(&given, &[])?))?;
+    Ok(())
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
+    Ok(Attempt {
+        id: id(row, "id")?,
+        session: id(row, "session")?,
+        frame: id(row, "frame")?,
+        resumed: maybe_id(row, "resumed")?,
+        waited: maybe_json(row, "waited")?,
+        output_from: count(row, "output_from")?,
+        errors_from: count(row, "errors_from")?,
+        runner: row.get("runner")?,
+        began: time(row, "began")?,
+        ended: maybe_time(row, "ended")?,
+        ran: row.get::<_, Option<i64>>("ran")?.map(|ran| Duration::from_millis(ran.unsigned_abs())),
+        outcome: row.get("outcome")?,
+        message: row.get("message")?,
+        kept: row.get("kept")?,
+        spending: spending(row)?,
+        total: totals(row)?,
+        model: row.get("model")?,
+        version: row.get("version")?,
+        leaves: row.get("leaves")?,
+        transcript: row.get::<_, Option<String>>("transcript")?.map(PathBuf::from),
+        mode: row.get("mode")?,
+        notice: row.get("notice")?,
+        denied: maybe_json(row, "denied")?.unwrap_or_default(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+    use crate::core::agent::denied::Denied;
+    use crate::core::attempt::decision::decide;
+    use crate::core::attempt::facts::Facts;
+    use crate::core::id::SessionId;
+    use crate::store::handle::Store;
+    use crate::store::records::attempt_end::AttemptEnd;
+    use crate::store::testing::{attempt, attempt_end, refused, reply, store};
+
+    #[test]
+    fn an_attempt_is_read_back_as_it_was_recorded() {
+        let (_temp, store) = store();
+        let frame = store.root();
+        assert_eq!(store.attempts(Attempts::RunningOf(frame)).unwrap(), []);
+        let new = NewAttempt {
+            resumed: Some(SessionId::random()),
+            mode: Some("plan".into()),
+            notice: Some("Your shell is elsewhere.".into()),
+            ..attempt(Vec::new())
+        };
+        store.begin(frame, &new).unwrap();
+        let running = store.attempts(Attempts::RunningOf(frame)).unwrap().remove(0);
+        assert_eq!(store.attempts(Attempts::Running).unwrap(), std::slice::from_ref(&running));
+        assert_eq!((running.session, running.frame, running.resumed), (new.session, frame, new.resumed));
+        assert_eq!((running.mode, running.notice), (new.mode, new.notice));
+        assert_eq!((running.output_from, running.errors_from, running.runner), (7, 3, 42));
+        assert_eq!((running.waited, running.ended, running.kept), (None, None, None));
+        store.end(crate::store::Caller { frame, attempt: new.id }, &reply("done"));
+        assert_eq!(store.attempts(Attempts::RunningOf(frame)).unwrap(), []);
+        let attempts = store.attempts(frame).unwrap();
+        assert_eq!(attempts.len(), 1);
+        assert_eq!((attempts[0].outcome.as_deref(), attempts[0].kept), (Some("reply"), Some(true)));
+        assert_eq!((attempts[0].spending.usage.output_tokens, attempts[0].spending.usd), (2, 0.25));
+    }
+
+    #[test]
+    fn of_many_runners_one_begins() {
+        let (_temp, store) = store();
+        let frame = store.root();
+        let barrier = Barrier::new(8);
+        let won = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|_| {
+                    let (barrier, dir) = (&barrier, store.dir().path());
+                    scope.spawn(move || {
+                        let store = Store::open(dir).unwrap();
+                        barrier.wait();
+                        match store.begin(frame, &attempt(Vec::new())) {
+                            Ok(()) => true,
+                            Err(StoreError::Illegal(_)) => false,
+                            Err(error) => panic!("{error}"),
+                        }
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).filter(|won| *won).count()
+        });
+        assert_eq!(won, 1);
+        assert_eq!(store.attempts(frame).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn the_denied_calls_of_attempts_that_count_are_listed() {
+        let (_temp, store) = store();
+        let call = Denied {
+            tool: "Bash".into(),
+            input: r#"{"command":"ls"}"#.into(),
+            said: "no".into(),
+            unapproved: true,
+            asked_by_hook: false,
+            by_subagent: false,
+        };
+        let ended = |ending| {
+            let caller = store.start(store.root());
+            let decision = decide(&Facts::of(ending));
+            let end = AttemptEnd { denied: vec![call.clone()], ..attempt_end(caller, &decision) };
+            store.end_attempt(&end).unwrap();
+            (caller.frame, store.attempts(Attempts::WithDenied(caller.frame)).unwrap())
+        };
+        let (done, denied) = ended(reply("done"));
+        let calls: Vec<_> = denied.into_iter().map(|attempt| (attempt.frame, attempt.denied)).collect();
+        assert_eq!(calls, [(done, vec![call.clone()])]);
+        assert_eq!(ended(refused("not logged in")).1, []);
+    }
+}

@@ -1,0 +1,156 @@
+//! Which chains may be able to continue, found without reading every chain.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, Row};
+
+use crate::core::chain::pace::{self, Candidate, Stir};
+use crate::core::chain::state::{FrameState, Wait};
+use crate::core::requests::question::Form;
+use crate::core::requests::request::RequestKind;
+use crate::core::waits::conditions::{External, Matching};
+use crate::core::waits::progress::Progress;
+use crate::store::sqlite::database::codec::{from_json, id, maybe_json, time};
+use crate::store::sqlite::fault::TxResult;
+
+// All go through a partial index and repeat its condition word for word. They select more than the rule in
+// `core/chain/runnable.rs`, which decides, and never less.
+
+/// Whether what an open request `r` asks for is still to come: as `Tree::is_over` says it, a child that is finished or gone is over.
+macro_rules! is_awaited {
+    () => {
+        "(r.child IS NULL OR EXISTS (SELECT 1 FROM frames AS c INDEXED BY unfinished_frames
+            WHERE c.id = r.child AND c.status NOT IN ('done', 'failed') AND c.outcome IS NULL))"
+    };
+}
+
+/// Whether a request is a prompt for a later time: its agent has not paused for it.
+macro_rules! is_job {
+    ($request:literal) => {
+        concat!("coalesce(json_type(", $request, ".detail, '$.wait.scheduled.by.job') IS NOT NULL, 0)")
+    };
+}
+
+const STIRRING: &str = concat!(
+    "SELECT root, state, since, created FROM frames INDEXED BY stirring_frames
+     WHERE status IN ('ready', 'running', 'waiting')
+     AND (status <> 'waiting' OR NOT EXISTS
+         (SELECT 1 FROM requests AS r INDEXED BY open_requests WHERE r.frame = frames.id AND r.status = 'open' AND NOT ",
+    is_job!("r"),
+    " AND ",
+    is_awaited!(),
+    "))
+     AND (status <> 'waiting' OR NOT is_group OR NOT EXISTS
+         (SELECT 1 FROM frames AS c INDEXED BY frames_by_parent
+          WHERE c.parent = frames.id AND c.status NOT IN ('done', 'failed') AND c.outcome IS NULL))
+     AND (status <> 'waiting' OR json_extract(state, '$.wait.for') <> 'requests' OR NOT EXISTS
+         (SELECT 1 FROM requests AS r INDEXED BY open_waits
+          WHERE r.frame = frames.id AND r.kind = 'wait' AND r.status = 'open' AND ",
+    is_job!("r"),
+    ") OR EXISTS
+         (SELECT 1 FROM requests AS r INDEXED BY requests_by_frame
+          WHERE r.frame = frames.id AND r.status IN ('open', 'resolved', 'expired', 'delivering')
+          AND NOT (r.status = 'open' AND ",
+    is_job!("r"),
+    ")))
+     ORDER BY seq"
+);
+const WHOLE: &str = r#"[}"]\s*$"#;
+
+/// The open requests of agents that continue once they have a result, where `condition` selects what an index has.
+macro_rules! requests {
+    ($index:literal, $condition:literal) => {
+        concat!(
+            "SELECT f.root, r.detail, r.looked FROM requests AS r INDEXED BY ",
+            $index,
+            " JOIN frames AS f ON f.id = r.frame WHERE f.status IN ('ready', 'running', 'waiting') AND ",
+            $condition,
+            " ORDER BY r.seq"
+        )
+    };
+}
+
+const OUTSIDE: &str = requests!("open_waits", "r.kind = 'wait' AND r.status = 'open'");
+const EXPIRING: &str =
+    requests!("expiring_questions", "r.status = 'open' AND json_extract(r.detail, '$.ask.expires_at') IS NOT NULL");
+const IN_FILES: &str =
+    requests!("questions_in_files", "r.status = 'open' AND json_extract(r.detail, '$.ask.file') IS NOT NULL");
+// Whoever writes the file of an answer cannot be seen in the database.
+const POSTED: &str =
+    requests!("posted_questions", "r.status = 'open' AND json_type(r.detail, '$.ask.posted') IS NOT NULL");
+
+pub(in crate::store::sqlite) fn candidates(connection: &Connection, now: Timestamp) -> TxResult<Vec<Candidate>> {
+    let mut candidates = stirring(connection, now)?;
+    candidates.extend(requests(connection, OUTSIDE, |kind| match kind {
+        RequestKind::Wait(wait) => Some(Stir::Outside(wait)),
+        _ => None,
+    })?);
+    candidates.extend(requests(connection, POSTED, until_readable)?);
+    candidates.extend(requests(connection, POSTED, in_file)?);
+    candidates.extend(requests(connection, EXPIRING, |kind| match kind {
+        RequestKind::Ask(Form { expires_at, .. }) => expires_at.map(Stir::Until),
+        _ => None,
+    })?);
+    candidates.extend(requests(connection, IN_FILES, in_file)?);
+    Ok(candidates)
+}
+
+fn stirring(connection: &Connection, now: Timestamp) -> rusqlite::Result<Vec<Candidate>> {
+    let mut statement = connection.prepare_cached(STIRRING)?;
+    let read = |row: &Row<'_>| {
+        let (since, created) = (time(row, "since")?, time(row, "created")?);
+        // Whoever looks at the chain reports what is damaged in it, and the others go on.
+        let Ok(state) = from_json(row, "state") else {
+            return Ok(Some(Candidate { root: id(row, "root")?, stir: Stir::Free, progress: Progress::default() }));
+        };
+        let stir = match state {
+            FrameState::Running { .. } => Stir::Running,
+            FrameState::Waiting { wait: Wait::AgentDecides } => Stir::AgentDecides,
+            FrameState::Waiting { wait } => wait.paused_until(since, now).map_or(Stir::Free, Stir::Until),
+            FrameState::Ready if since == created => {
+                pace::left_to_its_maker(created, now).map_or(Stir::Free, Stir::Until)
+            }
+            FrameState::Ready => Stir::Free,
+            FrameState::Done | FrameState::Failed { .. } | FrameState::Cancelled | FrameState::Paused { .. } => {
+                return Ok(None);
+            }
+        };
+        Ok(Some(Candidate { root: id(row, "root")?, stir, progress: Progress::default() }))
+    };
+    statement.query_map([], read)?.filter_map(Result::transpose).collect()
+}
+
+/// The chains with the requests that `sql` finds, as far as they have a reason to continue.
+fn requests(
+    connection: &Connection,
+    sql: &str,
+    stir: impl Fn(RequestKind) -> Option<Stir>,
+) -> rusqlite::Result<Vec<Candidate>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let read = |row: &Row<'_>| {
+        let root = id(row, "root")?;
+        let (Ok(detail), Ok(looked)) = (from_json(row, "detail"), maybe_json(row, "looked")) else {
+            return Ok(Some(Candidate { root, stir: Stir::Free, progress: Progress::default() }));
+        };
+        let Some(stir) = stir(detail) else { return Ok(None) };
+        Ok(Some(Candidate { root, stir, progress: looked.unwrap_or_default() }))
+    };
+    statement.query_map([], read)?.filter_map(Result::transpose).collect()
+}
+
+fn in_file(kind: RequestKind) -> Option<Stir> {
+    match kind {
+        RequestKind::Ask(form) => Some(Stir::InFile { form: Box::new(form), changed: None }),
+        _ => None,
+    }
+}
+
+/// A posted question is read again as long as it cannot be read. A whole file ends like this. One that is half-written has the
+/// chain looked at when it changes again.
+fn until_readable(kind: RequestKind) -> Option<Stir> {
+    let RequestKind::Ask(Form { posted: Some(posted), .. }) = kind else { return None };
+    let file = posted.trouble.as_ref().and_then(|_| posted.pending())?;
+    Some(Stir::Outside(External::Matching(Matching { file, pattern: WHOLE.to_owned(), within: None })))
+}
+
+#[cfg(test)]
+mod tests;

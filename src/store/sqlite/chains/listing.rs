@@ -1,0 +1,224 @@
+//! Which chains there are, found without reading all of them.
+
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use crate::core::id::FrameId;
+use crate::store::records::lists::{Alike, ChainList, Chains, Summary};
+use crate::store::sqlite::database::codec::{Id, count, from_json, id, path, path_text, signed, time};
+use crate::store::sqlite::fault::TxResult;
+
+// All of them are answered by an index alone, although the plans do not say so: a generated column is read from the index, too.
+// Each repeats the condition of its partial index.
+const ALIKE: &str = "SELECT cwd, status, count(*) AS chains FROM frames INDEXED BY roots WHERE parent IS NULL
+     GROUP BY cwd, status";
+const NEWEST: &str = "SELECT seq, id FROM frames INDEXED BY roots
+     WHERE parent IS NULL AND cwd = ?1 AND status = ?2 ORDER BY seq DESC LIMIT ?3";
+const WITH: &str = "SELECT root FROM frames INDEXED BY unusual_frames
+     WHERE status IN ('running', 'paused', 'cancelled') AND status = ?1 GROUP BY root ORDER BY max(seq) DESC";
+
+// By the order of the table: with the index of parents, all roots would be read and sorted first.
+const NEWEST_FIRST: &str = "SELECT id, cwd FROM frames NOT INDEXED WHERE parent IS NULL ORDER BY seq DESC";
+
+const NAMED: &str = "SELECT f.id FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root
+     WHERE c.name = ?1 ORDER BY f.status IN ('ready', 'running', 'waiting') DESC, f.seq DESC LIMIT 1";
+
+const ROOT: &str = "SELECT f.id, c.name, f.title, f.cwd, f.state, f.since, f.created, c.limits,
+       (SELECT count(*) FROM frames AS asker CROSS JOIN requests AS r ON r.frame = asker.id
+        WHERE asker.root = f.id AND r.kind = 'ask' AND r.status = 'open') AS questions,
+       (SELECT count(*) FROM frames AS member WHERE member.root = f.id AND NOT member.is_group) AS frames
+     FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root WHERE c.root = ?1";
+
+const CHILDREN: &str = "WITH RECURSIVE below (child, id) AS (SELECT id, id FROM frames WHERE parent = ?1 UNION
+       SELECT below.child, f.id FROM below CROSS JOIN frames AS f ON f.parent = below.id)
+     SELECT f.id, NULL AS name, f.title, f.cwd, f.state, f.since, f.created, c.limits,
+       (SELECT count(*) FROM below CROSS JOIN frames AS member ON member.id = below.id
+        WHERE below.child = f.id AND NOT member.is_group) AS frames,
+       (SELECT count(*) FROM below CROSS JOIN requests AS r ON r.frame = below.id
+        WHERE below.child = f.id AND r.kind = 'ask' AND r.status = 'open') AS questions
+     FROM frames AS f JOIN chains AS c ON c.root = f.root WHERE f.parent = ?1 ORDER BY f.seq DESC";
+
+pub(in crate::store::sqlite) fn chains(connection: &Connection, of: Chains<'_>) -> TxResult<ChainList> {
+    match of {
+        Chains::Newest { most, is_meant } => newest(connection, most, is_meant),
+        Chains::LastIn(is_meant) => {
+            let mut statement = connection.prepare_cached(NEWEST_FIRST)?;
+            let (mut rows, mut found) = (statement.query([])?, None);
+            while found.is_none()
+                && let Some(row) = rows.next()?
+            {
+                found = is_meant(&path(row, "cwd")?).then(|| id(row, "id")).transpose()?;
+            }
+            Ok(ChainList { chains: summaries(connection, found)?, more: 0 })
+        }
+        Chains::Named(name) => {
+            let found = connection.prepare_cached(NAMED)?.query_row([name.as_str()], |row| id(row, "id")).optional()?;
+            Ok(ChainList { chains: summaries(connection, found)?, more: 0 })
+        }
+        Chains::With { status, most } => {
+            let mut statement = connection.prepare_cached(WITH)?;
+            let found = statement.query_map([status], |row| id(row, "root"))?;
+            let found: Vec<FrameId> = found.collect::<rusqlite::Result<_>>()?;
+            let (few, others) = found.split_at(found.len().min(most));
+            Ok(ChainList { chains: summaries(connection, few.iter().copied())?, more: others.len() as u64 })
+        }
+        Chains::StartedBy(frame) => {
+            let mut statement = connection.prepare_cached(CHILDREN)?;
+            let chains = statement.query_map([Id(frame)], summary)?.collect::<rusqlite::Result<_>>()?;
+            Ok(ChainList { chains, more: 0 })
+        }
+    }
+}
+
+/// An index answers how many chains there are of each kind, and which are the newest. Only those few are read.
+fn newest(connection: &Connection, most: usize, is_meant: &mut dyn FnMut(&Alike) -> bool) -> TxResult<ChainList> {
+    let mut statement = connection.prepare_cached(ALIKE)?;
+    let alike = statement.query_map([], |row| {
+        Ok(Alike { cwd: path(row, "cwd")?, status: row.get("status")?, count: count(row, "chains")? })
+    })?;
+    let mut alike = alike.collect::<rusqlite::Result<Vec<_>>>()?;
+    alike.retain(is_meant);
+    let mut statement = connection.prepare_cached(NEWEST)?;
+    let mut found: Vec<(i64, FrameId)> = Vec::new();
+    for kind in &alike {
+        let of_kind = statement.query_map((path_text(&kind.cwd)?, &kind.status, signed(most as u64)), |row| {
+            Ok((row.get("seq")?, id(row, "id")?))
+        })?;
+        for row in of_kind {
+            found.push(row?);
+        }
+    }
+    found.sort_unstable_by_key(|(seq, _)| std::cmp::Reverse(*seq));
+    found.truncate(most);
+    let chains = summaries(connection, found.into_iter().map(|(_, id)| id))?;
+    let count: u64 = alike.iter().map(|kind| kind.count).sum();
+    Ok(ChainList { more: count.saturating_sub(chains.len() as u64), chains })
+}
+
+fn summaries(connection: &Connection, roots: impl IntoIterator<Item = FrameId>) -> TxResult<Vec<Summary>> {
+    let mut statement = connection.prepare_cached(ROOT)?;
+    let mut found = Vec::new();
+    for root in roots {
+        found.extend(statement.query_row([Id(root)], summary).optional()?);
+    }
+    Ok(found)
+}
+
+fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
+    Ok(Summary {
+        id: id(row, "id")?,
+        name: row.get("name")?,
+        title: row.get("title")?,
+        cwd: path(row, "cwd")?,
+        state: from_json(row, "state")?,
+        since: time(row, "since")?,
+        created: time(row, "created")?,
+        frames: count(row, "frames")?,
+        open_questions: count(row, "questions")?,
+        limits: from_json(row, "limits")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::ending::Ending;
+    use crate::store::NewFrame;
+    use crate::store::testing::{ask, new, reply, store};
+    use jiff::Timestamp;
+    use std::path::Path;
+
+    fn ids(found: &ChainList) -> Vec<FrameId> {
+        found.chains.iter().map(|chain| chain.id).collect()
+    }
+
+    fn plan(connection: &Connection, sql: &str) -> Vec<String> {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let parameters = rusqlite::params_from_iter(vec!["x"; statement.parameter_count()]);
+        statement.query_map(parameters, |row| row.get("detail")).unwrap().map(|step| step.unwrap()).collect()
+    }
+
+    #[test]
+    fn no_chain_is_read_to_be_counted() {
+        let (_temp, store) = store();
+        for sql in [ALIKE, NEWEST, WITH] {
+            let plan = plan(&store.sqlite().connection, sql);
+            assert!(plan[0].contains(" USING ") && plan[0].contains("INDEX "), "{plan:#?}");
+            let is_sorted = plan.iter().any(|step| step.contains("TEMP B-TREE"));
+            assert_eq!(is_sorted, sql == WITH, "few chains are unusual: {plan:#?}");
+        }
+    }
+
+    #[test]
+    fn chains_are_counted_by_directory_and_state_and_the_newest_found() {
+        let (_temp, store) = store();
+        let (first, second, third) = (store.root(), store.root(), store.root());
+        store.end(store.start(second), &reply("done"));
+        let mut counted = Vec::new();
+        let mut count = |kind: &Alike| {
+            counted.push((kind.status.clone(), kind.count));
+            true
+        };
+        let newest = |most, is_meant: &mut dyn FnMut(&Alike) -> bool| {
+            let found = store.chains(Chains::Newest { most, is_meant }).unwrap();
+            (ids(&found), found.more)
+        };
+        assert_eq!(newest(2, &mut count), (vec![third, second], 1));
+        assert_eq!(counted, [("done".to_owned(), 1), ("ready".to_owned(), 2)]);
+        assert_eq!(newest(9, &mut |kind| kind.status == "ready"), (vec![third, first], 0));
+        assert_eq!(newest(usize::MAX, &mut |_| true).0.len(), 3);
+        assert_eq!(newest(9, &mut |_| false), (vec![], 0));
+    }
+
+    #[test]
+    fn the_newest_chain_is_that_of_the_directory() {
+        let (_temp, store) = store();
+        let at = |cwd: &str| store.create_root(&NewFrame { cwd: cwd.into(), ..new("task") }).unwrap();
+        let (_, newer, _) = (at("/a"), at("/a"), at("/b"));
+        let mut looked_at = 0;
+        let mut is_meant = |cwd: &Path| {
+            looked_at += 1;
+            cwd == Path::new("/a")
+        };
+        let found = store.chains(Chains::LastIn(&mut is_meant)).unwrap();
+        assert_eq!((ids(&found), looked_at), (vec![newer], 2));
+        assert_eq!(store.chains(Chains::LastIn(&mut |_| false)).unwrap(), ChainList::default());
+        let plan = plan(&store.sqlite().connection, NEWEST_FIRST);
+        assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:#?}");
+    }
+
+    #[test]
+    fn a_list_shows_the_newest_root_first() {
+        let (_temp, store) = store();
+        let (first, _) = store.asking("When?");
+        let caller = store.start(store.root());
+        let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
+        store.end(caller, &Ending::Suspended);
+        let below = store.start(child);
+        store.request(below, None, &[ask("a?")]).unwrap();
+        store.request(below, None, &[ask("b?")]).unwrap();
+        let roots = store.roots();
+        let shown: Vec<_> = roots.iter().map(|root| (root.id, root.frames, root.open_questions)).collect();
+        assert_eq!(shown, [(caller.frame, 2, 2), (first, 1, 1)]);
+        assert_eq!((roots[0].title.as_str(), roots[0].state.name()), ("a task", "waiting"));
+    }
+
+    #[test]
+    fn what_a_person_has_interrupted_is_theirs_to_continue() {
+        let (_temp, store) = store();
+        let with = |status, most| {
+            let found = store.chains(Chains::With { status, most }).unwrap();
+            (ids(&found), found.more)
+        };
+        assert_eq!(with("cancelled", 9), (vec![], 0));
+        let roots = [(); 2].map(|()| {
+            let caller = store.start(store.root());
+            store.end(caller, &Ending::Stopped { worked: true });
+            caller.frame
+        });
+        assert_eq!(with("cancelled", 9), (vec![roots[1], roots[0]], 0));
+        assert_eq!(with("cancelled", 1), (vec![roots[1]], 1));
+        assert_eq!(store.candidates(Timestamp::now()).unwrap(), []);
+        let running = store.start(store.root());
+        assert_eq!(with("running", 9), (vec![running.frame], 0));
+    }
+}

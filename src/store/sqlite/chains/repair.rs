@@ -1,0 +1,131 @@
+//! Changing the limits of a chain, and how its agents are started.
+
+use rusqlite::Connection;
+
+use crate::core::agent::repair::Repair;
+use crate::core::agent::situation::Situation;
+use crate::core::chain::frame::Frame;
+use crate::core::chain::state::FrameState;
+use crate::core::events::log_entry::LogEntry;
+use crate::core::id::FrameId;
+use crate::store::error::StoreError;
+use crate::store::records::chains::{ChainChange, Instruction};
+use crate::store::sqlite::chains::limits;
+use crate::store::sqlite::database::codec::{self, Id, id};
+use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::steering::messages;
+use crate::store::sqlite::tables::events;
+use crate::store::sqlite::tables::frames::{self, launch_text};
+
+pub(in crate::store::sqlite) fn change_chain(
+    connection: &Connection,
+    frame: FrameId,
+    change: ChainChange,
+) -> TxResult<usize> {
+    let root = frames::existing(connection, frame)?.root;
+    if change.limits.any() {
+        limits::change(connection, root, change.limits)?;
+    }
+    let changed = change.launch.map_or(Ok(0), |repair| change_launch(connection, root, &repair))?;
+    if let Some(Instruction { text, sender }) = change.instruction {
+        messages::instruct(connection, frame, &text, &sender)?;
+    }
+    Ok(changed)
+}
+
+fn change_launch(connection: &Connection, root: FrameId, repair: &Repair) -> TxResult<usize> {
+    let ids = connection
+        .prepare_cached("SELECT id FROM frames WHERE root = ?1 ORDER BY depth, seq")?
+        .query_map([Id(root)], |row| id(row, "id"))?
+        .collect::<rusqlite::Result<Vec<FrameId>>>()?;
+    let frames: Vec<Frame> = ids.into_iter().map(|id| frames::existing(connection, id)).collect::<Result<_, _>>()?;
+    if let Some(running) = frames.iter().find(|frame| matches!(frame.state, FrameState::Running { .. })) {
+        return Err(StoreError::Running(running.id).into());
+    }
+    // A group has no agent of its own: its first member has what was given for all.
+    let Some(top) = frames.iter().find(|frame| !frame.task.is_group()) else { return Ok(0) };
+    let mut changed = 0;
+    for frame in frames.iter().filter(|frame| frame.state != FrameState::Done) {
+        let launch = frame.launch.clone().repaired(&top.launch, repair);
+        // A person who names a mode means that one, and not the one that the agent has gone over to.
+        let names_mode = repair.permission_mode.is_some() && launch.permission_mode == repair.permission_mode;
+        let mode = frame.situation.mode.as_ref().filter(|_| !names_mode);
+        if launch == frame.launch && mode == frame.situation.mode.as_ref() {
+            continue;
+        }
+        let situation = Situation { mode: mode.cloned(), ..frame.situation.clone() };
+        connection.prepare_cached("UPDATE frames SET launch = ?2, situation = ?3 WHERE id = ?1")?.execute((
+            Id(frame.id),
+            launch_text(&launch)?,
+            codec::json(&situation, &[])?,
+        ))?;
+        let entry = LogEntry::Launch { from: Box::new(frame.launch.clone()), to: Box::new(launch) };
+        events::append(connection, codec::now(), frame.id, &entry)?;
+        changed += 1;
+    }
+    Ok(changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::ending::Ending;
+    use crate::core::chain::limits::NewLimits;
+    use crate::core::chain::origin::Origin;
+    use crate::core::steering::message::Sender;
+    use crate::core::steering::stop::By;
+    use crate::store::testing::{new, store};
+
+    #[test]
+    fn all_that_are_not_done_are_started_otherwise_and_none_that_runs() {
+        let (_temp, store) = store();
+        let root = store.start(store.root());
+        let (_, child) = store.request_child(root, None, &new("child"), "child").unwrap();
+        let repair = Repair { permission_mode: Some("plan".into()), ..Repair::default() };
+        let limits = NewLimits { max_depth: Some(9), ..NewLimits::default() };
+        let change = ChainChange { limits, launch: Some(repair.clone()), ..ChainChange::default() };
+        let refused = store.change_chain(root.frame, change);
+        assert!(matches!(refused, Err(StoreError::Running(running)) if running == root.frame), "{refused:?}");
+        assert_ne!(store.chain_of(root.frame).unwrap().limits.max_depth, 9, "all of it or nothing");
+        store.end(root, &Ending::Suspended);
+        assert_eq!(store.change_chain(root.frame, repair.clone()).unwrap(), 2);
+        for frame in [root.frame, child] {
+            assert_eq!(store.frame(frame).unwrap().unwrap().launch.permission_mode.as_deref(), Some("plan"));
+        }
+        assert_eq!(store.change_chain(root.frame, repair.clone()).unwrap(), 0);
+        assert!(
+            store.events(root.frame, 0).unwrap().iter().any(|event| matches!(event.entry, LogEntry::Launch { .. }))
+        );
+    }
+
+    #[test]
+    fn an_instruction_that_is_refused_changes_nothing() {
+        let (_temp, store) = store();
+        let root = store.start(store.root());
+        store.end(root, &Ending::Suspended);
+        let limits = NewLimits { max_depth: Some(9), ..NewLimits::default() };
+        let launch = Some(Repair { model: Some("haiku".into()), ..Repair::default() });
+        let sender = Sender { by: By::Person, origin: Origin::default() };
+        let instruction = Some(Instruction { text: "go on".into(), sender });
+        let before = store.frame(root.frame).unwrap();
+        let refused = store.change_chain(root.frame, ChainChange { limits, launch, instruction });
+        assert!(matches!(refused, Err(StoreError::Illegal(_))), "{refused:?}");
+        assert_eq!(store.frame(root.frame).unwrap(), before);
+        assert_ne!(store.chain_of(root.frame).unwrap().limits.max_depth, 9);
+    }
+
+    #[test]
+    fn a_person_who_names_a_mode_ends_the_one_that_an_agent_has_gone_over_to() {
+        let (_temp, store) = store();
+        let frame = store.root();
+        let situation = r#"{"mode":"plan","rules":["Bash(touch:*)"]}"#;
+        store.sqlite().connection.execute("UPDATE frames SET situation = ?1", [situation]).unwrap();
+        let situation = || store.frame(frame).unwrap().unwrap().situation;
+        assert_eq!(store.change_chain(frame, Repair { model: Some("opus".into()), ..Repair::default() }).unwrap(), 1);
+        assert_eq!(situation().mode.as_deref(), Some("plan"));
+        let edits = Repair { permission_mode: Some("acceptEdits".into()), ..Repair::default() };
+        assert_eq!(store.change_chain(frame, edits.clone()).unwrap(), 1);
+        assert_eq!((situation().mode, situation().rules.len()), (None, 1));
+        assert_eq!(store.change_chain(frame, edits.clone()).unwrap(), 0);
+    }
+}

@@ -1,0 +1,36 @@
+//! The worktrees of agents that have one of their own.
+
+use rusqlite::{Connection, Row};
+
+use crate::core::agent::worktree::Worktree;
+use crate::core::id::FrameId;
+use crate::store::records::chains::WorktreesOf;
+use crate::store::sqlite::database::codec::{At, Id, from_json, id};
+use crate::store::sqlite::fault::TxResult;
+
+const OF_CHAIN: &str = "SELECT id, json_extract(launch, '$.worktree') AS worktree FROM frames
+     WHERE root = (SELECT root FROM frames WHERE id = ?1) AND json_extract(launch, '$.worktree') IS NOT NULL
+     ORDER BY depth DESC, seq";
+const HANDED_OVER: &str = "SELECT f.id, json_extract(f.launch, '$.worktree') AS worktree
+     FROM frames AS f LEFT JOIN frames AS g ON g.id = f.parent AND g.is_group
+     WHERE json_extract(f.launch, '$.worktree') IS NOT NULL AND f.status = 'done'
+       AND f.since <= ?1 AND EXISTS (SELECT 1 FROM requests AS r
+         WHERE r.child = coalesce(g.id, f.id) AND r.status = 'delivered')
+     ORDER BY f.depth DESC, f.seq";
+
+pub(in crate::store::sqlite) fn worktrees(
+    connection: &Connection,
+    of: WorktreesOf,
+) -> TxResult<Vec<(FrameId, Worktree)>> {
+    let worktree = |row: &Row<'_>| Ok((id(row, "id")?, from_json(row, "worktree")?));
+    let found = match of {
+        WorktreesOf::Chain(frame) => {
+            connection.prepare_cached(OF_CHAIN)?.query_map([Id(frame)], worktree)?.collect::<rusqlite::Result<_>>()?
+        }
+        WorktreesOf::HandedOver { before } => connection
+            .prepare_cached(HANDED_OVER)?
+            .query_map([At(before)], worktree)?
+            .collect::<rusqlite::Result<_>>()?,
+    };
+    Ok(found)
+}

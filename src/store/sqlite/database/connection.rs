@@ -1,0 +1,131 @@
+//! The store: one connection to the database, and the transactions that all operations are made of.
+
+use std::cell::Cell;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use crate::failpoint::{self, Moment, Step};
+use crate::store::changes::Changes;
+use crate::store::error::{Result, StoreError};
+use crate::store::files::state_dir::StateDir;
+use crate::store::sqlite::database::snapshot::{self, Stamp};
+use crate::store::sqlite::database::{full_disk, open, schema};
+use crate::store::sqlite::fault::{Fault, TxResult};
+
+/// One connection to the database, and the directory that contains it.
+#[derive(Debug)]
+pub(crate) struct Sqlite {
+    pub(in crate::store) connection: Connection,
+    pub(in crate::store) dir: StateDir,
+    pub(in crate::store) wrote: Cell<bool>,
+    /// The database file that is open; `None`: it is only looked at.
+    file: Option<FileId>,
+    /// How the database was when a look at it began; `None`: it is open in earnest.
+    seen: Option<Stamp>,
+}
+
+/// Device and inode.
+type FileId = (u64, u64);
+
+impl Sqlite {
+    /// A log of this size takes longer to read than to empty.
+    const LOG_LIMIT: u64 = 64 * 1024;
+
+    /// Opens the database in `dir`, which is created if it does not exist.
+    pub(in crate::store) fn open(dir: StateDir) -> Result<Self> {
+        let connection = open::connection(&dir)?;
+        let file = file_at(&dir);
+        Ok(Self { connection, dir, wrote: Cell::new(false), file, seen: None })
+    }
+
+    /// The database in `dir` as it is as long as nobody writes; `None` if it has to be opened in earnest.
+    pub(in crate::store) fn look(dir: StateDir) -> Option<Self> {
+        let (connection, seen) = snapshot::look(&dir)?;
+        Some(Self { connection, dir, wrote: Cell::new(false), file: None, seen: Some(seen) })
+    }
+
+    /// One transaction that writes.
+    pub(in crate::store) fn write<T>(&self, step: Step, work: impl FnOnce(&Connection) -> TxResult<T>) -> Result<T> {
+        self.wrote.set(true);
+        let work = |connection: &Connection| {
+            schema::still_known(connection, &self.dir.database())?;
+            self.still_there()?;
+            let outcome = work(connection)?;
+            full_disk::meet_full_disk(connection, step)?;
+            failpoint::at(step, Moment::Within);
+            Ok(outcome)
+        };
+        failpoint::around(step, || self.transaction(TransactionBehavior::Immediate, work))
+    }
+
+    /// Several reads of one and the same state of the database.
+    pub(in crate::store) fn read<T>(&self, work: impl FnOnce(&Connection) -> TxResult<T>) -> Result<T> {
+        self.transaction(TransactionBehavior::Deferred, work)
+    }
+
+    /// What is written to a database that was removed or replaced is lost, and nobody else sees it.
+    fn still_there(&self) -> Result<()> {
+        match self.file.is_none() || file_at(&self.dir) == self.file {
+            true => Ok(()),
+            false => Err(StoreError::Gone(self.dir.path().to_owned())),
+        }
+    }
+
+    /// One statement that reads.
+    pub(in crate::store) fn query<T>(&self, work: impl FnOnce(&Connection) -> TxResult<T>) -> Result<T> {
+        work(&self.connection).map_err(|fault| fault.in_database(self.dir.database()))
+    }
+
+    fn transaction<T>(
+        &self,
+        behavior: TransactionBehavior,
+        work: impl FnOnce(&Connection) -> TxResult<T>,
+    ) -> Result<T> {
+        let run = || {
+            let transaction = Transaction::new_unchecked(&self.connection, behavior)?;
+            let outcome = work(&transaction)?;
+            transaction.commit()?;
+            Ok(outcome)
+        };
+        run().map_err(|fault: Fault| fault.in_database(self.dir.database()))
+    }
+}
+
+impl Changes for Sqlite {
+    fn version_of_others(&self) -> Result<i64> {
+        self.still_there()?;
+        self.query(|connection| {
+            Ok(connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
+        })
+    }
+
+    fn is_unchanged(&self) -> bool {
+        snapshot::at_rest(&self.dir) == self.seen
+    }
+
+    fn woken_by(&self) -> Vec<PathBuf> {
+        vec![self.dir.database(), self.dir.database_log()]
+    }
+}
+
+fn file_at(dir: &StateDir) -> Option<FileId> {
+    let found = fs::metadata(dir.database()).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+impl Drop for Sqlite {
+    /// The last connection to close copies the log into the database and deletes it, with two syncs. A poll leaves that
+    /// to those who write (`open::connection` says so): it would cost a poll more than all its reading. But a log that
+    /// a killed writer left behind has to be read by every poll, so a long one is worth the price.
+    fn drop(&mut self) {
+        let long = || fs::metadata(self.dir.database_log()).is_ok_and(|log| log.len() > Self::LOG_LIMIT);
+        if self.wrote.get() || long() {
+            // When this fails, the next connection to close does it.
+            let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The facts that `fsck` judges: what the database says, and what of it is in the state directory.
+
+use std::{fs, io};
+
+use rusqlite::{Connection, Row};
+
+use crate::core::chain::frame::Frame;
+use crate::core::chain::state::FrameState;
+use crate::core::housekeeping::fsck::{Files, FrameFacts, Known, Place, RequestFacts};
+use crate::core::housekeeping::fsck_finding::{FindingKind, FsckFinding};
+use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::requests::request::RequestKind;
+use crate::core::requests::state::RequestState;
+use crate::store::error::{Result, StoreError};
+use crate::store::files::checkpoint;
+use crate::store::files::lease::Lease;
+use crate::store::files::state_dir::StateDir;
+use crate::store::housekeeping::facts::{Facts, FactsOf};
+use crate::store::records::abandoned::abandoned;
+use crate::store::sqlite::database::codec::{Id, count, from_json, id, maybe_id, maybe_time};
+use crate::store::sqlite::database::connection::Sqlite;
+use crate::store::sqlite::database::schema::{self, Difference};
+use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::tables::frames;
+use crate::store::sqlite::tables::tree_rows::TABLES;
+
+/// How many frames are in memory at once.
+const AT_ONCE: u32 = 500;
+
+pub(in crate::store::sqlite) fn facts(
+    store: &Sqlite,
+    of: FactsOf<'_>,
+    each: &mut dyn FnMut(FrameFacts, &Known),
+) -> Result<Facts> {
+    let mut facts = store.read(|connection| {
+        let mut facts = Facts::default();
+        if matches!(of, FactsOf::All) {
+            facts.findings = damage(connection)?;
+            check_rows(connection, &all, &mut facts)?;
+        }
+        facts.requests = requests(connection, &all, &mut facts)?;
+        facts.known = known(connection)?;
+        Ok(facts)
+    })?;
+    let abandoned = abandoned(store, &store.dir)?;
+    let mut after = 0;
+    loop {
+        let (last, frames) = store.read(|connection| chunk(connection, after, of, &mut facts))?;
+        for mut frame in frames {
+            let id = frame.frame.id;
+            let checkpoint = frame.frame.checkpoint.filter(|_| frame.frame.state != FrameState::Done);
+            frame.files =
+                files(&store.dir, id, checkpoint).map_err(|error| StoreError::io(&store.dir.frame_path(id), error))?;
+            let runs = matches!(frame.frame.state, FrameState::Running { .. }) && !frame.running.is_empty();
+            frame.files.held |= runs && !abandoned.contains_key(&id);
+            each(frame, &facts.known);
+        }
+        match last {
+            Some(last) => after = last,
+            None => return Ok(facts),
+        }
+    }
+}
+
+fn all(_: &str) -> String {
+    String::new()
+}
+
+pub(in crate::store::sqlite) fn other_schema(store: &Sqlite) -> Result<Vec<String>> {
+    let differences = store.read(schema::differences)?;
+    let name = |difference| match difference {
+        Difference::MissingIndex { name, .. } | Difference::Other { name } => name,
+    };
+    Ok(differences.into_iter().map(name).collect())
+}
+
+pub(in crate::store::sqlite) fn make_index(connection: &Connection, missing: &str) -> TxResult<bool> {
+    for difference in schema::differences(connection)? {
+        if let Difference::MissingIndex { name, sql } = difference
+            && name == missing
+        {
+            connection.execute_batch(&sql)?;
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn damage(connection: &Connection) -> TxResult<Vec<FsckFinding>> {
+    let mut found = Vec::new();
+    let mut statement = connection.prepare("PRAGMA integrity_check")?;
+    for said in statement.query_map([], |row| row.get::<_, String>(0))? {
+        let said = said?;
+        found.extend((said != "ok").then_some(FindingKind::Database { said }));
+    }
+    found.extend(schema::differences(connection)?.into_iter().map(|difference| match difference {
+        Difference::MissingIndex { name, .. } => FindingKind::MissingIndex { name },
+        Difference::Other { name } => FindingKind::OtherSchema { name },
+    }));
+    let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
+    let lost = statement.query_map([], |row| Ok(FindingKind::LostReference { table: row.get(0)?, to: row.get(2)? }))?;
+    found.extend(lost.collect::<rusqlite::Result<Vec<_>>>()?);
+    Ok(found.into_iter().map(|kind| FsckFinding { frame: None, kind }).collect())
+}
+
+/// What the database says of the frames in `members`, without their files.
+pub(crate) fn members(connection: &Connection) -> TxResult<(Vec<FrameFacts>, Facts)> {
+    let condition = |table: &str| {
+        let of = TABLES.iter().find(|of| of.name == table).map_or("false", |of| of.of_members);
+        format!("WHERE {of}")
+    };
+    let mut facts = Facts::default();
+    check_rows(connection, &condition, &mut facts)?;
+    let frames = read(connection, "frames", "id", condition, &mut facts, frames::from_row)?;
+    let held = Files { held: true, ..Files::default() };
+    let with_facts = |frame| Ok(FrameFacts { files: held, ..frame_facts(connection, frame)? });
+    let frames = frames.into_iter().map(with_facts).collect::<TxResult<_>>()?;
+    facts.requests = requests(connection, &condition, &mut facts)?;
+    Ok((frames, facts))
+}
+
+/// The next frames, and up to where they reach; `None`: there are no more.
+fn chunk(
+    connection: &Connection,
+    after: i64,
+    of: FactsOf<'_>,
+    facts: &mut Facts,
+) -> TxResult<(Option<i64>, Vec<FrameFacts>)> {
+    let sql = format!("SELECT seq FROM frames WHERE seq > ?1 ORDER BY seq LIMIT 1 OFFSET {}", AT_ONCE - 1);
+    let mut statement = connection.prepare_cached(&sql)?;
+    let last: Option<i64> = statement.query_map([after], |row| row.get("seq"))?.next().transpose()?;
+    let condition = |_: &str| format!("WHERE seq > {after} AND seq <= {} ORDER BY seq", last.unwrap_or(i64::MAX));
+    let frame = |row: &Row<'_>| if of.has(id(row, "id")?) { frames::from_row(row).map(Some) } else { Ok(None) };
+    let frames = read(connection, "frames", "id", condition, facts, frame)?;
+    let frames = frames.into_iter().flatten().map(|frame| frame_facts(connection, frame));
+    Ok((last, frames.collect::<TxResult<_>>()?))
+}
+
+/// What the database says of a frame.
+fn frame_facts(connection: &Connection, frame: Frame) -> TxResult<FrameFacts> {
+    let mut statement =
+        connection.prepare_cached("SELECT id, output_from FROM attempts WHERE frame = ?1 AND ended IS NULL")?;
+    let running = statement.query_map([Id(frame.id)], |row| Ok((id(row, "id")?, count(row, "output_from")?)))?;
+    let running = running.collect::<rusqlite::Result<_>>()?;
+    let replied = connection.prepare_cached("SELECT 1 FROM replies WHERE frame = ?1")?.exists([Id(frame.id)])?;
+    Ok(FrameFacts { frame, replied, running, files: Files::default() })
+}
+
+fn known(connection: &Connection) -> TxResult<Known> {
+    let mut statement = connection.prepare("SELECT id, parent, root, depth FROM frames")?;
+    let mut rows = statement.query([])?;
+    let mut known = Known::default();
+    while let Some(row) = rows.next()? {
+        let place = || Ok(Place { parent: maybe_id(row, "parent")?, root: id(row, "root")?, depth: row.get("depth")? });
+        // What cannot be read is found where it is read as a whole.
+        if let (Ok(frame), Ok(place)) = (id(row, "id"), place() as rusqlite::Result<Place>) {
+            known.insert(frame, place);
+        }
+    }
+    Ok(known)
+}
+
+/// Looks for rows that cannot be read. `condition` says which rows of a table are looked at.
+fn check_rows(connection: &Connection, condition: &impl Fn(&str) -> String, facts: &mut Facts) -> TxResult<()> {
+    let attempt = |row: &Row<'_>| {
+        let _: (AttemptId, FrameId) = (id(row, "id")?, id(row, "frame")?);
+        count(row, "output_from")?;
+        maybe_time(row, "ended").map(drop)
+    };
+    read(connection, "attempts", "id", condition, facts, attempt)?;
+    read(connection, "replies", "frame", condition, facts, |row| id::<FrameId>(row, "frame").map(drop))?;
+    read(connection, "answers", "question", condition, facts, |row| id::<RequestId>(row, "question").map(drop))?;
+    Ok(())
+}
+
+fn requests(
+    connection: &Connection,
+    condition: &impl Fn(&str) -> String,
+    facts: &mut Facts,
+) -> TxResult<Vec<RequestFacts>> {
+    let request = |row: &Row<'_>| {
+        from_json::<RequestKind>(row, "detail")?;
+        Ok(RequestFacts {
+            id: id(row, "id")?,
+            frame: id(row, "frame")?,
+            child: maybe_id(row, "child")?,
+            withdrawn: from_json::<RequestState>(row, "state")? == RequestState::Withdrawn,
+        })
+    };
+    read(connection, "requests", "id", condition, facts, request)
+}
+
+/// The rows of a table that can be read. The others become findings.
+fn read<T>(
+    connection: &Connection,
+    table: &'static str,
+    key: &str,
+    condition: impl Fn(&str) -> String,
+    facts: &mut Facts,
+    of: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+) -> TxResult<Vec<T>> {
+    let mut statement = connection.prepare(&format!("SELECT * FROM {table} {}", condition(table)))?;
+    let mut rows = statement.query([])?;
+    let mut readable = Vec::new();
+    while let Some(row) = rows.next()? {
+        match of(row) {
+            Ok(value) => readable.push(value),
+            Err(error) => {
+                let (id, why) = (row.get(key).unwrap_or_default(), error.to_string());
+                facts.findings.push(FsckFinding { frame: None, kind: FindingKind::Unreadable { table, id, why } });
+            }
+        }
+    }
+    Ok(readable)
+}
+
+fn files(dir: &StateDir, frame: FrameId, checkpoint: Option<AttemptId>) -> io::Result<Files> {
+    // If that is unknown, somebody may hold it.
+    let held = Lease::is_held(dir, frame).unwrap_or(true);
+    let output = fs::metadata(dir.printed(frame)).map_or(0, |file| file.len());
+    let copy = checkpoint.map(|attempt| checkpoint::lines(&dir.checkpoint(frame, attempt))).transpose()?;
+    Ok(Files { held, output, copy: copy.unwrap_or_default(), ..Files::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Store, testing};
+    use std::collections::HashSet;
+
+    fn held(store: &Store) -> Vec<bool> {
+        let mut held = Vec::new();
+        store.housekeeping().facts(FactsOf::All, &mut |frame, _| held.push(frame.files.held)).unwrap();
+        held
+    }
+
+    #[test]
+    fn what_the_database_itself_finds_is_among_the_facts() {
+        let (_temp, store) = testing::store();
+        let root = store.root();
+        let facts = || store.housekeeping().facts(FactsOf::All, &mut |_, _| {}).unwrap();
+        assert_eq!(facts().findings, []);
+        store.sqlite().connection.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM frames").unwrap();
+        let found = facts();
+        let is_lost =
+            |found: &FsckFinding| matches!(&found.kind, FindingKind::LostReference { to, .. } if to == "frames");
+        assert!(found.findings.iter().any(is_lost), "of {}: {:?}", root.short(), found.findings);
+    }
+
+    #[test]
+    fn frames_are_read_in_order_a_few_at_a_time_and_again_only_those_that_are_meant() {
+        let (_temp, store) = testing::store();
+        let all: Vec<FrameId> = (0..=2 * AT_ONCE).map(|_| store.root()).collect();
+        let read = |of: FactsOf<'_>| {
+            let mut read = Vec::new();
+            let facts = store.housekeeping().facts(of, &mut |frame, known| {
+                assert_eq!(known.len(), all.len());
+                read.push(frame.frame.id);
+            });
+            assert_eq!(facts.unwrap().findings, []);
+            read
+        };
+        assert_eq!(read(FactsOf::All), all);
+        let some = HashSet::from([all[0], all[700]]);
+        assert_eq!(read(FactsOf::Again(&some)), [all[0], all[700]]);
+    }
+
+    #[test]
+    fn a_frame_is_held_by_whoever_has_its_lease() {
+        let (_temp, store) = testing::store();
+        let root = store.root();
+        assert_eq!(held(&store), [false]);
+        let lease = Lease::try_take(store.dir(), root).unwrap().unwrap();
+        assert_eq!(held(&store), [true], "its runner may be about to record that it runs");
+        store.start(root);
+        assert_eq!(held(&store), [true]);
+        drop(lease);
+        assert_eq!(held(&store), [false], "its runner has abandoned it");
+        store.sqlite().connection.execute_batch("UPDATE attempts SET ended = began").unwrap();
+        assert_eq!(held(&store), [false], "it runs on record only");
+    }
+}

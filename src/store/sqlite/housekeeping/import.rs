@@ -1,0 +1,151 @@
+//! Takes up a tree that was exported: all of it, or nothing.
+//!
+//! The files are in a directory that is nobody's. One transaction writes the rows, checks them as `fsck` would, and gives
+//! the files to their frames. Whoever is killed before its end leaves what `gc` removes.
+
+use std::fs;
+
+use rusqlite::types::ToSqlOutput;
+use rusqlite::types::Value as SqlValue;
+use rusqlite::{Connection, params_from_iter};
+use serde_json::Value;
+
+use crate::core::chain::frame::Frame;
+use crate::core::chain::state::FrameState;
+use crate::core::housekeeping::archive::{Row, is_id};
+use crate::core::housekeeping::fsck::judge;
+use crate::core::id::FrameId;
+use crate::failpoint::Step;
+use crate::store::error::{Result, StoreError};
+use crate::store::files::durable::sync_dir;
+use crate::store::housekeeping::archive::adapt::Adapted;
+use crate::store::housekeeping::archive::error::ArchiveError;
+use crate::store::housekeeping::archive::refusal::damaged;
+use crate::store::housekeeping::archive::unpack::{Stage, Unpacked};
+use crate::store::sqlite::database::codec;
+use crate::store::sqlite::database::connection::Sqlite;
+use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::housekeeping::fsck;
+use crate::store::sqlite::tables::tree_rows::{self, TABLES};
+use crate::store::sqlite::tables::{frames, names};
+
+pub(in crate::store::sqlite) fn import(store: &Sqlite, archive: &Adapted) -> Result<FrameId> {
+    let archive: &Unpacked = &archive.unpacked;
+    let root = archive.root;
+    let mut given = Vec::new();
+    let written = store.write(Step::Import, |connection| {
+        connection.pragma_update(None, "defer_foreign_keys", true)?;
+        for row in &archive.rows {
+            insert(connection, row)?;
+        }
+        verify(connection, root, &archive.rows)?;
+        if frames::existing(connection, root)?.state.is_pending() {
+            names::give_up_if_taken(connection, codec::now(), root)?;
+        }
+        usable(connection, &archive.stage)?;
+        for id in &archive.frames {
+            if frames::load(connection, *id)?.is_none_or(|frame| frame.root != root) {
+                return Err(damaged("a file belongs to no agent").into());
+            }
+        }
+        for id in &archive.frames {
+            let place = store.dir.frame_path(*id);
+            // Rows are in the way no more; the files of a frame that was removed may be.
+            let _ = fs::remove_dir_all(&place);
+            fs::rename(archive.stage.folder(*id), &place).map_err(|error| StoreError::io(&place, error))?;
+            given.push(place);
+        }
+        let frames = store.dir.frames();
+        sync_dir(&frames).map_err(|error| StoreError::io(&frames, error))?;
+        Ok(root)
+    });
+    if written.is_err() {
+        given.iter().for_each(|place| drop(fs::remove_dir_all(place)));
+    }
+    written
+}
+
+fn insert(connection: &Connection, row: &Row) -> TxResult<()> {
+    let ids = [("frames", "id"), ("attempts", "id"), ("requests", "id"), ("messages", "id")];
+    for (table, column) in ids.into_iter().filter(|(table, _)| *table == row.table) {
+        let Some(id) = row.values.get(column).and_then(Value::as_str).filter(|id| is_id(id)) else {
+            return Err(damaged("it has a row without an id").into());
+        };
+        let mut statement = connection.prepare_cached(&format!("SELECT 1 FROM {table} WHERE {column} = ?1"))?;
+        if statement.exists([id])? {
+            return Err(StoreError::from(ArchiveError::Exists(id.to_owned())).into());
+        }
+    }
+    let known = tree_rows::columns(connection, &row.table)?;
+    let mut values = Vec::new();
+    for (column, value) in &row.values {
+        // SQLite takes names in upper case for the same, and what was shown was read by the exact ones.
+        if !known.contains(column) {
+            return Err(damaged("it has a row with an unknown column").into());
+        }
+        values.push(match value {
+            Value::Null => SqlValue::Null,
+            Value::String(text) => text.clone().into(),
+            Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+                (Some(number), _) => number.into(),
+                (None, Some(number)) => number.into(),
+                (None, None) => return Err(damaged("it has a number that is too large").into()),
+            },
+            Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
+                return Err(damaged("it has a value of no kind").into());
+            }
+        });
+    }
+    let columns: Vec<&str> = row.values.keys().map(String::as_str).collect();
+    let marks = vec!["?"; columns.len()].join(", ");
+    let sql = format!("INSERT INTO {} ({}) VALUES ({marks})", row.table, columns.join(", "));
+    let values = values.into_iter().map(ToSqlOutput::Owned);
+    connection.prepare_cached(&sql)?.execute(params_from_iter(values)).map_err(|error| damaged(&error.to_string()))?;
+    Ok(())
+}
+
+/// The rows are those of one tree that rests, all of them, and no others.
+fn verify(connection: &Connection, root: FrameId, rows: &[Row]) -> TxResult<()> {
+    tree_rows::collect(connection, root)?;
+    for table in TABLES {
+        let sql = format!("SELECT count(*) FROM {} WHERE {}", table.name, table.of_members);
+        let found: u32 = connection.query_row(&sql, [], |row| row.get(0))?;
+        if found as usize != rows.iter().filter(|row| row.table == table.name).count() {
+            return Err(damaged("it has a row of another tree").into());
+        }
+    }
+    let (frames, facts) = fsck::members(connection)?;
+    let found = facts.findings.into_iter().chain(judge(&frames, &facts.requests));
+    if let Some(finding) = found.into_iter().find(|finding| !finding.is_note()) {
+        return Err(StoreError::from(ArchiveError::Contradicts(finding)).into());
+    }
+    if !frames.iter().any(|facts| facts.frame.id == root) {
+        return Err(damaged("its root is missing").into());
+    }
+    let running = frames.iter().find(|facts| matches!(facts.frame.state, FrameState::Running { .. }));
+    match running {
+        Some(facts) => Err(StoreError::from(ArchiveError::Running(facts.frame.id)).into()),
+        None => Ok(()),
+    }
+}
+
+/// Agents that can continue do so.
+fn usable(connection: &Connection, stage: &Stage) -> TxResult<()> {
+    for id in tree_rows::frames(connection)? {
+        let Frame { cwd, state, checkpoint, launch, .. } = frames::existing(connection, id)?;
+        if state == FrameState::Done {
+            continue;
+        }
+        let copy = checkpoint.map(|session| stage.folder(id).join(format!("{session}.jsonl")));
+        if copy.is_some_and(|copy| !copy.is_file()) {
+            return Err(StoreError::from(ArchiveError::NoCopy(id)).into());
+        }
+        let worktree = launch.worktree.map(Box::new);
+        // One that nobody has worked in yet is made when the frame begins.
+        let will_be_made = checkpoint.is_none() && worktree.as_ref().is_some_and(|tree| tree.repository.is_dir());
+        if !cwd.is_dir() && !will_be_made {
+            return Err(StoreError::from(ArchiveError::NoDirectory { frame: id, cwd, worktree }).into());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Removing, checking, exporting and importing chains.
+
+mod export;
+pub(crate) mod fsck;
+mod import;
+pub(crate) mod observed;
+pub(crate) mod orphan_files;
+pub(crate) mod removal;
+pub(crate) mod workers;
+
+use std::io::Write;
+
+use crate::core::agent::worktree::Worktree;
+use crate::core::housekeeping::fsck::{FrameFacts, Known};
+use crate::core::housekeeping::retention::Retention;
+use crate::core::id::FrameId;
+use crate::failpoint::Step;
+use crate::store::error::Result;
+use crate::store::housekeeping::Housekeeping;
+use crate::store::housekeeping::archive::adapt::Adapted;
+use crate::store::housekeeping::facts::{Condition, Facts, FactsOf, Observed};
+use crate::store::housekeeping::orphans::Orphan;
+use crate::store::housekeeping::removal::{Decided, Removable, RemovableOf, Worker};
+use crate::store::sqlite::database::connection::Sqlite;
+
+impl Housekeeping for Sqlite {
+    fn removable(&self, of: RemovableOf) -> Result<Vec<Removable>> {
+        self.read(|connection| removal::removable(connection, of))
+    }
+
+    fn remove_trees(&self, trees: &[Decided], retention: Retention) -> Result<Vec<FrameId>> {
+        removal::remove_trees(self, trees, retention)
+    }
+
+    fn shrink(&self) -> Result<u64> {
+        removal::shrink(self)
+    }
+
+    fn workers(&self, worktree: &Worktree) -> Result<Vec<Worker>> {
+        self.query(|connection| workers::workers(connection, worktree))
+    }
+
+    fn facts(&self, of: FactsOf<'_>, each: &mut dyn FnMut(FrameFacts, &Known)) -> Result<Facts> {
+        fsck::facts(self, of, each)
+    }
+
+    fn other_schema(&self) -> Result<Vec<String>> {
+        fsck::other_schema(self)
+    }
+
+    fn make_index(&self, missing: &str) -> Result<bool> {
+        self.write(Step::Migrate, |connection| fsck::make_index(connection, missing))
+    }
+
+    fn observed(&self, most: u32) -> Result<Observed> {
+        self.read(|connection| observed::observed(connection, most))
+    }
+
+    fn condition(&self) -> Result<Condition> {
+        observed::condition(self)
+    }
+
+    fn export(&self, root: FrameId, to: &mut dyn Write) -> Result<()> {
+        export::export(self, root, to)
+    }
+
+    fn import(&self, archive: &Adapted) -> Result<FrameId> {
+        import::import(self, archive)
+    }
+
+    fn orphan_files(&self) -> Result<Vec<Orphan>> {
+        orphan_files::orphan_files(self)
+    }
+
+    fn remove_orphan_file(&self, orphan: &Orphan) -> Result<bool> {
+        orphan_files::remove_orphan_file(self, orphan)
+    }
+}

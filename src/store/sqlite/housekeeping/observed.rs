@@ -1,0 +1,154 @@
+//! What the database knows about the environments of its chains, and whether it is intact.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::store::error::Result;
+use crate::store::housekeeping::facts::{Condition, Observed, Pause, RecordedProgram};
+use crate::store::sqlite::database::codec::{count, from_json, path_text};
+use crate::store::sqlite::database::connection::Sqlite;
+use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::tables::tree_rows::TABLES;
+
+/// A database of this size, in bytes, is checked in less than a tenth of a second.
+const LARGEST: i64 = 64 << 20;
+/// How many of the newest chains are looked at.
+const NEWEST: u32 = 1000;
+
+pub(in crate::store::sqlite) fn observed(connection: &Connection, most: u32) -> TxResult<Observed> {
+    let (programs, pauses) = (programs(connection)?, pauses(connection, most)?);
+    Ok(Observed { programs, pauses, unrecorded: unrecorded(connection)? })
+}
+
+pub(in crate::store::sqlite) fn condition(store: &Sqlite) -> Result<Condition> {
+    store.query(|connection| condition_within(connection, LARGEST))
+}
+
+pub(in crate::store::sqlite) fn condition_within(connection: &Connection, largest: i64) -> TxResult<Condition> {
+    let pragma = |name: &str| connection.pragma_query_value::<i64, _>(None, name, |row| row.get(0));
+    if pragma("page_count")?.saturating_mul(pragma("page_size")?) > largest {
+        for table in TABLES {
+            connection.prepare(&format!("SELECT * FROM {} LIMIT 1", table.name))?.exists([])?;
+        }
+        return Ok(Condition::Opens);
+    }
+    let said: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    Ok(if said == "ok" { Condition::Intact } else { Condition::Damaged(said) })
+}
+
+fn programs(connection: &Connection) -> TxResult<Vec<RecordedProgram>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT f.launch ->> '$.claude' AS program, count(DISTINCT f.root) AS chains
+                 FROM (SELECT id FROM frames INDEXED BY roots WHERE parent IS NULL AND status <> 'done'
+                       ORDER BY seq DESC LIMIT ?1) AS root
+                 CROSS JOIN frames AS f ON f.root = root.id
+                 WHERE f.launch ->> '$.claude' <> '' GROUP BY program ORDER BY program",
+    )?;
+    let programs =
+        statement.query_map([NEWEST], |row| Ok((row.get::<_, String>("program")?, count(row, "chains")?)))?;
+    let mut known = connection.prepare_cached("SELECT version, modified FROM versions WHERE program = ?1")?;
+    let mut found = Vec::new();
+    for program in programs {
+        let (program, chains) = program?;
+        let known = known.query_row([path_text(program.as_ref())?], |row| {
+            Ok((row.get::<_, String>("version")?, row.get::<_, i64>("modified")?))
+        });
+        let known = known
+            .optional()?
+            .and_then(|(version, modified)| Some((version, Timestamp::from_nanosecond(modified.into()).ok()?)));
+        found.push(RecordedProgram { path: program.into(), chains, known });
+    }
+    Ok(found)
+}
+
+fn unrecorded(connection: &Connection) -> TxResult<u64> {
+    let mut statement = connection.prepare_cached(
+        "SELECT count(*) AS lost FROM frames INDEXED BY unrecorded_frames
+         WHERE trouble ->> 'unrecorded' = 1 AND status NOT IN ('done', 'failed')",
+    )?;
+    Ok(statement.query_row([], |row| count(row, "lost"))?)
+}
+
+fn pauses(connection: &Connection, most: u32) -> TxResult<Vec<Pause>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT r.call IS NOT NULL AS suspended, f.launch AS launch
+                 FROM requests AS r CROSS JOIN frames AS f ON f.id = r.frame
+                 WHERE r.status <> 'withdrawn' ORDER BY r.seq DESC LIMIT ?1",
+    )?;
+    let pauses = statement
+        .query_map([most], |row| Ok(Pause { suspended: row.get("suspended")?, launch: from_json(row, "launch")? }))?;
+    Ok(pauses.collect::<rusqlite::Result<_>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::core::agent::launch::Launch;
+    use crate::core::attempt::ending::Ending;
+    use crate::store::Store;
+    use crate::store::records::attempts::KnownProgram;
+    use crate::store::records::new_agents::NewFrame;
+    use crate::store::testing::{ask, new, reply, store};
+
+    fn started_with(claude: &str) -> NewFrame {
+        NewFrame { launch: Launch { claude: claude.into(), ..Launch::default() }, ..new("task") }
+    }
+
+    #[test]
+    fn a_large_database_is_not_read_in_passing() {
+        let (_temp, store) = store();
+        store.root();
+        let within = |largest| store.sqlite().query(|connection| condition_within(connection, largest)).unwrap();
+        assert_eq!((within(i64::MAX), within(0)), (Condition::Intact, Condition::Opens));
+    }
+
+    #[test]
+    fn programs_are_those_of_chains_that_go_on() {
+        let (_temp, store) = store();
+        let done = store.create_root(&started_with("/old/claude")).unwrap();
+        let caller = store.start(done);
+        store.end(caller, &reply("ok"));
+        store.create_root(&started_with("/new/claude")).unwrap();
+        store.create_root(&started_with("/new/claude")).unwrap();
+        let modified = Timestamp::from_nanosecond(7).unwrap();
+        store
+            .remember_program(
+                Path::new("/new/claude"),
+                modified,
+                &KnownProgram { version: "2.1.330".into(), refuses_forks: false },
+            )
+            .unwrap();
+        let known = Some(("2.1.330".to_owned(), modified));
+        let expected = RecordedProgram { path: "/new/claude".into(), chains: 2, known };
+        assert_eq!(store.housekeeping().observed(0).unwrap().programs, [expected]);
+    }
+
+    #[test]
+    fn suspended_requests_are_distinguished_from_others() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        store.request(caller, None, &[ask("a?")]).unwrap();
+        store.request(caller, Some("toolu_1"), &[ask("b?")]).unwrap();
+        store.end(caller, &Ending::Suspended);
+        let suspended = |most| {
+            store.housekeeping().observed(most).unwrap().pauses.iter().map(|pause| pause.suspended).collect::<Vec<_>>()
+        };
+        assert_eq!(suspended(10), [true, false]);
+        assert_eq!(suspended(1), [true]);
+    }
+
+    #[test]
+    fn damage_is_seen() {
+        let (_temp, store) = store();
+        store.root();
+        assert_eq!(store.housekeeping().condition().unwrap(), Condition::Intact);
+        store.sqlite().connection.pragma_update(None, "writable_schema", true).unwrap();
+        store.sqlite().connection.execute("UPDATE sqlite_schema SET rootpage = 2 WHERE name = 'events'", []).unwrap();
+        let path = store.dir().path().to_owned();
+        drop(store);
+        let said = Store::open(&path).and_then(|store| store.housekeeping().condition());
+        assert!(!matches!(said, Ok(Condition::Intact | Condition::Opens)), "{said:?}");
+    }
+}

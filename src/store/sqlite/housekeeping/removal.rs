@@ -1,0 +1,270 @@
+//! Removing finished trees from the database.
+
+use rusqlite::{Connection, Row};
+
+use crate::core::housekeeping::retention::{Age, Retention};
+use crate::core::id::FrameId;
+use crate::failpoint::Step;
+use crate::store::error::Result;
+use crate::store::housekeeping::removal::{Decided, Removable, RemovableOf};
+use crate::store::sqlite::database::codec::{Id, count, from_json, id, time};
+use crate::store::sqlite::database::connection::Sqlite;
+use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::housekeeping::orphan_files;
+use crate::store::sqlite::tables::tree_rows::{self, TABLES, Table};
+
+/// How old trees are, the oldest first. `$of` says which.
+macro_rules! ages {
+    ($of:literal) => {
+        concat!(
+            "SELECT top.id, top.title, top.state, max(f.since) AS latest,
+               sum(f.status NOT IN ('done', 'failed', 'cancelled')) AS open
+             FROM frames AS top CROSS JOIN frames AS f ON f.root = top.id WHERE ",
+            $of,
+            " GROUP BY top.seq"
+        )
+    };
+}
+
+const ALL_AGES: &str = ages!("top.parent IS NULL");
+const AGE: &str = ages!("top.parent IS NULL AND top.id = ?1");
+
+// From the frames of the tree outwards, each step by an index: the planner is not to begin with all frames. `+` has an id
+// compared without its affinity; otherwise the index on a value in JSON would not be used.
+const NEEDED: &str = "SELECT 1 FROM frames AS f CROSS JOIN requests AS r ON r.child = f.id AND r.status <> 'withdrawn'
+       CROSS JOIN frames AS other ON other.id = r.frame WHERE f.root = ?1 AND other.root <> ?1
+     UNION ALL SELECT 1 FROM frames AS f CROSS JOIN attempts AS a ON a.frame = f.id
+       CROSS JOIN attempts AS fork ON fork.resumed = a.session CROSS JOIN frames AS other ON other.id = fork.frame
+       WHERE f.root = ?1 AND other.root <> ?1
+     UNION ALL SELECT 1 FROM frames AS f CROSS JOIN attempts AS a ON a.frame = f.id
+       CROSS JOIN frames AS other ON other.checkpoint = a.session WHERE f.root = ?1 AND other.root <> ?1
+     UNION ALL SELECT 1 FROM frames AS f CROSS JOIN frames AS other INDEXED BY frames_by_baseline
+       ON other.baseline IS NOT NULL
+         AND CASE WHEN json_valid(other.baseline) THEN json_extract(other.baseline, '$.frame') END = +f.id
+       WHERE f.root = ?1 AND other.root <> ?1 AND other.checkpoint IS NULL";
+
+const ATTEMPTS: &str = "SELECT count(*) AS made FROM frames AS f CROSS JOIN attempts AS a INDEXED BY attempts_by_frame
+     ON a.frame = f.id WHERE f.root = ?1";
+
+pub(in crate::store::sqlite) fn removable(connection: &Connection, of: RemovableOf) -> TxResult<Vec<Removable>> {
+    match of {
+        RemovableOf::Retention(retention) => all_removable(connection, retention),
+        RemovableOf::Root(root) => Ok(aged(connection, root)?.into_iter().collect()),
+    }
+}
+
+pub(in crate::store::sqlite) fn remove_trees(
+    store: &Sqlite,
+    trees: &[Decided],
+    retention: Retention,
+) -> Result<Vec<FrameId>> {
+    let (mut removed, mut frames) = (Vec::new(), Vec::new());
+    store.write(Step::Remove, |connection| {
+        // The rows of a tree refer to each other.
+        connection.pragma_update(None, "defer_foreign_keys", true)?;
+        for Decided { root, attempts } in trees {
+            let may_go = |tree: &Removable| tree.attempts == *attempts && retention.removes(&tree.age);
+            if !aged(connection, *root)?.as_ref().is_some_and(may_go) {
+                continue;
+            }
+            tree_rows::collect(connection, *root)?;
+            frames.extend(tree_rows::frames(connection)?);
+            for Table { name, of_members } in TABLES {
+                connection.prepare_cached(&format!("DELETE FROM {name} WHERE {of_members}"))?.execute([])?;
+            }
+            removed.push(*root);
+        }
+        Ok(())
+    })?;
+    orphan_files::remove_frame_dirs(store, &frames)?;
+    Ok(removed)
+}
+
+pub(in crate::store::sqlite) fn shrink(store: &Sqlite) -> Result<u64> {
+    let length = || std::fs::metadata(store.dir.database()).map_or(0, |file| file.len());
+    let before = length();
+    store.wrote.set(true);
+    store.query(|connection| {
+        let pragma = |name: &str| connection.pragma_query_value::<i64, _>(None, name, |row| row.get(0));
+        if pragma("auto_vacuum")? == INCREMENTAL {
+            while pragma("freelist_count")? > 0 {
+                let free = pragma("freelist_count")?;
+                // Each row that this yields is a page that was moved.
+                let mut step = connection.prepare_cached(&format!("PRAGMA incremental_vacuum({PAGES_IN_A_STEP})"))?;
+                let mut moved = step.query([])?;
+                while moved.next()?.is_some() {}
+                drop(moved);
+                if pragma("freelist_count")? >= free {
+                    break;
+                }
+            }
+        } else if before <= LARGEST_COPY {
+            connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL; VACUUM")?;
+        }
+        connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
+        Ok(())
+    })?;
+    Ok(before.saturating_sub(length()))
+}
+
+/// What SQLite calls a database whose free pages can be given back one by one.
+const INCREMENTAL: i64 = 2;
+/// Moving this many pages takes milliseconds.
+const PAGES_IN_A_STEP: u32 = 500;
+/// Copying a database of this size, in bytes, takes less than a second.
+const LARGEST_COPY: u64 = 64 << 20;
+
+fn all_removable(connection: &Connection, retention: Retention) -> TxResult<Vec<Removable>> {
+    let mut statement = connection.prepare_cached(ALL_AGES)?;
+    let trees = statement.query_map([], from_row)?.collect::<rusqlite::Result<Vec<_>>>()?;
+    let mut found = Vec::new();
+    for tree in trees.into_iter().filter(|tree| retention.removes(&tree.age)) {
+        let tree = completed(connection, tree)?;
+        found.extend(retention.removes(&tree.age).then_some(tree));
+    }
+    Ok(found)
+}
+
+fn aged(connection: &Connection, root: FrameId) -> rusqlite::Result<Option<Removable>> {
+    let mut statement = connection.prepare_cached(AGE)?;
+    let mut found = statement.query_map([Id(root)], from_row)?;
+    found.next().transpose()?.map(|tree| completed(connection, tree)).transpose()
+}
+
+fn completed(connection: &Connection, mut tree: Removable) -> rusqlite::Result<Removable> {
+    tree.age.needed = connection.prepare_cached(NEEDED)?.exists([Id(tree.root)])?;
+    let mut statement = connection.prepare_cached(
+        "SELECT id, status = 'done' AS done, is_group FROM frames WHERE root = ?1 ORDER BY depth, seq",
+    )?;
+    let mut rows = statement.query([Id(tree.root)])?;
+    while let Some(row) = rows.next()? {
+        tree.frames.push((id(row, "id")?, row.get("done")?));
+        tree.agents += usize::from(!row.get::<_, bool>("is_group")?);
+    }
+    tree.attempts = connection.prepare_cached(ATTEMPTS)?.query_row([Id(tree.root)], |row| count(row, "made"))?;
+    Ok(tree)
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Removable> {
+    Ok(Removable {
+        root: id(row, "id")?,
+        title: row.get("title")?,
+        age: Age {
+            root: from_json(row, "state")?,
+            open: count(row, "open")?,
+            latest: time(row, "latest")?,
+            needed: false,
+        },
+        agents: 0,
+        attempts: 0,
+        frames: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::core::attempt::ending::Ending;
+    use crate::store::Store;
+    use crate::store::records::requests::Caller;
+    use crate::store::testing::{ask, new, reply, store};
+
+    fn everything() -> Retention {
+        Retention { before: Timestamp::MAX, failed: true, open: false }
+    }
+
+    /// A tree that is done, with a child that was withdrawn before it ran, a question and its answer.
+    fn done(store: &Store) -> Caller {
+        let first = store.start(store.root());
+        store.request_child(first, None, &new("never"), "never").unwrap();
+        store.end(first, &reply("SGN_UNHANDLED"));
+        store.try_again(first.frame).unwrap();
+        let second = store.start(first.frame);
+        let (_, child) = store.request_child(second, None, &new("child"), "child").unwrap();
+        let question = store.request(second, None, &[ask("When?")]).unwrap()[0];
+        store.end(second, &Ending::Suspended);
+        store.answer(question, "now").unwrap();
+        store.end(store.start(child), &reply("42"));
+        let last = store.start(first.frame);
+        store.end(last, &reply("done"));
+        last
+    }
+
+    /// The tree as it is now.
+    fn decided(store: &Store, root: FrameId) -> Decided {
+        let attempts = store.housekeeping().removable(root.into()).unwrap().pop().map_or(0, |tree| tree.attempts);
+        Decided { root, attempts }
+    }
+
+    fn rows(store: &Store) -> u32 {
+        let count = |table: &Table| -> u32 {
+            let sql = format!("SELECT count(*) FROM {}", table.name);
+            store.sqlite().connection.query_row(&sql, [], |row| row.get(0)).unwrap()
+        };
+        TABLES.iter().map(count).sum()
+    }
+
+    #[test]
+    fn a_tree_is_removed_with_everything_that_belongs_to_it() {
+        let (_temp, store) = store();
+        let root = done(&store).frame;
+        let removable = store.housekeeping().removable(everything().into()).unwrap();
+        assert_eq!(removable.iter().map(|tree| (tree.root, tree.frames.len())).collect::<Vec<_>>(), [(root, 2)]);
+        assert!(rows(&store) > 10);
+        assert_eq!(store.housekeeping().remove_trees(&[decided(&store, root)], everything()).unwrap(), [root]);
+        assert_eq!(rows(&store), 0);
+        assert_eq!(
+            store.housekeeping().remove_trees(&[decided(&store, root)], everything()).unwrap(),
+            [],
+            "it is gone"
+        );
+        let length = || std::fs::metadata(store.dir().database()).unwrap().len();
+        let before = length();
+        let freed = store.housekeeping().shrink().unwrap();
+        assert_eq!(freed, before.saturating_sub(length()));
+    }
+
+    #[test]
+    fn a_tree_in_which_an_agent_has_been_started_since_stays() {
+        let (_temp, store) = store();
+        let root = store.root();
+        let before = decided(&store, root);
+        let caller = store.start(root);
+        store.end(caller, &reply("done"));
+        assert_eq!(store.housekeeping().remove_trees(&[before], Retention::NOTHING).unwrap(), []);
+        let now = decided(&store, root);
+        assert_eq!(store.housekeeping().remove_trees(&[now], Retention::NOTHING).unwrap(), [root]);
+    }
+
+    #[test]
+    fn other_trees_are_left_as_they_are() {
+        let (_temp, store) = store();
+        let (waiting, question) = store.asking("When?");
+        let before = rows(&store);
+        let root = done(&store).frame;
+        let both = [waiting, root].map(|root| decided(&store, root));
+        assert_eq!(store.housekeeping().remove_trees(&both, everything()).unwrap(), [root]);
+        assert_eq!(rows(&store), before);
+        store.answer(question, "now").unwrap();
+    }
+
+    #[test]
+    fn a_tree_that_another_one_needs_stays() {
+        let (_temp, store) = store();
+        let last = done(&store);
+        let other = store.start(store.root());
+        assert_eq!(store.housekeeping().removable(everything().into()).unwrap().len(), 1);
+        store
+            .sqlite()
+            .connection
+            .execute(
+                "UPDATE attempts SET resumed = ?1 WHERE id = ?2",
+                (Id(store.attempts(last.frame).unwrap()[0].session), Id(other.attempt)),
+            )
+            .unwrap();
+        assert_eq!(store.housekeeping().removable(everything().into()).unwrap(), []);
+        assert_eq!(store.housekeeping().remove_trees(&[decided(&store, last.frame)], everything()).unwrap(), []);
+    }
+}

@@ -1,0 +1,22 @@
+//! All SQL, and nothing else that knows of SQLite.
+
+mod attempts;
+mod chains;
+pub(in crate::store) mod database;
+mod fault;
+pub(in crate::store) mod housekeeping;
+mod notifications;
+mod outbox;
+mod records;
+mod requests;
+mod steering;
+mod tables;
+
+#[cfg(test)]
+impl crate::store::Store {
+    /// What is behind it, for tests of that.
+    fn sqlite(&self) -> &database::connection::Sqlite {
+        let backend: &dyn std::any::Any = &*self.backend;
+        backend.downcast_ref().expect("it is SQLite")
+    }
+}

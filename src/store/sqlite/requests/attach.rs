@@ -1,0 +1,223 @@
+//! Trees that become part of another one: an agent may wait for a chain that it did not start.
+//!
+//! This is how a Claude session that started a chain by itself, and was adopted later, comes to stand above that chain. No
+//! other chain is joined: whoever joins one reads its replies.
+
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::core::chain::state::FrameState;
+use crate::core::events::log_entry::LogEntry;
+use crate::core::id::{FrameId, RequestId};
+use crate::core::requests::request::RequestKind;
+use crate::store::error::StoreError;
+use crate::store::records::requests::Caller;
+use crate::store::sqlite::database::codec::{At, Id, id};
+use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::tables::{chains, events, frames, requests};
+
+/// Records that an agent waits for the reply of the root of another tree, or of one that was a root until it was joined; `kind` names
+/// it. Returns the request; `None`: it is a frame of its own tree that it did not join, or one that does not wait.
+pub(super) fn join(
+    connection: &Connection,
+    now: At,
+    caller: Caller,
+    child: FrameId,
+    kind: &RequestKind,
+) -> TxResult<Option<RequestId>> {
+    let parent = frames::existing(connection, caller.frame)?;
+    let child = frames::existing(connection, child)?;
+    if child.state.is_over() || child.state == FrameState::Ready {
+        return Ok(None);
+    }
+    let is_other_root = child.parent.is_none() && child.root != parent.root;
+    if is_other_root && !has_started(connection, parent.id, child.id)? {
+        return Err(StoreError::UnknownFrame(child.id).into());
+    }
+    if !is_other_root && child.parent != Some(parent.id) {
+        return Ok(None);
+    }
+    let awaited = connection
+        .prepare_cached("SELECT id FROM requests WHERE frame = ?1 AND child = ?2 AND status <> 'withdrawn'")?
+        .query_row((Id(parent.id), Id(child.id)), |row| id(row, "id"))
+        .optional()?;
+    if awaited.is_some() {
+        return Ok(awaited);
+    }
+    if is_other_root {
+        let (below, more) = size(connection, child.id)?;
+        let (_, frames) = size(connection, parent.root)?;
+        let (limits, others) = (chains::limits(connection, parent.root)?, chains::limits(connection, child.id)?);
+        limits.admit(parent.depth + below, frames, more)?;
+        connection.prepare_cached("UPDATE frames SET root = ?2, depth = depth + ?3 WHERE root = ?1")?.execute((
+            Id(child.id),
+            Id(parent.root),
+            parent.depth,
+        ))?;
+        connection
+            .prepare_cached("UPDATE frames SET parent = ?2 WHERE id = ?1")?
+            .execute((Id(child.id), Id(parent.id)))?;
+        connection.prepare_cached("DELETE FROM chains WHERE root = ?1")?.execute([Id(child.id)])?;
+        chains::set_limits(connection, parent.root, limits.stricter(others))?;
+        events::append(connection, now, child.id, &LogEntry::Joined { parent: parent.id })?;
+    }
+    requests::insert(connection, now, caller, None, kind).map(Some)
+}
+
+/// Whether a session of `frame` has started the chain of `root`, which its agent may join then.
+pub(crate) fn has_started(connection: &Connection, frame: FrameId, root: FrameId) -> TxResult<bool> {
+    let sql = "SELECT 1 FROM frames WHERE id = ?2 AND parent IS NULL
+        AND (started_from = ?1 OR started_from IN (SELECT session FROM attempts WHERE frame = ?1))";
+    Ok(connection.prepare_cached(sql)?.exists((Id(frame), Id(root)))?)
+}
+
+/// How many levels and how many agents a tree has.
+fn size(connection: &Connection, root: FrameId) -> TxResult<(u32, u32)> {
+    let mut statement =
+        connection.prepare_cached("SELECT max(depth), sum(NOT is_group) FROM frames WHERE root = ?1")?;
+    Ok(statement.query_row([Id(root)], |row| Ok((row.get(0)?, row.get(1)?)))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::ending::Ending;
+    use crate::core::chain::limits::{LimitReached, Limits};
+    use crate::core::id::IdPrefix;
+    use crate::store::handle::Store;
+    use crate::store::records::chains::{Scope, Target};
+    use crate::store::records::new_agents::NewFrame;
+    use crate::store::testing::{ask, new, refused, reply, store};
+
+    impl Store {
+        /// A chain that asks, and that the session of `frame` has started.
+        fn asking_for(&self, frame: FrameId, limits: Limits) -> (FrameId, RequestId) {
+            let new = NewFrame { limits, started_from: Some(frame.into()), ..new("a chain") };
+            let caller = self.start(self.create_root(&new).unwrap());
+            let question = self.request(caller, None, &[ask("When?")]).unwrap()[0];
+            self.end(caller, &Ending::Suspended);
+            (caller.frame, question)
+        }
+    }
+
+    #[test]
+    fn another_tree_is_joined_once_and_waited_for() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (other, _) = store.asking_for(caller.frame, Limits::default());
+        for _ in 0..2 {
+            assert!(store.join(caller, other).unwrap());
+        }
+        let child = store.frame(other).unwrap().unwrap();
+        assert_eq!((child.parent, child.root, child.depth), (Some(caller.frame), caller.frame, 2));
+        assert_eq!(store.roots().len(), 1, "it is no chain of its own any more");
+        assert!(store.has_undelivered_requests(caller.attempt).unwrap());
+        let tree = store.tree(caller.frame).unwrap();
+        assert_eq!((tree.leaves_up().len(), tree.get(caller.frame).unwrap().requests.len()), (2, 1));
+    }
+
+    #[test]
+    fn a_tree_that_was_joined_in_vain_is_joined_again() {
+        let (_temp, store) = store();
+        let first = store.start(store.root());
+        let (other, _) = store.asking_for(first.frame, Limits::default());
+        assert!(store.join(first, other).unwrap());
+        store.end(first, &refused("a bad flag"));
+        assert!(store.frame(other).unwrap().is_some());
+        store.try_again(first.frame).unwrap();
+        let second = store.start(first.frame);
+        assert!(!store.has_undelivered_requests(second.attempt).unwrap());
+        assert!(store.join(second, other).unwrap());
+        assert!(store.has_undelivered_requests(second.attempt).unwrap());
+    }
+
+    #[test]
+    fn a_tree_that_would_be_too_large_is_not_joined() {
+        let (_temp, store) = store();
+        let joining = |max_depth, max_agents| {
+            let limits = Limits { max_depth, max_agents, ..Limits::default() };
+            let caller = store.start(store.create_root(&NewFrame { limits, ..new("root") }).unwrap());
+            let started_from = Some(caller.frame.into());
+            let top = store.start(store.create_root(&NewFrame { started_from, ..new("top") }).unwrap());
+            store.request_child(top, None, &new("child"), "child").unwrap();
+            store.end(top, &Ending::Suspended);
+            (caller, top.frame)
+        };
+        for (limits, reached) in [((2, 9), LimitReached::Depth(2)), ((3, 2), LimitReached::Agents(2))] {
+            let (caller, top) = joining(limits.0, limits.1);
+            let error = store.join(caller, top).unwrap_err();
+            assert!(matches!(error, StoreError::Limit(found) if found == reached), "{error}");
+            assert_eq!(store.frame(top).unwrap().unwrap().root, top);
+        }
+        let (caller, top) = joining(3, 3);
+        assert!(store.join(caller, top).unwrap());
+        assert_eq!(store.chain_of(top).unwrap().limits.max_depth, 3);
+    }
+
+    #[test]
+    fn the_stricter_limits_apply_to_all_of_a_joined_tree() {
+        let (_temp, store) = store();
+        let strict =
+            Limits { max_depth: 2, max_agents: 9, max_parallel: 1, max_budget_usd: Some(1.0), ..Limits::default() };
+        let wide = Limits { max_depth: 9, max_agents: 3, max_parallel: 7, max_budget_usd: None, ..Limits::default() };
+        let both =
+            Limits { max_depth: 2, max_agents: 3, max_parallel: 1, max_budget_usd: Some(1.0), ..Limits::default() };
+        for (above, below) in [(strict, wide), (wide, strict)] {
+            let caller = store.start(store.create_root(&NewFrame { limits: above, ..new("root") }).unwrap());
+            let (chain, _) = store.asking_for(caller.frame, below);
+            assert!(store.join(caller, chain).unwrap());
+            for frame in [caller.frame, chain] {
+                assert_eq!(store.chain_of(frame).unwrap().limits, both);
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_chain_that_the_own_session_has_started_is_joined() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (foreign, _) = store.asking("When?");
+        let (of_another, _) = store.asking_for(store.root(), Limits::default());
+        let meant =
+            |agent, chain: FrameId| store.lookup(Scope::Agent(agent), &chain.to_string().parse::<IdPrefix>().unwrap());
+        for chain in [foreign, of_another] {
+            assert!(meant(caller.frame, chain).is_err());
+            let error = store.join(caller, chain).unwrap_err();
+            assert!(matches!(error, StoreError::UnknownFrame(id) if id == chain), "{error}");
+            let frame = store.frame(chain).unwrap().unwrap();
+            assert_eq!(
+                (frame.parent, frame.root, store.chain_of(chain).unwrap().limits),
+                (None, chain, Limits::default())
+            );
+        }
+        // A later session of the agent is the agent's, too.
+        store.end(caller, &reply("SGN_PEND_ONGOING"));
+        let later = store.start(caller.frame);
+        let (own, _) = store.asking_for(FrameId(store.attempts(caller.frame).unwrap()[1].session.0), Limits::default());
+        assert_eq!(meant(caller.frame, own).unwrap(), Target::Frame(own));
+        assert!(store.join(later, own).unwrap());
+    }
+
+    #[test]
+    fn a_chain_that_nobody_has_run_or_that_is_over_is_not_joined() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let started_from = Some(caller.frame.into());
+        let chain = store.create_root(&NewFrame { started_from, ..new("a chain") }).unwrap();
+        assert!(!store.join(caller, chain).unwrap());
+        store.end(store.start(chain), &reply("done"));
+        assert!(!store.join(caller, chain).unwrap());
+        assert!(!store.has_undelivered_requests(caller.attempt).unwrap());
+    }
+
+    #[test]
+    fn frames_of_its_own_tree_are_left_where_they_are() {
+        let (_temp, store) = store();
+        let root = store.start(store.root());
+        let (_, child) = store.request_child(root, None, &new("child"), "child").unwrap();
+        store.end(root, &Ending::Suspended);
+        let caller = store.start(child);
+        for frame in [root.frame, child] {
+            assert!(!store.join(caller, frame).unwrap());
+        }
+    }
+}

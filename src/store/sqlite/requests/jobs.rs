@@ -1,0 +1,77 @@
+//! Jobs: prompts for an agent at a later time, without a call that waits for them.
+
+use rusqlite::Connection;
+
+use crate::core::id::FrameId;
+use crate::core::requests::request::{External, Request, RequestKind};
+use crate::core::requests::scheduled::{Scheduled, Scheduler};
+use crate::store::records::requests::Caller;
+use crate::store::sqlite::database::codec::{At, Id, from_json};
+use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::requests::withdraw;
+use crate::store::sqlite::tables::requests;
+
+/// Records a job, unless it is recorded already.
+pub(crate) fn record(connection: &Connection, now: At, caller: Caller, job: &Scheduled) -> TxResult<()> {
+    if !is_recorded(connection, caller.frame, job)? {
+        let kind = RequestKind::Wait(External::Scheduled(job.clone()));
+        requests::insert(connection, now, caller, None, &kind)?;
+    }
+    Ok(())
+}
+
+/// Withdraws a job that the calling agent has removed. One that is not known changes nothing.
+pub(crate) fn remove(connection: &Connection, now: At, caller: Caller, job: &str) -> TxResult<()> {
+    let is_it = |request: &&Request| match request.kind.scheduled().map(|scheduled| &scheduled.by) {
+        Some(Scheduler::Job { id }) => id == job,
+        _ => false,
+    };
+    let jobs = jobs(connection, caller.frame)?;
+    jobs.iter().filter(is_it).try_for_each(|job| withdraw::withdraw(connection, now, job))
+}
+
+/// Whether a request has recorded a job, whatever became of it.
+fn is_recorded(connection: &Connection, frame: FrameId, wanted: &Scheduled) -> TxResult<bool> {
+    let mut statement =
+        connection.prepare_cached("SELECT detail FROM requests WHERE frame = ?1 AND kind = 'wait' ORDER BY seq")?;
+    for known in statement.query_map([Id(frame)], |row| from_json::<RequestKind>(row, "detail"))? {
+        if known?.scheduled().is_some_and(|known| known.is_job() && known.by == wanted.by) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The jobs of a frame whose prompts have not been delivered.
+pub(super) fn jobs(connection: &Connection, frame: FrameId) -> TxResult<Vec<Request>> {
+    let mut jobs = requests::pending(connection, frame)?;
+    jobs.retain(|request| request.kind.is_job());
+    Ok(jobs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::PrintedRequests;
+    use crate::store::testing::store;
+
+    #[test]
+    fn a_job_is_recorded_once_and_withdrawn_when_its_agent_removes_it() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let job = |id: &str| Scheduled {
+            at: "2100-01-01T00:00:00Z".parse().unwrap(),
+            prompt: "Look.".to_owned(),
+            by: Scheduler::Job { id: id.to_owned() },
+        };
+        let complete = |made: &[Scheduled], removed: &[String]| {
+            store.complete_requests(caller, PrintedRequests { open: None, made, removed }).unwrap();
+            jobs(&store.sqlite().connection, caller.frame).unwrap().len()
+        };
+        let both = [job("a"), job("b")];
+        assert_eq!(complete(&both, &[]), 2);
+        assert_eq!(complete(&both, &[]), 2, "the same output is read again");
+        assert_eq!(complete(&both, &["a".to_owned(), "unknown".to_owned()]), 1);
+        assert_eq!(complete(&both, &[]), 1, "one that was removed does not come back");
+    }
+}

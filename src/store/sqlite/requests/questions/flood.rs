@@ -1,0 +1,63 @@
+//! How many questions a chain may ask: each is shown to a person, and may run a command of theirs.
+
+use jiff::SignedDuration;
+use rusqlite::Connection;
+
+use crate::core::id::FrameId;
+use crate::core::requests::request::RequestKind;
+use crate::store::error::StoreError;
+use crate::store::sqlite::database::codec::{self, At, Id};
+use crate::store::sqlite::fault::TxResult;
+
+/// What holds unless the person who starts a chain says otherwise.
+const PER_HOUR: u64 = 200;
+const HOUR: SignedDuration = SignedDuration::from_hours(1);
+
+/// Refuses more questions of a chain that has asked many within an hour. What a person has answered counts no more: they know
+/// about the chain. What agents post in files is asked at the end of their turn, once each.
+pub(in crate::store) fn check(connection: &Connection, frame: FrameId, kinds: &[RequestKind]) -> TxResult<()> {
+    let is_question = |kind: &&RequestKind| match kind {
+        RequestKind::Ask(form) => form.posted.is_none(),
+        RequestKind::Permission { .. } | RequestKind::Plan(_) => true,
+        RequestKind::Spawn { .. } | RequestKind::Wait(_) => false,
+    };
+    let more = kinds.iter().filter(is_question).count() as u64;
+    if more == 0 {
+        return Ok(());
+    }
+    let most: Option<i64> = connection
+        .prepare_cached("SELECT json_extract(launch, '$.questions_per_hour') FROM frames WHERE id = ?1")?
+        .query_row([Id(frame)], |row| row.get(0))?;
+    let most = most.map_or(PER_HOUR, i64::unsigned_abs);
+    let sql =
+        "SELECT count(*) FROM frames AS own JOIN frames AS f ON f.root = own.root JOIN requests AS r ON r.frame = f.id
+        WHERE own.id = ?1 AND r.made > ?2 AND r.kind = 'ask' AND r.status <> 'withdrawn'
+        AND NOT EXISTS (SELECT 1 FROM answers AS a WHERE a.question = r.question)";
+    let since = At(codec::now().0 - HOUR);
+    let asked: i64 = connection.prepare_cached(sql)?.query_row((Id(frame), since), |row| row.get(0))?;
+    if asked.unsigned_abs() + more > most { Err(StoreError::TooManyQuestions(most).into()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::core::agent::launch::Launch;
+    use crate::store::error::StoreError;
+    use crate::store::testing::{ask, new, store};
+
+    #[test]
+    fn a_chain_asks_so_many_questions_until_a_person_answers_one() {
+        let (_temp, store) = store();
+        let mut root = new("root");
+        root.launch = Launch { questions_per_hour: Some(3), ..root.launch };
+        let caller = store.start(store.create_root(&root).unwrap());
+        let asks = |count: usize| store.request(caller, None, &vec![ask("When?"); count]);
+        assert_eq!(asks(2).unwrap().len(), 2);
+        assert!(matches!(asks(2), Err(StoreError::TooManyQuestions(3))), "all or none");
+        let last = asks(1).unwrap()[0];
+        assert!(matches!(asks(1), Err(StoreError::TooManyQuestions(3))));
+        store.answer(last, "now").unwrap();
+        asks(1).unwrap();
+        store.sqlite().connection.execute("UPDATE requests SET made = made - 3600 * 1000", []).unwrap();
+        asks(3).unwrap();
+    }
+}

@@ -1,0 +1,216 @@
+//! Results that an agent receives while it works: the one that its resumed call has yet to return, and those that it looks
+//! up itself.
+//!
+//! The hook returns it, as a rule. If hooks were switched off in between, or a user's hook has rewritten the call, the
+//! call runs as the program that it names, which then must not ask a second time.
+
+use rusqlite::Connection;
+
+use crate::core::events::log_entry::LogEntry;
+use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::requests::request::{Request, RequestKind};
+use crate::core::requests::state::{Handover, RequestEvent, RequestState};
+use crate::store::error::StoreError;
+use crate::store::records::attempt_end::AtEnd;
+use crate::store::records::chains::Target;
+use crate::store::records::requests::{Caller, ResultUse};
+use crate::store::sqlite::attempts::attempt as attempts;
+use crate::store::sqlite::database::codec::{self, Id};
+use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::requests::calls;
+use crate::store::sqlite::requests::request::{deliveries_as, has_undelivered};
+use crate::store::sqlite::requests::results::result;
+use crate::store::sqlite::steering::messages;
+use crate::store::sqlite::tables::events;
+use crate::store::sqlite::tables::requests::{self, requests};
+
+pub(in crate::store::sqlite) fn use_results(
+    connection: &Connection,
+    caller: Caller,
+    how: ResultUse<'_>,
+) -> TxResult<Vec<RequestId>> {
+    requests::check(connection, caller)?;
+    let now = codec::now();
+    let mut used = Vec::new();
+    for (request, event) in to_use(connection, caller, how)? {
+        requests::advance(connection, now, &request, event)?;
+        if let ResultUse::LookedUp(_, read) = how {
+            attempts::give(connection, caller.attempt, request.id, read)?;
+        }
+        if matches!(event, RequestEvent::Use { .. }) {
+            let entry = LogEntry::PermissionUsed { request: request.id, attempt: caller.attempt };
+            events::append(connection, now, caller.frame, &entry)?;
+        }
+        used.push(request.id);
+    }
+    Ok(used)
+}
+
+pub(in crate::store::sqlite) fn at_end(connection: &Connection, frame: FrameId, attempt: AttemptId) -> TxResult<AtEnd> {
+    let delivering = requests::delivering(connection, attempt)?;
+    let is_given = |id: &RequestId| delivering.iter().any(|request| request.id == *id);
+    let has_jobs = requests::pending(connection, frame)?.iter().any(|it| it.kind.is_job() && !is_given(&it.id));
+    let shown = delivering.iter().filter(|it| handover(it) == Some(Handover::Shown));
+    let looked_up = delivering.iter().filter(|request| request.attempt == attempt);
+    Ok(AtEnd {
+        given: deliveries_as(connection, &delivering, &attempts::given(connection, attempt)?)?,
+        looked_up: looked_up.map(|request| request.id).collect(),
+        shown: shown.map(|request| request.id).collect(),
+        has_open: has_jobs || has_undelivered(connection, attempt)?,
+        awaits_permission: calls::awaits_permission(connection, attempt)?,
+        messages: messages::given_in(connection, attempt)?,
+    })
+}
+
+/// The requests that an attempt can use like this, each with what happens to it.
+fn to_use(connection: &Connection, caller: Caller, how: ResultUse<'_>) -> TxResult<Vec<(Request, RequestEvent)>> {
+    let given = || requests::delivering(connection, caller.attempt);
+    Ok(match how {
+        ResultUse::Returned(is_it) => {
+            let is_meant = |it: &Request| it.frame == caller.frame && is_to_return(it) && is_it(&it.kind);
+            given()?.into_iter().find(is_meant).map(|request| (request, RequestEvent::Return)).into_iter().collect()
+        }
+        ResultUse::Shown(shown) => {
+            let shown = given()?.into_iter().filter(|request| shown.contains(&request.id));
+            shown.map(|request| (request, RequestEvent::Show)).collect()
+        }
+        ResultUse::LookedUp(made, read) => {
+            let is_it = |request: &Request| match (made, &request.kind) {
+                (Target::Frame(frame), RequestKind::Spawn { child, .. }) => frame == *child,
+                (made, _) => made == Target::Request(request.id),
+            };
+            let sql = requests!("WHERE r.attempt = ?1 AND r.status IN ('open', 'resolved', 'expired')");
+            let mut used = Vec::new();
+            for request in requests::all(connection, sql, [Id(caller.attempt)])?.into_iter().filter(is_it) {
+                // A child that failed may have been tried again since.
+                if result(connection, &request)?.as_ref() == Some(read) {
+                    let event = requests::deliver(&request, caller.attempt, Handover::Given);
+                    used.push((request, event));
+                }
+            }
+            used
+        }
+        ResultUse::Permission(request) => {
+            let request = requests::load(connection, request)?.ok_or(StoreError::UnknownRequest(request))?;
+            let event = RequestEvent::Use { attempt: caller.attempt };
+            if request.state.clone().after(event).is_ok() { vec![(request, event)] } else { Vec::new() }
+        }
+    })
+}
+
+fn is_to_return(request: &Request) -> bool {
+    matches!(handover(request), Some(Handover::ToReturn | Handover::ByInput))
+}
+
+fn handover(request: &Request) -> Option<Handover> {
+    match request.state {
+        RequestState::Delivering { handover, .. } => Some(handover),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::ending::Ending;
+    use crate::core::requests::request::RequestResult;
+    use crate::store::records::attempts::NewAttempt;
+    use crate::store::testing::{ask, attempt, new, reply, store};
+
+    #[test]
+    fn a_result_is_returned_once_and_by_the_running_attempt_only() {
+        let (_temp, store) = store();
+        let (frame, question) = store.asking("When?");
+        store.answer(question, "Jan 1st").unwrap();
+        let new = NewAttempt { resumed_calls: vec![(question, Handover::ToReturn)], ..attempt(store.results(frame)) };
+        store.begin(frame, &new).unwrap();
+        let caller = Caller { frame, attempt: new.id };
+        let returned = |caller, kind: RequestKind| {
+            store.use_results(caller, ResultUse::Returned(&|asked| *asked == kind)).map(|of| of.first().copied())
+        };
+        assert!(returned(Caller { frame: store.root(), ..caller }, ask("When?")).is_err());
+        assert_eq!(returned(caller, ask("Where?")).unwrap(), None);
+        assert_eq!(returned(caller, ask("When?")).unwrap(), Some(question));
+        assert_eq!(returned(caller, ask("When?")).unwrap(), None);
+
+        store.end(caller, &reply("SGN_PEND_ONGOING"));
+        let again = NewAttempt { resumed_calls: vec![(question, Handover::ToReturn)], ..attempt(store.results(frame)) };
+        store.begin(frame, &again).unwrap();
+        let caller = Caller { frame, attempt: again.id };
+        assert_eq!(returned(caller, ask("When?")).unwrap(), Some(question));
+        store.end(caller, &reply("SGN_PEND_ONGOING"));
+        let last = NewAttempt { resumed_calls: vec![(question, Handover::ToReturn)], ..attempt(store.results(frame)) };
+        store.begin(frame, &last).unwrap();
+        let caller = Caller { frame, attempt: last.id };
+        store.end(caller, &reply("over"));
+        assert!(returned(caller, ask("When?")).is_err());
+    }
+
+    #[test]
+    fn what_the_agent_has_read_itself_is_given_again_only_if_its_session_is_not_kept() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let question = store.request(caller, None, &[ask("When?")]).unwrap()[0];
+        let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
+        store.answer(question, "Jan 1st").unwrap();
+        store.end(store.start(child), &reply("done"));
+        for (made, read) in [(Target::Request(question), "Jan 1st"), (Target::Frame(child), "done")] {
+            assert!(store.has_undelivered_requests(caller.attempt).unwrap());
+            let looked_up = |read: &str| {
+                store.use_results(caller, ResultUse::LookedUp(made, &RequestResult::Text(read.into()))).unwrap().len()
+            };
+            assert_eq!((looked_up("something else"), looked_up(read), looked_up(read)), (0, 1, 0));
+        }
+        assert!(!store.has_undelivered_requests(caller.attempt).unwrap());
+        assert_eq!(store.at_end(caller.frame, caller.attempt).unwrap().looked_up.len(), 2);
+        store.end(caller, &reply("over"));
+        assert_eq!(store.deliveries(caller.frame).unwrap(), []);
+
+        let first = store.start(store.root());
+        let question = store.request(first, None, &[ask("When?")]).unwrap()[0];
+        store.end(first, &Ending::Suspended);
+        store.answer(question, "Jan 1st").unwrap();
+        let later = Caller { frame: first.frame, attempt: first.attempt };
+        let read = RequestResult::Text("Jan 1st".into());
+        assert!(store.use_results(later, ResultUse::LookedUp(Target::Request(question), &read)).is_err());
+        assert_eq!(store.deliveries(first.frame).unwrap().len(), 1, "that attempt is over");
+    }
+
+    #[test]
+    fn a_failure_that_was_read_is_what_was_given_unless_the_child_was_tried_again_before() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let (request, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
+        let fails = || store.end(store.start(child), &Ending::Error("max turns".into()));
+        fails();
+        let read = RequestResult::Failed("max turns".into());
+        let looked_up = || store.use_results(caller, ResultUse::LookedUp(Target::Frame(child), &read)).unwrap();
+        store.try_again(child).unwrap();
+        assert_eq!(looked_up(), [], "it runs again, and its parent gets what comes of that");
+        fails();
+        assert_eq!(looked_up(), [request]);
+        assert!(store.try_again(child).is_err(), "its failure is handled once");
+        let given = store.at_end(caller.frame, caller.attempt).unwrap().given;
+        let given: Vec<_> = given.into_iter().map(|delivery| delivery.result).collect();
+        assert_eq!(given, std::slice::from_ref(&read));
+    }
+
+    #[test]
+    fn a_result_is_shown_in_one_attempt_of_its_own_frame() {
+        let (_temp, store) = store();
+        let (frame, question) = store.asking("When?");
+        store.answer(question, "Jan 1st").unwrap();
+        let new = attempt(store.results(frame));
+        store.begin(frame, &new).unwrap();
+        let caller = Caller { frame, attempt: new.id };
+        assert!(store.at_end(frame, new.id).unwrap().shown.is_empty());
+        let shown = |caller, ids: &[RequestId]| store.use_results(caller, ResultUse::Shown(ids));
+        assert_eq!(shown(caller, &[question, RequestId::random()]).unwrap(), [question]);
+        assert_eq!(store.at_end(frame, new.id).unwrap().shown, [question]);
+        store.end(caller, &reply("SGN_PEND_ONGOING"));
+        assert!(shown(caller, &[question]).is_err());
+        let again = attempt(store.results(frame));
+        store.begin(frame, &again).unwrap();
+        assert!(store.at_end(frame, again.id).unwrap().shown.is_empty());
+    }
+}

@@ -1,0 +1,131 @@
+//! New agents: as a chain of their own, or because an agent asked for them.
+
+use rusqlite::Connection;
+
+use crate::core::agent::launch::Launch;
+use crate::core::chain::frame::{Frame, Task};
+use crate::core::chain::limits::Limits;
+use crate::core::chain::state::{FrameState, Wait};
+use crate::core::id::{AttemptId, ChainName, FrameId};
+use crate::core::requests::request::RequestKind;
+use crate::store::records::new_agents::{AskedFor, NewChain, NewFrame, NewGroup};
+use crate::store::sqlite::database::codec::{self, At, Id};
+use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::tables::frames::{self, Place};
+use crate::store::sqlite::tables::{chains, names, requests};
+
+impl NewChain<'_> {
+    /// How many agents it has.
+    pub(super) fn agents(&self) -> u32 {
+        match self {
+            Self::Agent(_) | Self::Adopted(..) => 1,
+            Self::Group(group) => u32::try_from(group.members.len()).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// The limits that it brings if it is a chain of its own.
+    pub(super) fn limits(&self) -> Limits {
+        match self {
+            Self::Agent(agent) | Self::Adopted(agent, _) => agent.limits,
+            Self::Group(group) => group.members[0].limits,
+        }
+    }
+
+    /// What a person calls it.
+    fn name(&self) -> Option<&ChainName> {
+        match self {
+            Self::Agent(agent) | Self::Adopted(agent, _) => agent.name.as_ref(),
+            Self::Group(group) => group.members[0].name.as_ref(),
+        }
+    }
+
+    /// The id of its top frame, a new one for a group.
+    pub(super) fn top(&self) -> FrameId {
+        match self {
+            Self::Agent(agent) => agent.id,
+            Self::Adopted(_, session) => FrameId(session.0),
+            Self::Group(_) => FrameId::random(),
+        }
+    }
+
+    /// Records its frames, which are ready, as `top` and what is below that.
+    pub(super) fn insert(
+        &self,
+        connection: &Connection,
+        now: At,
+        top: FrameId,
+        parent: Option<&Frame>,
+    ) -> TxResult<()> {
+        match self {
+            Self::Agent(agent) => frames::insert(connection, now, agent, &Place::of(top, parent)),
+            Self::Group(group) => insert(connection, now, top, group, parent),
+            Self::Adopted(agent, session) => {
+                let (state, checkpoint) =
+                    (FrameState::Waiting { wait: Wait::AgentDecides }, Some(AttemptId(session.0)));
+                let place = Place { state, checkpoint, ..Place::of(top, parent) };
+                frames::insert(connection, now, &NewFrame { id: top, ..(*agent).clone() }, &place)
+            }
+        }
+    }
+}
+
+pub(in crate::store::sqlite) fn create<'a>(
+    connection: &Connection,
+    new: NewChain<'a>,
+    asked: Option<AskedFor<'_>>,
+) -> TxResult<FrameId> {
+    let (now, top) = (codec::now(), new.top());
+    match asked {
+        Some(asked) => create_below(connection, now, top, new, asked)?,
+        None => create_chain(connection, now, top, new)?,
+    }
+    Ok(top)
+}
+
+fn create_chain(connection: &Connection, now: At, top: FrameId, new: NewChain<'_>) -> TxResult<()> {
+    let limits = new.limits();
+    limits.admit(1, 0, new.agents())?;
+    chains::insert(connection, top, limits)?;
+    new.insert(connection, now, top, None)?;
+    new.name().map_or(Ok(()), |name| names::give(connection, top, name))
+}
+
+fn create_below(
+    connection: &Connection,
+    now: At,
+    top: FrameId,
+    new: NewChain<'_>,
+    AskedFor { caller, call, title }: AskedFor<'_>,
+) -> TxResult<()> {
+    requests::check(connection, caller)?;
+    let parent = frames::existing(connection, caller.frame)?;
+    admit(connection, &parent, new.agents())?;
+    new.insert(connection, now, top, Some(&parent))?;
+    let kind = RequestKind::Spawn { child: top, task: title.to_owned() };
+    requests::insert(connection, now, caller, call, &kind).map(drop)
+}
+
+/// Whether `parent` may have this many more children.
+fn admit(connection: &Connection, parent: &Frame, more: u32) -> TxResult<()> {
+    let frames: u32 = connection
+        .prepare_cached("SELECT count(*) FROM frames WHERE root = ?1 AND NOT is_group")?
+        .query_row([Id(parent.root)], |row| row.get(0))?;
+    Ok(chains::limits(connection, parent.root)?.admit(parent.depth + 1, frames, more)?)
+}
+
+/// Records a group and its members. It is not a level of its own: its members are one below the agent that asked for it.
+fn insert(connection: &Connection, now: At, group: FrameId, new: &NewGroup, parent: Option<&Frame>) -> TxResult<()> {
+    let depth = parent.map_or(0, |parent| parent.depth);
+    let place = Place { depth, state: FrameState::Waiting { wait: Wait::Requests }, ..Place::of(group, parent) };
+    let first = new.members[0].clone();
+    let launch = Launch { worktree: None, ..first.launch };
+    let (task, cwd, started_from) = (Task::Group(new.tasks.clone()), new.cwd.clone(), first.started_from);
+    let frame =
+        NewFrame { id: group, task, cwd, launch, baseline: None, started_from, limits: first.limits, name: first.name };
+    frames::insert(connection, now, &frame, &place)?;
+    for member in &new.members {
+        let below = Place { parent: Some(group), depth: place.depth + 1, state: FrameState::Ready, ..place.clone() };
+        frames::insert(connection, now, member, &below)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! What an agent has not been given.
+
+use rusqlite::Connection;
+
+use crate::core::chain::frame::Frame;
+use crate::core::id::FrameId;
+use crate::core::requests::plan::Decided;
+use crate::core::requests::request::RequestKind;
+use crate::store::records::requests::Undelivered;
+use crate::store::sqlite::database::codec::{Id, from_json};
+use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::requests::request::deliveries;
+use crate::store::sqlite::steering::{messages, stops};
+use crate::store::sqlite::tables::requests;
+
+pub(in crate::store::sqlite) fn undelivered(connection: &Connection, frame: &Frame) -> TxResult<Undelivered> {
+    Ok(Undelivered {
+        results: deliveries(connection, &requests::pending(connection, frame.id)?)?,
+        moot: stops::moot_call(connection, frame)?,
+        messages: messages::pending(connection, frame.id)?,
+        chosen_mode: chosen_mode(connection, frame.id)?,
+    })
+}
+
+fn chosen_mode(connection: &Connection, frame: FrameId) -> TxResult<Option<String>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT r.detail, a.answer FROM requests AS r JOIN answers AS a ON a.question = r.id
+         WHERE r.frame = ?1 AND r.status = 'delivered' ORDER BY r.seq DESC",
+    )?;
+    let answered = statement.query_map([Id(frame)], |row| {
+        Ok((from_json::<RequestKind>(row, "detail")?, row.get::<_, String>("answer")?))
+    })?;
+    for answered in answered {
+        if let (RequestKind::Plan(plan), answer) = answered?
+            && let Some(Decided::Approved { mode }) = plan.decided(&answer)
+        {
+            return Ok(Some(mode));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::ending::Ending;
+    use crate::core::requests::plan::Plan;
+    use crate::store::handle::Store;
+    use crate::store::testing::{reply, store};
+
+    fn chosen_of(store: &Store, frame: FrameId) -> Option<String> {
+        let frame = store.frame(frame).unwrap().unwrap();
+        store.undelivered(&frame).unwrap().chosen_mode
+    }
+
+    #[test]
+    fn the_last_plan_that_was_approved_and_delivered_counts() {
+        let (_temp, store) = store();
+        let mut caller = store.start(store.root());
+        let plan =
+            || RequestKind::Plan(Plan { text: None, file: None, modes: vec!["default".into(), "acceptEdits".into()] });
+        for (answer, before) in [
+            ("deny", None),
+            ("allow acceptEdits", None),
+            ("deny not now", Some("acceptEdits")),
+            ("allow", Some("acceptEdits")),
+        ] {
+            let asked = store.request(caller, Some("toolu_1"), &[plan()]).unwrap()[0];
+            store.end(caller, &Ending::Suspended);
+            store.answer(asked, answer).unwrap();
+            assert_eq!(chosen_of(&store, caller.frame).as_deref(), before);
+            caller = store.start(caller.frame);
+        }
+        store.end(caller, &reply("done"));
+        assert_eq!(chosen_of(&store, caller.frame).as_deref(), Some("default"));
+    }
+}

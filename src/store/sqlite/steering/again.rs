@@ -1,0 +1,169 @@
+//! Lets agents go on that rest or back off, and others be tried again.
+
+use rusqlite::Connection;
+
+use crate::core::chain::frame::Frame;
+use crate::core::chain::state::{FrameEvent, FrameState};
+use crate::core::events::log_entry::LogEntry;
+use crate::core::id::FrameId;
+use crate::store::error::StoreError;
+use crate::store::sqlite::database::codec::{At, Id};
+use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::requests::{groups, request};
+use crate::store::sqlite::steering::stops;
+use crate::store::sqlite::tables::{events, frames, requests};
+
+/// Lets a frame go on that rests, and one be tried again that failed, was cancelled or backs off: once what it asked for is
+/// there. A group is tried again with those of its members that failed. One that rests and is to stop stays as it is.
+///
+/// What a parent is told of a child and what becomes of the child belong together: a failure is handled once, by the parent or by
+/// another try. A child whose failure is being delivered is left alone; one whose failure was delivered is tried again only by
+/// whoever resumes it itself, the `top`.
+///
+/// # Errors
+///
+/// [`StoreError::Illegal`] when it does nothing of that, or
+/// [`StoreError::FailureDelivered`].
+pub(crate) fn try_again(connection: &Connection, now: At, frame: FrameId, top: FrameId) -> TxResult<FrameState> {
+    let before = frames::existing(connection, frame)?;
+    if matches!(before.state, FrameState::Failed { .. }) && is_failure_delivered(connection, frame, top)? {
+        return Err(StoreError::FailureDelivered(frame).into());
+    }
+    if matches!(before.state, FrameState::Paused { .. }) {
+        return continue_paused(connection, now, &before);
+    }
+    let members = groups::members(connection, before.id, &before.task)?;
+    for member in members.iter().filter(|member| member.failure().is_some() && !member.state.was_stopped()) {
+        try_again(connection, now, member.id, top)?;
+    }
+    let open_members = members.iter().any(|member| member.state != FrameState::Done);
+    let open_requests = open_members || request::any_open(connection, &requests::pending(connection, frame)?)?;
+    let state = frames::advance(connection, &before, FrameEvent::TryAgain { open_requests }, now.0)?;
+    events::append(connection, now, frame, &LogEntry::TriedAgain { from: before.state, to: state.clone() })?;
+    Ok(state)
+}
+
+/// Whether the agent that asked for a frame, or for the group that it is in, is being told of its end, or was.
+fn is_failure_delivered(connection: &Connection, frame: FrameId, top: FrameId) -> TxResult<bool> {
+    let told = connection
+        .prepare_cached(
+            "SELECT 1 FROM frames AS f LEFT JOIN frames AS p ON p.id = f.parent AND p.is_group
+             JOIN requests AS r ON r.child IN (f.id, p.id)
+             WHERE f.id = ?1 AND (r.status = 'delivering' OR (r.status = 'delivered' AND f.id <> ?2))",
+        )?
+        .exists((Id(frame), Id(top)))?;
+    Ok(told)
+}
+
+/// Lets an agent go on that rests, unless somebody wants it stopped. Returns its state.
+fn continue_paused(connection: &Connection, now: At, before: &Frame) -> TxResult<FrameState> {
+    if stops::open(connection, before.id)?.is_some() {
+        return Ok(before.state.clone());
+    }
+    let state = frames::advance(connection, before, FrameEvent::Continue, now.0)?;
+    let entry = LogEntry::Continued { from: before.state.clone(), to: state.clone() };
+    events::append(connection, now, before.id, &entry)?;
+    Ok(state)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::ending::Ending;
+    use crate::core::requests::request::RequestResult;
+    use crate::core::requests::state::RequestState;
+    use crate::store::Store;
+    use crate::store::records::attempts::NewAttempt;
+    use crate::store::records::requests::{Caller, Requests};
+    use crate::store::records::steering::StateChange;
+    use crate::store::testing::{attempt, new, reply, store};
+
+    /// Whoever wakes the parent, step by step.
+    struct Waking<'a> {
+        store: &'a Store,
+        parent: FrameId,
+        read: Option<NewAttempt>,
+        runs: Option<Caller>,
+    }
+
+    impl Waking<'_> {
+        fn reads(&mut self) {
+            let results = self.store.results(self.parent);
+            self.read = Some(attempt(results)).filter(|read| !read.given.is_empty());
+        }
+
+        fn begins(&mut self) {
+            let Some(new) = self.read.take() else { return };
+            match self.store.begin(self.parent, &new) {
+                Ok(()) => self.runs = Some(Caller { frame: self.parent, attempt: new.id }),
+                Err(error) => assert!(matches!(error, StoreError::ResultChanged(_)), "{error}"),
+            }
+        }
+
+        fn ends(&mut self) {
+            if let Some(caller) = self.runs.take() {
+                let given = self.store.at_end(caller.frame, caller.attempt).unwrap().given;
+                let failed = RequestResult::Failed("no disk".into());
+                assert_eq!(given.into_iter().map(|delivery| delivery.result).collect::<Vec<_>>(), [failed]);
+                self.store.end(caller, &Ending::Suspended);
+            }
+        }
+    }
+
+    /// A parent that waits for a child which has failed: the parent, the request, and the child.
+    fn failed_child(store: &Store) -> (FrameId, crate::core::id::RequestId, FrameId) {
+        let caller = store.start(store.root());
+        let (request, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
+        store.end(caller, &Ending::Suspended);
+        store.end(store.start(child), &Ending::Error("no disk".into()));
+        (caller.frame, request, child)
+    }
+
+    #[test]
+    fn a_failure_is_handled_by_the_parent_or_by_another_try_whenever_that_comes() {
+        // The other command comes before each of the steps in which the parent is woken, and after the last.
+        for at in 0..4 {
+            let (_temp, store) = store();
+            let (parent, request, child) = failed_child(&store);
+            let mut waking = Waking { store: &store, parent, read: None, runs: None };
+            let mut is_again = false;
+            for step in 0..4 {
+                if step == at {
+                    let again = store.change_state(child, StateChange::TryAgain { top: parent });
+                    is_again = again.is_ok();
+                    let is_told = matches!(again, Err(StoreError::FailureDelivered(id)) if id == child);
+                    assert!(is_again || is_told, "{at}: {again:?}");
+                }
+                match step {
+                    0 => waking.reads(),
+                    1 => waking.begins(),
+                    2 => waking.ends(),
+                    _ => {}
+                }
+                // A parent is told of a failure only if the child has failed.
+                let state = store.requests(Requests::One(request)).unwrap().remove(0).0.state;
+                let is_told = matches!(state, RequestState::Delivering { .. } | RequestState::Delivered { .. });
+                let has_failed = store.frame(child).unwrap().unwrap().state.name() == "failed";
+                assert!(!is_told || has_failed, "{at}, {step}: {state:?}");
+            }
+            assert_eq!(is_again, at < 2, "{at}");
+            if is_again {
+                store.end(store.start(child), &reply("done after all"));
+                let text = RequestResult::Text("done after all".into());
+                assert_eq!(store.results(parent), [(request, text)]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_child_whose_failure_was_delivered_is_tried_again_by_whoever_names_it() {
+        let (_temp, store) = store();
+        let (parent, _, child) = failed_child(&store);
+        let caller = store.start(parent);
+        let again = |top| store.change_state(child, StateChange::TryAgain { top });
+        assert!(matches!(again(child), Err(StoreError::FailureDelivered(_))), "it is being delivered");
+        store.end(caller, &reply("over"));
+        assert!(matches!(again(parent), Err(StoreError::FailureDelivered(_))));
+        assert!(again(child).is_ok());
+    }
+}

@@ -1,0 +1,198 @@
+//! Messages to agents: what a person or an agent above tells one that runs or waits, and new instructions for one that is over.
+
+use rusqlite::{Connection, Row};
+
+use crate::core::chain::frame::Frame;
+use crate::core::chain::state::FrameEvent;
+use crate::core::events::log_entry::LogEntry;
+use crate::core::id::{AttemptId, FrameId, MessageId};
+use crate::core::steering::message::{Message, Sender, in_words};
+use crate::store::error::StoreError;
+use crate::store::records::requests::Caller;
+use crate::store::records::steering::Telling;
+use crate::store::sqlite::database::codec::{self, At, Id, id, maybe_id, maybe_json, time};
+use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::tables::{events, frames, requests};
+
+pub(in crate::store::sqlite) fn tell(
+    connection: &Connection,
+    frame: FrameId,
+    how: Telling,
+    text: &str,
+    sender: &Sender,
+) -> TxResult<MessageId> {
+    let (now, before) = (codec::now(), frames::existing(connection, frame)?);
+    match how {
+        Telling::Message if before.state.is_over() => return Err(StoreError::IsOver(frame).into()),
+        Telling::Message => {}
+        Telling::Instruction => return instruct(connection, frame, text, sender),
+    }
+    insert(connection, now, frame, text, sender, false)
+}
+
+pub(in crate::store::sqlite) fn give_messages(
+    connection: &Connection,
+    caller: Caller,
+    longest: usize,
+) -> TxResult<Vec<Message>> {
+    requests::check(connection, caller)?;
+    let given = Some(pending(connection, caller.frame)?)
+        .filter(|given| in_words(given).is_some_and(|text| text.len() <= longest))
+        .unwrap_or_default();
+    let ids: Vec<_> = given.iter().map(|message| message.id).collect();
+    give(connection, caller.frame, caller.attempt, &ids)?;
+    Ok(given)
+}
+
+/// Records an instruction for an agent, which must be over.
+pub(in crate::store) fn instruct(
+    connection: &Connection,
+    frame: FrameId,
+    text: &str,
+    sender: &Sender,
+) -> TxResult<MessageId> {
+    let (now, before) = (codec::now(), frames::existing(connection, frame)?);
+    resume(connection, now, &before)?;
+    insert(connection, now, frame, text, sender, true)
+}
+
+/// Has an agent that is over go on.
+fn resume(connection: &Connection, now: At, before: &Frame) -> TxResult<()> {
+    let state = frames::advance(connection, before, FrameEvent::Instruct, now.0)?;
+    connection
+        .prepare_cached("UPDATE frames SET outcome = ifnull(outcome, ?2) WHERE id = ?1")?
+        .execute((Id(before.id), codec::json(&before.state, &[])?))?;
+    events::append(connection, now, before.id, &LogEntry::Instructed { from: before.state.clone(), to: state })
+}
+
+fn insert(
+    connection: &Connection,
+    now: At,
+    frame: FrameId,
+    text: &str,
+    sender: &Sender,
+    instructs: bool,
+) -> TxResult<MessageId> {
+    let message = MessageId::random();
+    connection
+        .prepare_cached(
+            "INSERT INTO messages (id, frame, made, instructs, origin, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute((Id(message), Id(frame), now, instructs, codec::json(sender, &[])?, text))?;
+    events::append(connection, now, frame, &LogEntry::Message { message, by: sender.by })?;
+    Ok(message)
+}
+
+/// The messages to an agent, in order.
+pub(super) fn all(connection: &Connection, frame: FrameId) -> TxResult<Vec<Message>> {
+    let mut statement = connection.prepare_cached("SELECT * FROM messages WHERE frame = ?1 ORDER BY seq")?;
+    Ok(statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The messages that a frame's agent has not been given.
+pub(crate) fn pending(connection: &Connection, frame: FrameId) -> TxResult<Vec<Message>> {
+    let sql = "SELECT * FROM messages WHERE frame = ?1 AND delivered_in IS NULL ORDER BY seq";
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The messages that an attempt was given.
+pub(crate) fn given_in(connection: &Connection, attempt: AttemptId) -> TxResult<Vec<Message>> {
+    let sql = "SELECT * FROM messages WHERE delivered_in = ?1 ORDER BY seq";
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.query_map([Id(attempt)], from_row)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Records that an attempt is given these messages.
+pub(crate) fn give(connection: &Connection, frame: FrameId, attempt: AttemptId, given: &[MessageId]) -> TxResult<()> {
+    for message in given {
+        connection.prepare_cached("UPDATE messages SET delivered_in = ?3 WHERE id = ?1 AND frame = ?2")?.execute((
+            Id(*message),
+            Id(frame),
+            Id(attempt),
+        ))?;
+    }
+    Ok(())
+}
+
+/// What an attempt was given is given again: all of it, or what its agent has not seen.
+pub(crate) fn give_back(connection: &Connection, attempt: AttemptId, unseen: Option<&[MessageId]>) -> TxResult<()> {
+    match unseen {
+        None => {
+            let sql = "UPDATE messages SET delivered_in = NULL WHERE delivered_in = ?1";
+            connection.prepare_cached(sql)?.execute([Id(attempt)])?;
+        }
+        Some(unseen) => {
+            for message in unseen {
+                let sql = "UPDATE messages SET delivered_in = NULL WHERE id = ?2 AND delivered_in = ?1";
+                connection.prepare_cached(sql)?.execute((Id(attempt), Id(*message)))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Records what an agent said to its last instruction.
+pub(crate) fn reply(connection: &Connection, frame: FrameId, reply: &str) -> TxResult<()> {
+    let sql = "UPDATE messages SET reply = ?2
+               WHERE seq = (SELECT max(seq) FROM messages WHERE frame = ?1 AND instructs)";
+    connection.prepare_cached(sql)?.execute((Id(frame), reply))?;
+    Ok(())
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
+    Ok(Message {
+        id: id(row, "id")?,
+        made: time(row, "made")?,
+        delivered_in: maybe_id(row, "delivered_in")?,
+        instructs: row.get("instructs")?,
+        sender: maybe_json(row, "origin")?,
+        text: row.get("text")?,
+        reply: row.get("reply")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::decision::decide;
+    use crate::core::attempt::ending::Ending;
+    use crate::core::attempt::facts::Facts;
+    use crate::core::chain::origin::Origin;
+    use crate::core::steering::stop::By;
+    use crate::store::records::attempt_end::AttemptEnd;
+    use crate::store::testing::{attempt_end, refused, reply, store};
+
+    #[test]
+    fn what_an_agent_has_not_seen_is_given_again() {
+        let (_temp, store) = store();
+        let sender = Sender { by: By::Person, origin: Origin::default() };
+        let told = |caller: Caller| {
+            let tell = |text| store.tell(caller.frame, Telling::Message, text, &sender).unwrap();
+            let told = (tell("first"), tell("second"));
+            assert_eq!(store.give_messages(caller, 0).unwrap(), []);
+            assert_eq!(store.give_messages(caller, usize::MAX).unwrap().len(), 2);
+            assert_eq!(store.give_messages(caller, usize::MAX).unwrap(), [], "they are given once");
+            told
+        };
+        let pending = |caller: Caller| {
+            let messages = store.steering(caller.frame).unwrap().messages;
+            let pending = messages.into_iter().filter(|message| message.delivered_in.is_none());
+            pending.map(|message| message.id).collect::<Vec<_>>()
+        };
+        let ended = |caller, ending: Ending, unseen: &[MessageId]| {
+            let decision = decide(&Facts::of(ending));
+            let end = AttemptEnd { unseen_messages: unseen.to_vec(), ..attempt_end(caller, &decision) };
+            store.end_attempt(&end).unwrap();
+        };
+        let kept = store.start(store.root());
+        let (_, second) = told(kept);
+        ended(kept, reply("SGN_PEND_STARTED"), &[second]);
+        assert_eq!(pending(kept), [second]);
+
+        let discarded = store.start(store.root());
+        let (first, second) = told(discarded);
+        ended(discarded, refused("not logged in"), &[]);
+        assert_eq!(pending(discarded), [first, second]);
+    }
+}

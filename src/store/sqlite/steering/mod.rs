@@ -1,0 +1,25 @@
+//! Operations with which people and agents steer agents: stop, pause, tell, continue.
+
+pub(crate) mod again;
+pub(crate) mod messages;
+pub(crate) mod state_change;
+pub(crate) mod stops;
+
+use rusqlite::Connection;
+
+use crate::core::id::FrameId;
+use crate::core::steering::stop::Stop;
+use crate::store::error::StoreError;
+use crate::store::records::steering::Steering;
+use crate::store::sqlite::fault::{Fault, TxResult};
+
+pub(in crate::store::sqlite) fn steering(connection: &Connection, frame: FrameId) -> TxResult<Steering> {
+    Ok(Steering { stop: stops::open(connection, frame)?, messages: messages::all(connection, frame)? })
+}
+
+/// Whether a decision knows what is wanted of the agent: that it stops, and, if its frame is done now, all that it was told.
+pub(crate) fn check_known(connection: &Connection, frame: FrameId, stop: Option<&Stop>, is_done: bool) -> TxResult<()> {
+    let is_told = || Ok::<_, Fault>(messages::pending(connection, frame)?.is_empty());
+    let is_known = stops::open(connection, frame)?.as_ref() == stop && (!is_done || stop.is_some() || is_told()?);
+    if is_known { Ok(()) } else { Err(StoreError::Steered(frame).into()) }
+}

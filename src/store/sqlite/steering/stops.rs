@@ -1,0 +1,246 @@
+//! Stops: recorded for an agent and all below it, and carried out when none of them runs any more.
+
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::core::chain::frame::Frame;
+use crate::core::chain::state::{FrameEvent, FrameState};
+use crate::core::events::log_entry::LogEntry;
+use crate::core::id::FrameId;
+use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
+use crate::core::requests::state::RequestState;
+use crate::core::steering::stop::{Stop, StopKind};
+use crate::store::records::steering::Ordered;
+use crate::store::sqlite::database::codec::{self, At, Id, from_json, id};
+use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::requests::{calls, withdraw};
+use crate::store::sqlite::tables::below::below;
+use crate::store::sqlite::tables::requests::{self, requests};
+use crate::store::sqlite::tables::{events, frames, notifications};
+
+pub(in crate::store::sqlite) fn order_stop(
+    connection: &Connection,
+    frame: FrameId,
+    stop: &Stop,
+    reports: &[(FrameId, String)],
+) -> TxResult<Ordered> {
+    frames::existing(connection, frame)?;
+    order(connection, codec::now(), frame, stop, reports)
+}
+
+/// What the call returns at which an agent stood when it was stopped, if it goes on. Nobody waits for its result any more.
+pub(crate) fn moot_call(connection: &Connection, frame: &Frame) -> TxResult<Option<Delivery>> {
+    let (Some(call), Some(_)) = (&frame.suspended, &frame.outcome) else { return Ok(None) };
+    // Results that are there are delivered.
+    if !calls::of_call(connection, frame.id, call)?.is_empty() {
+        return Ok(None);
+    }
+    let sql = requests!("WHERE r.frame = ?1 AND r.call = ?2 ORDER BY r.seq LIMIT 1");
+    let first = requests::all(connection, sql, (Id(frame.id), call))?.pop();
+    Ok(first.map(|Request { id, call, kind, .. }| {
+        let result = RequestResult::Failed("You were stopped before there was a result.".to_owned());
+        Delivery { request: id, call, kind, result }
+    }))
+}
+
+const BELOW: &str =
+    below!("SELECT f.id FROM below CROSS JOIN frames AS f ON f.id = below.id ORDER BY f.depth DESC, f.seq");
+
+const RUNS_BELOW: &str = below!(
+    "SELECT 1 FROM below CROSS JOIN frames AS f ON f.id = below.id WHERE f.id <> ?1 AND f.status = 'running' LIMIT 1"
+);
+
+/// Records a stop for a frame and all below it, the deepest first.
+fn order(
+    connection: &Connection,
+    now: At,
+    top: FrameId,
+    stop: &Stop,
+    reports: &[(FrameId, String)],
+) -> TxResult<Ordered> {
+    let mut statement = connection.prepare_cached(BELOW)?;
+    let below = statement.query_map([Id(top)], |row| id(row, "id"))?.collect::<rusqlite::Result<Vec<_>>>()?;
+    let mut ordered = Ordered::default();
+    for id in below {
+        let frame = frames::existing(connection, id)?;
+        // A group has no agent: it ends when its members have, and says what each of them has done. One that nobody waits for
+        // any more does not.
+        if frame.state.is_over() || frame.task.is_group() && (id == top || stop.how == StopKind::Pause) {
+            continue;
+        }
+        let of_this = reports.iter().find(|(of, _)| *of == id).map(|(_, report)| report.clone());
+        let stop = Stop { report: of_this, ..stop.clone() };
+        if matches!(frame.state, FrameState::Running { .. }) {
+            want(connection, now, id, &stop)?;
+            ordered.running.push(id);
+        } else if rest(connection, now, &frame, &stop)? {
+            ordered.ended.push(id);
+        }
+    }
+    Ok(ordered)
+}
+
+/// Has a frame that does not run rest or be over. Returns whether that changed anything.
+fn rest(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> TxResult<bool> {
+    let is_paused = matches!(frame.state, FrameState::Paused { .. });
+    if stop.how == StopKind::Stop && runs_below(connection, frame.id)? {
+        // It is over when nothing below it runs any more. Until then it rests.
+        want(connection, now, frame.id, stop)?;
+        if !is_paused {
+            frames::advance(connection, frame, FrameEvent::Pause, now.0)?;
+        }
+        return Ok(true);
+    }
+    if is_paused && stop.how == StopKind::Pause {
+        return Ok(false);
+    }
+    want(connection, now, frame.id, stop)?;
+    carry_out(connection, now, frame)?;
+    Ok(true)
+}
+
+/// Carries out what is wanted of a frame that does not run.
+fn carry_out(connection: &Connection, now: At, frame: &Frame) -> TxResult<()> {
+    let Some(stop) = open(connection, frame.id)? else { return Ok(()) };
+    let event = match stop.how {
+        StopKind::Pause => FrameEvent::Pause,
+        StopKind::Stop => FrameEvent::Stop(stop.failure()),
+    };
+    let state = frames::advance(connection, frame, event, now.0)?;
+    let (from, to, by, reason) = (frame.state.clone(), state.clone(), stop.by, stop.reason.clone());
+    let entry = match stop.how {
+        StopKind::Pause => LogEntry::Paused { from, to, by, reason },
+        StopKind::Stop => LogEntry::Stopped { from, to, by, reason },
+    };
+    events::append(connection, now, frame.id, &entry)?;
+    notifications::note_state(connection, now, frame, &state, stop.is_timeout())?;
+    is_over(connection, now, frame, &stop)
+}
+
+/// What follows when a stop has been carried out.
+fn is_over(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> TxResult<()> {
+    connection
+        .prepare_cached("UPDATE stops SET ended = ?2 WHERE frame = ?1 AND ended IS NULL")?
+        .execute((Id(frame.id), now))?;
+    if stop.how == StopKind::Pause {
+        return Ok(());
+    }
+    // What a child has replied is told to whoever continues the agent. Nobody waits for anything else.
+    let is_moot = |kind: &RequestKind| !matches!(kind, RequestKind::Spawn { .. });
+    for request in requests::pending(connection, frame.id)? {
+        if request.state == RequestState::Open && is_moot(&request.kind) {
+            withdraw::withdraw(connection, now, &request)?;
+        }
+    }
+    if let Some(report) = stop.report.as_ref().filter(|_| frame.outcome.is_none()) {
+        frames::set_reply(connection, frame.id, report)?;
+    }
+    Ok(())
+}
+
+/// What follows for stops when an attempt of `before` has ended and its frame is in the state `after`, within the transaction that
+/// records that. `report`: what the agent has done so far.
+pub(crate) fn settled(
+    connection: &Connection,
+    now: At,
+    before: &Frame,
+    after: &FrameState,
+    report: Option<&str>,
+) -> TxResult<()> {
+    if let Some(stop) = open(connection, before.id)? {
+        let stop = Stop { report: report.map(str::to_owned), ..stop };
+        // A reply was faster.
+        let was_faster = !(after.was_stopped() || matches!(after, FrameState::Paused { .. }));
+        let how = if was_faster { StopKind::Pause } else { stop.how };
+        is_over(connection, now, before, &Stop { how, ..stop.clone() })?;
+        if !was_faster {
+            // Its agent may have started others since it was asked to stop.
+            order(connection, now, before.id, &Stop { report: None, ..stop }, &[])?;
+        }
+    }
+    let mut above = before.parent;
+    while let Some(frame) = above.map(|id| frames::load(connection, id)).transpose()?.flatten() {
+        above = frame.parent;
+        let rests = matches!(frame.state, FrameState::Paused { .. });
+        if rests && !runs_below(connection, frame.id)? {
+            carry_out(connection, now, &frame)?;
+        }
+    }
+    Ok(())
+}
+
+fn runs_below(connection: &Connection, frame: FrameId) -> TxResult<bool> {
+    Ok(connection.prepare_cached(RUNS_BELOW)?.exists([Id(frame)])?)
+}
+
+/// Records what is wanted of a frame, beside what was wanted already.
+fn want(connection: &Connection, now: At, frame: FrameId, stop: &Stop) -> TxResult<()> {
+    let before = open(connection, frame)?;
+    let text = |stop: &Stop| codec::json(stop, &[]);
+    match before {
+        Some(before) => connection
+            .prepare_cached("UPDATE stops SET stop = ?2 WHERE frame = ?1 AND ended IS NULL")?
+            .execute((Id(frame), text(&before.and(stop.clone()))?))?,
+        None => connection.prepare_cached("INSERT INTO stops (frame, asked, stop) VALUES (?1, ?2, ?3)")?.execute((
+            Id(frame),
+            now,
+            text(stop)?,
+        ))?,
+    };
+    Ok(())
+}
+
+/// What is wanted of a frame and not yet carried out.
+pub(crate) fn open(connection: &Connection, frame: FrameId) -> TxResult<Option<Stop>> {
+    let mut statement = connection.prepare_cached("SELECT stop FROM stops WHERE frame = ?1 AND ended IS NULL")?;
+    Ok(statement.query_row([Id(frame)], |row| from_json(row, "stop")).optional()?)
+}
+
+pub(crate) fn all_open(connection: &Connection) -> rusqlite::Result<Vec<(FrameId, Stop)>> {
+    let mut statement = connection.prepare_cached("SELECT frame, stop FROM stops WHERE ended IS NULL")?;
+    statement.query_map([], |row| Ok((id(row, "frame")?, from_json(row, "stop")?)))?.collect()
+}
+
+/// The last stop of a frame.
+pub(crate) fn last(connection: &Connection, frame: FrameId) -> TxResult<Option<Stop>> {
+    let mut statement =
+        connection.prepare_cached("SELECT stop FROM stops WHERE frame = ?1 ORDER BY seq DESC LIMIT 1")?;
+    Ok(statement.query_row([Id(frame)], |row| from_json(row, "stop")).optional()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::ending::Ending;
+    use crate::core::steering::stop::By;
+    use crate::store::records::new_agents::NewGroup;
+    use crate::store::testing::{new, store};
+
+    #[test]
+    fn a_group_that_is_stopped_ends_with_its_members_and_one_that_nobody_waits_for_at_once() {
+        let (_temp, store) = store();
+        let stopped = |is_top: bool| {
+            let root = store.start(store.root());
+            let tasks = vec!["a".into(), "b".into()];
+            let group = NewGroup { members: vec![new("a"), new("b")], cwd: "/srv".into(), tasks };
+            let (_, group) = store.request_child(root, None, &group, "a b").unwrap();
+            store.end(root, &Ending::Suspended);
+            let of = if is_top { group } else { root.frame };
+            let stop = Stop { how: StopKind::Stop, now: false, by: By::Person, reason: None, of, report: None };
+            let ordered = store.order_stop(of, &stop, &[]).unwrap();
+            assert_eq!(ordered.running, []);
+            (ordered.ended.len(), ordered.ended.contains(&group))
+        };
+        assert_eq!(stopped(true), (2, false));
+        assert_eq!(stopped(false), (4, true));
+    }
+
+    #[test]
+    fn an_agent_that_rests_is_not_paused_again() {
+        let (_temp, store) = store();
+        let frame = store.root();
+        let pause = Stop { how: StopKind::Pause, now: false, by: By::Person, reason: None, of: frame, report: None };
+        assert_eq!(store.order_stop(frame, &pause, &[]).unwrap().ended, [frame]);
+        assert_eq!(store.order_stop(frame, &pause, &[]).unwrap(), Ordered::default());
+        assert_eq!(store.try_again(frame).unwrap(), FrameState::Ready);
+    }
+}

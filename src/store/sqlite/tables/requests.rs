@@ -1,0 +1,134 @@
+//! The rows of requests, and the one place that changes their state.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, Params, Row};
+
+use crate::core::events::log_entry::LogEntry;
+use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::requests::request::{Request, RequestKind};
+use crate::core::requests::state::{Handover, RequestEvent, RequestState};
+use crate::core::waits::progress::Progress;
+use crate::store::error::StoreError;
+use crate::store::records::requests::Caller;
+use crate::store::sqlite::database::codec::{self, At, Id, from_json, id, maybe_json, time};
+use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::tables::{events, notifications};
+
+/// A query for requests. The states in which an agent has not been given the result are `open`, `resolved`, `expired` and `delivering`.
+macro_rules! requests {
+    ($($condition:literal),+) => {
+        concat!("SELECT r.id, r.frame, r.attempt, r.call, r.detail, r.state, r.made, r.looked FROM requests AS r ", $($condition),+)
+    };
+}
+pub(crate) use requests;
+
+pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Request> {
+    Ok(Request {
+        id: id(row, "id")?,
+        frame: id(row, "frame")?,
+        attempt: id(row, "attempt")?,
+        call: row.get("call")?,
+        kind: from_json(row, "detail")?,
+        state: from_json(row, "state")?,
+        made: time(row, "made")?,
+        progress: maybe_json(row, "looked")?.unwrap_or_default(),
+    })
+}
+
+/// The requests that a [query](requests) finds.
+pub(crate) fn all(connection: &Connection, sql: &str, parameters: impl Params) -> TxResult<Vec<Request>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.query_map(parameters, from_row)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// One request.
+pub(crate) fn load(connection: &Connection, request: RequestId) -> TxResult<Option<Request>> {
+    let mut statement = connection.prepare_cached(requests!("WHERE r.id = ?1"))?;
+    Ok(statement.query_row([Id(request)], from_row).optional()?)
+}
+
+/// The requests of a frame whose results its agent has not been given.
+pub(crate) fn pending(connection: &Connection, frame: FrameId) -> TxResult<Vec<Request>> {
+    let sql =
+        requests!("WHERE r.frame = ?1 AND r.status IN ('open', 'resolved', 'expired', 'delivering') ORDER BY r.seq");
+    all(connection, sql, [Id(frame)])
+}
+
+/// The requests whose results an attempt is being given.
+pub(crate) fn delivering(connection: &Connection, attempt: AttemptId) -> TxResult<Vec<Request>> {
+    let sql = requests!("WHERE r.delivered_in = ?1 AND r.status = 'delivering' ORDER BY r.seq");
+    all(connection, sql, [Id(attempt)])
+}
+
+/// Only the running attempt of a frame may make requests: nobody would receive the result of another one's.
+pub(crate) fn check(connection: &Connection, caller: Caller) -> TxResult<()> {
+    let running = connection
+        .prepare_cached("SELECT 1 FROM attempts WHERE id = ?1 AND frame = ?2 AND ended IS NULL")?
+        .exists((Id(caller.attempt), Id(caller.frame)))?;
+    let stale = || StoreError::StaleCaller { frame: caller.frame, attempt: caller.attempt };
+    if running { Ok(()) } else { Err(stale().into()) }
+}
+
+/// Records an open request.
+pub(crate) fn insert(
+    connection: &Connection,
+    now: At,
+    caller: Caller,
+    call: Option<&str>,
+    kind: &RequestKind,
+) -> TxResult<RequestId> {
+    let request = RequestId::random();
+    let paths: Vec<&Path> = match kind {
+        RequestKind::Wait(wait) => wait.files().collect(),
+        _ => Vec::new(),
+    };
+    connection
+        .prepare_cached(
+            "INSERT INTO requests (id, frame, attempt, made, since, state, detail, call)
+             VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7)",
+        )?
+        .execute((
+            Id(request),
+            Id(caller.frame),
+            Id(caller.attempt),
+            now,
+            codec::json(&RequestState::Open, &[])?,
+            codec::json(kind, &paths)?,
+            call,
+        ))?;
+    let entry = LogEntry::Requested { request, attempt: caller.attempt, detail: Box::new(kind.clone()) };
+    events::append(connection, now, caller.frame, &entry)?;
+    notifications::note_request(connection, now, caller.frame, request, kind)?;
+    Ok(request)
+}
+
+/// Moves a request to the state after `event`. There is no other way to change a state.
+pub(crate) fn advance(
+    connection: &Connection,
+    now: At,
+    request: &Request,
+    event: RequestEvent,
+) -> TxResult<RequestState> {
+    let state = request.state.clone().after(event)?;
+    if state != request.state {
+        connection.prepare_cached("UPDATE requests SET state = ?2, since = ?3 WHERE id = ?1")?.execute((
+            Id(request.id),
+            codec::json(&state, &[])?,
+            now,
+        ))?;
+    }
+    Ok(state)
+}
+
+/// Records how far a wait is.
+pub(crate) fn note(connection: &Connection, request: RequestId, progress: &Progress) -> TxResult<()> {
+    let mut statement = connection.prepare_cached("UPDATE requests SET looked = ?2 WHERE id = ?1")?;
+    statement.execute((Id(request), codec::json(progress, &[])?))?;
+    Ok(())
+}
+
+/// The event of giving a result to an attempt.
+pub(crate) fn deliver(request: &Request, attempt: AttemptId, handover: Handover) -> RequestEvent {
+    RequestEvent::Deliver { attempt, handover, of_child: matches!(request.kind, RequestKind::Spawn { .. }) }
+}

@@ -1,0 +1,80 @@
+//! Which rows belong to a tree: they travel with it, and they are removed with it.
+
+use rusqlite::Connection;
+
+use crate::core::id::FrameId;
+use crate::store::sqlite::database::codec::{self, Id};
+use crate::store::sqlite::fault::TxResult;
+
+/// A table, and which of its rows belong to the frames in the temporary table `members`.
+pub(crate) struct Table {
+    pub(crate) name: &'static str,
+    pub(crate) of_members: &'static str,
+}
+
+/// All tables that hold something of a tree, in the order in which rows can be removed: the log of a frame may go only
+/// when the frame is gone, and whose an answer is, only its question tells. `versions` is about programs. `subscription` and
+/// `notifications` are about the person here: they do not travel, and the latter go with their frames by themselves.
+pub(crate) const TABLES: [Table; 9] = [
+    Table { name: "frames", of_members: "id IN members" },
+    Table { name: "replies", of_members: "frame IN members" },
+    Table { name: "attempts", of_members: "frame IN members" },
+    Table { name: "answers", of_members: "question IN (SELECT id FROM requests WHERE frame IN members)" },
+    Table { name: "requests", of_members: "frame IN members" },
+    Table { name: "stops", of_members: "frame IN members" },
+    Table { name: "messages", of_members: "frame IN members" },
+    Table { name: "events", of_members: "frame IN members" },
+    Table { name: "chains", of_members: "root IN members" },
+];
+
+/// Puts the frames of the tree of `root` into `members`, and those that were deleted before they ran: their log is the
+/// tree's. The temporary table is this connection's own, so readers may have it, too.
+pub(crate) fn collect(connection: &Connection, root: FrameId) -> TxResult<()> {
+    connection.execute_batch(
+        "CREATE TEMP TABLE IF NOT EXISTS members (id TEXT PRIMARY KEY) WITHOUT ROWID; DELETE FROM temp.members",
+    )?;
+    connection.execute("INSERT INTO temp.members SELECT id FROM frames WHERE root = ?1", [Id(root)])?;
+    // SQLite uses the index only if the kind stands here as it does in the index.
+    connection.execute(
+        "INSERT OR IGNORE INTO temp.members SELECT e.frame FROM (SELECT id FROM temp.members) AS m
+         CROSS JOIN events AS e INDEXED BY deleted_frames
+           ON e.kind = 'deleted' AND json_extract(e.detail, '$.parent') = +m.id",
+        [],
+    )?;
+    Ok(())
+}
+
+/// The columns of a table that travel: not those that are generated from others, nor the number of a row, which is this
+/// database's own.
+pub(crate) fn columns(connection: &Connection, table: &str) -> TxResult<Vec<String>> {
+    // Generated columns are hidden ones to this pragma.
+    let mut statement = connection.prepare_cached("SELECT name FROM pragma_table_info(?1) WHERE name <> 'seq'")?;
+    Ok(statement.query_map([table], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The frames in `members`, parents first.
+pub(crate) fn frames(connection: &Connection) -> TxResult<Vec<FrameId>> {
+    let mut statement = connection.prepare("SELECT id FROM frames WHERE id IN members ORDER BY depth, seq")?;
+    Ok(statement.query_map([], |row| codec::id(row, "id"))?.collect::<rusqlite::Result<_>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::testing::store;
+
+    #[test]
+    fn every_table_either_belongs_to_trees_or_does_not() {
+        let (_temp, store) = store();
+        let mut statement = store
+            .sqlite()
+            .connection
+            .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+            .unwrap();
+        let names: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(|name| name.unwrap()).collect();
+        for name in names {
+            let of_person = ["versions", "subscription", "notifications"].contains(&name.as_str());
+            assert!(of_person || TABLES.iter().any(|table| table.name == name), "{name} is in no tree");
+        }
+    }
+}
