@@ -101,13 +101,15 @@ pub(crate) fn answer(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> 
 mod tests {
     use super::*;
     use crate::app::Asker;
+    use crate::app::testing;
     use crate::claude::processes::marks::Runner;
     use crate::core::id::SessionId;
     use crate::core::requests::answer::NoAnswer;
-    use crate::store::{Caller, Store, StoreError, testing};
+    use crate::store;
+    use crate::store::{Caller, Store, StoreError};
 
     fn ask(store: &Store, caller: Caller, question: &str) -> RequestId {
-        store.request(caller, None, &[testing::ask(question)]).unwrap().remove(0)
+        store.request(caller, None, &[store::testing::ask(question)]).unwrap().remove(0)
     }
 
     fn input(question: RequestId, text: &str) -> Input {
@@ -116,12 +118,12 @@ mod tests {
 
     #[test]
     fn an_answer_is_checked_and_recorded_with_who_gave_it() {
-        let (_temp, store) = testing::store();
+        let (_temp, store) = store::testing::store();
         let caller = store.start(store.root());
         let question = ask(&store, caller, "When?");
         let mut asker = Asker::default();
         asker.origin.process = 42;
-        let app = App { store: &store, asker };
+        let app = App { asker, ..testing::app(&store) };
         let empty = answer(&app, &input(question, " ")).unwrap_err();
         assert!(matches!(empty, AppError::Answer(AnswerError::NotAnAnswer { error: NoAnswer::Empty, .. })), "{empty}");
         let large = answer(&app, &input(question, &"x".repeat(LARGEST + 1))).unwrap_err();
@@ -143,9 +145,9 @@ mod tests {
 
     #[test]
     fn an_agent_names_its_only_open_question() {
-        let (_temp, store) = testing::store();
+        let (_temp, store) = store::testing::store();
         let caller = store.start(store.root());
-        let app = App { store: &store, asker: Asker::default() };
+        let app = testing::app(&store);
         let id: IdPrefix = caller.frame.to_string().parse().unwrap();
         let none = question_named(&app, &id).unwrap_err();
         assert!(matches!(none, AppError::Answer(AnswerError::NoOpenQuestion(_))), "{none}");
@@ -159,11 +161,11 @@ mod tests {
 
     #[test]
     fn what_an_agent_may_have_started_is_refused() {
-        let (_temp, store) = testing::store();
+        let (_temp, store) = store::testing::store();
         let caller = store.start(store.root());
         let session = store.frame(caller.frame).unwrap().unwrap().session;
         let check = |sessions: Vec<SessionId>, runner: Option<Runner>| {
-            only_people(&App { store: &store, asker: Asker { sessions, runner, ..Asker::default() } })
+            only_people(&App { asker: Asker { sessions, runner, ..Asker::default() }, ..testing::app(&store) })
         };
         check(vec![SessionId::random()], None).unwrap();
         let within = check(vec![session], None).unwrap_err();

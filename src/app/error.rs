@@ -1,6 +1,6 @@
 //! Why a use case was refused, or failed.
 
-use crate::core::id::{FrameId, RequestId};
+use crate::core::id::{BadId, FrameId, RequestId};
 use crate::core::requests::answer::NoAnswer;
 use crate::core::requests::request::RequestKind;
 use crate::runtime::RuntimeError;
@@ -8,6 +8,10 @@ use crate::store::{Question, StoreError};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AppError {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Id(#[from] BadId),
     #[error(transparent)]
     Answer(#[from] AnswerError),
     #[error(transparent)]
@@ -36,4 +40,42 @@ pub(crate) enum AnswerError {
     /// The asker was started below a process that runs agents.
     #[error("agents cannot answer questions")]
     BelowRunner(i32),
+}
+
+/// Why an input is refused, and what helps. Nothing was done.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Refusal {
+    pub(crate) message: String,
+    pub(crate) hints: Vec<String>,
+    pub(crate) cause: Cause,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The input is wrong, or not allowed to the asker.
+    Input,
+    /// What it names does not exist.
+    Unknown,
+    /// Something that it needs failed.
+    Failure,
+}
+
+impl Refusal {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hints: Vec::new(), cause: Cause::Input }
+    }
+
+    pub(crate) fn unknown(message: impl Into<String>) -> Self {
+        Self { cause: Cause::Unknown, ..Self::new(message) }
+    }
+
+    pub(crate) fn failure(message: impl Into<String>) -> Self {
+        Self { cause: Cause::Failure, ..Self::new(message) }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
 }

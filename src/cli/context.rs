@@ -14,6 +14,7 @@ use crate::app::config::setting::{
 };
 use crate::app::config::sources::{self, Configuration, Problem, Source};
 use crate::app::config::trust::Trust;
+use crate::app::{App, Asker};
 use crate::claude::environment::config_dir::named_config_dir;
 use crate::claude::environment::recorded;
 use crate::claude::environment::variables::Variables;
@@ -87,6 +88,13 @@ impl Context {
                 caller.frame.short()
             )),
         })
+    }
+
+    /// What a use case of this command works with. Who a person is, is looked up only by commands that record it.
+    pub(crate) fn app<'a>(&self, store: &'a Store) -> App<'a> {
+        let asker = Asker { agent: self.caller, ..Asker::default() };
+        // A directory that was removed is an error only of what needs it.
+        App { store, asker, directory: env::current_dir().unwrap_or_default(), now: Timestamp::now() }
     }
 
     pub(crate) fn store(&self) -> Result<Store, CliError> {

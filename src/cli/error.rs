@@ -5,7 +5,7 @@ use std::io;
 
 use nix::errno::Errno;
 
-use crate::app::error::AppError;
+use crate::app::error::{AppError, Cause, Refusal};
 use crate::app::view::outcome::{ErrorDetailView, ErrorType, ErrorView};
 use crate::claude::installation::program::ProgramError;
 use crate::core::agent::worktree::Worktree;
@@ -131,10 +131,23 @@ impl From<BadId> for CliError {
 impl From<AppError> for CliError {
     fn from(error: AppError) -> Self {
         match error {
+            AppError::Refused(error) => error.into(),
+            AppError::Id(error) => error.into(),
             AppError::Answer(error) => error.into(),
             AppError::Store(error) => error.into(),
             AppError::Runtime(error) => error.into(),
         }
+    }
+}
+
+impl From<Refusal> for CliError {
+    fn from(Refusal { message, hints, cause }: Refusal) -> Self {
+        let exit = match cause {
+            Cause::Input => ExitStatus::Usage,
+            Cause::Unknown => ExitStatus::NoSuchFrame,
+            Cause::Failure => ExitStatus::Failed,
+        };
+        hints.into_iter().fold(Self::new(exit, message), Self::hint)
     }
 }
 

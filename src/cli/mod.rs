@@ -14,7 +14,6 @@ mod context;
 mod error;
 mod exit;
 mod hints;
-mod lookup;
 mod output;
 
 use std::ffi::OsString;

@@ -6,12 +6,13 @@ use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use crate::app::App;
+use crate::app::lookup::{self, Projects, here};
 use crate::app::view::question::{AskedForView, QuestionView};
 use crate::cli::arguments::{at_least_one, candidates};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::lookup::{self, Projects, here};
 use crate::cli::output::format::{age, cut, one_line, table};
 use crate::cli::output::moment;
 use crate::cli::output::{self, ListCommand, hint, print, print_json, tell};
@@ -68,12 +69,12 @@ impl Questions {
         let FirstQuestions { questions, elsewhere, has_more } = match (&self.id, context.caller) {
             (Some(id), _) => only(named(context, &store, id, !self.all)?),
             (None, Some(caller)) => only(store.questions(Some(caller.frame), !self.all)?),
-            (None, None) => self.of_project(&store)?,
+            (None, None) => self.of_project(&context.app(&store))?,
         };
         if let (Some(id), false) = (&self.id, self.json) {
             let exit = in_full(&store, &questions)?;
             if questions.is_empty() {
-                say_what_else(&store, lookup::frame_named(context, &store, id)?)?;
+                say_what_else(&store, lookup::frame_named(&context.app(&store), id)?)?;
             }
             return Ok(exit);
         }
@@ -110,9 +111,9 @@ impl Questions {
         }
     }
 
-    fn of_project(&self, store: &Store) -> Result<FirstQuestions, CliError> {
+    fn of_project(&self, app: &App<'_>) -> Result<FirstQuestions, CliError> {
         let mut projects = Projects::default();
-        let project = if self.all_projects { None } else { Some(here(&mut projects)?) };
+        let project = if self.all_projects { None } else { Some(here(app, &mut projects)?) };
         let most = self.limit.unwrap_or(if self.json { usize::MAX } else { MOST });
         let mut elsewhere = 0;
         let mut is_meant = |cwd: &Path| {
@@ -122,7 +123,7 @@ impl Questions {
         };
         // One more than is shown says that there are more.
         let first = store::Questions::First { most: most.saturating_add(1), is_meant: &mut is_meant };
-        let mut questions = store.questions(first, !self.all)?;
+        let mut questions = app.store.questions(first, !self.all)?;
         let has_more = questions.len() > most;
         questions.truncate(most);
         Ok(FirstQuestions { questions, elsewhere, has_more })
@@ -150,7 +151,7 @@ fn only(questions: Vec<Question>) -> FirstQuestions {
 
 /// The questions that an id names: a single one in any state, or all of a chain or agent and everything below it.
 fn named(context: &Context, store: &Store, id: &str, only_open: bool) -> Result<Vec<Question>, CliError> {
-    match lookup::target_named(context, store, id)? {
+    match lookup::target_named(&context.app(store), id)? {
         Target::Frame(frame) => Ok(store.questions(Some(frame), only_open)?),
         Target::Request(request) => {
             let question = store.questions(request, false)?.pop();

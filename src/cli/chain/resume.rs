@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, Args};
 
+use crate::app::lookup;
 use crate::claude::installation::program;
 use crate::cli::arguments::candidates;
 use crate::cli::arguments::claude_args::ForClaude;
@@ -16,7 +17,6 @@ use crate::cli::chain::unattended::resume_all::ResumeAll;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::lookup;
 use crate::cli::output::tell;
 use crate::cli::report::chain_status::{self, OutputOptions, StatusReport};
 use crate::core::agent::launch::Launch;
@@ -278,7 +278,7 @@ impl Resume {
 
     /// Finds what the id names. An unknown session is adopted if Claude Code has it.
     fn target(&self, context: &Context, store: &Store, name: &str) -> Result<Target, CliError> {
-        let id = lookup::id_of(context, store, name)?;
+        let id = lookup::id_of(&context.app(store), name)?;
         if let Some(caller) = context.caller {
             return Ok(agent_lookup::named_or_started(store, caller, &id)?);
         }

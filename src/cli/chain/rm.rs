@@ -4,12 +4,12 @@ use std::io::{self, BufRead, IsTerminal};
 
 use clap::Args;
 
+use crate::app::lookup::frame_named;
 use crate::app::view::outcome::RmView;
 use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::lookup::frame_named;
 use crate::cli::output::format::{bytes, one_line};
 use crate::cli::output::{print_json, print_line, tell};
 use crate::core::agent::worktree::Held;
@@ -44,7 +44,7 @@ impl Rm {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         context.only_for_people("agents cannot remove chains", "ask a person to do it")?;
         let store = context.store()?;
-        let root = store.chain_of(frame_named(context, &store, &self.id)?)?.root;
+        let root = store.chain_of(frame_named(&context.app(&store), &self.id)?)?.root;
         if !self.yes {
             let frame = store.frame(root)?.map(|frame| (frame.task.title(), frame.state.name())).unwrap_or_default();
             let agents = store.tree(root)?.all().filter(|node| !node.is_group).count();

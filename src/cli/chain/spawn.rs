@@ -9,6 +9,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use crate::app::config::layers::Settings;
 use crate::app::config::setting;
 use crate::app::config::sources::Configuration;
+use crate::app::lookup;
 use crate::claude::doctor::{cron, surroundings};
 use crate::claude::environment::inherited;
 use crate::claude::environment::variables::Variables;
@@ -25,7 +26,6 @@ use crate::cli::chain::request;
 use crate::cli::context::{CONFIG, Context, claude_session};
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::lookup;
 use crate::cli::output::{hint, tell, warn};
 use crate::cli::report::chain_status::OutputOptions;
 use crate::core::agent::claude_args::ClaudeArgs;
@@ -189,7 +189,7 @@ impl Spawn {
         let apart = self.worktree.unwrap_or(configured.is_on(&setting::WORKTREE));
         let request = self.request(apart, |id| {
             let store = context.store()?;
-            Ok(fork::source(&store, &lookup::id_of(context, &store, id)?, &of_this_shell)?)
+            Ok(fork::source(&store, &lookup::id_of(&context.app(&store), id)?, &of_this_shell)?)
         })?;
         let claude = self.claude.or_else(|| configured.given(&setting::CLAUDE)?.path());
         let settings = context.settings(claude)?;

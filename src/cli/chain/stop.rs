@@ -2,18 +2,15 @@
 
 use clap::Args;
 
-use crate::app::view::outcome::{StopOutcome, StoppedAgentView, StoppedView};
+use crate::app::stop::{self, Input, Outcome};
+use crate::app::view::outcome::StopOutcome;
 use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::lookup::frame_named;
-use crate::cli::output::{self, print_json, print_line, tell};
-use crate::core::chain::frame::Frame;
+use crate::cli::output::{self, print_json, print_line};
 use crate::core::chain::state::FrameState;
-use crate::core::steering::stop::{By, Stop as Wanted, StopKind};
-use crate::runtime::steering::stop::{self, Stopped};
-use crate::store::StoreError;
+use crate::core::steering::stop::StopKind;
 
 /// Stop an agent, or a whole chain
 ///
@@ -72,9 +69,6 @@ struct Options {
     json: bool,
 }
 
-/// It is part of what the parent is told, and of lists.
-const LONGEST_REASON: usize = 1_000;
-
 impl Stop {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         self.options.run(context, StopKind::Stop)
@@ -83,70 +77,40 @@ impl Stop {
 
 impl Pause {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        // An agent could not continue what it has paused.
-        context.only_for_people("agents cannot pause agents", "stop it with agent-cli stop, or end your turn")?;
         self.options.run(context, StopKind::Pause)
     }
 }
 
 impl Options {
-    fn run(self, context: &Context, how: StopKind) -> Result<ExitStatus, CliError> {
+    fn run(self, context: &Context, kind: StopKind) -> Result<ExitStatus, CliError> {
+        let Self { id, now, reason, no_wait, json } = self;
         let store = context.store()?;
-        let id = frame_named(context, &store, &self.id)?;
-        if context.caller.is_some_and(|caller| caller.frame == id) {
-            return Err(CliError::usage("an agent cannot stop itself").hint("end your turn"));
+        let waits = if no_wait { None } else { Some(context.stopping()?) };
+        let outcome = stop::stop(&context.app(&store), Input { id, kind, now, reason, waits })?;
+        if json {
+            print_json(&outcome.view())?;
+            return Ok(ExitStatus::Ok);
         }
-        let frame = store.frame(id)?.ok_or(StoreError::UnknownFrame(id))?;
-        let by = context.caller.map_or(By::Person, |caller| By::Agent(caller.frame));
-        let reason = self.reason.filter(|reason| !reason.trim().is_empty());
-        if reason.as_ref().is_some_and(|reason| reason.len() > LONGEST_REASON) {
-            let message = format!("a reason may have {LONGEST_REASON} bytes");
-            return Err(CliError::usage(message).hint("agent-cli tell ID TEXT is for longer texts"));
-        }
-        let wanted = Wanted { how, now: self.now, by, reason, of: id, report: None };
-        let waits = if self.no_wait { None } else { Some(context.stopping()?) };
-        if waits.is_some() && !self.now && matches!(frame.state, FrameState::Running { .. }) {
-            tell(&format!("the running tool of {} may finish; --now does not wait for it", id.short()));
-        }
-        let stopped = stop::stop(&store, &frame, &wanted, waits)?;
-        let outcome = outcome(&stopped, how);
-        if self.json {
-            let agents = stopped.agents.iter().map(|(id, state)| StoppedAgentView { id: *id, status: state.status() });
-            let (status, reason) = (stopped.after.status(), wanted.reason);
-            print_json(&StoppedView { id, status, outcome, reason, agents: agents.collect() })?;
-        } else {
-            print_line(&said(&frame, &stopped, how, outcome))?;
-        }
+        print_line(&line(&outcome))?;
         // Only people continue what was stopped.
-        let hint = match outcome {
-            _ if context.caller.is_some() || self.json => None,
+        let hint = match outcome.outcome {
+            _ if context.caller.is_some() => None,
             StopOutcome::Stopped => Some("resume ID --prompt TEXT continues it with a new instruction"),
-            StopOutcome::Asked if !self.no_wait => Some("show ID shows whether it has ended"),
+            StopOutcome::Asked if !no_wait => Some("show ID shows whether it has ended"),
             StopOutcome::Paused => Some("resume ID continues it"),
             StopOutcome::Asked | StopOutcome::Replied | StopOutcome::Nothing => None,
         };
         if let Some(hint) = hint {
-            output::hint(&format!("agent-cli {}", hint.replace("ID", &id.short())));
+            output::hint(&format!("agent-cli {}", hint.replace("ID", &outcome.agent.id.short())));
         }
         Ok(ExitStatus::Ok)
     }
 }
 
-fn outcome(stopped: &Stopped, how: StopKind) -> StopOutcome {
-    let runs = |state: &FrameState| matches!(state, FrameState::Running { .. });
-    match &stopped.after {
-        _ if stopped.agents.is_empty() => StopOutcome::Nothing,
-        _ if stopped.agents.iter().any(|(_, state)| runs(state)) => StopOutcome::Asked,
-        FrameState::Done if stopped.before != FrameState::Done => StopOutcome::Replied,
-        _ if how == StopKind::Pause => StopOutcome::Paused,
-        _ => StopOutcome::Stopped,
-    }
-}
-
 /// What happened, in one line.
-fn said(frame: &Frame, stopped: &Stopped, how: StopKind, outcome: StopOutcome) -> String {
-    let id = frame.id.short();
-    let below = match stopped.agents.iter().filter(|(other, _)| *other != frame.id).count() {
+fn line(Outcome { agent, kind, stopped, outcome, .. }: &Outcome) -> String {
+    let id = agent.id.short();
+    let below = match stopped.agents.iter().filter(|(other, _)| *other != agent.id).count() {
         0 => String::new(),
         1 => " and 1 agent below it".to_owned(),
         others => format!(" and {others} agents below it"),
@@ -156,7 +120,7 @@ fn said(frame: &Frame, stopped: &Stopped, how: StopKind, outcome: StopOutcome) -
         (StopOutcome::Nothing, FrameState::Paused { .. }) => format!("{id} is paused already"),
         (StopOutcome::Nothing, state) if state.was_stopped() => format!("{id} was stopped already"),
         (StopOutcome::Nothing, state) => format!("{id} is not running: {}", state.name()),
-        (StopOutcome::Asked, _) => match how {
+        (StopOutcome::Asked, _) => match kind {
             StopKind::Stop => format!("asked {id}{below} to stop"),
             StopKind::Pause => format!("asked {id}{below} to pause"),
         },

@@ -4,13 +4,13 @@ use std::io::{self, Read};
 
 use clap::Args;
 
+use crate::app::lookup::frame_named;
 use crate::app::view::outcome::{Arrival, ToldView};
 use crate::claude::processes::marks;
 use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::lookup::frame_named;
 use crate::cli::output::{print_json, print_line};
 use crate::core::chain::frame::Frame;
 use crate::core::id::FrameId;
@@ -70,7 +70,7 @@ impl Tell {
 
 /// The agent that an id names: not a group, which nobody can talk to.
 pub(super) fn agent_named(context: &Context, store: &Store, id: &str) -> Result<Frame, CliError> {
-    let id: FrameId = frame_named(context, store, id)?;
+    let id: FrameId = frame_named(&context.app(store), id)?;
     let frame = store.frame(id)?.ok_or(StoreError::UnknownFrame(id))?;
     if frame.task.is_group() {
         let error = CliError::usage(format!("{} is a group of agents", id.short()));

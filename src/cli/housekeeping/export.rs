@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use crate::app::lookup::frame_named;
 use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::lookup::frame_named;
 use crate::cli::output::{self, hint, tell};
 use crate::core::housekeeping::inventory;
 use crate::core::id::FrameId;
@@ -36,7 +36,7 @@ impl Export {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         context.only_for_people("agents cannot export chains", "ask a person to do it")?;
         let store = context.store()?;
-        let root = store.chain_of(frame_named(context, &store, &self.id)?)?.root;
+        let root = store.chain_of(frame_named(&context.app(&store), &self.id)?)?.root;
         let secrets = secret_options(&store, root)?;
         if !secrets.is_empty() {
             let options = secrets.join(", ");

@@ -5,12 +5,12 @@ use std::path::Path;
 use clap::Args;
 use jiff::Timestamp;
 
+use crate::app::lookup::{self, Projects};
 use crate::app::view::exchange::{ExchangeView, given_at};
 use crate::cli::arguments::{at_least_one, candidates};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::lookup::{self, Projects};
 use crate::cli::output::format::{age, fitted, one_line};
 use crate::cli::output::{self, ListCommand, print, print_json, tell};
 use crate::cli::report::asked::of_form;
@@ -60,7 +60,7 @@ impl History {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
         let asked = match (&self.id, context.caller) {
-            (Some(id), _) => match lookup::target_named(context, &store, id)? {
+            (Some(id), _) => match lookup::target_named(&context.app(&store), id)? {
                 Target::Frame(frame) => Asked::Below(frame),
                 Target::Request(request) => Asked::One(request),
             },
@@ -70,7 +70,11 @@ impl History {
         let is_listed = asked == Asked::Anywhere;
         let most = self.limit.unwrap_or(if self.json || !is_listed { usize::MAX } else { MOST });
         let mut projects = Projects::default();
-        let project = if is_listed && !self.all_projects { Some(lookup::here(&mut projects)?) } else { None };
+        let project = if is_listed && !self.all_projects {
+            Some(lookup::here(&context.app(&store), &mut projects)?)
+        } else {
+            None
+        };
         let mut elsewhere = 0;
         let mut is_meant = |cwd: &Path| {
             let is_here = project.as_ref().is_none_or(|project| projects.of(cwd) == *project);

@@ -7,11 +7,11 @@ use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use crate::app::lookup::frame_named;
 use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::lookup::frame_named;
 use crate::cli::output::format::age;
 use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::event_lines::EventLines;
@@ -81,7 +81,7 @@ impl Logs {
             return Err(error.hint("leave --follow out"));
         }
         let store = context.store()?;
-        let top = frame_named(context, &store, &self.id)?;
+        let top = frame_named(&context.app(&store), &self.id)?;
         let (mut events, last) = self.events(&store, top)?;
         let mut printer = Printer::new(&self, events.tree());
         let mut last = VecDeque::from(last);

@@ -85,7 +85,7 @@ impl Ls {
         let (chains, hidden) = match context.caller {
             // For an agent, its chains are the agents that it started.
             Some(caller) => (store.chains(Chains::StartedBy(caller.frame))?.chains, Hidden::default()),
-            None => choice.of(&store, now)?,
+            None => choice.of(&context.app(&store))?,
         };
         let of = |chain| ChainView::gather(&store, chain, &abandoned, now);
         let mut listed = chains.into_iter().map(of).collect::<Result<Vec<_>, _>>()?;

@@ -6,12 +6,12 @@ use std::process::Command;
 
 use clap::Args;
 
+use crate::app::lookup::frame_named;
 use crate::claude::environment::config_dir::CONFIG_DIR;
 use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::lookup::frame_named;
 use crate::cli::output::print_line;
 use crate::runtime::steering::opening::Opening;
 use crate::store::StoreError;
@@ -38,7 +38,7 @@ impl Open {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         context.only_for_people("agents cannot open conversations", "ask a person to do it")?;
         let store = context.store()?;
-        let id = frame_named(context, &store, &self.id)?;
+        let id = frame_named(&context.app(&store), &self.id)?;
         let frame = store.frame(id)?.ok_or(StoreError::UnknownFrame(id))?;
         let opening = Opening::prepared(&store, &frame)?;
         if self.print || !io::stdin().is_terminal() || !io::stdout().is_terminal() {

@@ -3,12 +3,12 @@
 use clap::Args;
 use jiff::Timestamp;
 
+use crate::app::lookup::frame_named;
 use crate::app::view::agent_detail::{self, AgentDetailView, MessageView, SessionView};
 use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::lookup::frame_named;
 use crate::cli::output::format::{age, one_line, table};
 use crate::cli::output::{self, print, print_json};
 use crate::cli::report::asked;
@@ -37,7 +37,7 @@ pub(crate) struct Show {
 impl Show {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
-        let id = frame_named(context, &store, &self.id)?;
+        let id = frame_named(&context.app(&store), &self.id)?;
         let gone = || CliError::new(ExitStatus::NoSuchFrame, format!("agent {} no longer exists", id.short()));
         let shown = agent_detail::gather(&store, store.frame(id)?.ok_or_else(gone)?)?;
         if self.json {

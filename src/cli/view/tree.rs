@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use clap::Args;
 use jiff::Timestamp;
 
+use crate::app::App;
+use crate::app::lookup::{Projects, frame_named, here};
 use crate::app::view::agent::{self, Abandoned, AgentView};
 use crate::cli::arguments::{at_least_one, candidates};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::lookup::{Projects, frame_named, here};
 use crate::cli::output::format::{age, cut, fitted};
 use crate::cli::output::{self, ListCommand, hint, print, print_json, tell};
 use crate::cli::report::chain_status;
@@ -20,7 +21,7 @@ use crate::core::attempt::usage::Spent;
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
 use crate::runtime::run::external_waits;
-use crate::store::{Alike, Chains, Store};
+use crate::store::{Alike, Chains};
 
 /// Show a chain as a tree: every agent, its state, what it waits for and for how long
 #[derive(Debug, Args)]
@@ -50,9 +51,9 @@ impl TreeCommand {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
         let tops = match (&self.id, context.caller) {
-            (Some(id), _) => vec![frame_named(context, &store, id)?],
+            (Some(id), _) => vec![frame_named(&context.app(&store), id)?],
             (None, Some(caller)) => vec![caller.frame],
-            (None, None) => self.open(&store)?,
+            (None, None) => self.open(&context.app(&store))?,
         };
         let now = Timestamp::now();
         let abandoned = store.abandoned()?;
@@ -77,9 +78,9 @@ impl TreeCommand {
 
 impl TreeCommand {
     /// The chains that are not done, the newest first.
-    fn open(&self, store: &Store) -> Result<Vec<FrameId>, CliError> {
+    fn open(&self, app: &App<'_>) -> Result<Vec<FrameId>, CliError> {
         let mut projects = Projects::default();
-        let project = if self.all_projects { None } else { Some(here(&mut projects)?) };
+        let project = if self.all_projects { None } else { Some(here(app, &mut projects)?) };
         let mut elsewhere = 0;
         let mut is_meant = |kind: &Alike| {
             if kind.status == "done" {
@@ -90,7 +91,7 @@ impl TreeCommand {
             is_here
         };
         let most = self.limit.unwrap_or(if self.json { usize::MAX } else { MOST });
-        let open = store.chains(Chains::Newest { most, is_meant: &mut is_meant })?;
+        let open = app.store.chains(Chains::Newest { most, is_meant: &mut is_meant })?;
         let command =
             ListCommand::new("tree", "chain", &[(self.cost, "--cost"), (self.all_projects, "--all-projects")]);
         command.tell_of_elsewhere(elsewhere);

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Read};
 use clap::Args;
 
 use crate::app::answer::{self, Input, Outcome};
+use crate::app::lookup;
 use crate::app::view::outcome::AnsweredView;
 use crate::cli::arguments::candidates;
 use crate::cli::chain::answering::inbox::{Inbox, for_people};
@@ -13,7 +14,6 @@ use crate::cli::chain::resume;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::lookup;
 use crate::cli::output::{self, print_json, print_line, tell};
 use crate::cli::report::asked;
 use crate::cli::report::chain_status::OutputOptions;
@@ -80,7 +80,7 @@ impl Answer {
         let Some(name) = &self.id else { return self.walk(context) };
         let store = context.store()?;
         let app = for_people(context, &store)?;
-        let id = answer::question_named(&app, &lookup::id_of(context, &store, name)?)?;
+        let id = answer::question_named(&app, &lookup::id_of(&context.app(&store), name)?)?;
         let asked = store.questions(id, false)?.pop();
         let (text, is_verbatim) = self.given(&store, id, asked.as_ref())?;
         let input = Input { question: id, text, is_verbatim, mode: self.mode.clone(), replace: self.replace };

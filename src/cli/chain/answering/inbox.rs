@@ -43,8 +43,8 @@ pub(crate) struct Inbox {
 pub(super) fn for_people<'a>(context: &Context, store: &'a Store) -> Result<App<'a>, CliError> {
     let hint = "end your turn: the answer arrives when the chain is resumed";
     context.only_for_people("agents cannot answer questions", hint)?;
-    let asker = Asker { origin: marks::origin(), sessions: marks::sessions().collect(), runner: marks::runner() };
-    let app = App { store, asker };
+    let (origin, sessions, runner) = (marks::origin(), marks::sessions().collect(), marks::runner());
+    let app = App { asker: Asker { agent: None, origin, sessions, runner }, ..context.app(store) };
     answer::only_people(&app)?;
     Ok(app)
 }

@@ -6,11 +6,11 @@ use std::path::Path;
 use crate::app::App;
 use crate::app::answer::{self, Input};
 use crate::app::error::AppError;
+use crate::app::lookup::{Projects, here};
 use crate::cli::chain::answering::editor;
 use crate::cli::chain::answering::prompt::{Line, Prompt};
 use crate::cli::chain::answering::typed::{self, Command, Typed};
 use crate::cli::error::CliError;
-use crate::cli::lookup::{Projects, here};
 use crate::cli::output::format::cut;
 use crate::cli::output::{self, ListCommand, tell};
 use crate::cli::report::asked;
@@ -66,7 +66,7 @@ enum Step {
 impl<'a> Walk<'a> {
     pub(super) fn new(app: App<'a>, all_projects: bool) -> Result<Self, CliError> {
         let mut projects = Projects::default();
-        let project = if all_projects { None } else { Some(here(&mut projects)?) };
+        let project = if all_projects { None } else { Some(here(&app, &mut projects)?) };
         Ok(Self { app, project, projects, items: Vec::new(), at: 0, behind: 0, elsewhere: 0 })
     }
 

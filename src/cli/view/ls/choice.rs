@@ -3,13 +3,12 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use jiff::Timestamp;
-
+use crate::app::App;
+use crate::app::lookup::{Projects, here};
 use crate::cli::error::CliError;
-use crate::cli::lookup::{Projects, here};
 use crate::cli::output::{ListCommand, tell};
 use crate::core::id::FrameId;
-use crate::store::{Alike, Chains, Store, Summary};
+use crate::store::{Alike, Chains, Summary};
 
 /// What a person wants to see.
 #[derive(Debug)]
@@ -35,9 +34,10 @@ pub(super) struct Hidden {
 
 impl Choice<'_> {
     /// The chains to list, the newest first. Few of them are read, however many there are.
-    pub(super) fn of(&self, store: &Store, now: Timestamp) -> Result<(Vec<Summary>, Hidden), CliError> {
+    pub(super) fn of(&self, app: &App<'_>) -> Result<(Vec<Summary>, Hidden), CliError> {
+        let (store, now) = (app.store, app.now);
         let mut projects = Projects::default();
-        let here = if self.all_projects { None } else { Some(here(&mut projects)?) };
+        let here = if self.all_projects { None } else { Some(here(app, &mut projects)?) };
         let mut is_here = |cwd: &Path| here.as_ref().is_none_or(|here| projects.of(cwd) == *here);
         // An agent below the root makes these chains stand another way than their roots say.
         let mut unusual: Vec<Summary> = Vec::new();

@@ -1,52 +1,52 @@
-//! Finds what an id on the command line names.
+//! Finds what an id, a name or `last` stands for.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::cli::context::Context;
-use crate::cli::error::CliError;
-use crate::cli::exit::ExitStatus;
+use crate::app::App;
+use crate::app::error::{AppError, Refusal};
 use crate::core::id::{FrameId, IdPrefix, Reference};
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::worktrees::project::project_of;
 use crate::store::{Chains, Scope, Store, StoreError, Target};
 
 /// The frame that an id names, for commands that only read.
-pub(crate) fn frame_named(context: &Context, store: &Store, id: &str) -> Result<FrameId, CliError> {
-    match target_named(context, store, id)? {
+pub(crate) fn frame_named(app: &App<'_>, id: &str) -> Result<FrameId, AppError> {
+    match target_named(app, id)? {
         Target::Frame(frame) => Ok(frame),
-        request @ Target::Request(_) => Ok(store.chain_of(request)?.frame),
+        request @ Target::Request(_) => Ok(app.store.chain_of(request)?.frame),
     }
 }
 
 /// What an id, a name or `last` names, for commands that only read.
-pub(crate) fn target_named(context: &Context, store: &Store, id: &str) -> Result<Target, CliError> {
-    let id = id_of(context, store, id)?;
-    Ok(match context.caller {
-        Some(caller) => agent_lookup::named(store, caller, &id)?,
-        None => store.lookup(Scope::All, &id)?,
+pub(crate) fn target_named(app: &App<'_>, id: &str) -> Result<Target, AppError> {
+    let id = id_of(app, id)?;
+    Ok(match app.asker.agent {
+        Some(caller) => agent_lookup::named(app.store, caller, &id)?,
+        None => app.store.lookup(Scope::All, &id)?,
     })
 }
 
-/// The id that a word on the command line stands for. For agents there are no names: those of other chains are nothing to them.
-pub(crate) fn id_of(context: &Context, store: &Store, text: &str) -> Result<IdPrefix, CliError> {
-    if context.caller.is_some() {
+/// The id that a word on the command line stands for. Agents use no names, because they must not see
+/// other chains.
+pub(crate) fn id_of(app: &App<'_>, text: &str) -> Result<IdPrefix, AppError> {
+    if app.asker.agent.is_some() {
         let Ok(Reference::Name(_) | Reference::Last) = text.parse() else { return Ok(text.parse()?) };
-        let error = CliError::usage(format!("`{text}` is not an id, and agents name other agents by their ids"));
-        return Err(error.hint("agent-cli ls lists the agents that you have started"));
+        let error = Refusal::new(format!("`{text}` is not an id, and agents name other agents by their ids"));
+        return Err(error.hint("agent-cli ls lists the agents that you have started").into());
     }
     let found = match text.parse::<Reference>()? {
         Reference::Id(id) => return Ok(id),
         Reference::Name(name) => {
-            let found = store.chains(Chains::Named(&name))?.chains;
+            let found = app.store.chains(Chains::Named(&name))?.chains;
             found.first().ok_or(StoreError::Unknown(text.to_owned()))?.id
         }
         Reference::Last => {
             let mut projects = Projects::default();
-            let here = here(&mut projects)?;
-            let newest = store.chains(Chains::LastIn(&mut |cwd| projects.of(cwd) == here))?.chains;
-            let none = || CliError::new(ExitStatus::NoSuchFrame, "no chain was started in this project");
+            let here = here(app, &mut projects)?;
+            let newest = app.store.chains(Chains::LastIn(&mut |cwd| projects.of(cwd) == here))?.chains;
+            let none = || Refusal::unknown("no chain was started in this project");
             newest.first().ok_or_else(|| none().hint("agent-cli ls --all-projects --all lists all chains"))?.id
         }
     };
@@ -70,10 +70,10 @@ impl Projects {
     }
 }
 
-/// The project of the current directory.
-pub(crate) fn here(projects: &mut Projects) -> Result<PathBuf, CliError> {
-    let cannot = |error| CliError::failed(format!("the current directory cannot be used: {error}"));
-    Ok(projects.of(&fs::canonicalize(".").map_err(cannot)?))
+/// The project of the asker's directory.
+pub(crate) fn here(app: &App<'_>, projects: &mut Projects) -> Result<PathBuf, AppError> {
+    let cannot = |error| Refusal::failure(format!("the current directory cannot be used: {error}"));
+    Ok(projects.of(&fs::canonicalize(&app.directory).map_err(cannot)?))
 }
 
 /// The chain that an id stands for: the id of a question or other request stands for the chain in which it was made.
