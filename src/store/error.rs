@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
+use crate::core::agent::worktree::Worktree;
 use crate::core::chain::admission::NotAdmitted;
 use crate::core::chain::limits::LimitReached;
 use crate::core::chain::state::IllegalEvent;
+use crate::core::housekeeping::archive::BadArchive;
+use crate::core::housekeeping::fsck_finding::FsckFinding;
 use crate::core::housekeeping::ownership::Exposed;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::state::IllegalRequestEvent;
 use crate::store::candidate::Candidate;
-use crate::store::housekeeping::archive::error::ArchiveError;
 
 /// What the functions of the store return.
 pub(crate) type Result<T> = std::result::Result<T, StoreError>;
@@ -191,11 +193,62 @@ pub enum StoreError {
     QuestionWithdrawn(RequestId),
 }
 
+/// Why a tree was not exported, or an archive not imported. Nothing was changed then.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArchiveError {
+    /// The archive cannot be written.
+    #[error("the archive cannot be written")]
+    Write(#[source] io::Error),
+    /// The archive cannot be read.
+    #[error("the archive cannot be read")]
+    Read(#[source] io::Error),
+    /// It is larger than what is read again.
+    #[error("{0} is too large for an archive")]
+    TooLarge(String),
+    /// An agent of the tree runs, or its runner died and nobody has concluded its attempt.
+    #[error("the agent {} is running", .0.short())]
+    Running(FrameId),
+    /// The frame waits, and nothing of its session was kept.
+    #[error("no copy of the session of {} was kept", .0.short())]
+    NoCopy(FrameId),
+    /// The archive is not what was written.
+    #[error("the archive cannot be imported")]
+    Bad(#[from] BadArchive),
+    /// The rows of the archive contradict each other.
+    #[error("the archive cannot be imported: {0}")]
+    Contradicts(FsckFinding),
+    /// It was imported before, or comes from here.
+    #[error("{0} already exists here")]
+    Exists(String),
+    /// A frame's working directory is not on this machine.
+    #[error("{} worked in {}, which does not exist here", frame.short(), cwd.display())]
+    NoDirectory {
+        /// The frame.
+        frame: FrameId,
+        /// Its working directory.
+        cwd: PathBuf,
+        /// The git worktree that was made for it, and that the directory is in.
+        worktree: Option<Box<Worktree>>,
+    },
+}
+
+impl From<BadArchive> for StoreError {
+    fn from(why: BadArchive) -> Self {
+        ArchiveError::from(why).into()
+    }
+}
+
 fn list(candidates: &[Candidate]) -> String {
     candidates.iter().map(Candidate::to_string).collect::<Vec<_>>().join(", ")
 }
 
 impl StoreError {
+    /// The archive is not what was written.
+    pub(in crate::store) fn damaged_archive(why: &str) -> Self {
+        BadArchive::Damaged(why.to_owned()).into()
+    }
+
     pub(crate) fn io(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {

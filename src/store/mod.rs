@@ -18,11 +18,12 @@ pub(crate) mod housekeeping;
 mod outbox;
 mod records;
 mod sqlite;
+pub(crate) mod usability;
 
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub(crate) use crate::store::error::StoreError;
+pub(crate) use crate::store::error::{ArchiveError, StoreError};
 pub(crate) use crate::store::files::driving::Driving;
 pub(crate) use crate::store::files::entries::size;
 pub use crate::store::files::lease::Lease;
@@ -30,7 +31,6 @@ pub(crate) use crate::store::files::ownership::exposed;
 pub(crate) use crate::store::files::state_dir::StateDir;
 pub(crate) use crate::store::files::trying::Trying;
 pub use crate::store::handle::Store;
-pub(crate) use crate::store::housekeeping::archive::error::ArchiveError;
 pub(crate) use crate::store::housekeeping::archive::{Brought, Here, Unpacked};
 pub(crate) use crate::store::housekeeping::facts::{FactsOf, Observed, Pause, RecordedProgram};
 pub(crate) use crate::store::housekeeping::orphans::Orphan;

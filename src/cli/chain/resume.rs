@@ -27,7 +27,8 @@ use crate::core::requests::request::RequestResult;
 use crate::runtime::requests::record;
 use crate::runtime::requests::{adopt, agent_lookup};
 use crate::runtime::run::frame_error::first_agent;
-use crate::runtime::run::{retry, status};
+use crate::runtime::run::status;
+use crate::runtime::steering::try_again;
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::{ChainChange, ChainOf, Instruction, ResultUse, Scope, Store, StoreError, Target};
 
@@ -190,7 +191,7 @@ impl Resume {
             }
         }
         if self.now {
-            retry::end_pauses(&store, top)?;
+            try_again::end_pauses(&store, top)?;
         }
         let settings = || {
             let stale_check = !self.no_stale_check;

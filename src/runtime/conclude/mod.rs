@@ -11,6 +11,7 @@ mod given;
 mod jobs;
 mod printed;
 mod record;
+pub(crate) mod report;
 mod salvage;
 mod unseen;
 

@@ -20,7 +20,7 @@ use crate::runtime::housekeeping::cron::{self, Crontab};
 use crate::runtime::notifications;
 use crate::runtime::notifications::config_file::{BadConfig, ConfigFile};
 use crate::runtime::recovery::room;
-use crate::store::housekeeping::doctor;
+use crate::store::usability;
 use crate::store::{Caller, Observed, Pause, RecordedProgram};
 
 /// What to examine.
@@ -109,9 +109,9 @@ pub(crate) async fn examine(case: &Case<'_>) -> DoctorReport {
         checks.push(own_program(case.own_program, program::in_path("agent-cli", path).ok().as_deref()));
     }
     checks.extend(case.caller.map(inside));
-    checks.extend(doctor::findings(case.state_dir, case.state_dir_is_named));
+    checks.extend(usability::findings(case.state_dir, case.state_dir_is_named));
     checks.extend(config_dir_of(None, &recorded).and_then(|folder| room_in(&folder)));
-    let (store, database) = doctor::open(case.state_dir);
+    let (store, database) = usability::open(case.state_dir);
     checks.push(database);
     if case.caller.is_none() {
         checks.extend(notifications::doctor::findings(&case.config, store.as_ref(), case.under_cron, &shell));
@@ -131,7 +131,7 @@ pub(crate) async fn examine(case: &Case<'_>) -> DoctorReport {
 fn room_in(folder: &Path) -> Option<Finding> {
     let (name, left) = ("claude-space", room::left(folder)?);
     let shown = folder.display();
-    if left < doctor::LITTLE_SPACE {
+    if left < usability::LITTLE_SPACE {
         let message = format!("the disk of Claude Code's folder, {shown}, has {} MB left", left >> 20);
         let hint = "free some space: what Claude Code cannot record is done and billed again";
         return Some(match room::is_full(folder) {

@@ -36,7 +36,7 @@ use crate::runtime::programs::Program;
 use crate::runtime::recovery::{restore, room};
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::run::attempt::elsewhere::Elsewhere;
-use crate::runtime::run::unattended::places::Places;
+use crate::runtime::run::places::Places;
 use crate::runtime::worktrees::{place, worktree};
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
 use crate::store::{Lease, NewAttempt, Store, StoreError, TreeOf, Undelivered};

@@ -5,7 +5,7 @@ pub(crate) mod background;
 pub(crate) mod driven;
 pub(crate) mod external_waits;
 pub(crate) mod frame_error;
-pub(crate) mod retry;
+pub(crate) mod places;
 pub(crate) mod running_agent;
 pub(crate) mod scheduler;
 pub(crate) mod signals;

@@ -24,12 +24,12 @@ use crate::runtime::run::external_waits;
 use crate::runtime::run::external_waits::events::{Event, Events};
 use crate::runtime::run::external_waits::watched::{Prints, Watched};
 use crate::runtime::run::frame_error::FrameErrorKind;
-use crate::runtime::run::retry;
+use crate::runtime::run::places::{Place, Places};
 use crate::runtime::run::running_agent::RunningAgent;
 use crate::runtime::run::scheduler::queue::{After, Queue};
 use crate::runtime::run::signals::Signals;
 use crate::runtime::run::stopping;
-use crate::runtime::run::unattended::places::{Place, Places};
+use crate::runtime::steering::try_again::try_again;
 use crate::runtime::steering::{self, asked};
 use crate::runtime::{RunSettings, RuntimeError, agent_span};
 use crate::store::{Attempts, Driving, StateChange, Store, StoreError, TreeOf};
@@ -78,11 +78,11 @@ pub(crate) async fn resume(
     stop: watch::Receiver<Signals>,
 ) -> Result<Driven, RuntimeError> {
     for frame in store.tree(top)?.to_continue() {
-        retry::try_again(store, frame, top)?;
+        try_again(store, frame, top)?;
     }
     let tree = store.tree(top)?;
     for node in tree.to_try_again().into_iter().chain(tree.to_restart()) {
-        retry::try_again(store, node.id, top)?;
+        try_again(store, node.id, top)?;
     }
     drive(store, settings, top, stop).await
 }

@@ -2,6 +2,6 @@
 
 pub(crate) mod asked;
 pub(crate) mod opening;
-pub(crate) mod report;
 pub(crate) mod stop;
 pub(crate) mod tell;
+pub(crate) mod try_again;

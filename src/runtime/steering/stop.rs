@@ -11,8 +11,9 @@ use crate::core::chain::state::FrameState;
 use crate::core::id::FrameId;
 use crate::core::steering::stop::{Stop, StopKind};
 use crate::failpoint::{self, Step};
+use crate::runtime::conclude::report;
 use crate::runtime::conclude::{self, Begun};
-use crate::runtime::steering::{asked, report};
+use crate::runtime::steering::asked;
 use crate::runtime::{RuntimeError, Stopping, while_trying};
 use crate::store::{Attempts, Lease, StateChange, Store};
 

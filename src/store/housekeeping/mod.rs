@@ -13,7 +13,6 @@ use crate::store::housekeeping::orphans::Orphan;
 use crate::store::housekeeping::removal::{Decided, Removable, RemovableOf, Worker};
 
 pub(crate) mod archive;
-pub(crate) mod doctor;
 pub(crate) mod facts;
 pub(crate) mod orphans;
 pub(crate) mod removal;

@@ -26,11 +26,11 @@ use crate::store::records::new_agents::{AskedFor, NewChain};
 use crate::store::records::questions::{Asked, Exchange, Question, Questions};
 use crate::store::records::requests::{Caller, PrintedRequests, Replies, Requests, ResultUse, Seen, Undelivered};
 use crate::store::records::steering::{Ordered, StateChange, Steering, Telling};
-use crate::store::sqlite::attempts::{attempt, end, program_cache, recovery, spent};
+use crate::store::sqlite::attempts::{attempt, end, program_cache, recovery, returns, spent, undelivered};
 use crate::store::sqlite::chains::{candidates, exchanges, history, limits, listing, lookup, repair, trees, worktrees};
 use crate::store::sqlite::database::connection::Sqlite;
 use crate::store::sqlite::requests::questions::{self, asked};
-use crate::store::sqlite::requests::{calls, groups, request, returns, spawn, undelivered};
+use crate::store::sqlite::requests::{calls, groups, request, spawn};
 use crate::store::sqlite::steering::{self, messages, state_change, stops};
 use crate::store::sqlite::tables::frames;
 

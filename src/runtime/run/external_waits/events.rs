@@ -11,8 +11,8 @@ use crate::claude::processes::process::Exit;
 use crate::core::id::FrameId;
 use crate::runtime::run::external_waits::tries::{Tried, Tries};
 use crate::runtime::run::external_waits::watched::Watched;
+use crate::runtime::run::places::{self, Places};
 use crate::runtime::run::signals::Signals;
-use crate::runtime::run::unattended::places::{self, Places};
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Store, StoreError};
 

@@ -2,4 +2,3 @@
 
 pub(crate) mod changes;
 pub(crate) mod continuing;
-pub(crate) mod places;

@@ -16,9 +16,8 @@ use crate::core::requests::permit::{Permit, permit};
 use crate::core::requests::plan::Decided;
 use crate::core::requests::request::RequestKind;
 use crate::core::requests::state::RequestState;
-use crate::store::error::Result;
+use crate::store::error::{Result, StoreError};
 use crate::store::files::state_dir::StateDir;
-use crate::store::housekeeping::archive::refusal::damaged;
 use crate::store::housekeeping::archive::unpack::Unpacked;
 
 /// What a chain finds here, in the place of what it had elsewhere. Nothing in an archive names a program to run.
@@ -83,8 +82,10 @@ impl Adapted {
         let mut sessions = Vec::new();
         for row in self.unpacked.rows.iter().filter(|row| row.table == "frames") {
             let text = |column: &str| row.values.get(column).and_then(Value::as_str);
-            let needed = |column: &str| text(column).ok_or_else(|| damaged("it has a row that lacks a value"));
-            let no_id = |_| damaged("it has a row without an id");
+            let needed = |column: &str| {
+                text(column).ok_or_else(|| StoreError::damaged_archive("it has a row that lacks a value"))
+            };
+            let no_id = |_| StoreError::damaged_archive("it has a row without an id");
             let frame: FrameId = needed("id")?.parse().map_err(no_id)?;
             let session: SessionId = needed("session")?.parse().map_err(no_id)?;
             let copy: Option<AttemptId> = text("checkpoint").map(str::parse).transpose().map_err(no_id)?;
@@ -138,7 +139,9 @@ fn adapt(row: &mut Row, here: &Here, relocation: &Relocation) -> Result<()> {
 fn inventory(root: FrameId, rows: &[Row]) -> Result<Inventory> {
     let mut inventory = Inventory::new(root);
     let text = |row: &Row, column: &str| row.values.get(column).and_then(Value::as_str).map(str::to_owned);
-    let needed = |row: &Row, column: &str| text(row, column).ok_or_else(|| damaged("it has a row that lacks a value"));
+    let needed = |row: &Row, column: &str| {
+        text(row, column).ok_or_else(|| StoreError::damaged_archive("it has a row that lacks a value"))
+    };
     let answers: HashMap<_, _> = rows
         .iter()
         .filter(|row| row.table == "answers")
@@ -147,7 +150,9 @@ fn inventory(root: FrameId, rows: &[Row]) -> Result<Inventory> {
     for row in rows {
         match row.table.as_str() {
             "frames" => {
-                let id: FrameId = needed(row, "id")?.parse().map_err(|_| damaged("it has a row without an id"))?;
+                let id: FrameId = needed(row, "id")?
+                    .parse()
+                    .map_err(|_| StoreError::damaged_archive("it has a row without an id"))?;
                 let (task, launch) = (parsed(&needed(row, "task")?)?, parsed(&needed(row, "launch")?)?);
                 let baseline = text(row, "baseline").map(|text| parsed(&text)).transpose()?;
                 let situation = text(row, "situation").map(|text| parsed(&text)).transpose()?.unwrap_or_default();
@@ -155,7 +160,7 @@ fn inventory(root: FrameId, rows: &[Row]) -> Result<Inventory> {
                 inventory.add(id, task, start, baseline);
             }
             "chains" if needed(row, "root")? != root.to_string() => {
-                return Err(damaged("it has the limits of another chain"));
+                return Err(StoreError::damaged_archive("it has the limits of another chain"));
             }
             "chains" => inventory.limits = parsed(&needed(row, "limits")?)?,
             "requests" => {
@@ -163,7 +168,9 @@ fn inventory(root: FrameId, rows: &[Row]) -> Result<Inventory> {
                 if state == RequestState::Withdrawn {
                     continue;
                 }
-                let agent = needed(row, "frame")?.parse().map_err(|_| damaged("it has a row without an id"))?;
+                let agent = needed(row, "frame")?
+                    .parse()
+                    .map_err(|_| StoreError::damaged_archive("it has a row without an id"))?;
                 let answer = answers.get(&needed(row, "id")?).and_then(|answer| permit(answer));
                 match parsed(&needed(row, "detail")?)? {
                     // In the mode that was chosen with it, the agent may be for the rest of its life.
@@ -192,11 +199,11 @@ fn inventory(root: FrameId, rows: &[Row]) -> Result<Inventory> {
 }
 
 fn parsed<T: DeserializeOwned>(text: &str) -> Result<T> {
-    serde_json::from_str(text).map_err(|error| damaged(&error.to_string()))
+    serde_json::from_str(text).map_err(|error| StoreError::damaged_archive(&error.to_string()))
 }
 
 fn written<T: Serialize>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| damaged(&error.to_string()))
+    serde_json::to_string(value).map_err(|error| StoreError::damaged_archive(&error.to_string()))
 }
 
 #[cfg(test)]

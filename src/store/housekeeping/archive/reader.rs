@@ -8,12 +8,9 @@ use tar::{Archive, Entry, EntryType};
 use crate::core::housekeeping::archive::{
     BadArchive, LARGEST_ARCHIVE, LARGEST_MANIFEST, MANIFEST, MOST_ENTRIES, Manifest, Member, SUMS,
 };
-use crate::store::error::{Result, StoreError};
-use crate::store::housekeeping::archive::error::ArchiveError;
+use crate::store::error::{ArchiveError, Result, StoreError};
 use crate::store::housekeeping::archive::hashed::{Hashed, Sums};
-use crate::store::housekeeping::archive::refusal::{damaged, refused};
-use crate::store::housekeeping::archive::writer::LONG_NAME;
-use crate::store::sqlite::database::schema;
+use crate::store::housekeeping::archive::writer::{LONG_NAME, SCHEMA};
 
 /// What has been read.
 #[derive(Default)]
@@ -40,8 +37,8 @@ pub(super) fn read(from: &mut dyn Read, mut take: impl FnMut(Member, &mut dyn Re
     }
     match reading.manifest {
         Some(manifest) if reading.is_over => Ok(manifest),
-        Some(_) => Err(refused(BadArchive::Short)),
-        None => Err(refused(BadArchive::Foreign)),
+        Some(_) => Err(BadArchive::Short.into()),
+        None => Err(BadArchive::Foreign.into()),
     }
 }
 
@@ -56,24 +53,26 @@ impl Reading {
         let bytes = header.entry_size().map_err(|error| self.unreadable(error))?;
         if header.entry_type() == EntryType::XHeader && self.manifest.is_some() && self.name.is_none() {
             let record = whole(&mut entry.take(LONGEST_NAME))?;
-            self.name = Some(long_name(&record).ok_or_else(|| damaged(&format!("{path:?} cannot be in it")))?);
+            self.name = Some(
+                long_name(&record).ok_or_else(|| StoreError::damaged_archive(&format!("{path:?} cannot be in it")))?,
+            );
             return Ok(());
         }
         let is_long = self.name.is_some();
         if is_long != (path == LONG_NAME) {
-            return Err(damaged(&format!("{path:?} cannot be in it")));
+            return Err(StoreError::damaged_archive(&format!("{path:?} cannot be in it")));
         }
         let path = self.name.take().unwrap_or(path);
         let is_file = header.entry_type() == EntryType::Regular;
         if self.manifest.is_none() && !(is_file && path == MANIFEST && bytes <= LARGEST_MANIFEST) {
-            return Err(refused(BadArchive::Foreign));
+            return Err(BadArchive::Foreign.into());
         }
         self.bytes = self.bytes.saturating_add(bytes);
         if self.is_over || !is_file || self.bytes > LARGEST_ARCHIVE || self.paths.len() >= MOST_ENTRIES {
-            return Err(damaged(&format!("{path:?} cannot be in it")));
+            return Err(StoreError::damaged_archive(&format!("{path:?} cannot be in it")));
         }
         if !self.paths.insert(path.clone()) {
-            return Err(damaged(&format!("{path:?} is in it twice")));
+            return Err(StoreError::damaged_archive(&format!("{path:?} is in it twice")));
         }
         let mut content = Hashed::new(&mut entry);
         match (path.as_str(), &self.manifest) {
@@ -81,7 +80,7 @@ impl Reading {
                 let text = whole(&mut content)?;
                 // What was cut may be no JSON any more.
                 if text.len() as u64 == bytes {
-                    self.manifest = Some(Manifest::parse(&text, schema::known()).map_err(refused)?);
+                    self.manifest = Some(Manifest::parse(&text, SCHEMA)?);
                 }
             }
             (SUMS, Some(_)) => {
@@ -89,17 +88,20 @@ impl Reading {
                 let is_complete = bytes == expected.len() as u64;
                 let sums = whole(&mut (&mut content).take(expected.len() as u64))?;
                 if !is_complete || (sums.len() == expected.len() && sums != expected) {
-                    return Err(damaged("the checksums are other ones"));
+                    return Err(StoreError::damaged_archive("the checksums are other ones"));
                 }
                 self.is_over = true;
             }
             (_, Some(_)) => {
                 let member = Member::parse(&path).filter(|member| bytes <= member.limit());
-                take(member.ok_or_else(|| damaged(&format!("{path:?} cannot be in it")))?, &mut content)?;
+                take(
+                    member.ok_or_else(|| StoreError::damaged_archive(&format!("{path:?} cannot be in it")))?,
+                    &mut content,
+                )?;
             }
         }
         if content.bytes < bytes {
-            return Err(refused(BadArchive::Short));
+            return Err(BadArchive::Short.into());
         }
         self.sums.add(&path, content);
         Ok(())
@@ -109,8 +111,8 @@ impl Reading {
     fn unreadable(&self, error: io::Error) -> StoreError {
         match (error.raw_os_error(), &self.manifest) {
             (Some(_), _) => ArchiveError::Read(error).into(),
-            (None, None) => refused(BadArchive::Foreign),
-            (None, Some(_)) => damaged(&error.to_string()),
+            (None, None) => BadArchive::Foreign.into(),
+            (None, Some(_)) => StoreError::damaged_archive(&error.to_string()),
         }
     }
 }

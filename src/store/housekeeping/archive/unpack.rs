@@ -14,7 +14,6 @@ use crate::store::error::{Result, StoreError};
 use crate::store::files::durable::{create_private, make_private, sync, sync_dir};
 use crate::store::files::state_dir::StateDir;
 use crate::store::housekeeping::archive::reader;
-use crate::store::housekeeping::archive::refusal::damaged;
 
 /// Files that do not belong to a frame yet. They are deleted when this is dropped.
 pub(in crate::store) struct Stage {
@@ -46,12 +45,13 @@ impl Unpacked {
         let manifest = reader::read(from, |member, content| match &member {
             Member::Rows(table) if TABLES.contains(&table.as_str()) => {
                 for values in Deserializer::from_reader(BufReader::new(content)).into_iter() {
-                    let values = values.map_err(|error| damaged(&format!("{}: {error}", member.path())))?;
+                    let values =
+                        values.map_err(|error| StoreError::damaged_archive(&format!("{}: {error}", member.path())))?;
                     rows.push(Row { table: table.clone(), values });
                 }
                 Ok(())
             }
-            Member::Rows(_) => Err(damaged("it has rows of an unknown table")),
+            Member::Rows(_) => Err(StoreError::damaged_archive("it has rows of an unknown table")),
             Member::File { frame, name } => {
                 frames.insert(*frame);
                 let path = stage.folder(*frame).join(name);

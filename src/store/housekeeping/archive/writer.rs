@@ -5,8 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use crate::core::housekeeping::archive::{MANIFEST, Manifest, Member, SUMS};
-use crate::store::error::{Result, StoreError};
-use crate::store::housekeeping::archive::error::ArchiveError;
+use crate::store::error::{ArchiveError, Result, StoreError};
 use crate::store::housekeeping::archive::hashed::{Hashed, Sums};
 
 pub(in crate::store) struct Writer<'a> {
@@ -16,6 +15,9 @@ pub(in crate::store) struct Writer<'a> {
 
 /// When every entry was written. Programs warn of years before 1980.
 const WRITTEN: u64 = 315_532_800;
+
+/// The version of the rows. An archive of a newer one is refused.
+pub(in crate::store) const SCHEMA: u32 = 1;
 
 /// The path of an entry whose own is too long.
 pub(super) const LONG_NAME: &str = "long-name";
@@ -88,7 +90,6 @@ mod tests {
     use super::*;
     use crate::core::housekeeping::archive::FORMAT;
     use crate::store::housekeeping::archive::reader;
-    use crate::store::sqlite::database::schema;
 
     #[test]
     fn a_file_that_has_become_shorter_is_not_half_written() {
@@ -103,7 +104,7 @@ mod tests {
     fn a_name_of_any_length_is_read_as_it_was_written() {
         let id = uuid::Uuid::nil();
         let root = crate::core::id::FrameId::random();
-        let manifest = Manifest { program: "0.1.0".into(), format: FORMAT, schema: schema::known(), root };
+        let manifest = Manifest { program: "0.1.0".into(), format: FORMAT, schema: SCHEMA, root };
         let name = |length: usize| format!("frames/{id}/{id}/tool-results/{}", "é".repeat(length / 2));
         let names = [name(20), name(100), name(250), name(254)];
         let mut written = Vec::new();

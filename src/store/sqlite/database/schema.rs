@@ -9,6 +9,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::failpoint::{self, Moment, Step};
 use crate::store::error::StoreError;
+use crate::store::housekeeping::archive::writer::SCHEMA;
 use crate::store::sqlite::database::full_disk;
 use crate::store::sqlite::database::migrations::STEPS;
 use crate::store::sqlite::fault::TxResult;
@@ -38,6 +39,8 @@ pub(crate) enum Found {
 pub(crate) const fn known() -> u32 {
     STEPS.len() as u32
 }
+
+const _: () = assert!(known() == SCHEMA, "archives have the rows of the tables");
 
 /// Looks at a database, without changing it.
 pub(crate) fn inspect(connection: &Connection) -> rusqlite::Result<Found> {

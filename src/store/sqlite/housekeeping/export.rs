@@ -12,15 +12,13 @@ use crate::core::chain::state::FrameState;
 use crate::core::housekeeping::archive::{FORMAT, Manifest, Member, is_id, is_transcript};
 use crate::core::id::FrameId;
 use crate::core::text::escape;
-use crate::store::error::{Result, StoreError};
+use crate::store::error::{ArchiveError, Result, StoreError};
 use crate::store::files::durable::TEMPORARY;
 use crate::store::files::entries::entries;
 use crate::store::files::lease::Lease;
 use crate::store::files::{session_files, tool_results};
-use crate::store::housekeeping::archive::error::ArchiveError;
-use crate::store::housekeeping::archive::writer::Writer;
+use crate::store::housekeeping::archive::writer::{SCHEMA, Writer};
 use crate::store::sqlite::database::connection::Sqlite;
-use crate::store::sqlite::database::schema;
 use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::frames;
 use crate::store::sqlite::tables::tree_rows::{self, TABLES, Table};
@@ -37,7 +35,7 @@ pub(in crate::store::sqlite) fn export(store: &Sqlite, root: FrameId, to: &mut d
             }
         }
         let program = env!("CARGO_PKG_VERSION").to_owned();
-        let manifest = Manifest { program, format: FORMAT, schema: schema::known(), root };
+        let manifest = Manifest { program, format: FORMAT, schema: SCHEMA, root };
         let mut writer = Writer::new(to, &manifest)?;
         for table in TABLES {
             let rows = rows(connection, &table)?;

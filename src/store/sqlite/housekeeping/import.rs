@@ -16,11 +16,9 @@ use crate::core::housekeeping::archive::{Row, is_id};
 use crate::core::housekeeping::fsck::judge;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
-use crate::store::error::{Result, StoreError};
+use crate::store::error::{ArchiveError, Result, StoreError};
 use crate::store::files::durable::sync_dir;
 use crate::store::housekeeping::archive::adapt::Adapted;
-use crate::store::housekeeping::archive::error::ArchiveError;
-use crate::store::housekeeping::archive::refusal::damaged;
 use crate::store::housekeeping::archive::unpack::{Stage, Unpacked};
 use crate::store::sqlite::database::codec;
 use crate::store::sqlite::database::connection::Sqlite;
@@ -45,7 +43,7 @@ pub(in crate::store::sqlite) fn import(store: &Sqlite, archive: &Adapted) -> Res
         usable(connection, &archive.stage)?;
         for id in &archive.frames {
             if frames::load(connection, *id)?.is_none_or(|frame| frame.root != root) {
-                return Err(damaged("a file belongs to no agent").into());
+                return Err(StoreError::damaged_archive("a file belongs to no agent").into());
             }
         }
         for id in &archive.frames {
@@ -69,7 +67,7 @@ fn insert(connection: &Connection, row: &Row) -> TxResult<()> {
     let ids = [("frames", "id"), ("attempts", "id"), ("requests", "id"), ("messages", "id")];
     for (table, column) in ids.into_iter().filter(|(table, _)| *table == row.table) {
         let Some(id) = row.values.get(column).and_then(Value::as_str).filter(|id| is_id(id)) else {
-            return Err(damaged("it has a row without an id").into());
+            return Err(StoreError::damaged_archive("it has a row without an id").into());
         };
         let mut statement = connection.prepare_cached(&format!("SELECT 1 FROM {table} WHERE {column} = ?1"))?;
         if statement.exists([id])? {
@@ -81,7 +79,7 @@ fn insert(connection: &Connection, row: &Row) -> TxResult<()> {
     for (column, value) in &row.values {
         // SQLite takes names in upper case for the same, and what was shown was read by the exact ones.
         if !known.contains(column) {
-            return Err(damaged("it has a row with an unknown column").into());
+            return Err(StoreError::damaged_archive("it has a row with an unknown column").into());
         }
         values.push(match value {
             Value::Null => SqlValue::Null,
@@ -89,10 +87,10 @@ fn insert(connection: &Connection, row: &Row) -> TxResult<()> {
             Value::Number(number) => match (number.as_i64(), number.as_f64()) {
                 (Some(number), _) => number.into(),
                 (None, Some(number)) => number.into(),
-                (None, None) => return Err(damaged("it has a number that is too large").into()),
+                (None, None) => return Err(StoreError::damaged_archive("it has a number that is too large").into()),
             },
             Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
-                return Err(damaged("it has a value of no kind").into());
+                return Err(StoreError::damaged_archive("it has a value of no kind").into());
             }
         });
     }
@@ -100,7 +98,10 @@ fn insert(connection: &Connection, row: &Row) -> TxResult<()> {
     let marks = vec!["?"; columns.len()].join(", ");
     let sql = format!("INSERT INTO {} ({}) VALUES ({marks})", row.table, columns.join(", "));
     let values = values.into_iter().map(ToSqlOutput::Owned);
-    connection.prepare_cached(&sql)?.execute(params_from_iter(values)).map_err(|error| damaged(&error.to_string()))?;
+    connection
+        .prepare_cached(&sql)?
+        .execute(params_from_iter(values))
+        .map_err(|error| StoreError::damaged_archive(&error.to_string()))?;
     Ok(())
 }
 
@@ -111,7 +112,7 @@ fn verify(connection: &Connection, root: FrameId, rows: &[Row]) -> TxResult<()> 
         let sql = format!("SELECT count(*) FROM {} WHERE {}", table.name, table.of_members);
         let found: u32 = connection.query_row(&sql, [], |row| row.get(0))?;
         if found as usize != rows.iter().filter(|row| row.table == table.name).count() {
-            return Err(damaged("it has a row of another tree").into());
+            return Err(StoreError::damaged_archive("it has a row of another tree").into());
         }
     }
     let (frames, facts) = fsck::members(connection)?;
@@ -120,7 +121,7 @@ fn verify(connection: &Connection, root: FrameId, rows: &[Row]) -> TxResult<()> 
         return Err(StoreError::from(ArchiveError::Contradicts(finding)).into());
     }
     if !frames.iter().any(|facts| facts.frame.id == root) {
-        return Err(damaged("its root is missing").into());
+        return Err(StoreError::damaged_archive("its root is missing").into());
     }
     let running = frames.iter().find(|facts| matches!(facts.frame.state, FrameState::Running { .. }));
     match running {

@@ -31,7 +31,7 @@ pub(crate) fn of_call(connection: &Connection, frame: FrameId, call: &str) -> Tx
 }
 
 /// Whether an attempt was stopped at a call that needs a permission, and the decision has not been delivered. It may exist.
-pub(super) fn awaits_permission(connection: &Connection, attempt: AttemptId) -> TxResult<bool> {
+pub(crate) fn awaits_permission(connection: &Connection, attempt: AttemptId) -> TxResult<bool> {
     let sql = requests!(
         "WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status IN ('open', 'resolved', 'expired', 'delivering')"
     );

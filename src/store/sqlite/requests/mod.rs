@@ -8,7 +8,5 @@ pub(crate) mod posted;
 pub(crate) mod questions;
 pub(crate) mod request;
 pub(crate) mod results;
-pub(crate) mod returns;
 pub(crate) mod spawn;
-pub(crate) mod undelivered;
 pub(crate) mod withdraw;

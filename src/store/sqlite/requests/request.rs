@@ -152,17 +152,17 @@ fn undelivered(connection: &Connection, attempt: AttemptId) -> TxResult<Vec<Requ
     requests::all(connection, sql, [Id(attempt)])
 }
 
-pub(super) fn has_undelivered(connection: &Connection, attempt: AttemptId) -> TxResult<bool> {
+pub(crate) fn has_undelivered(connection: &Connection, attempt: AttemptId) -> TxResult<bool> {
     Ok(!undelivered(connection, attempt)?.is_empty())
 }
 
 /// The results of those requests that have one.
-pub(super) fn deliveries(connection: &Connection, of: &[Request]) -> TxResult<Vec<Delivery>> {
+pub(crate) fn deliveries(connection: &Connection, of: &[Request]) -> TxResult<Vec<Delivery>> {
     deliveries_as(connection, of, &HashMap::new())
 }
 
 /// The same. A result that is `known` is not looked up.
-pub(super) fn deliveries_as(
+pub(crate) fn deliveries_as(
     connection: &Connection,
     of: &[Request],
     known: &HashMap<RequestId, RequestResult>,

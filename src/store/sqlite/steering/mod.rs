@@ -2,6 +2,7 @@
 
 pub(crate) mod again;
 pub(crate) mod messages;
+pub(crate) mod put_off;
 pub(crate) mod state_change;
 pub(crate) mod stops;
 

@@ -5,11 +5,10 @@ use rusqlite::Connection;
 use crate::core::chain::state::FrameState;
 use crate::core::id::FrameId;
 use crate::store::records::steering::StateChange;
-use crate::store::sqlite::attempts::put_off;
 use crate::store::sqlite::database::codec;
 use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::requests::groups;
-use crate::store::sqlite::steering::again;
+use crate::store::sqlite::steering::{again, put_off};
 
 pub(in crate::store::sqlite) fn change_state(
     connection: &Connection,

@@ -14,7 +14,7 @@ pub(crate) fn end_pauses(store: &Store, top: FrameId) -> Result<(), RuntimeError
     Ok(())
 }
 
-pub(super) fn try_again(store: &Store, frame: FrameId, top: FrameId) -> Result<(), RuntimeError> {
+pub(crate) fn try_again(store: &Store, frame: FrameId, top: FrameId) -> Result<(), RuntimeError> {
     match store.change_state(frame, StateChange::TryAgain { top }) {
         // Another process may have done it already, or woken the parent.
         Err(error @ (StoreError::Illegal(_) | StoreError::FailureDelivered(_) | StoreError::UnknownFrame(_))) => {
