@@ -1,5 +1,6 @@
 //! Why a use case was refused, or failed.
 
+use crate::app::asker::OnlyPeople;
 use crate::core::id::{BadId, FrameId, RequestId};
 use crate::core::requests::answer::NoAnswer;
 use crate::core::requests::request::RequestKind;
@@ -10,6 +11,8 @@ use crate::store::{Question, StoreError};
 pub(crate) enum AppError {
     #[error(transparent)]
     Refused(#[from] Refusal),
+    #[error(transparent)]
+    OnlyPeople(#[from] OnlyPeople),
     #[error(transparent)]
     Id(#[from] BadId),
     #[error(transparent)]

@@ -4,6 +4,7 @@
 //! JSON or exit statuses of what happened.
 
 pub(crate) mod answer;
+pub(crate) mod asker;
 pub(crate) mod config;
 pub(crate) mod error;
 pub(crate) mod lookup;
@@ -14,10 +15,9 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use crate::claude::processes::marks::Runner;
-use crate::core::chain::origin::Origin;
-use crate::core::id::SessionId;
-use crate::store::{Caller, Store};
+pub(crate) use asker::Asker;
+
+use crate::store::Store;
 
 /// What a use case works with.
 #[derive(Debug)]
@@ -27,18 +27,6 @@ pub(crate) struct App<'a> {
     /// Where relative paths begin.
     pub(crate) directory: PathBuf,
     pub(crate) now: Timestamp,
-}
-
-/// Who asks for something, as far as the system knows.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Asker {
-    /// The agent that asks; `None`: a person.
-    pub(crate) agent: Option<Caller>,
-    pub(crate) origin: Origin,
-    /// The Claude sessions in whose tool calls they may run.
-    pub(crate) sessions: Vec<SessionId>,
-    /// The process above them that runs agents, if there is one.
-    pub(crate) runner: Option<Runner>,
 }
 
 #[cfg(test)]

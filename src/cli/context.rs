@@ -77,24 +77,15 @@ impl Context {
         Ok(context)
     }
 
-    /// Refuses commands for people to agents: the one place that tells them apart.
-    pub(crate) fn only_for_people(&self, refusal: &str, hint: &str) -> Result<(), CliError> {
-        let Some(caller) = self.caller else { return Ok(()) };
-        let error = CliError::usage(refusal).hint(hint);
-        Err(match self.found_above {
-            None => error,
-            Some(process) => error.hint(format!(
-                "process {process}, above this one, belongs to agent {}: use a shell that no agent has started",
-                caller.frame.short()
-            )),
-        })
+    /// Who calls this. Who a person is, is looked up only by commands that record it.
+    pub(crate) fn asker(&self) -> Asker {
+        Asker { agent: self.caller, found_above: self.found_above, ..Asker::default() }
     }
 
-    /// What a use case of this command works with. Who a person is, is looked up only by commands that record it.
+    /// What a use case of this command works with.
     pub(crate) fn app<'a>(&self, store: &'a Store) -> App<'a> {
-        let asker = Asker { agent: self.caller, ..Asker::default() };
         // A directory that was removed is an error only of what needs it.
-        App { store, asker, directory: env::current_dir().unwrap_or_default(), now: Timestamp::now() }
+        App { store, asker: self.asker(), directory: env::current_dir().unwrap_or_default(), now: Timestamp::now() }
     }
 
     pub(crate) fn store(&self) -> Result<Store, CliError> {

@@ -5,6 +5,7 @@ use std::io;
 
 use nix::errno::Errno;
 
+use crate::app::asker::OnlyPeople;
 use crate::app::error::{AppError, Cause, Refusal};
 use crate::app::view::outcome::{ErrorDetailView, ErrorType, ErrorView};
 use crate::claude::installation::program::ProgramError;
@@ -132,10 +133,25 @@ impl From<AppError> for CliError {
     fn from(error: AppError) -> Self {
         match error {
             AppError::Refused(error) => error.into(),
+            AppError::OnlyPeople(error) => error.into(),
             AppError::Id(error) => error.into(),
             AppError::Answer(error) => error.into(),
             AppError::Store(error) => error.into(),
             AppError::Runtime(error) => error.into(),
+        }
+    }
+}
+
+impl From<OnlyPeople> for CliError {
+    fn from(OnlyPeople { task, agent, found_above }: OnlyPeople) -> Self {
+        let (message, hint) = task.refusal();
+        let error = Self::usage(message).hint(hint);
+        match found_above {
+            None => error,
+            Some(process) => error.hint(format!(
+                "process {process}, above this one, belongs to agent {}: use a shell that no agent has started",
+                agent.short()
+            )),
         }
     }
 }

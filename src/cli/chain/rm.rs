@@ -4,6 +4,7 @@ use std::io::{self, BufRead, IsTerminal};
 
 use clap::Args;
 
+use crate::app::asker::PersonsTask;
 use crate::app::lookup::frame_named;
 use crate::app::view::outcome::RmView;
 use crate::cli::arguments::candidates;
@@ -42,7 +43,7 @@ pub(crate) struct Rm {
 
 impl Rm {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.only_for_people("agents cannot remove chains", "ask a person to do it")?;
+        context.asker().may(PersonsTask::Remove)?;
         let store = context.store()?;
         let root = store.chain_of(frame_named(&context.app(&store), &self.id)?)?.root;
         if !self.yes {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 
+use crate::app::asker::PersonsTask;
 use crate::app::config::layers::{Origin, Settings};
 use crate::app::config::setting::{InProject, SETTINGS, Setting};
 use crate::app::config::sources::{self, Configuration, PROJECT_FILE, Source};
@@ -101,8 +102,6 @@ struct Which {
     project: bool,
 }
 
-const ONLY_PEOPLE: &str = "agents cannot change settings";
-
 impl ConfigCommand {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let Some(command) = self.command else { return list(context, self.json) };
@@ -113,7 +112,7 @@ impl ConfigCommand {
             print_line(&target(which)?.display().to_string())?;
             return Ok(ExitStatus::Ok);
         }
-        context.only_for_people(ONLY_PEOPLE, "ask a person to do it")?;
+        context.asker().may(PersonsTask::ChangeSettings)?;
         match command {
             ConfigSubcommand::Set { key, value, which } => set(context, named(&key)?, &value, which),
             ConfigSubcommand::Unset { key, which } => unset(context, named(&key)?, which),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use crate::app::asker::PersonsTask;
 use crate::app::lookup::frame_named;
 use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
@@ -34,7 +35,7 @@ pub(crate) struct Export {
 
 impl Export {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.only_for_people("agents cannot export chains", "ask a person to do it")?;
+        context.asker().may(PersonsTask::Export)?;
         let store = context.store()?;
         let root = store.chain_of(frame_named(&context.app(&store), &self.id)?)?.root;
         let secrets = secret_options(&store, root)?;

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::app::asker::PersonsTask;
 use crate::app::view::outcome::{FindingView, FsckView};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -28,7 +29,7 @@ pub(crate) struct Fsck {
 
 impl Fsck {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.only_for_people("agents cannot check chains", "ask a person to do it")?;
+        context.asker().may(PersonsTask::Check)?;
         let store = context.store()?;
         let mut progress = ProgressLine::default();
         let mut findings = fsck::check(&store, &mut |what, done, of| progress.show(what, done, of))?;

@@ -3,6 +3,7 @@
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::app::asker::PersonsTask;
 use crate::app::view::outcome::GcView;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -48,7 +49,7 @@ pub(crate) struct Gc {
 
 impl Gc {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.only_for_people("agents cannot remove chains", "ask a person to do it")?;
+        context.asker().may(PersonsTask::Remove)?;
         let now = Timestamp::now();
         context.start_log();
         let before = now.checked_sub(self.older_than);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use sha2::{Digest as _, Sha256};
 
+use crate::app::asker::PersonsTask;
 use crate::app::view::outcome::ImportView;
 use crate::claude::installation::program;
 use crate::cli::context::Context;
@@ -51,7 +52,7 @@ pub(crate) struct Import {
 
 impl Import {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.only_for_people("agents cannot import chains", "ask a person to do it")?;
+        context.asker().may(PersonsTask::Import)?;
         let (store, relocation) = (context.store()?, Relocation::new(self.cwd.clone()));
         // What is listed and what is imported is read once: a file may change.
         let (archive, digest) = if self.file == Path::new("-") {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
+use crate::app::asker::PersonsTask;
 use crate::claude::doctor::surroundings;
 use crate::claude::environment::variables::Variables;
 use crate::claude::invocation::STATE_DIR;
@@ -61,7 +62,7 @@ enum Action {
 
 impl ServiceCommand {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.only_for_people("agents cannot change the service", "ask a person to do it")?;
+        context.asker().may(PersonsTask::ChangeService)?;
         let service = Service::of_user()?;
         match self.action {
             Action::Install { max_parallel_total, save_login, dry_run } => {

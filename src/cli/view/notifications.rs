@@ -4,6 +4,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
 
+use crate::app::asker::PersonsTask;
 use crate::app::view::outcome::{NotificationTestView, NotificationView};
 use crate::cli::arguments::at_least_one;
 use crate::cli::context::{Context, config_path};
@@ -52,10 +53,7 @@ const MOST: usize = 20;
 
 impl Notifications {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.only_for_people(
-            "agents cannot see or send notifications",
-            "end your turn with what a person should know",
-        )?;
+        context.asker().may(PersonsTask::SeeNotifications)?;
         if let Some(event) = self.test {
             return try_out(context, event, self.json);
         }

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use clap::Args;
 
+use crate::app::asker::PersonsTask;
 use crate::app::lookup::frame_named;
 use crate::claude::environment::config_dir::CONFIG_DIR;
 use crate::cli::arguments::candidates;
@@ -36,7 +37,7 @@ pub(crate) struct Open {
 
 impl Open {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.only_for_people("agents cannot open conversations", "ask a person to do it")?;
+        context.asker().may(PersonsTask::OpenConversations)?;
         let store = context.store()?;
         let id = frame_named(&context.app(&store), &self.id)?;
         let frame = store.frame(id)?.ok_or(StoreError::UnknownFrame(id))?;

@@ -6,6 +6,7 @@ use clap::Args;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::app::asker::PersonsTask;
 use crate::app::view::cost::CostView;
 use crate::app::view::stats::{StatsView, SumView};
 use crate::cli::context::Context;
@@ -41,7 +42,7 @@ type Sums = Vec<(Option<String>, Spent)>;
 
 impl Stats {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.only_for_people("agents cannot see what others cost", "agent-cli show shows an agent's own costs")?;
+        context.asker().may(PersonsTask::SeeCosts)?;
         let since = Timestamp::now().checked_sub(self.since).unwrap_or(Timestamp::MIN);
         let counted = context.store()?.counted(Counting::Since(since))?;
         let zone = TimeZone::system();

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal};
 use clap::Args;
 
 use crate::app::answer;
+use crate::app::asker::PersonsTask;
 use crate::app::{App, Asker};
 use crate::claude::processes::marks;
 use crate::cli::chain::answering::prompt::{Line, Prompt};
@@ -41,10 +42,9 @@ pub(crate) struct Inbox {
 
 /// What a person answers with; agents are refused.
 pub(super) fn for_people<'a>(context: &Context, store: &'a Store) -> Result<App<'a>, CliError> {
-    let hint = "end your turn: the answer arrives when the chain is resumed";
-    context.only_for_people("agents cannot answer questions", hint)?;
+    context.asker().may(PersonsTask::Answer)?;
     let (origin, sessions, runner) = (marks::origin(), marks::sessions().collect(), marks::runner());
-    let app = App { asker: Asker { agent: None, origin, sessions, runner }, ..context.app(store) };
+    let app = App { asker: Asker { origin, sessions, runner, ..context.asker() }, ..context.app(store) };
     answer::only_people(&app)?;
     Ok(app)
 }

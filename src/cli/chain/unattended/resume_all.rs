@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use futures_util::stream::{self, StreamExt};
 
+use crate::app::asker::PersonsTask;
 use crate::app::config::setting;
 use crate::cli::chain::drive;
 use crate::cli::chain::unattended::for_a_person;
@@ -35,12 +36,9 @@ pub(crate) struct ResumeAll {
     pub(crate) output_options: OutputOptions,
 }
 
-/// The hint for an agent that would continue more than it waits for.
-pub(super) const NAME_ONE: &str = "name the agent that you wait for: agent-cli resume ID";
-
 impl ResumeAll {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.only_for_people("agents cannot resume all chains", NAME_ONE)?;
+        context.asker().may(PersonsTask::ResumeAll)?;
         // Most polls find a database at rest, and nothing to do.
         let is_idle = |store: &Store| {
             let ToContinue { roots, refused } = continuing::to_continue(store)?;

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::app::asker::PersonsTask;
 use crate::cli::chain::drive;
 use crate::cli::chain::unattended::for_a_person;
-use crate::cli::chain::unattended::resume_all::{NAME_ONE, ResumeAll};
+use crate::cli::chain::unattended::resume_all::ResumeAll;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -38,7 +39,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.only_for_people("agents cannot watch chains", NAME_ONE)?;
+        context.asker().may(PersonsTask::Watch)?;
         let Self { claude, max_parallel_total, json } = self;
         let output_options = OutputOptions { json, stream: false, exit_code: false };
         let all = ResumeAll { claude, stale_check: true, max_parallel_total, output_options };

@@ -1,0 +1,99 @@
+//! Who asks for something, and what agents may not do.
+
+use crate::claude::processes::marks::Runner;
+use crate::core::chain::origin::Origin;
+use crate::core::id::{FrameId, SessionId};
+use crate::store::Caller;
+
+/// Who asks for something, as far as the system knows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asker {
+    /// The agent that asks; `None`: a person.
+    pub(crate) agent: Option<Caller>,
+    /// The process above theirs that belongs to the agent, if their own does not name it.
+    pub(crate) found_above: Option<i32>,
+    pub(crate) origin: Origin,
+    /// The Claude sessions in whose tool calls they may run.
+    pub(crate) sessions: Vec<SessionId>,
+    /// The process above them that runs agents, if there is one.
+    pub(crate) runner: Option<Runner>,
+}
+
+/// What only people may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PersonsTask {
+    Answer,
+    ResumeAll,
+    Watch,
+    Remove,
+    Check,
+    Export,
+    Import,
+    ChangeSettings,
+    ChangeService,
+    OpenConversations,
+    SeeCosts,
+    SeeNotifications,
+}
+
+/// An agent asks for what only people may do.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("{}", task.refusal().0)]
+pub(crate) struct OnlyPeople {
+    pub(crate) task: PersonsTask,
+    pub(crate) agent: FrameId,
+    /// The process above the asker's that belongs to the agent, if the asker's own does not name it.
+    pub(crate) found_above: Option<i32>,
+}
+
+impl PersonsTask {
+    /// What an agent is told, and what helps.
+    pub(crate) fn refusal(self) -> (&'static str, &'static str) {
+        const ASK_A_PERSON: &str = "ask a person to do it";
+        const NAME_ONE: &str = "name the agent that you wait for: agent-cli resume ID";
+        match self {
+            Self::Answer => {
+                ("agents cannot answer questions", "end your turn: the answer arrives when the chain is resumed")
+            }
+            Self::ResumeAll => ("agents cannot resume all chains", NAME_ONE),
+            Self::Watch => ("agents cannot watch chains", NAME_ONE),
+            Self::Remove => ("agents cannot remove chains", ASK_A_PERSON),
+            Self::Check => ("agents cannot check chains", ASK_A_PERSON),
+            Self::Export => ("agents cannot export chains", ASK_A_PERSON),
+            Self::Import => ("agents cannot import chains", ASK_A_PERSON),
+            Self::ChangeSettings => ("agents cannot change settings", ASK_A_PERSON),
+            Self::ChangeService => ("agents cannot change the service", ASK_A_PERSON),
+            Self::OpenConversations => ("agents cannot open conversations", ASK_A_PERSON),
+            Self::SeeCosts => ("agents cannot see what others cost", "agent-cli show shows an agent's own costs"),
+            Self::SeeNotifications => {
+                ("agents cannot see or send notifications", "end your turn with what a person should know")
+            }
+        }
+    }
+}
+
+impl Asker {
+    /// Refuses to agents what only people may do.
+    pub(crate) fn may(&self, task: PersonsTask) -> Result<(), OnlyPeople> {
+        match self.agent {
+            None => Ok(()),
+            Some(caller) => Err(OnlyPeople { task, agent: caller.frame, found_above: self.found_above }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::id::AttemptId;
+
+    #[test]
+    fn only_agents_are_refused() {
+        let person = Asker::default();
+        person.may(PersonsTask::Remove).unwrap();
+        let agent = Some(Caller { frame: FrameId::random(), attempt: AttemptId::random() });
+        let refused = Asker { agent, found_above: Some(7), ..person }.may(PersonsTask::Remove).unwrap_err();
+        assert_eq!(refused.to_string(), "agents cannot remove chains");
+        assert_eq!((refused.task, refused.found_above), (PersonsTask::Remove, Some(7)));
+    }
+}
