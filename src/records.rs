@@ -2,19 +2,19 @@
 
 pub use crate::core::agent::launch::Launch;
 pub use crate::core::agent::situation::Situation;
+pub use crate::core::agent::usage::{Spending, Totals};
 pub use crate::core::attempt::decision::decide;
 pub use crate::core::attempt::ending::Ending;
 pub use crate::core::attempt::facts::Facts;
-pub use crate::core::attempt::usage::{Spending, Totals};
 pub use crate::core::chain::frame::Task;
+pub use crate::core::chain::frame_state::FrameState;
 pub use crate::core::chain::limits::Limits;
-pub use crate::core::chain::origin::Origin;
-pub use crate::core::chain::state::FrameState;
 pub use crate::core::chain::tree::Node;
 pub use crate::core::id::{AttemptId, FrameId, SessionId};
 pub use crate::core::requests::agent_command::{Recognised, recognise};
 pub use crate::core::requests::question::Form;
 pub use crate::core::requests::request::{Delivery, RequestKind};
+pub use crate::core::steering::origin::Origin;
 pub use crate::core::text::shell::Surroundings;
 use crate::store::Chains;
 pub use crate::store::{AskedFor, AttemptEnd, Caller, Lease, ListedNotification, NewAttempt, NewFrame, Store, Summary};

@@ -90,7 +90,7 @@ fn only_its_folder_knows_sqlite() {
 
 /// Files that parse JSON which no Claude Code has written: settings, or what this program or a person wrote.
 const PARSE_OTHERS: [&str; 9] = [
-    "claude/settings/file.rs",
+    "claude/settings/settings_file.rs",
     "claude/settings/merged.rs",
     "claude/settings/user_hooks.rs",
     "cli/arguments/form.rs",

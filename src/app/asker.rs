@@ -1,8 +1,8 @@
 //! Who asks for something, and what agents may not do.
 
 use crate::claude::processes::marks::Runner;
-use crate::core::chain::origin::Origin;
 use crate::core::id::{FrameId, SessionId};
+use crate::core::steering::origin::Origin;
 use crate::store::Caller;
 
 /// Who asks for something, as far as the system knows.

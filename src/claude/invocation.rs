@@ -12,8 +12,8 @@ use crate::claude::settings::merged;
 use crate::claude::settings::of_project;
 use crate::claude::tools::permission_server;
 use crate::claude::tools::user_message;
+use crate::core::agent::claude_args::APPENDED;
 use crate::core::agent::launch::Launch;
-use crate::core::agent::option_rights::APPENDED;
 use crate::core::id::{AttemptId, FrameId, SessionId};
 
 /// Names the frame to the commands that its agent calls.

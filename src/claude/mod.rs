@@ -1,6 +1,7 @@
 //! Everything that is specific to Claude Code: finding the program, starting it, reading what it prints, deciding how
 //! an attempt ended, and its transcripts. `docs/claude-code.md` lists the facts that this relies on.
 
+pub(crate) mod attempt_ending;
 pub(crate) mod doctor;
 pub(crate) mod environment;
 pub(crate) mod events;
@@ -12,7 +13,6 @@ pub(crate) mod stream;
 pub(crate) mod tools;
 pub(crate) mod transcript;
 
-pub(crate) mod ending;
 pub(crate) mod invocation;
 
 /// Lines as Claude Code, a full disk, a kill or a future version may write them.
@@ -24,12 +24,12 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    use crate::claude::stream::reader;
-    use crate::claude::tools::hook::HookInput;
+    use crate::claude::stream::output_reader;
+    use crate::claude::tools::hook_input::HookInput;
     use crate::claude::tools::permission_server::{Permission, respond};
     use crate::claude::transcript::insert_results::{self, CallResult};
     use crate::claude::transcript::rewrite::Entries;
-    use crate::claude::transcript::salvage::SalvagedTranscript;
+    use crate::claude::transcript::salvaged_transcript::SalvagedTranscript;
     use crate::claude::transcript::{ancestry, turn};
 
     /// JSON that JavaScript writes, or reads without a word.
@@ -105,7 +105,7 @@ mod tests {
             transcript.extend([b"\n", open.as_bytes(), b"\n"].concat());
 
             // The stream.
-            let digest = reader::read([transcript.as_slice(), br#"{"type":"result","is_error":false,"result":"cut \ud83d"}"#].concat().as_slice()).unwrap();
+            let digest = output_reader::read([transcript.as_slice(), br#"{"type":"result","is_error":false,"result":"cut \ud83d"}"#].concat().as_slice()).unwrap();
             prop_assert_eq!(digest.result.map(|result| result.text), Some("cut \u{fffd}".to_owned()));
             prop_assert_eq!(digest.broken_lines, broken_lines);
 

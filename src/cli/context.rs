@@ -24,7 +24,7 @@ use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::output::log;
 use crate::core::agent::launch::Launch;
-use crate::core::attempt::stopping::GRACE;
+use crate::core::attempt::stop_steps::GRACE;
 use crate::core::id::SessionId;
 use crate::runtime::notifications::config_file::{self, BadConfig, ConfigFile};
 use crate::runtime::notifications::sender::{Sender, Voice};

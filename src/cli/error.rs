@@ -9,7 +9,7 @@ use crate::app::asker::OnlyPeople;
 use crate::app::error::{AppError, Cause, Refusal};
 use crate::app::view::outcome::{ErrorDetailView, ErrorType, ErrorView};
 use crate::claude::installation::program::ProgramError;
-use crate::core::agent::worktree::Worktree;
+use crate::core::agent::child_worktree::Worktree;
 use crate::core::housekeeping::archive::BadArchive;
 use crate::core::id::{BadId, FrameId, RequestId};
 use crate::core::text::shell::shell_path;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::claude::ending;
-use crate::claude::installation::refusal::Refusal;
-use crate::core::agent::worktree::Worktree;
+use crate::claude::attempt_ending;
+use crate::claude::installation::start_refusal::Refusal;
+use crate::core::agent::child_worktree::Worktree;
 use crate::core::id::FrameId;
 use crate::core::text::shell::{shell_path, shell_word};
 use crate::runtime::run::frame_error::FrameErrorKind;
@@ -36,7 +36,7 @@ pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
             Refusal::Other => vec![carries_on(&resume)],
         },
         FrameErrorKind::NoConversation { said, anew } => {
-            let what = if ending::has_no_session(said) { "gone" } else { "not whole" };
+            let what = if attempt_ending::has_no_session(said) { "gone" } else { "not whole" };
             vec![format!(
                 "its transcript and the kept copy are {what}: restore a backup of one of them, or start again: {anew}"
             )]

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use crate::core::agent::worktree::Worktree;
+use crate::core::agent::child_worktree::Worktree;
 use crate::core::chain::admission::NotAdmitted;
+use crate::core::chain::frame_state::IllegalEvent;
 use crate::core::chain::limits::LimitReached;
-use crate::core::chain::state::IllegalEvent;
 use crate::core::housekeeping::archive::BadArchive;
+use crate::core::housekeeping::file_ownership::Exposed;
 use crate::core::housekeeping::fsck_finding::FsckFinding;
-use crate::core::housekeeping::ownership::Exposed;
 use crate::core::id::{AttemptId, FrameId, RequestId};
-use crate::core::requests::state::IllegalRequestEvent;
+use crate::core::requests::request_state::IllegalRequestEvent;
 use crate::store::candidate::Candidate;
 
 /// What the functions of the store return.

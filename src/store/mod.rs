@@ -5,7 +5,7 @@
 //!
 //! * Every write is one `BEGIN IMMEDIATE` transaction. A transaction that reads first and writes later fails under
 //!   concurrency, whatever the timeout.
-//! * A frame changes its state only through [`FrameState::after`](crate::core::chain::state::FrameState::after), and the same
+//! * A frame changes its state only through [`FrameState::after`](crate::core::chain::frame_state::FrameState::after), and the same
 //!   transaction appends the change to the event log.
 //! * Nothing waits for a process inside a transaction, and nothing waits for a lease at all.
 

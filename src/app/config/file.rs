@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::app::config::setting::{SETTINGS, Setting};
 use crate::app::config::value::Value;
-use crate::core::notifications::config;
+use crate::core::notifications::event_commands;
 
 /// The values of a file, and what is wrong with it.
 #[derive(Debug, Default, PartialEq)]
@@ -19,18 +19,18 @@ pub(crate) struct Parsed {
 ///
 /// It is not TOML: why, in one line.
 pub(crate) fn parse(text: &str) -> Result<Parsed, String> {
-    let mut parsed = Parsed { problems: config::parse(text)?.problems, ..Parsed::default() };
-    for (name, value) in config::table(text)? {
+    let mut parsed = Parsed { problems: event_commands::parse(text)?.problems, ..Parsed::default() };
+    for (name, value) in event_commands::table(text)? {
         match value {
             // What is wrong with `[on]` is named already.
-            toml::Value::Table(on) if name == config::TABLE => {
+            toml::Value::Table(on) if name == event_commands::TABLE => {
                 for (key, value) in on {
                     let setting = Setting::named(&format!("{name}.{key}"));
                     let read = setting.and_then(|it| Some((it.key, Value::from_toml(it.kind, &value).ok()?)));
                     parsed.values.extend(read);
                 }
             }
-            _ if name == config::TABLE => {}
+            _ if name == event_commands::TABLE => {}
             toml::Value::Table(table) if is_table(&name) => {
                 table.iter().for_each(|(key, value)| parsed.take(&format!("{name}.{key}"), value));
             }

@@ -321,7 +321,7 @@ mod tests {
 
     use super::*;
     use crate::core::agent::launch::Launch;
-    use crate::core::attempt::stopping::GRACE;
+    use crate::core::attempt::stop_steps::GRACE;
     use crate::core::chain::limits::Limits;
     use crate::core::notifications::occasion::Occasion;
 

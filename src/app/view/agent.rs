@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::app::view::cost::{self, CostView};
-use crate::core::agent::worktree::Worktree;
-use crate::core::attempt::usage::Spent;
-use crate::core::chain::state::{AgentStatus, FrameState};
+use crate::core::agent::child_worktree::Worktree;
+use crate::core::agent::usage::Spent;
+use crate::core::chain::frame_state::{AgentStatus, FrameState};
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::chain::waiting_on::Blocker;
 use crate::core::id::FrameId;

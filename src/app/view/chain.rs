@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::app::view::cost::CostView;
+use crate::core::chain::frame_state::{AgentStatus, FrameState};
 use crate::core::chain::runnable::Attempted;
-use crate::core::chain::state::{AgentStatus, FrameState};
 use crate::core::chain::tree::Node;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;

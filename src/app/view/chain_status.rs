@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use crate::app::view::cost::CostView;
 use crate::app::view::denied::{self, DeniedCallView};
-use crate::core::agent::worktree::Worktree;
+use crate::core::agent::child_worktree::Worktree;
+use crate::core::chain::frame_state::AgentStatus;
 use crate::core::chain::group::Member;
-use crate::core::chain::state::AgentStatus;
 use crate::core::chain::waiting_on::Blocker;
 use crate::core::id::FrameId;
 use crate::core::requests::request::RequestResult;

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use crate::core::attempt::usage::{Spending, Spent, Usage, rounded_usd};
+use crate::core::agent::usage::{Spending, Spent, Usage, rounded_usd};
 
 /// What attempts cost. Its fields stand beside those of what it is part of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]

@@ -5,11 +5,11 @@ use std::collections::hash_map::Entry;
 
 use serde::Serialize;
 
-use crate::claude::tools::denied::remedies;
+use crate::claude::tools::remedies::remedies;
 use crate::core::agent::claude_args::ClaudeArgs;
-use crate::core::agent::denied::Denied;
+use crate::core::agent::denied_call::Denied;
 use crate::core::chain::frame::Frame;
-use crate::core::chain::state::FrameState;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::adopt;

@@ -133,7 +133,7 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::chain::origin::Origin;
+    use crate::core::steering::origin::Origin;
 
     #[test]
     fn the_last_record_is_the_outcome() {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::core::agent::worktree::Held;
-use crate::core::chain::state::AgentStatus;
+use crate::core::agent::child_worktree::Held;
+use crate::core::chain::frame_state::AgentStatus;
 use crate::core::housekeeping::fsck_finding::FsckFinding;
 use crate::core::housekeeping::inventory::Inventory;
 use crate::core::id::{FrameId, MessageId, NotificationId, RequestId};

@@ -4,13 +4,13 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::core::chain::origin::Origin;
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::approval;
-use crate::core::requests::approval::place::Place;
-use crate::core::requests::plan::Plan;
+use crate::core::requests::approval::call_place::Place;
+use crate::core::requests::proposed_plan::Plan;
 use crate::core::requests::question::Form;
 use crate::core::requests::request::RequestKind;
+use crate::core::steering::origin::Origin;
 use crate::store::{Question, Together};
 
 /// A question, as `questions` lists it.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::claude::doctor::surroundings::{Convention, Surroundings};
 use crate::claude::installation::program::ProgramError;
 use crate::claude::installation::version::Version;
-use crate::claude::settings::file::{Settings, SettingsFile};
+use crate::claude::settings::settings_file::{Settings, SettingsFile};
 use crate::core::housekeeping::doctor_finding::Finding;
 
 /// Whether there is a program that can be used. `how`: how it was found; `answer`: what it printed for `--version`.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::claude::environment::config_dir::CONFIG_DIR;
 use crate::claude::environment::credentials::{self, Cloud};
 use crate::claude::environment::variables::Variables;
-use crate::claude::settings::file::Settings;
+use crate::claude::settings::settings_file::Settings;
 
 /// What exists independently of the environment.
 #[derive(Debug)]

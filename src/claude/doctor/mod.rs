@@ -1,6 +1,6 @@
 //! What `doctor` knows about Claude Code.
 
 pub(crate) mod checks;
-pub(crate) mod cron;
+pub(crate) mod crontab;
 pub(crate) mod login;
 pub(crate) mod surroundings;

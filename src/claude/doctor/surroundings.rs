@@ -11,7 +11,7 @@ use crate::claude::environment::config_dir::{CONFIG_DIR, config_dir_of};
 use crate::claude::environment::credentials;
 use crate::claude::environment::inherited;
 use crate::claude::environment::variables::Variables;
-use crate::claude::settings::file::{SettingsFile, given_settings, managed_files, settings_file};
+use crate::claude::settings::settings_file::{SettingsFile, given_settings, managed_files, settings_file};
 use crate::core::agent::launch::Launch;
 
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::claude::stream::event::{Block, Event};
 use crate::claude::stream::result_event::ResultEvent;
-use crate::core::attempt::usage::{Usage, rounded_usd};
+use crate::core::agent::usage::{Usage, rounded_usd};
 use crate::core::events::agent_event::Happening;
 use crate::core::text::escape::shortened;
 use crate::core::text::json;

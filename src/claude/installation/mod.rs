@@ -1,5 +1,5 @@
 //! The installed Claude Code: its program, its version, and whether it accepts its arguments.
 
 pub(crate) mod program;
-pub(crate) mod refusal;
+pub(crate) mod start_refusal;
 pub(crate) mod version;

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use tokio::process::Command;
 
 use crate::claude::environment::inherited;
-use crate::claude::installation::refusal::Refusal;
+use crate::claude::installation::start_refusal::Refusal;
 use crate::claude::installation::version::Version;
 
 /// Why there is no usable `claude`.

@@ -1,7 +1,7 @@
 //! The options of Claude Code, and how words become options with values.
 
 mod known;
-pub(crate) mod limits;
+pub(crate) mod limits_left;
 mod parse;
 
 use crate::core::agent::launch::Launch;

@@ -18,9 +18,9 @@ use rustix::termios::ttyname;
 
 use crate::claude::invocation::{ATTEMPT, FRAME, SESSION, STATE_DIR};
 use crate::claude::processes::process_table::{self, Environment};
-use crate::core::chain::origin::Origin;
 use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::core::notifications::payload::NOTIFICATION;
+use crate::core::steering::origin::Origin;
 
 /// An agent's mark on a process.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,6 +2,6 @@
 
 pub(crate) mod children;
 pub(crate) mod marks;
-pub(crate) mod orphans;
+pub(crate) mod orphan_processes;
 pub(crate) mod process;
 pub(crate) mod process_table;

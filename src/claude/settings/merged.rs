@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use crate::claude::environment::inherited;
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
 use crate::claude::tools::exit_plan_mode::EXIT_PLAN_MODE;
-use crate::claude::tools::hook::{BASH, POST_TOOL_USE, PRE_TOOL_USE};
-use crate::claude::tools::schedule::{CRON_CREATE, CRON_DELETE, SCHEDULE_WAKEUP};
+use crate::claude::tools::hook_input::{BASH, POST_TOOL_USE, PRE_TOOL_USE};
+use crate::claude::tools::scheduling::{CRON_CREATE, CRON_DELETE, SCHEDULE_WAKEUP};
 use crate::core::text::shell::quoted;
 
 /// The settings of `user` with these permission rules and, if given, agent-cli's hooks. Variables that break a chain are set to

@@ -1,8 +1,8 @@
 //! Claude Code's settings: the files that it reads, and the settings that agent-cli gives it.
 
-pub(crate) mod file;
 pub(crate) mod merged;
 pub(crate) mod of_project;
 pub(crate) mod permission_rules;
 pub(crate) mod restrictions;
+pub(crate) mod settings_file;
 pub(crate) mod user_hooks;

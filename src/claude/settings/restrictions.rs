@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use crate::claude::environment::config_dir::config_dir;
-use crate::claude::settings::file::{given_settings, managed_files, settings_file};
 use crate::claude::settings::permission_rules::may_match;
+use crate::claude::settings::settings_file::{given_settings, managed_files, settings_file};
 use crate::core::agent::launch::Launch;
 
 /// Whether a rule may concern a Bash call that runs `command`, which is the request with these words.

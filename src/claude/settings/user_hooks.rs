@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::claude::environment::config_dir::config_dir;
-use crate::claude::settings::file::managed_files;
 use crate::claude::settings::merged;
-use crate::claude::tools::hook::POST_TOOL_USE;
+use crate::claude::settings::settings_file::managed_files;
+use crate::claude::tools::hook_input::POST_TOOL_USE;
 use crate::core::agent::launch::Launch;
 
 /// Whether a user's hook may run after a call of `tool` by an agent that works in `cwd`. A file that cannot be read has none.

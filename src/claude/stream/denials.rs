@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use crate::claude::stream::asking_hooks::AskingHooks;
 use crate::claude::stream::event::{Block, Event};
-use crate::core::agent::denied::Denied;
+use crate::core::agent::denied_call::Denied;
 use crate::core::text::escape::shortened;
 
 /// The denied calls of an attempt, from its events.
@@ -27,6 +28,16 @@ pub(crate) struct Denial {
 
 /// Nobody reads a longer list, or a longer text.
 const MOST: usize = 1_000;
+
+/// The list of denied calls does not say who denied them. If an approval was missing, the message to the agent does: this is part
+/// of the message to an agent about a call that nobody approved. Other messages name a rule or a mode, or are a hook's own
+/// words.
+const UNAPPROVED: [&str; 4] = [
+    "you haven't granted it yet",
+    "require approval",
+    "needs approval",
+    "was blocked. For security, Claude Code may only",
+];
 
 impl Denials {
     /// The denied calls, in order.
@@ -76,6 +87,19 @@ impl Denials {
 fn in_short(input: &Value) -> String {
     let named = ["command", "file_path", "notebook_path", "url"].iter().find_map(|key| input[key].as_str());
     named.map_or_else(|| input.to_string(), str::to_owned)
+}
+
+/// What is recorded of denied calls.
+#[must_use]
+pub(crate) fn recorded<'a>(denials: impl IntoIterator<Item = &'a Denial>, hooks: &AskingHooks) -> Vec<Denied> {
+    let denials = denials.into_iter().map(|denial| {
+        let denied = denial.denied.clone();
+        // A hook's reason replaces Claude Code's words.
+        let asked_by_hook = hooks.have_asked(&denied.tool, &denied.said);
+        let unapproved = asked_by_hook || UNAPPROVED.iter().any(|words| denied.said.contains(words));
+        Denied { unapproved, asked_by_hook, said: shortened(&denied.said), ..denied }
+    });
+    denials.collect()
 }
 
 #[cfg(test)]
@@ -128,6 +152,30 @@ mod tests {
     fn odd_lists_are_passed_over() {
         for listed in [json!(null), json!({}), json!([1, null, {}, {"tool_use_id": 1}, {"tool_use_id": "a"}])] {
             assert_eq!(denials(&[json!({"type": "result", "permission_denials": listed})]), []);
+        }
+    }
+
+    #[test]
+    fn what_nobody_approved_is_distinguished_from_what_was_denied() {
+        let denied = Denied {
+            tool: "Bash".to_owned(),
+            input: "x".to_owned(),
+            said: String::new(),
+            unapproved: false,
+            asked_by_hook: false,
+            by_subagent: false,
+        };
+        for (said, expected) in [
+            ("Claude requested permissions to use Bash, but you haven't granted it yet.", true),
+            ("This Bash command contains multiple operations. The following parts require approval: touch b", true),
+            ("Permission to use Bash with command touch made has been denied.", false),
+            ("PreToolUse:Bash hook error: my rule", false),
+            ("a person has denied this call", false),
+            ("", false),
+        ] {
+            let denied = Denied { said: said.to_owned(), ..denied.clone() };
+            let recorded = recorded(&[Denial { call: "t1".into(), denied }], &AskingHooks::default());
+            assert_eq!(recorded[0].unapproved, expected, "{said}");
         }
     }
 }

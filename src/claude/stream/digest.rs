@@ -3,14 +3,13 @@
 use std::collections::HashSet;
 
 use crate::claude::stream::asking_hooks::AskingHooks;
+use crate::claude::stream::background_work::{self, BackgroundTask, Jobs};
 use crate::claude::stream::denials::Denials;
 use crate::claude::stream::event::{Block, Event};
-use crate::claude::stream::jobs::Jobs;
 use crate::claude::stream::result_event::ResultEvent;
 use crate::claude::stream::rights::Rights;
-use crate::claude::stream::tasks::{self, Task};
+use crate::claude::stream::tokens::Answers;
 use crate::claude::stream::tool_calls::ToolCalls;
-use crate::claude::transcript::tokens::Answers;
 use crate::core::requests::returned::Returned;
 use jiff::Timestamp;
 
@@ -43,7 +42,7 @@ pub(crate) struct Digest {
     /// What the agent may do.
     pub rights: Rights,
     /// What runs in the agent's background.
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<BackgroundTask>,
     /// Whether anything has run in its background since its model was last told of what does.
     pub ran_beside: bool,
     /// What ran in its background when it ended its turn.
@@ -150,7 +149,7 @@ impl Digest {
         if let Some(reason) = event.prompt_submit_outcome["reason"].as_str() {
             self.blocked = Some(reason.to_owned());
         }
-        tasks::absorb(&mut self.tasks, event);
+        background_work::absorb_task(&mut self.tasks, event);
         self.note_ran_beside();
     }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_with::{DefaultOnError, VecSkipError, serde_as};
 
 use crate::claude::stream::cut_short;
-use crate::claude::tools::hook::BASH;
+use crate::claude::tools::hook_input::BASH;
 use crate::core::requests::agent_command::verb;
 use crate::core::requests::returned::Returned;
 use crate::core::text::escape::shortened;

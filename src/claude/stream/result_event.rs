@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::claude::stream::event::Event;
-use crate::claude::transcript::tokens;
-use crate::core::attempt::usage::Usage;
+use crate::claude::stream::tokens;
+use crate::core::agent::usage::Usage;
 
 /// The event that ends an attempt.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::core::requests::plan::{Decided, Plan};
+use crate::core::requests::proposed_plan::{Decided, Plan};
 use crate::core::requests::request::RequestResult;
 
 pub(crate) const EXIT_PLAN_MODE: &str = "ExitPlanMode";

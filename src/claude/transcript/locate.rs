@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::claude::transcript::tokens::of_models;
-use crate::core::attempt::usage::Totals;
+use crate::claude::stream::tokens::of_models;
+use crate::core::agent::usage::Totals;
 use crate::core::id::SessionId;
 use crate::core::text::json;
 use crate::failpoint::{self, Moment, Step};

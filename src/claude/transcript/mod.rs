@@ -13,14 +13,13 @@
 //! silently leave out whatever is not connected.
 
 pub(crate) mod ancestry;
-pub(crate) mod costs;
 pub(crate) mod insert_results;
 pub(crate) mod locate;
 pub(crate) mod others;
 pub(crate) mod reopen;
 pub(crate) mod rewrite;
-pub(crate) mod salvage;
-pub(crate) mod session_files;
-pub(crate) mod tokens;
+pub(crate) mod salvaged_transcript;
+pub(crate) mod session_costs;
+pub(crate) mod session_file_paths;
 pub(crate) mod turn;
 pub(crate) mod whereabouts;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::claude::stream::background::Written;
+use crate::claude::stream::lifetime::Written;
 use crate::claude::transcript::insert_results;
 use crate::core::text::json;
 

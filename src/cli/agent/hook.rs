@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use clap::Args;
 
-use crate::claude::tools::hook::HookAnswer;
+use crate::claude::tools::hook_input::HookAnswer;
 use crate::cli::agent::note;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;

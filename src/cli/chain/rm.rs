@@ -13,7 +13,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{bytes, one_line};
 use crate::cli::output::{print_json, print_line, tell};
-use crate::core::agent::worktree::Held;
+use crate::core::agent::child_worktree::Held;
 use crate::runtime::housekeeping::removal::{self, Removal, RemovedChain};
 
 /// Remove a chain that is not running

@@ -10,7 +10,7 @@ use crate::app::config::layers::Settings;
 use crate::app::config::setting;
 use crate::app::config::sources::Configuration;
 use crate::app::lookup;
-use crate::claude::doctor::{cron, surroundings};
+use crate::claude::doctor::{crontab, surroundings};
 use crate::claude::environment::inherited;
 use crate::claude::environment::variables::Variables;
 use crate::claude::installation::program;
@@ -320,9 +320,9 @@ fn say_what_is_dropped() {
 fn warn_of_login(cwd: &Path, launch: &Launch) {
     let around = surroundings::look(cwd, &Variables::of_process(), launch);
     if !around.login_only_here.is_empty() {
-        let missing = cron::only_here(&around.login_only_here);
+        let missing = crontab::only_here(&around.login_only_here);
         warn(&format!("{missing}: agent-cli resume from cron would not have it"));
-        hint(&format!("{}, or into the crontab; agent-cli doctor --cron checks", cron::put_into(&around)));
+        hint(&format!("{}, or into the crontab; agent-cli doctor --cron checks", crontab::put_into(&around)));
     }
 }
 

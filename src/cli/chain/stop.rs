@@ -9,8 +9,8 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::{self, print_json, print_line};
-use crate::core::chain::state::FrameState;
-use crate::core::steering::stop::StopKind;
+use crate::core::chain::frame_state::FrameState;
+use crate::core::steering::stop_order::StopKind;
 
 /// Stop an agent, or a whole chain
 ///

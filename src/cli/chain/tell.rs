@@ -15,7 +15,7 @@ use crate::cli::output::{print_json, print_line};
 use crate::core::chain::frame::Frame;
 use crate::core::id::FrameId;
 use crate::core::steering::message::Sender;
-use crate::core::steering::stop::By;
+use crate::core::steering::stop_order::By;
 use crate::runtime::steering::tell::{self, Arrives};
 use crate::store::{Store, StoreError};
 

@@ -11,7 +11,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{age, bytes, cut, one_line, table};
 use crate::cli::output::{print, print_json, tell};
 use crate::cli::report::progress::ProgressLine;
-use crate::core::agent::worktree::Held;
+use crate::core::agent::child_worktree::Held;
 use crate::core::housekeeping::retention::Retention;
 use crate::core::text::duration::duration;
 use crate::runtime::housekeeping::gc::{self, Collected, Happening};

@@ -4,7 +4,7 @@ use crate::cli::output::stdout::{Tone, TonedLine, width};
 use crate::core::text::columns::{columns, of_each};
 use crate::core::text::escape;
 
-pub(crate) use crate::core::chain::progress::age;
+pub(crate) use crate::core::chain::progress_lines::age;
 
 /// A number of bytes, in one unit: `512 B`, `90 kB`, `1.5 MB`.
 pub(crate) fn bytes(count: u64) -> String {

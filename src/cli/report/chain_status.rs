@@ -14,9 +14,9 @@ use crate::cli::report::asked;
 use crate::cli::report::costs;
 use crate::cli::report::denied;
 use crate::cli::report::waits::described;
-use crate::core::agent::worktree::Worktree;
+use crate::core::agent::child_worktree::Worktree;
 use crate::core::attempt::signal;
-use crate::core::chain::progress;
+use crate::core::chain::progress_lines;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
@@ -254,7 +254,7 @@ const MOST_WORKTREES: usize = 20;
 fn print_worktrees(worktrees: &[WorktreeBelowView], reply: &str) {
     let unnamed: Vec<_> = worktrees.iter().filter(|below| !reply.contains(&below.worktree.branch)).collect();
     for WorktreeBelowView { id, task, worktree } in unnamed.iter().take(MOST_WORKTREES) {
-        output::tell(&progress::step(*id, task, &worktree.whereabouts()));
+        output::tell(&progress_lines::step(*id, task, &worktree.whereabouts()));
     }
     if unnamed.len() > MOST_WORKTREES {
         output::tell(&format!(

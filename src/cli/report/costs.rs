@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::output::format::age;
-use crate::core::attempt::usage::{Spent, Usage};
+use crate::core::agent::usage::{Spent, Usage};
 use crate::core::id::FrameId;
 
 /// Dollars, in as few digits as say something.

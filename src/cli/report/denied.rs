@@ -2,7 +2,7 @@
 
 use crate::app::view::denied::{Adopted, DeniedCallView};
 use crate::cli::output::{self, tell};
-use crate::core::agent::denied::{Denied, in_words};
+use crate::core::agent::denied_call::{Denied, in_words};
 use crate::core::id::FrameId;
 use crate::core::text::shell::{quoted, shell_word};
 

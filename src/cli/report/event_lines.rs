@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use crate::cli::output::format::{cut, fitted};
-use crate::core::attempt::usage::Usage;
+use crate::core::agent::usage::Usage;
 use crate::core::events::agent_event::{AgentEvent, Happening};
 use crate::core::id::FrameId;
 use crate::core::text::columns::columns;

@@ -3,12 +3,12 @@
 use jiff::Timestamp;
 
 use crate::cli::output::format::{age, one_line};
-use crate::core::chain::origin::Origin;
-use crate::core::chain::state::FrameState;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::core::requests::request::RequestKind;
-use crate::core::steering::stop::By;
+use crate::core::steering::origin::Origin;
+use crate::core::steering::stop_order::By;
 
 /// Older events are in `--json`.
 const MOST: usize = 30;

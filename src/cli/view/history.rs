@@ -15,11 +15,11 @@ use crate::cli::output::format::{age, fitted, one_line};
 use crate::cli::output::{self, ListCommand, print, print_json, tell};
 use crate::cli::report::asked::of_form;
 use crate::cli::view::logs;
-use crate::core::chain::origin::Origin;
 use crate::core::events::agent_event::Happening;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::requests::approval::{self, Before};
 use crate::core::requests::request::RequestKind;
+use crate::core::steering::origin::Origin;
 use crate::core::text::escape::shortened;
 use crate::runtime::activity::next_deed;
 use crate::store::{Asked, EventRecord, Exchange, Store, Target};
@@ -242,8 +242,8 @@ fn deed(what: &Happening) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::chain::origin::FromFile;
     use crate::core::id::{FrameId, RequestId};
+    use crate::core::steering::origin::FromFile;
 
     const ID: uuid::Uuid = uuid::Uuid::nil();
     const WITHDRAWN: LogEntry = LogEntry::Withdrawn { request: RequestId(ID) };

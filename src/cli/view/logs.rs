@@ -15,7 +15,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::age;
 use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::event_lines::EventLines;
-use crate::core::chain::state::FrameState;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::tree::Tree;
 use crate::core::events::activity::is_stalled;
 use crate::core::events::agent_event::AgentEvent;

@@ -21,7 +21,7 @@ use crate::cli::report::chain_status;
 use crate::cli::report::costs;
 use crate::cli::report::waits::described;
 use crate::cli::view::ls::choice::{Choice, Hidden};
-use crate::core::chain::state::AgentStatus;
+use crate::core::chain::frame_state::AgentStatus;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::requests::question::Form;
 use crate::core::requests::request::External;

@@ -17,10 +17,10 @@ use crate::cli::report::costs;
 use crate::cli::report::denied;
 use crate::cli::report::history;
 use crate::cli::report::waits::described;
+use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::launch::{Launch, OnPermission};
-use crate::core::agent::worktree::Worktree;
 use crate::core::chain::frame::Task;
-use crate::core::chain::state::AgentStatus;
+use crate::core::chain::frame_state::AgentStatus;
 
 /// Show everything known about an agent: sessions, transcripts, costs and history
 #[derive(Debug, Args)]

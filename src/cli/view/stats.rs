@@ -15,7 +15,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::table;
 use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::costs;
-use crate::core::attempt::usage::Spent;
+use crate::core::agent::usage::Spent;
 use crate::core::text::duration::duration;
 use crate::store::{Counted, Counting};
 

@@ -17,7 +17,7 @@ use crate::cli::output::{self, ListCommand, hint, print, print_json, tell};
 use crate::cli::report::chain_status;
 use crate::cli::report::costs;
 use crate::cli::report::waits::described;
-use crate::core::attempt::usage::Spent;
+use crate::core::agent::usage::Spent;
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
 use crate::runtime::run::external_waits;

@@ -8,10 +8,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::core::agent::claude_args::ClaudeArgs;
-use crate::core::agent::option_rights::{MAY_SKIP_PERMISSIONS, PROMPT_TOOL, SKIP_PERMISSIONS};
+use crate::core::agent::child_worktree::Worktree;
+use crate::core::agent::claude_args::{ClaudeArgs, MAY_SKIP_PERMISSIONS, PROMPT_TOOL, SKIP_PERMISSIONS};
 use crate::core::agent::permission_mode;
-use crate::core::agent::worktree::Worktree;
 
 /// Everything that an agent's `claude` is started with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

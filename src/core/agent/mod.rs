@@ -1,14 +1,14 @@
 //! What an agent is started with and what surrounds it: launch options, rights, mode, worktree.
 
+pub(crate) mod child_worktree;
 pub(crate) mod claude_args;
-pub(crate) mod denied;
+pub(crate) mod denied_call;
+pub(crate) mod file_changes;
 pub(crate) mod launch;
-pub(crate) mod option_rights;
+pub(crate) mod launch_changes;
 pub(crate) mod overrides;
 pub(crate) mod permission_mode;
-pub(crate) mod repair;
-pub(crate) mod session_files;
+pub(crate) mod session_file_names;
 pub(crate) mod situation;
-pub(crate) mod stale_files;
 pub(crate) mod starting_mode;
-pub(crate) mod worktree;
+pub(crate) mod usage;

@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::core::agent::claude_args::{ClaudeArgs, number};
+use crate::core::agent::claude_args::{ClaudeArgs, FOR_CHILDREN, LIMITS, PROMPTS, number};
 use crate::core::agent::launch::{Launch, OnPermission};
-use crate::core::agent::option_rights::{FOR_CHILDREN, LIMITS, PROMPTS};
 
 /// How a child's launch options are to differ from its parent's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,7 +102,7 @@ fn check_child_args(args: &ClaudeArgs) -> Result<(), BadLaunch> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::agent::worktree::Worktree;
+    use crate::core::agent::child_worktree::Worktree;
 
     fn args(words: &[&str]) -> ClaudeArgs {
         ClaudeArgs::of(words)

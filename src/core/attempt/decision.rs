@@ -7,12 +7,12 @@ use crate::core::attempt::continuation::Way;
 use crate::core::attempt::ending::{Ending, Objection};
 use crate::core::attempt::facts::Facts;
 use crate::core::attempt::meaning::Meaning;
-use crate::core::attempt::salvage::Salvage;
+use crate::core::attempt::salvaged::Salvage;
 use crate::core::attempt::signal::Signal;
 use crate::core::chain::frame::Trouble;
-use crate::core::chain::state::{Ended, Failure, FailureKind, Wait};
+use crate::core::chain::frame_state::{Ended, Failure, FailureKind, Wait};
 use crate::core::id::RequestId;
-use crate::core::steering::stop::{Stop, StopKind};
+use crate::core::steering::stop_order::{Stop, StopKind};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
@@ -92,7 +92,7 @@ pub fn decide(facts: &Facts) -> Decision {
     let (session, frame) = row(&meaning, facts);
     // A stop that is recorded changes what becomes of the frame, and nothing else. A reply was faster.
     let frame = match &facts.stop {
-        Some(stop) if frame != Ended::Done => stop.applied_to(frame),
+        Some(stop) if frame != Ended::Done => frame.stopped(stop),
         _ => frame,
     };
     let session = match facts.salvage {

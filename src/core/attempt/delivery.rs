@@ -80,7 +80,7 @@ pub(crate) mod testing {
     use crate::core::agent::launch::Launch;
     use crate::core::agent::situation::Situation;
     use crate::core::chain::frame::Task;
-    use crate::core::chain::state::FrameState;
+    use crate::core::chain::frame_state::FrameState;
     use crate::core::id::{FrameId, RequestId};
     use crate::core::requests::question::Form;
     use crate::core::requests::request::RequestResult;

@@ -3,10 +3,10 @@
 
 use crate::core::attempt::continuation::Way;
 use crate::core::attempt::ending::Ending;
-use crate::core::attempt::salvage::Salvage;
+use crate::core::attempt::salvaged::Salvage;
 use crate::core::chain::frame::Trouble;
 use crate::core::id::RequestId;
-use crate::core::steering::stop::Stop;
+use crate::core::steering::stop_order::Stop;
 
 /// What is known about an attempt when it has ended.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,12 +1,12 @@
 //! Prompts for agents: a frame's first one, and the one that wakes it.
 
-use crate::core::agent::worktree::Worktree;
+use crate::core::agent::child_worktree::Worktree;
 use crate::core::attempt::signal;
 use crate::core::chain::frame::{Frame, Task, Trouble};
 use crate::core::requests::request::{Delivery, RequestResult};
-use crate::core::requests::scheduled::Scheduled;
 use crate::core::text::escape;
 use crate::core::text::fence::{Fence, is_one_line};
+use crate::core::waits::scheduled::Scheduled;
 
 /// The first prompt of a frame. `deliveries` and `notices` come from an attempt that left no conversation.
 #[must_use]

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 
+use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::chain::limits::Limits;
-use crate::core::chain::state::{FrameState, Wait};
 use crate::core::chain::tree::{Node, Tree};
 
 /// What keeps a frame from starting.
@@ -157,7 +157,7 @@ mod tests {
             attempt: crate::core::id::AttemptId::random(),
             call: None,
             kind: RequestKind::Spawn { child: id(n), task: String::new() },
-            state: crate::core::requests::state::RequestState::Open,
+            state: crate::core::requests::request_state::RequestState::Open,
             made: at(0),
             progress: Default::default(),
         };

@@ -6,7 +6,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::core::chain::state::Wait;
+use crate::core::chain::frame_state::Wait;
 
 /// The pause after the first failed try. Each further one doubles it.
 const SHORTEST: SignedDuration = SignedDuration::from_secs(30);

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::core::agent::child_worktree;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::situation::Situation;
-use crate::core::agent::worktree;
-use crate::core::attempt::usage::Usage;
-use crate::core::chain::state::FrameState;
+use crate::core::agent::usage::Usage;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::core::requests::request::RequestResult;
 use crate::core::text::shell::quoted;
@@ -129,7 +129,7 @@ impl Frame {
     /// What its agent said, as its parent receives it. A group names the worktree of each of its agents itself.
     #[must_use]
     pub(crate) fn reported(&self, said: String) -> String {
-        if self.task.is_group() { said } else { worktree::with_place(said, self.launch.worktree.as_ref()) }
+        if self.task.is_group() { said } else { child_worktree::with_place(said, self.launch.worktree.as_ref()) }
     }
 
     /// What its parent receives, if it is over. `reply` is its reply, or that of all agents of a group; a group that failed has
@@ -215,7 +215,7 @@ impl Task {
 mod tests {
     use super::*;
     use crate::core::attempt::delivery::testing;
-    use crate::core::chain::state::{Failure, FailureKind, Wait};
+    use crate::core::chain::frame_state::{Failure, FailureKind, Wait};
 
     #[test]
     fn a_parent_receives_a_result_when_a_frame_is_over() {

@@ -1,8 +1,8 @@
 //! Groups: several agents that one command asked for. They run at the same time, and their replies are delivered as one
 //! text.
 
-use crate::core::agent::worktree::{self, Worktree};
-use crate::core::chain::state::{Ended, Failure, FailureKind, FrameState};
+use crate::core::agent::child_worktree::{self, Worktree};
+use crate::core::chain::frame_state::{Ended, Failure, FailureKind, FrameState};
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
 use crate::core::text::fence::is_line_break;
@@ -79,7 +79,7 @@ impl Member {
         // Of one that was stopped, this says what it has done so far.
         let reply = self.reply.as_deref();
         let said = reply.or(self.failure().map(|failure| failure.message.as_str())).unwrap_or_default();
-        worktree::with_place(said.to_owned(), self.worktree.as_ref())
+        child_worktree::with_place(said.to_owned(), self.worktree.as_ref())
     }
 }
 
@@ -127,8 +127,8 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::core::chain::frame_state::Wait;
     use crate::core::chain::runnable::Attempted;
-    use crate::core::chain::state::Wait;
     use crate::core::id::{AttemptId, RequestId};
     use crate::core::requests::request::{Request, RequestKind};
 
@@ -168,7 +168,7 @@ mod tests {
             attempt: AttemptId::random(),
             call: None,
             kind: RequestKind::Spawn { child: id(child), task: String::new() },
-            state: crate::core::requests::state::RequestState::Open,
+            state: crate::core::requests::request_state::RequestState::Open,
             made: NOW,
             progress: Default::default(),
         };

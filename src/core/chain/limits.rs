@@ -3,7 +3,8 @@
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
-use crate::core::events::activity::STALL_AFTER;
+/// How long a running agent may be silent before a person should look, unless the chain says otherwise.
+const STALL_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
 /// How far a chain may grow, and what it may use. Set when it is started, and changed for all of it at once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,12 +3,11 @@
 pub(crate) mod admission;
 pub(crate) mod backoff;
 pub(crate) mod frame;
+pub(crate) mod frame_state;
 pub(crate) mod group;
 pub(crate) mod limits;
-pub(crate) mod origin;
 pub(crate) mod pace;
-pub(crate) mod progress;
+pub(crate) mod progress_lines;
 pub(crate) mod runnable;
-pub(crate) mod state;
 pub(crate) mod tree;
 pub(crate) mod waiting_on;

@@ -13,7 +13,7 @@ use crate::core::id::FrameId;
 use crate::core::requests::question::Form;
 use crate::core::waits::conditions::External;
 use crate::core::waits::outlook::{Outlook, outlook};
-use crate::core::waits::progress::Progress;
+use crate::core::waits::wait_progress::Progress;
 
 /// The longest time between two looks at anything. Not every change is seen by itself: a file in a network, a runner that
 /// is killed.

@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 
 use crate::core::chain::backoff;
-use crate::core::chain::state::{FrameState, Wait};
+use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
 use crate::core::requests::request;
-use crate::core::steering::stop::StopKind;
+use crate::core::steering::stop_order::StopKind;
 
 /// What happened to frames in this run of the program, so that it does not try the same thing twice.
 #[derive(Clone, Debug, Default)]
@@ -154,7 +154,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::core::chain::state::{Failure, FailureKind};
+    use crate::core::chain::frame_state::{Failure, FailureKind};
     use crate::core::id::AttemptId;
     use crate::core::requests::question::Form;
     use crate::core::requests::request::{Request, RequestKind};
@@ -181,9 +181,9 @@ mod tests {
             call: None,
             kind,
             state: if resolved {
-                crate::core::requests::state::RequestState::Resolved { used_by: None }
+                crate::core::requests::request_state::RequestState::Resolved { used_by: None }
             } else {
-                crate::core::requests::state::RequestState::Open
+                crate::core::requests::request_state::RequestState::Open
             },
             made: NOW,
             progress: Default::default(),

@@ -5,11 +5,11 @@ use std::convert::Infallible;
 
 use jiff::Timestamp;
 
+use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::limits::Limits;
-use crate::core::chain::state::FrameState;
 use crate::core::id::FrameId;
 use crate::core::requests::request::{Request, RequestKind};
-use crate::core::steering::stop::Stop;
+use crate::core::steering::stop_order::Stop;
 
 /// A frame and all frames below it.
 #[derive(Clone, Debug)]

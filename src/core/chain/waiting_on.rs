@@ -4,14 +4,14 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::core::attempt::usage::rounded_usd;
+use crate::core::agent::usage::rounded_usd;
 use crate::core::chain::admission::NotAdmitted;
+use crate::core::chain::frame_state::{AgentStatus, FrameState, Wait};
 use crate::core::chain::runnable::Attempted;
-use crate::core::chain::state::{AgentStatus, FrameState, Wait};
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::{FrameId, RequestId};
-use crate::core::requests::approval::place::Place;
-use crate::core::requests::plan::Plan;
+use crate::core::requests::approval::call_place::Place;
+use crate::core::requests::proposed_plan::Plan;
 use crate::core::requests::question::Form;
 use crate::core::requests::request::{External, Request, RequestKind};
 use crate::core::waits::outlook::outlook;
@@ -246,9 +246,9 @@ mod tests {
             call: None,
             kind: RequestKind::Ask(Form::text(question)),
             state: if *resolved {
-                crate::core::requests::state::RequestState::Resolved { used_by: None }
+                crate::core::requests::request_state::RequestState::Resolved { used_by: None }
             } else {
-                crate::core::requests::state::RequestState::Open
+                crate::core::requests::request_state::RequestState::Open
             },
             made: NOW,
             progress: Default::default(),
@@ -299,12 +299,12 @@ mod tests_of_time {
     use uuid::Uuid;
 
     use super::*;
-    use crate::core::chain::state::Wait;
+    use crate::core::chain::frame_state::Wait;
     use crate::core::id::{AttemptId, FrameId, RequestId};
     use crate::core::requests::question::Form;
-    use crate::core::requests::state::RequestState;
+    use crate::core::requests::request_state::RequestState;
     use crate::core::waits::conditions::External;
-    use crate::core::waits::progress::{Look, Progress};
+    use crate::core::waits::wait_progress::{Look, Progress};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use crate::core::attempt::usage::Usage;
+use crate::core::agent::usage::Usage;
 use crate::core::events::agent_event::{AgentEvent, Happening};
 use crate::core::id::AttemptId;
 
@@ -190,9 +190,6 @@ impl Activity {
         }
     }
 }
-
-/// How long a running agent may be silent before a person should look, unless the chain says otherwise.
-pub(crate) const STALL_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
 /// Whether a running agent has had no event for so long that a person should look.
 #[must_use]

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::core::attempt::usage::Usage;
+use crate::core::agent::usage::Usage;
 use crate::core::id::{AttemptId, FrameId, MessageId, RequestId};
 use crate::core::text::escape::shortened;
 

@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use crate::core::chain::progress;
+use crate::core::chain::frame_state::FrameState;
+use crate::core::chain::progress_lines;
 use crate::core::chain::runnable::Attempted;
-use crate::core::chain::state::FrameState;
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
 
@@ -39,13 +39,13 @@ pub(crate) fn outlook(tree: &Tree, runs: impl Fn(FrameId) -> bool, now: Timestam
         return Outlook::CanContinue;
     }
     let blocked = nodes.iter().filter(|node| !tree.blockers_of(node, now).is_empty());
-    Outlook::Waits(blocked.map(|node| (node.id, progress::ended(tree, node, now))).collect())
+    Outlook::Waits(blocked.map(|node| (node.id, progress_lines::ended(tree, node, now))).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::chain::state::Wait;
+    use crate::core::chain::frame_state::Wait;
     use crate::core::chain::tree::Node;
 
     fn node(id: FrameId, parent: Option<FrameId>, state: FrameState) -> Node {

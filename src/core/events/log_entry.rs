@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::core::agent::launch::Launch;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::limits::Limits;
-use crate::core::chain::origin::Origin;
-use crate::core::chain::state::FrameState;
 use crate::core::id::{AttemptId, FrameId, MessageId, RequestId, SessionId};
 use crate::core::requests::request::RequestKind;
-use crate::core::steering::stop::By;
+use crate::core::steering::origin::Origin;
+use crate::core::steering::stop_order::By;
 
 /// What happened to a frame. `from` and `to` are its states before and after.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -12,7 +12,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::core::agent::session_files::BESIDE;
+use crate::core::agent::session_file_names::BESIDE;
 use crate::core::id::{FrameId, SessionId};
 
 /// The first entry.

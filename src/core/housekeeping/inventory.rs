@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::claude_args::ClaudeArgs;
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::agent::situation::Situation;
-use crate::core::agent::worktree::Worktree;
 use crate::core::chain::frame::{Baseline, Task};
 use crate::core::chain::limits::Limits;
 use crate::core::id::{FrameId, SessionId};

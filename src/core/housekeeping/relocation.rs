@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
+use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::situation::Situation;
-use crate::core::agent::worktree::Worktree;
 use crate::core::chain::frame::Task;
 use crate::core::requests::question::Form;
 use crate::core::requests::request::RequestKind;

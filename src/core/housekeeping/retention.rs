@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::core::chain::state::FrameState;
+use crate::core::chain::frame_state::FrameState;
 
 /// What a person wants to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Retention {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::chain::state::{Failure, FailureKind, Wait};
+    use crate::core::chain::frame_state::{Failure, FailureKind, Wait};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::core::chain::state::{FailureKind, FrameState, Wait};
+use crate::core::chain::frame_state::{FailureKind, FrameState, Wait};
 use crate::core::requests::request::RequestKind;
 
 /// What a person can be told of. Each is a key of `[on]` in the config file.
@@ -79,7 +79,7 @@ impl Occasion {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::chain::state::Failure;
+    use crate::core::chain::frame_state::Failure;
 
     #[test]
     fn every_name_names_one() {

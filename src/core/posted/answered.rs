@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::core::chain::origin::Origin;
 use crate::core::id::RequestId;
 use crate::core::posted::fields::{field, named, text};
+use crate::core::steering::origin::Origin;
 
 /// Why a file is not an answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

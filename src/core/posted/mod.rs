@@ -4,4 +4,3 @@ pub(crate) mod answered;
 pub(crate) mod fields;
 pub(crate) mod marker;
 pub(crate) mod pending;
-pub(crate) mod place;

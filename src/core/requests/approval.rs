@@ -3,13 +3,13 @@
 //! Nothing in the call can pass for something else. Each line of a text stands behind a bar, with a mark where a line
 //! that is wider than the terminal continues; field names stand before the bars.
 
+pub(crate) mod call_place;
 pub(crate) mod notebook;
-pub(crate) mod place;
 
 use serde_json::{Map, Value};
 
+use crate::core::requests::approval::call_place::Place;
 use crate::core::requests::approval::notebook::NOTEBOOK_EDIT;
-use crate::core::requests::approval::place::Place;
 use crate::core::text::bars::Bars;
 
 /// What a call would change, a file or a cell of a notebook, as far as it is known.
@@ -57,7 +57,7 @@ pub(crate) fn view(tool: &str, input: &Value, before: &Before, place: Option<&Pl
             leads(&mut view, input, place);
         }
     }
-    if let Some(Place { directory, .. }) = place.filter(|_| place::depends_on_directory(input)) {
+    if let Some(Place { directory, .. }) = place.filter(|_| call_place::depends_on_directory(input)) {
         view.line(WHERE_IT_RUNS);
         view.lines(' ', &directory.path);
         if directory.is_elsewhere() {
@@ -79,7 +79,7 @@ fn leads(view: &mut Bars, value: &Value, place: Option<&Place>) {
             }
         }
         (_, Some(place)) => {
-            let below = place::named_paths(value);
+            let below = call_place::named_paths(value);
             for path in below.iter().filter(|path| place.elsewhere(path).is_some()) {
                 view.named("  a path in it: ", path);
                 leads(view, &Value::String(path.clone()), Some(place));

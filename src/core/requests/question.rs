@@ -3,7 +3,8 @@
 pub(crate) mod answer_file;
 pub(crate) mod bad_form;
 pub(crate) mod batch;
-pub(crate) mod file;
+pub(crate) mod posted_question;
+pub(crate) mod question_file;
 
 use std::path::PathBuf;
 
@@ -11,8 +12,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::core::id::RequestId;
-use crate::core::posted::place::Posted;
 use crate::core::requests::question::answer_file::AnswerFile;
+use crate::core::requests::question::posted_question::Posted;
 use crate::core::text::escape::shortened;
 
 /// A question as its agent asks it, with agent-cli or with Claude Code's own tool.

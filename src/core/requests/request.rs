@@ -6,15 +6,15 @@ use serde_json::Value;
 
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::approval;
-use crate::core::requests::approval::place::Place;
-use crate::core::requests::plan::Plan;
+use crate::core::requests::approval::call_place::Place;
+use crate::core::requests::proposed_plan::Plan;
 use crate::core::requests::question::Form;
+use crate::core::requests::request_state::RequestState;
 use crate::core::requests::returned::Returned;
-use crate::core::requests::scheduled::Scheduled;
-use crate::core::requests::state::RequestState;
 use crate::core::text::escape::shortened;
 pub(crate) use crate::core::waits::conditions::External;
-use crate::core::waits::progress::Progress;
+use crate::core::waits::scheduled::Scheduled;
+use crate::core::waits::wait_progress::Progress;
 
 /// A request that an agent made and whose result has not been delivered to it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::core::chain::origin::Origin;
 use crate::core::id::{AttemptId, MessageId};
-use crate::core::steering::stop::By;
+use crate::core::steering::origin::Origin;
+use crate::core::steering::stop_order::By;
 use crate::core::text::fence::Fence;
 
 /// A text for an agent.

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::core::id::FrameId;
-use crate::core::requests::scheduled::Scheduled;
+use crate::core::waits::scheduled::Scheduled;
 
 /// Something outside that an agent can wait for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use crate::core::requests::scheduled::Scheduled;
 use crate::core::waits::conditions::{External, Try, USUAL_INTERVAL};
-use crate::core::waits::progress::{Look, Progress};
+use crate::core::waits::scheduled::Scheduled;
+use crate::core::waits::wait_progress::{Look, Progress};
 
 /// What can be said about a wait at some time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,12 +3,12 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::core::requests::scheduled::Scheduled;
 use crate::core::text::age::{age, time_until};
 use crate::core::text::escape::{one_line, shortened};
 use crate::core::text::fence::{Fence, is_one_line};
 use crate::core::waits::conditions::{AwaitedAgent, External, Matching, Polled};
-use crate::core::waits::progress::Progress;
+use crate::core::waits::scheduled::Scheduled;
+use crate::core::waits::wait_progress::Progress;
 
 impl External {
     /// The options of the command that waits for it.
@@ -172,7 +172,7 @@ fn of_one(condition: &External, found: Option<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::waits::progress::Look;
+    use crate::core::waits::wait_progress::Look;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()

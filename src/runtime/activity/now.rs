@@ -6,8 +6,8 @@ use std::fs;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::core::attempt::usage::Usage;
-use crate::core::chain::state::FrameState;
+use crate::core::agent::usage::Usage;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::tree::Tree;
 use crate::core::events::activity::{Activity, Progress, is_stalled};
 use crate::core::id::FrameId;

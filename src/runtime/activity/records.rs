@@ -1,13 +1,13 @@
 //! What this program recorded about a frame, as events: requests, pauses and ends are not in what `claude` printed.
 
-use crate::core::attempt::usage::rounded_usd;
-use crate::core::chain::state::{FrameState, Wait};
+use crate::core::agent::usage::rounded_usd;
+use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::events::agent_event::{AgentEvent, Happening, VERSION};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{FrameId, MessageId, RequestId};
 use crate::core::requests::request::{External, Request, RequestKind, RequestResult};
 use crate::core::steering::message::Message;
-use crate::core::steering::stop::{By, Stop, StopKind};
+use crate::core::steering::stop_order::{By, Stop, StopKind};
 use crate::core::text::escape::shortened;
 use crate::store::EventRecord;
 
@@ -139,7 +139,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::core::chain::state::{Failure, FailureKind};
+    use crate::core::chain::frame_state::{Failure, FailureKind};
     use crate::core::id::AttemptId;
     use crate::core::requests::question::Form;
 

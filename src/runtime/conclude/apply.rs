@@ -2,7 +2,7 @@
 
 use crate::core::attempt::decision::{Decision, Fate};
 use crate::core::chain::frame::Frame;
-use crate::core::chain::state::Ended;
+use crate::core::chain::frame_state::Ended;
 use crate::core::id::AttemptId;
 use crate::runtime::conclude::gather::Gathered;
 use crate::runtime::recovery::restore;

@@ -1,10 +1,10 @@
 //! An attempt's denied calls.
 
+use crate::claude::stream::denials;
 use crate::claude::stream::digest::Digest;
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
-use crate::claude::tools::denied;
 use crate::claude::transcript::reopen::NOT_RUN;
-use crate::core::agent::denied::Denied;
+use crate::core::agent::denied_call::Denied;
 use crate::core::chain::frame::Frame;
 use crate::runtime::RuntimeError;
 use crate::store::{Requests, Store};
@@ -18,7 +18,7 @@ pub(super) fn denied(store: &Store, frame: &Frame, digest: &Digest) -> Result<Ve
             listed.push(denial);
         }
     }
-    Ok(denied::recorded(listed, &digest.asking_hooks))
+    Ok(denials::recorded(listed, &digest.asking_hooks))
 }
 
 #[cfg(test)]
@@ -26,7 +26,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::claude::stream::reader;
+    use crate::claude::stream::output_reader;
     use crate::core::requests::request::RequestKind;
     use crate::store::testing;
 
@@ -48,7 +48,7 @@ mod tests {
         let listed = |(call, tool, _): &(&str, &str, &str)| json!({"tool_use_id": call, "tool_name": tool, "tool_input": {"command": call}});
         let results = json!({"type": "user", "message": {"content": calls.iter().map(result).collect::<Vec<Value>>()}});
         let end = json!({"type": "result", "permission_denials": calls.iter().map(listed).collect::<Vec<Value>>()});
-        let digest = reader::read(format!("{results}\n{end}\n").as_bytes()).unwrap();
+        let digest = output_reader::read(format!("{results}\n{end}\n").as_bytes()).unwrap();
         let found = denied(&store, &frame, &digest).unwrap();
         assert_eq!(found.iter().map(|denied| denied.input.as_str()).collect::<Vec<_>>(), ["denied", "silent"]);
     }

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::claude::processes::orphans::{self, LeftBy};
+use crate::claude::processes::orphan_processes::{self, LeftBy};
 use crate::claude::stream::digest::Digest;
 use crate::claude::transcript::turn;
-use crate::core::agent::denied::Denied;
+use crate::core::agent::denied_call::Denied;
 use crate::core::agent::situation::Situation;
+use crate::core::agent::usage::{Spending, Totals};
 use crate::core::attempt::continuation::Way;
 use crate::core::attempt::ending::Ending;
 use crate::core::attempt::facts::Facts;
 use crate::core::attempt::meaning::Meaning;
-use crate::core::attempt::salvage::Salvage;
-use crate::core::attempt::usage::{Spending, Totals};
+use crate::core::attempt::salvaged::Salvage;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, FrameId, MessageId};
 use crate::core::steering::message::Message;
@@ -199,7 +199,7 @@ fn unseen_messages(
 /// Ends the processes that carry the mark of a frame.
 pub(super) fn sweep(store: &Store, frame: FrameId, is_abandoned: bool) {
     let left_by = if is_abandoned { LeftBy::Another { ended: None } } else { LeftBy::This };
-    failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), frame, left_by));
+    failpoint::around(Step::Sweep, || orphan_processes::end(store.dir().path(), frame, left_by));
 }
 
 /// When an agent printed something last: the last that is known of one whose runner is dead.

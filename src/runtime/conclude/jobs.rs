@@ -3,12 +3,12 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::claude::stream::jobs::{Jobs, Made};
-use crate::claude::tools::schedule;
-use crate::core::requests::scheduled::Scheduled;
+use crate::claude::stream::background_work::{Jobs, Made};
+use crate::claude::tools::scheduling;
+use crate::core::waits::scheduled::Scheduled;
 
 /// The jobs that an attempt has made, so that its agent's reply does not count before they are due.
 pub(super) fn made(jobs: &Jobs) -> Vec<Scheduled> {
-    let job = |Made { input, response }: &Made| schedule::job(input, response, Timestamp::now(), &TimeZone::system());
+    let job = |Made { input, response }: &Made| scheduling::job(input, response, Timestamp::now(), &TimeZone::system());
     jobs.made.iter().filter_map(job).filter(Scheduled::can_be_given).collect()
 }

@@ -69,7 +69,7 @@ fn finish(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::chain::state::FrameState;
+    use crate::core::chain::frame_state::FrameState;
     use crate::store::testing;
 
     #[test]

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::claude::ending;
+use crate::claude::attempt_ending;
 use crate::claude::environment::config_dir::config_dir;
-use crate::claude::options::limits;
+use crate::claude::options::limits_left;
 use crate::claude::processes::process::Exit;
 use crate::claude::stream::digest::Digest;
-use crate::claude::stream::reader;
+use crate::claude::stream::output_reader;
 use crate::claude::transcript::{locate, turn};
 use crate::core::attempt::ending::{Ending, Objection};
 use crate::core::chain::frame::Frame;
@@ -53,8 +53,8 @@ impl Printed {
                 exit.was_killed() && !exit.is_stopped(),
             );
         }
-        let ending = match ending::classify(&digest, exit, &errors) {
-            Ending::Error(why) => Ending::Error(limits::as_given(&why, &frame.launch.args)),
+        let ending = match attempt_ending::classify(&digest, exit, &errors) {
+            Ending::Error(why) => Ending::Error(limits_left::as_given(&why, &frame.launch.args)),
             other => other,
         };
         Ok(Self { digest, ending, was_killed: exit.was_killed(), was_ended: exit == Exit::Ended })
@@ -63,7 +63,7 @@ impl Printed {
     /// The output of an attempt whose process could not be started.
     pub(super) fn nothing(why: String) -> Self {
         // It was not started, because nothing is left of a limit.
-        let ending = match limits::raised(&why) {
+        let ending = match limits_left::raised(&why) {
             Some(_) => Ending::Error(why),
             None => Ending::Refused { why, objection: Objection::Start },
         };
@@ -77,7 +77,7 @@ pub(super) fn transcript_of(frame: &Frame, attempt: &Attempt) -> Option<PathBuf>
 }
 
 fn read_output(lease: &Lease, attempt: &Attempt) -> Result<Digest, RuntimeError> {
-    let read = || reader::read(BufReader::new(lease.printed(attempt.output_from)?));
+    let read = || output_reader::read(BufReader::new(lease.printed(attempt.output_from)?));
     read().map_err(while_trying(READ_PRINTED))
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::core::attempt::decision::{Decision, Fate};
 use crate::core::attempt::meaning::Meaning;
 use crate::core::chain::frame::Frame;
-use crate::core::chain::state::{Ended, FailureKind};
+use crate::core::chain::frame_state::{Ended, FailureKind};
 use crate::core::id::AttemptId;
 use crate::runtime::conclude::gather::{Gathered, sweep};
 use crate::runtime::conclude::report;

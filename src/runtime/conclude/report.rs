@@ -5,9 +5,9 @@ use std::io::{self, Read};
 
 use crate::claude::events::line_cutter::LineCutter;
 use crate::claude::events::translate::translate;
+use crate::core::attempt::partial::Partial;
 use crate::core::id::FrameId;
-use crate::core::steering::partial::Partial;
-use crate::core::steering::stop::Stop;
+use crate::core::steering::stop_order::Stop;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::Store;
 
@@ -45,7 +45,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::core::steering::stop::{By, StopKind};
+    use crate::core::steering::stop_order::{By, StopKind};
     use crate::store::testing;
 
     #[test]

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use crate::claude::stream::digest::Digest;
-use crate::claude::transcript::salvage::SalvagedTranscript;
-use crate::core::attempt::salvage::{Contents, Salvage, Signs};
+use crate::claude::transcript::salvaged_transcript::SalvagedTranscript;
+use crate::core::attempt::salvaged::{Contents, Salvage, Signs};
 use crate::core::chain::frame::Frame;
-use crate::core::housekeeping::fsck::Lines;
+use crate::core::housekeeping::consistency::Lines;
 use crate::core::requests::request::Delivery;
 use crate::runtime::conclude::printed::Printed;
 use crate::runtime::recovery::room;
@@ -79,7 +79,7 @@ impl Salvaged {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claude::stream::reader;
+    use crate::claude::stream::output_reader;
 
     #[test]
     fn only_calls_whose_outcome_the_conversation_lacks_are_uncertain() {
@@ -89,7 +89,7 @@ mod tests {
         };
         let result =
             r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"a","content":"done"}]}}"#;
-        let digest = reader::read([call("a"), result.to_owned(), call("b")].join("\n").as_bytes()).unwrap();
+        let digest = output_reader::read([call("a"), result.to_owned(), call("b")].join("\n").as_bytes()).unwrap();
         let salvaged = |answered: &[&str]| {
             let mut salvaged = SalvagedTranscript::default();
             salvaged.answered.extend(answered.iter().map(|id| (*id).to_owned()));
@@ -108,7 +108,7 @@ mod tests {
         let call =
             r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","name":"Bash","input":{}}]}}"#;
         let result = r#"{"type":"result","subtype":"success","is_error":false,"stop_reason":"tool_deferred","deferred_tool_use":{"id":"a","name":"Bash","input":{}}}"#;
-        let digest = reader::read([call, result].join("\n").as_bytes()).unwrap();
+        let digest = output_reader::read([call, result].join("\n").as_bytes()).unwrap();
         assert_eq!(digest.suspended_call(), Some("a"));
         let mut marks = SalvagedTranscript::default();
         marks.suspended.insert("a".to_owned());

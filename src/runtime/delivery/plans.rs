@@ -1,7 +1,7 @@
 //! The permission mode in which a person lets an agent continue after approving its plan.
 
 use crate::core::agent::starting_mode::Chosen;
-use crate::core::requests::plan::Decided;
+use crate::core::requests::proposed_plan::Decided;
 use crate::core::requests::request::{Delivery, RequestKind};
 use crate::store::Undelivered;
 
@@ -35,7 +35,7 @@ pub(crate) fn chosen(undelivered: &Undelivered) -> Option<ChosenMode> {
 mod tests {
     use super::*;
     use crate::core::id::RequestId;
-    use crate::core::requests::plan::Plan;
+    use crate::core::requests::proposed_plan::Plan;
     use crate::core::requests::request::RequestResult;
 
     fn answered(answer: &str) -> Delivery {

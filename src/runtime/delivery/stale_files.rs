@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::core::agent::stale_files::Seen;
+use crate::core::agent::file_changes::Seen;
 use crate::core::chain::frame::Frame;
 use crate::core::id::AttemptId;
 use crate::failpoint::Step;

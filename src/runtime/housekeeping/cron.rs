@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::claude::doctor::cron;
+use crate::claude::doctor::crontab;
 use crate::claude::doctor::surroundings::Surroundings;
 use crate::claude::environment::config_dir::CONFIG_DIR;
 use crate::claude::environment::recorded;
@@ -33,11 +33,11 @@ pub(crate) fn findings(state_dir: &Path, shell: &Variables, here: &Surroundings,
     let config_dir = shell.get(CONFIG_DIR).and_then(|dir| std::path::absolute(dir).ok());
     let recorded = recorded::of(shell);
     let mut findings = vec![
-        cron::path(path, claude(&cron).as_deref()),
-        cron::login(here, there),
-        cron::variables(here, &recorded::that_matter(&recorded)),
+        crontab::path(path, claude(&cron).as_deref()),
+        crontab::login(here, there),
+        crontab::variables(here, &recorded::that_matter(&recorded)),
     ];
-    findings.extend(cron::configuration(config_dir.as_deref().map(Path::as_os_str)));
+    findings.extend(crontab::configuration(config_dir.as_deref().map(Path::as_os_str)));
     findings.extend(other_state_dir(state_dir, StateDir::default_path_without_variables().as_deref()));
     findings
 }

@@ -269,7 +269,7 @@ fn pauses_of(pauses: &[Pause], can_suspend: bool, around: &Surroundings) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claude::settings::file::SettingsFile;
+    use crate::claude::settings::settings_file::SettingsFile;
     use crate::core::agent::launch::Launch;
 
     #[test]
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(why(&[pause(false, true)], true, &plain), "their chains were started with --no-hooks or --bare");
         assert_eq!(why(&none, false, &plain), "this claude cannot suspend calls");
         assert_eq!(why(&none, true, &plain), "no setting that disables hooks was found");
-        let content = crate::claude::settings::file::Settings::parse("{\"disableAllHooks\": true}");
+        let content = crate::claude::settings::settings_file::Settings::parse("{\"disableAllHooks\": true}");
         let settings = vec![SettingsFile { path: "/s.json".into(), managed: false, content }];
         assert_eq!(why(&none, true, &Surroundings { settings, ..plain }), "disableAllHooks is set in /s.json");
     }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::claude::transcript::locate::Places;
-use crate::core::agent::worktree::Held;
+use crate::core::agent::child_worktree::Held;
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
 use crate::runtime::housekeeping::removal::{

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::claude::environment::config_dir::config_dir;
-use crate::claude::processes::orphans::{self, LeftBy};
+use crate::claude::processes::orphan_processes::{self, LeftBy};
 use crate::claude::transcript::locate::{self, Places};
-use crate::core::agent::worktree::{Held, Worktree};
+use crate::core::agent::child_worktree::{Held, Worktree};
 use crate::core::housekeeping::retention::Retention;
 use crate::core::id::FrameId;
 use crate::failpoint::{self, Step};
@@ -233,7 +233,7 @@ pub(crate) fn prepare(
             if store.frame(*frame)?.is_some_and(|frame| !frame.state.is_over()) {
                 let last = store.attempts(*frame)?.pop();
                 let left_by = last.map_or(LeftBy::Nobody, |attempt| LeftBy::Another { ended: attempt.ended });
-                failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), *frame, left_by));
+                failpoint::around(Step::Sweep, || orphan_processes::end(store.dir().path(), *frame, left_by));
             }
             if leases.len() < MOST_LEASES {
                 leases.push(lease);

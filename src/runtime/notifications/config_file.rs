@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::core::notifications::config::{self, Commands};
+use crate::core::notifications::event_commands::{self, Commands};
 use crate::store;
 
 /// A config file that can be used.
@@ -45,7 +45,7 @@ pub(crate) const LARGEST: u64 = 1 << 20;
 /// It cannot be read, or somebody else could write it.
 pub(crate) fn read(path: &Path) -> Result<Option<ConfigFile>, BadConfig> {
     let Some(text) = text(path)? else { return Ok(None) };
-    let parsed = config::parse(&text).map_err(|why| not_toml(path, &why))?;
+    let parsed = event_commands::parse(&text).map_err(|why| not_toml(path, &why))?;
     Ok(Some(ConfigFile { path: path.to_owned(), commands: parsed.commands, problems: parsed.problems }))
 }
 

@@ -69,7 +69,7 @@ fn failed(store: &Store) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::notifications::config::Commands;
+    use crate::core::notifications::event_commands::Commands;
 
     #[test]
     fn a_file_that_only_the_shell_knows_is_not_there_under_cron() {

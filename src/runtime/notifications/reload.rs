@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::core::notifications::config::Commands;
+use crate::core::notifications::event_commands::Commands;
 use crate::runtime::notifications::config_file::{self, BadConfig, ConfigFile};
 
 /// An editor may empty a file before it writes it: what was changed is read when it has stayed the same for so long.

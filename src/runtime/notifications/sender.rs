@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::core::notifications::config;
+use crate::core::notifications::event_commands;
 use crate::core::notifications::occasion::Occasion;
 use crate::core::notifications::payload::{Asked, Payload};
 use crate::runtime::notifications::command::{self, Shell};
@@ -139,7 +139,8 @@ impl Sender {
     ///
     /// The state directory cannot be written.
     pub(crate) fn follow(store: &Store, path: PathBuf, own_program: &Path, voice: Voice) -> Result<Self, StoreError> {
-        let none = ConfigFile { path: path.clone(), commands: config::Commands::default(), problems: Vec::new() };
+        let none =
+            ConfigFile { path: path.clone(), commands: event_commands::Commands::default(), problems: Vec::new() };
         let reload = Some(Reload::new(path));
         let mut means = Means { reload, ..means(store, none, own_program, voice) };
         means.renew(store)?;
@@ -344,7 +345,7 @@ mod tests {
 
     fn config(path: &str, events: &[Occasion]) -> ConfigFile {
         let of: BTreeMap<_, _> = events.iter().map(|event| (*event, "notify-send".to_owned())).collect();
-        let commands = config::Commands { of, ..config::Commands::default() };
+        let commands = event_commands::Commands { of, ..event_commands::Commands::default() };
         ConfigFile { path: path.into(), commands, problems: Vec::new() }
     }
 

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::claude::environment::shell::change_directory;
 use crate::claude::environment::variables::Variables;
 use crate::claude::settings::{restrictions, user_hooks};
-use crate::claude::tools::hook::{BASH, HookAnswer, HookInput, NOT_IN_A_SUBAGENT};
+use crate::claude::tools::hook_input::{BASH, HookAnswer, HookInput, NOT_IN_A_SUBAGENT};
 use crate::core::chain::frame::Frame;
 use crate::core::id::RequestId;
 use crate::core::requests::agent_command::verb::Verb;

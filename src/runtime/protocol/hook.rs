@@ -6,7 +6,7 @@
 
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
 use crate::claude::tools::exit_plan_mode::EXIT_PLAN_MODE;
-use crate::claude::tools::hook::{HookInput, POST_TOOL_USE};
+use crate::claude::tools::hook_input::{HookInput, POST_TOOL_USE};
 use crate::runtime::protocol::command::{self, Typed};
 use crate::runtime::protocol::response::HookResponse;
 use crate::runtime::protocol::{Asking, ProtocolError, plan, questions, schedule};

@@ -1,6 +1,6 @@
 //! Gives a working agent the messages that people and agents above have for it, beside the results of its calls.
 
-use crate::claude::tools::hook::{HookAnswer, HookInput, POST_TOOL_USE};
+use crate::claude::tools::hook_input::{HookAnswer, HookInput, POST_TOOL_USE};
 use crate::core::steering::message;
 use crate::runtime::protocol::response::HookResponse;
 use crate::runtime::protocol::{Asking, ProtocolError};

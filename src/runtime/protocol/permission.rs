@@ -17,14 +17,14 @@ use serde_json::Value;
 
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
-use crate::claude::tools::hook::BASH;
+use crate::claude::tools::hook_input::BASH;
 use crate::claude::tools::permission_server::{Permission, PermissionCall};
 use crate::claude::transcript::reopen::NOT_RUN;
 use crate::claude::transcript::{locate, whereabouts};
 use crate::core::agent::launch::OnPermission;
 use crate::core::agent::situation::Situation;
 use crate::core::chain::frame::Frame;
-use crate::core::requests::approval::place::{Moved, is_same_relative};
+use crate::core::requests::approval::call_place::{Moved, is_same_relative};
 use crate::core::requests::permit::{Permit, permit};
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::text::escape::one_line;
@@ -255,7 +255,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::core::requests::approval::place::Place;
+    use crate::core::requests::approval::call_place::Place;
 
     #[test]
     fn an_answer_is_for_the_call_that_the_person_was_shown() {

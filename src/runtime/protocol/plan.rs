@@ -1,8 +1,8 @@
 //! A plan with which an agent wants to leave plan mode. In other modes Claude Code refuses the call.
 
 use crate::claude::tools::exit_plan_mode::{self, PLAN_MODE};
-use crate::claude::tools::hook::{HookAnswer, HookInput, NOT_IN_A_SUBAGENT, PRE_TOOL_USE};
-use crate::core::requests::plan::modes;
+use crate::claude::tools::hook_input::{HookAnswer, HookInput, NOT_IN_A_SUBAGENT, PRE_TOOL_USE};
+use crate::core::requests::proposed_plan::modes;
 use crate::core::requests::request::RequestKind;
 use crate::runtime::RuntimeError;
 use crate::runtime::protocol::Asking;

@@ -5,8 +5,8 @@ use std::io::{self, BufReader};
 
 use crate::claude::installation::version::Version;
 use crate::claude::stream::asking_hooks::Prevailing;
-use crate::claude::stream::reader;
-use crate::claude::tools::hook::BASH;
+use crate::claude::stream::output_reader;
+use crate::claude::tools::hook_input::BASH;
 use crate::claude::tools::permission_server::PermissionCall;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Attempt, Attempts, Caller, Store};
@@ -14,8 +14,9 @@ use crate::store::{Attempt, Attempts, Caller, Store};
 /// Whether a call that looks like a Bash call is not one: hooks see the commands of other tools as Bash.
 pub(super) fn is_of_another_tool(store: &Store, caller: Caller, call: &str) -> Result<bool, RuntimeError> {
     let Some(attempt) = store.attempts(Attempts::RunningOf(caller.frame))?.pop() else { return Ok(false) };
-    let tool =
-        output(store, &attempt).and_then(|output| reader::tool_of(output, call)).map_err(while_trying(READ_PRINTED))?;
+    let tool = output(store, &attempt)
+        .and_then(|output| output_reader::tool_of(output, call))
+        .map_err(while_trying(READ_PRINTED))?;
     Ok(tool.is_some_and(|tool| tool != BASH))
 }
 
@@ -39,7 +40,7 @@ pub(super) fn printed(
     call: &PermissionCall,
     id: &str,
 ) -> Result<PrintedCall, RuntimeError> {
-    let digest = output(store, attempt).and_then(reader::read).map_err(while_trying(READ_PRINTED))?;
+    let digest = output(store, attempt).and_then(output_reader::read).map_err(while_trying(READ_PRINTED))?;
     let version = digest.version.as_deref().and_then(|version| version.parse::<Version>().ok());
     let prevailing = match version.is_some_and(|version| version >= Version::FIRST_HOOK_PREVAILS) {
         true => Prevailing::First,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::claude::tools::ask_user_question;
-use crate::claude::tools::hook::{HookAnswer, HookInput, NOT_IN_A_SUBAGENT};
+use crate::claude::tools::hook_input::{HookAnswer, HookInput, NOT_IN_A_SUBAGENT};
 use crate::core::requests::request::{Request, RequestResult};
 use crate::runtime::RuntimeError;
 use crate::runtime::protocol::suspension::Suspension;
@@ -71,7 +71,7 @@ mod tests {
     use crate::core::id::{AttemptId, FrameId, RequestId};
     use crate::core::requests::question::Form;
     use crate::core::requests::request::RequestKind;
-    use crate::core::requests::state::RequestState;
+    use crate::core::requests::request_state::RequestState;
 
     fn asked(question: &str, native: bool) -> Request {
         Request {

@@ -1,6 +1,6 @@
 //! The hook's answer, and what is recorded once `claude` has received it.
 
-use crate::claude::tools::hook::HookAnswer;
+use crate::claude::tools::hook_input::HookAnswer;
 use crate::runtime::RuntimeError;
 use crate::store::{Attempts, Caller, ResultUse, Store};
 

@@ -6,10 +6,10 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::claude::tools::hook::{HookAnswer, HookInput, NOT_IN_A_SUBAGENT};
-use crate::claude::tools::schedule::{self, CRON_CREATE, CRON_DELETE, Job, SCHEDULE_WAKEUP};
+use crate::claude::tools::hook_input::{HookAnswer, HookInput, NOT_IN_A_SUBAGENT};
+use crate::claude::tools::scheduling::{self, CRON_CREATE, CRON_DELETE, Job, SCHEDULE_WAKEUP};
 use crate::core::requests::request::{External, RequestKind};
-use crate::core::requests::scheduled::{self, MOST_JOBS};
+use crate::core::waits::scheduled::{self, MOST_JOBS};
 use crate::runtime::RuntimeError;
 use crate::runtime::protocol::Asking;
 use crate::runtime::protocol::suspension::Suspension;
@@ -45,7 +45,7 @@ fn deny(reason: impl Into<String>) -> HookAnswer {
 }
 
 fn wakeup(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
-    let wanted = schedule::wakeup(&input.tool_input, Timestamp::now(), &TimeZone::system());
+    let wanted = scheduling::wakeup(&input.tool_input, Timestamp::now(), &TimeZone::system());
     let (Some(call), Some(wanted)) = (&input.tool_use_id, wanted) else { return Ok(HookAnswer::Pass) };
     if let Some(reason) = refusal_of_wakeup(input.agent_id.is_some(), &wanted.prompt) {
         return Ok(deny(reason));
@@ -68,7 +68,7 @@ fn refusal_of_wakeup(by_subagent: bool, prompt: &str) -> Option<String> {
 /// Before the job is created.
 fn new_job(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     let prompt = input.tool_input["prompt"].as_str().unwrap_or_default();
-    if let Some(reason) = refusal_of_job(input.agent_id.is_some(), schedule::kind(&input.tool_input), prompt) {
+    if let Some(reason) = refusal_of_job(input.agent_id.is_some(), scheduling::kind(&input.tool_input), prompt) {
         return Ok(deny(reason));
     }
     if asking.store()?.requests(Requests::Jobs(asking.caller.frame))?.len() >= MOST_JOBS {
@@ -90,7 +90,7 @@ fn refusal_of_job(by_subagent: bool, kind: Job, prompt: &str) -> Option<String> 
 
 /// From now on, the agent's reply does not count before the job is due.
 fn record_job(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
-    let made = schedule::job(&input.tool_input, &input.tool_response, Timestamp::now(), &TimeZone::system());
+    let made = scheduling::job(&input.tool_input, &input.tool_response, Timestamp::now(), &TimeZone::system());
     if let Some(made) = made {
         let printed = PrintedRequests { made: &[made], ..PrintedRequests::default() };
         asking.store()?.complete_requests(asking.caller, printed)?;
@@ -99,7 +99,7 @@ fn record_job(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeE
 }
 
 fn withdraw_job(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
-    if let Some(job) = schedule::deleted(&input.tool_response) {
+    if let Some(job) = scheduling::deleted(&input.tool_response) {
         let printed = PrintedRequests { removed: &[job.to_owned()], ..PrintedRequests::default() };
         asking.store()?.complete_requests(asking.caller, printed)?;
     }

@@ -2,7 +2,7 @@
 
 use crate::core::id::AttemptId;
 use crate::core::requests::request::{Request, RequestResult};
-use crate::core::requests::state::{Handover, RequestState};
+use crate::core::requests::request_state::{Handover, RequestState};
 use crate::runtime::RuntimeError;
 use crate::store::{Caller, Requests, Store};
 

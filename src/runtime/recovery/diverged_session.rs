@@ -10,10 +10,10 @@ use sha2::{Digest as _, Sha256};
 use uuid::{Builder, Uuid};
 
 use crate::claude::environment::config_dir::config_dir;
-use crate::claude::stream::reader;
+use crate::claude::stream::output_reader;
 use crate::claude::transcript::others;
 use crate::claude::transcript::rewrite::Entries;
-use crate::claude::transcript::session_files;
+use crate::claude::transcript::session_file_paths;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, SessionId};
 use crate::core::text::shell::quoted;
@@ -73,7 +73,7 @@ pub(crate) fn without_others(
     if !others::has_prompts(&found, &known) {
         return Ok(None);
     }
-    let printed = || reader::names(BufReader::new(store.dir().open_printed(frame.id, attempt.output_from)?));
+    let printed = || output_reader::names(BufReader::new(store.dir().open_printed(frame.id, attempt.output_from)?));
     let printed = printed().map_err(while_trying(READ_PRINTED))?;
     Ok(others::without_others(&found, &known, &printed))
 }
@@ -87,7 +87,12 @@ fn read(transcript: &Path) -> Result<Entries, RuntimeError> {
 fn share_beside(frame: &Frame, place: &Path, other: SessionId) -> Result<(), RuntimeError> {
     let Some(config) = config_dir(&frame.launch) else { return Ok(()) };
     let folders = |session: SessionId| {
-        session_files::folders(&config, &place.with_file_name(format!("{session}.jsonl")), session, BTreeSet::new())
+        session_file_paths::folders(
+            &config,
+            &place.with_file_name(format!("{session}.jsonl")),
+            session,
+            BTreeSet::new(),
+        )
     };
     let shared = store::files::session_files::share(&folders(frame.session), &folders(other));
     shared.map_err(while_trying("save what an agent has besides a conversation that went on"))

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use crate::claude::environment::config_dir::config_dir;
-use crate::claude::stream::reader;
+use crate::claude::stream::output_reader;
 use crate::claude::transcript::locate::Places;
 use crate::claude::transcript::rewrite::Entries;
 use crate::core::id::FrameId;
@@ -56,7 +56,7 @@ pub(super) fn is_foreign(
     let mut known = copy.map(entries).transpose()?.as_ref().map(names).unwrap_or_default();
     let printed = match printed() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(HashSet::new()),
-        opened => opened.and_then(|opened| reader::names(&mut BufReader::new(opened) as &mut dyn BufRead)),
+        opened => opened.and_then(|opened| output_reader::names(&mut BufReader::new(opened) as &mut dyn BufRead)),
     };
     known.extend(printed.map_err(while_trying("read what claude printed"))?);
     Ok(if known.is_empty() { unknown == Unknown::IsForeign } else { known.is_disjoint(&names(&found)) })

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::ancestry::{self, Broken};
-use crate::claude::transcript::{locate, session_files};
-use crate::core::agent::session_files::Folder;
+use crate::claude::transcript::{locate, session_file_paths};
+use crate::core::agent::session_file_names::Folder;
 use crate::core::chain::frame::{Frame, Kept};
 use crate::core::id::{AttemptId, SessionId};
 use crate::failpoint::{self, Step};
@@ -232,9 +232,9 @@ fn folders(store: &Store, frame: &Frame, config: &Path, place: &Path) -> Result<
     let copy = own_copy(frame).map(|copy| store.dir().checkpoint(frame.id, copy));
     let mut plans = BTreeSet::new();
     for transcript in copy.iter().map(PathBuf::as_path).chain([place]) {
-        plans.extend(session_files::plans(transcript).map_err(while_trying("read the transcript"))?);
+        plans.extend(session_file_paths::plans(transcript).map_err(while_trying("read the transcript"))?);
     }
-    Ok(session_files::folders(config, place, frame.session, plans))
+    Ok(session_file_paths::folders(config, place, frame.session, plans))
 }
 
 fn restore_beside(store: &Store, frame: &Frame, folders: &[Folder], exactly: bool) -> Result<(), RuntimeError> {

@@ -8,7 +8,7 @@ use crate::core::id::{AttemptId, RequestId};
 use crate::core::requests::question::Form;
 use crate::core::requests::question::answer_file::AnswerFile;
 use crate::core::requests::request::RequestKind;
-use crate::core::waits::progress::Progress;
+use crate::core::waits::wait_progress::Progress;
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::question_files::AskedUntil;
 use crate::runtime::requests::{posted, question_files};

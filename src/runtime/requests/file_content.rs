@@ -10,8 +10,8 @@ use nix::unistd::{Uid, User};
 use rustix::fs::OFlags;
 use sha2::{Digest as _, Sha256};
 
-use crate::core::chain::origin::{FromFile, Origin};
-use crate::core::requests::question::file::counts_from;
+use crate::core::requests::question::question_file::counts_from;
+use crate::core::steering::origin::{FromFile, Origin};
 
 /// The largest file that is read, in bytes.
 pub(super) const LARGEST: u64 = 1 << 20;

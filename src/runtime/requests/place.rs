@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::core::chain::frame::Frame;
 use crate::core::id::FrameId;
-use crate::core::requests::approval::place::{Moved, Place};
+use crate::core::requests::approval::call_place::{Moved, Place};
 use crate::core::requests::request::RequestKind;
 use crate::store::{Question, Store, StoreError};
 

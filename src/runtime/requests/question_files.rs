@@ -11,15 +11,15 @@ use std::path::{Component, Path, PathBuf};
 use jiff::Timestamp;
 use rustix::fs::Mode;
 
-use crate::core::chain::origin::FromFile;
 use crate::core::chain::pace::InFile;
 use crate::core::id::RequestId;
 use crate::core::requests::answer;
 use crate::core::requests::question::Form;
 use crate::core::requests::question::answer_file;
-use crate::core::requests::question::file::{self, BadText, NoAnswerYet, Written};
+use crate::core::requests::question::question_file::{self, BadText, NoAnswerYet, Written};
 use crate::core::requests::request::RequestKind;
-use crate::core::waits::progress::Progress;
+use crate::core::steering::origin::FromFile;
+use crate::core::waits::wait_progress::Progress;
 use crate::failpoint::{self, Step};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::file_content::{self, Content, Earlier, FLAGS, digest};
@@ -90,7 +90,7 @@ impl QuestionFile {
     /// It has none.
     pub(crate) fn question(&self) -> Result<String, String> {
         let text = read(&self.path).map_err(|why| refused_as(&self.name, &why))?.text;
-        match file::question(&text) {
+        match question_file::question(&text) {
             Err(BadText::NoQuestion) => Err(refused_as(&self.name, &BadText::NoQuestion.to_string())),
             // The same call may have been made before there was an answer.
             asked => Ok(asked.unwrap_or(&text).to_owned()),
@@ -105,7 +105,8 @@ impl QuestionFile {
             true => (false, self.not_asked_with(&form).err()),
             false => (true, self.not_made().err()),
         };
-        let refused = refused.or_else(|| file::check(&form).err().map(|why| refused_as(&self.name, &why.to_string())));
+        let refused =
+            refused.or_else(|| question_file::check(&form).err().map(|why| refused_as(&self.name, &why.to_string())));
         (Self { new, refused, ..self }, form)
     }
 
@@ -113,8 +114,8 @@ impl QuestionFile {
     fn not_asked_with(&self, form: &Form) -> Result<(), String> {
         let refused = |why: String| refused_as(&self.name, &why);
         let text = read(&self.path).map_err(refused)?.text;
-        match file::question(&text) {
-            Ok(question) if question == form.question || text == file::text(form) => Ok(()),
+        match question_file::question(&text) {
+            Ok(question) if question == form.question || text == question_file::text(form) => Ok(()),
             Ok(_) => Err(refused("it exists already: to ask with what is in it, give no question".to_owned())),
             Err(why) => Err(refused(why.to_string())),
         }
@@ -148,7 +149,7 @@ impl QuestionFile {
             ErrorKind::AlreadyExists => RuntimeError::QuestionFile(format!("{path} exists already")),
             _ => RuntimeError::Io { what: format!("write {path}"), source: error },
         };
-        failpoint::around(Step::QuestionFile, || create(&self.path, &file::text(form))).map_err(cannot)
+        failpoint::around(Step::QuestionFile, || create(&self.path, &question_file::text(form))).map_err(cannot)
     }
 
     /// Whether a question was asked with it.
@@ -212,7 +213,7 @@ pub(super) const EARLY: &str =
 /// What the agent that asks in the file at `path` has left there as an answer.
 pub(super) fn earlier_in(path: &Path, form: &Form) -> Option<Earlier> {
     let Ok(read) = read(path) else { return file_content::earlier_unread(path) };
-    let Written { answer, closed } = file::written(&read.text, form).ok()?;
+    let Written { answer, closed } = question_file::written(&read.text, form).ok()?;
     Some(Earlier { what: digest(answer, closed), changed: read.changed })
 }
 
@@ -222,7 +223,7 @@ fn look(path: &Path, form: &Form, asked: &AskedUntil, now: Timestamp) -> Look {
         Ok(read) => read,
         Err(why) => return Look::Refused(why),
     };
-    let (answer, closed) = match file::written(&read.text, form) {
+    let (answer, closed) = match question_file::written(&read.text, form) {
         Ok(Written { answer, closed }) => (answer.to_owned(), closed),
         Err(why @ (NoAnswerYet::NoMark | NoAnswerYet::Empty)) => return Look::Nothing(why.to_string()),
         Err(why @ NoAnswerYet::OtherQuestion) => return Look::Refused(why.to_string()),
@@ -233,7 +234,7 @@ fn look(path: &Path, form: &Form, asked: &AskedUntil, now: Timestamp) -> Look {
     let counts = match asked.seen.quiet_since(read.changed, now) {
         _ if closed => None,
         None => return Look::ToNote(asked.seen.with_changed_ahead(read.changed, now)),
-        Some(quiet_since) => file::counts_from(quiet_since, now),
+        Some(quiet_since) => question_file::counts_from(quiet_since, now),
     };
     counts.map_or_else(|| Look::Answer(answer, read), Look::Soon)
 }
@@ -275,7 +276,7 @@ pub(super) fn content(path: &Path, form: &Form, asked: &AskedUntil, now: Timesta
         Look::Nothing(why) => Unanswered { why },
         Look::Refused(why) => Refused { why },
         Look::Soon(counts_at) => Soon { counts_at },
-        Look::ToNote(_) => Soon { counts_at: now.saturating_add(file::QUIET).unwrap_or(now) },
+        Look::ToNote(_) => Soon { counts_at: now.saturating_add(question_file::QUIET).unwrap_or(now) },
         Look::Answer(text, _) => match answer::from_text(&RequestKind::Ask(form.clone()), &text) {
             Ok(_) => Answered,
             Err(why) => Refused { why: no_answer(&why) },

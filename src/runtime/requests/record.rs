@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use crate::claude::stream::reader;
+use crate::claude::stream::output_reader;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::overrides::{BadLaunch, Overrides};
 use crate::core::agent::{permission_mode, starting_mode};
@@ -127,7 +127,7 @@ pub(crate) fn spawn(
 /// was started.
 fn giving(store: &Store, parent: &Frame) -> Result<Launch, RuntimeError> {
     let Some(attempt) = store.attempts(Attempts::RunningOf(parent.id))?.pop() else { return Ok(parent.launch.clone()) };
-    let read = || reader::read(BufReader::new(store.dir().open_printed(parent.id, attempt.output_from)?));
+    let read = || output_reader::read(BufReader::new(store.dir().open_printed(parent.id, attempt.output_from)?));
     let digest = read().map_err(while_trying(READ_PRINTED))?;
     let is_in = starting_mode::current_mode(&parent.launch, attempt.mode.as_deref(), digest.rights.modes.as_ref());
     Ok(starting_mode::giving(&parent.launch, is_in.as_deref()))

@@ -12,8 +12,8 @@ use jiff::Timestamp;
 
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::invocation::{self, ATTEMPT, FRAME, Invocation, STATE_DIR};
-use crate::claude::options::limits::Left;
-use crate::claude::processes::orphans::{self, LeftBy};
+use crate::claude::options::limits_left::Left;
+use crate::claude::processes::orphan_processes::{self, LeftBy};
 use crate::claude::processes::process::Running;
 use crate::claude::settings::merged;
 use crate::claude::settings::merged::{OwnHooks, StopHook};
@@ -25,7 +25,7 @@ use crate::core::agent::launch::Launch;
 use crate::core::attempt::continuation::Way;
 use crate::core::chain::admission::NotAdmitted;
 use crate::core::chain::frame::{Frame, Task};
-use crate::core::chain::progress::step;
+use crate::core::chain::progress_lines::step;
 use crate::core::chain::runnable::Attempted;
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
@@ -116,7 +116,7 @@ pub(crate) fn start(
     let source = restore::prepare(store, &frame)?;
     let last = store.attempts(frame.id)?.pop();
     let left_by = last.map_or(LeftBy::Nobody, |last| LeftBy::of(last.runner, last.began, last.ended));
-    let orphans = failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), frame.id, left_by));
+    let orphans = failpoint::around(Step::Sweep, || orphan_processes::end(store.dir().path(), frame.id, left_by));
     if orphans > 0 {
         let ended = format!("ended {orphans} processes that its last attempt had left behind");
         tracing::info!("{}", step(frame.id, &frame.task.title(), &ended));

@@ -1,6 +1,6 @@
 //! Ends a `claude` that stays alive after its agent's turn because something runs in its background.
 //!
-//! The rules are in [`crate::claude::stream::background`]. An agent without background work only costs an occasional look at the
+//! The rules are in [`crate::claude::stream::lifetime`]. An agent without background work only costs an occasional look at the
 //! length of a file, because its `claude` exits by itself.
 
 use std::fs;
@@ -12,10 +12,10 @@ use rustix::process::Signal;
 
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::installation::version::Version;
-use crate::claude::processes::orphans::{self, LeftBy};
+use crate::claude::processes::orphan_processes::{self, LeftBy};
 use crate::claude::processes::process::{Exit, Running};
 use crate::claude::stream::digest::Digest;
-use crate::claude::stream::reader::Follower;
+use crate::claude::stream::output_reader::Follower;
 use crate::claude::transcript::{locate, turn};
 use crate::core::attempt::rest::Rest;
 use crate::core::chain::frame::Frame;
@@ -186,8 +186,9 @@ pub(crate) fn taken_from_abandoned(store: &Store, frame: FrameId) -> Result<Opti
     if !is_abandoned(store, &known, &attempt)? {
         return Ok(None);
     }
-    let ended =
-        failpoint::around(Step::Sweep, || orphans::end(store.dir().path(), frame, LeftBy::Another { ended: None }));
+    let ended = failpoint::around(Step::Sweep, || {
+        orphan_processes::end(store.dir().path(), frame, LeftBy::Another { ended: None })
+    });
     tracing::info!("{}: ended {ended} processes that lived on without a runner", frame.short());
     let deadline = Instant::now() + CLOSES;
     loop {

@@ -3,14 +3,14 @@
 use std::io::ErrorKind;
 
 use crate::claude::installation::program::ProgramError;
-use crate::claude::options::limits;
+use crate::claude::options::limits_left;
+use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::claude_args::ClaudeArgs;
-use crate::core::agent::worktree::Worktree;
 use crate::core::attempt::decision::Decision;
 use crate::core::attempt::ending::Objection;
 use crate::core::attempt::meaning::Meaning;
 use crate::core::chain::frame::Frame;
-use crate::core::chain::state::{Ended, FailureKind};
+use crate::core::chain::frame_state::{Ended, FailureKind};
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
 use crate::runtime::worktrees::place::Elsewhere;
@@ -106,7 +106,7 @@ impl FrameError {
     /// The same, with what would raise the limit that was met, if it was one.
     pub(crate) fn with_limit(self, store: &Store) -> Result<Self, RuntimeError> {
         let FrameErrorKind::Ended(said) = &self.kind else { return Ok(self) };
-        let Some(raised) = limits::raised(said) else { return Ok(self) };
+        let Some(raised) = limits_left::raised(said) else { return Ok(self) };
         let Some(frame) = store.frame(self.frame)? else { return Ok(self) };
         let Some(first) = first_agent(store, frame.root)? else { return Ok(self) };
         let own = frame.launch.args.behind(&first.launch.args);
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_was_met_is_doubled() {
-        let raised = |said: &str| limits::raised(said).map(|pair| (pair.name, pair.value.unwrap()));
+        let raised = |said: &str| limits_left::raised(said).map(|pair| (pair.name, pair.value.unwrap()));
         let of = |name: &str, value: &str| Some((name.to_owned(), value.to_owned()));
         assert_eq!(raised("Reached maximum number of turns (1)"), of("--max-turns", "2"));
         assert_eq!(raised("Reached maximum budget ($0.01)"), of("--max-budget-usd", "0.02"));

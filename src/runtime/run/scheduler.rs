@@ -10,7 +10,7 @@ use crate::claude::processes::process::Exit;
 use crate::core::attempt::continuation::Way;
 use crate::core::attempt::decision::{Decision, Next};
 use crate::core::chain::admission::NotAdmitted;
-use crate::core::chain::progress::{ended, step};
+use crate::core::chain::progress_lines::{ended, step};
 use crate::core::chain::runnable::Attempted;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;

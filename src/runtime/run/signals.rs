@@ -1,4 +1,4 @@
-//! Counts Ctrl-C and similar signals; [`crate::core::attempt::stopping`] says what each of them means.
+//! Counts Ctrl-C and similar signals; [`crate::core::attempt::stop_steps`] says what each of them means.
 
 use std::io;
 

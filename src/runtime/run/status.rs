@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
+use crate::core::chain::frame_state::{Failure, FailureKind, FrameState};
 use crate::core::chain::group::Member;
 use crate::core::chain::runnable::Attempted;
-use crate::core::chain::state::{Failure, FailureKind, FrameState};
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::core::chain::limits::Limits;
-    use crate::core::steering::stop::{By, Stop, StopKind};
+    use crate::core::steering::stop_order::{By, Stop, StopKind};
     use crate::store::NewFrame;
     use crate::store::testing::{self, new};
 

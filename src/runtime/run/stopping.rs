@@ -1,4 +1,4 @@
-//! Stops an agent as a person asked: observes the agent, and takes the steps of [`crate::core::attempt::stopping`].
+//! Stops an agent as a person asked: observes the agent, and takes the steps of [`crate::core::attempt::stop_steps`].
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -8,9 +8,9 @@ use tokio::sync::watch;
 
 use crate::claude::processes::process::Exit;
 use crate::claude::stream::digest::Digest;
-use crate::claude::stream::reader::Follower;
-use crate::core::attempt::stopping::{Phase, Tool};
-use crate::core::steering::stop::Stop;
+use crate::claude::stream::output_reader::Follower;
+use crate::core::attempt::stop_steps::{Phase, Tool};
+use crate::core::steering::stop_order::Stop;
 use crate::runtime::Stopping;
 use crate::runtime::run::background::{self, RunningTurn};
 use crate::runtime::run::running_agent::RunningAgent;
@@ -147,7 +147,7 @@ fn went_on(digest: &Digest, calls: &HashSet<String>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claude::stream::reader;
+    use crate::claude::stream::output_reader;
 
     const RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":""}"#;
 
@@ -167,7 +167,7 @@ mod tests {
             (Tools { output: None, calls: None, named: String::new(), done: None }, String::new());
         printed.map(|lines| {
             lines.iter().for_each(|line| output += &format!("{line}\n"));
-            match tools.judge(&reader::read(output.as_bytes()).unwrap()) {
+            match tools.judge(&output_reader::read(output.as_bytes()).unwrap()) {
                 Tool::None => "none",
                 Tool::Runs => "runs",
                 Tool::IsDone(_) => "done",
@@ -197,7 +197,7 @@ mod tests {
     fn the_last_tool_is_named_for_people() {
         let mut tools = Tools { output: None, calls: None, named: String::new(), done: None };
         assert_eq!(tools.look(), Tool::None, "nothing is observed");
-        let digest = |lines: &[String]| reader::read(lines.join("\n").as_bytes()).unwrap();
+        let digest = |lines: &[String]| output_reader::read(lines.join("\n").as_bytes()).unwrap();
         tools.judge(&digest(&[call("first"), call("last")]));
         tools.judge(&digest(&[call("later")]));
         assert_eq!(tools.named, "Bash: last");

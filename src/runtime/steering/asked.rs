@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::core::chain::frame::Frame;
 use crate::core::id::FrameId;
-use crate::core::steering::stop::{By, Stop, StopKind};
+use crate::core::steering::stop_order::{By, Stop, StopKind};
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Attempt, StateDir, Store, StoreError};
 

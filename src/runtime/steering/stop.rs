@@ -3,13 +3,13 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::claude::processes::orphans::{self, LeftBy};
+use crate::claude::processes::orphan_processes::{self, LeftBy};
 use crate::claude::processes::process::{self, Exit};
-use crate::claude::stream::reader::Follower;
+use crate::claude::stream::output_reader::Follower;
 use crate::core::chain::frame::Frame;
-use crate::core::chain::state::FrameState;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::id::FrameId;
-use crate::core::steering::stop::{Stop, StopKind};
+use crate::core::steering::stop_order::{Stop, StopKind};
 use crate::failpoint::{self, Step};
 use crate::runtime::conclude::report;
 use crate::runtime::conclude::{self, Begun};
@@ -141,7 +141,7 @@ fn wait_for_end(store: &Store, id: FrameId, grace: Duration, tell: fn(&str)) -> 
                 output.read().is_ok_and(|digest| digest.result.is_none() && !digest.calls.open.is_empty());
             if !runs_a_tool || asked.elapsed() >= grace {
                 let ended = failpoint::around(Step::Sweep, || {
-                    orphans::end(store.dir().path(), id, LeftBy::Another { ended: None })
+                    orphan_processes::end(store.dir().path(), id, LeftBy::Another { ended: None })
                 });
                 tracing::info!("{}: ended {ended} processes that no runner ended", id.short());
                 gives_up = gives_up.min(asked.elapsed() + NOTICES);
@@ -154,7 +154,7 @@ fn wait_for_end(store: &Store, id: FrameId, grace: Duration, tell: fn(&str)) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::steering::stop::By;
+    use crate::core::steering::stop_order::By;
     use crate::store::testing;
 
     #[test]

@@ -1,7 +1,7 @@
 //! Tells agents something, and gives those that are over a new instruction.
 
 use crate::core::chain::frame::Frame;
-use crate::core::chain::state::FrameState;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::id::MessageId;
 use crate::core::steering::message::Sender;
 use crate::runtime::{RuntimeError, while_trying};

@@ -1,6 +1,6 @@
 //! Makes frames ready again that a person wants to be tried again.
 
-use crate::core::chain::state::FrameState;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
 use crate::store::{StateChange, Store, StoreError};

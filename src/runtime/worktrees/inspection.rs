@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::core::agent::worktree::{Condition, Ignored, Loss, Worktree};
+use crate::core::agent::child_worktree::{Condition, Ignored, Loss, Worktree};
 use crate::runtime::worktrees::git::{Git, GitError, Place};
 
 /// Where agents' branches are.

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::core::agent::worktree::Worktree;
+use crate::core::agent::child_worktree::Worktree;
 use crate::failpoint::{self, Moment, Step};
 use crate::runtime::worktrees::git::{Git, GitError, Place};
 use crate::runtime::worktrees::inspection::{Inspection, inspect};

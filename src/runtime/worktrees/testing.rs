@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::core::agent::worktree::Worktree;
+use crate::core::agent::child_worktree::Worktree;
 use crate::runtime::worktrees::git::git as command;
 use crate::runtime::worktrees::remove::{Outlook, outlook, remove};
 use crate::runtime::worktrees::worktree::{ensure, plan};

@@ -5,7 +5,7 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use crate::core::agent::worktree::Worktree;
+use crate::core::agent::child_worktree::Worktree;
 use crate::failpoint::{self, Step};
 use crate::runtime::worktrees::git::{Git, GitError, Place};
 use crate::runtime::worktrees::place::{self, Elsewhere};

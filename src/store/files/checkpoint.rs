@@ -7,8 +7,8 @@ use std::path::Path;
 
 use serde::de::IgnoredAny;
 
-use crate::core::agent::session_files::BESIDE;
-use crate::core::housekeeping::fsck::Lines;
+use crate::core::agent::session_file_names::BESIDE;
+use crate::core::housekeeping::consistency::Lines;
 use crate::core::id::{AttemptId, FrameId};
 use crate::core::text::json;
 use crate::failpoint::{self, Step};

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use nix::unistd::{Gid, Group, Uid, User};
 
-use crate::core::housekeeping::ownership::{Exposed, Kind, Owned};
+use crate::core::housekeeping::file_ownership::{Exposed, Kind, Owned};
 use crate::store::error::{Result, StoreError};
 use crate::store::files::state_dir::StateDir;
 
@@ -109,7 +109,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
-    use crate::core::housekeeping::ownership::Exposure;
+    use crate::core::housekeeping::file_ownership::Exposure;
 
     #[test]
     fn records_that_others_can_write_are_not_used() {

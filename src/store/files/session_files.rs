@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::core::agent::session_files::{BESIDE, Files, Folder};
+use crate::core::agent::session_file_names::{BESIDE, Files, Folder};
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
 use crate::store::files::checkpoint::{self, is_same};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 
 use crate::core::agent::launch::Launch;
-use crate::core::housekeeping::fsck::{Known, RequestFacts};
+use crate::core::housekeeping::consistency::{Known, RequestFacts};
 use crate::core::housekeeping::fsck_finding::FsckFinding;
 use crate::core::id::FrameId;
 

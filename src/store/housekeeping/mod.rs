@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use crate::core::agent::worktree::Worktree;
-use crate::core::housekeeping::fsck::{FrameFacts, Known};
+use crate::core::agent::child_worktree::Worktree;
+use crate::core::housekeeping::consistency::{FrameFacts, Known};
 use crate::core::housekeeping::retention::Retention;
 use crate::core::id::FrameId;
 use crate::store::error::Result;

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::core::agent::denied::Denied;
+use crate::core::agent::denied_call::Denied;
 use crate::core::agent::situation::Situation;
+use crate::core::agent::usage::{Spending, Totals};
 use crate::core::attempt::decision::Decision;
-use crate::core::attempt::usage::{Spending, Totals};
-use crate::core::chain::state::FrameState;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::id::{AttemptId, FrameId, MessageId, RequestId, SessionId};
 use crate::core::requests::request::Delivery;
 use crate::core::steering::message::Message;
-use crate::core::steering::stop::Stop;
+use crate::core::steering::stop_order::Stop;
 
 /// How an attempt ended, and what follows from it.
 #[derive(Clone, Debug)]

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::core::agent::denied::Denied;
-use crate::core::attempt::usage::{Spending, Spent, Totals};
-use crate::core::chain::state::Wait;
+use crate::core::agent::denied_call::Denied;
+use crate::core::agent::usage::{Spending, Spent, Totals};
+use crate::core::chain::frame_state::Wait;
 use crate::core::id::{AttemptId, FrameId, MessageId, RequestId, SessionId};
 use crate::core::requests::request::RequestResult;
-use crate::core::requests::state::Handover;
+use crate::core::requests::request_state::Handover;
 use crate::store::records::chains::Extent;
 
 /// An attempt that is about to start.

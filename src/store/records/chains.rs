@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::core::agent::repair::Repair;
+use crate::core::agent::launch_changes::Repair;
 use crate::core::chain::limits::{Limits, NewLimits};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{FrameId, RequestId};

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
+use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::limits::Limits;
-use crate::core::chain::state::FrameState;
 use crate::core::id::{ChainName, FrameId};
 
 /// Which chains are meant.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::core::chain::origin::Origin;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
+use crate::core::steering::origin::Origin;
 use crate::store::records::chains::EventRecord;
 
 /// A question that an agent asked.

@@ -6,9 +6,9 @@ use crate::core::chain::group::Member;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::question::Form;
 use crate::core::requests::request::{Delivery, RequestKind, RequestResult};
-use crate::core::requests::scheduled::Scheduled;
 use crate::core::steering::message::Message;
-use crate::core::waits::progress::{Look, Progress};
+use crate::core::waits::scheduled::Scheduled;
+use crate::core::waits::wait_progress::{Look, Progress};
 use crate::store::records::chains::Target;
 
 /// In whose name a request is made.

@@ -2,7 +2,7 @@
 
 use crate::core::id::FrameId;
 use crate::core::steering::message::Message;
-use crate::core::steering::stop::Stop;
+use crate::core::steering::stop_order::Stop;
 use crate::failpoint::Step;
 
 /// What people and agents above want of an agent.

@@ -4,17 +4,17 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
-use crate::core::agent::worktree::Worktree;
-use crate::core::attempt::usage::Spent;
+use crate::core::agent::child_worktree::Worktree;
+use crate::core::agent::usage::Spent;
 use crate::core::chain::frame::Frame;
-use crate::core::chain::origin::Origin;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::pace::Candidate;
-use crate::core::chain::state::FrameState;
 use crate::core::chain::tree::Tree;
 use crate::core::id::{AttemptId, FrameId, IdPrefix, MessageId, RequestId, SessionId};
 use crate::core::requests::request::{Request, RequestKind, RequestResult};
 use crate::core::steering::message::{Message, Sender};
-use crate::core::steering::stop::Stop;
+use crate::core::steering::origin::Origin;
+use crate::core::steering::stop_order::Stop;
 use crate::failpoint::Step;
 use crate::store::error::Result;
 use crate::store::records::Records;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::output::format::{cut, fitted};
-use crate::core::chain::progress;
-use crate::core::chain::state::FrameState;
+use crate::core::chain::frame_state::FrameState;
+use crate::core::chain::progress_lines;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::chain::waiting_on::Blocking;
 use crate::core::events::activity::{Activity, Progress, is_stalled};
@@ -44,7 +44,7 @@ impl Agents {
         };
         let last = known.and_then(|known| known.last_event).unwrap_or(node.since).max(node.since);
         let stalled = is_stalled(last, now, tree.whole().limits.stall_after());
-        let what = if stalled { format!("stalled for {}: {what}", progress::age(last, now)) } else { what };
+        let what = if stalled { format!("stalled for {}: {what}", progress_lines::age(last, now)) } else { what };
         row(node, &what, &self.facts(node, width, now), width)
     }
 
@@ -95,11 +95,11 @@ fn awaited(tree: &Tree, node: &Node, now: Timestamp) -> String {
         Blocking::Plan { id, plan } => Some(format!("asks to approve {}: {}", id.short(), plan.summary())),
         _ => None,
     });
-    asked.unwrap_or_else(|| progress::ended(tree, node, now))
+    asked.unwrap_or_else(|| progress_lines::ended(tree, node, now))
 }
 
 fn expiry(at: Timestamp, now: Timestamp) -> String {
-    if at > now { format!(" (expires in {})", progress::time_until(at, now)) } else { " (expired)".to_owned() }
+    if at > now { format!(" (expires in {})", progress_lines::time_until(at, now)) } else { " (expired)".to_owned() }
 }
 
 fn row(node: &Node, what: &str, facts: &str, width: usize) -> String {
@@ -133,7 +133,7 @@ fn tokens(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::chain::state::Wait;
+    use crate::core::chain::frame_state::Wait;
     use crate::core::events::agent_event::{Happening, VERSION};
 
     fn at(second: i64) -> Timestamp {

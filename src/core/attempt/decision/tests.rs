@@ -2,7 +2,7 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::core::id::FrameId;
-use crate::core::steering::stop::By;
+use crate::core::steering::stop_order::By;
 
 const RESETS_AT: Timestamp = Timestamp::UNIX_EPOCH;
 

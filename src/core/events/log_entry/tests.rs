@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::core::chain::state::{Failure, FailureKind, Wait};
+use crate::core::chain::frame_state::{Failure, FailureKind, Wait};
 use crate::core::requests::question::Form;
 
 const ID: uuid::Uuid = uuid::Uuid::nil();

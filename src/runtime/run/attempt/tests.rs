@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::*;
+use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::claude_args::ClaudeArgs;
-use crate::core::agent::worktree::Worktree;
 use crate::runtime::Stopping;
 use crate::store::NewFrame;
 use crate::store::testing::{self, new};

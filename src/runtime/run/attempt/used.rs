@@ -2,10 +2,9 @@
 
 use std::io::BufReader;
 
-use crate::claude::options::limits::{self, Left};
-use crate::claude::stream::reader;
-use crate::core::agent::claude_args::ClaudeArgs;
-use crate::core::agent::option_rights::{LIMITS, MAX_TURNS};
+use crate::claude::options::limits_left::{self, Left};
+use crate::claude::stream::output_reader;
+use crate::core::agent::claude_args::{ClaudeArgs, LIMITS, MAX_TURNS};
 use crate::core::chain::frame::Frame;
 use crate::core::events::log_entry::LogEntry;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
@@ -21,12 +20,12 @@ pub(super) fn left(store: &Store, frame: &Frame, args: &ClaudeArgs) -> Result<Le
     let counted = |option: &str| counted(&attempts, &changes, option);
     let turns = match counted(MAX_TURNS) {
         [first, ..] if args.has(MAX_TURNS) => {
-            let read = || reader::turns(BufReader::new(store.dir().open_printed(frame.id, first.output_from)?));
+            let read = || output_reader::turns(BufReader::new(store.dir().open_printed(frame.id, first.output_from)?));
             read().map_err(while_trying(READ_PRINTED))?
         }
         _ => 0,
     };
-    Ok(limits::left(args, |option| match option {
+    Ok(limits_left::left(args, |option| match option {
         MAX_TURNS => turns as f64,
         _ => counted(option).iter().map(|attempt| attempt.spending.usd).sum(),
     }))

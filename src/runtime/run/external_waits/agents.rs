@@ -2,7 +2,7 @@
 
 use crate::core::requests::request::RequestResult;
 use crate::core::waits::conditions::AwaitedAgent;
-use crate::core::waits::progress::Look;
+use crate::core::waits::wait_progress::Look;
 use crate::runtime::RuntimeError;
 use crate::store::Store;
 

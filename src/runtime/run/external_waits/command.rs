@@ -12,8 +12,8 @@ use tokio::task::JoinHandle;
 use crate::claude::invocation::{ATTEMPT, FRAME, NO_ATTEMPT, STATE_DIR, restore_environment};
 use crate::claude::processes::process::{Exit, Running};
 use crate::core::chain::frame::Frame;
-use crate::core::waits::output::Kept;
-use crate::core::waits::progress::Look;
+use crate::core::waits::command_output::Kept;
+use crate::core::waits::wait_progress::Look;
 
 /// How long output is read after the command has ended. What it has left behind may hold its pipes open for ever.
 const LAST_WORDS: Duration = Duration::from_millis(500);

@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::core::waits::conditions::Matching;
 use crate::core::waits::pattern;
-use crate::core::waits::progress::Look;
+use crate::core::waits::wait_progress::Look;
 
 /// The largest file in which anything is looked for.
 const MOST_BYTES: u64 = 8 * 1024 * 1024;

@@ -18,7 +18,7 @@ use crate::core::requests::question::Form;
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::waits::conditions::External;
 use crate::core::waits::outlook::of_time;
-use crate::core::waits::progress::{Look, Progress};
+use crate::core::waits::wait_progress::{Look, Progress};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::posted::filing;
 use crate::runtime::requests::{answer_files, posted, question_files};

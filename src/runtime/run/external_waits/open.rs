@@ -1,11 +1,11 @@
 //! The requests of a chain that are open.
 
-use crate::core::chain::state::FrameState;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::waits::conditions::External;
-use crate::core::waits::progress::Progress;
+use crate::core::waits::wait_progress::Progress;
 
 /// The open requests of agents that continue once they have a result. What was paused or interrupted is left alone until somebody
 /// continues it.

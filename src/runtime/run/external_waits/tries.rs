@@ -9,7 +9,7 @@ use crate::core::chain::tree::Tree;
 use crate::core::id::{FrameId, RequestId};
 use crate::core::waits::conditions::{External, Try};
 use crate::core::waits::outlook;
-use crate::core::waits::progress::{Look, Progress};
+use crate::core::waits::wait_progress::{Look, Progress};
 use crate::runtime::RuntimeError;
 use crate::runtime::run::external_waits::{command, open};
 use crate::store::{Seen, Store, Trying};

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use crate::claude::processes::process::Exit;
-use crate::core::chain::progress::step;
-use crate::core::chain::state::FrameState;
+use crate::core::chain::frame_state::FrameState;
+use crate::core::chain::progress_lines::step;
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
 use crate::failpoint::{self, Step};

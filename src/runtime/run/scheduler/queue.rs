@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::core::attempt::decision::{Decision, Next};
-use crate::core::chain::state::Ended;
+use crate::core::chain::frame_state::Ended;
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
 
@@ -56,7 +56,7 @@ mod tests {
     use crate::core::attempt::decision::decide;
     use crate::core::attempt::ending::Ending;
     use crate::core::attempt::facts::Facts;
-    use crate::core::steering::stop::{By, Stop, StopKind};
+    use crate::core::steering::stop_order::{By, Stop, StopKind};
     use crate::store::testing::{self, new, reply};
     use crate::store::{NewGroup, Replies, Store};
 

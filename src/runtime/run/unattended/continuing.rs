@@ -12,7 +12,7 @@ use crate::core::chain::pace::{Look, Pace, Plan, RefusedAnswer, Stir, TICK};
 use crate::core::id::FrameId;
 use crate::core::requests::question::Form;
 use crate::core::waits::conditions::External;
-use crate::core::waits::progress::Progress;
+use crate::core::waits::wait_progress::Progress;
 use crate::runtime::requests::answer_files;
 use crate::runtime::requests::posted::filing;
 use crate::runtime::run::driven::Driven;

@@ -13,9 +13,9 @@ use crate::core::housekeeping::inventory::{AllowedCall, Command, Inventory, Star
 use crate::core::housekeeping::relocation::Relocation;
 use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::core::requests::permit::{Permit, permit};
-use crate::core::requests::plan::Decided;
+use crate::core::requests::proposed_plan::Decided;
 use crate::core::requests::request::RequestKind;
-use crate::core::requests::state::RequestState;
+use crate::core::requests::request_state::RequestState;
 use crate::store::error::{Result, StoreError};
 use crate::store::files::state_dir::StateDir;
 use crate::store::housekeeping::archive::unpack::Unpacked;

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 
-use crate::core::chain::state::{FrameEvent, FrameState};
+use crate::core::chain::frame_state::{FrameEvent, FrameState};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::RequestResult;
-use crate::core::requests::state::Handover;
+use crate::core::requests::request_state::Handover;
 use crate::store::error::StoreError;
 use crate::store::records::attempts::{Attempt, Attempts, NewAttempt};
 use crate::store::records::chains::Extent;
@@ -171,7 +171,7 @@ mod tests {
     use std::sync::Barrier;
 
     use super::*;
-    use crate::core::agent::denied::Denied;
+    use crate::core::agent::denied_call::Denied;
     use crate::core::attempt::decision::decide;
     use crate::core::attempt::facts::Facts;
     use crate::core::id::SessionId;

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::{Request, RequestKind};
-use crate::core::requests::state::{Handover, RequestEvent, RequestState};
+use crate::core::requests::request_state::{Handover, RequestEvent, RequestState};
 use crate::store::error::StoreError;
 use crate::store::records::attempt_end::AtEnd;
 use crate::store::records::chains::Target;

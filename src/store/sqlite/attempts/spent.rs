@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use rusqlite::{Connection, Row, params};
 
-use crate::core::attempt::usage::{Spending, Spent, Totals, Usage};
+use crate::core::agent::usage::{Spending, Spent, Totals, Usage};
 use crate::core::id::{AttemptId, FrameId};
 use crate::store::records::attempts::{Counted, Counting};
 use crate::store::sqlite::database::codec::{self, At, Id, count, maybe_json, signed, time};

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::core::chain::frame::Frame;
 use crate::core::id::FrameId;
-use crate::core::requests::plan::Decided;
+use crate::core::requests::proposed_plan::Decided;
 use crate::core::requests::request::RequestKind;
 use crate::store::records::requests::Undelivered;
 use crate::store::sqlite::database::codec::{Id, from_json};
@@ -44,7 +44,7 @@ fn chosen_mode(connection: &Connection, frame: FrameId) -> TxResult<Option<Strin
 mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
-    use crate::core::requests::plan::Plan;
+    use crate::core::requests::proposed_plan::Plan;
     use crate::store::handle::Store;
     use crate::store::testing::{reply, store};
 

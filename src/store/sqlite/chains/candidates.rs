@@ -3,12 +3,12 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, Row};
 
+use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::chain::pace::{self, Candidate, Stir};
-use crate::core::chain::state::{FrameState, Wait};
 use crate::core::requests::question::Form;
 use crate::core::requests::request::RequestKind;
 use crate::core::waits::conditions::{External, Matching};
-use crate::core::waits::progress::Progress;
+use crate::core::waits::wait_progress::Progress;
 use crate::store::sqlite::database::codec::{from_json, id, maybe_json, time};
 use crate::store::sqlite::fault::TxResult;
 

@@ -104,7 +104,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Exchange> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::chain::origin::Origin;
+    use crate::core::steering::origin::Origin;
     use crate::store::testing::{ask, new, refused, reply, store};
 
     fn kinds(exchange: &Exchange) -> Vec<String> {

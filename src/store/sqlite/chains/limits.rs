@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::json;
 
-use crate::core::attempt::usage::rounded_usd;
+use crate::core::agent::usage::rounded_usd;
 use crate::core::chain::admission::{Load, NotAdmitted};
 use crate::core::chain::frame::Frame;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::limits::{Limits, NewLimits};
-use crate::core::chain::state::FrameState;
 use crate::core::chain::tree::{Node, Whole};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
@@ -143,8 +143,8 @@ mod tests {
 
     use super::*;
     use crate::core::attempt::ending::Ending;
+    use crate::core::chain::frame_state::Wait;
     use crate::core::chain::runnable::Attempted;
-    use crate::core::chain::state::Wait;
     use crate::store::error::StoreError;
     use crate::store::handle::Store;
     use crate::store::records::requests::Caller;

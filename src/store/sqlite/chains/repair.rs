@@ -2,10 +2,10 @@
 
 use rusqlite::Connection;
 
-use crate::core::agent::repair::Repair;
+use crate::core::agent::launch_changes::Repair;
 use crate::core::agent::situation::Situation;
 use crate::core::chain::frame::Frame;
-use crate::core::chain::state::FrameState;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::store::error::StoreError;
@@ -71,9 +71,9 @@ mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::core::chain::limits::NewLimits;
-    use crate::core::chain::origin::Origin;
     use crate::core::steering::message::Sender;
-    use crate::core::steering::stop::By;
+    use crate::core::steering::origin::Origin;
+    use crate::core::steering::stop_order::By;
     use crate::store::testing::{new, store};
 
     #[test]

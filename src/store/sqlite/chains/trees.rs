@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use rusqlite::Connection;
 
-use crate::core::chain::state::FrameState;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
 use crate::core::requests::request::Request;
-use crate::core::steering::stop::Stop;
+use crate::core::steering::stop_order::Stop;
 use crate::store::records::chains::TreeOf;
 use crate::store::sqlite::chains::limits;
 use crate::store::sqlite::database::codec::{Id, from_json, id, maybe_id, time};

@@ -7,8 +7,8 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use serde_json::{Map, Value};
 
-use crate::core::agent::session_files::BESIDE;
-use crate::core::chain::state::FrameState;
+use crate::core::agent::session_file_names::BESIDE;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::housekeeping::archive::{FORMAT, Manifest, Member, is_id, is_transcript};
 use crate::core::id::FrameId;
 use crate::core::text::escape;

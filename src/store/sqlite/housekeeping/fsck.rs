@@ -5,12 +5,12 @@ use std::{fs, io};
 use rusqlite::{Connection, Row};
 
 use crate::core::chain::frame::Frame;
-use crate::core::chain::state::FrameState;
-use crate::core::housekeeping::fsck::{Files, FrameFacts, Known, Place, RequestFacts};
+use crate::core::chain::frame_state::FrameState;
+use crate::core::housekeeping::consistency::{Files, FrameFacts, Known, Place, RequestFacts};
 use crate::core::housekeeping::fsck_finding::{FindingKind, FsckFinding};
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
-use crate::core::requests::state::RequestState;
+use crate::core::requests::request_state::RequestState;
 use crate::store::error::{Result, StoreError};
 use crate::store::files::checkpoint;
 use crate::store::files::lease::Lease;

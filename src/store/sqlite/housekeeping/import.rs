@@ -11,9 +11,9 @@ use rusqlite::{Connection, params_from_iter};
 use serde_json::Value;
 
 use crate::core::chain::frame::Frame;
-use crate::core::chain::state::FrameState;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::housekeeping::archive::{Row, is_id};
-use crate::core::housekeeping::fsck::judge;
+use crate::core::housekeeping::consistency::judge;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
 use crate::store::error::{ArchiveError, Result, StoreError};

@@ -10,8 +10,8 @@ pub(crate) mod workers;
 
 use std::io::Write;
 
-use crate::core::agent::worktree::Worktree;
-use crate::core::housekeeping::fsck::{FrameFacts, Known};
+use crate::core::agent::child_worktree::Worktree;
+use crate::core::housekeeping::consistency::{FrameFacts, Known};
 use crate::core::housekeeping::retention::Retention;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;

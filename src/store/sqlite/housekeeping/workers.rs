@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row};
 
-use crate::core::agent::worktree::Worktree;
+use crate::core::agent::child_worktree::Worktree;
 use crate::store::housekeeping::removal::Worker;
 use crate::store::sqlite::database::codec::{id, path_text};
 use crate::store::sqlite::fault::TxResult;

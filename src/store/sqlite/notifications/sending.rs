@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::core::chain::state::{FrameState, Wait};
+use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::id::{FrameId, NotificationId};
 use crate::core::notifications::occasion::Occasion;
 use crate::core::notifications::payload::{About, Agent, Chain};

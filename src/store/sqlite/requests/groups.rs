@@ -4,8 +4,8 @@ use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::core::agent::launch::Launch;
 use crate::core::chain::frame::{Frame, Task};
+use crate::core::chain::frame_state::{FrameEvent, FrameState};
 use crate::core::chain::group::{self, Member};
-use crate::core::chain::state::{FrameEvent, FrameState};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::store::records::requests::Replies;
@@ -69,8 +69,8 @@ pub(crate) fn members(connection: &Connection, group: FrameId, task: &Task) -> T
 mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
+    use crate::core::chain::frame_state::Wait;
     use crate::core::chain::limits::{LimitReached, Limits};
-    use crate::core::chain::state::Wait;
     use crate::core::requests::request::RequestResult;
     use crate::store::error::StoreError;
     use crate::store::handle::Store;

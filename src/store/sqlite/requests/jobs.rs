@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::core::id::FrameId;
 use crate::core::requests::request::{External, Request, RequestKind};
-use crate::core::requests::scheduled::{Scheduled, Scheduler};
+use crate::core::waits::scheduled::{Scheduled, Scheduler};
 use crate::store::records::requests::Caller;
 use crate::store::sqlite::database::codec::{At, Id, from_json};
 use crate::store::sqlite::fault::TxResult;

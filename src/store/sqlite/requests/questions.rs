@@ -6,10 +6,10 @@ pub(super) mod flood;
 
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::core::chain::origin::Origin;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::RequestId;
-use crate::core::requests::state::RequestEvent;
+use crate::core::requests::request_state::RequestEvent;
+use crate::core::steering::origin::Origin;
 use crate::store::error::StoreError;
 use crate::store::records::questions::Question;
 use crate::store::sqlite::database::codec::{self, At, Id};
@@ -99,8 +99,8 @@ mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::core::id::{AttemptId, FrameId};
-    use crate::core::posted::place::Posted;
     use crate::core::requests::question::Form;
+    use crate::core::requests::question::posted_question::Posted;
     use crate::core::requests::request::{RequestKind, RequestResult};
     use crate::store::handle::Store;
     use crate::store::records::attempts::Attempts;

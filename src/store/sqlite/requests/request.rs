@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::core::chain::state::FrameState;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
-use crate::core::requests::state::{RequestEvent, RequestState};
+use crate::core::requests::request_state::{RequestEvent, RequestState};
 use crate::core::waits::outlook;
-use crate::core::waits::progress::Progress;
+use crate::core::waits::wait_progress::Progress;
 use crate::store::error::StoreError;
 use crate::store::records::requests::{Caller, Requests, Seen};
 use crate::store::sqlite::database::codec::{self, At, Id, from_json};
@@ -187,8 +187,8 @@ mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::core::chain::limits::{LimitReached, Limits};
-    use crate::core::posted::place::Posted;
     use crate::core::requests::question::Form;
+    use crate::core::requests::question::posted_question::Posted;
     use crate::store::testing::{new, reply, store};
 
     #[test]

@@ -6,7 +6,7 @@ use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::question::batch::{self, Part};
 use crate::core::requests::question::{Batch, Form};
 use crate::core::requests::request::{External, Request, RequestKind, RequestResult};
-use crate::core::requests::scheduled::{Scheduled, Scheduler};
+use crate::core::waits::scheduled::{Scheduled, Scheduler};
 use crate::core::waits::words;
 use crate::store::sqlite::database::codec::Id;
 use crate::store::sqlite::fault::TxResult;

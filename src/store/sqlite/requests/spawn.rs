@@ -4,8 +4,8 @@ use rusqlite::Connection;
 
 use crate::core::agent::launch::Launch;
 use crate::core::chain::frame::{Frame, Task};
+use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::chain::limits::Limits;
-use crate::core::chain::state::{FrameState, Wait};
 use crate::core::id::{AttemptId, ChainName, FrameId};
 use crate::core::requests::request::RequestKind;
 use crate::store::records::new_agents::{AskedFor, NewChain, NewFrame, NewGroup};

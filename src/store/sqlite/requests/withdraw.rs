@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId};
 use crate::core::requests::request::{Request, RequestKind};
-use crate::core::requests::state::RequestEvent;
+use crate::core::requests::request_state::RequestEvent;
 use crate::store::sqlite::database::codec::{At, Id, id};
 use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::events;

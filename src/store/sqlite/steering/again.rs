@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use crate::core::chain::frame::Frame;
-use crate::core::chain::state::{FrameEvent, FrameState};
+use crate::core::chain::frame_state::{FrameEvent, FrameState};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::store::error::StoreError;
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::core::requests::request::RequestResult;
-    use crate::core::requests::state::RequestState;
+    use crate::core::requests::request_state::RequestState;
     use crate::store::Store;
     use crate::store::records::attempts::NewAttempt;
     use crate::store::records::requests::{Caller, Requests};

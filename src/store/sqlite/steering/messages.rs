@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Row};
 
 use crate::core::chain::frame::Frame;
-use crate::core::chain::state::FrameEvent;
+use crate::core::chain::frame_state::FrameEvent;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, MessageId};
 use crate::core::steering::message::{Message, Sender, in_words};
@@ -158,8 +158,8 @@ mod tests {
     use crate::core::attempt::decision::decide;
     use crate::core::attempt::ending::Ending;
     use crate::core::attempt::facts::Facts;
-    use crate::core::chain::origin::Origin;
-    use crate::core::steering::stop::By;
+    use crate::core::steering::origin::Origin;
+    use crate::core::steering::stop_order::By;
     use crate::store::records::attempt_end::AttemptEnd;
     use crate::store::testing::{attempt_end, refused, reply, store};
 

@@ -9,7 +9,7 @@ pub(crate) mod stops;
 use rusqlite::Connection;
 
 use crate::core::id::FrameId;
-use crate::core::steering::stop::Stop;
+use crate::core::steering::stop_order::Stop;
 use crate::store::error::StoreError;
 use crate::store::records::steering::Steering;
 use crate::store::sqlite::fault::{Fault, TxResult};

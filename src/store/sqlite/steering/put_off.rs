@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use crate::core::chain::frame::Frame;
-use crate::core::chain::state::{FrameEvent, FrameState};
+use crate::core::chain::frame_state::{FrameEvent, FrameState};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::store::sqlite::database::codec::At;
@@ -35,7 +35,7 @@ fn can_be_put_off(frame: &Frame, now: jiff::Timestamp) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::chain::state::Wait;
+    use crate::core::chain::frame_state::Wait;
     use crate::core::notifications::occasion::Occasion;
     use crate::store::outbox::Subscribing;
     use crate::store::outbox::{Notifications, Subscription};

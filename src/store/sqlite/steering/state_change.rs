@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use crate::core::chain::state::FrameState;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::id::FrameId;
 use crate::store::records::steering::StateChange;
 use crate::store::sqlite::database::codec;

@@ -3,12 +3,12 @@
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::core::chain::frame::Frame;
-use crate::core::chain::state::{FrameEvent, FrameState};
+use crate::core::chain::frame_state::{Failure, FrameEvent, FrameState};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
-use crate::core::requests::state::RequestState;
-use crate::core::steering::stop::{Stop, StopKind};
+use crate::core::requests::request_state::RequestState;
+use crate::core::steering::stop_order::{Stop, StopKind};
 use crate::store::records::steering::Ordered;
 use crate::store::sqlite::database::codec::{self, At, Id, from_json, id};
 use crate::store::sqlite::fault::TxResult;
@@ -103,7 +103,7 @@ fn carry_out(connection: &Connection, now: At, frame: &Frame) -> TxResult<()> {
     let Some(stop) = open(connection, frame.id)? else { return Ok(()) };
     let event = match stop.how {
         StopKind::Pause => FrameEvent::Pause,
-        StopKind::Stop => FrameEvent::Stop(stop.failure()),
+        StopKind::Stop => FrameEvent::Stop(Failure::from_stop(&stop)),
     };
     let state = frames::advance(connection, frame, event, now.0)?;
     let (from, to, by, reason) = (frame.state.clone(), state.clone(), stop.by, stop.reason.clone());
@@ -211,7 +211,7 @@ pub(crate) fn last(connection: &Connection, frame: FrameId) -> TxResult<Option<S
 mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
-    use crate::core::steering::stop::By;
+    use crate::core::steering::stop_order::By;
     use crate::store::records::new_agents::NewGroup;
     use crate::store::testing::{new, store};
 

@@ -42,7 +42,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::core::chain::state::FrameState;
+    use crate::core::chain::frame_state::FrameState;
     use crate::core::events::log_entry::tests::{every_kind, states};
     use crate::store::sqlite::database::codec;
     use crate::store::testing::{reply, store};

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::core::agent::launch::Launch;
 use crate::core::chain::frame::{Frame, Task};
-use crate::core::chain::state::{FrameEvent, FrameState};
+use crate::core::chain::frame_state::{FrameEvent, FrameState};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::core::text::escape::shortened;
@@ -158,10 +158,10 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Frame> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::agent::child_worktree::Worktree;
     use crate::core::agent::claude_args::ClaudeArgs;
     use crate::core::agent::launch::OnPermission;
-    use crate::core::agent::worktree::Worktree;
-    use crate::core::attempt::usage::Usage;
+    use crate::core::agent::usage::Usage;
     use crate::core::chain::frame::Baseline;
     use crate::core::chain::limits::Limits;
     use crate::store::records::new_agents::NewChain;

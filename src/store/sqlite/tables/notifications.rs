@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Value, json};
 
 use crate::core::chain::frame::Frame;
-use crate::core::chain::state::{FrameState, Wait};
+use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::id::{FrameId, NotificationId, RequestId};
 use crate::core::notifications::occasion::Occasion;
 use crate::core::requests::request::RequestKind;

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
-use crate::core::requests::state::RequestState;
+use crate::core::requests::request_state::RequestState;
 use crate::store::records::questions::{Asked, Question, Questions, Together};
 use crate::store::sqlite::database::codec::{Id, from_json, id, maybe_json, maybe_time, path, time};
 use crate::store::sqlite::fault::TxResult;

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 
 use crate::core::events::log_entry::LogEntry;
 use crate::core::requests::request::{Request, RequestKind};
-use crate::core::requests::state::RequestEvent;
+use crate::core::requests::request_state::RequestEvent;
 use crate::store::sqlite::database::codec::{self, Id};
 use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::{events, requests};
@@ -39,10 +39,10 @@ mod tests {
 
     use super::*;
     use crate::core::attempt::ending::Ending;
-    use crate::core::chain::origin::Origin;
     use crate::core::id::{FrameId, RequestId};
     use crate::core::requests::question::Form;
     use crate::core::requests::request::RequestResult;
+    use crate::core::steering::origin::Origin;
     use crate::store::error::StoreError;
     use crate::store::handle::Store;
     use crate::store::records::requests::Seen;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::core::attempt::signal::Signal;
 use crate::core::events::agent_event::Happening;
-use crate::core::steering::stop::Stop;
+use crate::core::steering::stop_order::Stop;
 use crate::core::text::escape;
 
 /// What an agent has done so far, in bounded memory.
@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
     use crate::core::id::FrameId;
-    use crate::core::steering::stop::{By, StopKind};
+    use crate::core::steering::stop_order::{By, StopKind};
 
     fn used(name: &str, input: Value) -> Happening {
         let summary = format!("{name}: {input}");

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::core::attempt::usage::Usage;
+use crate::core::agent::usage::Usage;
 
 /// The tokens of an answer of the API, or of a result.
 pub(crate) fn of_answer(usage: &Value) -> Usage {

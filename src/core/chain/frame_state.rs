@@ -18,6 +18,8 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::core::steering::stop_order::{Stop, StopKind};
+
 /// The state of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
@@ -213,7 +215,22 @@ pub struct IllegalEvent {
     event: &'static str,
 }
 
+impl Failure {
+    /// The failure of an agent that was stopped.
+    pub(crate) fn from_stop(stop: &Stop) -> Self {
+        Self { kind: FailureKind::Stopped, message: stop.in_words() }
+    }
+}
+
 impl Ended {
+    /// This end, if a stop is recorded and the agent has not replied.
+    pub(crate) fn stopped(self, stop: &Stop) -> Self {
+        match stop.how {
+            StopKind::Stop => Self::Fail(Failure::from_stop(stop)),
+            StopKind::Pause => Self::Pause(Box::new(self)),
+        }
+    }
+
     /// Whether the attempt changed anything for its frame. One that only has to be repeated, at once or after a pause, did not.
     #[must_use]
     pub(crate) fn is_progress(&self) -> bool {

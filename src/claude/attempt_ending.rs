@@ -1,6 +1,6 @@
 //! How an attempt ended: from what `claude` printed and how its process ended, to an [`Ending`].
 
-use crate::claude::installation::refusal::Refusal;
+use crate::claude::installation::start_refusal::Refusal;
 use crate::claude::processes::process::Exit;
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::result_event::ResultEvent;
@@ -146,7 +146,7 @@ fn how_it_ended(exit: Exit) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claude::stream::reader;
+    use crate::claude::stream::output_reader;
     use crate::core::requests::returned::Returned;
 
     const OK: Exit = Exit::Code(0);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     fn ended(lines: &str, exit: Exit, errors: &str) -> Ending {
-        classify(&reader::read(lines.as_bytes()).unwrap(), exit, errors)
+        classify(&output_reader::read(lines.as_bytes()).unwrap(), exit, errors)
     }
 
     fn result(is_error: bool, text: &str) -> String {

@@ -7,8 +7,8 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::claude::transcript::tokens::{Answers, of_models};
-use crate::core::attempt::usage::Totals;
+use crate::claude::stream::tokens::{Answers, of_models};
+use crate::core::agent::usage::Totals;
 use crate::core::text::json;
 
 /// What a transcript says about costs.
@@ -62,7 +62,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::core::attempt::usage::Usage;
+    use crate::core::agent::usage::Usage;
 
     #[test]
     fn the_last_total_and_every_answer_count() {

@@ -1,10 +1,13 @@
-//! The jobs that an agent created and deleted with Claude Code's own tools, from its stream.
+//! What an agent has in the background, from its stream: tasks, and the jobs that it created and deleted with Claude Code's own
+//! tools.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
 use crate::claude::stream::event::Event;
+use crate::claude::tools::scheduling::{CRON_CREATE, CRON_DELETE};
+use crate::core::text::escape::shortened;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Jobs {
@@ -22,11 +25,6 @@ pub(crate) struct Made {
     /// What the tool returned beside the text.
     pub response: Value,
 }
-
-/// The tool that creates a job.
-pub(crate) const CRON_CREATE: &str = "CronCreate";
-/// The tool that deletes one.
-pub(crate) const CRON_DELETE: &str = "CronDelete";
 
 impl Jobs {
     pub(crate) fn absorb(&mut self, event: &Event) {
@@ -51,6 +49,32 @@ impl Jobs {
                 }
             }
         }
+    }
+}
+
+/// A task in the agent's background.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BackgroundTask {
+    /// Claude's id for it.
+    pub id: String,
+    /// The agent's description of it, on one short line.
+    pub title: String,
+    /// The call that started it. As long as that has no result, the agent waits for the task.
+    pub call: Option<String>,
+}
+
+/// Notes which tasks begin and end. Claude Code prints every task, including those that it waits for.
+pub(crate) fn absorb_task(tasks: &mut Vec<BackgroundTask>, event: &Event) {
+    let Some(id) = event.task_id.as_str() else { return };
+    match event.subtype.as_str() {
+        Some("task_started") => {
+            let title = event.description.as_str().filter(|title| !title.trim().is_empty()).unwrap_or(id);
+            tasks.retain(|task| task.id != id);
+            let call = event.tool_use_id.as_str().map(str::to_owned);
+            tasks.push(BackgroundTask { id: id.to_owned(), title: shortened(title), call });
+        }
+        Some("task_notification") => tasks.retain(|task| task.id != id),
+        _ => {}
     }
 }
 

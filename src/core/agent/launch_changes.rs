@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::core::agent::claude_args::ClaudeArgs;
+use crate::core::agent::claude_args::{ClaudeArgs, PROMPT_TOOL};
 use crate::core::agent::launch::Launch;
-use crate::core::agent::option_rights::PROMPT_TOOL;
 
 /// Changes that a person makes to the launch options of a chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::core::chain::frame::{Frame, Kept};
-use crate::core::chain::state::FrameState;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::housekeeping::fsck_finding::{FindingKind, FsckFinding};
 use crate::core::id::{AttemptId, FrameId, RequestId};
 
@@ -174,7 +174,7 @@ mod tests {
     use crate::core::agent::launch::Launch;
     use crate::core::agent::situation::Situation;
     use crate::core::chain::frame::Task;
-    use crate::core::chain::state::Wait;
+    use crate::core::chain::frame_state::Wait;
     use crate::core::id::SessionId;
 
     fn facts(state: FrameState) -> FrameFacts {

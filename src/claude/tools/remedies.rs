@@ -1,37 +1,10 @@
-//! What Claude Code reports about denied calls, and what would have let them run.
-//!
-//! The list of denied calls does not say who denied them. If an approval was missing, the message to the agent does.
+//! What would let a denied call run.
 
 use std::path::Path;
 
-use crate::claude::stream::asking_hooks::AskingHooks;
-use crate::claude::stream::denials::Denial;
-use crate::claude::tools::hook::BASH;
-use crate::core::agent::denied::Denied;
+use crate::claude::tools::hook_input::BASH;
+use crate::core::agent::denied_call::Denied;
 use crate::core::agent::launch::{Launch, OnPermission};
-use crate::core::text::escape::shortened;
-
-/// Part of the message to an agent about a call that nobody approved. Other messages name a rule or a mode, or are a hook's own
-/// words.
-const UNAPPROVED: [&str; 4] = [
-    "you haven't granted it yet",
-    "require approval",
-    "needs approval",
-    "was blocked. For security, Claude Code may only",
-];
-
-/// What is recorded of denied calls.
-#[must_use]
-pub(crate) fn recorded<'a>(denials: impl IntoIterator<Item = &'a Denial>, hooks: &AskingHooks) -> Vec<Denied> {
-    let of = |denial: &Denial| {
-        let denied = denial.denied.clone();
-        // A hook's reason replaces Claude Code's words.
-        let asked_by_hook = hooks.have_asked(&denied.tool, &denied.said);
-        let unapproved = asked_by_hook || UNAPPROVED.iter().any(|words| denied.said.contains(words));
-        Denied { unapproved, asked_by_hook, said: shortened(&denied.said), ..denied }
-    };
-    denials.into_iter().map(of).collect()
-}
 
 /// The options of `agent-cli spawn` with which the call runs or a person is asked about it: each a list of arguments. Empty if a
 /// rule, a hook or the mode denied it, or if it is not certain to help.
@@ -124,22 +97,6 @@ mod tests {
 
     fn advice(denied: &Denied, launch: &Launch) -> Vec<String> {
         remedies(denied, launch, Path::new("/p")).iter().map(|remedy| remedy.join(" ")).collect()
-    }
-
-    #[test]
-    fn what_nobody_approved_is_distinguished_from_what_was_denied() {
-        for (said, expected) in [
-            ("Claude requested permissions to use Bash, but you haven't granted it yet.", true),
-            ("This Bash command contains multiple operations. The following parts require approval: touch b", true),
-            ("Permission to use Bash with command touch made has been denied.", false),
-            ("PreToolUse:Bash hook error: my rule", false),
-            ("a person has denied this call", false),
-            ("", false),
-        ] {
-            let denied = Denied { said: said.to_owned(), unapproved: false, ..unapproved("Bash", "x") };
-            let recorded = recorded(&[Denial { call: "t1".into(), denied }], &AskingHooks::default());
-            assert_eq!(recorded[0].unapproved, expected, "{said}");
-        }
     }
 
     #[test]

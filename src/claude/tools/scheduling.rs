@@ -5,12 +5,15 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-pub(crate) use crate::claude::stream::jobs::{CRON_CREATE, CRON_DELETE};
 use crate::core::requests::cron_expression::CronExpression;
-use crate::core::requests::scheduled::{Scheduled, Scheduler};
+use crate::core::waits::scheduled::{Scheduled, Scheduler};
 
 /// The tool that wakes an agent after a delay.
 pub(crate) const SCHEDULE_WAKEUP: &str = "ScheduleWakeup";
+/// The tool that creates a job.
+pub(crate) const CRON_CREATE: &str = "CronCreate";
+/// The tool that deletes one.
+pub(crate) const CRON_DELETE: &str = "CronDelete";
 
 /// What a call of CronCreate creates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

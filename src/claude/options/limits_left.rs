@@ -1,8 +1,7 @@
 //! Limits that Claude Code counts within one process. An agent has a process for each stretch between two pauses, so what it used
 //! before is taken off.
 
-use crate::core::agent::claude_args::{ClaudeArgs, Pair};
-use crate::core::agent::option_rights::{MAX_BUDGET, MAX_TURNS};
+use crate::core::agent::claude_args::{ClaudeArgs, MAX_BUDGET, MAX_TURNS, Pair};
 
 /// What Claude Code says when it has met a limit, and the option that sets it.
 const LIMITS: [(&str, &str); 2] =

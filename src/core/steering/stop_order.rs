@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::core::chain::state::{Ended, Failure, FailureKind};
 use crate::core::id::FrameId;
 use crate::core::text::escape;
 
@@ -97,22 +96,6 @@ impl Stop {
         match &self.reason {
             Some(reason) => format!("{happened} {by}: {}", escape::one_line(reason.trim())),
             None => format!("{happened} {by}"),
-        }
-    }
-
-    /// As a failure, for one that is over.
-    #[must_use]
-    pub(crate) fn failure(&self) -> Failure {
-        Failure { kind: FailureKind::Stopped, message: self.in_words() }
-    }
-
-    /// What the end of an attempt does to the frame when this is wanted and the agent has not replied. `ended`: what it
-    /// would do otherwise.
-    #[must_use]
-    pub(crate) fn applied_to(&self, ended: Ended) -> Ended {
-        match self.how {
-            StopKind::Stop => Ended::Fail(self.failure()),
-            StopKind::Pause => Ended::Pause(Box::new(ended)),
         }
     }
 }

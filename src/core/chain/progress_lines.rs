@@ -2,15 +2,15 @@
 
 use jiff::Timestamp;
 
-use crate::core::chain::state::FrameState;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::chain::waiting_on::Blocking;
 use crate::core::id::FrameId;
 use crate::core::requests::request::External;
-use crate::core::requests::scheduled::Scheduled;
-use crate::core::steering::stop::Stop;
+use crate::core::steering::stop_order::Stop;
 pub(crate) use crate::core::text::age::{age, time_until};
 use crate::core::text::escape;
+use crate::core::waits::scheduled::Scheduled;
 
 /// A step of an agent: who, and what happens.
 pub(crate) fn step(id: FrameId, task: &str, what: &str) -> String {
@@ -72,7 +72,7 @@ fn reason(what: &Blocking, now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::chain::state::{Failure, FailureKind, Wait};
+    use crate::core::chain::frame_state::{Failure, FailureKind, Wait};
     use crate::core::id::{AttemptId, RequestId};
     use crate::core::requests::question::Form;
     use crate::core::requests::request::{Request, RequestKind};
@@ -89,7 +89,7 @@ mod tests {
             attempt: AttemptId::random(),
             call: None,
             kind,
-            state: crate::core::requests::state::RequestState::Open,
+            state: crate::core::requests::request_state::RequestState::Open,
             made: at(0),
             progress: Default::default(),
         };

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::claude::transcript::locate::TASKS;
-use crate::core::agent::session_files::{Files, Folder};
+use crate::core::agent::session_file_names::{Files, Folder};
 use crate::core::id::SessionId;
 use crate::core::text::json;
 
