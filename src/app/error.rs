@@ -1,6 +1,7 @@
 //! Why a use case was refused, or failed.
 
 use crate::app::asker::OnlyPeople;
+use crate::claude::options::BadArgument;
 use crate::core::id::{BadId, FrameId, RequestId};
 use crate::core::requests::answer::NoAnswer;
 use crate::core::requests::request::RequestKind;
@@ -80,5 +81,32 @@ impl Refusal {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
+    }
+}
+
+impl From<BadArgument> for Refusal {
+    fn from(error: BadArgument) -> Self {
+        Self::new(error.to_string()).hint(help(&error))
+    }
+}
+
+fn help(error: &BadArgument) -> String {
+    match error {
+        BadArgument::Positional(word) if word == "--" => "give -- only once".to_owned(),
+        BadArgument::Positional(_) => "to start a second agent, give its file before the --".to_owned(),
+        BadArgument::Trailing { option, .. } => format!(
+            "to start a second agent, give its file before the --; to give {option} another value, repeat it: \
+             {option}=VALUE"
+        ),
+        BadArgument::Unjoined { option, word } => {
+            format!("if it is, write {option}={word}; to start a second agent, give its file before the --")
+        }
+        BadArgument::NoValue(option) => format!("write {option}=VALUE"),
+        BadArgument::TakesNoValue(option) => format!("write {option} alone"),
+        BadArgument::NotANumber { option, .. } => format!("write {option}=NUMBER, with a number above 0"),
+        BadArgument::UnknownShort(_) => "write the option by its long name, as in --option=value".to_owned(),
+        BadArgument::Reserved(_) => "leave it out".to_owned(),
+        BadArgument::HasOption(option) if option == "--worktree" => "agent-cli spawn --worktree FILE".to_owned(),
+        BadArgument::HasOption(option) => format!("agent-cli spawn {option} VALUE FILE"),
     }
 }

@@ -17,6 +17,7 @@ use jiff::Timestamp;
 
 pub(crate) use asker::Asker;
 
+use crate::claude::environment::variables::Variables;
 use crate::store::Store;
 
 /// What a use case works with.
@@ -24,8 +25,10 @@ use crate::store::Store;
 pub(crate) struct App<'a> {
     pub(crate) store: &'a Store,
     pub(crate) asker: Asker,
-    /// Where relative paths begin.
+    /// Where relative paths begin, without links.
     pub(crate) directory: PathBuf,
+    /// The environment in which new chains start.
+    pub(crate) variables: Variables,
     pub(crate) now: Timestamp,
 }
 
@@ -35,6 +38,7 @@ pub(crate) mod testing {
 
     /// A person's surroundings.
     pub(crate) fn app(store: &Store) -> App<'_> {
-        App { store, asker: Asker::default(), directory: PathBuf::from("/"), now: Timestamp::now() }
+        let (directory, variables) = (PathBuf::from("/"), Variables::default());
+        App { store, asker: Asker::default(), directory, variables, now: Timestamp::now() }
     }
 }

@@ -7,16 +7,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::app::config::layers::Settings;
-use crate::app::config::setting::{
-    BACKGROUND_GRACE, LOG, PERMISSION_MODE, QUESTIONS_EXPIRE, QUESTIONS_PER_HOUR, STATE_DIR as STATE_DIR_SETTING,
-    STOP_GRACE,
-};
+use crate::app::config::launch;
+use crate::app::config::setting::{LOG, STATE_DIR as STATE_DIR_SETTING, STOP_GRACE};
 use crate::app::config::sources::{self, Configuration, Problem, Source};
 use crate::app::config::trust::Trust;
 use crate::app::{App, Asker};
-use crate::claude::environment::config_dir::named_config_dir;
-use crate::claude::environment::recorded;
 use crate::claude::environment::variables::Variables;
 use crate::claude::invocation::{ATTEMPT, FRAME, SESSION, STATE_DIR};
 use crate::claude::processes::marks::{self, Mark};
@@ -85,7 +80,9 @@ impl Context {
     /// What a use case of this command works with.
     pub(crate) fn app<'a>(&self, store: &'a Store) -> App<'a> {
         // A directory that was removed is an error only of what needs it.
-        App { store, asker: self.asker(), directory: env::current_dir().unwrap_or_default(), now: Timestamp::now() }
+        let directory = env::current_dir().unwrap_or_default();
+        let variables = Variables::of_process();
+        App { store, asker: self.asker(), directory, variables, now: Timestamp::now() }
     }
 
     pub(crate) fn store(&self) -> Result<Store, CliError> {
@@ -210,22 +207,7 @@ impl Context {
 
     /// What this shell gives a new chain.
     pub(crate) fn launch(&self) -> Result<Launch, CliError> {
-        Ok(Self::launch_with(&self.usable_configuration()?.settings))
-    }
-
-    /// The settings and the parts of this shell's environment that a new frame records, so that it can be resumed from another
-    /// shell.
-    pub(crate) fn launch_with(settings: &Settings) -> Launch {
-        Launch {
-            background_grace: settings.seconds(&BACKGROUND_GRACE),
-            questions_per_hour: settings.count(&QUESTIONS_PER_HOUR).map(Into::into),
-            questions_expire: settings.seconds(&QUESTIONS_EXPIRE).map(|after| after.max(1)),
-            permission_mode: settings.text(&PERMISSION_MODE),
-            path: env::var("PATH").ok(),
-            config_dir: named_config_dir(),
-            environment: recorded::of(&Variables::of_process()),
-            ..Launch::default()
-        }
+        Ok(launch::launch(&self.usable_configuration()?.settings, &Variables::of_process()))
     }
 
     /// The commands in the config file of a person; `None`: there is none. What is wrong anywhere in the file is named.

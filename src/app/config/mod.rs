@@ -5,6 +5,7 @@
 
 pub(crate) mod edit;
 pub(crate) mod file;
+pub(crate) mod launch;
 pub(crate) mod layers;
 pub(crate) mod setting;
 pub(crate) mod sources;

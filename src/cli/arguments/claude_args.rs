@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use crate::app::error::Refusal;
 use crate::claude::options::{self, BadArgument};
 use crate::cli::error::CliError;
 use crate::core::agent::claude_args::ClaudeArgs;
@@ -53,27 +54,6 @@ impl From<BadLaunch> for CliError {
 
 impl From<BadArgument> for CliError {
     fn from(error: BadArgument) -> Self {
-        Self::usage(error.to_string()).hint(help(&error))
-    }
-}
-
-fn help(error: &BadArgument) -> String {
-    match error {
-        BadArgument::Positional(word) if word == "--" => "give -- only once".to_owned(),
-        BadArgument::Positional(_) => "to start a second agent, give its file before the --".to_owned(),
-        BadArgument::Trailing { option, .. } => format!(
-            "to start a second agent, give its file before the --; to give {option} another value, repeat it: \
-             {option}=VALUE"
-        ),
-        BadArgument::Unjoined { option, word } => {
-            format!("if it is, write {option}={word}; to start a second agent, give its file before the --")
-        }
-        BadArgument::NoValue(option) => format!("write {option}=VALUE"),
-        BadArgument::TakesNoValue(option) => format!("write {option} alone"),
-        BadArgument::NotANumber { option, .. } => format!("write {option}=NUMBER, with a number above 0"),
-        BadArgument::UnknownShort(_) => "write the option by its long name, as in --option=value".to_owned(),
-        BadArgument::Reserved(_) => "leave it out".to_owned(),
-        BadArgument::HasOption(option) if option == "--worktree" => "agent-cli spawn --worktree FILE".to_owned(),
-        BadArgument::HasOption(option) => format!("agent-cli spawn {option} VALUE FILE"),
+        Refusal::from(error).into()
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use crate::app::config::layers::Settings;
+use crate::app::config::launch;
 use crate::app::config::setting;
 use crate::app::config::sources::Configuration;
 use crate::app::lookup;
@@ -15,7 +15,6 @@ use crate::claude::environment::inherited;
 use crate::claude::environment::variables::Variables;
 use crate::claude::installation::program;
 use crate::claude::invocation::STATE_DIR;
-use crate::claude::options;
 use crate::claude::settings::permission_rules;
 use crate::cli::arguments::candidates;
 use crate::cli::arguments::claude_args::ForClaude;
@@ -28,12 +27,11 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::{hint, tell, warn};
 use crate::cli::report::chain_status::OutputOptions;
-use crate::core::agent::claude_args::ClaudeArgs;
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::agent::overrides::Overrides;
 use crate::core::agent::permission_mode;
 use crate::core::chain::frame::Task;
-use crate::core::chain::limits::{Limits, NewLimits};
+use crate::core::chain::limits::Limits;
 use crate::core::id::ChainName;
 use crate::core::text::duration::duration;
 use crate::runtime::requests::agent_request::AgentRequest;
@@ -185,7 +183,7 @@ impl Spawn {
         let named = self.cwd.as_deref().unwrap_or(Path::new("."));
         let found = context.configuration(&working_directory(named)?)?;
         let configured = &found.settings;
-        let of_this_shell = Context::launch_with(configured);
+        let of_this_shell = launch::launch(configured, &Variables::of_process());
         let apart = self.worktree.unwrap_or(configured.is_on(&setting::WORKTREE));
         let request = self.request(apart, |id| {
             let store = context.store()?;
@@ -195,19 +193,17 @@ impl Spawn {
         let settings = context.settings(claude)?;
         let path = std::env::var_os("PATH");
         let of_source = request.source.as_ref().and_then(|source| source.model.clone());
-        let limits = Limits::default().changed(self.limits.given().or(configured_limits(configured)));
+        let limits = Limits::default().changed(self.limits.given().or(launch::limits(configured)));
         let launch = Launch {
             claude: program::locate(settings.claude.as_deref(), None, path.as_deref())?,
             model: self.model.or(of_source).or_else(|| configured.text(&setting::MODEL)),
             permission_mode: self.permission_mode.or(of_this_shell.permission_mode),
-            args: configured_args(configured)?.and(&self.args.parsed()?),
+            args: launch::args(configured)?.and(&self.args.parsed()?),
             no_hooks: self.no_hooks.unwrap_or(configured.is_on(&setting::NO_HOOKS)),
             no_stale_check: self.no_stale_check.unwrap_or(configured.is_on(&setting::NO_STALE_CHECK)),
-            on_permission: self.on_permission.unwrap_or(configured_on_permission(configured)),
+            on_permission: self.on_permission.unwrap_or(launch::on_permission(configured)),
             timeout: self.timeout.or_else(|| configured.seconds(&setting::TIMEOUT)),
-            questions_dir: self
-                .questions_dir
-                .map_or_else(|| configured_questions_dir(configured), |dir| Ok(Some(dir)))?,
+            questions_dir: self.questions_dir.map_or_else(|| launch::questions_dir(configured), |dir| Ok(Some(dir)))?,
             ..of_this_shell
         }
         .with_native_questions();
@@ -218,10 +214,11 @@ impl Spawn {
         }
         request.tasks.iter().try_for_each(|named| readable(&named.task, &request.cwd, &launch))?;
         let store = context.store()?;
+        let app = context.app(&store);
         warn_of_reach(&store, &settings, &launch, Some(request.cwd.as_path()).filter(|_| !request.apart));
         context.check(&store, &settings, &launch, &request.cwd)?;
         let top = record::start(&store, &request, &launch, limits, claude_session(), self.name)?;
-        say_what_is_dropped();
+        say_what_is_dropped(&app.variables);
         if request.apart && worktree::has_uncommitted_changes(&request.cwd) {
             let cwd = request.cwd.display();
             tell(&format!("the worktree starts from the last commit, without the uncommitted changes in {cwd}"));
@@ -231,39 +228,10 @@ impl Spawn {
         let waits = store.frame(top)?.is_some_and(|frame| !frame.state.is_over());
         // Whoever has started chains before knows it.
         if waits && store.chains(Chains::Newest { most: 2, is_meant: &mut |_| true })?.chains.len() == 1 {
-            warn_of_login(&request.cwd, &launch);
+            warn_of_login(&request.cwd, &app.variables, &launch);
         }
         Ok(exit)
     }
-}
-
-/// The limits that somebody has configured.
-fn configured_limits(settings: &Settings) -> NewLimits {
-    NewLimits {
-        max_depth: settings.count(&setting::MAX_DEPTH),
-        max_agents: settings.count(&setting::MAX_AGENTS),
-        max_parallel: settings.count(&setting::MAX_PARALLEL),
-        max_budget_usd: settings.dollars(&setting::MAX_BUDGET_USD),
-        stall_after_s: settings.seconds(&setting::STALL_AFTER),
-    }
-}
-
-fn configured_on_permission(settings: &Settings) -> OnPermission {
-    let asks = settings.text(&setting::ON_PERMISSION).as_deref() == Some("ask");
-    if asks { OnPermission::Ask } else { OnPermission::Deny }
-}
-
-fn configured_args(settings: &Settings) -> Result<ClaudeArgs, CliError> {
-    let args = options::parse(&settings.words(&setting::CLAUDE_ARGS)).map_err(CliError::from);
-    args.map_err(|error| error.hint(format!("agent-cli config shows where {} is set", setting::CLAUDE_ARGS.key)))
-}
-
-fn configured_questions_dir(settings: &Settings) -> Result<Option<PathBuf>, CliError> {
-    let Some(named) = settings.text(&setting::QUESTIONS_DIR) else { return Ok(None) };
-    let key = setting::QUESTIONS_DIR.key;
-    questions_dir(&named).map(Some).map_err(|why| {
-        CliError::usage(format!("`{key}` is {named}, but {why}")).hint("agent-cli config shows where it is set")
-    })
 }
 
 /// Names the values of the project's file that do not count because the user has not trusted it.
@@ -306,8 +274,7 @@ fn warn_of_reach(store: &Store, settings: &RunSettings, launch: &Launch, cwd: Op
 }
 
 /// Names the variables that somebody has set for Claude Code and that agents do not get.
-fn say_what_is_dropped() {
-    let variables = Variables::of_process();
+fn say_what_is_dropped(variables: &Variables) {
     let dropped = inherited::dropped_on_purpose(variables.set());
     if !dropped.is_empty() {
         let s = if dropped.len() == 1 { "" } else { "s" };
@@ -317,8 +284,8 @@ fn say_what_is_dropped() {
 }
 
 /// Warns about a login that is missing if a chain with these launch options is resumed from another environment.
-fn warn_of_login(cwd: &Path, launch: &Launch) {
-    let around = surroundings::look(cwd, &Variables::of_process(), launch);
+fn warn_of_login(cwd: &Path, variables: &Variables, launch: &Launch) {
+    let around = surroundings::look(cwd, variables, launch);
     if !around.login_only_here.is_empty() {
         let missing = crontab::only_here(&around.login_only_here);
         warn(&format!("{missing}: agent-cli resume from cron would not have it"));
@@ -342,14 +309,8 @@ fn readable(task: &Task, cwd: &Path, launch: &Launch) -> Result<(), CliError> {
     ))
 }
 
-/// The folder of questions, without links on the way: whatever is put there later leads nowhere else.
 pub(super) fn questions_dir(named: &str) -> Result<PathBuf, String> {
-    let dir = fs::canonicalize(named).map_err(|error| format!("it cannot be used: {error}"))?;
-    match dir.to_str() {
-        _ if !dir.is_dir() => Err("it is not a directory".to_owned()),
-        None => Err("its path is not UTF-8".to_owned()),
-        Some(_) => Ok(dir),
-    }
+    launch::real_questions_dir(named.as_ref())
 }
 
 /// A number of seconds, at least one.
