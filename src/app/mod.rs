@@ -7,6 +7,7 @@ pub(crate) mod answer;
 pub(crate) mod asker;
 pub(crate) mod config;
 pub(crate) mod error;
+pub(crate) mod lists;
 pub(crate) mod lookup;
 pub(crate) mod stop;
 pub(crate) mod view;
@@ -35,6 +36,12 @@ pub(crate) struct App<'a> {
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;
+    use crate::store::Caller;
+
+    /// The surroundings of a call of the agent that runs this attempt.
+    pub(crate) fn app_of(store: &Store, agent: Caller) -> App<'_> {
+        App { asker: Asker { agent: Some(agent), ..Asker::default() }, ..app(store) }
+    }
 
     /// A person's surroundings.
     pub(crate) fn app(store: &Store) -> App<'_> {

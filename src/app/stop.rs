@@ -90,7 +90,7 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::{Asker, testing};
+    use crate::app::testing;
     use crate::store;
 
     fn input(id: String, kind: StopKind) -> Input {
@@ -114,7 +114,7 @@ mod tests {
     fn agents_neither_pause_nor_stop_themselves() {
         let (_temp, store) = store::testing::store();
         let caller = store.start(store.root());
-        let app = App { asker: Asker { agent: Some(caller), ..Asker::default() }, ..testing::app(&store) };
+        let app = testing::app_of(&store, caller);
         let refused = |kind| stop(&app, input(caller.frame.to_string(), kind)).unwrap_err().to_string();
         assert_eq!(refused(StopKind::Pause), "agents cannot pause agents");
         assert_eq!(refused(StopKind::Stop), "an agent cannot stop itself");

@@ -109,10 +109,9 @@ pub(crate) struct LogEntryView {
 }
 
 /// Everything known about an agent.
-pub(crate) fn gather(store: &Store, frame: Frame) -> Result<AgentDetailView, RuntimeError> {
+pub(crate) fn gather(store: &Store, frame: Frame, now: Timestamp) -> Result<AgentDetailView, RuntimeError> {
     let mut tree = store.tree(frame.id)?;
     let attempts = store.attempts(frame.id)?;
-    let now = Timestamp::now();
     let of = |attempt: &Attempt| cost::of_attempt(&attempt.spending, attempt.began, attempt.ended, now);
     let own = attempts.iter().map(of).fold(Spent::default(), Spent::plus);
     external_waits::observe(store, &mut tree, now)?;

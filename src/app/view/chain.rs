@@ -51,7 +51,41 @@ pub(crate) struct ChainView {
     pub(crate) max_budget_usd: Option<f64>,
 }
 
+/// The state of a chain, as a person asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChainState {
+    Agent(AgentStatus),
+    /// It is recorded as running but nothing runs it.
+    Abandoned,
+}
+
+impl ChainState {
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        AgentStatus::ALL.into_iter().map(Self::Agent).chain([Self::Abandoned])
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Agent(status) => status.name(),
+            Self::Abandoned => "abandoned",
+        }
+    }
+
+    /// Whether it is that of a chain with this status.
+    pub(crate) fn is_of(self, status: AgentStatus, is_abandoned: bool) -> bool {
+        match self {
+            Self::Agent(wanted) => wanted == status,
+            Self::Abandoned => is_abandoned,
+        }
+    }
+}
+
 impl ChainView {
+    /// Whether this is its state.
+    pub(crate) fn is_in(&self, state: ChainState) -> bool {
+        state.is_of(self.status, self.abandoned)
+    }
+
     pub(crate) fn gather(
         store: &Store,
         chain: Summary,

@@ -2,12 +2,12 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::app::view::question::AskedForView;
 use crate::core::events::agent_event::AgentEvent;
-use crate::core::events::log_entry::{LogEntry, Recorded};
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::steering::origin::Origin;
 use crate::runtime::RuntimeError;
 use crate::runtime::activity::next_deed;
 use crate::store::{EventRecord, Exchange, Store};
@@ -16,42 +16,64 @@ use crate::store::{EventRecord, Exchange, Store};
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct ExchangeView {
-    id: RequestId,
+    pub(crate) id: RequestId,
     /// The agent that asked.
     agent: FrameId,
-    chain: FrameId,
+    pub(crate) chain: FrameId,
     /// The agent's task.
-    task: String,
-    asked: Timestamp,
+    pub(crate) task: String,
+    pub(crate) asked: Timestamp,
     /// What was shown, as it was recorded.
-    shown: AskedForView,
-    /// How far the agent's call is.
-    status: String,
+    pub(crate) shown: AskedForView,
+    pub(crate) status: CallStatus,
     outcome: Outcome,
     /// The answer that counts.
     answer: Option<String>,
-    records: Vec<RecordView>,
-    given: Option<GivenView>,
+    pub(crate) records: Vec<RecordView>,
+    pub(crate) given: Option<GivenView>,
     /// What the agent did first once it had the answer.
-    then: Option<AgentEvent>,
+    pub(crate) then: Option<AgentEvent>,
+}
+
+/// How far the agent's call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) enum CallStatus {
+    Open,
+    Resolved,
+    Delivering,
+    Delivered,
+    Expired,
+    Withdrawn,
 }
 
 /// An answer, a withdrawal or an expiry.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct RecordView {
-    at: Timestamp,
-    what: String,
-    #[serde(skip_serializing_if = "Value::is_null")]
-    answer: Value,
+pub(crate) struct RecordView {
+    pub(crate) at: Timestamp,
+    pub(crate) what: RecordKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) answer: Option<String>,
     /// The answer that this one replaced.
-    #[serde(skip_serializing_if = "Value::is_null")]
-    replaced: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) replaced: Option<String>,
     /// The answer that counts because none was given in time.
-    #[serde(skip_serializing_if = "Value::is_null")]
-    default: Value,
-    #[serde(skip_serializing_if = "Value::is_null")]
-    by: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) default: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) by: Option<Origin>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) enum RecordKind {
+    Answered,
+    AnswerReplaced,
+    Expired,
+    Withdrawn,
 }
 
 /// What happened to a question, whether or not its agent knows that.
@@ -68,13 +90,13 @@ enum Outcome {
 /// When the agent had the answer.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct GivenView {
+pub(crate) struct GivenView {
     attempt: AttemptId,
-    at: Timestamp,
+    pub(crate) at: Timestamp,
 }
 
 /// When the agent had the answer: it may have read it while it worked.
-pub(crate) fn given_at(exchange: &Exchange) -> Option<Timestamp> {
+fn given_at(exchange: &Exchange) -> Option<Timestamp> {
     let given = exchange.given?;
     Some(exchange.records.last().map_or(given.began, |last| last.at.max(given.began)))
 }
@@ -89,9 +111,6 @@ impl ExchangeView {
             Some(LogEntry::Answered { answer, .. } | LogEntry::AnswerReplaced { answer, .. }) => Some(answer.clone()),
             _ => None,
         };
-        let records: serde_json::Result<_> = exchange.records.into_iter().map(RecordView::new).collect();
-        let records =
-            records.map_err(|error| RuntimeError::Io { what: "read the log".to_owned(), source: error.into() })?;
         Ok(Self {
             id: exchange.id,
             agent: exchange.frame,
@@ -99,22 +118,44 @@ impl ExchangeView {
             task: exchange.title,
             asked: exchange.asked,
             shown: AskedForView::new(exchange.kind),
-            status: exchange.status,
+            status: CallStatus::new(&exchange.status),
             outcome,
             answer,
-            records,
+            records: exchange.records.into_iter().filter_map(RecordView::new).collect(),
             given,
             then,
         })
     }
 }
 
+impl CallStatus {
+    /// From the name of a request's state.
+    fn new(name: &str) -> Self {
+        match name {
+            "resolved" => Self::Resolved,
+            "delivering" => Self::Delivering,
+            "delivered" => Self::Delivered,
+            "expired" => Self::Expired,
+            "withdrawn" => Self::Withdrawn,
+            _ => Self::Open,
+        }
+    }
+}
+
 impl RecordView {
-    fn new(EventRecord { at, entry, .. }: EventRecord) -> serde_json::Result<Self> {
-        let Recorded { kind: what, detail } = entry.recorded()?;
-        let field = |name: &str| detail.get(name).cloned().unwrap_or_default();
-        let (answer, replaced, default, by) = (field("answer"), field("replaced"), field("default"), field("by"));
-        Ok(Self { at, what, answer, replaced, default, by })
+    /// `None`: the entry is about something else.
+    fn new(EventRecord { at, entry, .. }: EventRecord) -> Option<Self> {
+        let by = entry.origin().cloned();
+        let record = |what| Self { at, what, answer: None, replaced: None, default: None, by };
+        Some(match entry {
+            LogEntry::Answered { answer, .. } => Self { answer: Some(answer), ..record(RecordKind::Answered) },
+            LogEntry::AnswerReplaced { answer, replaced, .. } => {
+                Self { answer: Some(answer), replaced: Some(replaced), ..record(RecordKind::AnswerReplaced) }
+            }
+            LogEntry::Expired { default, .. } => Self { default, ..record(RecordKind::Expired) },
+            LogEntry::Withdrawn { .. } => record(RecordKind::Withdrawn),
+            _ => return None,
+        })
     }
 }
 
@@ -133,7 +174,7 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::steering::origin::Origin;
+    use crate::core::requests::request_state::RequestState;
 
     #[test]
     fn the_last_record_is_the_outcome() {
@@ -151,6 +192,49 @@ mod tests {
             let record = |entry| EventRecord { seq: 1, at: Timestamp::UNIX_EPOCH, frame: FrameId(request.0), entry };
             let records: Vec<_> = entries.into_iter().map(record).collect();
             assert_eq!(Outcome::new(&records), expected);
+        }
+    }
+
+    #[test]
+    fn a_state_of_a_request_has_its_own_name() {
+        let names = ["open", "resolved", "delivering", "delivered", "expired", "withdrawn"];
+        let printed = names.map(|name| serde_json::to_value(CallStatus::new(name)).unwrap());
+        assert_eq!(printed, names.map(serde_json::Value::from));
+        assert_eq!(CallStatus::new(RequestState::Open.name()), CallStatus::Open);
+        assert_eq!(CallStatus::new(RequestState::Expired.name()), CallStatus::Expired);
+    }
+
+    #[test]
+    fn a_record_has_the_keys_of_its_kind() {
+        let request = RequestId(uuid::Uuid::nil());
+        let json = |entry| {
+            let record = EventRecord { seq: 1, at: Timestamp::UNIX_EPOCH, frame: FrameId(request.0), entry };
+            let mut json = serde_json::to_value(RecordView::new(record)).unwrap();
+            let by = json.as_object_mut().and_then(|json| json.remove("by"));
+            (json, by.map(|by| by["process"].clone()))
+        };
+        let by = Origin { process: 7, ..Origin::default() };
+        let at = "1970-01-01T00:00:00Z";
+        for (entry, expected, is_by) in [
+            (
+                LogEntry::Answered { request, answer: "x".into(), by: by.clone() },
+                serde_json::json!({"at": at, "what": "answered", "answer": "x"}),
+                true,
+            ),
+            (
+                LogEntry::AnswerReplaced { request, answer: "y".into(), replaced: "x".into(), by },
+                serde_json::json!({"at": at, "what": "answer_replaced", "answer": "y", "replaced": "x"}),
+                true,
+            ),
+            (
+                LogEntry::Expired { request, expires_at: None, default: Some("z".into()) },
+                serde_json::json!({"at": at, "what": "expired", "default": "z"}),
+                false,
+            ),
+            (LogEntry::Withdrawn { request }, serde_json::json!({"at": at, "what": "withdrawn"}), false),
+            (LogEntry::WaitOver { request }, serde_json::Value::Null, false),
+        ] {
+            assert_eq!(json(entry), (expected, is_by.then(|| 7.into())));
         }
     }
 }

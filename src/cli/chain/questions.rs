@@ -1,13 +1,10 @@
 //! `agent-cli questions`: lists the questions of agents.
 
-use std::path::Path;
-
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::app::App;
-use crate::app::lookup::{self, Projects, here};
+use crate::app::lists::questions::{self, Input, Outcome};
 use crate::app::view::question::{AskedForView, QuestionView};
 use crate::cli::arguments::{at_least_one, candidates};
 use crate::cli::context::Context;
@@ -18,16 +15,12 @@ use crate::cli::output::moment;
 use crate::cli::output::{self, ListCommand, hint, print, print_json, tell};
 use crate::cli::report::asked;
 use crate::cli::report::waits::{described, in_part};
-use crate::core::chain::pace::{Candidate, Stir};
-use crate::core::id::FrameId;
 use crate::core::requests::question::{Choice, Form};
 use crate::core::requests::request::RequestKind;
 use crate::core::text::columns::columns;
 use crate::core::text::extent;
-use crate::runtime::requests::posted::filing;
-use crate::runtime::requests::{answer_files, place};
-use crate::runtime::run::external_waits;
-use crate::store::{self, Question, Store, StoreError, Target};
+use crate::runtime::requests::answer_files;
+use crate::store::{Question, Store};
 
 /// List open questions, or show one in full
 ///
@@ -63,27 +56,24 @@ const MOST: usize = 100;
 impl Questions {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
-        if context.caller.is_none() {
-            filing::file_ended(&store, None)?;
-        }
-        let FirstQuestions { questions, elsewhere, has_more } = match (&self.id, context.caller) {
-            (Some(id), _) => only(named(context, &store, id, !self.all)?),
-            (None, Some(caller)) => only(store.questions(Some(caller.frame), !self.all)?),
-            (None, None) => self.of_project(&context.app(&store))?,
+        let app = context.app(&store);
+        let input = Input {
+            id: self.id.clone(),
+            with_closed: self.all,
+            all_projects: self.all_projects,
+            most: self.limit.or(if self.json { None } else { Some(MOST) }),
         };
+        let Outcome { questions, elsewhere, has_more } = questions::questions(&app, &input)?;
         if let (Some(id), false) = (&self.id, self.json) {
             let exit = in_full(&store, &questions)?;
             if questions.is_empty() {
-                say_what_else(&store, lookup::frame_named(&context.app(&store), id)?)?;
+                for blocker in questions::waits_of(&app, id)? {
+                    tell(&format!("{} waits for {}", blocker.frame.short(), described(&blocker.what)));
+                }
             }
             return Ok(exit);
         }
-        let now = Timestamp::now();
-        let observed = |question| {
-            let question = place::with_place(&store, question)?;
-            answer_files::observed(&store, question, now).map(QuestionView::from)
-        };
-        let listed: Vec<_> = questions.into_iter().map(observed).collect::<Result<_, _>>()?;
+        let listed = questions::views(&app, questions)?;
         if self.json {
             print_json(&listed)?;
             self.tell_of_hidden(elsewhere, has_more);
@@ -92,11 +82,10 @@ impl Questions {
         if listed.is_empty() {
             tell(if elsewhere == 0 { "no open questions" } else { "no open questions in this project" });
         } else {
-            print(&as_table(&listed, now))?;
+            print(&as_table(&listed, app.now))?;
         }
         self.tell_of_hidden(elsewhere, has_more);
-        let waits = |found: &Candidate| matches!(found.stir, Stir::Outside(_));
-        if listed.is_empty() && context.caller.is_none() && store.candidates(now)?.iter().any(waits) {
+        if listed.is_empty() && questions::are_there_other_waits(&app)? {
             hint("agent-cli ls shows what else chains wait for: times, files, commands, agents");
         }
         Ok(ExitStatus::Ok)
@@ -110,64 +99,12 @@ impl Questions {
             tell(&format!("there are more: {}", command.with("--limit N")));
         }
     }
-
-    fn of_project(&self, app: &App<'_>) -> Result<FirstQuestions, CliError> {
-        let mut projects = Projects::default();
-        let project = if self.all_projects { None } else { Some(here(app, &mut projects)?) };
-        let most = self.limit.unwrap_or(if self.json { usize::MAX } else { MOST });
-        let mut elsewhere = 0;
-        let mut is_meant = |cwd: &Path| {
-            let is_here = project.as_ref().is_none_or(|project| projects.of(cwd) == *project);
-            elsewhere += u64::from(!is_here);
-            is_here
-        };
-        // One more than is shown says that there are more.
-        let first = store::Questions::First { most: most.saturating_add(1), is_meant: &mut is_meant };
-        let mut questions = app.store.questions(first, !self.all)?;
-        let has_more = questions.len() > most;
-        questions.truncate(most);
-        Ok(FirstQuestions { questions, elsewhere, has_more })
-    }
 }
 
 fn as_table(listed: &[QuestionView], now: Timestamp) -> String {
     let head = ["QUESTION", "ASKED", "BY", "CHAIN", ""].map(str::to_owned).to_vec();
     let lines = |listed| rows(listed, now, output::width()).into_iter().chain(offered(listed, now));
     table(&std::iter::once(head).chain(listed.iter().flat_map(lines)).collect::<Vec<_>>())
-}
-
-/// The first of many questions.
-#[derive(Debug, Default)]
-struct FirstQuestions {
-    questions: Vec<Question>,
-    /// How many of other projects were passed over.
-    elsewhere: u64,
-    has_more: bool,
-}
-
-fn only(questions: Vec<Question>) -> FirstQuestions {
-    FirstQuestions { questions, ..FirstQuestions::default() }
-}
-
-/// The questions that an id names: a single one in any state, or all of a chain or agent and everything below it.
-fn named(context: &Context, store: &Store, id: &str, only_open: bool) -> Result<Vec<Question>, CliError> {
-    match lookup::target_named(&context.app(store), id)? {
-        Target::Frame(frame) => Ok(store.questions(Some(frame), only_open)?),
-        Target::Request(request) => {
-            let question = store.questions(request, false)?.pop();
-            question.map(|question| vec![question]).ok_or_else(|| StoreError::NotAQuestion(request).into())
-        }
-    }
-}
-
-/// Says what a chain or agent without questions waits for: wake-ups, files, other agents.
-fn say_what_else(store: &Store, top: FrameId) -> Result<(), CliError> {
-    let (mut tree, now) = (store.tree(top)?, Timestamp::now());
-    external_waits::observe(store, &mut tree, now)?;
-    for blocker in tree.blockers(now) {
-        tell(&format!("{} waits for {}", blocker.frame.short(), described(&blocker.what)));
-    }
-    Ok(())
 }
 
 /// Each question in full, with how to answer it.

@@ -12,7 +12,6 @@ use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::output::format::{age, bytes, cut};
 use crate::cli::output::moment;
-use crate::core::chain::waiting_on::Blocking;
 use crate::core::requests::approval::call_place::Place;
 use crate::core::requests::approval::notebook;
 use crate::core::requests::approval::{self, Before};
@@ -70,16 +69,6 @@ pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Re
         text.push_str(&approval::quoted(answer, width));
     }
     Ok(text)
-}
-
-/// When what is waited for expires, in brackets.
-pub(crate) fn expiry(what: &Blocking) -> String {
-    match what {
-        Blocking::Question { form: Form { expires_at: Some(at), .. }, .. } => {
-            format!(" ({})", moment::expiry(*at, Timestamp::now(), &TimeZone::system()))
-        }
-        _ => String::new(),
-    }
 }
 
 /// Says how to fix a file whose answer does not count.

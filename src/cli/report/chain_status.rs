@@ -13,7 +13,7 @@ use crate::cli::output::{self, PrintError, print_json, print_line};
 use crate::cli::report::asked;
 use crate::cli::report::costs;
 use crate::cli::report::denied;
-use crate::cli::report::waits::described;
+use crate::cli::report::waits::with_expiry;
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::attempt::signal;
 use crate::core::chain::progress_lines;
@@ -207,7 +207,7 @@ fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
             1 => format!("{frame} and 1 other wait"),
             others => format!("{frame} and {others} others wait"),
         };
-        output::tell(&format!("{waits} for {}", described(&blocker.what) + &asked::expiry(&blocker.what)));
+        output::tell(&format!("{waits} for {}", with_expiry(&blocker.what)));
     }
     let answer = blockers.iter().find_map(|blocker| match &blocker.what {
         Blocking::Question { id, form } => {

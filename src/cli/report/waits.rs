@@ -1,17 +1,20 @@
 //! What agents wait for, in words.
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
-use crate::cli::output::format::{cut, one_line};
-use crate::core::chain::waiting_on::Blocking;
+use crate::cli::output::format::{age, cut, one_line};
+use crate::cli::output::moment;
+use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::RequestId;
 use crate::core::requests::approval;
 use crate::core::requests::question::Form;
+use crate::core::text::age::time_until;
 use crate::core::text::extent;
 use crate::core::waits::conditions::External;
 use crate::core::waits::words;
 
-/// What a frame waits for, in words.
+/// What an agent waits for, after the words "waits for".
 pub(crate) fn described(what: &Blocking) -> String {
     const LONG: usize = 200;
     match what {
@@ -61,6 +64,35 @@ pub(crate) fn described(what: &Blocking) -> String {
     }
 }
 
+/// What is waited for, with when that expires.
+pub(crate) fn with_expiry(what: &Blocking) -> String {
+    match what {
+        Blocking::Question { form: Form { expires_at: Some(at), .. }, .. } => {
+            format!("{} ({})", described(what), moment::expiry(*at, Timestamp::now(), &TimeZone::system()))
+        }
+        _ => described(what),
+    }
+}
+
+/// What is waited for, after the word "waits", with how long ago it was asked or how long it takes.
+pub(crate) fn with_times(blocker: &Blocker, now: Timestamp, zone: &TimeZone) -> String {
+    let what = described(&blocker.what);
+    let until = |at: Timestamp| if at > now { format!(" (in {})", time_until(at, now)) } else { String::new() };
+    match &blocker.what {
+        Blocking::Question { form: Form { expires_at: Some(at), .. }, .. } => {
+            format!("for {what}, asked {} ago, {}", age(blocker.since, now), moment::expiry(*at, now, zone))
+        }
+        Blocking::Question { .. } | Blocking::Permission { .. } | Blocking::Plan { .. } => {
+            format!("for {what}, asked {} ago", age(blocker.since, now))
+        }
+        Blocking::External { wait: External::Time(at), .. } => format!("until {}", moment::moment(*at, now, zone)),
+        Blocking::External { wait: External::Scheduled(scheduled), .. } => format!("for {what}{}", until(scheduled.at)),
+        Blocking::UsageLimit { resets_at } => format!("for {what}{}", until(*resets_at)),
+        Blocking::Retry { at, .. } => format!("for {what}{}", until(*at)),
+        _ => format!("for {what}"),
+    }
+}
+
 /// The first line of a question, how much more there is, and the command that shows it.
 pub(crate) fn in_part(
     id: RequestId,
@@ -81,6 +113,7 @@ pub(crate) fn in_part(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::id::FrameId;
 
     #[test]
     fn whatever_is_not_shown_is_counted() {
@@ -92,5 +125,31 @@ mod tests {
         assert_eq!(part("When exactly?"), ("When ex…".into(), more("6 more characters")));
         assert_eq!(part("漢字漢字漢字"), ("漢字漢…".into(), more("3 more characters")));
         assert_eq!(part("When?\nWhere?"), ("When?".into(), more("1 more line, 7 characters")));
+    }
+
+    #[test]
+    fn a_wait_says_since_when_or_until_when() {
+        let time = |text: &str| text.parse::<Timestamp>().unwrap();
+        let now = time("2026-11-22T09:49:00Z");
+        let said = |what| {
+            with_times(
+                &Blocker { frame: FrameId::random(), since: time("2026-11-22T07:49:00Z"), what },
+                now,
+                &TimeZone::UTC,
+            )
+        };
+        let at = |text: &str| said(Blocking::External { wait: External::Time(time(text)), conditions: Vec::new() });
+        assert_eq!(at("2026-11-22T11:49:30Z"), "until 11:49 (in 2 h)");
+        assert_eq!(at("2026-12-24T18:00:00Z"), "until 2026-12-24 18:00 (in 32 d)");
+        assert_eq!(at("2026-11-22T09:00:00Z"), "until 09:00");
+        let id = RequestId::random();
+        let question = said(Blocking::Question { id, form: Form::text("When?") });
+        assert_eq!(question, format!("for an answer to {}: When?, asked 2 h ago", id.short()));
+        let form = Form { expires_at: Some(time("2026-11-22T11:49:00Z")), ..Form::text("When?") };
+        let question = said(Blocking::Question { id, form });
+        let expected = format!("for an answer to {}: When?, asked 2 h ago, expires 11:49 (in 2 h)", id.short());
+        assert_eq!(question, expected);
+        let limit = said(Blocking::UsageLimit { resets_at: time("2026-11-22T09:59:00Z") });
+        assert_eq!(limit, "for the usage limit to reset at 2026-11-22T09:59:00Z (in 10 min)");
     }
 }

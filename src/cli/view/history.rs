@@ -1,12 +1,11 @@
 //! `agent-cli history`: what agents asked, who answered, and what they did then.
 
-use std::path::Path;
-
 use clap::Args;
 use jiff::Timestamp;
 
-use crate::app::lookup::{self, Projects};
-use crate::app::view::exchange::{ExchangeView, given_at};
+use crate::app::lists::history::{self, Input, Outcome};
+use crate::app::view::exchange::{CallStatus, ExchangeView, RecordKind, RecordView};
+use crate::app::view::question::AskedForView;
 use crate::cli::arguments::{at_least_one, candidates};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -16,13 +15,9 @@ use crate::cli::output::{self, ListCommand, print, print_json, tell};
 use crate::cli::report::asked::of_form;
 use crate::cli::view::logs;
 use crate::core::events::agent_event::Happening;
-use crate::core::events::log_entry::LogEntry;
 use crate::core::requests::approval::{self, Before};
-use crate::core::requests::request::RequestKind;
 use crate::core::steering::origin::Origin;
 use crate::core::text::escape::shortened;
-use crate::runtime::activity::next_deed;
-use crate::store::{Asked, EventRecord, Exchange, Store, Target};
 
 /// Show what agents asked, who answered what, and what they did next
 ///
@@ -59,46 +54,23 @@ pub(crate) struct History {
 impl History {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
-        let asked = match (&self.id, context.caller) {
-            (Some(id), _) => match lookup::target_named(&context.app(&store), id)? {
-                Target::Frame(frame) => Asked::Below(frame),
-                Target::Request(request) => Asked::One(request),
-            },
-            (None, Some(caller)) => Asked::Below(caller.frame),
-            (None, None) => Asked::Anywhere,
+        let app = context.app(&store);
+        let input = Input {
+            id: self.id.clone(),
+            all_projects: self.all_projects,
+            since: self.since,
+            most: self.limit.or(if self.json { None } else { Some(MOST) }),
         };
-        let is_listed = asked == Asked::Anywhere;
-        let most = self.limit.unwrap_or(if self.json || !is_listed { usize::MAX } else { MOST });
-        let mut projects = Projects::default();
-        let project = if is_listed && !self.all_projects {
-            Some(lookup::here(&context.app(&store), &mut projects)?)
-        } else {
-            None
-        };
-        let mut elsewhere = 0;
-        let mut is_meant = |cwd: &Path| {
-            let is_here = project.as_ref().is_none_or(|project| projects.of(cwd) == *project);
-            elsewhere += u64::from(!is_here);
-            is_here
-        };
-        let since = self.since.unwrap_or(Timestamp::MIN);
-        // One more than is shown says that there are more.
-        let mut exchanges = store.exchanges(asked, since, most.saturating_add(1), &mut is_meant)?;
-        let has_more = exchanges.len() > most;
-        exchanges.drain(..exchanges.len().saturating_sub(most));
+        let Outcome { exchanges, is_one, elsewhere, has_more } = history::history(&app, &input)?;
         if self.json {
-            let listed = exchanges.into_iter().map(|exchange| ExchangeView::gather(&store, exchange));
-            print_json(&listed.collect::<Result<Vec<_>, _>>()?)?;
+            print_json(&exchanges)?;
             self.tell_of_hidden(elsewhere, has_more);
             return Ok(ExitStatus::Ok);
         }
         if exchanges.is_empty() {
             tell("no questions yet");
         }
-        let (now, whole) = (Timestamp::now(), matches!(asked, Asked::One(_)));
-        for exchange in &exchanges {
-            print(&text(&store, exchange, now, whole)?)?;
-        }
+        exchanges.iter().try_for_each(|exchange| print(&text(exchange, app.now, is_one)))?;
         self.tell_of_hidden(elsewhere, has_more);
         Ok(ExitStatus::Ok)
     }
@@ -117,11 +89,12 @@ impl History {
 /// More than a person looks through.
 const MOST: usize = 100;
 
-fn text(store: &Store, exchange: &Exchange, now: Timestamp, whole: bool) -> Result<String, CliError> {
-    let width = output::width();
+/// `whole`: with all of the question and of the answers.
+fn text(exchange: &ExchangeView, now: Timestamp, whole: bool) -> String {
+    let (width, shown) = (output::width(), &exchange.shown);
     let mut lines = vec![
-        format!("{} {}, {} ago", exchange.id.short(), what(&exchange.kind), age(exchange.asked, now)),
-        format!("  of {} in the chain {}", one_line(&exchange.title), exchange.root.short()),
+        format!("{} {}, {} ago", exchange.id.short(), what(shown), age(exchange.asked, now)),
+        format!("  of {} in the chain {}", one_line(&exchange.task), exchange.chain.short()),
     ];
     let mut text = String::new();
     let flush = |lines: &mut Vec<String>, text: &mut String| {
@@ -132,71 +105,66 @@ fn text(store: &Store, exchange: &Exchange, now: Timestamp, whole: bool) -> Resu
     };
     if whole {
         flush(&mut lines, &mut text);
-        text.push_str(&shown(&exchange.kind, width));
+        text.push_str(&in_full(shown, width));
     } else {
-        lines.push(format!("  {}", shortened(&summary(&exchange.kind))));
+        lines.push(format!("  {}", shortened(&summary(shown))));
     }
     for (at, record) in exchange.records.iter().enumerate() {
-        let is_replacing = |later: &EventRecord| matches!(later.entry, LogEntry::AnswerReplaced { .. });
+        let is_replacing = |later: &RecordView| later.what == RecordKind::AnswerReplaced;
         let is_replaced = exchange.records[at + 1..].iter().any(is_replacing);
-        let (said, answer) = of_record(record, is_replaced, now);
-        match answer {
+        let said = of_record(record, is_replaced, now);
+        match record.answer.as_ref().or(record.default.as_ref()) {
             Some(answer) if whole => {
                 lines.push(format!("  {said}:"));
                 flush(&mut lines, &mut text);
-                text.push_str(&approval::quoted(&answer, width));
+                text.push_str(&approval::quoted(answer, width));
             }
-            Some(answer) => lines.push(format!("  {said}: {}", shortened(&answer))),
+            Some(answer) => lines.push(format!("  {said}: {}", shortened(answer))),
             None => lines.push(format!("  {said}")),
         }
-        lines.extend(record.entry.origin().map(|origin| format!("    {}", by(origin))));
+        lines.extend(record.by.as_ref().map(|origin| format!("    {}", by(origin))));
     }
-    lines.extend(outcome(store, exchange, now)?);
+    lines.extend(outcome(exchange, now));
     flush(&mut lines, &mut text);
-    Ok(text)
+    text
 }
 
-fn what(kind: &RequestKind) -> &'static str {
-    match kind {
-        RequestKind::Permission { .. } => "approval of a call",
-        RequestKind::Plan(_) => "approval of a plan",
-        _ => "question",
+fn what(shown: &AskedForView) -> &'static str {
+    match shown {
+        AskedForView::Permission { .. } => "approval of a call",
+        AskedForView::Plan { .. } => "approval of a plan",
+        AskedForView::Question(_) => "question",
     }
 }
 
-fn summary(kind: &RequestKind) -> String {
-    match kind {
-        RequestKind::Ask(form) => form.question.clone(),
-        other => other.command(),
+fn summary(shown: &AskedForView) -> String {
+    match shown {
+        AskedForView::Question(form) => form.question.clone(),
+        AskedForView::Permission { question, .. } => shortened(question),
+        AskedForView::Plan { question, .. } => format!("ExitPlanMode: {}", shortened(question)),
     }
 }
 
-fn shown(kind: &RequestKind, width: Option<usize>) -> String {
-    match kind {
-        RequestKind::Permission { tool, input, place, .. } => {
+fn in_full(shown: &AskedForView, width: Option<usize>) -> String {
+    match shown {
+        AskedForView::Permission { tool, input, place, .. } => {
             approval::view(tool, input, &Before::Unknown, place.as_ref(), width)
         }
-        RequestKind::Plan(plan) => approval::quoted(plan.text.as_deref().unwrap_or_default(), width),
-        RequestKind::Ask(form) => of_form(form, width),
-        other => approval::quoted(&other.command(), width),
+        AskedForView::Plan { plan, .. } => approval::quoted(plan.text.as_deref().unwrap_or_default(), width),
+        AskedForView::Question(form) => of_form(form, width),
     }
 }
 
-/// What happened, and the answer that was given. `is_replaced`: by a later one.
-fn of_record(record: &EventRecord, is_replaced: bool, now: Timestamp) -> (String, Option<String>) {
+/// What happened. `is_replaced`: the answer, by a later one.
+fn of_record(record: &RecordView, is_replaced: bool, now: Timestamp) -> String {
     let ago = format!("{} ago", age(record.at, now));
     let later = if is_replaced { ", replaced later" } else { "" };
-    match &record.entry {
-        LogEntry::Answered { answer, .. } => (format!("answered {ago}{later}"), Some(answer.clone())),
-        LogEntry::AnswerReplaced { answer, .. } => {
-            (format!("replaced by a new answer {ago}{later}"), Some(answer.clone()))
-        }
-        LogEntry::Expired { default: Some(default), .. } => {
-            (format!("expired {ago}: the default is used"), Some(default.clone()))
-        }
-        LogEntry::Expired { default: None, .. } => (format!("expired {ago}"), None),
-        // Nothing else becomes of a question.
-        _ => (format!("withdrawn {ago}: its agent no longer waits for an answer"), None),
+    match record.what {
+        RecordKind::Answered => format!("answered {ago}{later}"),
+        RecordKind::AnswerReplaced => format!("replaced by a new answer {ago}{later}"),
+        RecordKind::Expired if record.default.is_some() => format!("expired {ago}: the default is used"),
+        RecordKind::Expired => format!("expired {ago}"),
+        RecordKind::Withdrawn => format!("withdrawn {ago}: its agent no longer waits for an answer"),
     }
 }
 
@@ -215,20 +183,21 @@ fn by(origin: &Origin) -> String {
     }
 }
 
-/// Lines about what became of the answer.
-fn outcome(store: &Store, exchange: &Exchange, now: Timestamp) -> Result<Vec<String>, CliError> {
-    if exchange.status == "open" {
-        return Ok(vec!["  open".to_owned()]);
-    }
-    let Some(at) = given_at(exchange) else {
-        let is_over = matches!(exchange.status.as_str(), "resolved" | "expired");
-        return Ok(is_over.then(|| "  not delivered yet".to_owned()).into_iter().collect());
+/// Whether the agent has the answer, and what it did with it.
+fn outcome(exchange: &ExchangeView, now: Timestamp) -> Vec<String> {
+    let Some(given) = exchange.given.as_ref().filter(|_| exchange.status != CallStatus::Open) else {
+        return match exchange.status {
+            CallStatus::Open => vec!["  open".to_owned()],
+            CallStatus::Resolved | CallStatus::Expired => vec!["  not delivered yet".to_owned()],
+            CallStatus::Delivering | CallStatus::Delivered | CallStatus::Withdrawn => Vec::new(),
+        };
     };
-    let verb = if exchange.status == "delivered" { "delivered" } else { "given to the running agent" };
-    let then = next_deed::after(store, exchange)?.and_then(|event| deed(&event.what));
-    Ok(std::iter::once(format!("  {verb} {} ago", age(at, now)))
+    let is_delivered = exchange.status == CallStatus::Delivered;
+    let verb = if is_delivered { "delivered" } else { "given to the running agent" };
+    let then = exchange.then.as_ref().and_then(|event| deed(&event.what));
+    std::iter::once(format!("  {verb} {} ago", age(given.at, now)))
         .chain(then.map(|then| format!("    {then}")))
-        .collect())
+        .collect()
 }
 
 fn deed(what: &Happening) -> Option<String> {
@@ -242,27 +211,11 @@ fn deed(what: &Happening) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::id::{FrameId, RequestId};
     use crate::core::steering::origin::FromFile;
 
-    const ID: uuid::Uuid = uuid::Uuid::nil();
-    const WITHDRAWN: LogEntry = LogEntry::Withdrawn { request: RequestId(ID) };
-
-    fn record(entry: LogEntry) -> EventRecord {
-        EventRecord { seq: 1, at: Timestamp::UNIX_EPOCH, frame: FrameId(ID), entry }
-    }
-
-    fn answered(answer: &str) -> LogEntry {
-        LogEntry::Answered { request: RequestId(ID), answer: answer.into(), by: Origin::default() }
-    }
-
-    fn replaced(answer: &str) -> LogEntry {
-        let (request, answer, replaced) = (RequestId(ID), answer.into(), "x".into());
-        LogEntry::AnswerReplaced { request, answer, replaced, by: Origin::default() }
-    }
-
-    fn expired(default: Option<&str>) -> LogEntry {
-        LogEntry::Expired { request: RequestId(ID), expires_at: None, default: default.map(str::to_owned) }
+    fn record(what: RecordKind, default: Option<&str>) -> RecordView {
+        let default = default.map(str::to_owned);
+        RecordView { at: Timestamp::UNIX_EPOCH, what, answer: None, replaced: None, default, by: None }
     }
 
     #[test]
@@ -272,18 +225,16 @@ mod tests {
         assert_eq!(by(&origin), "by ann\\u{1b} (process 42, /dev/pts/1)");
         let file = FromFile { path: "/q.md".into(), changed: Timestamp::UNIX_EPOCH };
         assert_eq!(by(&Origin { file: Some(file), ..ann("ann") }), "in the file /q.md of ann");
-        let expired_now = "expired 0 s ago";
-        for (entry, is_replaced, expected, answer) in [
-            (answered("x"), false, "answered 0 s ago", Some("x")),
-            (answered("x"), true, "answered 0 s ago, replaced later", Some("x")),
-            (replaced("y"), false, "replaced by a new answer 0 s ago", Some("y")),
-            (replaced("y"), true, "replaced by a new answer 0 s ago, replaced later", Some("y")),
-            (expired(None), false, expired_now, None),
-            (expired(Some("z")), false, "expired 0 s ago: the default is used", Some("z")),
-            (WITHDRAWN, false, "withdrawn 0 s ago: its agent no longer waits for an answer", None),
+        for (record, is_replaced, expected) in [
+            (record(RecordKind::Answered, None), false, "answered 0 s ago"),
+            (record(RecordKind::Answered, None), true, "answered 0 s ago, replaced later"),
+            (record(RecordKind::AnswerReplaced, None), false, "replaced by a new answer 0 s ago"),
+            (record(RecordKind::AnswerReplaced, None), true, "replaced by a new answer 0 s ago, replaced later"),
+            (record(RecordKind::Expired, None), false, "expired 0 s ago"),
+            (record(RecordKind::Expired, Some("z")), false, "expired 0 s ago: the default is used"),
+            (record(RecordKind::Withdrawn, None), false, "withdrawn 0 s ago: its agent no longer waits for an answer"),
         ] {
-            let said = of_record(&record(entry), is_replaced, Timestamp::UNIX_EPOCH);
-            assert_eq!(said, (expected.to_owned(), answer.map(str::to_owned)));
+            assert_eq!(of_record(&record, is_replaced, Timestamp::UNIX_EPOCH), expected);
         }
     }
 }

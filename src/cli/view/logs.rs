@@ -1,13 +1,13 @@
 //! `agent-cli logs`: what an agent said and did.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::app::lookup::frame_named;
+use crate::app::lists::logs::{self, Input};
 use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -22,7 +22,6 @@ use crate::core::events::agent_event::AgentEvent;
 use crate::core::events::following::Outlook;
 use crate::core::id::FrameId;
 use crate::core::text::duration::{duration, moment};
-use crate::runtime::activity::TEXT;
 use crate::runtime::activity::chain_events::ChainEvents;
 use crate::runtime::activity::watch::Follower;
 use crate::store::Store;
@@ -75,76 +74,34 @@ const LOOK: Duration = Duration::from_millis(500);
 
 impl Logs {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        if self.follow && context.caller.is_some() {
-            // It would wait for itself.
-            let error = CliError::usage("agents cannot follow events");
-            return Err(error.hint("leave --follow out"));
-        }
         let store = context.store()?;
-        let top = frame_named(&context.app(&store), &self.id)?;
-        let (mut events, last) = self.events(&store, top)?;
-        let mut printer = Printer::new(&self, events.tree());
-        let mut last = VecDeque::from(last);
-        while let Some(event) = last.pop_front().map_or_else(|| events.next(None), |event| Ok(Some(event)))? {
+        let input = Input {
+            id: self.id.clone(),
+            with_descendants: self.chain,
+            since: self.since,
+            tail: self.tail,
+            is_full: self.full,
+            follows: self.follow,
+        };
+        let mut printer = Printer::new(&self);
+        let mut events = logs::logs(&context.app(&store), &input, |event| printer.shows(event))?;
+        printer.names(events.tree());
+        while let Some(event) = events.next()? {
             if !printer.print(&event)? {
                 return Ok(ExitStatus::Ok);
             }
         }
         if self.follow {
-            follow(&store, top, events, &mut printer)?;
+            let top = events.top;
+            let (later, last) = events.into_later();
+            printer.last = last;
+            follow(&store, top, later, &mut printer)?;
         } else if printer.printed == 0 && !self.json {
             tell("no events yet");
         }
         Ok(ExitStatus::Ok)
     }
 }
-
-impl Logs {
-    /// The events to print: with `--tail` those that are already read, and then all that follow.
-    ///
-    /// An output may have gigabytes: its end is read first, and more only if that is not enough.
-    fn events<'a>(&self, store: &'a Store, top: FrameId) -> Result<(ChainEvents<'a>, Vec<AgentEvent>), CliError> {
-        let mut most = END;
-        loop {
-            let mut events = ChainEvents::new(store, top, self.chain, (!self.full).then_some(TEXT))?;
-            if self.tail.is_none() && self.since.is_none() {
-                return Ok((events, Vec::new()));
-            }
-            let is_cut = events.skip_to_end(most)?;
-            let is_complete = |events: &ChainEvents<'_>, since: Option<Timestamp>| {
-                !is_cut || since.is_some_and(|since| events.complete_since().is_some_and(|complete| complete <= since))
-            };
-            // Everything before that time is passed over anyway.
-            let has_all = is_complete(&events, self.since);
-            let Some(tail) = self.tail else {
-                if has_all {
-                    return Ok((events, Vec::new()));
-                }
-                most = most.saturating_mul(MORE);
-                continue;
-            };
-            let printer = Printer::new(self, events.tree());
-            let mut last = VecDeque::new();
-            while let Some(event) = events.next(None)? {
-                if printer.shows(&event) {
-                    last.push_back(event);
-                }
-                if last.len() > tail {
-                    last.pop_front();
-                }
-            }
-            let has_enough = last.len() == tail && is_complete(&events, last.front().map(|event| event.at));
-            if has_all || has_enough || tail == 0 {
-                return Ok((events, last.into()));
-            }
-            most = most.saturating_mul(MORE);
-        }
-    }
-}
-
-/// How many bytes of each output are read first, and how many times as many then.
-const END: u64 = 256 << 10;
-const MORE: u64 = 8;
 
 /// Prints what happens until nothing more can happen, or nobody reads it.
 fn follow(store: &Store, top: FrameId, events: ChainEvents<'_>, printer: &mut Printer) -> Result<(), CliError> {
@@ -205,13 +162,11 @@ struct Printer {
 }
 
 impl Printer {
-    fn new(logs: &Logs, tree: &Tree) -> Self {
+    fn new(logs: &Logs) -> Self {
         let names = logs.chain.then(Default::default);
         let lines = EventLines { full: logs.full, width: output::width(), zone: TimeZone::system(), names };
         let (last, stalled) = (HashMap::new(), HashSet::new());
-        let mut printer = Self { lines, json: logs.json, since: logs.since, printed: 0, last, stalled };
-        printer.names(tree);
-        printer
+        Self { lines, json: logs.json, since: logs.since, printed: 0, last, stalled }
     }
 
     /// Takes note of the names of the agents in a chain.
@@ -236,7 +191,7 @@ impl Printer {
 
     /// Whether it prints anything of an event.
     fn shows(&self, event: &AgentEvent) -> bool {
-        self.since.is_none_or(|since| event.at >= since) && (self.json || self.lines.lines(event).is_some())
+        self.json || self.lines.lines(event).is_some()
     }
 
     /// Prints an event. Returns whether anybody reads on.

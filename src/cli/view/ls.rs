@@ -1,32 +1,22 @@
 //! `agent-cli ls`: lists chains.
 
-mod choice;
-
-use std::collections::HashSet;
-
 use clap::Args;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::app::view::chain::ChainView;
+use crate::app::lists::chains::{self, Input, Omitted, Outcome};
+use crate::app::view::chain::{ChainState, ChainView};
 use crate::cli::arguments::at_least_one;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{age, one_line, toned_table};
-use crate::cli::output::moment;
 use crate::cli::output::{self, ListCommand, Tone, TonedLine, hint, print_json, print_toned, tell};
 use crate::cli::report::chain_status;
 use crate::cli::report::costs;
-use crate::cli::report::waits::described;
-use crate::cli::view::ls::choice::{Choice, Hidden};
+use crate::cli::report::waits::with_times;
 use crate::core::chain::frame_state::AgentStatus;
-use crate::core::chain::waiting_on::{Blocker, Blocking};
-use crate::core::requests::question::Form;
-use crate::core::requests::request::External;
-use crate::core::text::age::time_until;
-use crate::store::Chains;
 
 /// List the open chains of this project, newest first
 ///
@@ -53,8 +43,8 @@ pub(crate) struct Ls {
     all_projects: bool,
 
     /// Only list chains in this state (see below); can be repeated
-    #[arg(long, value_name = "STATUS", value_parser = PossibleValuesParser::new(statuses()))]
-    status: Vec<String>,
+    #[arg(long, value_name = "STATUS", value_parser = state())]
+    status: Vec<ChainState>,
 
     /// List at most this many [default: 100, with --json all]
     #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one())]
@@ -65,53 +55,43 @@ pub(crate) struct Ls {
     json: bool,
 }
 
-/// What `--status` takes: the states of an agent, and that of a chain whose runner died.
-fn statuses() -> impl Iterator<Item = &'static str> {
-    AgentStatus::ALL.into_iter().map(AgentStatus::name).chain(["abandoned"])
+fn state() -> impl TypedValueParser<Value = ChainState> {
+    let parser = PossibleValuesParser::new(ChainState::all().map(ChainState::name));
+    parser.try_map(|name| ChainState::all().find(|state| state.name() == name).ok_or("unknown"))
 }
 
 impl Ls {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        let (store, now) = (context.store()?, Timestamp::now());
-        let abandoned: HashSet<_> = store.abandoned()?.into_values().collect();
-        let most = self.limit.unwrap_or(if self.json { usize::MAX } else { MOST });
-        let choice = Choice {
-            done: self.all,
+        let store = context.store()?;
+        let input = Input {
+            with_done: self.all,
             all_projects: self.all_projects,
-            status: &self.status,
-            most,
-            abandoned: &abandoned,
+            states: self.status.clone(),
+            most: self.limit.or(if self.json { None } else { Some(MOST) }),
         };
-        let (chains, hidden) = match context.caller {
-            // For an agent, its chains are the agents that it started.
-            Some(caller) => (store.chains(Chains::StartedBy(caller.frame))?.chains, Hidden::default()),
-            None => choice.of(&context.app(&store))?,
-        };
-        let of = |chain| ChainView::gather(&store, chain, &abandoned, now);
-        let mut listed = chains.into_iter().map(of).collect::<Result<Vec<_>, _>>()?;
-        listed.retain(|chain| self.status.is_empty() || self.status.iter().any(|status| is_in(chain, status)));
-        listed.truncate(most);
+        let app = context.app(&store);
+        let Outcome { chains, omitted } = chains::chains(&app, &input)?;
         if self.json {
-            print_json(&listed)?;
-            hidden.report(&self.command(), listed.is_empty(), &[]);
+            print_json(&chains)?;
+            report(omitted, &self.command(), chains.is_empty(), &[]);
             return Ok(ExitStatus::Ok);
         }
-        if hidden.is_empty || listed.is_empty() && context.caller.is_some() {
+        if omitted.is_empty || chains.is_empty() && context.caller.is_some() {
             tell("no chains yet");
             hint("agent-cli spawn FILE starts one");
             return Ok(ExitStatus::Ok);
         }
-        if !listed.is_empty() {
-            print_toned(&self.table(&listed, now))?;
-            listed.iter().for_each(warn_of_budget);
+        if !chains.is_empty() {
+            print_toned(&self.table(&chains, app.now))?;
+            chains.iter().for_each(warn_of_budget);
         }
-        hidden.report(&self.command(), listed.is_empty(), &self.status);
+        report(omitted, &self.command(), chains.is_empty(), &self.status);
         Ok(ExitStatus::Ok)
     }
 
     /// The command with the options that select chains.
     fn command(&self) -> ListCommand {
-        let status: Vec<String> = self.status.iter().map(|status| format!("--status {status}")).collect();
+        let status: Vec<String> = self.status.iter().map(|status| format!("--status {}", status.name())).collect();
         let options =
             [(self.all, "--all"), (self.all_projects, "--all-projects"), (!status.is_empty(), &status.join(" "))];
         ListCommand::new("ls", "chain", &options)
@@ -127,10 +107,10 @@ impl Ls {
         };
         let head = columns(["CHAIN", "STATE", "AGE", "COST", "NAME", "DIRECTORY", "TASK"].map(str::to_owned));
         let rows = listed.iter().map(|chain| {
-            let state = if chain.abandoned { "abandoned" } else { chain.status.name() };
+            let state = if chain.abandoned { ChainState::Abandoned } else { ChainState::Agent(chain.status) };
             columns([
                 chain.id.short(),
-                state.to_owned(),
+                state.name().to_owned(),
                 age(chain.created, now),
                 costs::dollars(&chain.cost.0),
                 chain.name.clone().unwrap_or_default(),
@@ -167,7 +147,7 @@ fn waits_or_continues(chain: &ChainView, now: Timestamp) -> String {
             let lost = if chain.unrecorded.is_empty() { "" } else { "claude could not record a turn: no room; " };
             format!(
                 "{lost}{continues}waits {}{}",
-                awaited(first, now, &TimeZone::system()),
+                with_times(first, now, &TimeZone::system()),
                 more(chain.waiting_on.len())
             )
         }
@@ -176,32 +156,13 @@ fn waits_or_continues(chain: &ChainView, now: Timestamp) -> String {
             let others = chain.doing.len() - 1;
             let more = if others > 0 { format!(", and {others} more run") } else { String::new() };
             let waits = match chain.waiting_on.first() {
-                Some(first) => format!("; waits {}", awaited(first, now, &TimeZone::system())),
+                Some(first) => format!("; waits {}", with_times(first, now, &TimeZone::system())),
                 None => String::new(),
             };
             first.map_or_else(String::new, |doing| doing.words(now) + &more + &waits)
         }
         None if chain.can_continue => "can continue".to_owned(),
         _ => String::new(),
-    }
-}
-
-/// What is waited for, with how long ago it was asked or how long it takes.
-fn awaited(blocker: &Blocker, now: Timestamp, zone: &TimeZone) -> String {
-    let what = described(&blocker.what);
-    let until = |at: Timestamp| if at > now { format!(" (in {})", time_until(at, now)) } else { String::new() };
-    match &blocker.what {
-        Blocking::Question { form: Form { expires_at: Some(at), .. }, .. } => {
-            format!("for {what}, asked {} ago, {}", age(blocker.since, now), moment::expiry(*at, now, zone))
-        }
-        Blocking::Question { .. } | Blocking::Permission { .. } | Blocking::Plan { .. } => {
-            format!("for {what}, asked {} ago", age(blocker.since, now))
-        }
-        Blocking::External { wait: External::Time(at), .. } => format!("until {}", moment::moment(*at, now, zone)),
-        Blocking::External { wait: External::Scheduled(scheduled), .. } => format!("for {what}{}", until(scheduled.at)),
-        Blocking::UsageLimit { resets_at } => format!("for {what}{}", until(*resets_at)),
-        Blocking::Retry { at, .. } => format!("for {what}{}", until(*at)),
-        _ => format!("for {what}"),
     }
 }
 
@@ -223,39 +184,22 @@ fn warn_of_budget(chain: &ChainView) {
     }
 }
 
-/// Whether this is the chain's state.
-fn is_in(chain: &ChainView, status: &str) -> bool {
-    chain.status.name() == status || status == "abandoned" && chain.abandoned
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::core::id::{FrameId, RequestId};
-
-    #[test]
-    fn a_wait_says_since_when_or_until_when() {
-        let time = |text: &str| text.parse::<Timestamp>().unwrap();
-        let now = time("2026-11-22T09:49:00Z");
-        let said = |what| {
-            awaited(
-                &Blocker { frame: FrameId::random(), since: time("2026-11-22T07:49:00Z"), what },
-                now,
-                &TimeZone::UTC,
-            )
-        };
-        let at = |text: &str| said(Blocking::External { wait: External::Time(time(text)), conditions: Vec::new() });
-        assert_eq!(at("2026-11-22T11:49:30Z"), "until 11:49 (in 2 h)");
-        assert_eq!(at("2026-12-24T18:00:00Z"), "until 2026-12-24 18:00 (in 32 d)");
-        assert_eq!(at("2026-11-22T09:00:00Z"), "until 09:00");
-        let id = RequestId::random();
-        let question = said(Blocking::Question { id, form: Form::text("When?") });
-        assert_eq!(question, format!("for an answer to {}: When?, asked 2 h ago", id.short()));
-        let form = Form { expires_at: Some(time("2026-11-22T11:49:00Z")), ..Form::text("When?") };
-        let question = said(Blocking::Question { id, form });
-        let expected = format!("for an answer to {}: When?, asked 2 h ago, expires 11:49 (in 2 h)", id.short());
-        assert_eq!(question, expected);
-        let limit = said(Blocking::UsageLimit { resets_at: time("2026-11-22T09:59:00Z") });
-        assert_eq!(limit, "for the usage limit to reset at 2026-11-22T09:59:00Z (in 10 min)");
+/// Says what is not listed. `shows_nothing`: nothing was listed of the chains in these states.
+fn report(omitted: Omitted, command: &ListCommand, shows_nothing: bool, states: &[ChainState]) {
+    let chains = |count: u64| if count == 1 { "1 chain".to_owned() } else { format!("{count} chains") };
+    let is = |count: u64| if count == 1 { "is" } else { "are" };
+    let Omitted { elsewhere, done, more, .. } = omitted;
+    if shows_nothing && !states.is_empty() {
+        let names: Vec<_> = states.iter().map(|state| state.name()).collect();
+        tell(&format!("no chain in this project is {}", names.join(" or ")));
+    } else if shows_nothing && elsewhere + done > 0 {
+        tell("no open chains in this project");
+    }
+    command.tell_of_elsewhere(elsewhere);
+    if done > 0 {
+        tell(&format!("{} that {} done: {}", chains(done), is(done), command.with("--all")));
+    }
+    if more > 0 {
+        tell(&format!("{} more: {}", chains(more), command.with("--limit N")));
     }
 }

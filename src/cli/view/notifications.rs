@@ -5,7 +5,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
 
 use crate::app::asker::PersonsTask;
-use crate::app::view::outcome::{NotificationTestView, NotificationView};
+use crate::app::lists::notifications;
+use crate::app::view::outcome::NotificationView;
 use crate::cli::arguments::at_least_one;
 use crate::cli::context::{Context, config_path};
 use crate::cli::error::CliError;
@@ -15,8 +16,7 @@ use crate::cli::output::{hint, print, print_json, print_line, tell, warn};
 use crate::core::notifications::occasion::Occasion;
 use crate::core::text::age::time_until;
 use crate::runtime::notifications::config_file::ConfigFile;
-use crate::runtime::notifications::sender;
-use crate::store::{self, ListedNotification};
+use crate::store::ListedNotification;
 
 /// List notifications, and whether they could be sent
 ///
@@ -53,12 +53,13 @@ const MOST: usize = 20;
 
 impl Notifications {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        // Before anything is read.
         context.asker().may(PersonsTask::SeeNotifications)?;
         if let Some(event) = self.test {
             return try_out(context, event, self.json);
         }
         let most = self.limit.unwrap_or(if self.json { usize::MAX } else { MOST });
-        let listed = context.store()?.outbox().list(store::Notifications::Newest(most))?;
+        let listed = notifications::notifications(&context.app(&context.store()?), most)?;
         if self.json {
             print_json(&listed.into_iter().map(NotificationView::from).collect::<Vec<_>>())?;
             return Ok(ExitStatus::Ok);
@@ -80,22 +81,17 @@ impl Notifications {
 
 fn try_out(context: &Context, event: Occasion, json: bool) -> Result<ExitStatus, CliError> {
     let config = config_of(context)?;
-    let settings = context.settings(None)?;
-    let outcome = sender::try_out(&context.state_dir()?, &config, &settings.own_program, event);
     for problem in &config.problems {
         warn(&format!("{}: {problem}", config.path.display()));
     }
-    let outcome = outcome.ok_or_else(|| {
-        CliError::failed(format!("{} has no command for {}", config.path.display(), event.name()))
-            .hint(format!("add one: [on] {} = \"…\"", event.name()))
-    })?;
-    let why = outcome.err();
+    let own_program = context.settings(None)?.own_program;
+    let tried = notifications::try_out(&context.asker(), &context.state_dir()?, &config, &own_program, event)?;
     if json {
-        print_json(&NotificationTestView { event, sent: why.is_none(), why: why.clone() })?;
-    } else if why.is_none() {
+        print_json(&tried)?;
+    } else if tried.sent {
         print_line(&format!("the command for {} succeeded", event.name()))?;
     }
-    match why {
+    match tried.why {
         None => Ok(ExitStatus::Ok),
         Some(_) if json => Ok(ExitStatus::Failed),
         Some(why) => Err(CliError::failed(format!("the command for {} failed: {why}", event.name()))

@@ -3,8 +3,8 @@
 use clap::Args;
 use jiff::Timestamp;
 
-use crate::app::lookup::frame_named;
-use crate::app::view::agent_detail::{self, AgentDetailView, MessageView, SessionView};
+use crate::app::lists::agent::{self, Outcome};
+use crate::app::view::agent_detail::{AgentDetailView, MessageView, SessionView};
 use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -16,7 +16,7 @@ use crate::cli::report::chain_status::abandoned;
 use crate::cli::report::costs;
 use crate::cli::report::denied;
 use crate::cli::report::history;
-use crate::cli::report::waits::described;
+use crate::cli::report::waits::with_expiry;
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::chain::frame::Task;
@@ -37,18 +37,17 @@ pub(crate) struct Show {
 impl Show {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
-        let id = frame_named(&context.app(&store), &self.id)?;
-        let gone = || CliError::new(ExitStatus::NoSuchFrame, format!("agent {} no longer exists", id.short()));
-        let shown = agent_detail::gather(&store, store.frame(id)?.ok_or_else(gone)?)?;
+        let app = context.app(&store);
+        let Outcome { agent: shown, questions } = agent::agent(&app, &self.id)?;
         if self.json {
             print_json(&shown)?;
         } else {
-            print(&words(&shown, Timestamp::now()))?;
+            print(&words(&shown, app.now))?;
             let of_chain = shown.parent.is_none().then_some(shown.limits.max_budget_usd).flatten();
             costs::passed(shown.chain, &shown.with_descendants.0, of_chain)
                 .iter()
                 .for_each(|warning| output::warn(warning));
-            for asked in store.questions(Some(id), true)?.iter().filter(|asked| asked.frame == id) {
+            for asked in &questions {
                 print(&format!("\n{}", asked::whole(&store, asked, output::width())?))?;
             }
         }
@@ -105,7 +104,7 @@ fn status_rows(shown: &AgentDetailView, now: Timestamp) -> Vec<Row> {
     rows.extend(meaning(shown.status, shown.stopped).map(|meaning| row("", meaning)));
     let doing = shown.doing.as_ref().filter(|_| !shown.abandoned);
     rows.extend(doing.map(|doing| row("does", doing.words(now))));
-    let waits = shown.waiting_on.iter().map(|blocker| described(&blocker.what) + &asked::expiry(&blocker.what));
+    let waits = shown.waiting_on.iter().map(|blocker| with_expiry(&blocker.what));
     rows.extend(waits.map(|wait| row("waits for", wait)));
     rows.extend(shown.error.iter().map(|error| row("error", one_line(error))));
     // A failure is often the last trouble, in the same words.

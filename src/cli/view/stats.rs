@@ -1,13 +1,10 @@
 //! `agent-cli stats`: what agents cost, by day, model and instruction file.
 
-use std::collections::BTreeMap;
-
 use clap::Args;
+use jiff::SignedDuration;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
 
-use crate::app::asker::PersonsTask;
-use crate::app::view::cost::CostView;
+use crate::app::lists::stats::{self, Input};
 use crate::app::view::stats::{StatsView, SumView};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -15,9 +12,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::table;
 use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::costs;
-use crate::core::agent::usage::Spent;
 use crate::core::text::duration::duration;
-use crate::store::{Counted, Counting};
 
 /// Show what agents cost, by day, model and instruction file
 ///
@@ -37,73 +32,36 @@ pub(crate) struct Stats {
     json: bool,
 }
 
-/// Sums, each with what it is about.
-type Sums = Vec<(Option<String>, Spent)>;
-
 impl Stats {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.asker().may(PersonsTask::SeeCosts)?;
-        let since = Timestamp::now().checked_sub(self.since).unwrap_or(Timestamp::MIN);
-        let counted = context.store()?.counted(Counting::Since(since))?;
-        let zone = TimeZone::system();
-        let day = |it: &Counted| Some(it.began.to_zoned(zone.clone()).date().to_string());
-        let days = sums(&counted, day, |_, _| std::cmp::Ordering::Equal);
-        let dearest = |a: &Spent, b: &Spent| b.cost_usd.total_cmp(&a.cost_usd);
-        // Claude Code says it in the end, and nothing before.
-        let running = |it: &Counted| Some("(still running)".to_owned()).filter(|_| it.runs && !self.json);
-        let models = sums(&counted, |it| it.model.clone().or_else(|| running(it)), dearest);
-        let files = sums(&counted, |it| it.file.clone(), dearest);
-        let total = counted.iter().fold(Spent::default(), |sum, it| sum.plus(it.spent));
+        let running = if self.json { None } else { Some("(still running)") };
+        let input = Input { within: self.since, zone: TimeZone::system(), running };
+        let StatsView { since, total, days, models, instructions } =
+            stats::stats(&context.app(&context.store()?), &input)?;
         if self.json {
-            let listed = |sums: Sums| sums.into_iter().map(|(name, spent)| as_json(name, spent)).collect();
-            print_json(&StatsView {
-                since,
-                total: as_json(None, total),
-                days: listed(days),
-                models: listed(models),
-                instructions: listed(files),
-            })?;
+            print_json(&StatsView { since, total, days, models, instructions })?;
             return Ok(ExitStatus::Ok);
         }
-        if counted.is_empty() {
+        if days.is_empty() {
             tell("no agent ran in this time");
             hint("agent-cli stats --since 365d looks further back");
             return Ok(ExitStatus::Ok);
         }
         let is_wide = output::width().is_none_or(|width| width >= WIDE);
         let head = |name: &str| shown(["COST", "REQUESTS", "TIME", "TOKENS", name].map(str::to_owned), is_wide);
-        let row = |spent: &Spent, name| shown(cells(spent, name), is_wide);
+        let row = |sum: &SumView, none: &str| shown(cells(sum, none), is_wide);
         let mut rows = Vec::new();
-        for (name, sums, none) in [("DAY", days, ""), ("MODEL", models, "unknown"), ("INSTRUCTIONS", files, "prompts")]
+        for (name, sums, none) in
+            [("DAY", &days, ""), ("MODEL", &models, "unknown"), ("INSTRUCTIONS", &instructions, "prompts")]
         {
             rows.push(head(name));
-            rows.extend(sums.into_iter().map(|(name, spent)| row(&spent, name.unwrap_or_else(|| none.to_owned()))));
+            rows.extend(sums.iter().map(|sum| row(sum, none)));
             rows.push(Vec::new());
         }
-        rows.push(row(&total, "total".to_owned()));
+        rows.push(row(&total, "total"));
         print(&table(&rows))?;
         Ok(ExitStatus::Ok)
     }
-}
-
-/// Sums by what `name` says, in this order; those that compare as equal by name.
-fn sums(
-    counted: &[Counted],
-    name: impl Fn(&Counted) -> Option<String>,
-    order: impl Fn(&Spent, &Spent) -> std::cmp::Ordering,
-) -> Sums {
-    let mut sums: BTreeMap<Option<String>, Spent> = BTreeMap::new();
-    for it in counted {
-        let sum = sums.entry(name(it)).or_default();
-        *sum = sum.plus(it.spent);
-    }
-    let mut sums: Sums = sums.into_iter().collect();
-    sums.sort_by(|(_, a), (_, b)| order(a, b));
-    sums
-}
-
-fn as_json(name: Option<String>, spent: Spent) -> SumView {
-    SumView { name, attempts: spent.attempts, cost: CostView(spent) }
 }
 
 /// Terminals with fewer columns show only what something cost, and how long it took.
@@ -113,9 +71,11 @@ fn shown([cost, requests, time, tokens, name]: [String; 5], is_wide: bool) -> Ve
     if is_wide { vec![cost, requests, time, tokens, name] } else { vec![cost, time, name] }
 }
 
-fn cells(spent: &Spent, name: String) -> [String; 5] {
-    let usage = spent.usage;
+/// `none`: what a sum without a name is called.
+fn cells(sum: &SumView, none: &str) -> [String; 5] {
+    let (spent, usage) = (&sum.cost.0, sum.cost.0.usage);
     let sent = usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens;
     let tokens = format!("{sent} → {}", usage.output_tokens);
+    let name = sum.name.as_deref().unwrap_or(none).to_owned();
     [costs::dollars(spent), spent.requests.to_string(), costs::length(spent.time), tokens, name]
 }

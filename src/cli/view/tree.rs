@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use clap::Args;
 use jiff::Timestamp;
 
-use crate::app::App;
-use crate::app::lookup::{Projects, frame_named, here};
-use crate::app::view::agent::{self, Abandoned, AgentView};
+use crate::app::lists::tree::{self, Input, ListedTree, Outcome};
+use crate::app::view::agent::{Abandoned, AgentView};
 use crate::cli::arguments::{at_least_one, candidates};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -20,8 +19,6 @@ use crate::cli::report::waits::described;
 use crate::core::agent::usage::Spent;
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
-use crate::runtime::run::external_waits;
-use crate::store::{Alike, Chains};
 
 /// Show a chain as a tree: every agent, its state, what it waits for and for how long
 #[derive(Debug, Args)]
@@ -49,58 +46,34 @@ pub(crate) struct TreeCommand {
 
 impl TreeCommand {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        let store = context.store()?;
-        let tops = match (&self.id, context.caller) {
-            (Some(id), _) => vec![frame_named(&context.app(&store), id)?],
-            (None, Some(caller)) => vec![caller.frame],
-            (None, None) => self.open(&context.app(&store))?,
-        };
-        let now = Timestamp::now();
-        let abandoned = store.abandoned()?;
-        let mut trees = tops.into_iter().map(|top| store.tree(top)).collect::<Result<Vec<_>, _>>()?;
-        trees.iter_mut().try_for_each(|tree| external_waits::observe(&store, tree, now))?;
-        let agents = trees.iter().map(|tree| agent::of_tree(&store, tree, &abandoned, now));
-        let agents = agents.collect::<Result<Vec<_>, _>>()?;
+        let (store, all_projects) = (context.store()?, self.all_projects);
+        let most = self.limit.or(if self.json { None } else { Some(MOST) });
+        let app = context.app(&store);
+        let found = tree::tree(&app, &Input { id: self.id, all_projects, most })?;
+        report(&found, &[(self.cost, "--cost"), (all_projects, "--all-projects")]);
         if self.json {
-            print_json(&agents.into_iter().flatten().collect::<Vec<_>>())?;
+            print_json(&found.trees.into_iter().flat_map(|listed| listed.agents).collect::<Vec<_>>())?;
             return Ok(ExitStatus::Ok);
         }
-        if trees.is_empty() {
-            tell(if self.all_projects { "no open chains" } else { "no open chains in this project" });
+        if found.trees.is_empty() {
+            tell(if all_projects { "no open chains" } else { "no open chains in this project" });
             hint("agent-cli ls --all also lists finished chains");
         }
-        for (tree, agents) in trees.iter().zip(&agents) {
-            print(&drawn(tree, agents, now, &abandoned, self.cost))?;
+        for ListedTree { tree, agents } in &found.trees {
+            print(&drawn(tree, agents, app.now, &found.abandoned, self.cost))?;
         }
         Ok(ExitStatus::Ok)
     }
 }
 
-impl TreeCommand {
-    /// The chains that are not done, the newest first.
-    fn open(&self, app: &App<'_>) -> Result<Vec<FrameId>, CliError> {
-        let mut projects = Projects::default();
-        let project = if self.all_projects { None } else { Some(here(app, &mut projects)?) };
-        let mut elsewhere = 0;
-        let mut is_meant = |kind: &Alike| {
-            if kind.status == "done" {
-                return false;
-            }
-            let is_here = project.as_ref().is_none_or(|project| projects.of(&kind.cwd) == *project);
-            elsewhere += if is_here { 0 } else { kind.count };
-            is_here
-        };
-        let most = self.limit.unwrap_or(if self.json { usize::MAX } else { MOST });
-        let open = app.store.chains(Chains::Newest { most, is_meant: &mut is_meant })?;
-        let command =
-            ListCommand::new("tree", "chain", &[(self.cost, "--cost"), (self.all_projects, "--all-projects")]);
-        command.tell_of_elsewhere(elsewhere);
-        match open.more {
-            0 => {}
-            1 => tell(&format!("1 more chain: {}", command.with("--limit N"))),
-            more => tell(&format!("{more} more chains: {}", command.with("--limit N"))),
-        }
-        Ok(open.chains.into_iter().map(|chain| chain.id).collect())
+/// Says what is not listed.
+fn report(found: &Outcome, options: &[(bool, &str)]) {
+    let command = ListCommand::new("tree", "chain", options);
+    command.tell_of_elsewhere(found.elsewhere);
+    match found.more {
+        0 => {}
+        1 => tell(&format!("1 more chain: {}", command.with("--limit N"))),
+        more => tell(&format!("{more} more chains: {}", command.with("--limit N"))),
     }
 }
 

@@ -1,0 +1,200 @@
+//! Chains, the newest first.
+
+use std::collections::HashSet;
+
+use crate::app::App;
+use crate::app::error::AppError;
+use crate::app::lists::project::Selection;
+use crate::app::view::chain::{ChainState, ChainView};
+use crate::core::chain::frame_state::AgentStatus;
+use crate::core::id::FrameId;
+use crate::store::{Alike, Chains, Summary};
+
+/// Which chains are listed.
+#[derive(Debug, Default)]
+pub(crate) struct Input {
+    /// Also those that are done.
+    pub(crate) with_done: bool,
+    /// Also those of other projects.
+    pub(crate) all_projects: bool,
+    /// Only those in one of these states; empty: in any.
+    pub(crate) states: Vec<ChainState>,
+    /// At most this many; `None`: all.
+    pub(crate) most: Option<usize>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) chains: Vec<ChainView>,
+    pub(crate) omitted: Omitted,
+}
+
+/// How many chains are not listed, and why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Omitted {
+    /// They are those of other projects.
+    pub(crate) elsewhere: u64,
+    /// They are done.
+    pub(crate) done: u64,
+    /// The list is full.
+    pub(crate) more: u64,
+    /// There is no chain at all.
+    pub(crate) is_empty: bool,
+}
+
+/// Lists chains. For an agent, its chains are the agents that it has started.
+pub(crate) fn chains(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> {
+    let abandoned: HashSet<_> = app.store.abandoned()?.into_values().collect();
+    let (chains, omitted) = match app.asker.agent {
+        Some(caller) => {
+            let chains = app.store.chains(Chains::StartedBy(caller.frame))?.chains;
+            (chains, Omitted { is_empty: true, ..Omitted::default() })
+        }
+        None => selected(app, input, &abandoned)?,
+    };
+    let view = |chain| ChainView::gather(app.store, chain, &abandoned, app.now);
+    let mut chains = chains.into_iter().map(view).collect::<Result<Vec<_>, _>>()?;
+    let omitted = Omitted { is_empty: omitted.is_empty && chains.is_empty(), ..omitted };
+    chains.retain(|chain| input.states.is_empty() || input.states.iter().any(|state| chain.is_in(*state)));
+    chains.truncate(input.most.unwrap_or(usize::MAX));
+    Ok(Outcome { chains, omitted })
+}
+
+/// The chains to list. Few of them are read, however many there are.
+fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Result<(Vec<Summary>, Omitted), AppError> {
+    let Input { with_done, all_projects, ref states, most } = *input;
+    let most = most.unwrap_or(usize::MAX);
+    let mut selection = Selection::new(app, all_projects)?;
+    // In these chains an agent may be in the state that was asked for while the first agent is in another one.
+    let mut unusual: Vec<Summary> = Vec::new();
+    if !states.is_empty() {
+        for status in [AgentStatus::Running, AgentStatus::Paused, AgentStatus::Cancelled] {
+            let found = app.store.chains(Chains::With { status: status.name(), most: usize::MAX })?.chains;
+            unusual.extend(found.into_iter().filter(|chain| selection.includes(&chain.cwd)));
+        }
+    }
+    let mut seen = HashSet::new();
+    unusual.retain(|chain| seen.insert(chain.id));
+
+    let mut omitted = Omitted { is_empty: true, ..Omitted::default() };
+    let mut is_meant = |kind: &Alike| {
+        omitted.is_empty = false;
+        let is_asked_for = states.iter().any(|state| state.name() == kind.status);
+        if !states.is_empty() && !is_asked_for {
+            return false;
+        }
+        let is_open = with_done || is_asked_for || kind.status != AgentStatus::Done.name();
+        let is_here = selection.includes(&kind.cwd);
+        match (is_here, is_open) {
+            (true, false) => omitted.done += kind.count,
+            (false, true) => omitted.elsewhere += kind.count,
+            (true, true) | (false, false) => {}
+        }
+        is_here && is_open
+    };
+    let found =
+        app.store.chains(Chains::Newest { most: most.saturating_add(unusual.len()), is_meant: &mut is_meant })?;
+    omitted.more = found.more;
+    if states.is_empty() {
+        return Ok((found.chains, omitted));
+    }
+    let mut chains = Vec::new();
+    let usual = found.chains.into_iter().filter(|chain| !seen.contains(&chain.id));
+    for chain in unusual.into_iter().chain(usual) {
+        let is_unusual = seen.contains(&chain.id);
+        let status = if is_unusual { app.store.tree(chain.id)?.status(app.now) } else { chain.state.status() };
+        let is_abandoned = abandoned.contains(&chain.id);
+        if states.iter().any(|state| state.is_of(status, is_abandoned)) {
+            chains.push(chain);
+        }
+    }
+    chains.sort_by_key(|chain| std::cmp::Reverse(chain.created));
+    omitted.more += chains.len().saturating_sub(most) as u64;
+    chains.truncate(most);
+    Ok((chains, omitted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::testing;
+    use crate::core::attempt::ending::Ending;
+    use crate::store;
+    use crate::store::testing::{new, refused, reply};
+    use crate::store::{NewFrame, Store};
+
+    /// A chain that was started in this directory.
+    fn chain(store: &Store, cwd: &str) -> FrameId {
+        store.create_root(&NewFrame { cwd: cwd.into(), ..new("a task") }).unwrap()
+    }
+
+    fn ids(app: &App<'_>, input: &Input) -> (Vec<FrameId>, Omitted) {
+        let Outcome { chains, omitted } = chains(app, input).unwrap();
+        (chains.into_iter().map(|chain| chain.id).collect(), omitted)
+    }
+
+    fn status(status: AgentStatus) -> Input {
+        Input { states: vec![ChainState::Agent(status)], all_projects: true, ..Input::default() }
+    }
+
+    #[test]
+    fn what_is_not_listed_is_counted() {
+        let (_temp, store) = store::testing::store();
+        let app = testing::app(&store);
+        assert_eq!(ids(&app, &Input::default()), (vec![], Omitted { is_empty: true, ..Omitted::default() }));
+        let (open, done) = (chain(&store, "/"), chain(&store, "/"));
+        store.end(store.start(done), &reply("fine"));
+        let elsewhere = [chain(&store, "/elsewhere"), chain(&store, "/elsewhere")];
+        let none = Omitted::default();
+        let (found, omitted) = ids(&app, &Input::default());
+        assert_eq!((found, omitted), (vec![open], Omitted { elsewhere: 2, done: 1, ..none }));
+        let (found, omitted) = ids(&app, &Input { with_done: true, ..Input::default() });
+        assert_eq!((found, omitted), (vec![done, open], Omitted { elsewhere: 2, ..none }));
+        let (found, omitted) = ids(&app, &Input { all_projects: true, most: Some(2), ..Input::default() });
+        assert_eq!((found, omitted), (vec![elsewhere[1], elsewhere[0]], Omitted { done: 1, more: 1, ..none }));
+    }
+
+    #[test]
+    fn a_chain_is_found_by_its_state_and_by_that_of_an_agent_in_it() {
+        let (_temp, store) = store::testing::store();
+        let app = testing::app(&store);
+        let failed = chain(&store, "/");
+        store.end(store.start(failed), &refused("no"));
+        let done = chain(&store, "/");
+        store.end(store.start(done), &reply("fine"));
+        let root = store.start(chain(&store, "/"));
+        let (_, child) = store.request_child(root, None, &new("child"), "child").unwrap();
+        store.end(root, &Ending::Suspended);
+        assert_eq!(ids(&app, &status(AgentStatus::Running)).0, []);
+        store.start(child);
+        assert_eq!(ids(&app, &status(AgentStatus::Running)).0, [root.frame], "its child runs");
+        assert_eq!(ids(&app, &status(AgentStatus::Waiting)).0, []);
+        assert_eq!(ids(&app, &status(AgentStatus::Failed)).0, [failed]);
+        let (found, omitted) = ids(&app, &status(AgentStatus::Done));
+        assert_eq!((found, omitted.done), (vec![done], 0), "also without the option that lists what is done");
+        let abandoned = Input { states: vec![ChainState::Abandoned], ..Input::default() };
+        assert_eq!(ids(&app, &abandoned).0, [root.frame], "nothing runs the child");
+        let two = [AgentStatus::Failed, AgentStatus::Running].map(ChainState::Agent).to_vec();
+        let newest = |most| ids(&app, &Input { states: two.clone(), most, ..Input::default() });
+        assert_eq!(newest(None).0, [root.frame, failed]);
+        let (found, omitted) = newest(Some(1));
+        assert_eq!((found, omitted.more), (vec![root.frame], 1));
+    }
+
+    #[test]
+    fn an_agent_sees_what_it_has_started() {
+        let (_temp, store) = store::testing::store();
+        chain(&store, "/");
+        let caller = store.start(chain(&store, "/"));
+        let app = testing::app_of(&store, caller);
+        assert_eq!(ids(&app, &Input::default()), (vec![], Omitted { is_empty: true, ..Omitted::default() }));
+        let started = [1, 2].map(|_| store.request_child(caller, None, &new("child"), "child").unwrap().1);
+        let mut found = ids(&app, &Input::default());
+        found.0.sort();
+        let mut expected = started.to_vec();
+        expected.sort();
+        assert_eq!(found, (expected, Omitted::default()));
+        assert_eq!(ids(&app, &Input { most: Some(1), ..Input::default() }).0.len(), 1);
+        assert_eq!(ids(&app, &status(AgentStatus::Done)).0, []);
+    }
+}

@@ -1,0 +1,114 @@
+//! What agents cost, by day, model and instruction file.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::app::App;
+use crate::app::asker::PersonsTask;
+use crate::app::error::AppError;
+use crate::app::view::cost::CostView;
+use crate::app::view::stats::{StatsView, SumView};
+use crate::core::agent::usage::Spent;
+use crate::store::{Counted, Counting};
+
+#[derive(Debug)]
+pub(crate) struct Input {
+    /// Attempts that began within this time are counted.
+    pub(crate) within: SignedDuration,
+    /// Whose days are meant.
+    pub(crate) zone: TimeZone,
+    /// What the sum of agents whose model is not known yet is called; `None`: they are summed up with those whose model is unknown.
+    pub(crate) running: Option<&'static str>,
+}
+
+pub(crate) fn stats(app: &App<'_>, input: &Input) -> Result<StatsView, AppError> {
+    app.asker.may(PersonsTask::SeeCosts)?;
+    let since = app.now.checked_sub(input.within).unwrap_or(Timestamp::MIN);
+    let counted = app.store.counted(Counting::Since(since))?;
+    let day = |it: &Counted| Some(it.began.to_zoned(input.zone.clone()).date().to_string());
+    let dearest = |a: &Spent, b: &Spent| b.cost_usd.total_cmp(&a.cost_usd);
+    // Claude Code reports the model at the end of an attempt.
+    let running = |it: &Counted| input.running.filter(|_| it.runs).map(str::to_owned);
+    Ok(StatsView {
+        since,
+        total: view(None, counted.iter().fold(Spent::default(), |sum, it| sum.plus(it.spent))),
+        days: sums(&counted, day, |_, _| Ordering::Equal),
+        models: sums(&counted, |it| it.model.clone().or_else(|| running(it)), dearest),
+        instructions: sums(&counted, |it| it.file.clone(), dearest),
+    })
+}
+
+/// Sums by what `name` says, in this order; those that compare as equal by name.
+fn sums(
+    counted: &[Counted],
+    name: impl Fn(&Counted) -> Option<String>,
+    order: impl Fn(&Spent, &Spent) -> Ordering,
+) -> Vec<SumView> {
+    let mut sums: BTreeMap<Option<String>, Spent> = BTreeMap::new();
+    for it in counted {
+        let sum = sums.entry(name(it)).or_default();
+        *sum = sum.plus(it.spent);
+    }
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_by(|(_, a), (_, b)| order(a, b));
+    sums.into_iter().map(|(name, spent)| view(name, spent)).collect()
+}
+
+fn view(name: Option<String>, spent: Spent) -> SumView {
+    SumView { name, attempts: spent.attempts, cost: CostView(spent) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::testing;
+    use crate::store;
+    use crate::store::testing::reply;
+
+    fn named(sums: &[SumView]) -> Vec<(Option<&str>, u64, f64)> {
+        sums.iter().map(|sum| (sum.name.as_deref(), sum.attempts, sum.cost.0.cost_usd)).collect()
+    }
+
+    #[test]
+    fn attempts_of_this_time_are_summed_up() {
+        let (_temp, store) = store::testing::store();
+        store.end(store.start(store.root()), &reply("fine"));
+        let caller = store.start(store.root());
+        let app = testing::app(&store);
+        let within = |hours, running| {
+            let input = Input { within: SignedDuration::from_hours(hours), zone: TimeZone::UTC, running };
+            stats(&app, &input).unwrap()
+        };
+        let sums = within(1, None);
+        let today = app.now.to_zoned(TimeZone::UTC).date().to_string();
+        assert_eq!(named(&sums.days), [(Some(today.as_str()), 2, 0.25)]);
+        assert_eq!(named(&sums.models), [(None, 2, 0.25)]);
+        assert_eq!(named(&sums.instructions), [(None, 2, 0.25)]);
+        assert_eq!((sums.total.attempts, sums.total.name), (2, None));
+        let apart = within(1, Some("still running"));
+        assert_eq!(named(&apart.models), [(None, 1, 0.25), (Some("still running"), 1, 0.0)], "the dearest first");
+        assert_eq!(named(&within(-1, None).days), []);
+        let input = Input { within: SignedDuration::ZERO, zone: TimeZone::UTC, running: None };
+        let refused = stats(&testing::app_of(&store, caller), &input).unwrap_err();
+        assert_eq!(refused.to_string(), "agents cannot see what others cost");
+    }
+
+    #[test]
+    fn equal_sums_are_in_the_order_of_their_names() {
+        let at = Timestamp::UNIX_EPOCH;
+        let counted = |model: &str, cost_usd| Counted {
+            began: at,
+            model: Some(model.to_owned()),
+            file: None,
+            spent: Spent { cost_usd, attempts: 1, ..Spent::default() },
+            runs: false,
+        };
+        let counted = [counted("b", 1.0), counted("a", 1.0), counted("c", 2.0), counted("a", 0.0)];
+        let dearest = |a: &Spent, b: &Spent| b.cost_usd.total_cmp(&a.cost_usd);
+        let sums = sums(&counted, |it| it.model.clone(), dearest);
+        assert_eq!(named(&sums), [(Some("c"), 1, 2.0), (Some("a"), 2, 1.0), (Some("b"), 1, 1.0)]);
+    }
+}
