@@ -31,8 +31,9 @@ impl Version {
     pub(crate) const TELLS_DIRECTORY: Self = Self(2, 1, 300);
     /// The first version known to return an agent to the worktree that it had entered if its session is resumed in place.
     pub(crate) const RETURNS_TO_WORKTREES: Self = Self(2, 1, 250);
-    /// The first version known to take the result of a suspended call from a file as its standard input. 2.1.197 has ended by then.
-    pub(crate) const TAKES_RESULTS: Self = Self(2, 1, 330);
+    /// The first version that takes the result of any suspended call from a file as its standard input. Some earlier versions have
+    /// ended by then, and others lose it if the message had several calls.
+    pub(crate) const TAKES_RESULTS: Self = Self(2, 1, 271);
     /// The newest version that this program was tested with.
     pub(crate) const NEWEST_TESTED: Self = Self(2, 1, 330);
 }
