@@ -45,7 +45,8 @@ pub(crate) fn id_of(app: &App<'_>, text: &str) -> Result<IdPrefix, AppError> {
         Reference::Last => {
             let mut projects = Projects::default();
             let here = here(app, &mut projects)?;
-            let newest = app.store.chains(Chains::LastIn(&mut |cwd| projects.of(cwd) == here))?.chains;
+            let directories = projects.directories(app.store, &here)?;
+            let newest = app.store.chains(Chains::LastIn(&directories))?.chains;
             let none = || Refusal::unknown("no chain was started in this project");
             newest.first().ok_or_else(|| none().hint("agent-cli ls --all-projects --all lists all chains"))?.id
         }
@@ -67,6 +68,14 @@ impl Projects {
         let project = project_of(dir);
         self.known.insert(dir.to_owned(), project.clone());
         project
+    }
+
+    /// The directories of a project in which the roots of chains work.
+    pub(crate) fn directories(&mut self, store: &Store, project: &Path) -> Result<Vec<PathBuf>, StoreError> {
+        let mut directories: Vec<_> = store.chain_kinds()?.into_iter().map(|kind| kind.cwd).collect();
+        directories.dedup();
+        directories.retain(|dir| self.of(dir) == project);
+        Ok(directories)
     }
 }
 

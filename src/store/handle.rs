@@ -129,7 +129,7 @@ impl Store {
     }
 
     /// [`Records::questions`]
-    pub fn questions<'a>(&self, which: impl Into<Questions<'a>>, only_open: bool) -> Result<Vec<Question>> {
+    pub fn questions(&self, which: impl Into<Questions>, only_open: bool) -> Result<Vec<Question>> {
         self.backend.questions(which.into(), only_open)
     }
 

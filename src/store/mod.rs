@@ -45,7 +45,7 @@ pub(crate) use crate::store::records::chains::{
     ChainChange, ChainOf, EventRecord, Extent, Instruction, Scope, Target, TreeOf, WorktreesOf,
 };
 pub use crate::store::records::lists::Summary;
-pub(crate) use crate::store::records::lists::{Alike, Chains};
+pub(crate) use crate::store::records::lists::{ChainKind, Chains};
 pub use crate::store::records::new_agents::{AskedFor, NewFrame};
 pub(crate) use crate::store::records::new_agents::{NewChain, NewGroup};
 pub(crate) use crate::store::records::questions::{Asked, Exchange, Question, Questions, Together};

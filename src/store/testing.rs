@@ -124,7 +124,7 @@ impl Store {
 
     /// All chains, the newest first.
     pub(crate) fn roots(&self) -> Vec<Summary> {
-        self.chains(Chains::Newest { most: usize::MAX, is_meant: &mut |_| true }).unwrap().chains
+        self.chains(Chains::Newest { most: usize::MAX, kinds: None }).unwrap().chains
     }
 
     pub(crate) fn create_root<'a>(&self, new: impl Into<NewChain<'a>>) -> Result<FrameId> {

@@ -8,7 +8,7 @@ use crate::app::lists::project::Selection;
 use crate::app::view::chain::{ChainState, ChainView};
 use crate::core::chain::frame_state::AgentStatus;
 use crate::core::id::FrameId;
-use crate::store::{Alike, Chains, Summary};
+use crate::store::{ChainKind, Chains, Summary};
 
 /// Which chains are listed.
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
     unusual.retain(|chain| seen.insert(chain.id));
 
     let mut omitted = Omitted { is_empty: true, ..Omitted::default() };
-    let mut is_meant = |kind: &Alike| {
+    let mut is_meant = |kind: &ChainKind| {
         omitted.is_empty = false;
         let is_asked_for = states.iter().any(|state| state.name() == kind.status);
         if !states.is_empty() && !is_asked_for {
@@ -92,8 +92,9 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
         }
         is_here && is_open
     };
-    let found =
-        app.store.chains(Chains::Newest { most: most.saturating_add(unusual.len()), is_meant: &mut is_meant })?;
+    let mut kinds = app.store.chain_kinds()?;
+    kinds.retain(&mut is_meant);
+    let found = app.store.chains(Chains::Newest { most: most.saturating_add(unusual.len()), kinds: Some(&kinds) })?;
     omitted.more = found.more;
     if states.is_empty() {
         return Ok((found.chains, omitted));

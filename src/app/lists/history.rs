@@ -44,17 +44,17 @@ pub(crate) fn history(app: &App<'_>, input: &Input) -> Result<Outcome, AppError>
     };
     let is_listed = asked == Asked::Anywhere;
     let most = input.most.filter(|_| is_listed).unwrap_or(usize::MAX);
-    let mut selection = Selection::new(app, !is_listed || input.all_projects)?;
+    let directories = Selection::new(app, !is_listed || input.all_projects)?.directories(app.store)?;
     let since = input.since.unwrap_or(Timestamp::MIN);
     // One more than is listed says that there are more.
-    let mut found = app.store.exchanges(asked, since, most.saturating_add(1), &mut |cwd| selection.counts(cwd))?;
-    let has_more = found.len() > most;
-    found.drain(..found.len().saturating_sub(most));
-    let exchanges = found.into_iter().map(|exchange| ExchangeView::gather(app.store, exchange));
+    let mut found = app.store.exchanges(asked, since, most.saturating_add(1), directories.as_deref())?;
+    let has_more = found.exchanges.len() > most;
+    found.exchanges.drain(..found.exchanges.len().saturating_sub(most));
+    let exchanges = found.exchanges.into_iter().map(|exchange| ExchangeView::gather(app.store, exchange));
     Ok(Outcome {
         exchanges: exchanges.collect::<Result<_, _>>()?,
         is_one: matches!(asked, Asked::One(_)),
-        elsewhere: selection.elsewhere,
+        elsewhere: found.passed_over,
         has_more,
     })
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::app::App;
 use crate::app::error::AppError;
 use crate::app::lookup::{Projects, here};
+use crate::store::{Store, StoreError};
 
 /// Selects what is in one project, or everything.
 #[derive(Debug, Default)]
@@ -12,8 +13,6 @@ pub(super) struct Selection {
     projects: Projects,
     /// `None`: all projects.
     only: Option<PathBuf>,
-    /// How many entries were not selected.
-    pub(super) elsewhere: u64,
 }
 
 impl Selection {
@@ -21,7 +20,7 @@ impl Selection {
     pub(super) fn new(app: &App<'_>, all_projects: bool) -> Result<Self, AppError> {
         let mut projects = Projects::default();
         let only = if all_projects { None } else { Some(here(app, &mut projects)?) };
-        Ok(Self { projects, only, elsewhere: 0 })
+        Ok(Self { projects, only })
     }
 
     /// Whether a chain that was started in this directory is selected.
@@ -29,11 +28,9 @@ impl Selection {
         self.only.as_ref().is_none_or(|only| self.projects.of(cwd) == *only)
     }
 
-    /// The same for an entry that is counted if it is not.
-    pub(super) fn counts(&mut self, cwd: &Path) -> bool {
-        let is_included = self.includes(cwd);
-        self.elsewhere += u64::from(!is_included);
-        is_included
+    /// The directories in which chains of the project were started; `None`: all.
+    pub(super) fn directories(mut self, store: &Store) -> Result<Option<Vec<PathBuf>>, StoreError> {
+        self.only.map(|project| self.projects.directories(store, &project)).transpose()
     }
 }
 
@@ -41,10 +38,11 @@ impl Selection {
 mod tests {
     use super::*;
     use crate::app::testing;
-    use crate::store;
+    use crate::store::testing::new;
+    use crate::store::{self, NewFrame};
 
     #[test]
-    fn what_is_elsewhere_is_counted_and_a_missing_directory_is_an_error() {
+    fn a_project_has_the_directories_of_its_chains_and_a_missing_directory_is_an_error() {
         let (temp, store) = store::testing::store();
         let [here, there] = ["here", "there"].map(|name| temp.path().join(name));
         std::fs::create_dir(&here).unwrap();
@@ -52,11 +50,13 @@ mod tests {
         let app = App { directory: here.clone(), ..testing::app(&store) };
         let mut selection = Selection::new(&app, false).unwrap();
         assert_eq!([&here, &there].map(|cwd| selection.includes(cwd)), [true, false]);
-        assert_eq!(selection.elsewhere, 0);
-        assert_eq!([&here, &there, &there].map(|cwd| selection.counts(cwd)), [true, false, false]);
-        assert_eq!(selection.elsewhere, 2);
+        for cwd in [&here, &here, &there] {
+            store.create_root(&NewFrame { cwd: cwd.clone(), ..new("a task") }).unwrap();
+        }
+        assert_eq!(selection.directories(&store).unwrap(), Some(vec![here.clone()]));
         let mut all = Selection::new(&app, true).unwrap();
-        assert_eq!(([&here, &there].map(|cwd| all.counts(cwd)), all.elsewhere), ([true, true], 0));
+        assert_eq!([&here, &there].map(|cwd| all.includes(cwd)), [true, true]);
+        assert_eq!(all.directories(&store).unwrap(), None);
 
         let gone = App { directory: there, ..testing::app(&store) };
         assert!(Selection::new(&gone, true).is_ok());

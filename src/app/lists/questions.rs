@@ -10,7 +10,7 @@ use crate::core::chain::waiting_on::Blocker;
 use crate::runtime::requests::posted::filing;
 use crate::runtime::requests::{answer_files, place};
 use crate::runtime::run::external_waits;
-use crate::store::{self, Question, StoreError, Target};
+use crate::store::{Question, StoreError, Target};
 
 #[derive(Debug, Default)]
 pub(crate) struct Input {
@@ -28,7 +28,7 @@ pub(crate) struct Input {
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) questions: Vec<Question>,
-    /// How many of other projects were passed over.
+    /// How many are in other projects.
     pub(crate) elsewhere: u64,
     pub(crate) has_more: bool,
 }
@@ -58,14 +58,10 @@ fn named(app: &App<'_>, id: &str, only_open: bool) -> Result<Vec<Question>, AppE
 }
 
 fn of_project(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> {
-    let mut selection = Selection::new(app, input.all_projects)?;
+    let directories = Selection::new(app, input.all_projects)?.directories(app.store)?;
     let most = input.most.unwrap_or(usize::MAX);
-    // One more than is listed says that there are more.
-    let first = store::Questions::First { most: most.saturating_add(1), is_meant: &mut |cwd| selection.counts(cwd) };
-    let mut questions = app.store.questions(first, !input.with_closed)?;
-    let has_more = questions.len() > most;
-    questions.truncate(most);
-    Ok(Outcome { questions, elsewhere: selection.elsewhere, has_more })
+    let first = app.store.first_questions(most, directories.as_deref(), !input.with_closed)?;
+    Ok(Outcome { questions: first.questions, elsewhere: first.elsewhere, has_more: first.more > 0 })
 }
 
 /// Questions with where their calls would act now, and with what is in the files in which they can be answered.

@@ -10,7 +10,7 @@ use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
 use crate::runtime::run::external_waits;
-use crate::store::{Alike, Chains};
+use crate::store::{ChainKind, Chains};
 
 #[derive(Debug, Default)]
 pub(crate) struct Input {
@@ -56,7 +56,7 @@ pub(crate) fn tree(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> {
 fn open(app: &App<'_>, input: &Input) -> Result<(Vec<FrameId>, Outcome), AppError> {
     let mut selection = Selection::new(app, input.all_projects)?;
     let mut elsewhere = 0;
-    let mut is_meant = |kind: &Alike| {
+    let mut is_meant = |kind: &ChainKind| {
         if kind.status == AgentStatus::Done.name() {
             return false;
         }
@@ -65,7 +65,9 @@ fn open(app: &App<'_>, input: &Input) -> Result<(Vec<FrameId>, Outcome), AppErro
         is_here
     };
     let most = input.most.unwrap_or(usize::MAX);
-    let open = app.store.chains(Chains::Newest { most, is_meant: &mut is_meant })?;
+    let mut kinds = app.store.chain_kinds()?;
+    kinds.retain(&mut is_meant);
+    let open = app.store.chains(Chains::Newest { most, kinds: Some(&kinds) })?;
     let tops = open.chains.into_iter().map(|chain| chain.id).collect();
     Ok((tops, Outcome { elsewhere, more: open.more, ..Outcome::default() }))
 }

@@ -7,7 +7,7 @@ use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use crate::cli::context::Context;
 use crate::cli::output::format::{cut, one_line};
 use crate::runtime::RuntimeError;
-use crate::store::{Alike, Chains, Questions, Store, Summary};
+use crate::store::{Chains, Store, Summary};
 
 /// More than a person would look through.
 const MOST: usize = 100;
@@ -50,7 +50,7 @@ fn with_agents(store: &Store, chains: &[Summary]) -> Result<Vec<CompletionCandid
 pub(crate) fn questions() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         found(|store| {
-            let open = store.questions(Questions::First { most: MOST, is_meant: &mut |_| true }, true)?;
+            let open = store.first_questions(MOST, None, true)?.questions;
             Ok(open.iter().map(|asked| candidate(&asked.id.short(), &asked.question)).collect())
         })
     })
@@ -71,8 +71,9 @@ fn found(look: impl Fn(&Store) -> Result<Vec<CompletionCandidate>, RuntimeError>
 
 /// The newest chains. `with_done`: also those that are done.
 fn newest(store: &Store, with_done: bool) -> Result<Vec<Summary>, RuntimeError> {
-    let is_meant = &mut |kind: &Alike| with_done || kind.status != "done";
-    Ok(store.chains(Chains::Newest { most: MOST, is_meant })?.chains)
+    let mut kinds = store.chain_kinds()?;
+    kinds.retain(|kind| with_done || kind.status != "done");
+    Ok(store.chains(Chains::Newest { most: MOST, kinds: Some(&kinds) })?.chains)
 }
 
 fn of_chains(chains: &[Summary]) -> Vec<CompletionCandidate> {

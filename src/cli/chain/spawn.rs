@@ -227,7 +227,7 @@ impl Spawn {
         // It may be resumed from a different directory.
         let waits = store.frame(top)?.is_some_and(|frame| !frame.state.is_over());
         // Whoever has started chains before knows it.
-        if waits && store.chains(Chains::Newest { most: 2, is_meant: &mut |_| true })?.chains.len() == 1 {
+        if waits && store.chains(Chains::Newest { most: 2, kinds: None })?.chains.len() == 1 {
             warn_of_login(&request.cwd, &app.variables, &launch);
         }
         Ok(exit)

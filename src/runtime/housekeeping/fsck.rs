@@ -56,16 +56,20 @@ fn look(
     of: FactsOf<'_>,
     tell: &mut dyn FnMut(&str, usize, usize),
 ) -> Result<Vec<FsckFinding>, RuntimeError> {
-    let (mut places, mut judged, mut failed, mut at) = (Places::default(), Vec::new(), None, 0);
-    let facts = store.housekeeping().facts(of, &mut |mut frame, known| {
-        tell("agents checked", at, known.len());
-        at += 1;
-        if failed.is_none() {
-            failed = look_at_transcript(store, &mut frame, &mut places).err();
-            judged.extend(judge_frame(&frame, known));
+    let (mut places, mut judged, mut at) = (Places::default(), Vec::new(), 0);
+    let mut facts = store.housekeeping().facts(of)?;
+    let mut next = Some(0);
+    while let Some(after) = next {
+        let page = store.housekeeping().frame_facts(of, after)?;
+        for mut frame in page.frames {
+            tell("agents checked", at, facts.known.len());
+            at += 1;
+            look_at_transcript(store, &mut frame, &mut places)?;
+            judged.extend(judge_frame(&frame, &facts.known));
         }
-    })?;
-    failed.map_or(Ok(()), Err)?;
+        facts.findings.extend(page.findings);
+        next = page.next;
+    }
     judged.extend(judge_requests(&facts.requests, &facts.known));
     let orphans = store.housekeeping().orphan_files()?.into_iter().filter(|orphan| !orphan.is_routine());
     let orphans = orphans.map(|left| FsckFinding { frame: left.frame, kind: FindingKind::Orphan { path: left.path } });

@@ -24,7 +24,12 @@ impl HookResponse {
     /// second time.
     pub(crate) fn printed(self) -> Result<(), RuntimeError> {
         match self.returning {
-            Some((store, caller)) => Ok(store.use_results(caller, ResultUse::Returned(&|_| true)).map(drop)?),
+            Some((store, caller)) => {
+                let given = store.at_end(caller.frame, caller.attempt)?.given;
+                let given: Vec<_> = given.iter().map(|given| given.request).collect();
+                store.use_results(caller, ResultUse::Returned(&given))?;
+                Ok(())
+            }
             None => Ok(()),
         }
     }

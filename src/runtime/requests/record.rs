@@ -294,7 +294,9 @@ pub(crate) fn made_before(
     caller: Caller,
     is_it: impl Fn(&RequestKind) -> bool,
 ) -> Result<Option<RequestId>, RuntimeError> {
-    Ok(store.use_results(caller, ResultUse::Returned(&is_it))?.pop())
+    let given = store.at_end(caller.frame, caller.attempt)?.given.into_iter();
+    let meant: Vec<_> = given.filter(|given| is_it(&given.kind)).map(|given| given.request).collect();
+    Ok(store.use_results(caller, ResultUse::Returned(&meant))?.pop())
 }
 
 fn frame_of(store: &Store, caller: Caller) -> Result<Frame, RuntimeError> {

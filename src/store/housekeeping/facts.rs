@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 
 use crate::core::agent::launch::Launch;
-use crate::core::housekeeping::consistency::{Known, RequestFacts};
+use crate::core::housekeeping::consistency::{FrameFacts, Known, RequestFacts};
 use crate::core::housekeeping::fsck_finding::FsckFinding;
 use crate::core::id::FrameId;
 
@@ -19,6 +19,16 @@ pub struct Facts {
     pub requests: Vec<RequestFacts>,
     /// What could not be read, and what the database itself found.
     pub findings: Vec<FsckFinding>,
+}
+
+/// Some of the frames, with what is there of their files.
+#[derive(Debug, Default)]
+pub struct FactsPage {
+    pub frames: Vec<FrameFacts>,
+    /// What could not be read.
+    pub findings: Vec<FsckFinding>,
+    /// After what the next ones come; `None`: there are no more.
+    pub next: Option<u64>,
 }
 
 /// Which facts are wanted.

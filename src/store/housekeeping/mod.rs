@@ -3,12 +3,11 @@
 use std::io::Write;
 
 use crate::core::agent::child_worktree::Worktree;
-use crate::core::housekeeping::consistency::{FrameFacts, Known};
 use crate::core::housekeeping::retention::Retention;
 use crate::core::id::FrameId;
 use crate::store::error::Result;
 use crate::store::housekeeping::archive::adapt::Adapted;
-use crate::store::housekeeping::facts::{Condition, Facts, FactsOf, Observed};
+use crate::store::housekeeping::facts::{Condition, Facts, FactsOf, FactsPage, Observed};
 use crate::store::housekeeping::orphans::Orphan;
 use crate::store::housekeeping::removal::{Decided, Removable, RemovableOf, Worker};
 
@@ -44,13 +43,12 @@ pub trait Housekeeping {
     /// The agents that work in a worktree or would continue in it: all that are not done.
     fn workers(&self, worktree: &Worktree) -> Result<Vec<Worker>>;
 
-    /// What the database says, and one frame after another with what is there of its files. Transcripts in Claude Code's folders
-    /// are for the caller to look at.
-    ///
-    /// # Errors
-    ///
-    /// The database or the state directory cannot be read.
-    fn facts(&self, of: FactsOf<'_>, each: &mut dyn FnMut(FrameFacts, &Known)) -> Result<Facts>;
+    /// What the database says about everything but its frames.
+    fn facts(&self, of: FactsOf<'_>) -> Result<Facts>;
+
+    /// The next frames after `after`, with what is there of their files. Transcripts in Claude Code's folders are for the caller to
+    /// look at.
+    fn frame_facts(&self, of: FactsOf<'_>, after: u64) -> Result<FactsPage>;
 
     /// What in the database is missing, or is not what this program makes.
     ///

@@ -1,6 +1,6 @@
 //! Lists of chains.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 
@@ -9,12 +9,12 @@ use crate::core::chain::limits::Limits;
 use crate::core::id::{ChainName, FrameId};
 
 /// Which chains are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chains<'a> {
-    /// The newest of those of which `is_meant` is true. It is asked once about each kind of chain that there is, so it can also
-    /// count them.
-    Newest { most: usize, is_meant: &'a mut dyn FnMut(&Alike) -> bool },
-    /// The newest whose root works where this says. It is asked about one after the other, and no more are read than that takes.
-    LastIn(&'a mut dyn FnMut(&Path) -> bool),
+    /// The newest, of these kinds or of all.
+    Newest { most: usize, kinds: Option<&'a [ChainKind]> },
+    /// The newest whose root works in one of these directories.
+    LastIn(&'a [PathBuf]),
     /// Of those of this name the one that goes on, or else the newest.
     Named(&'a ChainName),
     /// The newest with an agent in this state: `running`, `paused`, or `cancelled` by a person who has not continued it.
@@ -33,7 +33,7 @@ pub struct ChainList {
 
 /// The chains whose roots work in one directory and are in the same state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Alike {
+pub struct ChainKind {
     pub cwd: PathBuf,
     /// The name of the root's state.
     pub status: String,

@@ -1,6 +1,6 @@
 //! What is recorded about chains: operations for whoever runs them, and what those take and return.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
@@ -19,9 +19,9 @@ use crate::store::error::Result;
 use crate::store::records::attempt_end::{AtEnd, AttemptEnd, EndedAttempt, Recovery};
 use crate::store::records::attempts::{Attempt, Attempts, Counted, Counting, KnownProgram, NewAttempt};
 use crate::store::records::chains::{ChainChange, ChainOf, EventRecord, Extent, Scope, Target, TreeOf, WorktreesOf};
-use crate::store::records::lists::{ChainList, Chains};
+use crate::store::records::lists::{ChainKind, ChainList, Chains};
 use crate::store::records::new_agents::{AskedFor, NewChain};
-use crate::store::records::questions::{Asked, Exchange, Question, Questions};
+use crate::store::records::questions::{Asked, Exchanges, FirstQuestions, Question, Questions};
 use crate::store::records::requests::{Caller, PrintedRequests, Replies, Requests, ResultUse, Seen, Undelivered};
 use crate::store::records::steering::{Ordered, StateChange, Steering, Telling};
 
@@ -48,6 +48,9 @@ pub trait Records {
 
     /// Frames, with the requests whose results their agents have not been given.
     fn tree(&self, of: TreeOf) -> Result<Tree>;
+
+    /// Which kinds of chains there are, and how many of each.
+    fn chain_kinds(&self) -> Result<Vec<ChainKind>>;
 
     /// The chains that are meant, each with what is below it, the newest first.
     fn chains(&self, of: Chains<'_>) -> Result<ChainList>;
@@ -176,7 +179,10 @@ pub trait Records {
     fn use_results(&self, caller: Caller, how: ResultUse<'_>) -> Result<Vec<RequestId>>;
 
     /// The questions that were not withdrawn, in the order in which they were asked.
-    fn questions(&self, which: Questions<'_>, only_open: bool) -> Result<Vec<Question>>;
+    fn questions(&self, which: Questions, only_open: bool) -> Result<Vec<Question>>;
+
+    /// The first `most` questions of chains whose roots work in these directories, or anywhere. The others are only counted.
+    fn first_questions(&self, most: usize, within: Option<&[PathBuf]>, only_open: bool) -> Result<FirstQuestions>;
 
     /// Answers a question. The first answer counts; with `replace`, another one takes the place of an answer that no attempt was
     /// given. An attempt that was to be given the replaced answer can no longer begin.
@@ -188,15 +194,8 @@ pub trait Records {
     /// cannot be written.
     fn record_answer(&self, id: RequestId, text: &str, origin: &Origin, replace: bool) -> Result<Question>;
 
-    /// At most `most` of what was asked since then in chains whose roots work where `is_meant` says, the newest last. It is asked
-    /// about one question after the other, the newest first, and no more of them are read than that takes.
-    fn exchanges(
-        &self,
-        asked: Asked,
-        since: Timestamp,
-        most: usize,
-        is_meant: &mut dyn FnMut(&Path) -> bool,
-    ) -> Result<Vec<Exchange>>;
+    /// The newest `most` of what was asked since then in chains whose roots work in these directories, or anywhere.
+    fn exchanges(&self, asked: Asked, since: Timestamp, most: usize, within: Option<&[PathBuf]>) -> Result<Exchanges>;
 
     /// What is wanted of an agent.
     fn steering(&self, frame: FrameId) -> Result<Steering>;
@@ -219,7 +218,7 @@ pub trait Records {
     /// is not over; there is no such frame, or the database cannot be written.
     fn tell(&self, frame: FrameId, how: Telling, text: &str, sender: &Sender) -> Result<MessageId>;
 
-    /// Records that a running agent is given its messages now, if `fits` says so, and returns them. Of two that ask at once, one gets
+    /// Records that a running agent is given its messages now, if they are not longer than this together, and returns them. Of two that ask at once, one gets
     /// them.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Questions for people, and what became of them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -49,17 +49,22 @@ pub struct Together {
 }
 
 /// Which questions are meant.
-pub enum Questions<'a> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Questions {
     All(Asked),
-    /// At most `most` of the chains whose roots work where `is_meant` says. It is asked about one question after the other, so it can
-    /// also count them, and no more of them are read than that takes.
-    First {
-        most: usize,
-        is_meant: &'a mut dyn FnMut(&Path) -> bool,
-    },
     /// The posted ones that are over and whose files do not say so: of an agent and all below it, or of all. An agent that runs may
     /// be posting another one under the same name.
     Unfiled(Option<FrameId>),
+}
+
+/// The first of many questions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FirstQuestions {
+    pub questions: Vec<Question>,
+    /// How many others are in the same directories.
+    pub more: u64,
+    /// How many are in other directories.
+    pub elsewhere: u64,
 }
 
 /// A question or approval, and what became of it.
@@ -81,6 +86,14 @@ pub struct Exchange {
     /// What happened to it since, from the log: `answered`, `answer_replaced`, `expired`, `withdrawn`.
     pub records: Vec<EventRecord>,
     pub given: Option<Given>,
+}
+
+/// Questions with what became of them, the newest last.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Exchanges {
+    pub exchanges: Vec<Exchange>,
+    /// How many of other directories are newer than the first.
+    pub passed_over: u64,
 }
 
 /// The attempt that was given the answer.

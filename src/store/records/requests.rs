@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::core::chain::group::Member;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::question::Form;
-use crate::core::requests::request::{Delivery, RequestKind, RequestResult};
+use crate::core::requests::request::{Delivery, RequestResult};
 use crate::core::steering::message::Message;
 use crate::core::waits::scheduled::Scheduled;
 use crate::core::waits::wait_progress::{Look, Progress};
@@ -63,10 +63,10 @@ pub struct PrintedRequests<'a> {
 }
 
 /// What a running attempt does with results.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ResultUse<'a> {
-    /// Its resumed call returns the result of the request that is meant: the same request, made again, is a new one.
-    Returned(&'a dyn Fn(&RequestKind) -> bool),
+    /// Its resumed call returns the result of the first of these that it has yet to return.
+    Returned(&'a [RequestId]),
     /// Its resumed call has returned these. The user's hooks decide what the agent sees of them.
     Shown(&'a [RequestId]),
     /// Its agent has looked up the result of what it asked for in this attempt, and has read this.

@@ -1,6 +1,6 @@
 //! The records in SQLite: which operation is which transaction.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
@@ -21,9 +21,9 @@ use crate::store::records::Records;
 use crate::store::records::attempt_end::{AtEnd, AttemptEnd, EndedAttempt, Recovery};
 use crate::store::records::attempts::{Attempt, Attempts, Counted, Counting, KnownProgram, NewAttempt};
 use crate::store::records::chains::{ChainChange, ChainOf, EventRecord, Extent, Scope, Target, TreeOf, WorktreesOf};
-use crate::store::records::lists::{ChainList, Chains};
+use crate::store::records::lists::{ChainKind, ChainList, Chains};
 use crate::store::records::new_agents::{AskedFor, NewChain};
-use crate::store::records::questions::{Asked, Exchange, Question, Questions};
+use crate::store::records::questions::{Asked, Exchanges, FirstQuestions, Question, Questions};
 use crate::store::records::requests::{Caller, PrintedRequests, Replies, Requests, ResultUse, Seen, Undelivered};
 use crate::store::records::steering::{Ordered, StateChange, Steering, Telling};
 use crate::store::sqlite::attempts::{attempt, end, program_cache, recovery, returns, spent, undelivered};
@@ -46,6 +46,10 @@ impl Records for Sqlite {
 
     fn tree(&self, of: TreeOf) -> Result<Tree> {
         self.read(|connection| trees::tree(connection, of))
+    }
+
+    fn chain_kinds(&self) -> Result<Vec<ChainKind>> {
+        self.query(listing::chain_kinds)
     }
 
     fn chains(&self, of: Chains<'_>) -> Result<ChainList> {
@@ -137,22 +141,20 @@ impl Records for Sqlite {
         self.write(Step::Returned, |connection| returns::use_results(connection, caller, how))
     }
 
-    fn questions(&self, which: Questions<'_>, only_open: bool) -> Result<Vec<Question>> {
+    fn questions(&self, which: Questions, only_open: bool) -> Result<Vec<Question>> {
         self.query(|connection| asked::questions(connection, which, only_open))
+    }
+
+    fn first_questions(&self, most: usize, within: Option<&[PathBuf]>, only_open: bool) -> Result<FirstQuestions> {
+        self.query(|connection| asked::first_questions(connection, most, within, only_open))
     }
 
     fn record_answer(&self, id: RequestId, text: &str, origin: &Origin, replace: bool) -> Result<Question> {
         self.write(Step::Answer, |connection| questions::record_answer(connection, id, text, origin, replace))
     }
 
-    fn exchanges(
-        &self,
-        asked: Asked,
-        since: Timestamp,
-        most: usize,
-        is_meant: &mut dyn FnMut(&Path) -> bool,
-    ) -> Result<Vec<Exchange>> {
-        self.read(|connection| exchanges::exchanges(connection, asked, since, most, is_meant))
+    fn exchanges(&self, asked: Asked, since: Timestamp, most: usize, within: Option<&[PathBuf]>) -> Result<Exchanges> {
+        self.read(|connection| exchanges::exchanges(connection, asked, since, most, within))
     }
 
     fn steering(&self, frame: FrameId) -> Result<Steering> {

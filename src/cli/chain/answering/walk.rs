@@ -1,7 +1,6 @@
 //! The walk through the inbox: one question after the other, as a person wants.
 
 use std::collections::HashSet;
-use std::path::Path;
 
 use crate::app::App;
 use crate::app::answer::{self, Input};
@@ -19,7 +18,7 @@ use crate::core::requests::approval;
 use crate::core::requests::request::RequestKind;
 use crate::core::text::wrap::wrapped_text;
 use crate::runtime::activity::last_words::last_words;
-use crate::store::{Question, Questions, StoreError};
+use crate::store::{Question, StoreError};
 
 /// Questions in the order in which they are shown, and the answers that were given here.
 pub(super) struct Walk<'a> {
@@ -32,7 +31,7 @@ pub(super) struct Walk<'a> {
     /// How many open questions come behind the items.
     behind: usize,
     /// How many open questions belong to other projects.
-    elsewhere: usize,
+    elsewhere: u64,
 }
 
 /// How many questions are read before somebody comes to them.
@@ -103,17 +102,11 @@ impl<'a> Walk<'a> {
     fn refresh(&mut self) -> Result<(), CliError> {
         let known: HashSet<RequestId> = self.items.iter().map(|item| item.id).collect();
         let wanted = self.items.iter().filter(|item| !item.answered).count() + AHEAD;
-        let (mut here, mut elsewhere) = (0, 0);
-        let Self { project, projects, .. } = self;
-        let is_meant = &mut |cwd: &Path| {
-            let is_here = project.as_ref().is_none_or(|project| projects.of(cwd) == *project);
-            *if is_here { &mut here } else { &mut elsewhere } += 1;
-            is_here && here <= wanted
-        };
-        let open = self.app.store.questions(Questions::First { most: usize::MAX, is_meant }, true)?;
-        let new = open.into_iter().filter(|open| !known.contains(&open.id));
+        let directories = self.project.as_ref().map(|project| self.projects.directories(self.app.store, project));
+        let open = self.app.store.first_questions(wanted, directories.transpose()?.as_deref(), true)?;
+        let new = open.questions.into_iter().filter(|open| !known.contains(&open.id));
         self.items.extend(new.map(|open| Item { id: open.id, root: open.root, answered: false }));
-        (self.behind, self.elsewhere) = (here.saturating_sub(wanted), elsewhere);
+        (self.behind, self.elsewhere) = (usize::try_from(open.more).unwrap_or(usize::MAX), open.elsewhere);
         Ok(())
     }
 
@@ -236,7 +229,7 @@ impl<'a> Walk<'a> {
             _ => tell(&format!("{} recorded, {} left open", count(answered, "answer"), count(open, "question"))),
         }
         if exit == Exit::AtWill {
-            ListCommand::new("inbox", "question", &[]).tell_of_elsewhere(self.elsewhere as u64);
+            ListCommand::new("inbox", "question", &[]).tell_of_elsewhere(self.elsewhere);
         }
     }
 }

@@ -66,8 +66,8 @@ pub(in crate::store::sqlite) fn at_end(connection: &Connection, frame: FrameId, 
 fn to_use(connection: &Connection, caller: Caller, how: ResultUse<'_>) -> TxResult<Vec<(Request, RequestEvent)>> {
     let given = || requests::delivering(connection, caller.attempt);
     Ok(match how {
-        ResultUse::Returned(is_it) => {
-            let is_meant = |it: &Request| it.frame == caller.frame && is_to_return(it) && is_it(&it.kind);
+        ResultUse::Returned(meant) => {
+            let is_meant = |it: &Request| it.frame == caller.frame && is_to_return(it) && meant.contains(&it.id);
             given()?.into_iter().find(is_meant).map(|request| (request, RequestEvent::Return)).into_iter().collect()
         }
         ResultUse::Shown(shown) => {
@@ -125,25 +125,23 @@ mod tests {
         let new = NewAttempt { resumed_calls: vec![(question, Handover::ToReturn)], ..attempt(store.results(frame)) };
         store.begin(frame, &new).unwrap();
         let caller = Caller { frame, attempt: new.id };
-        let returned = |caller, kind: RequestKind| {
-            store.use_results(caller, ResultUse::Returned(&|asked| *asked == kind)).map(|of| of.first().copied())
-        };
-        assert!(returned(Caller { frame: store.root(), ..caller }, ask("When?")).is_err());
-        assert_eq!(returned(caller, ask("Where?")).unwrap(), None);
-        assert_eq!(returned(caller, ask("When?")).unwrap(), Some(question));
-        assert_eq!(returned(caller, ask("When?")).unwrap(), None);
+        let returned = |caller, meant: &[RequestId]| store.use_results(caller, ResultUse::Returned(meant));
+        assert!(returned(Caller { frame: store.root(), ..caller }, &[question]).is_err());
+        assert_eq!(returned(caller, &[RequestId::random()]).unwrap(), []);
+        assert_eq!(returned(caller, &[question]).unwrap(), [question]);
+        assert_eq!(returned(caller, &[question]).unwrap(), []);
 
         store.end(caller, &reply("SGN_PEND_ONGOING"));
         let again = NewAttempt { resumed_calls: vec![(question, Handover::ToReturn)], ..attempt(store.results(frame)) };
         store.begin(frame, &again).unwrap();
         let caller = Caller { frame, attempt: again.id };
-        assert_eq!(returned(caller, ask("When?")).unwrap(), Some(question));
+        assert_eq!(returned(caller, &[question]).unwrap(), [question]);
         store.end(caller, &reply("SGN_PEND_ONGOING"));
         let last = NewAttempt { resumed_calls: vec![(question, Handover::ToReturn)], ..attempt(store.results(frame)) };
         store.begin(frame, &last).unwrap();
         let caller = Caller { frame, attempt: last.id };
         store.end(caller, &reply("over"));
-        assert!(returned(caller, ask("When?")).is_err());
+        assert!(returned(caller, &[question]).is_err());
     }
 
     #[test]

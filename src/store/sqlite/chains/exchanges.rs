@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::path::Path;
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, Row};
 
 use crate::core::events::log_entry::LogEntry;
 use crate::store::records::chains::EventRecord;
-use crate::store::records::questions::{Asked, Exchange, Given};
+use crate::store::records::questions::{Asked, Exchange, Exchanges, Given};
 use crate::store::sqlite::database::codec::{At, Id, count, from_json, id, maybe_id, maybe_time, path, time};
 use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::below::below;
@@ -38,8 +38,8 @@ pub(in crate::store::sqlite) fn exchanges(
     asked: Asked,
     since: Timestamp,
     most: usize,
-    is_meant: &mut dyn FnMut(&Path) -> bool,
-) -> TxResult<Vec<Exchange>> {
+    within: Option<&[PathBuf]>,
+) -> TxResult<Exchanges> {
     let (sql, top) = match asked {
         Asked::Anywhere => (ANYWHERE, None),
         Asked::Below(top) => (BELOW, Some(top.0)),
@@ -47,12 +47,15 @@ pub(in crate::store::sqlite) fn exchanges(
     };
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query((top.map(Id), At(since)))?;
-    let mut found = Vec::new();
+    let (mut found, mut passed_over) = (Vec::new(), 0);
     while found.len() < most
         && let Some(row) = rows.next()?
     {
-        if is_meant(&path(row, "cwd")?) {
+        let cwd = path(row, "cwd")?;
+        if within.is_none_or(|within| within.contains(&cwd)) {
             found.push(from_row(row)?);
+        } else {
+            passed_over += 1;
         }
     }
     let mut records = HashMap::new();
@@ -68,7 +71,7 @@ pub(in crate::store::sqlite) fn exchanges(
     // Imported questions were asked earlier than they were recorded.
     found.reverse();
     found.sort_by_key(|exchange| exchange.asked);
-    Ok(found)
+    Ok(Exchanges { exchanges: found, passed_over })
 }
 
 fn became_of_it(entry: &LogEntry) -> bool {
@@ -120,7 +123,7 @@ mod tests {
         store.record_answer(id, "Feb 2nd", &by("bob"), true).unwrap();
         let caller = store.start(frame);
         store.end(caller, &reply("done"));
-        let found = store.exchanges(Asked::One(id), Timestamp::MIN, 1, &mut |_| true).unwrap();
+        let found = store.exchanges(Asked::One(id), Timestamp::MIN, 1, None).unwrap().exchanges;
         assert_eq!(
             (kinds(&found[0]), found[0].status.as_str()),
             (["answered", "answer_replaced"].map(String::from).to_vec(), "delivered")
@@ -142,11 +145,16 @@ mod tests {
         store.request(below, None, &[ask("When?")]).unwrap();
         store.end(below, &refused("no"));
         store.asking("Who?");
-        let of = |asked| store.exchanges(asked, Timestamp::MIN, usize::MAX, &mut |_| true).unwrap();
+        let of = |asked| store.exchanges(asked, Timestamp::MIN, usize::MAX, None).unwrap().exchanges;
         assert_eq!((of(Asked::Anywhere).len(), of(Asked::Below(caller.frame)).len()), (3, 2));
         let found = of(Asked::Below(child));
         assert_eq!((found.len(), kinds(&found[0]), found[0].root), (1, vec!["withdrawn".to_owned()], caller.frame));
         assert_eq!(of(Asked::One(of_root))[0].id, of_root);
-        assert_eq!(store.exchanges(Asked::Anywhere, Timestamp::MAX, usize::MAX, &mut |_| true).unwrap(), []);
+        assert_eq!(store.exchanges(Asked::Anywhere, Timestamp::MAX, usize::MAX, None).unwrap(), Exchanges::default());
+        let within = |most, dir: &str| {
+            let found = store.exchanges(Asked::Anywhere, Timestamp::MIN, most, Some(&[dir.into()])).unwrap();
+            (found.exchanges.len(), found.passed_over)
+        };
+        assert_eq!((within(9, "/srv"), within(9, "/"), within(2, "/srv")), ((3, 0), (0, 3), (2, 0)));
     }
 }

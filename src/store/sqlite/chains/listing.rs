@@ -3,13 +3,13 @@
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::core::id::FrameId;
-use crate::store::records::lists::{Alike, ChainList, Chains, Summary};
+use crate::store::records::lists::{ChainKind, ChainList, Chains, Summary};
 use crate::store::sqlite::database::codec::{Id, count, from_json, id, path, path_text, signed, time};
 use crate::store::sqlite::fault::TxResult;
 
 // All of them are answered by an index alone, although the plans do not say so: a generated column is read from the index, too.
 // Each repeats the condition of its partial index.
-const ALIKE: &str = "SELECT cwd, status, count(*) AS chains FROM frames INDEXED BY roots WHERE parent IS NULL
+const KINDS: &str = "SELECT cwd, status, count(*) AS chains FROM frames INDEXED BY roots WHERE parent IS NULL
      GROUP BY cwd, status";
 const NEWEST: &str = "SELECT seq, id FROM frames INDEXED BY roots
      WHERE parent IS NULL AND cwd = ?1 AND status = ?2 ORDER BY seq DESC LIMIT ?3";
@@ -39,14 +39,16 @@ const CHILDREN: &str = "WITH RECURSIVE below (child, id) AS (SELECT id, id FROM 
 
 pub(in crate::store::sqlite) fn chains(connection: &Connection, of: Chains<'_>) -> TxResult<ChainList> {
     match of {
-        Chains::Newest { most, is_meant } => newest(connection, most, is_meant),
-        Chains::LastIn(is_meant) => {
+        Chains::Newest { most, kinds } => newest(connection, most, kinds),
+        Chains::LastIn(directories) => {
             let mut statement = connection.prepare_cached(NEWEST_FIRST)?;
             let (mut rows, mut found) = (statement.query([])?, None);
             while found.is_none()
                 && let Some(row) = rows.next()?
             {
-                found = is_meant(&path(row, "cwd")?).then(|| id(row, "id")).transpose()?;
+                if directories.contains(&path(row, "cwd")?) {
+                    found = Some(id(row, "id")?);
+                }
             }
             Ok(ChainList { chains: summaries(connection, found)?, more: 0 })
         }
@@ -69,17 +71,25 @@ pub(in crate::store::sqlite) fn chains(connection: &Connection, of: Chains<'_>) 
     }
 }
 
-/// An index answers how many chains there are of each kind, and which are the newest. Only those few are read.
-fn newest(connection: &Connection, most: usize, is_meant: &mut dyn FnMut(&Alike) -> bool) -> TxResult<ChainList> {
-    let mut statement = connection.prepare_cached(ALIKE)?;
-    let alike = statement.query_map([], |row| {
-        Ok(Alike { cwd: path(row, "cwd")?, status: row.get("status")?, count: count(row, "chains")? })
+pub(in crate::store::sqlite) fn chain_kinds(connection: &Connection) -> TxResult<Vec<ChainKind>> {
+    let mut statement = connection.prepare_cached(KINDS)?;
+    let kinds = statement.query_map([], |row| {
+        Ok(ChainKind { cwd: path(row, "cwd")?, status: row.get("status")?, count: count(row, "chains")? })
     })?;
-    let mut alike = alike.collect::<rusqlite::Result<Vec<_>>>()?;
-    alike.retain(is_meant);
+    Ok(kinds.collect::<rusqlite::Result<_>>()?)
+}
+
+/// An index answers how many chains there are of each kind, and which are the newest. Only those few are read.
+fn newest(connection: &Connection, most: usize, wanted: Option<&[ChainKind]>) -> TxResult<ChainList> {
+    let is_wanted = |kind: &ChainKind| {
+        let is_it = |wanted: &ChainKind| (&wanted.cwd, &wanted.status) == (&kind.cwd, &kind.status);
+        wanted.is_none_or(|wanted| wanted.iter().any(is_it))
+    };
+    let mut kinds = chain_kinds(connection)?;
+    kinds.retain(is_wanted);
     let mut statement = connection.prepare_cached(NEWEST)?;
     let mut found: Vec<(i64, FrameId)> = Vec::new();
-    for kind in &alike {
+    for kind in &kinds {
         let of_kind = statement.query_map((path_text(&kind.cwd)?, &kind.status, signed(most as u64)), |row| {
             Ok((row.get("seq")?, id(row, "id")?))
         })?;
@@ -90,7 +100,7 @@ fn newest(connection: &Connection, most: usize, is_meant: &mut dyn FnMut(&Alike)
     found.sort_unstable_by_key(|(seq, _)| std::cmp::Reverse(*seq));
     found.truncate(most);
     let chains = summaries(connection, found.into_iter().map(|(_, id)| id))?;
-    let count: u64 = alike.iter().map(|kind| kind.count).sum();
+    let count: u64 = kinds.iter().map(|kind| kind.count).sum();
     Ok(ChainList { more: count.saturating_sub(chains.len() as u64), chains })
 }
 
@@ -125,7 +135,7 @@ mod tests {
     use crate::store::NewFrame;
     use crate::store::testing::{ask, new, reply, store};
     use jiff::Timestamp;
-    use std::path::Path;
+    use std::path::PathBuf;
 
     fn ids(found: &ChainList) -> Vec<FrameId> {
         found.chains.iter().map(|chain| chain.id).collect()
@@ -140,7 +150,7 @@ mod tests {
     #[test]
     fn no_chain_is_read_to_be_counted() {
         let (_temp, store) = store();
-        for sql in [ALIKE, NEWEST, WITH] {
+        for sql in [KINDS, NEWEST, WITH] {
             let plan = plan(&store.sqlite().connection, sql);
             assert!(plan[0].contains(" USING ") && plan[0].contains("INDEX "), "{plan:#?}");
             let is_sorted = plan.iter().any(|step| step.contains("TEMP B-TREE"));
@@ -153,35 +163,30 @@ mod tests {
         let (_temp, store) = store();
         let (first, second, third) = (store.root(), store.root(), store.root());
         store.end(store.start(second), &reply("done"));
-        let mut counted = Vec::new();
-        let mut count = |kind: &Alike| {
-            counted.push((kind.status.clone(), kind.count));
-            true
-        };
-        let newest = |most, is_meant: &mut dyn FnMut(&Alike) -> bool| {
-            let found = store.chains(Chains::Newest { most, is_meant }).unwrap();
+        let kinds = store.chain_kinds().unwrap();
+        let counted: Vec<_> = kinds.iter().map(|kind| (kind.status.as_str(), kind.count)).collect();
+        assert_eq!(counted, [("done", 1), ("ready", 2)]);
+        let newest = |most, kinds: Option<&[ChainKind]>| {
+            let found = store.chains(Chains::Newest { most, kinds }).unwrap();
             (ids(&found), found.more)
         };
-        assert_eq!(newest(2, &mut count), (vec![third, second], 1));
-        assert_eq!(counted, [("done".to_owned(), 1), ("ready".to_owned(), 2)]);
-        assert_eq!(newest(9, &mut |kind| kind.status == "ready"), (vec![third, first], 0));
-        assert_eq!(newest(usize::MAX, &mut |_| true).0.len(), 3);
-        assert_eq!(newest(9, &mut |_| false), (vec![], 0));
+        assert_eq!(newest(2, None), (vec![third, second], 1));
+        assert_eq!(newest(9, Some(&kinds[1..])), (vec![third, first], 0));
+        assert_eq!(newest(usize::MAX, None).0.len(), 3);
+        assert_eq!(newest(9, Some(&[])), (vec![], 0));
     }
 
     #[test]
     fn the_newest_chain_is_that_of_the_directory() {
         let (_temp, store) = store();
         let at = |cwd: &str| store.create_root(&NewFrame { cwd: cwd.into(), ..new("task") }).unwrap();
-        let (_, newer, _) = (at("/a"), at("/a"), at("/b"));
-        let mut looked_at = 0;
-        let mut is_meant = |cwd: &Path| {
-            looked_at += 1;
-            cwd == Path::new("/a")
+        let (_, newer, last) = (at("/a"), at("/a"), at("/b"));
+        let last_in = |directories: &[&str]| {
+            let directories: Vec<_> = directories.iter().map(PathBuf::from).collect();
+            ids(&store.chains(Chains::LastIn(&directories)).unwrap())
         };
-        let found = store.chains(Chains::LastIn(&mut is_meant)).unwrap();
-        assert_eq!((ids(&found), looked_at), (vec![newer], 2));
-        assert_eq!(store.chains(Chains::LastIn(&mut |_| false)).unwrap(), ChainList::default());
+        assert_eq!((last_in(&["/a"]), last_in(&["/c", "/b", "/a"])), (vec![newer], vec![last]));
+        assert_eq!((last_in(&["/c"]), last_in(&[])), (vec![], vec![]));
         let plan = plan(&store.sqlite().connection, NEWEST_FIRST);
         assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:#?}");
     }

@@ -15,9 +15,9 @@ use crate::store::error::{Result, StoreError};
 use crate::store::files::checkpoint;
 use crate::store::files::lease::Lease;
 use crate::store::files::state_dir::StateDir;
-use crate::store::housekeeping::facts::{Facts, FactsOf};
+use crate::store::housekeeping::facts::{Facts, FactsOf, FactsPage};
 use crate::store::records::abandoned::abandoned;
-use crate::store::sqlite::database::codec::{Id, count, from_json, id, maybe_id, maybe_time};
+use crate::store::sqlite::database::codec::{Id, count, from_json, id, maybe_id, maybe_time, signed};
 use crate::store::sqlite::database::connection::Sqlite;
 use crate::store::sqlite::database::schema::{self, Difference};
 use crate::store::sqlite::fault::TxResult;
@@ -27,39 +27,29 @@ use crate::store::sqlite::tables::tree_rows::TABLES;
 /// How many frames are in memory at once.
 const AT_ONCE: u32 = 500;
 
-pub(in crate::store::sqlite) fn facts(
-    store: &Sqlite,
-    of: FactsOf<'_>,
-    each: &mut dyn FnMut(FrameFacts, &Known),
-) -> Result<Facts> {
-    let mut facts = store.read(|connection| {
-        let mut facts = Facts::default();
-        if matches!(of, FactsOf::All) {
-            facts.findings = damage(connection)?;
-            check_rows(connection, &all, &mut facts)?;
-        }
-        facts.requests = requests(connection, &all, &mut facts)?;
-        facts.known = known(connection)?;
-        Ok(facts)
-    })?;
-    let abandoned = abandoned(store, &store.dir)?;
-    let mut after = 0;
-    loop {
-        let (last, frames) = store.read(|connection| chunk(connection, after, of, &mut facts))?;
-        for mut frame in frames {
-            let id = frame.frame.id;
-            let checkpoint = frame.frame.checkpoint.filter(|_| frame.frame.state != FrameState::Done);
-            frame.files =
-                files(&store.dir, id, checkpoint).map_err(|error| StoreError::io(&store.dir.frame_path(id), error))?;
-            let runs = matches!(frame.frame.state, FrameState::Running { .. }) && !frame.running.is_empty();
-            frame.files.held |= runs && !abandoned.contains_key(&id);
-            each(frame, &facts.known);
-        }
-        match last {
-            Some(last) => after = last,
-            None => return Ok(facts),
-        }
+pub(in crate::store::sqlite) fn facts(connection: &Connection, of: FactsOf<'_>) -> TxResult<Facts> {
+    let mut facts = Facts::default();
+    if matches!(of, FactsOf::All) {
+        facts.findings = damage(connection)?;
+        check_rows(connection, &all, &mut facts.findings)?;
     }
+    facts.requests = requests(connection, &all, &mut facts.findings)?;
+    facts.known = known(connection)?;
+    Ok(facts)
+}
+
+pub(in crate::store::sqlite) fn frame_facts(store: &Sqlite, of: FactsOf<'_>, after: u64) -> Result<FactsPage> {
+    let mut page = store.read(|connection| page(connection, of, after))?;
+    let abandoned = abandoned(store, &store.dir)?;
+    for frame in &mut page.frames {
+        let id = frame.frame.id;
+        let checkpoint = frame.frame.checkpoint.filter(|_| frame.frame.state != FrameState::Done);
+        frame.files =
+            files(&store.dir, id, checkpoint).map_err(|error| StoreError::io(&store.dir.frame_path(id), error))?;
+        let runs = matches!(frame.frame.state, FrameState::Running { .. }) && !frame.running.is_empty();
+        frame.files.held |= runs && !abandoned.contains_key(&id);
+    }
+    Ok(page)
 }
 
 fn all(_: &str) -> String {
@@ -110,34 +100,30 @@ pub(crate) fn members(connection: &Connection) -> TxResult<(Vec<FrameFacts>, Fac
         format!("WHERE {of}")
     };
     let mut facts = Facts::default();
-    check_rows(connection, &condition, &mut facts)?;
-    let frames = read(connection, "frames", "id", condition, &mut facts, frames::from_row)?;
+    check_rows(connection, &condition, &mut facts.findings)?;
+    let frames = read(connection, "frames", "id", condition, &mut facts.findings, frames::from_row)?;
     let held = Files { held: true, ..Files::default() };
-    let with_facts = |frame| Ok(FrameFacts { files: held, ..frame_facts(connection, frame)? });
+    let with_facts = |frame| Ok(FrameFacts { files: held, ..facts_of(connection, frame)? });
     let frames = frames.into_iter().map(with_facts).collect::<TxResult<_>>()?;
-    facts.requests = requests(connection, &condition, &mut facts)?;
+    facts.requests = requests(connection, &condition, &mut facts.findings)?;
     Ok((frames, facts))
 }
 
-/// The next frames, and up to where they reach; `None`: there are no more.
-fn chunk(
-    connection: &Connection,
-    after: i64,
-    of: FactsOf<'_>,
-    facts: &mut Facts,
-) -> TxResult<(Option<i64>, Vec<FrameFacts>)> {
+/// The next frames, without their files.
+fn page(connection: &Connection, of: FactsOf<'_>, after: u64) -> TxResult<FactsPage> {
     let sql = format!("SELECT seq FROM frames WHERE seq > ?1 ORDER BY seq LIMIT 1 OFFSET {}", AT_ONCE - 1);
     let mut statement = connection.prepare_cached(&sql)?;
-    let last: Option<i64> = statement.query_map([after], |row| row.get("seq"))?.next().transpose()?;
+    let last: Option<i64> = statement.query_map([signed(after)], |row| row.get("seq"))?.next().transpose()?;
     let condition = |_: &str| format!("WHERE seq > {after} AND seq <= {} ORDER BY seq", last.unwrap_or(i64::MAX));
     let frame = |row: &Row<'_>| if of.has(id(row, "id")?) { frames::from_row(row).map(Some) } else { Ok(None) };
-    let frames = read(connection, "frames", "id", condition, facts, frame)?;
-    let frames = frames.into_iter().flatten().map(|frame| frame_facts(connection, frame));
-    Ok((last, frames.collect::<TxResult<_>>()?))
+    let mut findings = Vec::new();
+    let frames = read(connection, "frames", "id", condition, &mut findings, frame)?;
+    let frames = frames.into_iter().flatten().map(|frame| facts_of(connection, frame));
+    Ok(FactsPage { frames: frames.collect::<TxResult<_>>()?, findings, next: last.map(i64::unsigned_abs) })
 }
 
 /// What the database says of a frame.
-fn frame_facts(connection: &Connection, frame: Frame) -> TxResult<FrameFacts> {
+fn facts_of(connection: &Connection, frame: Frame) -> TxResult<FrameFacts> {
     let mut statement =
         connection.prepare_cached("SELECT id, output_from FROM attempts WHERE frame = ?1 AND ended IS NULL")?;
     let running = statement.query_map([Id(frame.id)], |row| Ok((id(row, "id")?, count(row, "output_from")?)))?;
@@ -161,22 +147,26 @@ fn known(connection: &Connection) -> TxResult<Known> {
 }
 
 /// Looks for rows that cannot be read. `condition` says which rows of a table are looked at.
-fn check_rows(connection: &Connection, condition: &impl Fn(&str) -> String, facts: &mut Facts) -> TxResult<()> {
+fn check_rows(
+    connection: &Connection,
+    condition: &impl Fn(&str) -> String,
+    findings: &mut Vec<FsckFinding>,
+) -> TxResult<()> {
     let attempt = |row: &Row<'_>| {
         let _: (AttemptId, FrameId) = (id(row, "id")?, id(row, "frame")?);
         count(row, "output_from")?;
         maybe_time(row, "ended").map(drop)
     };
-    read(connection, "attempts", "id", condition, facts, attempt)?;
-    read(connection, "replies", "frame", condition, facts, |row| id::<FrameId>(row, "frame").map(drop))?;
-    read(connection, "answers", "question", condition, facts, |row| id::<RequestId>(row, "question").map(drop))?;
+    read(connection, "attempts", "id", condition, findings, attempt)?;
+    read(connection, "replies", "frame", condition, findings, |row| id::<FrameId>(row, "frame").map(drop))?;
+    read(connection, "answers", "question", condition, findings, |row| id::<RequestId>(row, "question").map(drop))?;
     Ok(())
 }
 
 fn requests(
     connection: &Connection,
     condition: &impl Fn(&str) -> String,
-    facts: &mut Facts,
+    findings: &mut Vec<FsckFinding>,
 ) -> TxResult<Vec<RequestFacts>> {
     let request = |row: &Row<'_>| {
         from_json::<RequestKind>(row, "detail")?;
@@ -187,7 +177,7 @@ fn requests(
             withdrawn: from_json::<RequestState>(row, "state")? == RequestState::Withdrawn,
         })
     };
-    read(connection, "requests", "id", condition, facts, request)
+    read(connection, "requests", "id", condition, findings, request)
 }
 
 /// The rows of a table that can be read. The others become findings.
@@ -196,7 +186,7 @@ fn read<T>(
     table: &'static str,
     key: &str,
     condition: impl Fn(&str) -> String,
-    facts: &mut Facts,
+    findings: &mut Vec<FsckFinding>,
     of: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
 ) -> TxResult<Vec<T>> {
     let mut statement = connection.prepare(&format!("SELECT * FROM {table} {}", condition(table)))?;
@@ -207,7 +197,7 @@ fn read<T>(
             Ok(value) => readable.push(value),
             Err(error) => {
                 let (id, why) = (row.get(key).unwrap_or_default(), error.to_string());
-                facts.findings.push(FsckFinding { frame: None, kind: FindingKind::Unreadable { table, id, why } });
+                findings.push(FsckFinding { frame: None, kind: FindingKind::Unreadable { table, id, why } });
             }
         }
     }
@@ -229,16 +219,15 @@ mod tests {
     use std::collections::HashSet;
 
     fn held(store: &Store) -> Vec<bool> {
-        let mut held = Vec::new();
-        store.housekeeping().facts(FactsOf::All, &mut |frame, _| held.push(frame.files.held)).unwrap();
-        held
+        let page = store.housekeeping().frame_facts(FactsOf::All, 0).unwrap();
+        page.frames.iter().map(|frame| frame.files.held).collect()
     }
 
     #[test]
     fn what_the_database_itself_finds_is_among_the_facts() {
         let (_temp, store) = testing::store();
         let root = store.root();
-        let facts = || store.housekeeping().facts(FactsOf::All, &mut |_, _| {}).unwrap();
+        let facts = || store.housekeeping().facts(FactsOf::All).unwrap();
         assert_eq!(facts().findings, []);
         store.sqlite().connection.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM frames").unwrap();
         let found = facts();
@@ -252,12 +241,15 @@ mod tests {
         let (_temp, store) = testing::store();
         let all: Vec<FrameId> = (0..=2 * AT_ONCE).map(|_| store.root()).collect();
         let read = |of: FactsOf<'_>| {
-            let mut read = Vec::new();
-            let facts = store.housekeeping().facts(of, &mut |frame, known| {
-                assert_eq!(known.len(), all.len());
-                read.push(frame.frame.id);
-            });
-            assert_eq!(facts.unwrap().findings, []);
+            let facts = store.housekeeping().facts(of).unwrap();
+            assert_eq!((facts.known.len(), facts.findings), (all.len(), Vec::new()));
+            let (mut read, mut next) = (Vec::new(), Some(0));
+            while let Some(after) = next {
+                let page = store.housekeeping().frame_facts(of, after).unwrap();
+                assert_eq!(page.findings, []);
+                read.extend(page.frames.iter().map(|frame| frame.frame.id));
+                next = page.next;
+            }
             read
         };
         assert_eq!(read(FactsOf::All), all);

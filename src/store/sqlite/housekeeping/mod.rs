@@ -11,14 +11,13 @@ pub(crate) mod workers;
 use std::io::Write;
 
 use crate::core::agent::child_worktree::Worktree;
-use crate::core::housekeeping::consistency::{FrameFacts, Known};
 use crate::core::housekeeping::retention::Retention;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
 use crate::store::error::Result;
 use crate::store::housekeeping::Housekeeping;
 use crate::store::housekeeping::archive::adapt::Adapted;
-use crate::store::housekeeping::facts::{Condition, Facts, FactsOf, Observed};
+use crate::store::housekeeping::facts::{Condition, Facts, FactsOf, FactsPage, Observed};
 use crate::store::housekeeping::orphans::Orphan;
 use crate::store::housekeeping::removal::{Decided, Removable, RemovableOf, Worker};
 use crate::store::sqlite::database::connection::Sqlite;
@@ -40,8 +39,12 @@ impl Housekeeping for Sqlite {
         self.query(|connection| workers::workers(connection, worktree))
     }
 
-    fn facts(&self, of: FactsOf<'_>, each: &mut dyn FnMut(FrameFacts, &Known)) -> Result<Facts> {
-        fsck::facts(self, of, each)
+    fn facts(&self, of: FactsOf<'_>) -> Result<Facts> {
+        self.read(|connection| fsck::facts(connection, of))
+    }
+
+    fn frame_facts(&self, of: FactsOf<'_>, after: u64) -> Result<FactsPage> {
+        fsck::frame_facts(self, of, after)
     }
 
     fn other_schema(&self) -> Result<Vec<String>> {

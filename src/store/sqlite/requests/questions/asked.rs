@@ -1,6 +1,6 @@
 //! Reads questions. Many of them can be open, so nobody reads more than a person looks at.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 use uuid::Uuid;
@@ -8,12 +8,12 @@ use uuid::Uuid;
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
 use crate::core::requests::request_state::RequestState;
-use crate::store::records::questions::{Asked, Question, Questions, Together};
+use crate::store::records::questions::{Asked, FirstQuestions, Question, Questions, Together};
 use crate::store::sqlite::database::codec::{Id, from_json, id, maybe_json, maybe_time, path, time};
 use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::below::below;
 
-impl<T: Into<Asked>> From<T> for Questions<'_> {
+impl<T: Into<Asked>> From<T> for Questions {
     fn from(asked: T) -> Self {
         Self::All(asked.into())
     }
@@ -77,15 +77,14 @@ macro_rules! in_order {
 const OPEN_IN_ORDER: &str = in_order!("INDEXED BY open_questions_in_order", "r.status = 'open'");
 const ALL_IN_ORDER: &str = in_order!("NOT INDEXED", "r.status <> 'withdrawn'");
 
-pub(in crate::store::sqlite) fn questions<'a>(
+pub(in crate::store::sqlite) fn questions(
     connection: &Connection,
-    which: Questions<'a>,
+    which: Questions,
     only_open: bool,
 ) -> TxResult<Vec<Question>> {
     match which {
         Questions::All(asked) => all(connection, asked, only_open),
         Questions::Unfiled(top) => unfiled(connection, top),
-        Questions::First { most, is_meant } => first(connection, only_open, most, is_meant),
     }
 }
 
@@ -118,23 +117,26 @@ fn found(connection: &Connection, sql: &str, id: Option<Uuid>) -> TxResult<Vec<Q
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
-fn first(
+pub(in crate::store::sqlite) fn first_questions(
     connection: &Connection,
-    only_open: bool,
     most: usize,
-    is_meant: &mut dyn FnMut(&Path) -> bool,
-) -> TxResult<Vec<Question>> {
-    let mut found = Vec::new();
+    within: Option<&[PathBuf]>,
+    only_open: bool,
+) -> TxResult<FirstQuestions> {
+    let mut first = FirstQuestions::default();
     let mut statement = connection.prepare_cached(if only_open { OPEN_IN_ORDER } else { ALL_IN_ORDER })?;
     let mut rows = statement.query([])?;
-    while found.len() < most
-        && let Some(row) = rows.next()?
-    {
-        if is_meant(&path(row, "cwd")?) {
-            found.extend(load(connection, id(row, "id")?)?);
+    while let Some(row) = rows.next()? {
+        let cwd = path(row, "cwd")?;
+        if within.is_some_and(|within| !within.contains(&cwd)) {
+            first.elsewhere += 1;
+        } else if first.questions.len() < most {
+            first.questions.extend(load(connection, id(row, "id")?)?);
+        } else {
+            first.more += 1;
         }
     }
-    Ok(found)
+    Ok(first)
 }
 
 pub(crate) fn load(connection: &Connection, id: RequestId) -> TxResult<Option<Question>> {
@@ -199,30 +201,17 @@ mod tests {
     fn the_first_questions_of_a_project_are_read_and_no_others() {
         let (_temp, store) = store();
         let asked = ["a?", "b?", "c?"].map(|text| store.asking(text).1);
-        let first = |most, is_meant: &mut dyn FnMut(&Path) -> bool| {
-            let found = store.questions(Questions::First { most, is_meant }, true).unwrap();
-            found.iter().map(|question| question.id).collect::<Vec<_>>()
+        let first = |most, within: Option<&[PathBuf]>, only_open| {
+            let found = store.first_questions(most, within, only_open).unwrap();
+            let ids: Vec<_> = found.questions.iter().map(|question| question.id).collect();
+            (ids, found.more, found.elsewhere)
         };
-        assert_eq!(first(2, &mut |_| true), asked[..2]);
-        assert_eq!(first(3, &mut |_| true), asked);
-        let mut looked_at = 0;
-        let mut none = |_: &Path| {
-            looked_at += 1;
-            false
-        };
-        assert_eq!(first(3, &mut none), []);
-        assert_eq!(looked_at, 3);
-        let mut looked_at = 0;
-        let mut all = |_: &Path| {
-            looked_at += 1;
-            true
-        };
-        assert_eq!(first(1, &mut all), asked[..1]);
-        assert_eq!(looked_at, 1, "no more are read");
+        assert_eq!(first(2, None, true), (asked[..2].to_vec(), 1, 0));
+        assert_eq!(first(3, Some(&["/srv".into()]), true), (asked.to_vec(), 0, 0));
+        assert_eq!(first(3, Some(&["/".into()]), true), (vec![], 0, 3));
         store.answer(asked[0], "x").unwrap();
-        assert_eq!(first(3, &mut |_| true), asked[1..]);
-        let all = Questions::First { most: 9, is_meant: &mut |_| true };
-        assert_eq!(store.questions(all, false).unwrap().len(), 3);
+        assert_eq!(first(3, None, true), (asked[1..].to_vec(), 0, 0));
+        assert_eq!(first(9, None, false), (asked.to_vec(), 0, 0));
         for sql in [OPEN_IN_ORDER, ALL_IN_ORDER] {
             let mut statement = store.sqlite().connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
             let plan = statement.query_map([], |row| row.get::<_, String>("detail")).unwrap();

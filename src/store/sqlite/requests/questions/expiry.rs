@@ -94,7 +94,7 @@ mod tests {
             });
             assert_eq!(defaults.collect::<Vec<_>>(), [with_default.map(str::to_owned)]);
         }
-        assert_eq!(store.housekeeping().facts(FactsOf::All, &mut |_, _| {}).unwrap().findings, []);
+        assert_eq!(store.housekeeping().facts(FactsOf::All).unwrap().findings, []);
     }
 
     #[test]
