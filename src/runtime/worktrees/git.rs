@@ -128,6 +128,10 @@ impl Git {
                 Err(error) => unknown = Some(error),
             }
         }
+        // The first of these settings counts, and not the last: nothing takes their place.
+        if overriding.iter().any(|(name, _)| name.ends_with(".uploadpack") || name == "core.gitproxy") {
+            command.env(PROTOCOLS, "none");
+        }
         // Not as arguments: the name of a setting may contain an equals sign.
         command.env("GIT_CONFIG_COUNT", overriding.len().to_string());
         for (number, (name, value)) in overriding.iter().enumerate() {
@@ -181,9 +185,12 @@ pub(super) fn git() -> Command {
         command.env_remove(name);
     }
     // A repository with missing objects is asked for them over these and no others: `ext` runs a command.
-    command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh");
+    command.env("GIT_TERMINAL_PROMPT", "0").env(PROTOCOLS, "file:git:http:https:ssh");
     command
 }
+
+/// The variable with the protocols that git may use.
+const PROTOCOLS: &str = "GIT_ALLOW_PROTOCOL";
 
 /// The settings that take the place of those with which the repository would run a program. They follow the files, so they win.
 fn harmless(place: Place<'_>, what: &str) -> Result<Vec<(String, String)>, GitError> {
@@ -236,7 +243,6 @@ fn harmless_value(name: &str) -> &'static str {
         Some("hookspath") => "/dev/null",
         Some("required" | "enabled") => "false",
         Some("sshcommand") => "ssh",
-        Some("uploadpack") => "git-upload-pack",
         _ => "",
     }
 }

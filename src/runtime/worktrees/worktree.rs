@@ -141,6 +141,7 @@ fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> WorktreeError {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::process::Command;
 
     use super::*;
     use crate::runtime::worktrees::inspection::inspect;
@@ -206,6 +207,36 @@ mod tests {
             fs::write(cwd.join("one"), "one").unwrap();
             assert_eq!(remove(&worktree, false), None, "{name}");
             assert!(!trace.exists(), "{name}");
+        }
+    }
+
+    /// A repository without all of its objects fetches those that are missing when files are checked out.
+    #[test]
+    fn a_program_to_fetch_with_does_not_run_either() {
+        for (name, value) in [("remote.origin.uploadpack", "RUN git-upload-pack"), ("core.gitProxy", "RUN")] {
+            let (temp, top) = repository();
+            let (trace, program) = (temp.path().join("trace"), temp.path().join("program"));
+            fs::write(&program, format!("#!/bin/sh\ntouch {}\nexec \"$@\"\n", trace.display())).unwrap();
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+            let whole = temp.path().join("whole");
+            testing::git(temp.path(), &format!("clone -q --bare {} {}", top.display(), whole.display()));
+            let blob = testing::git(&top, "rev-parse HEAD:one");
+            fs::remove_file(top.join(".git/objects").join(&blob[..2]).join(&blob[2..])).unwrap();
+            let url = if name.starts_with("core") { "git://127.0.0.1:1/x".into() } else { whole.display().to_string() };
+            let config = top.join(".git/config");
+            let before = fs::read_to_string(&config).unwrap().replace("repositoryformatversion = 0", "");
+            let partial = "[core]\nrepositoryformatversion = 1\n[extensions]\npartialClone = origin\n";
+            fs::write(&config, format!("{before}\n{partial}[remote \"origin\"]\nurl = {url}\npromisor = true\n"))
+                .unwrap();
+            let run = value.replace("RUN", &program.display().to_string());
+            assert!(Command::new("git").arg("-C").arg(&top).args(["config", name, &run]).status().unwrap().success());
+            let folder = temp.path().canonicalize().unwrap().join("worktrees");
+            let (worktree, cwd) = plan(&folder, &top, Some(&top), "a", "1").unwrap();
+            ensure(&worktree, &cwd).unwrap_err();
+            assert!(!trace.exists(), "{name}");
+            // What an ordinary git does.
+            let _ = Command::new("git").arg("-C").arg(&top).args(["cat-file", "-p", &blob]).output().unwrap();
+            assert!(trace.exists(), "{name}");
         }
     }
 
