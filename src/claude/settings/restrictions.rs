@@ -73,7 +73,9 @@ mod tests {
         let may = |args: &[&str]| may_concern("agent-cli ask x", &words("agent-cli ask x"), &cwd, &launch(args));
         assert!(!may(&[]) && !may(&["--disallowedTools=Edit,Bash(rm *, x) Bash(agent-cli spawn:*)"]));
         assert!(may(&["--disallowedTools=Edit Bash(agent-cli spawn:*),Bash(agent-cli ask:*)"]));
-        assert!(may(&[r#"--settings={"permissions": {"deny": ["Bash(agent-cli *)"]}}"#]));
+        for option in ["--settings", "--managed-settings"] {
+            assert!(may(&[&format!(r#"{option}={{"permissions": {{"deny": ["Bash(agent-cli *)"]}}}}"#)]), "{option}");
+        }
         for name in ["config/settings.json", "project/.claude/settings.json", "project/.claude/settings.local.json"] {
             let path = home.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

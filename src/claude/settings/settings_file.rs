@@ -155,10 +155,11 @@ pub(crate) fn settings_file(path: PathBuf, managed: bool) -> Option<SettingsFile
 }
 
 /// The settings that the user gives on the command line.
-pub(crate) fn given_settings(cwd: &Path, launch: &Launch) -> Option<SettingsFile> {
-    let text = launch.args.last(merged::OPTION)?;
-    let content = Settings::parse(&merged::read(text, cwd)?.to_string());
-    Some(SettingsFile { path: merged::OPTION.into(), managed: false, content })
+pub(crate) fn given_settings(cwd: &Path, launch: &Launch) -> impl Iterator<Item = SettingsFile> {
+    ["--managed-settings", merged::OPTION].into_iter().filter_map(move |option| {
+        let content = Settings::parse(&merged::read(launch.args.last(option)?, cwd)?.to_string());
+        Some(SettingsFile { path: option.into(), managed: false, content })
+    })
 }
 
 #[cfg(test)]
