@@ -7,6 +7,7 @@ use crate::support::{NEWEST, Turn, on_every_version_of_a_whole_run};
 
 on_every_version_of_a_whole_run!(
     a_condition_keeps_the_hook_from_being_started_for_other_commands,
+    a_condition_does_not_see_what_a_shell_reads,
     a_hook_of_the_session_start_tells_a_start_from_a_resume,
     hooks_are_given_the_environment_of_claude,
     bare_switches_the_hooks_of_the_command_line_off,
@@ -23,6 +24,19 @@ fn a_condition_keeps_the_hook_from_being_started_for_other_commands(version: &st
     let mut asked: Vec<Value> = session.asked().iter().map(|call| call["tool_input"]["command"].clone()).collect();
     asked.sort_by_key(|asked| commands.iter().position(|command| asked == command));
     assert_eq!(asked, commands[1..]);
+}
+
+fn a_condition_does_not_see_what_a_shell_reads(version: &str) {
+    let commands = ["bash <<'E'\necho agent-cli\nE", "sh -s <<< 'echo agent-cli'"];
+    for (condition, expected) in
+        [("Bash(*agent-cli*)", &[][..]), ("Bash(*sh)", &commands[..1]), ("Bash(*sh -*)", &commands[1..])]
+    {
+        let mut session = Session::new(version, Turn::bash(commands[0]).and_bash(commands[1]));
+        session.settings["hooks"]["PreToolUse"][0]["hooks"][0]["if"] = json!(condition);
+        session.start();
+        let asked: Vec<Value> = session.asked().iter().map(|call| call["tool_input"]["command"].clone()).collect();
+        assert_eq!(asked, expected, "{condition}");
+    }
 }
 
 /// On the older version a fork is named by the session that it is made from: a mark goes by the environment.

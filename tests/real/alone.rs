@@ -22,10 +22,12 @@ fn a_request_beside_something_else_is_refused_before_anything_runs(version: &str
         "X=$(agent-cli ask 'Deploy?'); touch deployed",
         "timeout 5 agent-cli ask 'Deploy?'",
         "agent-cli spawn none.md & touch deployed",
+        "bash <<< \"agent-cli ask 'Deploy?'; touch deployed\"",
+        "timeout 9 sh -s <<< 'agent-cli ask Deploy; touch deployed'",
     ];
     let calls: String = commands.iter().map(|command| format!("run {command}\n")).collect();
     chain.home.write("ins.md", &format!("{calls}run grep -c 'agent-cli ask' ins.md\nreply {{result}}\n"));
-    assert_eq!(chain.ok(&[&["spawn", "ins.md"], &FREE[..]].concat()), "5\n");
+    assert_eq!(chain.ok(&[&["spawn", "ins.md"], &FREE[..]].concat()), "7\n");
     let refused =
         chain.last_results().into_iter().filter(|(text, is_error)| *is_error && text.contains("nothing was run"));
     assert_eq!(refused.count(), commands.len());

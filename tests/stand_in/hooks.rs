@@ -41,10 +41,16 @@ pub(crate) enum Decision {
 struct Hook {
     /// The tools it is asked about; `*` or nothing: all.
     matcher: String,
-    /// What a command has to contain.
-    word: Option<String>,
+    /// What a command has to contain, or end with.
+    word: Option<Word>,
     command: String,
     timeout: Duration,
+}
+
+#[derive(Clone)]
+enum Word {
+    Any(String),
+    Last(String),
 }
 
 impl Hooks {
@@ -124,8 +130,11 @@ impl Hook {
     fn read(entry: &Value, hook: &Value) -> Result<Self> {
         let word = match hook["if"].as_str() {
             None => None,
-            Some(rule) => match rule.strip_prefix("Bash(*").and_then(|rest| rest.strip_suffix("*)")) {
-                Some(word) => Some(word.to_owned()),
+            Some(rule) => match rule.strip_prefix("Bash(*").and_then(|rest| rest.strip_suffix(')')) {
+                Some(word) => Some(
+                    word.strip_suffix('*')
+                        .map_or_else(|| Word::Last(word.to_owned()), |word| Word::Any(word.to_owned())),
+                ),
                 None => bail!("the stand-in does not know the rule {rule}"),
             },
         };
@@ -141,7 +150,12 @@ impl Hook {
         let tool =
             ["", "*"].contains(&self.matcher.as_str()) || self.matcher.split('|').any(|tool| call["tool_name"] == tool);
         let command = call["tool_input"]["command"].as_str().unwrap_or_default();
-        tool && self.word.as_ref().is_none_or(|word| command.contains(word))
+        // A condition does not see the text of a here-document.
+        let seen = command.split("<<").next().unwrap_or_default().trim_end();
+        tool && self.word.as_ref().is_none_or(|word| match word {
+            Word::Any(word) => seen.contains(word),
+            Word::Last(word) => seen.ends_with(word),
+        })
     }
 
     /// The hook's answer; `Null` if it prints nothing, fails, or takes too long.

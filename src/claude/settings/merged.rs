@@ -103,6 +103,9 @@ pub(crate) const OPTION: &str = "--settings";
 /// process.
 const OWN_COMMANDS: &str = "Bash(*agent-cli*)";
 
+/// Shells that may read commands from a here-document, which the condition above does not see.
+const SHELLS: [&str; 2] = ["Bash(*sh)", "Bash(*sh -*)"];
+
 /// The commands that return results. A similar command of another program costs a process and nothing else.
 const RESULTS: &str = "Bash(*agent-cli* hook-result *)";
 
@@ -122,9 +125,14 @@ fn add_hooks(hooks: &mut Map<String, Value>, command: &str, native_questions: bo
     let hook = json!({"type": "command", "command": command, "timeout": SECONDS});
     for (event, rule) in [(PRE_TOOL_USE, OWN_COMMANDS), (POST_TOOL_USE, RESULTS)] {
         if let Some(list) = hooks.entry(event).or_insert_with(|| json!([])).as_array_mut() {
-            let mut of_bash = hook.clone();
-            of_bash["if"] = json!(rule);
-            list.push(json!({"matcher": BASH, "hooks": [of_bash]}));
+            let with =
+                |command: &str, rule| json!({"type": "command", "command": command, "if": rule, "timeout": SECONDS});
+            let mut of_bash = vec![with(command, rule)];
+            if event == PRE_TOOL_USE {
+                // It only refuses: if a command meets several conditions, all these hooks run at the same time.
+                of_bash.extend(SHELLS.map(|rule| with(&format!("{command} --embedded"), rule)));
+            }
+            list.push(json!({"matcher": BASH, "hooks": of_bash}));
             if native_questions {
                 list.push(json!({"matcher": ASK_USER_QUESTION, "hooks": [hook]}));
             }
@@ -160,6 +168,7 @@ mod tests {
         let own = hooks_of("/opt/bin/agent-cli", false);
         let ours = "'/opt/bin/agent-cli' hook";
         let hook = json!({"type": "command", "command": ours, "if": "Bash(*agent-cli*)", "timeout": 30});
+        let shell = |rule: &str| json!({"type": "command", "command": format!("{ours} --embedded"), "if": format!("Bash({rule})"), "timeout": 30});
         let always = json!({"type": "command", "command": ours, "timeout": 30});
         let mut after = hook.clone();
         after["if"] = json!("Bash(*agent-cli* hook-result *)");
@@ -168,7 +177,7 @@ mod tests {
         let stop = r#"if [ -e '/state/it'\''s/stop' ]; then echo '{"continue":false,"stopReason":"it was stopped with agent-cli"}'; elif [ -e '/state/message' ]; then '/opt/bin/agent-cli' hook --messages; fi"#;
         let stop = json!({"hooks": [{"type": "command", "command": stop, "timeout": 30}]});
         let expected = json!({"env": env, "permissions": allowed, "hooks": {
-            "PreToolUse": [{"matcher": "Bash", "hooks": [hook]}, {"matcher": "ScheduleWakeup|CronCreate|ExitPlanMode", "hooks": [always]}],
+            "PreToolUse": [{"matcher": "Bash", "hooks": [hook, shell("*sh"), shell("*sh -*")]}, {"matcher": "ScheduleWakeup|CronCreate|ExitPlanMode", "hooks": [always]}],
             "PostToolUse": [{"matcher": "Bash", "hooks": [after]}, {"matcher": "CronCreate|CronDelete", "hooks": [always]}],
             "PostToolBatch": [stop],
         }});

@@ -19,13 +19,16 @@ pub(crate) struct Hook {
     /// After calls: give the agent its messages
     #[arg(long)]
     messages: bool,
+    /// Before commands: only refuse a request inside a larger one
+    #[arg(long, conflicts_with = "messages")]
+    embedded: bool,
 }
 
 impl Hook {
     /// `parse` reads the words of a command that an agent calls.
     pub(crate) fn run(self, context: &Context, parse: impl FnOnce(&[String]) -> Typed) -> Result<ExitStatus, CliError> {
         let Some(caller) = context.caller else { return Ok(ExitStatus::Ok) };
-        let answered = answer(context, self.messages, parse).unwrap_or_else(|error| {
+        let answered = self.answer(context, parse).unwrap_or_else(|error| {
             note(context, caller, "hook", &error);
             HookAnswer::Pass.into()
         });
@@ -35,16 +38,20 @@ impl Hook {
         answered.printed().unwrap_or_else(|error| note(context, caller, "hook", &error.into()));
         Ok(ExitStatus::Ok)
     }
-}
 
-fn answer(context: &Context, messages: bool, parse: impl FnOnce(&[String]) -> Typed) -> Result<HookResponse, CliError> {
-    let Some(asking) = context.asking()? else { return Ok(HookAnswer::Pass.into()) };
-    let mut input = Vec::new();
-    let read = io::stdin().read_to_end(&mut input);
-    read.map_err(|error| CliError::failed(format!("failed to read the hook's input: {error}")))?;
-    let answered = if messages { messages::answer(&asking, &input) } else { hook::answer(&asking, &input, parse) };
-    answered.map_err(|error| match error {
-        ProtocolError::Runtime(error) => error.into(),
-        ProtocolError::Request(error) => CliError::usage(error),
-    })
+    fn answer(&self, context: &Context, parse: impl FnOnce(&[String]) -> Typed) -> Result<HookResponse, CliError> {
+        let Some(asking) = context.asking()? else { return Ok(HookAnswer::Pass.into()) };
+        let mut input = Vec::new();
+        let read = io::stdin().read_to_end(&mut input);
+        read.map_err(|error| CliError::failed(format!("failed to read the hook's input: {error}")))?;
+        let answered = match self {
+            Self { messages: true, .. } => messages::answer(&asking, &input),
+            Self { embedded: true, .. } => hook::refuse_embedded(&asking, &input),
+            _ => hook::answer(&asking, &input, parse),
+        };
+        answered.map_err(|error| match error {
+            ProtocolError::Runtime(error) => error.into(),
+            ProtocolError::Request(error) => CliError::usage(error),
+        })
+    }
 }

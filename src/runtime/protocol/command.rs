@@ -150,6 +150,14 @@ pub(super) fn before(
     }
 }
 
+pub(super) fn refuse_embedded(asking: &Asking, input: &HookInput) -> Result<HookResponse, ProtocolError> {
+    match read(input, &asking.home, |_| Typed::Other) {
+        BashCall::Embedded { id, verb } => embedded(asking, id, verb),
+        BashCall::Deny(reason) => Ok(deny(reason).into()),
+        BashCall::Pass | BashCall::Request { .. } => Ok(HookAnswer::Pass.into()),
+    }
+}
+
 /// Refuses a request inside a larger command, unless it only looks for results that are there.
 fn embedded(asking: &Asking, id: &str, verb: Option<Verb>) -> Result<HookResponse, ProtocolError> {
     let (store, caller) = (asking.store()?, asking.caller);

@@ -10,7 +10,7 @@ use crate::claude::tools::hook_input::{HookInput, POST_TOOL_USE};
 use crate::runtime::protocol::command::{self, Typed};
 use crate::runtime::protocol::response::HookResponse;
 use crate::runtime::protocol::{Asking, ProtocolError, plan, questions, schedule};
-use crate::runtime::while_trying;
+use crate::runtime::{RuntimeError, while_trying};
 
 /// Answers what Claude Code wrote to the hook's standard input. `parse` parses the arguments of an agent-cli command.
 ///
@@ -22,7 +22,7 @@ pub(crate) fn answer(
     input: &[u8],
     parse: impl FnOnce(&[String]) -> Typed,
 ) -> Result<HookResponse, ProtocolError> {
-    let input = HookInput::parse(input).map_err(|error| while_trying("read the hook's input")(error.into()))?;
+    let input = read(input)?;
     let is_over = input.hook_event_name.as_deref() == Some(POST_TOOL_USE);
     let answer = match (input.tool_name.as_deref(), is_over) {
         (Some(tool), _) if schedule::is_about(tool) => schedule::answer(asking, tool, is_over, &input)?,
@@ -33,4 +33,17 @@ pub(crate) fn answer(
         (_, false) => return command::before(asking, &input, parse),
     };
     Ok(answer.into())
+}
+
+/// Refuses a Bash call that contains a request among other commands, and decides about no other.
+///
+/// # Errors
+///
+/// As for [`answer`].
+pub(crate) fn refuse_embedded(asking: &Asking, input: &[u8]) -> Result<HookResponse, ProtocolError> {
+    command::refuse_embedded(asking, &read(input)?)
+}
+
+fn read(input: &[u8]) -> Result<HookInput, RuntimeError> {
+    HookInput::parse(input).map_err(|error| while_trying("read the hook's input")(error.into()))
 }
