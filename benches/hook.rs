@@ -34,7 +34,7 @@ fn main() {
         let mut hook = Command::new(env!("CARGO_BIN_EXE_agent-cli"));
         hook.arg("hook")
             .env("AGENT_CLI_STATE_DIR", &state)
-            .env("AGENT_CLI_FRAME", caller.frame.to_string())
+            .env("AGENT_CLI_AGENT_ID", caller.frame.to_string())
             .env("AGENT_CLI_ATTEMPT", caller.attempt.to_string())
             .stdin(Stdio::from(input(folder.path(), command, run)));
         hook

@@ -6,6 +6,7 @@ use crate::core::id::{BadId, FrameId, RequestId};
 use crate::core::requests::answer::NoAnswer;
 use crate::core::requests::request::RequestKind;
 use crate::runtime::RuntimeError;
+use crate::runtime::housekeeping::service::ServiceError;
 use crate::store::{Question, StoreError};
 
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,8 @@ pub(crate) enum AppError {
     Answer(#[from] AnswerError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Service(#[from] ServiceError),
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
 }

@@ -7,8 +7,10 @@ pub(crate) mod answer;
 pub(crate) mod asker;
 pub(crate) mod config;
 pub(crate) mod error;
+pub(crate) mod housekeeping;
 pub(crate) mod lists;
 pub(crate) mod lookup;
+pub(crate) mod open;
 pub(crate) mod stop;
 pub(crate) mod view;
 

@@ -17,7 +17,7 @@ use crate::core::agent::launch::Launch;
 use crate::core::id::{AttemptId, FrameId, SessionId};
 
 /// Names the frame to the commands that its agent calls.
-pub(crate) const FRAME: &str = "AGENT_CLI_FRAME";
+pub(crate) const FRAME: &str = "AGENT_CLI_AGENT_ID";
 /// Names the attempt to the commands that the agent calls.
 pub(crate) const ATTEMPT: &str = "AGENT_CLI_ATTEMPT";
 /// The attempt id for what runs on behalf of a frame while its agent does not: no request can be made with it.

@@ -137,6 +137,7 @@ impl From<AppError> for CliError {
             AppError::Id(error) => error.into(),
             AppError::Answer(error) => error.into(),
             AppError::Store(error) => error.into(),
+            AppError::Service(error) => error.into(),
             AppError::Runtime(error) => error.into(),
         }
     }

@@ -47,7 +47,7 @@ macro_rules! id {
 }
 
 id! {
-    /// A frame, for its whole life. Also the id of the agent's Claude session, unless the frame was adopted.
+    /// An agent, for its whole life. Also the id of its Claude session, unless the session was adopted.
     FrameId
 }
 id! {

@@ -116,7 +116,7 @@ pub enum StoreError {
         candidates: Vec<Candidate>,
     },
     /// The attempt is over, or was never the frame's: nothing may be done in its name.
-    #[error("{attempt} is not the running attempt of frame {frame}")]
+    #[error("{attempt} is not the running attempt of agent {frame}")]
     StaleCaller {
         /// The frame.
         frame: FrameId,

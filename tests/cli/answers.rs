@@ -304,12 +304,12 @@ fn an_agent_does_not_answer_for_the_person() {
 
 /// Commands with which an agent tries to pass for a person.
 const DISGUISES: [&str; 6] = [
-    "env -u AGENT_CLI_FRAME -u AGENT_CLI_ATTEMPT agent-cli",
+    "env -u AGENT_CLI_AGENT_ID -u AGENT_CLI_ATTEMPT agent-cli",
     "env -i PATH=\"$PATH\" HOME=\"$HOME\" AGENT_CLI_STATE_DIR=\"$AGENT_CLI_STATE_DIR\" agent-cli",
-    "env -u AGENT_CLI_FRAME -u AGENT_CLI_ATTEMPT setsid -w agent-cli",
-    "env -u AGENT_CLI_FRAME -u AGENT_CLI_ATTEMPT nohup sh -c 'agent-cli \"$@\"; exit $?' sh",
-    "ln -s $AGENT_CLI_STATE_DIR link; env -u AGENT_CLI_FRAME -u AGENT_CLI_ATTEMPT AGENT_CLI_STATE_DIR=link agent-cli",
-    "AGENT_CLI_FRAME=4f2c1a90-0000-4000-8000-000000000000 AGENT_CLI_ATTEMPT=4f2c1a90-0000-4000-8000-000000000000 agent-cli",
+    "env -u AGENT_CLI_AGENT_ID -u AGENT_CLI_ATTEMPT setsid -w agent-cli",
+    "env -u AGENT_CLI_AGENT_ID -u AGENT_CLI_ATTEMPT nohup sh -c 'agent-cli \"$@\"; exit $?' sh",
+    "ln -s $AGENT_CLI_STATE_DIR link; env -u AGENT_CLI_AGENT_ID -u AGENT_CLI_ATTEMPT AGENT_CLI_STATE_DIR=link agent-cli",
+    "AGENT_CLI_AGENT_ID=4f2c1a90-0000-4000-8000-000000000000 AGENT_CLI_ATTEMPT=4f2c1a90-0000-4000-8000-000000000000 agent-cli",
 ];
 
 #[test]
@@ -367,7 +367,7 @@ fn what_runs_in_an_agents_session_is_an_agent() {
 fn cut_loose(question: &str) -> String {
     let wait = "until [ -e go ]; do sleep 0.02; done";
     let answer = format!("{wait}; agent-cli answer {question} yes >out.tmp 2>&1; mv out.tmp out");
-    let unmarked = "env -u AGENT_CLI_FRAME -u AGENT_CLI_ATTEMPT -u CLAUDE_CODE_SESSION_ID";
+    let unmarked = "env -u AGENT_CLI_AGENT_ID -u AGENT_CLI_ATTEMPT -u CLAUDE_CODE_SESSION_ID";
     format!("({unmarked} setsid sh -c '{answer}' >/dev/null 2>&1 </dev/null &)")
 }
 

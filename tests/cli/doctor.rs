@@ -229,7 +229,7 @@ fn chains_tell_of_their_claude_and_their_pauses() {
 #[test]
 fn an_agent_is_told_that_it_is_one() {
     let id = "0193e7b0-1c2d-4abc-8def-0123456789ff";
-    let world = healthy().with("AGENT_CLI_FRAME", id).with("AGENT_CLI_ATTEMPT", id);
+    let world = healthy().with("AGENT_CLI_AGENT_ID", id).with("AGENT_CLI_ATTEMPT", id);
     insta::assert_snapshot!(check(&world, 0, "caller"), @"warning: agent [ID1:8] started this command, so these checks see its environment");
 }
 

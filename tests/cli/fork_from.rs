@@ -138,7 +138,7 @@ fn an_agent_forks_conversations_of_its_own_chain_and_not_its_own() {
     let forks = log.starts.iter().filter(|start| start.value_of("--resume") == Some(&kept)).count();
     assert_eq!(forks, 2);
 
-    for (from, why) in [(base.as_str(), "of its own chain"), ("$AGENT_CLI_FRAME", "is running")] {
+    for (from, why) in [(base.as_str(), "of its own chain"), ("$AGENT_CLI_AGENT_ID", "is running")] {
         world.file("asks.md", format!("run agent-cli spawn a.md --fork-from {from} 2>&1\nreply {{result}}\n"));
         let outcome = world.run(&["spawn", "asks.md"]);
         assert!(outcome.stdout.contains(why), "{outcome}");

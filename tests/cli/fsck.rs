@@ -198,7 +198,7 @@ fn a_database_that_contradicts_itself_is_reported() {
     problem: the row [ID4] of requests cannot be read: Conversion error from type Text at index: 17, invalid type: integer `1`, expected struct variant RequestKind::Spawn at line 1 column 11
     problem: [ID1:8] is not marked as running, but its attempt [ID5:8] has not ended
     problem: [ID1:8] has a reply, but is not done
-    problem: [ID2:8] has a root or depth that does not match its parent's
+    problem: [ID2:8] has a chain or depth that does not match its parent's
     --- exit status: 1
     ");
     let report = world.run(&["fsck", "--json"]).exits_with(1).json();

@@ -110,16 +110,17 @@ fn a_question_stands_for_its_chain() {
 #[test]
 fn an_environment_that_names_no_frame_is_refused() {
     let (world, id) = paused();
-    let damaged = world.command(["ask", "When?"]).with("AGENT_CLI_FRAME", "x").with("AGENT_CLI_ATTEMPT", "y").run();
+    let damaged = world.command(["ask", "When?"]).with("AGENT_CLI_AGENT_ID", "x").with("AGENT_CLI_ATTEMPT", "y").run();
     damaged.exits_with(2);
     insta::assert_snapshot!(damaged, @"
     --- stderr
-    error: AGENT_CLI_FRAME and AGENT_CLI_ATTEMPT are set, but are not ids
-    hint: agent-cli sets them for its agents: unset AGENT_CLI_FRAME AGENT_CLI_ATTEMPT
+    error: AGENT_CLI_AGENT_ID and AGENT_CLI_ATTEMPT are set, but are not ids
+    hint: agent-cli sets them for its agents: unset AGENT_CLI_AGENT_ID AGENT_CLI_ATTEMPT
     --- exit status: 2
     ");
     let unknown = "00000000-0000-4000-8000-000000000000";
-    let foreign = world.command(["ask", "When?"]).with("AGENT_CLI_FRAME", unknown).with("AGENT_CLI_ATTEMPT", unknown);
+    let foreign =
+        world.command(["ask", "When?"]).with("AGENT_CLI_AGENT_ID", unknown).with("AGENT_CLI_ATTEMPT", unknown);
     let foreign = foreign.run();
     foreign.exits_with(2);
     insta::assert_snapshot!(foreign, @"
@@ -128,7 +129,7 @@ fn an_environment_that_names_no_frame_is_refused() {
     hint: AGENT_CLI_STATE_DIR may name another directory
     --- exit status: 2
     ");
-    let ended = world.command(["ask", "When?"]).with("AGENT_CLI_FRAME", &id).with("AGENT_CLI_ATTEMPT", &id).run();
+    let ended = world.command(["ask", "When?"]).with("AGENT_CLI_AGENT_ID", &id).with("AGENT_CLI_ATTEMPT", &id).run();
     ended.exits_with(2);
     assert_eq!(world.questions().len(), 1);
 }

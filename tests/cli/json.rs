@@ -349,3 +349,37 @@ fn errors_in_json() {
         assert_eq!(world.run(arguments).stdout, "", "{arguments:?}");
     }
 }
+
+/// The part of the documentation in which every command has its row.
+fn documented_commands() -> String {
+    let page = include_str!("../../docs/protocol.md");
+    let (_, section) = page.split_once("\n### JSON\n").expect("the section is there");
+    section.split("\n### ").next().expect("a section").to_owned()
+}
+
+#[test]
+fn every_command_has_a_row_about_its_json_and_exit_statuses() {
+    let (world, section) = (World::new(), documented_commands());
+    let help = world.run(&["--help"]).stdout;
+    let commands = help.split_once("Commands:\n").expect("they are listed").1.lines();
+    let commands: Vec<_> = commands.take_while(|line| !line.is_empty()).collect();
+    let names = commands.iter().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names: Vec<_> =
+        names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").collect();
+    assert!(names.len() > 20, "{names:?}");
+    let first_cells: Vec<_> = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next()).collect();
+    for name in names {
+        let has_row = |cell: &&str| cell.split('`').any(|word| word.split(' ').next() == Some(name));
+        assert!(first_cells.iter().any(has_row), "docs/protocol.md has no row for {name}");
+    }
+}
+
+#[test]
+fn every_schema_is_named() {
+    let section = documented_commands();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schema");
+    for file in std::fs::read_dir(folder).expect("the schemas are there") {
+        let name = file.expect("a file").file_name().into_string().expect("a name");
+        assert!(section.contains(&format!("(schema/{name})")), "docs/protocol.md does not name {name}");
+    }
+}

@@ -141,7 +141,7 @@ fn an_agent_knows_its_frame_and_no_other_session() {
     world.answer("now");
     world.run(&["resume", &id]).prints("now");
     for start in &world.log().starts {
-        assert_eq!(start.env("AGENT_CLI_FRAME"), Some(id.as_str()));
+        assert_eq!(start.env("AGENT_CLI_AGENT_ID"), Some(id.as_str()));
         let attempt = start.env("AGENT_CLI_ATTEMPT").expect("an attempt has an id");
         assert!(attempt.parse::<Uuid>().is_ok() && attempt != start.session(), "{attempt}");
         assert_eq!(start.env("CLAUDECODE"), None);

@@ -180,7 +180,7 @@ fn an_agent_reads_the_logs_of_its_own_agents_and_follows_none() {
     world.file("root.md", "spawn child.md\nrun agent-cli logs $(agent-cli ls --json | grep -o '[0-9a-f-]\\{36\\}' | head -1)\nreply {result}\n");
     let read = world.run(&["spawn", "root.md"]);
     assert!(read.succeeds().stdout.contains("from the child"), "{read}");
-    world.file("follows.md", "run agent-cli logs $AGENT_CLI_FRAME -f 2>&1\nreply {result}\n");
+    world.file("follows.md", "run agent-cli logs $AGENT_CLI_AGENT_ID -f 2>&1\nreply {result}\n");
     insta::assert_snapshot!(world.run(&["spawn", "follows.md"]).stdout, @r"
     Exit code 2
     error: agents cannot follow events

@@ -143,10 +143,10 @@ fn an_agent_that_spawns_itself_is_stopped() {
 fn an_agent_that_waits_for_itself_or_for_one_above_does_not() {
     let world = World::with_hooks();
     let above = world.project().join("above");
-    let note = format!("run echo $AGENT_CLI_FRAME > {}", above.display());
+    let note = format!("run echo $AGENT_CLI_AGENT_ID > {}", above.display());
     world.file("root.md", format!("{note}\nspawn child.md\nreply {{result}}\n"));
     let ask =
-        "run echo $(agent-cli resume $AGENT_CLI_FRAME; agent-cli resume $(cat above) 2> no || echo refused), both";
+        "run echo $(agent-cli resume $AGENT_CLI_AGENT_ID; agent-cli resume $(cat above) 2> no || echo refused), both";
     // A quotation: in a sentence of its own the words would be a signal.
     world.file("child.md", format!("{ask}\nreply > {{result}}\n"));
     world.run(&["spawn", "root.md"]).prints("> SGN_PEND_ONGOING refused, both");

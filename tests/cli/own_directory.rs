@@ -8,8 +8,8 @@ use crate::gate::wait_until;
 use crate::marked::processes_of;
 use crate::world::World;
 
-const REMOVES: &str = "run rm -r \"$AGENT_CLI_STATE_DIR/frames/$AGENT_CLI_FRAME\"\nrun echo worked >> marks\n";
-const EMPTIES: &str = "run for file in \"$AGENT_CLI_STATE_DIR/frames/$AGENT_CLI_FRAME\"/*; do : > \"$file\"; done\nrun echo worked >> marks\n";
+const REMOVES: &str = "run rm -r \"$AGENT_CLI_STATE_DIR/frames/$AGENT_CLI_AGENT_ID\"\nrun echo worked >> marks\n";
+const EMPTIES: &str = "run for file in \"$AGENT_CLI_STATE_DIR/frames/$AGENT_CLI_AGENT_ID\"/*; do : > \"$file\"; done\nrun echo worked >> marks\n";
 
 #[test]
 fn what_it_replies_is_the_reply() {

@@ -50,7 +50,7 @@ fn every_attempt_forks_what_was_kept_and_is_the_same_session() {
         assert!(later.value_of("--resume").expect("it continues").contains(&format!("/frames/{}/", first.session())));
         assert_eq!(later.session(), first.session());
         assert!(later.argv.contains(&"--fork-session".to_owned()));
-        assert_eq!(later.env("AGENT_CLI_FRAME"), first.env("AGENT_CLI_FRAME"));
+        assert_eq!(later.env("AGENT_CLI_AGENT_ID"), first.env("AGENT_CLI_AGENT_ID"));
     }
 }
 

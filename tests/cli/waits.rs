@@ -328,13 +328,13 @@ fn an_agent_that_was_removed_has_ended() {
 fn an_agent_does_not_wait_for_itself_or_for_those_above_it() {
     let refused = |wait: &str| {
         let world = World::new();
-        world.file("root.md", "run printenv AGENT_CLI_FRAME > parent\nspawn child.md\nreply {result}\n");
+        world.file("root.md", "run printenv AGENT_CLI_AGENT_ID > parent\nspawn child.md\nreply {result}\n");
         world.file("child.md", format!("run agent-cli wait --agent {wait}\nreply {{result}}\n"));
         let outcome = world.run(&["spawn", "root.md"]);
         assert!(outcome.succeeds().stdout.starts_with("Exit code "), "{outcome}");
         world.named(&outcome.stdout)
     };
-    insta::assert_snapshot!(refused("$AGENT_CLI_FRAME"), @r"
+    insta::assert_snapshot!(refused("$AGENT_CLI_AGENT_ID"), @r"
     Exit code 2
     error: waiting for [ID1:8] would never end: it is the agent that waits, or one that waits for it
     hint: end your turn: that agent then gets your reply

@@ -22,7 +22,7 @@ pub(crate) fn no_frame_ran_twice_at_a_time(world: &World) {
         match event["event"].as_str() {
             Some("start") => {
                 // A session that somebody else has started has none.
-                let Some(frame) = event["env"]["AGENT_CLI_FRAME"].as_str().map(str::to_owned) else { continue };
+                let Some(frame) = event["env"]["AGENT_CLI_AGENT_ID"].as_str().map(str::to_owned) else { continue };
                 let start = Start::new(&event);
                 if let Some(before) = latest.get(&frame) {
                     // Whoever came second has seen the other, whatever the order of their lines.

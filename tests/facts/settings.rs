@@ -56,10 +56,10 @@ fn a_hook_of_the_session_start_tells_a_start_from_a_resume(version: &str) {
 
 fn hooks_are_given_the_environment_of_claude(version: &str) {
     let session = Session::new(version, Turn::bash(REQUEST));
-    let output = session.command().env("AGENT_CLI_FRAME", "a frame").arg("go").output().unwrap();
+    let output = session.command().env("AGENT_CLI_AGENT_ID", "a frame").arg("go").output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let environment = session.read("environment");
-    assert!(environment.lines().any(|line| line == "AGENT_CLI_FRAME=a frame"), "{environment}");
+    assert!(environment.lines().any(|line| line == "AGENT_CLI_AGENT_ID=a frame"), "{environment}");
 }
 
 fn bare_switches_the_hooks_of_the_command_line_off(version: &str) {

@@ -86,7 +86,7 @@ fn an_agent_tells_its_child_in_words_and_cannot_fork_itself(version: &str) {
         reply {result}\n";
     chain.home.write("ins.md", steps);
     chain.home.write("a.md", "end A\n");
-    chain.home.write("fork.sh", "agent-cli spawn a.md --fork-from $AGENT_CLI_FRAME\n");
+    chain.home.write("fork.sh", "agent-cli spawn a.md --fork-from $AGENT_CLI_AGENT_ID\n");
     let said = chain.ok(&["spawn", "ins.md", "--permission-mode", "bypassPermissions"]);
     let replies = chain.last_results();
     assert_eq!(replies[1], ("I have no instructions.".to_owned(), false), "the scripted child's reply");

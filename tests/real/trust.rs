@@ -60,8 +60,8 @@ fn a_session_comes_to_stand_above_the_chain_that_it_started(version: &str) {
 
 fn an_agent_in_disguise_is_an_agent(version: &str) {
     const DISGUISES: [&str; 3] = [
-        "env -u AGENT_CLI_FRAME -u AGENT_CLI_ATTEMPT",
-        "env -u AGENT_CLI_FRAME -u AGENT_CLI_ATTEMPT setsid -w",
+        "env -u AGENT_CLI_AGENT_ID -u AGENT_CLI_ATTEMPT",
+        "env -u AGENT_CLI_AGENT_ID -u AGENT_CLI_ATTEMPT setsid -w",
         "env -i PATH=\"$PATH\" HOME=\"$HOME\" AGENT_CLI_STATE_DIR=\"$AGENT_CLI_STATE_DIR\"",
     ];
     let chain = Chain::with_model(

@@ -63,7 +63,7 @@ pub(crate) fn seen(pid: Pid, state: &Path) -> Option<Process> {
     // Most processes are none of ours.
     has(&format!("AGENT_CLI_STATE_DIR={}", state.display())).then_some(())?;
     let is_agent = |folder: &Path| command(folder).contains("\0--session-id=");
-    let kind = match has("AGENT_CLI_FRAME=") {
+    let kind = match has("AGENT_CLI_AGENT_ID=") {
         false => Kind::Runner,
         // An agent's child is a copy of the agent until it becomes a tool.
         true if is_agent(&folder) && !parent(&folder).is_some_and(|parent| is_agent(&parent)) => Kind::Agent,

@@ -3,7 +3,8 @@
 //! A project's file is written by whoever wrote the project, so it can only narrow what the layers below it say, until the user
 //! has trusted its content.
 
-pub(crate) mod edit;
+pub(crate) mod change;
+mod edit;
 pub(crate) mod file;
 pub(crate) mod launch;
 pub(crate) mod layers;

@@ -4,17 +4,18 @@ use std::path::Path;
 
 use crate::app::asker::PersonsTask;
 use crate::app::error::{AppError, Refusal};
-use crate::app::view::outcome::NotificationTestView;
+use crate::app::view::outcome::{NotificationTestView, NotificationView};
 use crate::app::{App, Asker};
 use crate::core::notifications::occasion::Occasion;
 use crate::runtime::notifications::config_file::ConfigFile;
 use crate::runtime::notifications::sender;
-use crate::store::{ListedNotification, Notifications};
+use crate::store::Notifications;
 
 /// Lists the newest notifications, at most this many, the newest last.
-pub(crate) fn notifications(app: &App<'_>, most: usize) -> Result<Vec<ListedNotification>, AppError> {
+pub(crate) fn notifications(app: &App<'_>, most: usize) -> Result<Vec<NotificationView>, AppError> {
     app.asker.may(PersonsTask::SeeNotifications)?;
-    Ok(app.store.outbox().list(Notifications::Newest(most))?)
+    let listed = app.store.outbox().list(Notifications::Newest(most))?;
+    Ok(listed.into_iter().map(NotificationView::from).collect())
 }
 
 /// Runs the command for an event once, with an example.
@@ -44,7 +45,7 @@ mod tests {
     #[test]
     fn agents_are_refused() {
         let (_temp, store) = store();
-        assert_eq!(notifications(&testing::app(&store), 9).unwrap(), []);
+        assert!(notifications(&testing::app(&store), 9).unwrap().is_empty());
         let caller = store.start(store.root());
         let agent = testing::app_of(&store, caller);
         let refused = notifications(&agent, 9).unwrap_err();

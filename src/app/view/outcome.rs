@@ -141,6 +141,13 @@ pub(crate) struct FsckView {
     pub(crate) repaired: Vec<String>,
 }
 
+impl FsckView {
+    /// Whether nothing is wrong.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.findings.iter().all(|finding| finding.note)
+    }
+}
+
 /// A finding of `fsck`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -178,23 +185,48 @@ pub(crate) enum ImportView<'a> {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct NotificationView {
     id: NotificationId,
-    event: String,
-    chain: FrameId,
+    pub(crate) event: String,
+    pub(crate) chain: FrameId,
     agent: FrameId,
     question: Option<RequestId>,
-    at: Timestamp,
-    /// `pending`, `sent`, `failed` or `outdated`.
-    status: String,
+    pub(crate) at: Timestamp,
+    pub(crate) status: NotificationStatus,
     /// How often sending it has failed.
-    failures: u64,
-    why: Option<String>,
+    pub(crate) failures: u64,
+    pub(crate) why: Option<String>,
     ended: Option<Timestamp>,
-    next_try: Option<Timestamp>,
+    /// Only while it is pending.
+    pub(crate) next_try: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) enum NotificationStatus {
+    Pending,
+    Sent,
+    /// It could not be sent, and is not retried.
+    Failed,
+    /// Its reason was gone before it could be sent.
+    Outdated,
+}
+
+impl NotificationStatus {
+    /// From its name in the records.
+    fn new(name: &str) -> Self {
+        match name {
+            "sent" => Self::Sent,
+            "failed" => Self::Failed,
+            "outdated" => Self::Outdated,
+            _ => Self::Pending,
+        }
+    }
 }
 
 impl From<ListedNotification> for NotificationView {
     fn from(listed: ListedNotification) -> Self {
-        let next_try = (listed.status == "pending").then_some(listed.due);
+        let status = NotificationStatus::new(&listed.status);
+        let next_try = (status == NotificationStatus::Pending).then_some(listed.due);
         Self {
             id: listed.id,
             event: listed.event,
@@ -202,7 +234,7 @@ impl From<ListedNotification> for NotificationView {
             agent: listed.frame,
             question: listed.request,
             at: listed.made,
-            status: listed.status,
+            status,
             failures: listed.failures,
             why: listed.why,
             ended: listed.ended,
@@ -245,4 +277,31 @@ pub(crate) struct ErrorDetailView {
     /// Commands that help, in sentences for people.
     pub(crate) hints: Vec<String>,
     pub(crate) exit_status: u8,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::id::FrameId;
+
+    #[test]
+    fn a_notification_is_tried_again_only_while_it_is_pending() {
+        for (name, is_tried_again) in [("pending", true), ("sent", false), ("failed", false), ("outdated", false)] {
+            let listed = ListedNotification {
+                id: NotificationId::random(),
+                event: "done".into(),
+                root: FrameId::random(),
+                frame: FrameId::random(),
+                request: None,
+                made: Timestamp::UNIX_EPOCH,
+                status: name.into(),
+                failures: 0,
+                why: None,
+                ended: None,
+                due: Timestamp::UNIX_EPOCH,
+            };
+            let view = serde_json::to_value(NotificationView::from(listed)).unwrap();
+            assert_eq!((view["status"].as_str(), view["next_try"].is_string()), (Some(name), is_tried_again));
+        }
+    }
 }

@@ -5,36 +5,78 @@ use std::path::PathBuf;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::app::config::layers::{Ignored, Origin, Settings};
+use crate::app::config::setting::{SETTINGS, Setting};
+use crate::app::config::sources::Configuration;
+
 /// All settings, as `config` lists them.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct ConfigView {
-    pub(crate) settings: Vec<SettingView>,
+    settings: Vec<SettingView>,
     /// Values of the project's file that do not count.
-    pub(crate) ignored: Vec<IgnoredView>,
-    pub(crate) user_file: Option<PathBuf>,
-    pub(crate) project_file: Option<PathBuf>,
-    pub(crate) is_project_trusted: bool,
+    ignored: Vec<IgnoredView>,
+    user_file: Option<PathBuf>,
+    project_file: Option<PathBuf>,
+    is_project_trusted: bool,
 }
 
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct SettingView {
-    pub(crate) key: &'static str,
+    key: &'static str,
     /// `null`: it is not set, and has no default.
-    pub(crate) value: Option<Value>,
-    /// `default`, `user`, `project` or `environment`.
-    pub(crate) origin: &'static str,
-    pub(crate) file: Option<PathBuf>,
-    pub(crate) variable: Option<&'static str>,
-    pub(crate) help: &'static str,
+    value: Option<Value>,
+    origin: SettingOrigin,
+    file: Option<PathBuf>,
+    variable: Option<&'static str>,
+    help: &'static str,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+enum SettingOrigin {
+    Default,
+    User,
+    Project,
+    Environment,
 }
 
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct IgnoredView {
-    pub(crate) key: &'static str,
-    pub(crate) value: Value,
+struct IgnoredView {
+    key: &'static str,
+    value: Value,
     /// Whether it would count if the file were trusted.
-    pub(crate) needs_trust: bool,
+    needs_trust: bool,
+}
+
+impl ConfigView {
+    /// `user_file`: where the user's file is, whether it exists or not.
+    pub(crate) fn new(found: &Configuration, user_file: Option<PathBuf>) -> Self {
+        let ignored =
+            |it: &Ignored| IgnoredView { key: it.setting.key, value: it.value.to_json(), needs_trust: it.needs_trust };
+        Self {
+            settings: SETTINGS.iter().map(|setting| SettingView::new(&found.settings, setting)).collect(),
+            ignored: found.settings.ignored.iter().map(ignored).collect(),
+            user_file,
+            project_file: found.project.clone(),
+            is_project_trusted: found.is_project_trusted,
+        }
+    }
+}
+
+impl SettingView {
+    pub(crate) fn new(settings: &Settings, setting: &'static Setting) -> Self {
+        let (origin, file, variable) = match settings.origin(setting) {
+            Origin::Default => (SettingOrigin::Default, None, None),
+            Origin::User(path) => (SettingOrigin::User, Some(path.clone()), None),
+            Origin::Project(path) => (SettingOrigin::Project, Some(path.clone()), None),
+            Origin::Variable(name) => (SettingOrigin::Environment, None, Some(*name)),
+        };
+        let value = settings.value(setting).map(|value| value.to_json());
+        Self { key: setting.key, value, origin, file, variable, help: setting.help }
+    }
 }

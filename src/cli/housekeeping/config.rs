@@ -2,19 +2,19 @@
 
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 
 use crate::app::asker::PersonsTask;
+use crate::app::config::change::{self, Changed, Files};
+use crate::app::config::file;
 use crate::app::config::layers::{Origin, Settings};
-use crate::app::config::setting::{InProject, SETTINGS, Setting};
-use crate::app::config::sources::{self, Configuration, PROJECT_FILE, Source};
-use crate::app::config::trust;
-use crate::app::config::value::{Kind, Value};
-use crate::app::config::{edit, file};
-use crate::app::view::settings::{ConfigView, IgnoredView, SettingView};
+use crate::app::config::setting::{SETTINGS, Setting};
+use crate::app::config::sources::{Configuration, PROJECT_FILE};
+use crate::app::config::value::Value;
+use crate::app::view::settings::{ConfigView, SettingView};
 use crate::cli::chain::answering::editor;
 use crate::cli::context::{Context, config_path};
 use crate::cli::error::CliError;
@@ -109,13 +109,13 @@ impl ConfigCommand {
             return get(context, named(key)?, *json);
         }
         if let ConfigSubcommand::Path { which } = command {
-            print_line(&target(which)?.display().to_string())?;
+            print_line(&files(context)?.path(which.file())?.display().to_string())?;
             return Ok(ExitStatus::Ok);
         }
         context.asker().may(PersonsTask::ChangeSettings)?;
         match command {
             ConfigSubcommand::Set { key, value, which } => set(context, named(&key)?, &value, which),
-            ConfigSubcommand::Unset { key, which } => unset(context, named(&key)?, which),
+            ConfigSubcommand::Unset { key, which } => change(context, named(&key)?, None, which),
             ConfigSubcommand::Edit { which } => edited(context, which),
             ConfigSubcommand::Trust => trust_project(context),
             ConfigSubcommand::Untrust => untrust_project(context),
@@ -132,31 +132,21 @@ fn named(key: &str) -> Result<&'static Setting, CliError> {
     Setting::named(key).ok_or_else(|| CliError::usage(file::unknown(key)))
 }
 
-fn current_dir() -> Result<PathBuf, CliError> {
-    env::current_dir().map_err(|error| CliError::failed(format!("the current directory cannot be used: {error}")))
+impl Which {
+    fn file(self) -> change::Which {
+        if self.project { change::Which::Project } else { change::Which::User }
+    }
 }
 
-/// The file that a command is about, whether it exists or not.
-fn target(which: Which) -> Result<PathBuf, CliError> {
-    if !which.project {
-        return config_path().ok_or_else(|| {
-            CliError::failed("no home directory to keep a config file in").hint("set AGENT_CLI_CONFIG to its path")
-        });
-    }
-    let cwd = current_dir()?;
-    Ok(sources::project_path(&cwd).unwrap_or_else(|| sources::project_folder(&cwd).join(PROJECT_FILE)))
+fn files(context: &Context) -> Result<Files, CliError> {
+    let state_dir = context.state_dir()?;
+    Ok(Files { user: config_path(), home: dirs::home_dir(), directory: env::current_dir(), state_dir })
 }
 
 fn list(context: &Context, json: bool) -> Result<ExitStatus, CliError> {
     let found = context.usable_configuration()?;
     if json {
-        print_json(&ConfigView {
-            settings: SETTINGS.iter().map(|setting| described(&found.settings, setting)).collect(),
-            ignored: found.settings.ignored.iter().map(ignored).collect(),
-            user_file: config_path(),
-            project_file: found.project.clone(),
-            is_project_trusted: found.is_project_trusted,
-        })?;
+        print_json(&ConfigView::new(&found, config_path()))?;
     } else {
         print(&SETTINGS.iter().map(|setting| line(&found.settings, setting)).collect::<String>())?;
     }
@@ -192,28 +182,13 @@ fn line(settings: &Settings, setting: &Setting) -> String {
     format!("{} = {}  # {}\n", setting.key, value.to_toml(), one_line(&origin))
 }
 
-fn described(settings: &Settings, setting: &'static Setting) -> SettingView {
-    let (origin, file, variable) = match settings.origin(setting) {
-        Origin::Default => ("default", None, None),
-        Origin::User(path) => ("user", Some(path.clone()), None),
-        Origin::Project(path) => ("project", Some(path.clone()), None),
-        Origin::Variable(name) => ("environment", None, Some(*name)),
-    };
-    let value = settings.value(setting).map(|value| value.to_json());
-    SettingView { key: setting.key, value, origin, file, variable, help: setting.help }
-}
-
-fn ignored(it: &crate::app::config::layers::Ignored) -> IgnoredView {
-    IgnoredView { key: it.setting.key, value: it.value.to_json(), needs_trust: it.needs_trust }
-}
-
 fn get(context: &Context, setting: &'static Setting, json: bool) -> Result<ExitStatus, CliError> {
     let found = context.usable_configuration()?;
     for problem in &found.problems {
         warn(&format!("{}: {}", problem.path.display(), problem.what));
     }
     if json {
-        print_json(&described(&found.settings, setting))?;
+        print_json(&SettingView::new(&found.settings, setting))?;
         return Ok(ExitStatus::Ok);
     }
     let Some(value) = found.settings.value(setting) else {
@@ -225,99 +200,42 @@ fn get(context: &Context, setting: &'static Setting, json: bool) -> Result<ExitS
 }
 
 fn set(context: &Context, setting: &Setting, words: &[String], which: Which) -> Result<ExitStatus, CliError> {
-    let wrong = |wanted: &str| CliError::usage(format!("{} is not {wanted}", setting.key));
-    let value = match (setting.kind, words) {
-        (Kind::Words, words) => Value::Words(words.to_vec()),
-        (kind, [word]) => Value::from_text(kind, word).map_err(|wanted| {
-            CliError::usage(format!("{word:?} is not {wanted}")).hint(format!("{} is {}", setting.key, setting.help))
-        })?,
-        (_, _) => return Err(wrong("a list").hint("put a value of several words into quotes")),
-    };
-    if which.project && setting.in_project == InProject::Never {
-        return Err(CliError::usage(format!("{} cannot be set for a project", setting.key))
-            .hint("leave --project out: it is about all of your chains"));
-    }
-    // A path is meant from where it is typed.
-    let value = match setting.kind {
-        Kind::Path => value.in_folder(Kind::Path, &current_dir()?, dirs::home_dir().as_deref()),
-        _ => value,
-    };
+    let value = files(context)?.value(setting, words, which.file())?;
     change(context, setting, Some(&value), which)
 }
 
-fn unset(context: &Context, setting: &Setting, which: Which) -> Result<ExitStatus, CliError> {
-    change(context, setting, None, which)
-}
-
-/// Changes a file. A project's file that was trusted, or that is new, is trusted as it is then: the change is the user's own.
 fn change(context: &Context, setting: &Setting, value: Option<&Value>, which: Which) -> Result<ExitStatus, CliError> {
-    let path = target(which)?;
-    let source = read(&path, which)?;
-    let before = source.as_ref().map_or("", |source| source.text.as_str());
-    let is_own = source.as_ref().is_none_or(|source| is_trusted(context, source));
-    let cannot = |why: String| CliError::failed(format!("{} was not changed: {why}", path.display()));
-    let after = edit::with(before, setting, value).map_err(cannot)?;
-    trust::replace(&path, &after, 0o644).map_err(|error| cannot(error.to_string()))?;
-    if which.project && is_own {
-        add_trust(context, &path, &after)?;
-    }
+    let changed = files(context)?.change(&context.asker(), setting, value, which.file())?;
     let done = value.map_or("removed".to_owned(), |value| format!("set to {}", one_line(&value.to_string())));
-    tell(&format!("{} is {done} in {}", setting.key, path.display()));
-    if which.project && !is_own {
+    tell(&format!("{} is {done} in {}", setting.key, changed.path.display()));
+    if !changed.is_trusted {
         tell("you have not trusted the rest of that file: agent-cli config trust");
     }
     Ok(ExitStatus::Ok)
 }
 
-fn read(path: &Path, which: Which) -> Result<Option<Source>, CliError> {
-    let read = if which.project { sources::project_file(&current_dir()?) } else { sources::user_file(path) };
-    read.map_err(|error| CliError::failed(error.to_string()).hint(error.hint))
-}
-
-fn is_trusted(context: &Context, source: &Source) -> bool {
-    context.trust().is_ok_and(|trust| trust.includes(&source.path, &source.text))
-}
-
-fn add_trust(context: &Context, path: &Path, text: &str) -> Result<(), CliError> {
-    let failed = |error: std::io::Error| CliError::failed(format!("{} is not trusted: {error}", path.display()));
-    // It makes the state directory, which is private.
-    context.store()?;
-    context.trust()?.add(path, text).map_err(failed)
-}
-
 fn edited(context: &Context, which: Which) -> Result<ExitStatus, CliError> {
-    let path = target(which)?;
+    let files = files(context)?;
+    let path = files.path(which.file())?;
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| CliError::failed(format!("{}: {error}", folder.display())))?;
     }
     editor::open(&path, "nothing was changed")?;
-    let Some(source) = read(&path, which)? else { return Ok(ExitStatus::Ok) };
-    for problem in source.problems() {
+    let Some(Changed { path, is_trusted, problems }) = files.edited(which.file())? else { return Ok(ExitStatus::Ok) };
+    for problem in &problems {
         warn(&format!("{}: {problem}", path.display()));
     }
-    if which.project && !is_trusted(context, &source) {
+    if !is_trusted {
         tell("what runs a command, or loosens a permission or a limit, counts after agent-cli config trust");
     }
-    Ok(if source.problems().is_empty() { ExitStatus::Ok } else { ExitStatus::Failed })
-}
-
-fn project() -> Result<Source, CliError> {
-    let cwd = current_dir()?;
-    let found = sources::project_file(&cwd).map_err(|error| CliError::failed(error.to_string()).hint(error.hint))?;
-    found.ok_or_else(|| {
-        CliError::failed(format!("there is no {PROJECT_FILE} here, or above within a git repository"))
-            .hint("agent-cli config edit --project makes one")
-    })
+    Ok(if problems.is_empty() { ExitStatus::Ok } else { ExitStatus::Failed })
 }
 
 fn trust_project(context: &Context) -> Result<ExitStatus, CliError> {
-    let source = project()?;
-    if let Some(problem) = source.problems().first() {
-        return Err(CliError::usage(format!("{}: {problem}", source.path.display())).hint("fix it first"));
-    }
-    add_trust(context, &source.path, &source.text)?;
-    tell(&format!("{} is trusted as it is now", source.path.display()));
-    let found = context.configuration(&current_dir()?)?;
+    let files = files(context)?;
+    let path = files.trust_project(&context.asker())?;
+    tell(&format!("{} is trusted as it is now", path.display()));
+    let found = context.configuration(&files.directory.unwrap_or_default())?;
     for setting in SETTINGS {
         if matches!(found.settings.origin(setting), Origin::Project(_)) {
             tell(line(&found.settings, setting).split("  # ").next().unwrap_or_default());
@@ -327,11 +245,8 @@ fn trust_project(context: &Context) -> Result<ExitStatus, CliError> {
 }
 
 fn untrust_project(context: &Context) -> Result<ExitStatus, CliError> {
-    let source = project()?;
-    let failed =
-        |error: std::io::Error| CliError::failed(format!("the list of trusted files was not changed: {error}"));
-    let had = context.trust()?.remove(&source.path).map_err(failed)?;
-    let what = if had { "is not trusted any more" } else { "was not trusted" };
-    tell(&format!("{} {what}", shell_path(&source.path)));
+    let (path, was_trusted) = files(context)?.untrust_project(&context.asker())?;
+    let what = if was_trusted { "is not trusted any more" } else { "was not trusted" };
+    tell(&format!("{} {what}", shell_path(&path)));
     Ok(ExitStatus::Ok)
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::app::asker::PersonsTask;
+use crate::app::housekeeping::fsck;
 use crate::app::view::outcome::{FindingView, FsckView};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -10,8 +10,6 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::one_line;
 use crate::cli::output::{hint, print, print_json, tell};
 use crate::cli::report::progress::ProgressLine;
-use crate::core::housekeeping::fsck_finding::FsckFinding;
-use crate::runtime::housekeeping::fsck;
 
 /// Check the state directory for inconsistencies
 ///
@@ -29,26 +27,16 @@ pub(crate) struct Fsck {
 
 impl Fsck {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.asker().may(PersonsTask::Check)?;
-        let store = context.store()?;
-        let mut progress = ProgressLine::default();
-        let mut findings = fsck::check(&store, &mut |what, done, of| progress.show(what, done, of))?;
-        let mut repaired = Vec::new();
-        if self.repair {
-            for finding in &findings {
-                repaired.extend(fsck::repair(&store, finding)?);
-            }
-            findings = fsck::check(&store, &mut |what, done, of| progress.show(what, done, of))?;
-        }
+        let (store, mut progress) = (context.store()?, ProgressLine::default());
+        let report =
+            fsck::fsck(&context.app(&store), self.repair, &mut |what, done, of| progress.show(what, done, of))?;
         progress.clear();
-        let clean = findings.iter().all(FsckFinding::is_note);
-        let report = FsckView { findings: findings.into_iter().map(FindingView::from).collect(), repaired };
         if self.json {
             print_json(&report)?;
         } else {
             words(&report)?;
         }
-        Ok(if clean { ExitStatus::Ok } else { ExitStatus::Failed })
+        Ok(if report.is_clean() { ExitStatus::Ok } else { ExitStatus::Failed })
     }
 }
 

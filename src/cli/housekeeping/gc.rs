@@ -3,7 +3,7 @@
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::app::asker::PersonsTask;
+use crate::app::housekeeping::gc::{self, Input};
 use crate::app::view::outcome::GcView;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -12,10 +12,9 @@ use crate::cli::output::format::{age, bytes, cut, one_line, table};
 use crate::cli::output::{print, print_json, tell};
 use crate::cli::report::progress::ProgressLine;
 use crate::core::agent::child_worktree::Held;
-use crate::core::housekeeping::retention::Retention;
 use crate::core::text::duration::duration;
-use crate::runtime::housekeeping::gc::{self, Collected, Happening};
-use crate::runtime::housekeeping::removal::{Condemned, RemovalRequest};
+use crate::runtime::housekeeping::gc::{Collected, Happening};
+use crate::runtime::housekeeping::removal::Condemned;
 
 /// Remove chains that finished long ago, and unused files
 ///
@@ -49,15 +48,16 @@ pub(crate) struct Gc {
 
 impl Gc {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.asker().may(PersonsTask::Remove)?;
-        let now = Timestamp::now();
         context.start_log();
-        let before = now.checked_sub(self.older_than);
-        let before = before.map_err(|_| CliError::usage("no chain is that old").hint("give a shorter time"))?;
-        let retention = Retention { before, failed: self.failed, open: false };
-        let request = RemovalRequest { retention, with_ignored: self.ignored, pretend: self.dry_run };
-        let mut progress = ProgressLine::default();
-        let collected = gc::collect(&context.store()?, request, &mut |happening| match happening {
+        let input = Input {
+            older_than: self.older_than,
+            with_failed: self.failed,
+            with_ignored: self.ignored,
+            dry_run: self.dry_run,
+        };
+        let (store, mut progress) = (context.store()?, ProgressLine::default());
+        let app = context.app(&store);
+        let collected = gc::gc(&app, &input, &mut |happening| match happening {
             Happening::Progress(what, done, of) => progress.show(what, done, of),
             Happening::Takes(condemned) => {
                 progress.clear();
@@ -69,7 +69,7 @@ impl Gc {
             print_json(&GcView::new(&collected, self.dry_run))?;
             return Ok(ExitStatus::Ok);
         }
-        print(&listed(&collected, now))?;
+        print(&listed(&collected, app.now))?;
         tell(&summed(&collected, self.dry_run));
         Ok(ExitStatus::Ok)
     }
@@ -88,7 +88,7 @@ fn ignored(condemned: &Condemned) -> String {
 fn listed(collected: &Collected, now: Timestamp) -> String {
     let head = ["CHAIN", "STATE", "FOR", "AGENTS", "SIZE", "TASK"].map(str::to_owned).to_vec();
     let trees = collected.trees.iter().map(|tree| {
-        let (state, agents) = (tree.status.to_owned(), tree.agents.to_string());
+        let (state, agents) = (tree.status.name().to_owned(), tree.agents.to_string());
         vec![tree.id.short(), state, age(tree.since, now), agents, bytes(tree.bytes), cut(&tree.task, 60)]
     });
     let rows: Vec<_> = trees.collect();

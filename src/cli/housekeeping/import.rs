@@ -1,26 +1,21 @@
 //! `agent-cli import`: imports an exported chain.
 
 use std::fs::File;
-use std::io::{self, BufReader, IsTerminal, Read};
+use std::io::{self, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use sha2::{Digest as _, Sha256};
 
 use crate::app::asker::PersonsTask;
+use crate::app::housekeeping::import::{self, Outcome};
 use crate::app::view::outcome::ImportView;
-use crate::claude::installation::program;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::{print, print_json, print_line, tell};
-use crate::core::agent::launch::Launch;
-use crate::core::events::log_entry::LogEntry;
 use crate::core::housekeeping::inventory::Inventory;
-use crate::core::housekeeping::relocation::{Move, Relocation};
+use crate::core::housekeeping::relocation::Move;
 use crate::core::text::shell::quoted;
-use crate::runtime::recovery::foreign_session;
-use crate::store::{Here, Store, Unpacked};
 
 /// Import a chain written by `agent-cli export`
 ///
@@ -52,47 +47,40 @@ pub(crate) struct Import {
 
 impl Import {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.asker().may(PersonsTask::Import)?;
-        let (store, relocation) = (context.store()?, Relocation::new(self.cwd.clone()));
+        let store = context.store()?;
+        let (app, name) = (context.app(&store), self.file.display().to_string());
         // What is listed and what is imported is read once: a file may change.
-        let (archive, digest) = if self.file == Path::new("-") {
-            read(&store, io::stdin().lock(), &relocation)?
+        let archive = if self.file == Path::new("-") {
+            import::read(&app, &name, io::stdin().lock(), self.cwd.clone())?
         } else {
+            // Before the file is opened.
+            app.asker.may(PersonsTask::Import)?;
             let file = File::open(&self.file).map_err(|error| {
-                CliError::usage(format!("cannot read {}: {error}", self.file.display()))
+                CliError::usage(format!("cannot read {name}: {error}"))
                     .hint("agent-cli export ID > FILE writes such a file")
             })?;
-            read(&store, BufReader::new(file), &relocation)?
+            import::read(&app, &name, BufReader::new(file), self.cwd.clone())?
         };
-        let (claude, Launch { path, environment, .. }) = (context.settings(None)?.claude, context.launch()?);
-        let claude = program::locate(claude.as_deref(), None, path.as_ref().map(AsRef::as_ref))?;
-        let archive = archive.adapt(&Here { claude, path, environment })?;
-        if let Some(Some(trusted)) = &self.trust
-            && *trusted != digest
-        {
-            let message = format!("nothing was imported: {} is not the file that was listed", self.file.display());
-            return Err(CliError::usage(message).hint("without --trust, import lists what the chain would run"));
-        }
+        let archive = archive.adapt(context.settings(None)?.claude.as_deref(), context.launch()?)?;
         if self.trust.is_none() && !self.is_trusted(archive.inventory())? {
-            let file = self.file.display().to_string();
-            let is_plain = file.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
-            let file = if is_plain { file } else { quoted(&file) };
+            let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+            let file = if is_plain { name } else { quoted(&name) };
             // Nobody can read standard input twice.
-            let trust = if file == "-" { "--trust".to_owned() } else { format!("--trust={digest}") };
+            let trust = if file == "-" { "--trust".to_owned() } else { format!("--trust={}", archive.digest) };
             return Err(CliError::usage("nothing was imported: the chain is not trusted yet")
                 .hint(format!("if you would run all of this: agent-cli import {file} {trust}")));
         }
-        foreign_session::refuse_import(&archive.sessions(store.dir())?)?;
-        let root = store.housekeeping().import(&archive)?;
-        if store.events(root, 0)?.last().is_some_and(|event| matches!(event.entry, LogEntry::NameLost { .. })) {
+        let listed = self.trust.as_ref().and_then(Option::as_deref);
+        let Outcome { chain, has_lost_its_name } = import::import(&app, &archive, listed)?;
+        if has_lost_its_name {
             tell("it was imported without its name, which another chain has");
         }
-        let next = format!("agent-cli resume {root}");
+        let next = format!("agent-cli resume {chain}");
         if self.json {
-            print_json(&ImportView::Imported { id: root, next })?;
+            print_json(&ImportView::Imported { id: chain, next })?;
         } else {
             tell(&format!("imported; resume with: {next}"));
-            print_line(&root.to_string())?;
+            print_line(&chain.to_string())?;
         }
         Ok(ExitStatus::Ok)
     }
@@ -114,27 +102,5 @@ impl Import {
             }
         }
         Ok(false)
-    }
-}
-
-/// The archive, and a digest of all that was read.
-fn read(store: &Store, from: impl Read, relocation: &Relocation) -> Result<(Unpacked, String), CliError> {
-    let mut from = Digested { from, digest: Sha256::new() };
-    let archive = Unpacked::read(store.dir(), &mut from, relocation)?;
-    io::copy(&mut from, &mut io::sink())
-        .map_err(|error| CliError::failed(format!("cannot read the archive to its end: {error}")))?;
-    Ok((archive, from.digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()))
-}
-
-struct Digested<R> {
-    from: R,
-    digest: Sha256,
-}
-
-impl<R: Read> Read for Digested<R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let length = self.from.read(into)?;
-        self.digest.update(&into[..length]);
-        Ok(length)
     }
 }

@@ -1,11 +1,13 @@
 //! `agent-cli service`: has the system continue chains.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
 use crate::app::asker::PersonsTask;
+use crate::app::housekeeping::service::{self, Input, Outcome};
 use crate::claude::doctor::surroundings;
 use crate::claude::environment::variables::Variables;
 use crate::claude::invocation::STATE_DIR;
@@ -13,11 +15,8 @@ use crate::cli::context::{CONFIG, Context, config_of_this_shell};
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::{hint, print, print_json, tell, warn};
-use crate::core::housekeeping::service_units::ServiceSpec;
 use crate::core::text::shell::quoted;
-use crate::runtime::housekeeping::service::{
-    Installed, Manager, Plan, PlannedFile, Service, ServiceError, ServiceStatus,
-};
+use crate::runtime::housekeeping::service::{Manager, Plan, PlannedFile, Service, ServiceError, ServiceStatus};
 
 /// Install a timer that resumes chains every minute
 ///
@@ -93,34 +92,30 @@ fn install(
     save_login: bool,
     dry_run: bool,
 ) -> Result<(), CliError> {
-    let state_dir = context.state_dir()?;
-    let program = context.settings(None)?.own_program;
+    let mut paths = vec![(STATE_DIR, context.state_dir()?)];
+    paths.extend(config_of_this_shell().map(|path| (CONFIG, path)));
+    let program = &context.settings(None)?.own_program;
     let shell = Variables::of_process();
     let around = surroundings::look(Path::new("/"), &shell, &context.launch()?);
-    let names = || around.login_variables.iter().chain(&around.login_only_here);
-    let value = |name: &String| shell.value(name).map(|value| (name.clone(), value.to_string_lossy().into_owned()));
-    let mut variables: Vec<_> = if save_login { names().filter_map(value).collect() } else { Vec::new() };
-    variables.sort();
-    variables.dedup();
-    let mut paths = vec![(STATE_DIR, state_dir)];
-    paths.extend(config_of_this_shell().map(|path| (CONFIG, path)));
-    let spec = ServiceSpec { program: &program, paths: &paths, environment: service.environment(), max_parallel_total };
+    let input = Input { program, paths: &paths, max_parallel_total, save_login };
+    let value = |name: &str| shell.value(name).map(OsStr::to_owned);
     if dry_run {
-        return print_plan(&service.plan(&spec, &hidden(variables))?);
+        return print_plan(&service::plan(&context.asker(), service, &input, &around, value)?);
     }
-    let Installed { files, failed } = service.install(&spec, &variables)?;
-    for PlannedFile { path, is_there, .. } in &files {
+    let Outcome { installed, has_nothing_to_save, missing_login } =
+        service::install(&context.asker(), service, &input, &around, value)?;
+    for PlannedFile { path, is_there, .. } in &installed.files {
         print(&format!("{} {}\n", if *is_there { "unchanged" } else { "wrote" }, path.display()))?;
     }
-    if let Some(error) = failed {
+    if let Some(error) = installed.failed {
         return Err(error.into());
     }
     let environment = service.environment().display();
-    if save_login && variables.is_empty() {
+    if has_nothing_to_save {
         tell("this shell has no login variables to save");
     }
-    if !save_login && !around.login_only_here.is_empty() {
-        let missing = around.login_only_here.join(", ");
+    if !missing_login.is_empty() {
+        let missing = missing_login.join(", ");
         warn(&format!(
             "the login exists only in this shell's environment ({missing}), which the service does not have"
         ));
@@ -128,11 +123,6 @@ fn install(
     }
     report(&service.status(), service.manager());
     Ok(())
-}
-
-/// The variables without their values: a plan may be shown to others.
-fn hidden(variables: Vec<(String, String)>) -> Vec<(String, String)> {
-    variables.into_iter().map(|(name, _)| (name, "(its value)".to_owned())).collect()
 }
 
 fn print_plan(plan: &Plan) -> Result<(), CliError> {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use crate::app::housekeeping::doctor::{self, Input};
 use crate::cli::context::{CLAUDE, Context, named_claude, named_state_dir};
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -14,8 +15,7 @@ use crate::cli::output::{self, print, print_json};
 use crate::core::housekeeping::doctor_finding::{Finding, Status, worst};
 use crate::core::text::wrap::wrapped;
 use crate::runtime::housekeeping::cron::Crontab;
-use crate::runtime::housekeeping::doctor::{Case, DoctorReport, examine};
-use crate::store::{StateDir, Store};
+use crate::runtime::housekeeping::doctor::DoctorReport;
 
 /// Check claude, login, settings, PATH and the state directory, and suggest fixes
 ///
@@ -49,28 +49,19 @@ impl Doctor {
         let named = self.cwd.as_deref().unwrap_or(Path::new("."));
         let cwd = fs::canonicalize(named)
             .map_err(|error| CliError::usage(format!("cannot work in {}: {error}", named.display())))?;
-        let (claude, found_by) = match (of_chain(context)?, self.claude, named_claude()) {
-            (Some(of_chain), given, named) => (Some(not_chosen(of_chain, given.or(named))?), "chain"),
-            (None, Some(named), _) => (Some(named), "--claude"),
-            (None, None, Some(named)) => (Some(named), CLAUDE),
-            (None, None, None) => (None, "PATH"),
-        };
         let (state_dir, mode) = (context.state_dir()?, context.launch()?.permission_mode);
-        let case = Case {
-            claude: claude.as_deref(),
-            found_by,
+        let input = Input {
             cwd: &cwd,
             state_dir: &state_dir,
             state_dir_is_named: named_state_dir().is_some(),
+            claude: self.claude,
+            default_claude: (named_claude(), CLAUDE),
             permission_mode: mode.as_deref(),
             own_program: &context.settings(None)?.own_program,
-            caller: context.caller,
             under_cron: self.cron,
             config: context.config(),
         };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| CliError::failed(format!("failed to start the runner: {error}")))?;
-        let report = runtime.block_on(examine(&case));
+        let report = doctor::doctor(&context.asker(), input)?;
         if self.json {
             print_json(&report)?;
         } else {
@@ -83,24 +74,6 @@ impl Doctor {
             )?;
         }
         Ok(exit(&report))
-    }
-}
-
-/// The claude that the calling agent's chain runs; `None`: no agent of this state directory calls.
-fn of_chain(context: &Context) -> Result<Option<PathBuf>, CliError> {
-    let Some(caller) = context.caller else { return Ok(None) };
-    if !Store::exists(&StateDir::new(&context.state_dir()?)?) {
-        return Ok(None);
-    }
-    Ok(context.store()?.frame(caller.frame)?.map(|frame| frame.launch.claude))
-}
-
-/// A rule that lets an agent call agent-cli does not let it run any program.
-fn not_chosen(of_chain: PathBuf, chosen: Option<PathBuf>) -> Result<PathBuf, CliError> {
-    match chosen.is_none_or(|chosen| chosen == of_chain) {
-        true => Ok(of_chain),
-        false => Err(CliError::usage("agents cannot choose the claude program that doctor runs")
-            .hint(format!("leave --claude out and {CLAUDE} unset"))),
     }
 }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::app::asker::PersonsTask;
 use crate::app::lists::notifications;
-use crate::app::view::outcome::NotificationView;
+use crate::app::view::outcome::{NotificationStatus, NotificationView};
 use crate::cli::arguments::at_least_one;
 use crate::cli::context::{Context, config_path};
 use crate::cli::error::CliError;
@@ -16,7 +16,6 @@ use crate::cli::output::{hint, print, print_json, print_line, tell, warn};
 use crate::core::notifications::occasion::Occasion;
 use crate::core::text::age::time_until;
 use crate::runtime::notifications::config_file::ConfigFile;
-use crate::store::ListedNotification;
 
 /// List notifications, and whether they could be sent
 ///
@@ -61,7 +60,7 @@ impl Notifications {
         let most = self.limit.unwrap_or(if self.json { usize::MAX } else { MOST });
         let listed = notifications::notifications(&context.app(&context.store()?), most)?;
         if self.json {
-            print_json(&listed.into_iter().map(NotificationView::from).collect::<Vec<_>>())?;
+            print_json(&listed)?;
             return Ok(ExitStatus::Ok);
         }
         if listed.is_empty() {
@@ -111,16 +110,18 @@ fn config_of(context: &Context) -> Result<ConfigFile, CliError> {
     config.ok_or_else(none)
 }
 
-fn row(listed: &ListedNotification, now: Timestamp) -> Vec<String> {
+fn row(listed: &NotificationView, now: Timestamp) -> Vec<String> {
     let why = listed.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    let became = match listed.status.as_str() {
-        "pending" if listed.failures > 0 => format!("failed, next try in {}{why}", time_until(listed.due, now)),
-        "pending" => "not sent yet".to_owned(),
-        "failed" => format!("could not be sent{why}"),
-        "outdated" => "not sent, because it was outdated".to_owned(),
-        status => status.to_owned(),
+    let status = match (listed.status, listed.next_try) {
+        (NotificationStatus::Pending, Some(due)) if listed.failures > 0 => {
+            format!("failed, next try in {}{why}", time_until(due, now))
+        }
+        (NotificationStatus::Pending, _) => "not sent yet".to_owned(),
+        (NotificationStatus::Failed, _) => format!("could not be sent{why}"),
+        (NotificationStatus::Outdated, _) => "not sent, because it was outdated".to_owned(),
+        (NotificationStatus::Sent, _) => "sent".to_owned(),
     };
-    vec![listed.event.clone(), listed.root.short(), format!("{} ago", age(listed.made, now)), became]
+    vec![listed.event.clone(), listed.chain.short(), format!("{} ago", age(listed.at, now)), status]
 }
 
 fn event() -> impl TypedValueParser<Value = Occasion> {

@@ -6,16 +6,13 @@ use std::process::Command;
 
 use clap::Args;
 
-use crate::app::asker::PersonsTask;
-use crate::app::lookup::frame_named;
+use crate::app::open::{self, Outcome};
 use crate::claude::environment::config_dir::CONFIG_DIR;
 use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::print_line;
-use crate::runtime::steering::opening::Opening;
-use crate::store::StoreError;
 
 /// Open a copy of an agent's conversation in an interactive claude
 ///
@@ -37,11 +34,8 @@ pub(crate) struct Open {
 
 impl Open {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.asker().may(PersonsTask::OpenConversations)?;
         let store = context.store()?;
-        let id = frame_named(&context.app(&store), &self.id)?;
-        let frame = store.frame(id)?.ok_or(StoreError::UnknownFrame(id))?;
-        let opening = Opening::prepared(&store, &frame)?;
+        let Outcome { agent, opening } = open::open(&context.app(&store), &self.id)?;
         if self.print || !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             print_line(&opening.command())?;
             return Ok(ExitStatus::Ok);
@@ -53,6 +47,6 @@ impl Open {
         claude.envs(opening.config_dir.iter().map(|dir| (CONFIG_DIR, dir)));
         let error = claude.exec();
         Err(CliError::new(ExitStatus::Claude, format!("failed to start {}: {error}", opening.program.display()))
-            .hint(format!("agent-cli open {} --print prints the command", id.short())))
+            .hint(format!("agent-cli open {} --print prints the command", agent.short())))
     }
 }

@@ -216,7 +216,7 @@ impl fmt::Display for FsckFinding {
                 "lost its last turn: claude could not record it, and its agent does it again when the chain continues"
             ),
             FindingKind::NoParent { parent } => write!(f, "has the parent {}, which does not exist", parent.short()),
-            FindingKind::Misplaced => write!(f, "has a root or depth that does not match its parent's"),
+            FindingKind::Misplaced => write!(f, "has a chain or depth that does not match its parent's"),
             FindingKind::Circle => write!(f, "is among its own ancestors"),
             FindingKind::NoReply => write!(f, "is done, but its reply is missing"),
             FindingKind::EarlyReply => write!(f, "has a reply, but is not done"),

@@ -234,7 +234,7 @@ fn inside(caller: Caller) -> Finding {
     Finding::warning(
         "caller",
         format!("agent {} started this command, so these checks see its environment", caller.frame.short()),
-        "if no agent did: unset AGENT_CLI_FRAME AGENT_CLI_ATTEMPT",
+        "if no agent did: unset AGENT_CLI_AGENT_ID AGENT_CLI_ATTEMPT",
     )
 }
 

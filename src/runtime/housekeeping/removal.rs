@@ -11,6 +11,7 @@ use crate::claude::environment::config_dir::config_dir;
 use crate::claude::processes::orphan_processes::{self, LeftBy};
 use crate::claude::transcript::locate::{self, Places};
 use crate::core::agent::child_worktree::{Held, Worktree};
+use crate::core::chain::frame_state::AgentStatus;
 use crate::core::housekeeping::retention::Retention;
 use crate::core::id::FrameId;
 use crate::failpoint::{self, Step};
@@ -37,7 +38,7 @@ pub(crate) struct RemovedChain {
     /// The first agent's task in a few words.
     pub task: String,
     /// The state of its first agent.
-    pub status: &'static str,
+    pub status: AgentStatus,
     /// Since when nothing has changed in it.
     pub since: Timestamp,
     /// How many agents it had.
@@ -260,7 +261,7 @@ pub(crate) fn prepare(
     let tree = RemovedChain {
         id: root,
         task: tree.title,
-        status: tree.age.root.name(),
+        status: tree.age.root.status(),
         since: tree.age.latest,
         agents: tree.agents,
         frames,

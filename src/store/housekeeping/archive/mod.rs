@@ -6,5 +6,5 @@ mod reader;
 pub(in crate::store) mod unpack;
 pub(in crate::store) mod writer;
 
-pub(crate) use adapt::{Brought, Here};
+pub(crate) use adapt::{Adapted, Brought, Here};
 pub(crate) use unpack::Unpacked;

@@ -1,0 +1,287 @@
+//! Changes settings files, and which project files are trusted.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::app::Asker;
+use crate::app::asker::PersonsTask;
+use crate::app::config::edit;
+use crate::app::config::setting::{InProject, Setting};
+use crate::app::config::sources::{self, PROJECT_FILE, Source};
+use crate::app::config::trust::{self, Trust};
+use crate::app::config::value::{Kind, Value};
+use crate::app::error::{AppError, Refusal};
+use crate::runtime::notifications::config_file::BadConfig;
+use crate::store::{StateDir, Store};
+
+/// Where settings are.
+#[derive(Debug)]
+pub(crate) struct Files {
+    /// The user's file, whether it exists or not; `None`: there is no home directory.
+    pub(crate) user: Option<PathBuf>,
+    pub(crate) home: Option<PathBuf>,
+    /// Where the asker works.
+    pub(crate) directory: io::Result<PathBuf>,
+    pub(crate) state_dir: PathBuf,
+}
+
+/// The file that is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    User,
+    Project,
+}
+
+/// A file after a change.
+#[derive(Debug)]
+pub(crate) struct Changed {
+    pub(crate) path: PathBuf,
+    /// Whether all that is in it counts.
+    pub(crate) is_trusted: bool,
+    pub(crate) problems: Vec<String>,
+}
+
+impl Files {
+    /// The path of a file, whether it exists or not.
+    pub(crate) fn path(&self, which: Which) -> Result<PathBuf, Refusal> {
+        match which {
+            Which::User => self.user.clone().ok_or_else(|| {
+                Refusal::failure("no home directory to keep a config file in").hint("set AGENT_CLI_CONFIG to its path")
+            }),
+            Which::Project => {
+                let cwd = self.directory()?;
+                Ok(sources::project_path(cwd).unwrap_or_else(|| sources::project_folder(cwd).join(PROJECT_FILE)))
+            }
+        }
+    }
+
+    /// The value that words stand for.
+    pub(crate) fn value(&self, setting: &Setting, words: &[String], which: Which) -> Result<Value, Refusal> {
+        let value = match (setting.kind, words) {
+            (Kind::Words, words) => Value::Words(words.to_vec()),
+            (kind, [word]) => Value::from_text(kind, word).map_err(|wanted| {
+                Refusal::new(format!("{word:?} is not {wanted}")).hint(format!("{} is {}", setting.key, setting.help))
+            })?,
+            (_, _) => {
+                let refusal = Refusal::new(format!("{} is not a list", setting.key));
+                return Err(refusal.hint("put a value of several words into quotes"));
+            }
+        };
+        if which == Which::Project && setting.in_project == InProject::Never {
+            return Err(Refusal::new(format!("{} cannot be set for a project", setting.key))
+                .hint("leave --project out: it is about all of your chains"));
+        }
+        // A path is meant from where it is typed.
+        Ok(match setting.kind {
+            Kind::Path => value.in_folder(Kind::Path, self.directory()?, self.home.as_deref()),
+            _ => value,
+        })
+    }
+
+    /// Changes a file; `None`: removes the setting. A project's file that was trusted, or that is new, is trusted as it is then:
+    /// the change is the user's own.
+    pub(crate) fn change(
+        &self,
+        asker: &Asker,
+        setting: &Setting,
+        value: Option<&Value>,
+        which: Which,
+    ) -> Result<Changed, AppError> {
+        asker.may(PersonsTask::ChangeSettings)?;
+        let path = self.path(which)?;
+        let source = self.read(which)?;
+        let before = source.as_ref().map_or("", |source| source.text.as_str());
+        let is_own = which == Which::User || source.as_ref().is_none_or(|source| self.is_trusted(source));
+        let cannot = |why: String| Refusal::failure(format!("{} was not changed: {why}", path.display()));
+        let after = edit::with(before, setting, value).map_err(cannot)?;
+        trust::replace(&path, &after, 0o644).map_err(|error| cannot(error.to_string()))?;
+        if which == Which::Project && is_own {
+            self.add_trust(&path, &after)?;
+        }
+        Ok(Changed { path, is_trusted: is_own, problems: Vec::new() })
+    }
+
+    /// A file that a person has edited; `None`: it does not exist.
+    pub(crate) fn edited(&self, which: Which) -> Result<Option<Changed>, AppError> {
+        let Some(source) = self.read(which)? else { return Ok(None) };
+        let is_trusted = which == Which::User || self.is_trusted(&source);
+        let problems = source.problems().to_vec();
+        Ok(Some(Changed { path: self.path(which)?, is_trusted, problems }))
+    }
+
+    /// Trusts the project's file as it is now. Returns its path.
+    pub(crate) fn trust_project(&self, asker: &Asker) -> Result<PathBuf, AppError> {
+        asker.may(PersonsTask::ChangeSettings)?;
+        let source = self.project()?;
+        if let Some(problem) = source.problems().first() {
+            return Err(Refusal::new(format!("{}: {problem}", source.path.display())).hint("fix it first").into());
+        }
+        self.add_trust(&source.path, &source.text)?;
+        Ok(source.path)
+    }
+
+    /// Stops trusting the project's file. Returns its path, and whether it was trusted.
+    pub(crate) fn untrust_project(&self, asker: &Asker) -> Result<(PathBuf, bool), AppError> {
+        asker.may(PersonsTask::ChangeSettings)?;
+        let source = self.project()?;
+        let was_trusted = self
+            .trust()?
+            .remove(&source.path)
+            .map_err(|error| Refusal::failure(format!("the list of trusted files was not changed: {error}")))?;
+        Ok((source.path, was_trusted))
+    }
+
+    fn directory(&self) -> Result<&Path, Refusal> {
+        let cannot = |error| Refusal::failure(format!("the current directory cannot be used: {error}"));
+        self.directory.as_deref().map_err(cannot)
+    }
+
+    fn read(&self, which: Which) -> Result<Option<Source>, Refusal> {
+        let read = match which {
+            Which::User => sources::user_file(&self.path(which)?),
+            Which::Project => sources::project_file(self.directory()?),
+        };
+        read.map_err(unusable)
+    }
+
+    fn project(&self) -> Result<Source, Refusal> {
+        self.read(Which::Project)?.ok_or_else(|| {
+            Refusal::failure(format!("there is no {PROJECT_FILE} here, or above within a git repository"))
+                .hint("agent-cli config edit --project makes one")
+        })
+    }
+
+    fn trust(&self) -> Result<Trust, AppError> {
+        Ok(Trust::new(StateDir::new(&self.state_dir)?.trusted_configs()))
+    }
+
+    fn is_trusted(&self, source: &Source) -> bool {
+        self.trust().is_ok_and(|trust| trust.includes(&source.path, &source.text))
+    }
+
+    fn add_trust(&self, path: &Path, text: &str) -> Result<(), AppError> {
+        // It makes the state directory, which is private.
+        Store::open(&self.state_dir)?;
+        let failed = |error| Refusal::failure(format!("{} is not trusted: {error}", path.display()));
+        Ok(self.trust()?.add(path, text).map_err(failed)?)
+    }
+}
+
+fn unusable(error: BadConfig) -> Refusal {
+    Refusal::failure(error.to_string()).hint(error.hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::core::id::{AttemptId, FrameId};
+    use crate::store::Caller;
+
+    fn files() -> (TempDir, Files) {
+        let temp = tempfile::tempdir().unwrap();
+        let project = temp.path().join("project");
+        fs::create_dir(&project).unwrap();
+        let files = Files {
+            user: Some(temp.path().join("config.toml")),
+            home: None,
+            directory: Ok(project),
+            state_dir: temp.path().join("state"),
+        };
+        (temp, files)
+    }
+
+    fn setting(key: &str) -> &'static Setting {
+        Setting::named(key).unwrap()
+    }
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_value_is_one_of_its_kind_and_of_its_file() {
+        let (_temp, files) = files();
+        let value = |key, given: &[&str], which| files.value(setting(key), &words(given), which);
+        let model = value("spawn.model", &["sonnet"], Which::Project).unwrap();
+        assert_eq!(model.to_string(), "sonnet");
+        let several = value("spawn.model", &["a", "b"], Which::User).unwrap_err();
+        assert_eq!(several.to_string(), "spawn.model is not a list");
+        value("spawn.claude-args", &["--a", "--b"], Which::User).unwrap();
+        let wrong = value("limits.max-agents", &["many"], Which::User).unwrap_err().to_string();
+        assert!(wrong.starts_with("\"many\" is not "), "{wrong}");
+        value("state-dir", &["x"], Which::User).unwrap();
+        let refused = value("state-dir", &["x"], Which::Project).unwrap_err();
+        assert_eq!(refused.to_string(), "state-dir cannot be set for a project");
+        let here = files.directory.as_ref().unwrap().join("x");
+        assert_eq!(value("state-dir", &["x"], Which::User).unwrap().to_string(), here.display().to_string());
+    }
+
+    #[test]
+    fn a_change_of_a_project_is_trusted_if_the_rest_was() {
+        let (_temp, files) = files();
+        let (person, model) = (Asker::default(), setting("spawn.model"));
+        let set = |files: &Files, value: &str, which| {
+            let value = files.value(model, &words(&[value]), which).unwrap();
+            files.change(&person, model, Some(&value), which).unwrap()
+        };
+        let changed = set(&files, "sonnet", Which::User);
+        assert!(changed.is_trusted && fs::read_to_string(&changed.path).unwrap().contains("sonnet"));
+        assert!(!files.state_dir.exists());
+        let project = set(&files, "sonnet", Which::Project);
+        assert!(project.is_trusted && files.edited(Which::Project).unwrap().unwrap().is_trusted);
+        assert!(set(&files, "opus", Which::Project).is_trusted, "it was trusted");
+        fs::write(&project.path, "[spawn]\nmodel = \"haiku\"\n").unwrap();
+        assert!(!files.edited(Which::Project).unwrap().unwrap().is_trusted);
+        assert!(!set(&files, "opus", Which::Project).is_trusted, "others have changed it");
+        assert_eq!(files.trust_project(&person).unwrap(), project.path);
+        assert!(files.edited(Which::Project).unwrap().unwrap().is_trusted);
+        assert_eq!(files.untrust_project(&person).unwrap(), (project.path.clone(), true));
+        assert_eq!(files.untrust_project(&person).unwrap(), (project.path.clone(), false));
+        files.trust_project(&person).unwrap();
+        let removed = files.change(&person, model, None, Which::Project).unwrap();
+        assert!(removed.is_trusted && !fs::read_to_string(&project.path).unwrap().contains("opus"));
+    }
+
+    #[test]
+    fn a_file_with_problems_is_not_trusted() {
+        let (_temp, files) = files();
+        let person = Asker::default();
+        let none = files.trust_project(&person).unwrap_err().to_string();
+        assert!(none.starts_with("there is no .agent-cli.toml here"), "{none}");
+        assert!(files.edited(Which::Project).unwrap().is_none());
+        fs::write(files.path(Which::Project).unwrap(), "colour = 1\n").unwrap();
+        let wrong = files.trust_project(&person).unwrap_err().to_string();
+        assert!(wrong.contains("colour"), "{wrong}");
+        assert_eq!(files.edited(Which::Project).unwrap().unwrap().problems.len(), 1);
+    }
+
+    #[test]
+    fn agents_change_nothing() {
+        let (_temp, files) = files();
+        let agent = Some(Caller { frame: FrameId::random(), attempt: AttemptId::random() });
+        let agent = Asker { agent, ..Asker::default() };
+        let model = setting("spawn.model");
+        for refused in [
+            files.change(&agent, model, None, Which::User).map(drop),
+            files.trust_project(&agent).map(drop),
+            files.untrust_project(&agent).map(drop),
+        ] {
+            assert_eq!(refused.unwrap_err().to_string(), "agents cannot change settings");
+        }
+    }
+
+    #[test]
+    fn a_missing_place_is_an_error_of_what_needs_it() {
+        let (_temp, files) = files();
+        let files = Files { user: None, directory: Err(io::Error::from(io::ErrorKind::NotFound)), ..files };
+        let error = files.path(Which::User).unwrap_err();
+        assert_eq!(error.to_string(), "no home directory to keep a config file in");
+        let error = files.path(Which::Project).unwrap_err().to_string();
+        assert!(error.starts_with("the current directory cannot be used: "), "{error}");
+        files.value(setting("spawn.model"), &words(&["sonnet"]), Which::User).unwrap();
+    }
+}

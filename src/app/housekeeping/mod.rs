@@ -1,0 +1,8 @@
+//! What keeps the state directory in order, and takes chains to other machines: for people only.
+
+pub(crate) mod doctor;
+pub(crate) mod export;
+pub(crate) mod fsck;
+pub(crate) mod gc;
+pub(crate) mod import;
+pub(crate) mod service;

@@ -1,0 +1,111 @@
+//! Installs a service of the user that continues chains every minute.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::app::Asker;
+use crate::app::asker::PersonsTask;
+use crate::app::error::AppError;
+use crate::claude::doctor::surroundings::Surroundings;
+use crate::core::housekeeping::service_units::ServiceSpec;
+use crate::runtime::housekeeping::service::{Installed, Plan, Service};
+
+#[derive(Debug)]
+pub(crate) struct Input<'a> {
+    /// The executable of agent-cli.
+    pub(crate) program: &'a Path,
+    /// The variables that name directories and files, with their values.
+    pub(crate) paths: &'a [(&'static str, PathBuf)],
+    /// How many agents may run at once over all chains.
+    pub(crate) max_parallel_total: Option<u32>,
+    /// Save the login variables.
+    pub(crate) save_login: bool,
+}
+
+/// What was installed.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) installed: Installed,
+    /// The variables were to be saved, and there are none.
+    pub(crate) has_nothing_to_save: bool,
+    /// The only login variables, which the service does not have.
+    pub(crate) missing_login: Vec<String>,
+}
+
+/// What [`install`] would do. The values of variables are hidden: a plan may be shown to others.
+pub(crate) fn plan(
+    asker: &Asker,
+    service: &Service,
+    input: &Input<'_>,
+    around: &Surroundings,
+    value: impl Fn(&str) -> Option<OsString>,
+) -> Result<Plan, AppError> {
+    asker.may(PersonsTask::ChangeService)?;
+    let mut variables = variables(input, around, value);
+    variables.iter_mut().for_each(|(_, value)| "(its value)".clone_into(value));
+    Ok(service.plan(&spec(service, input), &variables)?)
+}
+
+/// `around`: the logins of this shell; `value`: the values of its variables.
+pub(crate) fn install(
+    asker: &Asker,
+    service: &Service,
+    input: &Input<'_>,
+    around: &Surroundings,
+    value: impl Fn(&str) -> Option<OsString>,
+) -> Result<Outcome, AppError> {
+    asker.may(PersonsTask::ChangeService)?;
+    let variables = variables(input, around, value);
+    let installed = service.install(&spec(service, input), &variables)?;
+    Ok(Outcome {
+        installed,
+        has_nothing_to_save: input.save_login && variables.is_empty(),
+        missing_login: if input.save_login { Vec::new() } else { around.login_only_here.clone() },
+    })
+}
+
+fn spec<'a>(service: &'a Service, input: &Input<'a>) -> ServiceSpec<'a> {
+    let Input { program, paths, max_parallel_total, .. } = *input;
+    ServiceSpec { program, paths, environment: service.environment(), max_parallel_total }
+}
+
+/// The login variables to save.
+fn variables(
+    input: &Input<'_>,
+    around: &Surroundings,
+    value: impl Fn(&str) -> Option<OsString>,
+) -> Vec<(String, String)> {
+    if !input.save_login {
+        return Vec::new();
+    }
+    let names = around.login_variables.iter().chain(&around.login_only_here);
+    let with_value = |name: &String| value(name).map(|value| (name.clone(), value.to_string_lossy().into_owned()));
+    let mut variables: Vec<_> = names.filter_map(with_value).collect();
+    variables.sort();
+    variables.dedup();
+    variables
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input(save_login: bool) -> Input<'static> {
+        Input { program: Path::new("/bin/agent-cli"), paths: &[], max_parallel_total: None, save_login }
+    }
+
+    #[test]
+    fn the_login_variables_that_have_a_value_are_saved_once() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let around = Surroundings {
+            login_variables: names(&["KEY", "GONE"]),
+            login_only_here: names(&["TOKEN", "KEY"]),
+            ..Surroundings::default()
+        };
+        let value = |name: &str| (name != "GONE").then(|| format!("{name}=x").into());
+        let saved = variables(&input(true), &around, value);
+        let expected = ["KEY", "TOKEN"].map(|name| (name.to_owned(), format!("{name}=x")));
+        assert_eq!(saved, expected);
+        assert_eq!(variables(&input(false), &around, value), []);
+    }
+}
