@@ -77,7 +77,7 @@ impl Adapted {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Archive`](crate::store::StoreError::Archive): a row lacks a value.
+    /// [`StoreError::Archive`]: a row lacks a value.
     pub(crate) fn sessions(&self, dir: &StateDir) -> Result<Vec<Brought>> {
         let mut sessions = Vec::new();
         for row in self.unpacked.rows.iter().filter(|row| row.table == "frames") {
