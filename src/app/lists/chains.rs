@@ -69,7 +69,7 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
     let mut unusual: Vec<Summary> = Vec::new();
     if !states.is_empty() {
         for status in [AgentStatus::Running, AgentStatus::Paused, AgentStatus::Cancelled] {
-            let found = app.store.chains(Chains::With { status: status.name(), most: usize::MAX })?.chains;
+            let found = app.store.chains(Chains::With { status, most: usize::MAX })?.chains;
             unusual.extend(found.into_iter().filter(|chain| selection.includes(&chain.cwd)));
         }
     }
@@ -79,11 +79,11 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
     let mut omitted = Omitted { is_empty: true, ..Omitted::default() };
     let mut is_meant = |kind: &ChainKind| {
         omitted.is_empty = false;
-        let is_asked_for = states.iter().any(|state| state.name() == kind.status);
+        let is_asked_for = states.contains(&ChainState::Agent(kind.status));
         if !states.is_empty() && !is_asked_for {
             return false;
         }
-        let is_open = with_done || is_asked_for || kind.status != AgentStatus::Done.name();
+        let is_open = with_done || is_asked_for || kind.status != AgentStatus::Done;
         let is_here = selection.includes(&kind.cwd);
         match (is_here, is_open) {
             (true, false) => omitted.done += kind.count,

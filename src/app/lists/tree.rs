@@ -57,7 +57,7 @@ fn open(app: &App<'_>, input: &Input) -> Result<(Vec<FrameId>, Outcome), AppErro
     let mut selection = Selection::new(app, input.all_projects)?;
     let mut elsewhere = 0;
     let mut is_meant = |kind: &ChainKind| {
-        if kind.status == AgentStatus::Done.name() {
+        if kind.status == AgentStatus::Done {
             return false;
         }
         let is_here = selection.includes(&kind.cwd);

@@ -6,6 +6,7 @@ use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 
 use crate::cli::context::Context;
 use crate::cli::output::format::{cut, one_line};
+use crate::core::chain::frame_state::AgentStatus;
 use crate::runtime::RuntimeError;
 use crate::store::{Chains, Store, Summary};
 
@@ -72,7 +73,7 @@ fn found(look: impl Fn(&Store) -> Result<Vec<CompletionCandidate>, RuntimeError>
 /// The newest chains. `with_done`: also those that are done.
 fn newest(store: &Store, with_done: bool) -> Result<Vec<Summary>, RuntimeError> {
     let mut kinds = store.chain_kinds()?;
-    kinds.retain(|kind| with_done || kind.status != "done");
+    kinds.retain(|kind| with_done || kind.status != AgentStatus::Done);
     Ok(store.chains(Chains::Newest { most: MOST, kinds: Some(&kinds) })?.chains)
 }
 

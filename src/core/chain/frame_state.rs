@@ -57,7 +57,7 @@ pub enum FrameState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) enum AgentStatus {
+pub enum AgentStatus {
     /// Nothing keeps it from running.
     Ready,
     /// It runs.
@@ -77,6 +77,10 @@ pub(crate) enum AgentStatus {
 impl AgentStatus {
     pub(crate) const ALL: [Self; 7] =
         [Self::Ready, Self::Running, Self::Waiting, Self::Paused, Self::Done, Self::Failed, Self::Cancelled];
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
 
     pub(crate) const fn name(self) -> &'static str {
         match self {

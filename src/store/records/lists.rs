@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use crate::core::chain::frame_state::FrameState;
+use crate::core::chain::frame_state::{AgentStatus, FrameState};
 use crate::core::chain::limits::Limits;
 use crate::core::id::{ChainName, FrameId};
 
@@ -17,8 +17,8 @@ pub enum Chains<'a> {
     LastIn(&'a [PathBuf]),
     /// Of those of this name the one that goes on, or else the newest.
     Named(&'a ChainName),
-    /// The newest with an agent in this state: `running`, `paused`, or `cancelled` by a person who has not continued it.
-    With { status: &'a str, most: usize },
+    /// The newest with an agent in this state: running, paused, or cancelled by a person who has not continued it.
+    With { status: AgentStatus, most: usize },
     /// For an agent, its chains are the agents that it has started.
     StartedBy(FrameId),
 }
@@ -35,8 +35,8 @@ pub struct ChainList {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainKind {
     pub cwd: PathBuf,
-    /// The name of the root's state.
-    pub status: String,
+    /// The root's state.
+    pub status: AgentStatus,
     pub count: u64,
 }
 

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use crate::cli::output::{hint, tell, warn};
+use crate::core::chain::frame_state::AgentStatus;
 use crate::core::chain::pace::RefusedAnswer;
 use crate::runtime::RuntimeError;
 use crate::store::{Chains, Store};
@@ -24,7 +25,7 @@ pub(super) fn tell_of_interrupted(store: &Store) -> Result<(), RuntimeError> {
     if !io::stderr().is_terminal() {
         return Ok(());
     }
-    let interrupted = store.chains(Chains::With { status: "cancelled", most: 1 })?;
+    let interrupted = store.chains(Chains::With { status: AgentStatus::Cancelled, most: 1 })?;
     let Some(newest) = interrupted.chains.first() else { return Ok(()) };
     match interrupted.more {
         0 => tell(&format!("1 chain was interrupted and is left to you: agent-cli resume {}", newest.id.short())),

@@ -1,7 +1,9 @@
 //! Which chains there are, found without reading all of them.
 
+use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
 
+use crate::core::chain::frame_state::AgentStatus;
 use crate::core::id::FrameId;
 use crate::store::records::lists::{ChainKind, ChainList, Chains, Summary};
 use crate::store::sqlite::database::codec::{Id, count, from_json, id, path, path_text, signed, time};
@@ -58,7 +60,7 @@ pub(in crate::store::sqlite) fn chains(connection: &Connection, of: Chains<'_>) 
         }
         Chains::With { status, most } => {
             let mut statement = connection.prepare_cached(WITH)?;
-            let found = statement.query_map([status], |row| id(row, "root"))?;
+            let found = statement.query_map([status.name()], |row| id(row, "root"))?;
             let found: Vec<FrameId> = found.collect::<rusqlite::Result<_>>()?;
             let (few, others) = found.split_at(found.len().min(most));
             Ok(ChainList { chains: summaries(connection, few.iter().copied())?, more: others.len() as u64 })
@@ -74,7 +76,7 @@ pub(in crate::store::sqlite) fn chains(connection: &Connection, of: Chains<'_>) 
 pub(in crate::store::sqlite) fn chain_kinds(connection: &Connection) -> TxResult<Vec<ChainKind>> {
     let mut statement = connection.prepare_cached(KINDS)?;
     let kinds = statement.query_map([], |row| {
-        Ok(ChainKind { cwd: path(row, "cwd")?, status: row.get("status")?, count: count(row, "chains")? })
+        Ok(ChainKind { cwd: path(row, "cwd")?, status: status(row)?, count: count(row, "chains")? })
     })?;
     Ok(kinds.collect::<rusqlite::Result<_>>()?)
 }
@@ -90,7 +92,7 @@ fn newest(connection: &Connection, most: usize, wanted: Option<&[ChainKind]>) ->
     let mut statement = connection.prepare_cached(NEWEST)?;
     let mut found: Vec<(i64, FrameId)> = Vec::new();
     for kind in &kinds {
-        let of_kind = statement.query_map((path_text(&kind.cwd)?, &kind.status, signed(most as u64)), |row| {
+        let of_kind = statement.query_map((path_text(&kind.cwd)?, kind.status.name(), signed(most as u64)), |row| {
             Ok((row.get("seq")?, id(row, "id")?))
         })?;
         for row in of_kind {
@@ -111,6 +113,12 @@ fn summaries(connection: &Connection, roots: impl IntoIterator<Item = FrameId>) 
         found.extend(statement.query_row([Id(root)], summary).optional()?);
     }
     Ok(found)
+}
+
+fn status(row: &Row<'_>) -> rusqlite::Result<AgentStatus> {
+    let name: String = row.get("status")?;
+    let unknown = || rusqlite::Error::FromSqlConversionFailure(1, Type::Text, format!("unknown: {name}").into());
+    AgentStatus::named(&name).ok_or_else(unknown)
 }
 
 fn summary(row: &Row<'_>) -> rusqlite::Result<Summary> {
@@ -164,7 +172,7 @@ mod tests {
         let (first, second, third) = (store.root(), store.root(), store.root());
         store.end(store.start(second), &reply("done"));
         let kinds = store.chain_kinds().unwrap();
-        let counted: Vec<_> = kinds.iter().map(|kind| (kind.status.as_str(), kind.count)).collect();
+        let counted: Vec<_> = kinds.iter().map(|kind| (kind.status.name(), kind.count)).collect();
         assert_eq!(counted, [("done", 1), ("ready", 2)]);
         let newest = |most, kinds: Option<&[ChainKind]>| {
             let found = store.chains(Chains::Newest { most, kinds }).unwrap();
@@ -214,16 +222,16 @@ mod tests {
             let found = store.chains(Chains::With { status, most }).unwrap();
             (ids(&found), found.more)
         };
-        assert_eq!(with("cancelled", 9), (vec![], 0));
+        assert_eq!(with(AgentStatus::Cancelled, 9), (vec![], 0));
         let roots = [(); 2].map(|()| {
             let caller = store.start(store.root());
             store.end(caller, &Ending::Stopped { worked: true });
             caller.frame
         });
-        assert_eq!(with("cancelled", 9), (vec![roots[1], roots[0]], 0));
-        assert_eq!(with("cancelled", 1), (vec![roots[1]], 1));
+        assert_eq!(with(AgentStatus::Cancelled, 9), (vec![roots[1], roots[0]], 0));
+        assert_eq!(with(AgentStatus::Cancelled, 1), (vec![roots[1]], 1));
         assert_eq!(store.candidates(Timestamp::now()).unwrap(), []);
         let running = store.start(store.root());
-        assert_eq!(with("running", 9), (vec![running.frame], 0));
+        assert_eq!(with(AgentStatus::Running, 9), (vec![running.frame], 0));
     }
 }
