@@ -1,13 +1,15 @@
 //! Answers a question, or allows or denies a tool call or a plan.
 
 use crate::app::App;
+use crate::app::asker::PersonsTask;
 use crate::app::error::{AnswerError, AppError};
 use crate::core::id::{FrameId, IdPrefix, RequestId};
 use crate::core::requests::answer;
 use crate::core::requests::permit::{Permit, permit};
+use crate::core::requests::proposed_plan::Decided;
 use crate::core::requests::request::RequestKind;
 use crate::runtime::requests::answerer;
-use crate::store::{Driving, Question, Scope, Target};
+use crate::store::{Driving, Question, Scope, StoreError, Target};
 
 /// An answer as somebody gives it.
 #[derive(Clone, Debug)]
@@ -30,11 +32,42 @@ pub(crate) struct Outcome {
     pub(crate) running_elsewhere: bool,
 }
 
+/// Whether a question can be answered.
+#[derive(Debug)]
+pub(crate) enum Standing {
+    Open(Question),
+    Answered(Question),
+    Expired,
+    /// Its agent no longer waits for an answer.
+    Gone,
+}
+
+/// Why an answer comes too late, although nothing is wrong with it.
+#[derive(Debug)]
+pub(crate) enum TooLate {
+    /// Another answer was recorded.
+    Answered(Option<Box<Question>>),
+    /// The agent has the one that was to be replaced.
+    Delivered(AppError),
+    /// The chain was removed.
+    Removed,
+    /// The question is closed.
+    Closed(AppError),
+}
+
+/// An answer that lets an agent act.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Approval {
+    /// For a plan: the mode in which the agent would continue.
+    pub(crate) mode: Option<String>,
+}
+
 /// Each answer is kept several times, and becomes a part of a conversation.
 const LARGEST: usize = 8 << 20;
 
 /// Refuses an asker that an agent may have started.
 pub(crate) fn only_people(app: &App<'_>) -> Result<(), AppError> {
+    app.asker.may(PersonsTask::Answer)?;
     for session in &app.asker.sessions {
         if let Some(agent) = answerer::agent_of(app.store, *session)? {
             return Err(AnswerError::InSessionOf(agent).into());
@@ -89,8 +122,57 @@ fn with_mode(input: &Input, asked: Option<&Question>) -> Result<String, AnswerEr
     Ok(format!("allow {mode}"))
 }
 
+/// What somebody means who answers an approval with a letter.
+pub(crate) fn spelled_out(kind: &RequestKind, text: &str) -> String {
+    let is_approval = matches!(kind, RequestKind::Permission { .. } | RequestKind::Plan(_));
+    match text.trim().to_lowercase().as_str() {
+        "y" | "yes" | "allow" if is_approval => "allow".to_owned(),
+        "n" | "no" if is_approval => "deny".to_owned(),
+        _ => text.to_owned(),
+    }
+}
+
+/// What a person must have seen before they answer with `text`.
+pub(crate) fn approval(kind: &RequestKind, text: &str) -> Option<Approval> {
+    match kind {
+        RequestKind::Permission { .. } if permit(text) == Some(Permit::Allow) => Some(Approval { mode: None }),
+        RequestKind::Plan(plan) => match plan.decided(text) {
+            Some(Decided::Approved { mode }) => Some(Approval { mode: Some(mode) }),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether a question can be answered. `replace`: an earlier answer may be replaced.
+pub(crate) fn standing(app: &App<'_>, question: RequestId, replace: bool) -> Result<Standing, AppError> {
+    Ok(match app.store.questions(question, false)?.pop() {
+        None => Standing::Gone,
+        Some(asked) if asked.expired.is_some() => Standing::Expired,
+        Some(asked) if asked.answer.is_none() || replace => Standing::Open(asked),
+        Some(asked) => Standing::Answered(asked),
+    })
+}
+
+/// The same as [`answer()`] for somebody who has seen the question: meanwhile, it may have been closed.
+pub(crate) fn answer_in_time(app: &App<'_>, input: &Input) -> Result<Result<Outcome, TooLate>, AppError> {
+    match answer(app, input) {
+        Ok(outcome) => Ok(Ok(outcome)),
+        Err(AppError::Store(StoreError::AlreadyAnswered { .. })) => {
+            Ok(Err(TooLate::Answered(app.store.questions(input.question, false)?.pop().map(Box::new))))
+        }
+        Err(error @ AppError::Store(StoreError::Delivered(_))) => Ok(Err(TooLate::Delivered(error))),
+        Err(AppError::Store(StoreError::UnknownRequest(_))) => Ok(Err(TooLate::Removed)),
+        Err(error @ AppError::Store(StoreError::QuestionWithdrawn(_) | StoreError::QuestionExpired { .. })) => {
+            Ok(Err(TooLate::Closed(error)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Records an answer. Its agent gets it when the chain continues.
 pub(crate) fn answer(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> {
+    only_people(app)?;
     let text = check(app, input)?;
     let question = app.store.record_answer(input.question, &text, &app.asker.origin, input.replace)?;
     let running_elsewhere = Driving::is_marked(app.store.dir(), question.root)?;
@@ -99,14 +181,20 @@ pub(crate) fn answer(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> 
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::app::Asker;
+    use crate::app::chains::stop;
     use crate::app::testing;
     use crate::claude::processes::marks::Runner;
+    use crate::core::attempt::ending::Ending;
     use crate::core::id::SessionId;
     use crate::core::requests::answer::NoAnswer;
+    use crate::core::requests::proposed_plan::Plan;
+    use crate::core::steering::stop_order::StopKind;
     use crate::store;
-    use crate::store::{Caller, Store, StoreError};
+    use crate::store::{Caller, Store};
 
     fn ask(store: &Store, caller: Caller, question: &str) -> RequestId {
         store.request(caller, None, &[store::testing::ask(question)]).unwrap().remove(0)
@@ -173,7 +261,80 @@ mod tests {
             matches!(within, AppError::Answer(AnswerError::InSessionOf(agent)) if agent == caller.frame),
             "{within}"
         );
+        let agent = App { asker: Asker { agent: Some(caller), ..Asker::default() }, ..testing::app(&store) };
+        let itself = answer(&agent, &input(RequestId::random(), "yes")).unwrap_err();
+        assert!(matches!(itself, AppError::OnlyPeople(_)), "{itself}");
         let below = check(Vec::new(), Some(Runner { process: 7, notifications: Vec::new() })).unwrap_err();
         assert!(matches!(below, AppError::Answer(AnswerError::BelowRunner(7))), "{below}");
+    }
+
+    fn approval_kind() -> RequestKind {
+        RequestKind::Permission { tool: "Bash".into(), input: json!({ "command": "ls" }), reason: None, place: None }
+    }
+
+    fn plan_kind() -> RequestKind {
+        let modes = vec!["acceptEdits".into(), "default".into()];
+        RequestKind::Plan(Plan { text: None, file: None, modes })
+    }
+
+    #[test]
+    fn a_letter_answers_only_an_approval() {
+        let ask = store::testing::ask("When?");
+        for (kind, text, meant) in [
+            (&approval_kind(), " Y", "allow"),
+            (&plan_kind(), "yes", "allow"),
+            (&approval_kind(), "Allow", "allow"),
+            (&approval_kind(), "n", "deny"),
+            (&plan_kind(), "No ", "deny"),
+            (&plan_kind(), " never", " never"),
+            (&ask, "y", "y"),
+            (&ask, "n", "n"),
+        ] {
+            assert_eq!(spelled_out(kind, text), meant, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_lets_an_agent_act_is_an_approval() {
+        let in_mode = |mode: Option<&str>| Some(Approval { mode: mode.map(str::to_owned) });
+        assert_eq!(approval(&approval_kind(), "allow"), in_mode(None));
+        assert_eq!(approval(&approval_kind(), "deny it"), None);
+        assert_eq!(approval(&plan_kind(), "allow"), in_mode(Some("acceptEdits")));
+        assert_eq!(approval(&plan_kind(), "allow default"), in_mode(Some("default")));
+        assert_eq!(approval(&plan_kind(), "deny it"), None);
+        assert_eq!(approval(&store::testing::ask("When?"), "allow"), None);
+    }
+
+    #[test]
+    fn an_answer_that_comes_too_late_is_told_apart() {
+        let (_temp, store) = store::testing::store();
+        let caller = store.start(store.root());
+        let app = testing::app(&store);
+        let question = ask(&store, caller, "When?");
+        assert!(matches!(standing(&app, question, false).unwrap(), Standing::Open(_)));
+        answer_in_time(&app, &input(question, "Jan 1st")).unwrap().unwrap();
+        assert!(matches!(standing(&app, question, false).unwrap(), Standing::Answered(_)));
+        assert!(matches!(standing(&app, question, true).unwrap(), Standing::Open(_)));
+        let late = |input: &Input| answer_in_time(&app, input).unwrap().unwrap_err();
+        let second = late(&input(question, "Feb 2nd"));
+        assert!(matches!(&second, TooLate::Answered(Some(asked)) if asked.answer.as_deref() == Some("Jan 1st")));
+        store.end(caller, &Ending::Suspended);
+        let next = store.start(caller.frame);
+        store.end(next, &store::testing::reply("done"));
+        let replaced = late(&Input { replace: true, ..input(question, "Feb 2nd") });
+        assert!(matches!(replaced, TooLate::Delivered(_)), "{replaced:?}");
+        let unknown = RequestId::random();
+        assert!(matches!(standing(&app, unknown, false).unwrap(), Standing::Gone));
+        let removed = late(&input(unknown, "Jan 1st"));
+        assert!(matches!(removed, TooLate::Removed), "{removed:?}");
+        let (agent, withdrawn) = store.asking("Where?");
+        let stop = |id: FrameId| {
+            let (id, kind) = (id.to_string(), StopKind::Stop);
+            stop::stop(&app, stop::Input { id, kind, now: false, reason: None, waits: None })
+        };
+        stop(agent).unwrap();
+        let closed = late(&input(withdrawn, "here"));
+        assert!(matches!(closed, TooLate::Closed(_)), "{closed:?}");
+        answer_in_time(&app, &input(ask(&store, store.start(store.root()), "Who?"), " ")).unwrap_err();
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::app::asker::OnlyPeople;
 use crate::claude::options::BadArgument;
+use crate::core::agent::child_worktree::Held;
 use crate::core::id::{BadId, FrameId, RequestId};
 use crate::core::requests::answer::NoAnswer;
 use crate::core::requests::request::RequestKind;
@@ -19,6 +20,8 @@ pub(crate) enum AppError {
     Id(#[from] BadId),
     #[error(transparent)]
     Answer(#[from] AnswerError),
+    #[error(transparent)]
+    Removal(#[from] RemovalError),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -47,6 +50,17 @@ pub(crate) enum AnswerError {
     /// The asker was started below a process that runs agents.
     #[error("agents cannot answer questions")]
     BelowRunner(i32),
+}
+
+/// Why a chain is not removed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RemovalError {
+    #[error("a process of {} is still alive", .0.short())]
+    Busy(FrameId),
+    #[error("another chain waits for an agent of {}, or continues one of its sessions", .0.short())]
+    Needed(FrameId),
+    #[error("worktrees of {} contain work", .0.short())]
+    Held(FrameId, Vec<Held>),
 }
 
 /// Why an input is refused, and what helps. Nothing was done.

@@ -5,13 +5,13 @@
 
 pub(crate) mod answer;
 pub(crate) mod asker;
+pub(crate) mod chains;
 pub(crate) mod config;
 pub(crate) mod error;
 pub(crate) mod housekeeping;
 pub(crate) mod lists;
 pub(crate) mod lookup;
 pub(crate) mod open;
-pub(crate) mod stop;
 pub(crate) mod view;
 
 use std::path::PathBuf;

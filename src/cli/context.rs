@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::app::chains::run::Surroundings;
 use crate::app::config::launch;
 use crate::app::config::setting::{LOG, STATE_DIR as STATE_DIR_SETTING, STOP_GRACE};
 use crate::app::config::sources::{self, Configuration, Problem, Source};
 use crate::app::config::trust::Trust;
+use crate::app::error::{AppError, Refusal};
 use crate::app::{App, Asker};
 use crate::claude::environment::variables::Variables;
+use crate::claude::installation::program;
 use crate::claude::invocation::{ATTEMPT, FRAME, SESSION, STATE_DIR};
 use crate::claude::processes::marks::{self, Mark};
 use crate::cli::error::CliError;
@@ -23,7 +26,6 @@ use crate::core::attempt::stop_steps::GRACE;
 use crate::core::id::SessionId;
 use crate::runtime::notifications::config_file::{self, BadConfig, ConfigFile};
 use crate::runtime::notifications::sender::{Sender, Voice};
-use crate::runtime::programs;
 use crate::runtime::protocol::Asking;
 use crate::runtime::{RunSettings, RuntimeError, Stopping};
 use crate::store::{Caller, Notifications, StateDir, Store, Subscribing};
@@ -85,23 +87,29 @@ impl Context {
         App { store, asker: self.asker(), directory, variables, now: Timestamp::now() }
     }
 
+    /// The same, for what records who a person is.
+    pub(crate) fn app_with_origin<'a>(&self, store: &'a Store) -> App<'a> {
+        let app = self.app(store);
+        App { asker: Asker { origin: marks::origin(), ..app.asker }, ..app }
+    }
+
     pub(crate) fn store(&self) -> Result<Store, CliError> {
         Ok(Store::open(&self.state_dir()?)?)
     }
 
     /// What `look` finds in an idle store; `None` if the store has to be opened.
-    pub(crate) fn read_snapshot<T>(&self, look: impl FnOnce(&Store) -> Result<T, RuntimeError>) -> Option<T> {
+    pub(crate) fn read_snapshot<T, E>(&self, look: impl FnOnce(&Store) -> Result<T, E>) -> Option<T> {
         let dir = self.state_dir().ok()?;
         Store::read_snapshot(&dir, |store| Ok(look(store).ok())).flatten()
     }
 
-    pub(crate) fn state_dir(&self) -> Result<PathBuf, CliError> {
+    pub(crate) fn state_dir(&self) -> Result<PathBuf, AppError> {
         let dir = named_state_dir()
             .or_else(|| self.configured_state_dir())
             .or_else(StateDir::default_path)
-            .ok_or_else(|| CliError::failed("no home directory to keep state in").hint(format!("set {STATE_DIR}")))?;
+            .ok_or_else(|| Refusal::failure("no home directory to keep state in").hint(format!("set {STATE_DIR}")))?;
         std::path::absolute(&dir)
-            .map_err(|error| CliError::failed(format!("{} cannot be used: {error}", dir.display())))
+            .map_err(|error| Refusal::failure(format!("{} cannot be used: {error}", dir.display())).into())
     }
 
     fn configured_state_dir(&self) -> Option<PathBuf> {
@@ -143,7 +151,7 @@ impl Context {
     }
 
     /// The settings for the current directory, as far as the files can be used: chains that exist continue whatever is in them.
-    pub(crate) fn usable_configuration(&self) -> Result<Configuration, CliError> {
+    pub(crate) fn usable_configuration(&self) -> Result<Configuration, AppError> {
         let user = self.user_file();
         let project = env::current_dir().map_or(Ok(None), |cwd| self.project_file(&cwd));
         let unusable = user.as_ref().err().copied().into_iter().chain(project.as_ref().err());
@@ -159,16 +167,16 @@ impl Context {
     }
 
     /// The project files that the user trusts.
-    pub(crate) fn trust(&self) -> Result<Trust, CliError> {
+    pub(crate) fn trust(&self) -> Result<Trust, AppError> {
         Ok(Trust::new(StateDir::new(&self.state_dir()?)?.trusted_configs()))
     }
 
-    fn resolve(&self, user: Option<&Source>, project: Option<&Source>) -> Result<Configuration, CliError> {
+    fn resolve(&self, user: Option<&Source>, project: Option<&Source>) -> Result<Configuration, AppError> {
         let variable = |name: &str| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
         let found = Configuration::resolve(user, project, Some(&self.trust()?), home().as_deref(), variable);
         found.map_err(|(name, wanted)| {
             let value = variable(name).unwrap_or_default();
-            CliError::usage(format!("{name}={value} is not {wanted}")).hint(format!("change it, or unset {name}"))
+            Refusal::new(format!("{name}={value} is not {wanted}")).hint(format!("change it, or unset {name}")).into()
         })
     }
 
@@ -180,33 +188,20 @@ impl Context {
     }
 
     /// Settings for a run. `claude` is what the user named on the command line.
-    pub(crate) fn settings(&self, claude: Option<PathBuf>) -> Result<RunSettings, CliError> {
+    pub(crate) fn settings(&self, claude: Option<PathBuf>) -> Result<RunSettings, AppError> {
         let claude = claude.or_else(named_claude);
         let (own_program, stopping) = (own_program()?, self.stopping()?);
         Ok(RunSettings { config: config_path(), claude, own_program, stale_check: true, stopping, places: None })
     }
 
-    /// Checks a chain's launch options before they are recorded. `cwd`: where its first agent works.
-    pub(crate) fn check(
-        &self,
-        store: &Store,
-        settings: &RunSettings,
-        launch: &Launch,
-        cwd: &Path,
-    ) -> Result<(), CliError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| CliError::failed(format!("failed to start the runner: {error}")))?;
-        Ok(runtime.block_on(programs::check(store, settings, launch, cwd))?)
-    }
-
     /// How agents are stopped: the user sets how long their tools may take to finish.
-    pub(crate) fn stopping(&self) -> Result<Stopping, CliError> {
+    pub(crate) fn stopping(&self) -> Result<Stopping, AppError> {
         let grace = self.usable_configuration()?.settings.seconds(&STOP_GRACE).map_or(GRACE, Duration::from_secs);
         Ok(Stopping { grace, tell: output::tell })
     }
 
     /// What this shell gives a new chain.
-    pub(crate) fn launch(&self) -> Result<Launch, CliError> {
+    pub(crate) fn launch(&self) -> Result<Launch, AppError> {
         Ok(launch::launch(&self.usable_configuration()?.settings, &Variables::of_process()))
     }
 
@@ -298,8 +293,25 @@ impl Context {
 
 const VOICE: Voice = Voice { tell: output::tell, warn: output::warn, hint: output::hint };
 
-fn own_program() -> Result<PathBuf, CliError> {
-    env::current_exe().map_err(|error| CliError::failed(format!("failed to find this program's own path: {error}")))
+impl Surroundings for Context {
+    fn run_settings(&self, claude: Option<PathBuf>) -> Result<RunSettings, AppError> {
+        self.settings(claude)
+    }
+
+    fn launch(&self) -> Result<Launch, AppError> {
+        self.launch()
+    }
+
+    fn claude(&self, named: Option<&Path>) -> Result<PathBuf, AppError> {
+        let named = named.map(Path::to_owned).or_else(named_claude);
+        let path = env::var_os("PATH");
+        Ok(program::locate(named.as_deref(), None, path.as_deref()).map_err(RuntimeError::from)?)
+    }
+}
+
+fn own_program() -> Result<PathBuf, AppError> {
+    let own = env::current_exe();
+    own.map_err(|error| Refusal::failure(format!("failed to find this program's own path: {error}")).into())
 }
 
 /// The state directory from the environment. An empty name counts as unset.

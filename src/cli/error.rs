@@ -6,10 +6,10 @@ use std::io;
 use nix::errno::Errno;
 
 use crate::app::asker::OnlyPeople;
-use crate::app::error::{AppError, Cause, Refusal};
+use crate::app::error::{AppError, Cause, Refusal, RemovalError};
 use crate::app::view::outcome::{ErrorDetailView, ErrorType, ErrorView};
 use crate::claude::installation::program::ProgramError;
-use crate::core::agent::child_worktree::Worktree;
+use crate::core::agent::child_worktree::{Held, Worktree};
 use crate::core::housekeeping::archive::BadArchive;
 use crate::core::id::{BadId, FrameId, RequestId};
 use crate::core::text::shell::shell_path;
@@ -61,6 +61,11 @@ impl CliError {
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(ExitStatus::Usage, message)
+    }
+
+    /// A person was asked whether to do something, and did not agree.
+    pub(crate) fn declined(message: impl Into<String>) -> Self {
+        Self::usage(message)
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -136,6 +141,7 @@ impl From<AppError> for CliError {
             AppError::OnlyPeople(error) => error.into(),
             AppError::Id(error) => error.into(),
             AppError::Answer(error) => error.into(),
+            AppError::Removal(error) => error.into(),
             AppError::Store(error) => error.into(),
             AppError::Service(error) => error.into(),
             AppError::Runtime(error) => error.into(),
@@ -165,6 +171,25 @@ impl From<Refusal> for CliError {
             Cause::Failure => ExitStatus::Failed,
         };
         hints.into_iter().fold(Self::new(exit, message), Self::hint)
+    }
+}
+
+impl From<RemovalError> for CliError {
+    fn from(error: RemovalError) -> Self {
+        let failed = Self::failed(error.to_string());
+        match error {
+            RemovalError::Busy(root) => failed.hint(format!(
+                "agent-cli resume {} names the process: stop it with Ctrl-C, or wait for it to end",
+                root.short()
+            )),
+            RemovalError::Needed(_) => failed.hint("remove that chain first; agent-cli tree shows all chains"),
+            RemovalError::Held(_, held) => held
+                .iter()
+                .fold(failed, |error, Held { frame, path, branch, why }| {
+                    error.also(format!("{} (branch {branch}, of {}): {why}", path.display(), frame.short()))
+                })
+                .hint("merge it or commit it to another branch, or discard it with git worktree remove --force"),
+        }
     }
 }
 

@@ -98,15 +98,6 @@ pub(crate) fn refused(said: &str) -> String {
     }
 }
 
-/// Whether the same command would always fail like this.
-pub(crate) fn is_of_the_command_line(why: &FrameErrorKind) -> bool {
-    match why {
-        FrameErrorKind::Refused(said) => Refusal::of(said).is_of_the_command_line(),
-        FrameErrorKind::Program(_) => true,
-        _ => false,
-    }
-}
-
 /// The hint if no usable `claude` was found.
 pub(crate) fn install() -> String {
     "install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE".to_owned()

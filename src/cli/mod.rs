@@ -10,6 +10,7 @@ mod housekeeping;
 mod report;
 mod view;
 
+mod confirm;
 mod context;
 mod error;
 mod exit;

@@ -2,9 +2,10 @@
 
 use tokio::sync::watch;
 
-use crate::claude::processes::children;
+use crate::app::chains::run::{self, FirstRun, Next};
+use crate::app::error::AppError;
 use crate::cli::context::Context;
-use crate::cli::error::{CliError, of_files};
+use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::hints;
 use crate::cli::output;
@@ -14,16 +15,14 @@ use crate::cli::report::live::stream;
 use crate::core::attempt::decision::Note;
 use crate::core::attempt::signal;
 use crate::core::id::FrameId;
-use crate::runtime::housekeeping::removal;
+use crate::runtime::RunSettings;
 use crate::runtime::run::driven::Driven;
+use crate::runtime::run::scheduler;
 use crate::runtime::run::signals::Signals;
 use crate::runtime::run::status::{self, ChainStatus};
-use crate::runtime::run::{scheduler, signals};
-use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Store;
 
-/// Drives a chain that was just recorded. If `claude` refuses the command line before any work, the chain is removed again,
-/// because it could never work.
+/// Drives a chain that was just recorded.
 pub(super) fn drive_new(
     context: &Context,
     store: &Store,
@@ -31,30 +30,43 @@ pub(super) fn drive_new(
     top: FrameId,
     output_options: OutputOptions,
 ) -> Result<ExitStatus, CliError> {
-    let status = driven(context, store, settings, top, output_options)?;
-    if let ChainStatus::Failed(errors) | ChainStatus::PartlyFailed { errors, .. } = &status
-        && errors.iter().all(|error| hints::is_of_the_command_line(&error.kind))
-        && removal::remove_unused(store, top)?
-    {
-        let mut whys: Vec<String> = errors.iter().map(|error| error.kind.to_string()).collect();
-        whys.dedup();
-        let helpful = errors.iter().filter_map(|error| hints::of_new(&error.kind));
-        let first = CliError::new(ExitStatus::Claude, whys.remove(0));
-        let error = whys.into_iter().fold(helpful.fold(first, CliError::hint), CliError::also);
-        return Err(error);
+    let driven = driven(context, store, settings, top, output_options)?;
+    match run::first_run(store, top, driven)? {
+        FirstRun::Status(status) => report(store, top, status, output_options),
+        FirstRun::Refused(errors) => {
+            let mut whys: Vec<String> = errors.iter().map(|error| error.kind.to_string()).collect();
+            whys.dedup();
+            let helpful = errors.iter().filter_map(|error| hints::of_new(&error.kind));
+            let first = CliError::new(ExitStatus::Claude, whys.remove(0));
+            Err(whys.into_iter().fold(helpful.fold(first, CliError::hint), CliError::also))
+        }
     }
-    chain_status::print(&StatusReport::new(store, top, status, output_options)?, output_options)
 }
 
-/// Drives the tree below `top`, then reports its status to the caller.
-pub(super) fn drive(
+/// Drives the chain below `top` if something in it can run, and reports its status.
+pub(super) fn go_on(
     context: &Context,
     store: &Store,
-    settings: &RunSettings,
+    next: Next,
     top: FrameId,
     output_options: OutputOptions,
 ) -> Result<ExitStatus, CliError> {
-    let status = driven(context, store, settings, top, output_options)?;
+    let status = match next {
+        Next::Nothing(status) => status,
+        Next::Run(settings) => {
+            let driven = driven(context, store, &settings, top, output_options)?;
+            status::after(store, top, driven)?
+        }
+    };
+    report(store, top, status, output_options)
+}
+
+fn report(
+    store: &Store,
+    top: FrameId,
+    status: ChainStatus,
+    output_options: OutputOptions,
+) -> Result<ExitStatus, CliError> {
     chain_status::print(&StatusReport::new(store, top, status, output_options)?, output_options)
 }
 
@@ -64,7 +76,7 @@ fn driven(
     settings: &RunSettings,
     top: FrameId,
     output_options: OutputOptions,
-) -> Result<ChainStatus, CliError> {
+) -> Result<Driven, CliError> {
     let (stream, live) = match output_options.stream {
         true => (Some(stream::start(store.dir().path(), top).map_err(|error| error.hint_resume(top))?), None),
         false => (None, Live::new(store.dir().path())),
@@ -73,7 +85,7 @@ fn driven(
         live.begin(top);
         live
     });
-    let driven = run(context, |stop| scheduler::resume(store, settings, top, stop));
+    let driven = until_stopped(context, |stop| scheduler::resume(store, settings, top, stop));
     if let Some(stream) = stream {
         stream.finish();
     }
@@ -81,31 +93,26 @@ fn driven(
         live.finish(store)?;
     }
     let driven = driven.map_err(|error| error.hint_resume(top))?;
-    print_notes(&driven);
-    Ok(status::after(store, top, driven)?)
+    print_notes(&driven.notes);
+    Ok(driven)
 }
 
-/// Runs `work` with a log. It is given the number of signals so far that ask to stop.
-pub(crate) fn run<T, F: Future<Output = Result<T, RuntimeError>>>(
+/// Does work that runs agents, with a log and notifications. It is given the number of signals so far that ask to stop.
+pub(crate) fn until_stopped<T, E, F: Future<Output = Result<T, E>>>(
     context: &Context,
     work: impl FnOnce(watch::Receiver<Signals>) -> F,
-) -> Result<T, CliError> {
-    children::keep_orphans_below();
+) -> Result<T, CliError>
+where
+    AppError: From<E>,
+{
     context.start_log();
     context.start_notifications()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| of_files(format!("failed to start the runner: {error}"), &error))?;
-    let done = runtime.block_on(async {
-        let listening =
-            signals::listen().map_err(|source| RuntimeError::Io { what: "listen for signals".into(), source });
-        work(listening?).await
-    });
-    Ok(done?)
+    Ok(run::until_stopped(work)?)
 }
 
 /// Prints what a person should know about agents although nothing went wrong.
-pub(crate) fn print_notes(driven: &Driven) {
-    driven.notes.iter().for_each(|(frame, note)| print_note(*frame, *note));
+pub(crate) fn print_notes(notes: &[(FrameId, Note)]) {
+    notes.iter().for_each(|(frame, note)| print_note(*frame, *note));
 }
 
 fn print_note(frame: FrameId, note: Note) {

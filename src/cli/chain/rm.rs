@@ -1,20 +1,17 @@
 //! `agent-cli rm`: removes one chain.
 
-use std::io::{self, BufRead, IsTerminal};
-
 use clap::Args;
 
-use crate::app::asker::PersonsTask;
-use crate::app::lookup::frame_named;
+use crate::app::chains::remove::{self, Chain, Input};
 use crate::app::view::outcome::RmView;
 use crate::cli::arguments::candidates;
+use crate::cli::confirm;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{bytes, one_line};
-use crate::cli::output::{print_json, print_line, tell};
-use crate::core::agent::child_worktree::Held;
-use crate::runtime::housekeeping::removal::{self, Removal, RemovedChain};
+use crate::cli::output::{print_json, print_line};
+use crate::runtime::housekeeping::removal::RemovedChain;
 
 /// Remove a chain that is not running
 ///
@@ -43,58 +40,28 @@ pub(crate) struct Rm {
 
 impl Rm {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.asker().may(PersonsTask::Remove)?;
         let store = context.store()?;
-        let root = store.chain_of(frame_named(&context.app(&store), &self.id)?)?.root;
+        let app = context.app(&store);
+        let chain = remove::chain(&app, &self.id)?;
         if !self.yes {
-            let frame = store.frame(root)?.map(|frame| (frame.task.title(), frame.state.name())).unwrap_or_default();
-            let agents = store.tree(root)?.all().filter(|node| !node.is_group).count();
-            let what = format!("{} ({}; {}, agents: {agents})", one_line(&frame.0), root.short(), frame.1);
-            if !io::stdin().is_terminal() {
-                return Err(CliError::usage(format!(
-                    "cannot ask whether to remove {what}: standard input is not a terminal"
-                ))
-                .hint(format!("agent-cli rm {} --yes removes it without asking", root.short())));
-            }
-            tell(&format!("remove {what}? [y/N]"));
-            let mut answer = String::new();
-            let read = io::stdin().lock().read_line(&mut answer);
-            read.map_err(|error| CliError::failed(format!("cannot read the answer: {error}")))?;
-            if !["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
-                return Err(CliError::usage("nothing was removed"));
-            }
+            confirm_removal(&chain)?;
         }
-        match removal::remove_tree(&store, root, self.ignored)? {
-            Removal::Gone(tree) => self.gone(&tree),
-            Removal::Busy => {
-                Err(CliError::failed(format!("a process of {} is still alive", root.short())).hint(format!(
-                    "agent-cli resume {} names the process: stop it with Ctrl-C, or wait for it to end",
-                    root.short()
-                )))
-            }
-            Removal::Needed => Err(CliError::failed(format!(
-                "another chain waits for an agent of {}, or continues one of its sessions",
-                root.short()
-            ))
-            .hint("remove that chain first; agent-cli tree shows all chains")),
-            Removal::Held(held) => Err(held
-                .iter()
-                .fold(
-                    CliError::failed(format!("worktrees of {} contain work", root.short())),
-                    |error, Held { frame, path, branch, why }| {
-                        error.also(format!("{} (branch {branch}, of {}): {why}", path.display(), frame.short()))
-                    },
-                )
-                .hint("merge it or commit it to another branch, or discard it with git worktree remove --force")),
-        }
-    }
-
-    fn gone(&self, tree: &RemovedChain) -> Result<ExitStatus, CliError> {
+        let removed = remove::remove(&app, Input { root: chain.root, ignored: self.ignored })?;
         if self.json {
-            print_json(&RmView { removed: tree })?;
+            print_json(&RmView { removed: &removed })?;
         } else {
-            print_line(&format!("removed {}, agents: {}, {}", tree.id.short(), tree.agents, bytes(tree.bytes)))?;
+            let RemovedChain { id, agents, bytes: size, .. } = &removed;
+            print_line(&format!("removed {}, agents: {agents}, {}", id.short(), bytes(*size)))?;
         }
         Ok(ExitStatus::Ok)
     }
+}
+
+fn confirm_removal(Chain { root, task, state, agents }: &Chain) -> Result<(), CliError> {
+    let what = format!("{} ({}; {state}, agents: {agents})", one_line(task), root.short());
+    if let Some(obstacle) = confirm::obstacle() {
+        let error = CliError::usage(format!("cannot ask whether to remove {what}: {obstacle}"));
+        return Err(error.hint(format!("agent-cli rm {} --yes removes it without asking", root.short())));
+    }
+    if confirm::confirm(&format!("remove {what}?"))? { Ok(()) } else { Err(CliError::declined("nothing was removed")) }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
+use crate::app::chains::run;
 use crate::app::config::launch;
 use crate::app::config::setting;
 use crate::app::config::sources::Configuration;
@@ -216,7 +217,7 @@ impl Spawn {
         let store = context.store()?;
         let app = context.app(&store);
         warn_of_reach(&store, &settings, &launch, Some(request.cwd.as_path()).filter(|_| !request.apart));
-        context.check(&store, &settings, &launch, &request.cwd)?;
+        run::check(&store, &settings, &launch, &request.cwd)?;
         let top = record::start(&store, &request, &launch, limits, claude_session(), self.name)?;
         say_what_is_dropped(&app.variables);
         if request.apart && worktree::has_uncommitted_changes(&request.cwd) {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::app::stop::{self, Input, Outcome};
+use crate::app::chains::stop::{self, Input, Outcome};
 use crate::app::view::outcome::StopOutcome;
 use crate::cli::arguments::candidates;
 use crate::cli::context::Context;

@@ -1,7 +1,7 @@
 //! `agent-cli import`: imports an exported chain.
 
 use std::fs::File;
-use std::io::{self, BufReader, IsTerminal};
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -9,6 +9,7 @@ use clap::Args;
 use crate::app::asker::PersonsTask;
 use crate::app::housekeeping::import::{self, Outcome};
 use crate::app::view::outcome::ImportView;
+use crate::cli::confirm;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -88,17 +89,13 @@ impl Import {
     /// Shows what the chain would run, and asks for confirmation if possible.
     fn is_trusted(&self, inventory: &Inventory) -> Result<bool, CliError> {
         let lines = inventory.lines().join("\n");
-        let can_ask = self.file != Path::new("-") && io::stdin().is_terminal() && io::stderr().is_terminal();
+        let can_ask = self.file != Path::new("-") && confirm::is_at_a_terminal();
         match (self.json, can_ask) {
             (true, _) => print_json(&ImportView::NotTrusted(inventory))?,
             (false, false) => print(&format!("{lines}\n"))?,
             (false, true) => {
                 tell(&lines);
-                tell("import this chain? [y/N]");
-                let mut answer = String::new();
-                let read = io::stdin().read_line(&mut answer);
-                read.map_err(|error| CliError::usage(format!("cannot read the answer: {error}")))?;
-                return Ok(["yes", "y"].contains(&answer.trim().to_lowercase().as_str()));
+                return confirm::confirm("import this chain?");
             }
         }
         Ok(false)

@@ -1,13 +1,15 @@
 //! A question in full, as a person sees it before they answer.
 
 use std::fs;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::path::Path;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
+use crate::app::answer::{self, Approval};
+use crate::cli::confirm;
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::output::format::{age, bytes, cut};
@@ -15,8 +17,7 @@ use crate::cli::output::moment;
 use crate::core::requests::approval::call_place::Place;
 use crate::core::requests::approval::notebook;
 use crate::core::requests::approval::{self, Before};
-use crate::core::requests::permit::{Permit, permit};
-use crate::core::requests::proposed_plan::{Decided, Plan};
+use crate::core::requests::proposed_plan::Plan;
 use crate::core::requests::question::{Choice, Form};
 use crate::core::requests::request::RequestKind;
 use crate::runtime::requests::{answer_files, place};
@@ -190,11 +191,6 @@ fn before(path: &Path) -> Before {
     }
 }
 
-/// Whether a question can be shown and answered here.
-pub(crate) fn is_at_a_terminal() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
-}
-
 /// Shows the whole question.
 pub(crate) fn show(store: &Store, asked: &Question) -> Result<(), CliError> {
     let text = whole(store, asked, output::width_of_errors())?;
@@ -208,49 +204,23 @@ pub(crate) fn show(store: &Store, asked: &Question) -> Result<(), CliError> {
 
 /// Shows a call and asks for its approval in one go: nobody allows at a terminal what was not shown there.
 pub(crate) fn confirm(store: &Store, asked: &Question, answer: &str) -> Result<(), CliError> {
-    let is_allowed = match &asked.kind {
-        RequestKind::Permission { .. } => permit(answer) == Some(Permit::Allow),
-        RequestKind::Plan(plan) => matches!(plan.decided(answer), Some(Decided::Approved { .. })),
-        _ => false,
-    };
-    if !is_allowed || !is_at_a_terminal() {
+    let Some(Approval { mode }) = answer::approval(&asked.kind, answer).filter(|_| confirm::is_at_a_terminal()) else {
         return Ok(());
-    }
+    };
     show(store, asked)?;
-    if let RequestKind::Plan(plan) = &asked.kind
-        && let Some(Decided::Approved { mode }) = plan.decided(answer)
-    {
+    if let Some(mode) = mode {
         output::ask(&approval::named("it would continue in mode ", &mode, output::width_of_errors()));
     }
-    output::ask("allow? [y/N] ");
-    match read_line()?.to_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
-        _ => Err(CliError::usage("not allowed, and nothing was recorded")
-            .hint(format!("agent-cli answer {} \"deny REASON\" denies it", asked.id.short()))),
+    if confirm::confirm("allow?")? {
+        return Ok(());
     }
+    Err(CliError::declined("not allowed, and nothing was recorded")
+        .hint(format!("agent-cli answer {} \"deny REASON\" denies it", asked.id.short())))
 }
 
 /// A person's decision on a call, made at a terminal.
 pub(crate) fn decide(store: &Store, asked: &Question) -> Result<String, CliError> {
     show(store, asked)?;
-    output::ask("allow, or deny with a reason? ");
-    let line = read_line()?;
-    Ok(spelled_out(&asked.kind, &line))
-}
-
-/// What a person means who answers an approval with a letter.
-pub(crate) fn spelled_out(kind: &RequestKind, text: &str) -> String {
-    let is_approval = matches!(kind, RequestKind::Permission { .. } | RequestKind::Plan(_));
-    match text.trim().to_lowercase().as_str() {
-        "y" | "yes" | "allow" if is_approval => "allow".to_owned(),
-        "n" | "no" if is_approval => "deny".to_owned(),
-        _ => text.to_owned(),
-    }
-}
-
-fn read_line() -> Result<String, CliError> {
-    let mut line = String::new();
-    let read = io::stdin().read_line(&mut line);
-    read.map_err(|error| CliError::usage(format!("cannot read from standard input: {error}")))?;
-    Ok(line.trim().to_owned())
+    let line = confirm::read_line("allow, or deny with a reason? ")?;
+    Ok(answer::spelled_out(&asked.kind, &line))
 }

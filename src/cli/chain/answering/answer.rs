@@ -5,12 +5,14 @@ use std::io::{self, IsTerminal, Read};
 use clap::Args;
 
 use crate::app::answer::{self, Input, Outcome};
+use crate::app::chains::run;
 use crate::app::lookup;
 use crate::app::view::outcome::AnsweredView;
 use crate::cli::arguments::candidates;
 use crate::cli::chain::answering::inbox::{Inbox, for_people};
 use crate::cli::chain::answering::prompt::LONGEST_LINE;
-use crate::cli::chain::resume;
+use crate::cli::chain::drive;
+use crate::cli::confirm;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -80,7 +82,7 @@ impl Answer {
         let Some(name) = &self.id else { return self.walk(context) };
         let store = context.store()?;
         let app = for_people(context, &store)?;
-        let id = answer::question_named(&app, &lookup::id_of(&context.app(&store), name)?)?;
+        let id = answer::question_named(&app, &lookup::id_of(&app, name)?)?;
         let asked = store.questions(id, false)?.pop();
         let (text, is_verbatim) = self.given(&store, id, asked.as_ref())?;
         let input = Input { question: id, text, is_verbatim, mode: self.mode.clone(), replace: self.replace };
@@ -92,7 +94,8 @@ impl Answer {
         if self.resume {
             tell("answer recorded");
             let output_options = OutputOptions { json: self.json, stream: false, exit_code: false };
-            return resume::continued(context, &store, || context.settings(None), chain, output_options);
+            let next = run::next(&store, chain, || context.settings(None))?;
+            return drive::go_on(context, &store, next, chain, output_options);
         }
         let next = format!("agent-cli resume {chain}");
         if self.json {
@@ -109,7 +112,7 @@ impl Answer {
     /// What it is without a question.
     fn walk(&self, context: &Context) -> Result<ExitStatus, CliError> {
         for_people(context, &context.store()?)?;
-        if self.text.is_some() || self.mode.is_some() || self.replace || self.json || !asked::is_at_a_terminal() {
+        if self.text.is_some() || self.mode.is_some() || self.replace || self.json || !confirm::is_at_a_terminal() {
             return Err(CliError::usage("no question was named")
                 .hint("agent-cli questions lists the open questions")
                 .hint("agent-cli answer ID ANSWER answers one"));
@@ -134,7 +137,7 @@ impl Answer {
 }
 
 fn from_standard_input(store: &Store, asked: Option<&Question>) -> Result<String, CliError> {
-    if asked::is_at_a_terminal() {
+    if confirm::is_at_a_terminal() {
         match asked {
             Some(asked) if matches!(asked.kind, RequestKind::Permission { .. } | RequestKind::Plan(_)) => {
                 return asked::decide(store, asked);

@@ -5,21 +5,20 @@ use std::io::{self, IsTerminal};
 use clap::Args;
 
 use crate::app::answer;
-use crate::app::asker::PersonsTask;
+use crate::app::chains::unattended::{self, AfterAnswer};
 use crate::app::{App, Asker};
 use crate::claude::processes::marks;
 use crate::cli::chain::answering::prompt::{Line, Prompt};
 use crate::cli::chain::answering::walk::{Exit, Walk};
 use crate::cli::chain::unattended::resume_all::ResumeAll;
+use crate::cli::confirm;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::{hint, print_line, tell};
-use crate::cli::report::asked;
 use crate::cli::report::chain_status::OutputOptions;
 use crate::core::id::FrameId;
-use crate::runtime::run::status;
-use crate::store::{Driving, Store};
+use crate::store::Store;
 
 /// Answer open questions, approvals and plans one after the other
 ///
@@ -42,9 +41,9 @@ pub(crate) struct Inbox {
 
 /// What a person answers with; agents are refused.
 pub(super) fn for_people<'a>(context: &Context, store: &'a Store) -> Result<App<'a>, CliError> {
-    context.asker().may(PersonsTask::Answer)?;
-    let (origin, sessions, runner) = (marks::origin(), marks::sessions().collect(), marks::runner());
-    let app = App { asker: Asker { origin, sessions, runner, ..context.asker() }, ..context.app(store) };
+    let app = context.app_with_origin(store);
+    let (sessions, runner) = (marks::sessions().collect(), marks::runner());
+    let app = App { asker: Asker { sessions, runner, ..app.asker }, ..app };
     answer::only_people(&app)?;
     Ok(app)
 }
@@ -58,7 +57,7 @@ impl Inbox {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
         let app = for_people(context, &store)?;
-        if !asked::is_at_a_terminal() || !io::stdout().is_terminal() {
+        if !confirm::is_at_a_terminal() || !io::stdout().is_terminal() {
             return Err(CliError::usage("the inbox needs a terminal")
                 .hint("agent-cli questions --json lists the open questions")
                 .hint("agent-cli answer ID ANSWER answers one"));
@@ -78,7 +77,7 @@ impl Inbox {
         if exit == Exit::AtWill && (self.resume || agrees(&mut prompt, chains.len())?) {
             let output_options = OutputOptions { json: false, stream: false, exit_code: false };
             let all = ResumeAll { claude: None, stale_check: true, max_parallel_total: None, output_options };
-            return all.continue_these(context, &store, &chains);
+            return all.continue_these(context, &context.app(&store), &chains);
         }
         tell(if chains.len() == 1 { "resume the chain with:" } else { "resume them with:" });
         for root in chains {
@@ -88,19 +87,19 @@ impl Inbox {
     }
 }
 
-/// Those of the answered chains that somebody has to continue.
+/// Those of the answered chains that a command must continue.
 fn continuable(store: &Store, answered: &[FrameId]) -> Result<Vec<FrameId>, CliError> {
     let (mut chains, mut waiting) = (Vec::new(), None);
     for root in answered {
-        if store.frame(*root)?.is_none() {
-            tell(&format!("{} has been removed", root.short()));
-        } else if Driving::is_marked(store.dir(), *root)? {
-            tell(&format!("{} continues: another process is already running it", root.short()));
-        } else if status::can_continue(store, *root)? {
-            chains.push(*root);
-        } else {
-            tell(&format!("{} cannot continue yet", root.short()));
-            waiting = Some(root);
+        let id = root.short();
+        match unattended::after_answer(store, *root)? {
+            AfterAnswer::Removed => tell(&format!("{id} has been removed")),
+            AfterAnswer::RunsElsewhere => tell(&format!("{id} continues: another process is already running it")),
+            AfterAnswer::CanContinue => chains.push(*root),
+            AfterAnswer::Waits => {
+                tell(&format!("{id} cannot continue yet"));
+                waiting = Some(root);
+            }
         }
     }
     if let Some(root) = waiting {
@@ -112,7 +111,7 @@ fn continuable(store: &Store, answered: &[FrameId]) -> Result<Vec<FrameId>, CliE
 fn agrees(prompt: &mut Prompt, chains: usize) -> Result<bool, CliError> {
     let what = if chains == 1 { "the chain".to_owned() } else { format!("{chains} chains") };
     Ok(match prompt.line(&format!("continue {what} now? [Y/n] "))? {
-        Line::Typed(typed) => matches!(typed.trim().to_lowercase().as_str(), "" | "y" | "yes"),
+        Line::Typed(typed) => typed.trim().is_empty() || confirm::is_yes(&typed),
         Line::Interrupted | Line::Closed => false,
     })
 }

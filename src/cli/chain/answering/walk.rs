@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 
 use crate::app::App;
-use crate::app::answer::{self, Input};
-use crate::app::error::AppError;
+use crate::app::answer::{self, Input, Standing, TooLate};
 use crate::app::lookup::{Projects, here};
 use crate::cli::chain::answering::editor;
 use crate::cli::chain::answering::prompt::{Line, Prompt};
@@ -18,7 +17,7 @@ use crate::core::requests::approval;
 use crate::core::requests::request::RequestKind;
 use crate::core::text::wrap::wrapped_text;
 use crate::runtime::activity::last_words::last_words;
-use crate::store::{Question, StoreError};
+use crate::store::Question;
 
 /// Questions in the order in which they are shown, and the answers that were given here.
 pub(super) struct Walk<'a> {
@@ -73,17 +72,17 @@ impl<'a> Walk<'a> {
         loop {
             self.refresh()?;
             let Some(item) = self.items.get(self.at).copied() else { return Ok(Exit::AtWill) };
-            let step = match self.app.store.questions(item.id, false)?.pop() {
-                Some(asked) if asked.expired.is_some() => {
-                    tell(&format!("{} has expired", item.id.short()));
-                    Step::Drop
-                }
-                Some(asked) if asked.answer.is_none() || item.answered => self.visit(prompt, &asked)?,
-                Some(asked) => {
+            let step = match answer::standing(&self.app, item.id, item.answered)? {
+                Standing::Open(asked) => self.visit(prompt, &asked)?,
+                Standing::Answered(asked) => {
                     tell(&format!("{} has been answered{}", item.id.short(), by(&asked)));
                     Step::Drop
                 }
-                None => {
+                Standing::Expired => {
+                    tell(&format!("{} has expired", item.id.short()));
+                    Step::Drop
+                }
+                Standing::Gone => {
                     tell(&format!("{} is gone: its agent no longer waits for an answer", item.id.short()));
                     Step::Drop
                 }
@@ -125,7 +124,7 @@ impl<'a> Walk<'a> {
             let line = prompt.line("> ")?;
             let Line::Typed(line) = &line else { return Ok(step(&line)) };
             let (text, is_text) = match typed::read(line) {
-                Typed::Answer(text) => (asked::spelled_out(&asked.kind, text), false),
+                Typed::Answer(text) => (answer::spelled_out(&asked.kind, text), false),
                 Typed::Text(text) => (text.to_owned(), true),
                 Typed::Command(Command::Edit) => match editor::write(&written) {
                     Ok(Some(text)) => {
@@ -164,34 +163,34 @@ impl<'a> Walk<'a> {
     /// The text is not an answer.
     fn record(&mut self, asked: &Question, text: &str, is_text: bool) -> Result<Step, CliError> {
         let item = &mut self.items[self.at];
-        let (question, text) = (asked.id, text.to_owned());
-        let input = Input { question, text, is_verbatim: is_text, mode: None, replace: item.answered };
-        match answer::answer(&self.app, &input) {
+        let (question, text) = (asked.id.short(), text.to_owned());
+        let input = Input { question: asked.id, text, is_verbatim: is_text, mode: None, replace: item.answered };
+        let recorded = answer::answer_in_time(&self.app, &input);
+        match recorded.map_err(|error| CliError::from(error).without_hints())? {
             Ok(_) => {
                 let again = if item.answered { "answer replaced" } else { "answer recorded" };
                 item.answered = true;
                 tell(again);
                 Ok(Step::Next)
             }
-            Err(AppError::Store(StoreError::AlreadyAnswered { .. })) => {
-                let by = self.app.store.questions(asked.id, false)?.pop().map(|asked| by(&asked)).unwrap_or_default();
-                tell(&format!("{} has already been answered{by}; yours was not recorded", asked.id.short()));
+            Err(TooLate::Answered(asked)) => {
+                let by = asked.map(|asked| by(&asked)).unwrap_or_default();
+                tell(&format!("{question} has already been answered{by}; yours was not recorded"));
                 Ok(Step::Drop)
             }
             // An answer that was given here still counts.
-            Err(error @ AppError::Store(StoreError::Delivered(_))) => {
+            Err(TooLate::Delivered(error)) => {
                 CliError::from(error).without_hints().report();
                 Ok(Step::Next)
             }
-            Err(AppError::Store(StoreError::UnknownRequest(_))) => {
-                tell(&format!("{} has been removed with its chain; yours was not recorded", asked.id.short()));
+            Err(TooLate::Removed) => {
+                tell(&format!("{question} has been removed with its chain; yours was not recorded"));
                 Ok(Step::Drop)
             }
-            Err(error @ AppError::Store(StoreError::QuestionWithdrawn(_) | StoreError::QuestionExpired { .. })) => {
+            Err(TooLate::Closed(error)) => {
                 CliError::from(error).without_hints().report();
                 Ok(Step::Drop)
             }
-            Err(error) => Err(CliError::from(error).without_hints()),
         }
     }
 

@@ -2,11 +2,11 @@
 
 use std::io::{self, IsTerminal};
 
+use crate::app::chains::unattended::{self, Interrupted};
 use crate::cli::output::{hint, tell, warn};
-use crate::core::chain::frame_state::AgentStatus;
 use crate::core::chain::pace::RefusedAnswer;
 use crate::runtime::RuntimeError;
-use crate::store::{Chains, Store};
+use crate::store::Store;
 
 /// Whether to say that something in a file does not count as an answer. Cron would mail it every minute.
 pub(super) fn is_news(refused: &RefusedAnswer) -> bool {
@@ -25,14 +25,13 @@ pub(super) fn tell_of_interrupted(store: &Store) -> Result<(), RuntimeError> {
     if !io::stderr().is_terminal() {
         return Ok(());
     }
-    let interrupted = store.chains(Chains::With { status: AgentStatus::Cancelled, most: 1 })?;
-    let Some(newest) = interrupted.chains.first() else { return Ok(()) };
-    match interrupted.more {
-        0 => tell(&format!("1 chain was interrupted and is left to you: agent-cli resume {}", newest.id.short())),
+    let Some(Interrupted { newest, others }) = unattended::interrupted(store)? else { return Ok(()) };
+    match others {
+        0 => tell(&format!("1 chain was interrupted and is left to you: agent-cli resume {}", newest.short())),
         others => tell(&format!(
             "{} chains were interrupted and are left to you: agent-cli resume {} continues the newest, and agent-cli ls -p --status cancelled lists all",
             others + 1,
-            newest.id.short(),
+            newest.short(),
         )),
     }
     Ok(())

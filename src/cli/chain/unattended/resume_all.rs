@@ -3,10 +3,11 @@
 use std::cell::Cell;
 use std::path::PathBuf;
 
-use futures_util::stream::{self, StreamExt};
-
+use crate::app::App;
 use crate::app::asker::PersonsTask;
+use crate::app::chains::unattended::{self, Ended, Event};
 use crate::app::config::setting;
+use crate::app::error::AppError;
 use crate::cli::chain::drive;
 use crate::cli::chain::unattended::for_a_person;
 use crate::cli::context::Context;
@@ -16,16 +17,9 @@ use crate::cli::report::chain_status::{OutputOptions, StatusReport};
 use crate::cli::report::live::display::Live;
 use crate::cli::report::one_line;
 use crate::core::id::FrameId;
-use crate::runtime::run::driven::Driven;
-use crate::runtime::run::places::Places;
-use crate::runtime::run::status::ChainStatus;
-use crate::runtime::run::unattended::continuing::{self, Course, ToContinue, Until};
-use crate::runtime::run::{scheduler, status};
-use crate::runtime::{RunSettings, RuntimeError};
+use crate::runtime::RunSettings;
+use crate::runtime::run::unattended::continuing::{ToContinue, Until};
 use crate::store::Store;
-
-/// How many agents run at once over all chains, unless a person says otherwise: as many as of one chain.
-pub(crate) const MAX_PARALLEL_TOTAL: u32 = 4;
 
 /// How the chains are continued.
 #[derive(Clone, Debug)]
@@ -38,96 +32,75 @@ pub(crate) struct ResumeAll {
 
 impl ResumeAll {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.asker().may(PersonsTask::ResumeAll)?;
         // Most polls find a database at rest, and nothing to do.
         let is_idle = |store: &Store| {
-            let ToContinue { roots, refused } = continuing::to_continue(store)?;
+            let ToContinue { roots, refused } = unattended::to_continue(&context.app(store))?;
             let is_idle = roots.is_empty() && !refused.iter().any(for_a_person::is_news);
             if is_idle {
                 for_a_person::tell_of_interrupted(store)?;
             }
-            Ok(is_idle)
+            Ok::<bool, AppError>(is_idle)
         };
         if context.read_snapshot(is_idle) == Some(true) {
             return Ok(ExitStatus::Ok);
         }
         let store = context.store()?;
-        let settings = self.settings(context)?;
-        let worst = Cell::new(ExitStatus::Ok);
-        let mut live = Live::new(store.dir().path());
-        let course = |course| {
-            if let Some(exit) = self.follow(&store, live.as_mut(), course) {
-                worst.set(worse(worst.get(), exit));
-            }
-        };
-        let (of_store, of_run) = (&store, &settings);
-        let stopped = drive::run(context, |stop| async move {
-            continuing::continue_chains(of_store, of_run, stop.clone(), Until::Idle, course).await?;
-            let is_stopped = stop.borrow().any();
-            Ok(is_stopped)
-        });
-        live.map_or(Ok(()), |live| live.finish(&store))?;
-        let stopped = stopped?;
-        if stopped {
-            return Err(interrupted());
-        }
+        let app = context.app(&store);
+        app.asker.may(PersonsTask::ResumeAll)?;
+        let worst = self.follow_all(context, &app, None)?;
         for_a_person::tell_of_interrupted(&store)?;
-        Ok(worst.get())
+        Ok(worst)
     }
 
     /// Continues these chains, several at once.
     pub(crate) fn continue_these(
         &self,
         context: &Context,
-        store: &Store,
+        app: &App<'_>,
         roots: &[FrameId],
     ) -> Result<ExitStatus, CliError> {
+        self.follow_all(context, app, Some(roots))
+    }
+
+    /// Shows what happens while `roots` continue, or all chains. Returns the worst status with which one of them has ended.
+    fn follow_all(&self, context: &Context, app: &App<'_>, roots: Option<&[FrameId]>) -> Result<ExitStatus, CliError> {
         let settings = self.settings(context)?;
-        let at_once = settings.places.as_ref().map_or(1, |places| places.most() as usize);
-        let mut worst = ExitStatus::Ok;
-        let mut live = Live::new(store.dir().path());
-        let (of_run, worst_of_all, mut display) = (&settings, &mut worst, live.as_mut());
-        let stopped = drive::run(context, |stop| async move {
-            let drive = |root: &FrameId| {
-                let (root, stop) = (*root, stop.clone());
-                async move { (root, scheduler::drive(store, of_run, root, stop).await) }
-            };
-            for root in roots {
-                self.follow(store, display.as_deref_mut(), Course::Begins(*root));
+        let worst = Cell::new(ExitStatus::Ok);
+        let mut live = Live::new(app.store.dir().path());
+        let happens = |event| {
+            if let Some(exit) = self.follow(app.store, live.as_mut(), event) {
+                worst.set(worse(worst.get(), exit));
             }
-            let mut chains = stream::iter(roots.iter().map(drive)).buffer_unordered(at_once);
-            while let Some((root, driven)) = chains.next().await {
-                if let Some(exit) = self.follow(store, display.as_deref_mut(), Course::Ended(root, driven)) {
-                    *worst_of_all = worse(*worst_of_all, exit);
-                }
+        };
+        let settings = &settings;
+        let stopped = drive::until_stopped(context, |stop| async move {
+            match roots {
+                Some(roots) => unattended::continue_these(app, settings, stop, roots, happens).await,
+                None => unattended::continue_all(app, settings, stop, Until::Idle, happens).await,
             }
-            let is_stopped = stop.borrow().any();
-            Ok(is_stopped)
         });
-        live.map_or(Ok(()), |live| live.finish(store))?;
-        if stopped? { Err(interrupted()) } else { Ok(worst) }
+        live.map_or(Ok(()), |live| live.finish(app.store))?;
+        if stopped? { Err(interrupted()) } else { Ok(worst.get()) }
     }
 
     pub(crate) fn settings(&self, context: &Context) -> Result<RunSettings, CliError> {
-        let mut settings = context.settings(self.claude.clone())?;
-        settings.stale_check = self.stale_check;
+        let settings = RunSettings { stale_check: self.stale_check, ..context.settings(self.claude.clone())? };
         let configured = context.usable_configuration()?.settings.count(&setting::MAX_PARALLEL_TOTAL);
-        settings.places = Some(Places::new(self.max_parallel_total.or(configured).unwrap_or(MAX_PARALLEL_TOTAL)));
-        Ok(settings)
+        Ok(unattended::settings(settings, self.max_parallel_total.or(configured)))
     }
 
     /// Shows a chain as long as it is driven, and prints how it stands after that.
-    pub(crate) fn follow(&self, store: &Store, live: Option<&mut Live>, course: Course) -> Option<ExitStatus> {
-        match (course, live) {
-            (Course::Begins(root), live) => {
+    pub(crate) fn follow(&self, store: &Store, live: Option<&mut Live>, event: Event) -> Option<ExitStatus> {
+        match (event, live) {
+            (Event::Begins(root), live) => {
                 live.into_iter().for_each(|live| live.begin(root));
                 None
             }
-            (Course::Ended(root, driven), live) => {
-                live.into_iter().for_each(|live| live.end(root));
-                Some(self.report(store, root, driven))
+            (Event::Ended(ended), live) => {
+                live.into_iter().for_each(|live| live.end(ended.root));
+                Some(self.report(store, ended))
             }
-            (Course::Refused(refused), _) => {
+            (Event::Refused(refused), _) => {
                 if for_a_person::is_news(&refused) {
                     for_a_person::tell_of_refused(&refused);
                 }
@@ -136,26 +109,14 @@ impl ResumeAll {
         }
     }
 
-    fn report(&self, store: &Store, root: FrameId, driven: Result<Driven, RuntimeError>) -> ExitStatus {
-        let is_uneventful = driven.as_ref().is_ok_and(Driven::is_uneventful);
-        let report = driven.and_then(|driven| {
-            drive::print_notes(&driven);
-            let status = status::after_unattended(store, root, driven)?;
-            StatusReport::new(store, root, status, self.output_options)
-        });
-        let report = match report {
-            // A log would otherwise get the same line every minute, for example about a command that is tried again.
-            Ok(StatusReport { status: ChainStatus::Waits { errors, .. }, .. })
-                if is_uneventful && errors.is_empty() =>
-            {
-                return if self.output_options.exit_code { ExitStatus::Waiting } else { ExitStatus::Ok };
-            }
-            Ok(report) => report,
-            Err(error) => return one_line::error(root, &CliError::from(error)),
-        };
-        match one_line::print(&report, self.output_options) {
-            Ok(exit) => exit,
-            Err(error) => error.report(),
+    fn report(&self, store: &Store, Ended { root, notes, status, is_news, .. }: Ended) -> ExitStatus {
+        drive::print_notes(&notes);
+        if !is_news {
+            return if self.output_options.exit_code { ExitStatus::Waiting } else { ExitStatus::Ok };
+        }
+        match status.and_then(|status| StatusReport::new(store, root, status, self.output_options)) {
+            Ok(report) => one_line::print(&report, self.output_options).unwrap_or_else(CliError::report),
+            Err(error) => one_line::error(root, &CliError::from(error)),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::app::asker::PersonsTask;
+use crate::app::chains::unattended::{self, Ended, Event};
 use crate::cli::chain::drive;
 use crate::cli::chain::unattended::for_a_person;
 use crate::cli::chain::unattended::resume_all::ResumeAll;
@@ -15,7 +16,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::output::tell;
 use crate::cli::report::chain_status::OutputOptions;
 use crate::cli::report::live::display::Live;
-use crate::runtime::run::unattended::continuing::{self, Course, Until};
+use crate::runtime::run::unattended::continuing::Until;
 
 /// Continue chains as soon as they can continue, until you stop it
 ///
@@ -39,25 +40,26 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.asker().may(PersonsTask::Watch)?;
         let Self { claude, max_parallel_total, json } = self;
         let output_options = OutputOptions { json, stream: false, exit_code: false };
         let all = ResumeAll { claude, stale_check: true, max_parallel_total, output_options };
         let store = context.store()?;
+        let app = context.app(&store);
+        app.asker.may(PersonsTask::Watch)?;
         let settings = all.settings(context)?;
         tell("watching for chains that can continue; Ctrl-C ends it");
         for_a_person::tell_of_interrupted(&store)?;
         context.follow_config()?;
         let interrupted = Cell::new(false);
         let mut live = Live::new(store.dir().path());
-        let course = |course: Course| {
-            let is_interrupted = matches!(&course, Course::Ended(_, Ok(driven)) if driven.interrupted);
+        let happens = |event: Event| {
+            let is_interrupted = matches!(&event, Event::Ended(Ended { interrupted: true, .. }));
             interrupted.set(interrupted.get() || is_interrupted);
-            all.follow(&store, live.as_mut(), course);
+            all.follow(&store, live.as_mut(), event);
         };
-        let (of_store, of_run) = (&store, &settings);
-        let watched =
-            drive::run(context, |stop| continuing::continue_chains(of_store, of_run, stop, Until::Stopped, course));
+        let watched = drive::until_stopped(context, |stop| {
+            unattended::continue_all(&app, &settings, stop, Until::Stopped, happens)
+        });
         live.map_or(Ok(()), |live| live.finish(&store))?;
         watched?;
         Ok(if interrupted.get() { ExitStatus::Interrupted } else { ExitStatus::Ok })

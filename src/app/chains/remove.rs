@@ -1,0 +1,105 @@
+//! Removes a chain that does not run.
+
+use crate::app::App;
+use crate::app::asker::PersonsTask;
+use crate::app::error::{AppError, RemovalError};
+use crate::app::lookup;
+use crate::core::id::FrameId;
+use crate::runtime::housekeeping::removal::{self, Removal, RemovedChain};
+
+/// A chain, with what a person should know before they remove it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Chain {
+    pub(crate) root: FrameId,
+    pub(crate) task: String,
+    pub(crate) state: &'static str,
+    pub(crate) agents: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Input {
+    pub(crate) root: FrameId,
+    /// Also remove worktrees with ignored files that are more than build output and caches.
+    pub(crate) ignored: bool,
+}
+
+/// The chain that an id stands for: its own, or that of one of its agents or questions.
+pub(crate) fn chain(app: &App<'_>, id: &str) -> Result<Chain, AppError> {
+    app.asker.may(PersonsTask::Remove)?;
+    let root = app.store.chain_of(lookup::frame_named(app, id)?)?.root;
+    let (task, state) =
+        app.store.frame(root)?.map(|frame| (frame.task.title(), frame.state.name())).unwrap_or_default();
+    let agents = app.store.tree(root)?.all().filter(|node| !node.is_group).count();
+    Ok(Chain { root, task, state, agents })
+}
+
+pub(crate) fn remove(app: &App<'_>, Input { root, ignored }: Input) -> Result<RemovedChain, AppError> {
+    app.asker.may(PersonsTask::Remove)?;
+    match removal::remove_tree(app.store, root, ignored)? {
+        Removal::Gone(chain) => Ok(chain),
+        Removal::Busy => Err(RemovalError::Busy(root).into()),
+        Removal::Needed => Err(RemovalError::Needed(root).into()),
+        Removal::Held(held) => Err(RemovalError::Held(root, held).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{Asker, testing};
+    use crate::store;
+    use crate::store::testing::{ask, attempt, new, reply};
+    use crate::store::{Lease, NewAttempt};
+
+    #[test]
+    fn a_chain_is_removed_by_any_id_in_it() {
+        let (_temp, store) = store::testing::store();
+        let app = testing::app(&store);
+        let caller = store.start(store.root());
+        let (_, child) = store.request_child(caller, None, &new("a task"), "a task").unwrap();
+        let question = store.request(caller, None, &[ask("When?")]).unwrap().remove(0);
+        for id in [child.to_string(), question.to_string()] {
+            let chain = chain(&app, &id).unwrap();
+            assert_eq!((chain.root, chain.state, chain.agents), (caller.frame, "running", 2));
+        }
+        store.end(caller, &reply("done"));
+        let removed = remove(&app, Input { root: caller.frame, ignored: false }).unwrap();
+        assert_eq!((removed.id, removed.agents), (caller.frame, 2));
+        assert_eq!(store.frame(child).unwrap(), None);
+    }
+
+    #[test]
+    fn agents_remove_nothing() {
+        let (_temp, store) = store::testing::store();
+        let caller = store.start(store.root());
+        let other = store.root();
+        let app = App { asker: Asker { agent: Some(caller), ..Asker::default() }, ..testing::app(&store) };
+        let refusals = [
+            chain(&app, &other.to_string()).unwrap_err(),
+            remove(&app, Input { root: other, ignored: true }).unwrap_err(),
+        ];
+        for refused in refusals {
+            assert!(matches!(refused, AppError::OnlyPeople(_)), "{refused}");
+        }
+        assert!(store.frame(other).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_chain_that_runs_or_is_needed_stays() {
+        let (_temp, store) = store::testing::store();
+        let app = testing::app(&store);
+        let remove = |root| remove(&app, Input { root, ignored: false });
+        let runs = store.root();
+        let lease = Lease::try_take(store.dir(), runs).unwrap().unwrap();
+        let refused = remove(runs).unwrap_err();
+        assert!(matches!(refused, AppError::Removal(RemovalError::Busy(root)) if root == runs), "{refused}");
+        drop(lease);
+        remove(runs).unwrap();
+        let (needed, first) = (store.root(), attempt(Vec::new()));
+        store.begin(needed, &first).unwrap();
+        let fork = NewAttempt { resumed: Some(first.session), ..attempt(Vec::new()) };
+        store.begin(store.root(), &fork).unwrap();
+        let refused = remove(needed).unwrap_err();
+        assert!(matches!(refused, AppError::Removal(RemovalError::Needed(root)) if root == needed), "{refused}");
+    }
+}

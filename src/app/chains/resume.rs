@@ -1,0 +1,211 @@
+//! Resumes a chain, changes how it continues, or looks up what an agent has requested.
+
+use crate::app::App;
+use crate::app::chains::run::{self, Next, Surroundings};
+use crate::app::chains::tell::{self, Text};
+use crate::app::error::{AppError, Refusal};
+use crate::app::lookup;
+use crate::core::agent::launch::Launch;
+use crate::core::agent::launch_changes::Repair;
+use crate::core::chain::frame_state::FrameState;
+use crate::core::chain::limits::NewLimits;
+use crate::core::id::{FrameId, IdPrefix, SessionId};
+use crate::core::requests::request::RequestResult;
+use crate::runtime::requests::{adopt, agent_lookup, record};
+use crate::runtime::run::frame_error::first_agent;
+use crate::runtime::run::status::{self, ChainStatus};
+use crate::runtime::steering::try_again;
+use crate::runtime::{RunSettings, RuntimeError};
+use crate::store::{ChainChange, ChainOf, Instruction, ResultUse, Scope, Store, StoreError, Target};
+
+pub(crate) struct Input {
+    pub(crate) id: String,
+    pub(crate) limits: NewLimits,
+    /// How agents are started from now on. Its program is as the asker names it.
+    pub(crate) repair: Repair,
+    /// A new instruction for an agent that has ended.
+    pub(crate) prompt: Option<Text>,
+    /// Retry now instead of waiting for a usage limit or backoff.
+    pub(crate) now: bool,
+    /// Report to agents which files changed while they waited.
+    pub(crate) stale_check: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// To an agent.
+    Result(LookedUp),
+    Chain(Resumed),
+}
+
+/// The result of what an agent has requested.
+#[derive(Debug)]
+pub(crate) struct LookedUp {
+    target: Target,
+    /// `None`: there is none yet.
+    pub(crate) result: Option<RequestResult>,
+}
+
+/// A chain that was found, and changed as the asker wants.
+#[derive(Debug)]
+pub(crate) struct Resumed {
+    pub(crate) top: FrameId,
+    pub(crate) named: Option<Named>,
+    /// How many agents start with new options from now on.
+    pub(crate) repaired: usize,
+    pub(crate) next: Next,
+}
+
+/// A chain with the name that it had.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub(crate) root: FrameId,
+    pub(crate) name: String,
+}
+
+impl Input {
+    /// Whether nothing is asked for but to continue.
+    pub(crate) fn changes_nothing(&self) -> bool {
+        !(self.limits.any() || self.now || self.repairs() || self.prompt.is_some())
+    }
+
+    fn repairs(&self) -> bool {
+        self.repair != Repair::default()
+    }
+}
+
+/// The chain of `id`, and its status if nothing in it can run; `None`: it takes a whole [`resume()`] to find out. Enough for an asker who is
+/// not an agent and [changes nothing](Input::changes_nothing).
+pub(crate) fn look(store: &Store, id: &str) -> Result<Option<(FrameId, ChainStatus)>, RuntimeError> {
+    let top = match id.parse::<FrameId>() {
+        // A complete id, as cron passes it, needs no search.
+        Ok(top) => top,
+        Err(_) => match id.parse::<IdPrefix>().map(|prefix| store.lookup(Scope::All, &prefix)) {
+            Ok(Ok(target)) => lookup::chain_of(store, target)?,
+            _ => return Ok(None),
+        },
+    };
+    Ok(status::poll(store, top)?.map(|status| (top, status)))
+}
+
+/// Finds the chain, and changes it as the asker wants. What is refused changes nothing.
+pub(crate) fn resume(app: &App<'_>, input: Input, surroundings: &impl Surroundings) -> Result<Outcome, AppError> {
+    let store = app.store;
+    if let Some(caller) = app.asker.agent {
+        refuse_to_agents(&input)?;
+        let target = agent_lookup::named_or_started(store, caller, &lookup::id_of(app, &input.id)?)?;
+        let result = record::result_for(store, caller, target)?;
+        return Ok(Outcome::Result(LookedUp { target, result }));
+    }
+    let top = lookup::chain_of(store, target(app, &input, surroundings)?)?;
+    let ChainOf { root, name, .. } = store.chain_of(top)?;
+    let claude = input.repair.claude.clone();
+    let launch = input.repairs().then(|| repair(store, top, &input.repair, surroundings)).transpose()?;
+    let instruction = input.prompt.map(|prompt| instruction(app, top, prompt)).transpose()?;
+    // Whatever is refused was refused by now, or is in this transaction.
+    let change = ChainChange { limits: input.limits, launch, instruction };
+    let repaired = if change == ChainChange::default() { 0 } else { store.change_chain(top, change)? };
+    if input.now {
+        try_again::end_pauses(store, top)?;
+    }
+    let settings = || Ok(RunSettings { stale_check: input.stale_check, ..surroundings.run_settings(claude)? });
+    let next = run::next(store, top, settings)?;
+    Ok(Outcome::Chain(Resumed { top, named: name.map(|name| Named { root, name }), repaired, next }))
+}
+
+fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
+    if input.limits.any() {
+        return Err(Refusal::new("agents cannot set limits (--max-…, --stall-after)").hint("leave them out"));
+    }
+    if input.prompt.is_some() {
+        let refusal = Refusal::new("agents cannot give others new instructions");
+        return Err(refusal.hint("agent-cli spawn --prompt TEXT starts an agent with them"));
+    }
+    if input.now || input.repairs() {
+        let refusal = Refusal::new("agents cannot use --now or change how claude is started");
+        return Err(refusal.hint("leave it out"));
+    }
+    Ok(())
+}
+
+/// What the id names. An unknown session is adopted if Claude Code has it.
+fn target(app: &App<'_>, input: &Input, surroundings: &impl Surroundings) -> Result<Target, AppError> {
+    let error = match app.store.lookup(Scope::All, &lookup::id_of(app, &input.id)?) {
+        Ok(target) => return Ok(target),
+        Err(error) => error,
+    };
+    if let (StoreError::Unknown(_), Ok(session)) = (&error, input.id.trim().parse::<SessionId>())
+        && let Some(frame) = adopt::adopt(app.store, session, adopted(&input.repair, surroundings)?)?
+    {
+        return Ok(Target::Frame(frame));
+    }
+    Err(error.into())
+}
+
+/// How an adopted session is started.
+fn adopted(repair: &Repair, surroundings: &impl Surroundings) -> Result<Launch, AppError> {
+    let of_surroundings = surroundings.launch()?;
+    let claude = surroundings.claude(repair.claude.as_deref())?;
+    let Repair { model, permission_mode, questions_dir, args, .. } = repair.clone();
+    let permission_mode = permission_mode.or(of_surroundings.permission_mode);
+    Ok(Launch { claude, model, permission_mode, args: args.unwrap_or_default(), questions_dir, ..of_surroundings })
+}
+
+/// The changes to how agents of the chain are started, which Claude Code accepts.
+fn repair(store: &Store, top: FrameId, repair: &Repair, surroundings: &impl Surroundings) -> Result<Repair, AppError> {
+    let Some(frame) = store.frame(top)? else { return Err(StoreError::UnknownFrame(top).into()) };
+    if frame.root != top {
+        let refusal = Refusal::new(format!(
+            "{} was started by an agent: options can be changed only for the whole chain",
+            top.short()
+        ));
+        return Err(refusal.hint(format!("use the id of the chain: agent-cli resume {}", frame.root.short())).into());
+    }
+    if frame.state == FrameState::Done {
+        let refusal = Refusal::new(format!("{} is done: its options no longer matter", top.short()));
+        return Err(refusal.hint(format!("agent-cli resume {} prints its reply", top.short())).into());
+    }
+    let claude = repair.claude.as_deref().map(|named| surroundings.claude(Some(named))).transpose()?;
+    let settings = || surroundings.run_settings(repair.claude.clone());
+    let repair = Repair { claude, ..repair.clone() };
+    if let Some(first) = first_agent(store, top)? {
+        let repaired = first.launch.clone().repaired(&first.launch, &repair);
+        run::check(store, &settings()?, &repaired, &first.cwd)?;
+    }
+    Ok(repair)
+}
+
+/// A new instruction for an agent, which must have ended.
+fn instruction(app: &App<'_>, id: FrameId, prompt: Text) -> Result<Instruction, AppError> {
+    let frame = tell::agent(app.store, id)?;
+    if !frame.state.is_over() {
+        let refusal = Refusal::new(format!("{} is still {}", id.short(), frame.state.name()));
+        return Err(refusal.hint(format!("agent-cli tell {} TEXT sends it a message", id.short())).into());
+    }
+    Ok(Instruction { text: tell::read(prompt)?, sender: tell::sender(app) })
+}
+
+impl LookedUp {
+    /// Records that the agent has read the result. Only once it was given it: an agent that reads a result twice has lost nothing.
+    pub(crate) fn record_read(&self, app: &App<'_>) -> Result<(), AppError> {
+        let (Some(caller), Some(read)) = (app.asker.agent, &self.result) else { return Ok(()) };
+        match app.store.use_results(caller, ResultUse::LookedUp(self.target, read)) {
+            // Nobody gives this attempt anything any more.
+            Err(StoreError::StaleCaller { .. }) => Ok(()),
+            used => {
+                used?;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Named {
+    /// Whether another chain has the name now.
+    pub(crate) fn is_lost(&self, store: &Store) -> bool {
+        matches!(store.chain_of(self.root), Ok(ChainOf { name: None, .. }))
+    }
+}
+
+#[cfg(test)]
+mod tests;

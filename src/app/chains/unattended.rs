@@ -1,0 +1,228 @@
+//! Continues chains without a person: all that can continue, or those that were answered.
+
+use futures_util::stream::{self, StreamExt};
+use tokio::sync::watch;
+
+use crate::app::App;
+use crate::app::asker::PersonsTask;
+use crate::app::error::AppError;
+use crate::core::attempt::decision::Note;
+use crate::core::chain::frame_state::AgentStatus;
+use crate::core::chain::pace::RefusedAnswer;
+use crate::core::id::FrameId;
+use crate::runtime::run::driven::Driven;
+use crate::runtime::run::places::Places;
+use crate::runtime::run::scheduler;
+use crate::runtime::run::signals::Signals;
+use crate::runtime::run::status::{self, ChainStatus};
+use crate::runtime::run::unattended::continuing::{self, Course, ToContinue, Until};
+use crate::runtime::{RunSettings, RuntimeError};
+use crate::store::{Chains, Driving, Store};
+
+/// How many agents run at once over all chains, unless a person says otherwise: as many as of one chain.
+pub(crate) const MAX_PARALLEL_TOTAL: u32 = 4;
+
+/// What happens while chains are continued.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A chain begins to run.
+    Begins(FrameId),
+    Ended(Ended),
+    /// Something in a file does not count as an answer.
+    Refused(RefusedAnswer),
+}
+
+/// A chain that has run as far as it could.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) root: FrameId,
+    pub(crate) interrupted: bool,
+    /// What a person should know about agents although nothing went wrong.
+    pub(crate) notes: Vec<(FrameId, Note)>,
+    pub(crate) status: Result<ChainStatus, RuntimeError>,
+    /// Whether there is anything to say. A log would otherwise get the same line every minute, for example about a command that is
+    /// tried again.
+    pub(crate) is_news: bool,
+}
+
+/// Chains that were interrupted, which only a person continues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Interrupted {
+    pub(crate) newest: FrameId,
+    pub(crate) others: u64,
+}
+
+/// What becomes of a chain after an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AfterAnswer {
+    Removed,
+    /// Another process runs it, and continues it.
+    RunsElsewhere,
+    CanContinue,
+    /// For something else.
+    Waits,
+}
+
+/// `settings` for many chains at once.
+pub(crate) fn settings(settings: RunSettings, max_parallel_total: Option<u32>) -> RunSettings {
+    RunSettings { places: Some(Places::new(max_parallel_total.unwrap_or(MAX_PARALLEL_TOTAL))), ..settings }
+}
+
+/// What [`continue_all()`] would begin with.
+pub(crate) fn to_continue(app: &App<'_>) -> Result<ToContinue, AppError> {
+    app.asker.may(PersonsTask::ResumeAll)?;
+    Ok(continuing::to_continue(app.store)?)
+}
+
+/// Continues every chain that can continue. Chains that failed or were interrupted are left to people. Returns whether a signal has
+/// ended it.
+pub(crate) async fn continue_all(
+    app: &App<'_>,
+    settings: &RunSettings,
+    stop: watch::Receiver<Signals>,
+    until: Until,
+    mut happens: impl FnMut(Event),
+) -> Result<bool, AppError> {
+    app.asker.may(match until {
+        Until::Idle => PersonsTask::ResumeAll,
+        Until::Stopped => PersonsTask::Watch,
+    })?;
+    let course = |course| {
+        happens(match course {
+            Course::Begins(root) => Event::Begins(root),
+            Course::Ended(root, driven) => Event::Ended(ended(app.store, root, driven)),
+            Course::Refused(refused) => Event::Refused(refused),
+        });
+    };
+    continuing::continue_chains(app.store, settings, stop.clone(), until, course).await?;
+    let is_stopped = stop.borrow().any();
+    Ok(is_stopped)
+}
+
+/// Continues these chains, several at once. Returns whether a signal has ended it.
+pub(crate) async fn continue_these(
+    app: &App<'_>,
+    settings: &RunSettings,
+    stop: watch::Receiver<Signals>,
+    roots: &[FrameId],
+    mut happens: impl FnMut(Event),
+) -> Result<bool, AppError> {
+    app.asker.may(PersonsTask::ResumeAll)?;
+    let at_once = settings.places.as_ref().map_or(1, |places| places.most() as usize);
+    let drive = |root: &FrameId| {
+        let (root, stop) = (*root, stop.clone());
+        async move { (root, scheduler::drive(app.store, settings, root, stop).await) }
+    };
+    for root in roots {
+        happens(Event::Begins(*root));
+    }
+    let mut chains = stream::iter(roots.iter().map(drive)).buffer_unordered(at_once);
+    while let Some((root, driven)) = chains.next().await {
+        happens(Event::Ended(ended(app.store, root, driven)));
+    }
+    let is_stopped = stop.borrow().any();
+    Ok(is_stopped)
+}
+
+fn ended(store: &Store, root: FrameId, driven: Result<Driven, RuntimeError>) -> Ended {
+    let driven = match driven {
+        Ok(driven) => driven,
+        Err(error) => {
+            return Ended { root, interrupted: false, notes: Vec::new(), status: Err(error), is_news: true };
+        }
+    };
+    let (interrupted, notes, is_uneventful) = (driven.interrupted, driven.notes.clone(), driven.is_uneventful());
+    let status = status::after_unattended(store, root, driven);
+    let waits = matches!(&status, Ok(ChainStatus::Waits { errors, .. }) if errors.is_empty());
+    Ended { root, interrupted, notes, status, is_news: !(is_uneventful && waits) }
+}
+
+/// The chains that were interrupted, if there are any.
+pub(crate) fn interrupted(store: &Store) -> Result<Option<Interrupted>, RuntimeError> {
+    let interrupted = store.chains(Chains::With { status: AgentStatus::Cancelled, most: 1 })?;
+    let newest = interrupted.chains.first();
+    Ok(newest.map(|newest| Interrupted { newest: newest.id, others: interrupted.more }))
+}
+
+/// What becomes of the chain of `root` after an answer.
+pub(crate) fn after_answer(store: &Store, root: FrameId) -> Result<AfterAnswer, AppError> {
+    Ok(if store.frame(root)?.is_none() {
+        AfterAnswer::Removed
+    } else if Driving::is_marked(store.dir(), root)? {
+        AfterAnswer::RunsElsewhere
+    } else if status::can_continue(store, root)? {
+        AfterAnswer::CanContinue
+    } else {
+        AfterAnswer::Waits
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::chains::run;
+    use crate::app::{Asker, testing};
+    use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
+    use crate::store;
+
+    #[test]
+    fn only_what_happened_is_news() {
+        let (_temp, store) = store::testing::store();
+        let waits = store.asking("When?").0;
+        let ended = |driven| ended(&store, waits, driven);
+        assert!(!ended(Ok(Driven::default())).is_news);
+        assert!(ended(Ok(Driven { worked: true, ..Driven::default() })).is_news);
+        assert!(ended(Err(RuntimeError::NoCaller(waits))).is_news);
+        let interrupted = ended(Ok(Driven { interrupted: true, ..Driven::default() }));
+        assert!(interrupted.interrupted && interrupted.is_news);
+        assert!(matches!(interrupted.status, Ok(ChainStatus::Interrupted)));
+        let errors = vec![FrameError { frame: waits, kind: FrameErrorKind::Ended("max turns".into()) }];
+        assert!(ended(Ok(Driven { errors, ..Driven::default() })).is_news);
+    }
+
+    #[test]
+    fn an_answered_chain_continues_unless_something_else_keeps_it() {
+        let (_temp, store) = store::testing::store();
+        let (chain, question) = store.asking("When?");
+        let after = |root| after_answer(&store, root).unwrap();
+        assert_eq!(after(chain), AfterAnswer::Waits);
+        store.answer(question, "Jan 1st").unwrap();
+        assert_eq!(after(chain), AfterAnswer::CanContinue);
+        let driving = Driving::mark(store.dir(), chain).unwrap();
+        assert_eq!(after(chain), AfterAnswer::RunsElsewhere);
+        drop(driving);
+        assert_eq!(after(FrameId::random()), AfterAnswer::Removed);
+    }
+
+    #[test]
+    fn agents_continue_neither_all_chains_nor_answered_ones() {
+        let (_temp, store) = store::testing::store();
+        let agent = Some(store.start(store.root()));
+        let app = App { asker: Asker { agent, ..Asker::default() }, ..testing::app(&store) };
+        let settings = settings(run::testing::settings(), Some(2));
+        assert_eq!(settings.places.as_ref().map(Places::most), Some(2));
+        let (_sender, stop) = watch::channel(Signals::default());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let refused = |result: Result<bool, AppError>| result.unwrap_err().to_string();
+        let all = |until| runtime.block_on(continue_all(&app, &settings, stop.clone(), until, |_| {}));
+        assert_eq!(refused(all(Until::Idle)), "agents cannot resume all chains");
+        assert_eq!(refused(all(Until::Stopped)), "agents cannot watch chains");
+        let these = runtime.block_on(continue_these(&app, &settings, stop.clone(), &[], |_| {}));
+        assert_eq!(refused(these), "agents cannot resume all chains");
+        assert_eq!(to_continue(&app).unwrap_err().to_string(), "agents cannot resume all chains");
+    }
+
+    #[test]
+    fn an_idle_store_has_nothing_to_continue() {
+        let (_temp, store) = store::testing::store();
+        let app = testing::app(&store);
+        store.asking("When?");
+        assert!(to_continue(&app).unwrap().roots.is_empty());
+        assert_eq!(interrupted(&store).unwrap(), None);
+        let (answered, question) = store.asking("When?");
+        store.answer(question, "Jan 1st").unwrap();
+        assert_eq!(to_continue(&app).unwrap().roots, [answered]);
+        let settings = settings(run::testing::settings(), None);
+        assert_eq!(settings.places.map(|places| places.most()), Some(MAX_PARALLEL_TOTAL));
+    }
+}
