@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use crate::claude::installation::program;
-use crate::claude::installation::version::Version;
+use crate::claude::installation::version::{ResultInput, Version};
 use crate::claude::options;
 use crate::core::agent::launch::Launch;
 use crate::runtime::{RunSettings, RuntimeError};
@@ -31,8 +31,8 @@ pub(crate) struct Program {
     pub(crate) leaves_mentions: bool,
     /// Whether it tells its agent itself when its shell's directory changes.
     pub(crate) tells_directory: bool,
-    /// Whether it takes the result of a suspended call by standard input.
-    pub(crate) takes_results: bool,
+    /// How it takes the result of a suspended call from its standard input; `None`: not at all.
+    pub(crate) result_input: Option<ResultInput>,
     /// Whether it returns an agent to the worktree that it had entered if its session is resumed in place.
     pub(crate) returns_to_worktrees: bool,
 }
@@ -95,7 +95,7 @@ pub(crate) async fn usable(store: &Store, settings: &RunSettings, launch: &Launc
         prints_hooks: since(Version::PRINTS_HOOKS),
         leaves_mentions: since(Version::LEAVES_MENTIONS),
         tells_directory: since(Version::TELLS_DIRECTORY),
-        takes_results: since(Version::TAKES_RESULTS),
+        result_input: version.and_then(ResultInput::of_version),
         returns_to_worktrees: since(Version::RETURNS_TO_WORKTREES),
     })
 }
@@ -114,7 +114,7 @@ impl Program {
             prints_hooks: false,
             leaves_mentions: false,
             tells_directory: false,
-            takes_results: false,
+            result_input: None,
             returns_to_worktrees: false,
         }
     }

@@ -174,3 +174,16 @@ fn an_older_version_has_ended_before_it_reads_a_file() {
     let run = hand(&mut session, &from, &[result_of(&call, "Jan 1st", false)]);
     assert!(run.is_deferred() && run.requests.is_empty() && run.code == Some(0), "{run:?}");
 }
+
+#[test]
+fn an_older_version_reads_a_pipe_that_stays_open_until_the_turn_begins() {
+    let mut session = Session::new(OLDER, Turn::bash(REQUEST));
+    session.input_stays_open = true;
+    let call = deferred(&session.start());
+    let from = session.id.clone();
+    let text = "0123456789abcde\n".repeat(10_000);
+    let run = hand(&mut session, &from, &[result_of(&call, &text, false)]);
+    assert_eq!(run.tool_result(), (text.as_str(), false));
+    assert_eq!(said_at_the_end(run.request()), [""; 0], "nobody says anything");
+    assert_eq!((run.code, &run.result()["result"]), (Some(0), &json!("done")));
+}

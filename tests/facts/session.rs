@@ -1,8 +1,10 @@
 //! A Claude Code session whose calls are decided by a hook, which is a shell script, which does what the test says.
 
 use std::fs;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::thread;
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -23,6 +25,8 @@ pub(crate) struct Session {
     pub(crate) id: String,
     /// Arguments of every run.
     pub(crate) arguments: Vec<&'static str>,
+    /// Whether standard input is a pipe that ends only when a turn has begun after a `result`.
+    pub(crate) input_stays_open: bool,
 }
 
 /// One run of `claude`.
@@ -66,8 +70,15 @@ impl Session {
     pub(crate) fn with_model(version: &str, model: impl Fn(&Conversation) -> Turn + Send + Sync + 'static) -> Self {
         let api = MessagesApi::start(model);
         let home = RealHome::new(api.url());
-        let mut session =
-            Self { api, home, settings: json!({}), claude: claude(version), id: fresh_id(), arguments: Vec::new() };
+        let mut session = Self {
+            api,
+            home,
+            settings: json!({}),
+            claude: claude(version),
+            id: fresh_id(),
+            arguments: Vec::new(),
+            input_stays_open: false,
+        };
         let hook = session.script(
             "hook",
             "call=$(cat)\nprintf '%s\\n' \"$call\" >> asked\nenv > environment\n\
@@ -158,7 +169,13 @@ impl Session {
     fn run(&self, session: &str, arguments: &[&str], input: &Path) -> Run {
         let before = self.api.count();
         let input = fs::File::open(input).unwrap();
-        let output = self.command().args(arguments).stdin(Stdio::from(input)).output().unwrap();
+        let mut command = self.command();
+        command.args(arguments);
+        let output = if self.input_stays_open {
+            output_with_pipe(command, input)
+        } else {
+            command.stdin(Stdio::from(input)).output().unwrap()
+        };
         let events = String::from_utf8(output.stdout).unwrap();
         Run {
             session: session.to_owned(),
@@ -168,6 +185,30 @@ impl Session {
             requests: self.api.requests()[before..].iter().map(RecordedRequest::conversation).collect(),
         }
     }
+}
+
+fn output_with_pipe(mut command: Command, mut input: fs::File) -> Output {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    let written = thread::spawn(move || {
+        io::copy(&mut input, &mut pipe).unwrap();
+        pipe
+    });
+    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    let (mut printed, mut line, mut has_ended) = (String::new(), String::new(), false);
+    while reader.read_line(&mut line).unwrap() > 0 {
+        let event: Value = serde_json::from_str(&line).unwrap();
+        printed.push_str(&line);
+        line.clear();
+        has_ended |= event["type"] == "result";
+        if has_ended && event["subtype"] == "init" {
+            break;
+        }
+    }
+    drop(written.join().unwrap());
+    reader.read_to_string(&mut printed).unwrap();
+    let Output { status, stderr, .. } = child.wait_with_output().unwrap();
+    Output { status, stdout: printed.into(), stderr }
 }
 
 impl Run {

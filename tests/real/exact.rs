@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::chain::Chain;
-use crate::support::{Conversation, Item, MessagesApi, NEWEST, ToolCall, Turn};
+use crate::support::{Conversation, Item, MessagesApi, NEWEST, ToolCall, Turn, on_every_version};
 
-/// Older versions do not take a result from a file.
+/// In older versions, a result can be handed only to the one call of a message.
 macro_rules! on_the_newest_version {
     ($($test:ident),+ $(,)?) => {
         mod on_the_newest_version {
@@ -14,15 +14,18 @@ macro_rules! on_the_newest_version {
     };
 }
 
-on_the_newest_version!(
+on_every_version!(
     a_question_adds_its_answer_and_nothing_else,
     a_child_adds_its_reply_and_nothing_else,
     a_wait_adds_its_result_and_nothing_else,
-    several_calls_of_a_message_add_their_results_and_nothing_else,
     a_result_of_any_size_is_exact,
     what_else_there_is_to_say_stands_beside_the_result,
     beside_background_work_the_agent_is_told_to_continue,
     a_shell_that_has_moved_is_returned_by_a_command,
+);
+
+on_the_newest_version!(
+    several_calls_of_a_message_add_their_results_and_nothing_else,
     a_request_in_another_directory_leaves_the_shell_where_its_agent_is_told,
 );
 

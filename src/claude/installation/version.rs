@@ -31,9 +31,11 @@ impl Version {
     pub(crate) const TELLS_DIRECTORY: Self = Self(2, 1, 300);
     /// The first version known to return an agent to the worktree that it had entered if its session is resumed in place.
     pub(crate) const RETURNS_TO_WORKTREES: Self = Self(2, 1, 250);
-    /// The first version that takes the result of any suspended call from a file as its standard input. Some earlier versions have
-    /// ended by then, and others lose it if the message had several calls.
-    pub(crate) const TAKES_RESULTS: Self = Self(2, 1, 271);
+    /// The first version known to take the result of a suspended call from standard input, if that stays open and the message had
+    /// no other call.
+    pub(crate) const READS_RESULTS: Self = Self(2, 1, 197);
+    /// The first version that takes the result of any suspended call, from a file as well.
+    pub(crate) const READS_ALL_RESULTS: Self = Self(2, 1, 271);
     /// The newest version that this program was tested with.
     pub(crate) const NEWEST_TESTED: Self = Self(2, 1, 330);
 }
@@ -41,6 +43,25 @@ impl Version {
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}", self.0, self.1, self.2)
+    }
+}
+
+/// How `claude` takes the result of a suspended call from its standard input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResultInput {
+    /// The input must be open until the turn begins, and the message must have no other call.
+    Pipe,
+    File,
+}
+
+impl ResultInput {
+    /// How this version does; `None`: not at all.
+    pub(crate) fn of_version(version: Version) -> Option<Self> {
+        if version >= Version::READS_ALL_RESULTS {
+            Some(Self::File)
+        } else {
+            (version >= Version::READS_RESULTS).then_some(Self::Pipe)
+        }
     }
 }
 
@@ -67,6 +88,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn how_a_version_takes_results() {
+        let input = |patch| ResultInput::of_version(Version(2, 1, patch));
+        assert_eq!(input(196), None);
+        assert_eq!((input(197), input(270)), (Some(ResultInput::Pipe), Some(ResultInput::Pipe)));
+        assert_eq!((input(271), input(400)), (Some(ResultInput::File), Some(ResultInput::File)));
+    }
 
     #[test]
     fn what_claude_prints_is_a_version() {

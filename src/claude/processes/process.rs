@@ -1,8 +1,11 @@
 //! A running `claude`, until it ends or is stopped.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, PipeReader};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdout};
@@ -35,7 +38,28 @@ pub(crate) enum Exit {
 pub(crate) struct Running {
     child: Child,
     pid: Option<Pid>,
+    input: Option<HeldInput>,
     _own: Option<Own>,
+}
+
+/// The standard input of a process, which has a file's content and ends when this value is dropped.
+#[derive(Debug)]
+pub(crate) struct HeldInput {
+    _end: Sender<()>,
+}
+
+impl HeldInput {
+    /// Writes the file into a pipe, whose other end it returns.
+    pub(crate) fn from_file(mut file: File) -> io::Result<(PipeReader, Self)> {
+        let (reader, mut writer) = io::pipe()?;
+        let (end, ended) = mpsc::channel();
+        thread::spawn(move || {
+            // A process that ends does not read the rest.
+            let _ = io::copy(&mut file, &mut writer);
+            let _ = ended.recv();
+        });
+        Ok((reader, Self { _end: end }))
+    }
 }
 
 /// Ends a process group when it is dropped.
@@ -83,7 +107,15 @@ impl Running {
         let child = tokio::process::Command::from(command).spawn()?;
         let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
         let own = child.id().map(Own::new);
-        Ok(Self { child, pid, _own: own })
+        Ok(Self { child, pid, input: None, _own: own })
+    }
+
+    pub(crate) fn with_input(self, input: Option<HeldInput>) -> Self {
+        Self { input, ..self }
+    }
+
+    pub(crate) fn take_input(&mut self) -> Option<HeldInput> {
+        self.input.take()
     }
 
     /// Waits until the process has ended. May be called again after it was cancelled.
@@ -121,6 +153,8 @@ fn exit_of(status: io::Result<ExitStatus>) -> Exit {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufReader, Read, Seek, Write};
+
     use super::*;
 
     fn shell(script: &str) -> Command {
@@ -131,6 +165,21 @@ mod tests {
 
     async fn exit(script: &str) -> Exit {
         Running::start(shell(script)).unwrap().ended().await
+    }
+
+    #[test]
+    fn a_held_input_ends_when_it_is_dropped() {
+        let text = "0123456789abcde\n".repeat(10_000);
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file.rewind().unwrap();
+        let (reader, held) = HeldInput::from_file(file).unwrap();
+        let mut read = vec![0; text.len()];
+        let mut reader = BufReader::new(reader);
+        reader.read_exact(&mut read).unwrap();
+        assert_eq!(read, text.as_bytes());
+        drop(held);
+        assert_eq!(reader.read(&mut read).unwrap(), 0);
     }
 
     #[tokio::test]

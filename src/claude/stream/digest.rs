@@ -77,6 +77,14 @@ impl Digest {
         !self.worked && self.suspended_again.is_some() && self.result.as_ref().is_some_and(|result| result.deferred)
     }
 
+    /// Whether it needs its standard input no longer: it has begun the turn that it was handed there, or ended without one.
+    pub(crate) fn has_read_input(&self) -> bool {
+        match self.result {
+            None => self.suspended_again.is_some(),
+            Some(_) => !self.is_where_it_began(),
+        }
+    }
+
     /// Whether the call at which the session is suspended can be handed its result from outside. What has run in the background
     /// would be reported first. A call of an earlier attempt that was suspended again has not taken it.
     #[must_use]

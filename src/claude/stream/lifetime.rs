@@ -165,6 +165,12 @@ mod tests {
         assert_eq!(patience(&[again]), Some(READS_ITS_INPUT));
         assert!(patience(&[CALL, again]).unwrap() < READS_ITS_INPUT, "the call was made in this attempt");
         assert_eq!(patience(&[again, INIT]), None, "it goes on");
+        let refused = r#"{"type":"result","is_error":true,"result":"Not logged in"}"#;
+        for (lines, has_read) in
+            [(&[][..], false), (&[INIT], false), (&[again], false), (&[again, INIT], true), (&[refused], true)]
+        {
+            assert_eq!(digest(lines).has_read_input(), has_read, "{lines:?}");
+        }
         assert_eq!(patience(&[STARTED, again]), Some(Duration::ZERO));
         // Only a call of this attempt, and with nothing beside it, takes its result from there.
         assert!(digest(&[CALL, again]).takes_result());

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 
 use crate::claude::doctor::{checks, surroundings};
 use crate::claude::environment::variables::Variables;
+use crate::claude::installation::version::ResultInput;
 use crate::claude::settings::user_hooks;
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
 use crate::claude::tools::exact_output;
@@ -56,8 +57,8 @@ pub(crate) struct AttemptInput {
 pub(crate) struct Means {
     /// Whether a suspended call can return its result.
     pub(crate) hooks: bool,
-    /// Whether `claude` takes the result of such a call from standard input.
-    pub(crate) takes_results: bool,
+    /// How `claude` takes the result of such a call from standard input; `None`: not at all.
+    pub(crate) result_input: Option<ResultInput>,
     /// The file with the conversation to continue.
     pub(crate) source: Option<PathBuf>,
 }
@@ -78,14 +79,15 @@ pub(crate) fn input(
     let possible = Possible {
         hooks: means.hooks,
         unchanged: exact_output::returns_unchanged(deliveries),
-        bare: means.takes_results && is_seen_by_nobody_else(frame, deliveries),
+        bare: means.result_input.is_some() && is_seen_by_nobody_else(frame, deliveries),
     };
     let way = DeliveryWay::of(frame, deliveries, &notices, possible);
     if way != DeliveryWay::ResumedCall {
         notices.extend(restored.notices(begins_with_command(&way, deliveries)));
     }
     let deliveries = as_shown(frame, &way, plans_in_words(deliveries));
-    let delivering = Delivering { store, frame, source: &means.source, deliveries: &deliveries, notices: &notices };
+    let (source, deliveries, notices) = (&means.source, deliveries.as_slice(), notices.as_slice());
+    let delivering = Delivering { store, frame, source, result_input: means.result_input, deliveries, notices };
     let Some(checkpoint) = frame.checkpoint else { return delivering.first_prompt() };
     match way {
         DeliveryWay::BareResult { call } => delivering.bare_result(checkpoint, &call),
@@ -101,6 +103,7 @@ struct Delivering<'a> {
     store: &'a Store,
     frame: &'a Frame,
     source: &'a Option<PathBuf>,
+    result_input: Option<ResultInput>,
     deliveries: &'a [Delivery],
     notices: &'a [String],
 }
@@ -115,6 +118,8 @@ impl Delivering<'_> {
     fn bare_result(&self, checkpoint: AttemptId, call: &str) -> Result<AttemptInput, RuntimeError> {
         let file = self.store.dir().checkpoint(self.frame.id, checkpoint);
         let left = transcript_copies::with_one_open_call(self.store, self.frame, &file, self.deliveries, call)?;
+        // With a copy, there are several calls.
+        let left = left.filter(|left| left.copy.is_none() || self.result_input == Some(ResultInput::File));
         let Some(ForInput { result, others, copy }) = left else { return self.results_in_transcript(checkpoint) };
         let has_more = !others.is_empty() || !self.notices.is_empty();
         let text = if has_more { prompt::resume(&others, self.notices) } else { String::new() };
@@ -302,7 +307,8 @@ mod tests {
             let restored = situation::restored(&frame, &Program::old(), None);
             let (deliveries, notices) = (std::slice::from_ref(&asked), &[][..]);
             let input =
-                Delivering { store: &store, frame: &frame, source: &None, deliveries, notices }.resumed_call(&restored);
+                Delivering { store: &store, frame: &frame, source: &None, result_input: None, deliveries, notices }
+                    .resumed_call(&restored);
             assert_eq!(input.prompt, "", "nothing else is said");
             (input.resumed_calls == [(asked.request, Handover::ToReturn)], input.notice)
         };
@@ -328,7 +334,14 @@ mod tests {
         let answered = delivery(RequestKind::Ask(Form::text("When?")), "t0", "Jan 1st");
         let reopened = |deliveries: &[Delivery], call: &str| {
             let frame = Frame { checkpoint: Some(checkpoint), ..frame.clone() };
-            let delivering = Delivering { store: &store, frame: &frame, source: &None, deliveries, notices: &[] };
+            let delivering = Delivering {
+                store: &store,
+                frame: &frame,
+                source: &None,
+                result_input: None,
+                deliveries,
+                notices: &[],
+            };
             let input = delivering.repeated_call(checkpoint, call).unwrap();
             (input.prompt, input.transcript == Some(store.dir().answered(frame.id)))
         };

@@ -11,10 +11,11 @@ use std::time::Instant;
 use jiff::Timestamp;
 
 use crate::claude::environment::config_dir::config_dir;
+use crate::claude::installation::version::ResultInput;
 use crate::claude::invocation::{self, ATTEMPT, FRAME, Invocation, STATE_DIR};
 use crate::claude::options::limits_left::Left;
 use crate::claude::processes::orphan_processes::{self, LeftBy};
-use crate::claude::processes::process::Running;
+use crate::claude::processes::process::{HeldInput, Running};
 use crate::claude::settings::merged;
 use crate::claude::settings::merged::{OwnHooks, StopHook};
 use crate::claude::settings::of_project;
@@ -131,8 +132,9 @@ pub(crate) fn start(
     let output_from = lease.seal().map_err(while_trying("read the output file"))?;
     let starting =
         Starting { store, own, frame: &frame, tried, program, way, elsewhere, settings, hooks, errors, output_from };
-    let takes_results = program.takes_results && way == Way::Input && !situation::returns_to_worktree(&frame, program);
-    match starting.record(&Means { hooks: hooks && way != Way::Prompt, takes_results, source })? {
+    let is_forked = way == Way::Input && !situation::returns_to_worktree(&frame, program);
+    let result_input = program.result_input.filter(|_| is_forked);
+    match starting.record(&Means { hooks: hooks && way != Way::Prompt, result_input, source })? {
         Ok(recorded) => starting.run(recorded, lease),
         Err(refused) => Ok(refused),
     }
@@ -269,13 +271,27 @@ impl Starting<'_> {
             prints_hooks: program.prints_hooks,
         };
         let mut command = invocation.command();
+        let holds_input = takes_message && program.result_input == Some(ResultInput::Pipe);
+        let held = if holds_input {
+            match HeldInput::from_file(prompt) {
+                Ok((reader, held)) => {
+                    command.stdin(reader);
+                    Some(held)
+                }
+                Err(error) => {
+                    return Ok(AttemptStart::NotStarted(lease, format!("failed to open a pipe for claude: {error}")));
+                }
+            }
+        } else {
+            command.stdin(prompt);
+            None
+        };
         command
-            .stdin(Stdio::from(prompt))
             .stdout(Stdio::from(lease.output().map_err(while_trying("share the output file"))?))
             .stderr(Stdio::from(self.errors));
         Ok(match failpoint::around(Step::Start, || Running::start(command)) {
             Ok(running) => AttemptStart::Started {
-                running: Box::new(running),
+                running: Box::new(running.with_input(held)),
                 live: Live { attempt: id, lease, is_silent, way, began: Instant::now() },
                 output_from,
                 has_stop_hook: hooks && !frame.launch.args.has("--bare"),

@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::installation::version::Version;
 use crate::claude::processes::orphan_processes::{self, LeftBy};
-use crate::claude::processes::process::{Exit, Running};
+use crate::claude::processes::process::{Exit, HeldInput, Running};
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::output_reader::Follower;
 use crate::claude::transcript::{locate, turn};
@@ -50,10 +50,12 @@ pub(crate) struct RunningTurn {
     transcript: Option<turn::Reader>,
     grace: Duration,
     ends_when_asked: bool,
+    /// Its standard input, until it has read that.
+    input: Option<HeldInput>,
 }
 
 impl RunningTurn {
-    pub(crate) fn of(agent: &RunningAgent) -> Self {
+    pub(crate) fn of(agent: &mut RunningAgent) -> Self {
         let file = agent.dir.printed(agent.frame);
         Self {
             frame: agent.frame,
@@ -64,7 +66,13 @@ impl RunningTurn {
             transcript: agent.transcript.clone().map(turn::Reader::new),
             grace: agent.background_grace,
             ends_when_asked: false,
+            input: agent.running.take_input(),
         }
+    }
+
+    /// Ends its standard input, which it may not have read.
+    pub(crate) fn end_input(&mut self) {
+        self.input = None;
     }
 
     /// Returns when the turn is over and `claude` has not ended within the time that it has for that.
@@ -79,6 +87,9 @@ impl RunningTurn {
             }
             length = printed;
             let Ok(digest) = self.output.read() else { continue };
+            if digest.has_read_input() {
+                self.input = None;
+            }
             lives_on = digest.may_live_on();
             if !lives_on {
                 continue;

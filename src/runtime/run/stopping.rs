@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Waits until an agent has ended, and ends it if there are `signals`.
 pub(crate) async fn ended(mut agent: RunningAgent, mut signals: watch::Receiver<Signals>, stopping: Stopping) -> Exit {
-    let mut turn = RunningTurn::of(&agent);
+    let mut turn = RunningTurn::of(&mut agent);
     let (dir, frame) = (agent.dir.clone(), agent.frame);
     let stop = tokio::select! {
         exit = agent.running.ended() => return exit,
@@ -30,6 +30,7 @@ pub(crate) async fn ended(mut agent: RunningAgent, mut signals: watch::Receiver<
         () = another(&mut signals, 0) => None,
         stop = asked::to_stop(&dir, frame, agent.timeout) => Some(stop),
     };
+    turn.end_input();
     let (mut now, ordered) = (stop.as_ref().is_some_and(|stop| stop.now), u32::from(stop.is_some()));
     let can_finish = agent.can_finish();
     // Before its tools are observed: a tool that is seen running will still run its hook, and the hook finds the file.
