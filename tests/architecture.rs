@@ -276,6 +276,19 @@ fn the_page_names_every_operation_of_the_store() {
 }
 
 #[test]
+fn the_conformance_suite_uses_every_operation() {
+    let suite = files(&sources().join("store/conformance")).into_iter();
+    let suite: String = suite.map(|file| fs::read_to_string(file).unwrap()).collect();
+    let helpers = fs::read_to_string(sources().join("store/testing.rs")).unwrap();
+    let store = files(&sources().join("store")).into_iter();
+    let there = store.flat_map(|file| operations_in(&fs::read_to_string(file).unwrap()));
+    for (door, name) in there {
+        let is_used = [&suite, &helpers].iter().any(|code| code.contains(&format!(".{name}(")));
+        assert!(is_used, "no test in src/store/conformance uses {name} of {door}");
+    }
+}
+
+#[test]
 fn operations_are_the_functions_of_the_traits() {
     let code = "pub trait Records {\n    fn read<T>(x: T);\n\n    /// fn no\n    fn b(&self) {\n    }\n}\nimpl Other {\n    \
                 fn d() {}\n}\npub trait Outbox {\n    fn list();\n}\n#[cfg(test)]\nmod tests {\npub trait Records {\n    fn e();\n}\n}\n";

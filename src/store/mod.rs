@@ -11,6 +11,8 @@
 
 mod candidate;
 mod changes;
+#[cfg(test)]
+mod conformance;
 mod error;
 pub(crate) mod files;
 mod handle;

@@ -20,3 +20,16 @@ impl crate::store::Store {
         backend.downcast_ref().expect("it is SQLite")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::store::Store;
+
+    fn open(dir: &Path) -> Store {
+        Store::open(dir).unwrap()
+    }
+
+    crate::store::conformance::conformance!(open);
+}

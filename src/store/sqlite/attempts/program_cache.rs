@@ -31,7 +31,9 @@ pub(in crate::store::sqlite) fn remember_program(
     let program = path_text(program)?;
     connection
         .prepare_cached(
-            "INSERT OR REPLACE INTO versions (program, modified, version, refuses_forks) VALUES (?1, ?2, ?3, ?4)",
+            "INSERT INTO versions (program, modified, version, refuses_forks) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (program) DO UPDATE SET modified = excluded.modified, version = excluded.version,
+               refuses_forks = excluded.refuses_forks",
         )?
         .execute((program, nanoseconds(modified), &known.version, known.refuses_forks))?;
     Ok(())

@@ -98,7 +98,10 @@ pub(crate) fn reply(connection: &Connection, frame: FrameId) -> TxResult<Option<
 /// Records a frame's reply, or what else its parent gets for it.
 pub(crate) fn set_reply(connection: &Connection, frame: FrameId, reply: &str) -> TxResult<()> {
     connection
-        .prepare_cached("INSERT OR REPLACE INTO replies (frame, reply) VALUES (?1, ?2)")?
+        .prepare_cached(
+            "INSERT INTO replies (frame, reply) VALUES (?1, ?2)
+             ON CONFLICT (frame) DO UPDATE SET reply = excluded.reply",
+        )?
         .execute((Id(frame), reply))?;
     Ok(())
 }

@@ -38,8 +38,8 @@ pub(crate) fn note(connection: &Connection, now: At, noted: &Noted<'_>) -> TxRes
     }
     connection
         .prepare_cached(
-            "INSERT OR IGNORE INTO notifications (id, frame, event, request, subject, made, due, detail)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7)",
+            "INSERT INTO notifications (id, frame, event, request, subject, made, due, detail)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7) ON CONFLICT DO NOTHING",
         )?
         .execute((
             Id(NotificationId::random()),

@@ -36,9 +36,10 @@ pub(crate) fn collect(connection: &Connection, root: FrameId) -> TxResult<()> {
     connection.execute("INSERT INTO temp.members SELECT id FROM frames WHERE root = ?1", [Id(root)])?;
     // SQLite uses the index only if the kind stands here as it does in the index.
     connection.execute(
-        "INSERT OR IGNORE INTO temp.members SELECT e.frame FROM (SELECT id FROM temp.members) AS m
+        "INSERT INTO temp.members SELECT e.frame FROM (SELECT id FROM temp.members) AS m
          CROSS JOIN events AS e INDEXED BY deleted_frames
-           ON e.kind = 'deleted' AND json_extract(e.detail, '$.parent') = +m.id",
+           ON e.kind = 'deleted' AND json_extract(e.detail, '$.parent') = +m.id
+         WHERE true ON CONFLICT DO NOTHING",
         [],
     )?;
     Ok(())

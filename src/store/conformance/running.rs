@@ -1,0 +1,176 @@
+//! Running chains: new agents, attempts, requests and results.
+
+use std::sync::Barrier;
+use std::thread;
+
+use jiff::Timestamp;
+
+use crate::core::attempt::ending::Ending;
+use crate::core::chain::frame_state::{FrameState, Wait};
+use crate::core::chain::limits::Limits;
+use crate::core::id::SessionId;
+use crate::core::requests::request::{RequestKind, RequestResult};
+use crate::core::waits::conditions::External;
+use crate::store::conformance::{Open, fresh};
+use crate::store::error::StoreError;
+use crate::store::records::attempt_end::Recovery;
+use crate::store::records::attempts::{Attempts, Counting};
+use crate::store::records::chains::{Extent, TreeOf};
+use crate::store::records::new_agents::NewFrame;
+use crate::store::records::requests::{Caller, PrintedRequests, Requests, ResultUse, Seen};
+use crate::store::records::steering::StateChange;
+use crate::store::testing::{ask, attempt, group, new, refused, reply};
+
+pub(in crate::store) fn a_chain_is_created_whole_or_not_at_all(open: Open) {
+    let (_temp, store) = fresh(open);
+    let limits = Limits { max_agents: 3, ..Limits::default() };
+    let root = store.create(&NewFrame { limits, ..new("root") }, None).unwrap();
+    let caller = store.start(root);
+    let too_many = store.request_child(caller, None, &group(&["a", "b", "c"]), "three");
+    assert!(matches!(too_many, Err(StoreError::Limit(_))));
+    assert_eq!(store.tree(root).unwrap().all().count(), 1);
+    let (request, both) = store.request_child(caller, Some("toolu_1"), &group(&["a", "b"]), "both").unwrap();
+    assert_eq!(store.tree(TreeOf::Family(both)).unwrap().children(both).len(), 2);
+    assert_eq!(store.replies(both).unwrap().members.len(), 2);
+    assert_eq!(store.frame(both).unwrap().unwrap().parent, Some(root));
+    assert_eq!(store.chain_of(both).unwrap().root, root);
+    assert_eq!(store.chain_of(crate::store::Target::Request(request)).unwrap().frame, root);
+    assert_eq!(store.change_state(both, StateChange::EndGroup).unwrap(), None, "its members are not finished");
+}
+
+pub(in crate::store) fn one_runner_begins_an_attempt(open: Open) {
+    let (temp, store) = fresh(open);
+    let (root, barrier) = (store.root(), Barrier::new(4));
+    let begins = || {
+        let store = open(&temp.path().join("state"));
+        barrier.wait();
+        store.begin(root, &attempt(Vec::new())).is_ok()
+    };
+    let won = thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(begins)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).filter(|won| *won).count()
+    });
+    assert_eq!((won, store.attempts(Attempts::Running).unwrap().len()), (1, 1));
+}
+
+pub(in crate::store) fn limits_apply_in_the_transaction_that_begins(open: Open) {
+    let (_temp, store) = fresh(open);
+    store.start(store.root());
+    let second = store.root();
+    let limited = crate::store::NewAttempt { max_parallel_total: Some(1), ..attempt(Vec::new()) };
+    assert!(matches!(store.begin(second, &limited), Err(StoreError::NotAdmitted(_))));
+    assert_eq!(store.frame(second).unwrap().unwrap().state, FrameState::Ready);
+    assert_eq!(store.attempts(second).unwrap(), []);
+}
+
+pub(in crate::store) fn an_attempt_that_is_not_kept_asks_nothing(open: Open) {
+    let (_temp, store) = fresh(open);
+    let caller = store.start(store.root());
+    let asked = store.request(caller, Some("toolu_1"), &[ask("When?"), ask("Where?")]).unwrap();
+    assert_eq!(store.requests(Requests::OfCall(caller.frame, "toolu_1")).unwrap().len(), 2);
+    store.end(caller, &refused("not logged in"));
+    assert_eq!(store.requests(Requests::One(asked[0])).unwrap().len(), 0);
+    assert!(matches!(store.request(caller, None, &[ask("Why?")]), Err(StoreError::StaleCaller { .. })));
+}
+
+pub(in crate::store) fn an_ended_attempt_counts_with_its_cost(open: Open) {
+    let (_temp, store) = fresh(open);
+    let caller = store.start(store.root());
+    let begun = store.attempts(Attempts::RunningOf(caller.frame)).unwrap().remove(0);
+    assert_eq!(store.end(caller, &reply("42")), FrameState::Done);
+    assert_eq!(store.replies(caller.frame).unwrap().reply.as_deref(), Some("42"));
+    let ended = store.attempts(Attempts::Of(Extent::Below(caller.frame))).unwrap().remove(0);
+    assert_eq!((ended.id, ended.kept, ended.spending.usd), (begun.id, Some(true), 0.25));
+    assert_eq!(store.spent(caller.frame).unwrap().cost_usd, 0.25);
+    let counted = store.counted(Counting::Since(Timestamp::UNIX_EPOCH)).unwrap();
+    assert_eq!(counted.iter().map(|counted| counted.spent.cost_usd).collect::<Vec<_>>(), [0.25]);
+    let moved = Recovery::Moved("/new.jsonl".as_ref());
+    store.record_recovery(caller.frame, ended.session, moved).unwrap();
+    assert_eq!(store.attempts(caller.frame).unwrap()[0].transcript, Some("/new.jsonl".into()));
+    store.record_recovery(caller.frame, ended.session, Recovery::SetAside(SessionId::random())).unwrap();
+}
+
+pub(in crate::store) fn results_are_delivered_once(open: Open) {
+    let (_temp, store) = fresh(open);
+    let (frame, question) = store.asking("When?");
+    store.answer(question, "now").unwrap();
+    let given = RequestResult::Text("now".into());
+    let undelivered = |frame| store.undelivered(&store.frame(frame).unwrap().unwrap()).unwrap().results.len();
+    assert_eq!((store.results(frame), undelivered(frame)), (vec![(question, given)], 1));
+    let caller = store.start(frame);
+    assert_eq!(store.use_results(caller, ResultUse::Permission(question)).unwrap(), [question]);
+    assert_eq!(store.use_results(caller, ResultUse::Returned(&[])).unwrap(), []);
+    let at_end = store.at_end(frame, caller.attempt).unwrap();
+    assert_eq!((at_end.given.len(), at_end.has_open), (1, false));
+    store.end(caller, &Ending::Died { worked: false, how: "killed".into() });
+    assert_eq!(undelivered(frame), 1, "its agent has not seen it");
+    store.end(store.start(frame), &reply("done"));
+    assert_eq!(undelivered(frame), 0);
+}
+
+pub(in crate::store) fn a_result_that_changed_is_not_delivered(open: Open) {
+    let (_temp, store) = fresh(open);
+    let (frame, question) = store.asking("When?");
+    store.answer(question, "now").unwrap();
+    let read = attempt(store.results(frame));
+    store.record_answer(question, "later", &Default::default(), true).unwrap();
+    assert!(matches!(store.begin(frame, &read), Err(StoreError::ResultChanged(id)) if id == question));
+    assert_eq!(store.attempts(Attempts::RunningOf(frame)).unwrap(), []);
+}
+
+pub(in crate::store) fn calls_that_are_not_open_are_withdrawn(open: Open) {
+    let (_temp, store) = fresh(open);
+    let caller = store.start(store.root());
+    store.request(caller, Some("toolu_1"), &[ask("When?")]).unwrap();
+    let kept = store.request(caller, Some("toolu_2"), &[ask("Where?")]).unwrap();
+    let printed = PrintedRequests { open: Some(&["toolu_2"]), ..PrintedRequests::default() };
+    for _ in 0..2 {
+        store.complete_requests(caller, printed).unwrap();
+        let open = store.requests(Requests::Undelivered(caller.attempt)).unwrap();
+        assert_eq!(open.iter().map(|(request, _)| request.id).collect::<Vec<_>>(), kept);
+    }
+}
+
+pub(in crate::store) fn a_wait_ends_with_its_condition(open: Open) {
+    let (_temp, store) = fresh(open);
+    let caller = store.start(store.root());
+    let wait = RequestKind::Wait(External::Time(Timestamp::UNIX_EPOCH));
+    let request = store.request(caller, None, &[wait]).unwrap()[0];
+    store.end(caller, &Ending::Suspended);
+    let waiting: Vec<_> = store.candidates(Timestamp::now()).unwrap().iter().map(|found| found.root).collect();
+    assert!(waiting.contains(&caller.frame), "it may be able to continue");
+    store.resolve_wait(request).unwrap();
+    assert!(!store.looked(request, &Seen::Time(Timestamp::now())).unwrap(), "it has ended");
+    assert!(store.result_of(request).unwrap().is_some());
+    assert!(matches!(
+        store.looked(crate::core::id::RequestId::random(), &Seen::Filed),
+        Err(StoreError::UnknownRequest(_))
+    ));
+}
+
+pub(in crate::store) fn a_frame_is_put_off_and_tried_again(open: Open) {
+    let (_temp, store) = fresh(open);
+    let root = store.root();
+    let why = "no claude";
+    let wait = Wait::Restart { tries: 1, why: why.into() };
+    let put_off = store.change_state(root, StateChange::PutOff(why)).unwrap();
+    assert_eq!(put_off, Some(FrameState::Waiting { wait }));
+    assert_eq!(store.change_state(root, StateChange::PutOff(why)).unwrap(), None, "another process was faster");
+    assert_eq!(store.try_again(root).unwrap(), FrameState::Ready);
+    let again = store.change_state(root, StateChange::TryAgain { top: root });
+    assert!(matches!(again, Err(StoreError::Illegal(_))), "it can run");
+}
+
+pub(in crate::store) fn what_happened_is_logged_in_order(open: Open) {
+    let (_temp, store) = fresh(open);
+    let caller = store.start(store.root());
+    let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
+    store.end(caller, &Ending::Suspended);
+    let below = store.events(Extent::Below(caller.frame), 0).unwrap();
+    assert!(below.windows(2).all(|pair| pair[0].seq < pair[1].seq));
+    assert_eq!(below.iter().filter(|event| event.frame == child).count(), store.events(child, 0).unwrap().len());
+    let rest = store.events(Extent::Below(caller.frame), below[0].seq).unwrap();
+    assert_eq!(rest, below[1..]);
+    let stale = Caller { attempt: crate::core::id::AttemptId::random(), ..caller };
+    assert!(store.use_results(stale, ResultUse::Shown(&[])).is_err());
+}

@@ -1,0 +1,123 @@
+//! Maintaining all chains, and noticing other processes.
+
+use std::path::Path;
+use std::{collections::BTreeMap, fs};
+
+use jiff::Timestamp;
+
+use crate::core::agent::child_worktree::Worktree;
+use crate::core::agent::launch::Launch;
+use crate::core::housekeeping::relocation::Relocation;
+use crate::core::housekeeping::retention::Retention;
+use crate::core::id::FrameId;
+use crate::store::conformance::{Open, fresh};
+use crate::store::handle::Store;
+use crate::store::housekeeping::archive::{Here, Unpacked};
+use crate::store::housekeeping::facts::{Condition, FactsOf};
+use crate::store::housekeeping::removal::Decided;
+use crate::store::records::attempts::KnownProgram;
+use crate::store::records::chains::WorktreesOf;
+use crate::store::records::new_agents::NewFrame;
+use crate::store::testing::{new, reply};
+
+fn everything() -> Retention {
+    Retention { before: Timestamp::MAX, failed: true, open: false }
+}
+
+fn done(store: &Store) -> FrameId {
+    let root = store.root();
+    store.end(store.start(root), &reply("42"));
+    root
+}
+
+pub(in crate::store) fn others_are_noticed(open: Open) {
+    let (temp, store) = fresh(open);
+    let before = store.changes().version_of_others().unwrap();
+    store.root();
+    assert_eq!(store.changes().version_of_others().unwrap(), before, "its own changes are none of others");
+    let other = open(&temp.path().join("state"));
+    other.root();
+    assert_ne!(store.changes().version_of_others().unwrap(), before);
+    assert!(store.changes().woken_by().iter().any(|file| file.starts_with(store.dir().path())));
+    assert!(store.changes().is_unchanged(), "it was not opened for a single look");
+}
+
+pub(in crate::store) fn a_chain_is_removed_unless_it_has_changed(open: Open) {
+    let (_temp, store) = fresh(open);
+    let (root, open_chain) = (done(&store), store.root());
+    let removable = store.housekeeping().removable(everything().into()).unwrap();
+    assert_eq!(removable.iter().map(|tree| tree.root).collect::<Vec<_>>(), [root]);
+    assert_eq!(store.housekeeping().removable(open_chain.into()).unwrap().len(), 1, "a chain that is named");
+    let [stale, decided] = [0, removable[0].attempts].map(|attempts| Decided { root, attempts });
+    assert_eq!(store.housekeeping().remove_trees(&[stale], everything()).unwrap(), []);
+    assert_eq!(store.housekeeping().remove_trees(&[decided], everything()).unwrap(), [root]);
+    assert_eq!(store.frame(root).unwrap(), None);
+    assert!(store.frame(open_chain).unwrap().is_some());
+    store.housekeeping().shrink().unwrap();
+}
+
+pub(in crate::store) fn files_without_an_agent_are_found(open: Open) {
+    let (_temp, store) = fresh(open);
+    fs::write(store.dir().frame_dir(store.root()).unwrap().join("out.ndjson"), "in use").unwrap();
+    fs::write(store.dir().frame_dir(FrameId::random()).unwrap().join("out.ndjson"), "123").unwrap();
+    let found = store.housekeeping().orphan_files().unwrap();
+    assert_eq!(found.iter().map(|orphan| orphan.bytes).collect::<Vec<_>>(), [3]);
+    assert!(store.housekeeping().remove_orphan_file(&found[0]).unwrap());
+    assert!(!store.housekeeping().remove_orphan_file(&found[0]).unwrap(), "it is gone");
+}
+
+pub(in crate::store) fn a_chain_is_exported_and_imported(open: Open) {
+    let (_temp, store) = fresh(open);
+    let root = done(&store);
+    let mut archive = Vec::new();
+    store.housekeeping().export(root, &mut archive).unwrap();
+    let (_other, elsewhere) = fresh(open);
+    let here = Here { claude: "claude".into(), path: None, environment: BTreeMap::new() };
+    let read = |store: &Store| {
+        let unpacked = Unpacked::read(store.dir(), &mut archive.as_slice(), &Relocation::default()).unwrap();
+        unpacked.adapt(&here).unwrap()
+    };
+    assert_eq!(elsewhere.housekeeping().import(&read(&elsewhere)).unwrap(), root);
+    assert_eq!(elsewhere.replies(root).unwrap().reply.as_deref(), Some("42"));
+    assert_eq!(elsewhere.spent(root).unwrap(), store.spent(root).unwrap());
+    assert!(store.housekeeping().import(&read(&store)).is_err(), "it exists");
+}
+
+pub(in crate::store) fn the_records_are_sound(open: Open) {
+    let (_temp, store) = fresh(open);
+    let (root, _) = store.asking("When?");
+    let housekeeping = store.housekeeping();
+    let facts = housekeeping.facts(FactsOf::All).unwrap();
+    let page = housekeeping.frame_facts(FactsOf::All, 0).unwrap();
+    assert_eq!((facts.known.len(), facts.requests.len(), page.next), (1, 1, None));
+    assert_eq!(page.frames.iter().map(|facts| facts.frame.id).collect::<Vec<_>>(), [root]);
+    assert!(facts.findings.is_empty() && page.findings.is_empty());
+    assert!(!matches!(housekeeping.condition().unwrap(), Condition::Damaged(_)));
+    assert_eq!(housekeeping.other_schema().unwrap(), [""; 0]);
+    assert!(!housekeeping.make_index("no_such_index").unwrap());
+    assert_eq!(housekeeping.observed(9).unwrap().pauses.len(), 1);
+}
+
+pub(in crate::store) fn programs_are_remembered_until_they_change(open: Open) {
+    let (_temp, store) = fresh(open);
+    let (program, then) = (Path::new("/bin/claude"), Timestamp::UNIX_EPOCH);
+    let known = KnownProgram { version: "2.1.197".into(), refuses_forks: false };
+    store.remember_program(program, then, &known).unwrap();
+    assert_eq!(store.known_program(program, then).unwrap(), Some(known));
+    assert_eq!(store.known_program(program, Timestamp::now()).unwrap(), None);
+}
+
+pub(in crate::store) fn worktrees_are_known_with_who_works_in_them(open: Open) {
+    let (_temp, store) = fresh(open);
+    let worktree = Worktree {
+        repository: "/srv/.git".into(),
+        path: "/w".into(),
+        branch: "agent-cli/x".into(),
+        base: "0123".into(),
+    };
+    let launch = Launch { worktree: Some(worktree.clone()), ..Launch::default() };
+    let root = store.create_root(&NewFrame { launch, cwd: "/w".into(), ..new("task") }).unwrap();
+    assert_eq!(store.worktrees(WorktreesOf::Chain(root)).unwrap(), [(root, worktree.clone())]);
+    let workers = store.housekeeping().workers(&worktree).unwrap();
+    assert_eq!(workers.iter().map(|worker| worker.frame).collect::<Vec<_>>(), [root]);
+}
