@@ -83,7 +83,7 @@ pub enum Subscribing {
 
 impl Subscribing {
     /// What it makes of the subscription that there is.
-    pub(in crate::store) fn of(&self, before: Option<Subscription>) -> Option<Subscription> {
+    pub(in crate::store) fn apply(&self, before: Option<Subscription>) -> Option<Subscription> {
         match self {
             Self::To(wanted) => Some(wanted.clone()),
             Self::NoLonger(config) => before.filter(|it| it.config != *config),

@@ -123,7 +123,7 @@ pub(crate) fn gather(store: &Store, frame: Frame, now: Timestamp) -> Result<Agen
         reply: store.replies(frame.id)?.reply.filter(|_| frame.state.is_over()),
         children: tree.children(frame.id).to_vec(),
         denied: denied::below(store, frame.id)?.into_iter().filter(|call| call.agent == frame.id).collect(),
-        open: match Opening::of(store, &frame) {
+        open: match Opening::new(store, &frame) {
             // Claude Code would run the suspended call again, so a copy is needed in which it is closed.
             Ok(_) if frame.suspended.is_some() => Some(format!("agent-cli open {}", frame.id.short())),
             opening => opening.ok().map(|opening| opening.command()),

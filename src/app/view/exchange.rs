@@ -9,7 +9,7 @@ use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::steering::origin::Origin;
 use crate::runtime::RuntimeError;
-use crate::runtime::activity::next_deed;
+use crate::runtime::activity::reaction;
 use crate::store::{EventRecord, Exchange, Store};
 
 /// A question with everything on record about it, as `history` lists it.
@@ -103,7 +103,7 @@ fn given_at(exchange: &Exchange) -> Option<Timestamp> {
 
 impl ExchangeView {
     pub(crate) fn gather(store: &Store, exchange: Exchange) -> Result<Self, RuntimeError> {
-        let then = next_deed::after(store, &exchange)?;
+        let then = reaction::reaction(store, &exchange)?;
         let at = given_at(&exchange);
         let given = exchange.given.zip(at).map(|(given, at)| GivenView { attempt: given.attempt, at });
         let outcome = Outcome::new(&exchange.records);

@@ -69,9 +69,10 @@ impl<'a> ChainEvents<'a> {
         // What ended before was printed before.
         let records = self.store.events(Extent::Below(self.top), self.seq)?;
         self.tree = self.store.tree(self.top)?;
-        let frames: Vec<FrameId> = match self.whole {
-            true => self.tree.parents_first().into_iter().map(|node| node.id).collect(),
-            false => vec![self.top],
+        let frames: Vec<FrameId> = if self.whole {
+            self.tree.parents_first().into_iter().map(|node| node.id).collect()
+        } else {
+            vec![self.top]
         };
         for frame in frames {
             self.places.entry(frame).or_insert_with(|| {
@@ -93,7 +94,7 @@ impl<'a> ChainEvents<'a> {
         self.sources.iter_mut().try_for_each(Source::look)?;
         let mut spans: HashMap<FrameId, Vec<Span>> = HashMap::new();
         for attempt in self.store.attempts(Attempts::Of(Extent::Below(self.top)))? {
-            spans.entry(attempt.frame).or_default().push(Span::of(&attempt));
+            spans.entry(attempt.frame).or_default().push(Span::new(&attempt));
         }
         for source in &mut self.sources {
             source.output.set_spans(spans.remove(&source.frame).unwrap_or_default());
@@ -139,7 +140,7 @@ impl<'a> ChainEvents<'a> {
             if let Some(place) = self.places.get(frame) {
                 let source = &mut self.sources[*place];
                 source.look()?;
-                source.output.set_spans(self.store.attempts(*frame)?.iter().map(Span::of).collect());
+                source.output.set_spans(self.store.attempts(*frame)?.iter().map(Span::new).collect());
             }
         }
         Ok(())

@@ -2,9 +2,9 @@
 
 pub(crate) mod chain_events;
 pub(crate) mod last_words;
-pub(crate) mod next_deed;
 pub(crate) mod now;
 mod output;
+pub(crate) mod reaction;
 mod records;
 pub(crate) mod watch;
 

@@ -62,7 +62,7 @@ pub(crate) fn activity_of(store: &Store, frame: FrameId, now: Timestamp) -> Resu
     let (mut progress, mut last_event) = (Progress::default(), attempt.began);
     if let Ok(file) = fs::metadata(&path) {
         let begins = file.len().saturating_sub(TAIL).max(attempt.output_from);
-        let span = Span::of(&attempt);
+        let span = Span::new(&attempt);
         let mut output = Output::new(frame, path, Some(TEXT)).beginning_at(begins);
         output.look().map_err(while_trying(READ_PRINTED))?;
         output.set_spans(vec![span]);

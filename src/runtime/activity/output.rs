@@ -24,7 +24,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    pub(super) fn of(attempt: &Attempt) -> Self {
+    pub(super) fn new(attempt: &Attempt) -> Self {
         Self { attempt: attempt.id, from: attempt.output_from, began: attempt.began, ended: attempt.ended }
     }
 }

@@ -136,7 +136,7 @@ pub(super) fn gather(
         spoke: digest.spoke,
     };
     steered(store, frame.id, &mut facts)?;
-    let (spending, total) = cost::of(store, frame, &attempts, &digest, transcript.as_deref())?;
+    let (spending, total) = cost::spent(store, frame, &attempts, &digest, transcript.as_deref())?;
     Ok(Gathered {
         facts,
         ended,

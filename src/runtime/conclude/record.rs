@@ -73,7 +73,7 @@ fn steering_report(
 ) -> Result<Option<String>, RuntimeError> {
     let is_over = matches!(&decision.frame, Ended::Fail(failure) if failure.kind == FailureKind::Stopped);
     let stop = gathered.facts.stop.as_ref().filter(|_| is_over);
-    stop.map(|stop| report::of(store, frame.id, stop)).transpose()
+    stop.map(|stop| report::read(store, frame.id, stop)).transpose()
 }
 
 /// Keeps a copy of the transcript. Returns whether there was anything to keep.

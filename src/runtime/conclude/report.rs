@@ -15,8 +15,8 @@ use crate::store::Store;
 const LONGEST: usize = 16 * 1024;
 
 /// What an agent has done so far, for its parent.
-pub(crate) fn of(store: &Store, frame: FrameId, stop: &Stop) -> Result<String, RuntimeError> {
-    let read = || -> io::Result<Partial> {
+pub(crate) fn read(store: &Store, frame: FrameId, stop: &Stop) -> Result<String, RuntimeError> {
+    let read_printed = || -> io::Result<Partial> {
         let mut partial = Partial::default();
         let mut printed = match File::open(store.dir().printed(frame)) {
             Ok(printed) => printed,
@@ -37,7 +37,7 @@ pub(crate) fn of(store: &Store, frame: FrameId, stop: &Stop) -> Result<String, R
             });
         }
     };
-    Ok(read().map_err(while_trying(READ_PRINTED))?.report(stop))
+    Ok(read_printed().map_err(while_trying(READ_PRINTED))?.report(stop))
 }
 
 #[cfg(test)]
@@ -53,7 +53,7 @@ mod tests {
         let (_temp, store) = testing::store();
         let frame = store.root();
         let stop = Stop { how: StopKind::Stop, now: false, by: By::Person, reason: None, of: frame, report: None };
-        let report = || of(&store, frame, &stop);
+        let report = || read(&store, frame, &stop);
         assert!(report().unwrap().contains("It used no tools."));
         store.dir().frame_dir(frame).unwrap();
         let said = |text: &str, parent: &str| {
@@ -76,6 +76,6 @@ mod tests {
         let folder = store.dir().frame_path(frame);
         fs::create_dir_all(folder.parent().unwrap()).unwrap();
         fs::write(folder, "not a folder").unwrap();
-        assert!(of(&store, frame, &stop).is_err());
+        assert!(read(&store, frame, &stop).is_err());
     }
 }

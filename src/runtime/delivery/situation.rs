@@ -131,7 +131,7 @@ mod tests {
     use crate::store::testing;
 
     /// What is restored of an agent that paused like this. `program`: what its `claude` does by itself.
-    fn of(situation: Situation, program: &Program) -> Restored {
+    fn restored_from(situation: Situation, program: &Program) -> Restored {
         let (_temp, store) = testing::store();
         let frame = store.frame(store.root()).unwrap().unwrap();
         restored(&Frame { situation, ..frame }, program, None)
@@ -145,17 +145,21 @@ mod tests {
     fn an_agent_is_told_where_its_shell_was_unless_a_command_returns_it() {
         let temp = tempfile::tempdir().unwrap();
         let in_shell = |shell: &Path| Situation { shell: Some(shell.to_owned()), ..Situation::default() };
-        let moved = of(in_shell(temp.path()), &Program::old());
+        let moved = restored_from(in_shell(temp.path()), &Program::old());
         assert_eq!((notices(&moved, false).len(), notices(&moved, true).len()), (1, 0));
         // No command returns it to what is gone.
-        let gone = of(in_shell(Path::new("/nowhere")), &Program::old());
+        let gone = restored_from(in_shell(Path::new("/nowhere")), &Program::old());
         assert_eq!((notices(&gone, false).len(), notices(&gone, true).len()), (1, 1));
         assert!(notices(&gone, true)[0].contains("which is gone"));
         let mut tells = Program::old();
         tells.tells_directory = true;
-        assert_eq!(notices(&of(in_shell(temp.path()), &tells), false), [""; 0]);
-        assert_eq!(notices(&of(in_shell(Path::new("/srv")), &Program::old()), false), [""; 0], "it starts there");
-        assert_eq!(notices(&of(Situation::default(), &Program::old()), false), [""; 0]);
+        assert_eq!(notices(&restored_from(in_shell(temp.path()), &tells), false), [""; 0]);
+        assert_eq!(
+            notices(&restored_from(in_shell(Path::new("/srv")), &Program::old()), false),
+            [""; 0],
+            "it starts there"
+        );
+        assert_eq!(notices(&restored_from(Situation::default(), &Program::old()), false), [""; 0]);
     }
 
     #[test]
@@ -176,7 +180,7 @@ mod tests {
         returns.returns_to_worktrees = true;
         let lost = |worktree: &Path, program: &Program| {
             let situation = Situation { worktree: Some(worktree.to_owned()), ..Situation::default() };
-            notices(&of(situation, program), true).concat()
+            notices(&restored_from(situation, program), true).concat()
         };
         assert_eq!(lost(temp.path(), &returns), "");
         assert!(lost(temp.path(), &Program::old()).contains("ExitWorktree"));
@@ -185,7 +189,8 @@ mod tests {
 
     #[test]
     fn a_mode_that_the_agent_was_not_given_is_reported_but_not_restored() {
-        let in_mode = |mode: &str| of(Situation { mode: Some(mode.into()), ..Situation::default() }, &Program::old());
+        let in_mode =
+            |mode: &str| restored_from(Situation { mode: Some(mode.into()), ..Situation::default() }, &Program::old());
         let plan = in_mode("plan");
         assert_eq!((plan.mode.as_deref(), plan.launch.permission_mode.as_deref()), (Some("plan"), Some("plan")));
         assert_eq!(notices(&plan, false), [""; 0]);

@@ -134,9 +134,10 @@ fn room_in(folder: &Path) -> Option<Finding> {
     if left < usability::LITTLE_SPACE {
         let message = format!("the disk of Claude Code's folder, {shown}, has {} MB left", left >> 20);
         let hint = "free some space: what Claude Code cannot record is done and billed again";
-        return Some(match room::is_full(folder) {
-            true => Finding::problem(name, message, hint),
-            false => Finding::warning(name, message, hint),
+        return Some(if room::is_full(folder) {
+            Finding::problem(name, message, hint)
+        } else {
+            Finding::warning(name, message, hint)
         });
     }
     Some(Finding::ok(name, format!("the disk of Claude Code's folder, {shown}, has enough space")))

@@ -164,12 +164,13 @@ impl Collected {
         pretend: bool,
     ) -> Result<(), RuntimeError> {
         for condemned in worktrees {
-            let why = match pretend {
-                true => None,
-                false => match removal::in_use(store, &condemned.worktree, &|_| false)? {
+            let why = if pretend {
+                None
+            } else {
+                match removal::in_use(store, &condemned.worktree, &|_| false)? {
                     None => remove::remove(&condemned.worktree, with_ignored),
                     why => why,
-                },
+                }
             };
             match why {
                 None => self.took(condemned),

@@ -181,9 +181,12 @@ pub(crate) fn in_use(
     let mut workers = store.housekeeping().workers(worktree)?;
     workers.retain(|worker| !goes(worker.root));
     workers.sort_by_key(|worker| worker.is_over);
-    Ok(workers.first().map(|worker| match worker.is_over {
-        false => "another agent works in it".to_owned(),
-        true => format!("an agent that failed or was stopped would continue in it: {}", worker.frame.short()),
+    Ok(workers.first().map(|worker| {
+        if worker.is_over {
+            format!("an agent that failed or was stopped would continue in it: {}", worker.frame.short())
+        } else {
+            "another agent works in it".to_owned()
+        }
     }))
 }
 
@@ -277,17 +280,14 @@ pub(crate) fn finish(
     request: RemovalRequest,
 ) -> Result<Vec<Removal>, RuntimeError> {
     let decided = trees.iter().map(|prepared| Decided { root: prepared.root(), attempts: prepared.attempts });
-    let gone: HashSet<FrameId> = match request.pretend {
-        true => decided.map(|tree| tree.root).collect(),
-        false => {
-            let decided: Vec<Decided> = decided.collect();
-            store.housekeeping().remove_trees(&decided, request.retention)?.into_iter().collect()
-        }
+    let gone: HashSet<FrameId> = if request.pretend {
+        decided.map(|tree| tree.root).collect()
+    } else {
+        let decided: Vec<Decided> = decided.collect();
+        store.housekeeping().remove_trees(&decided, request.retention)?.into_iter().collect()
     };
-    let removal = |prepared: Prepared| match gone.contains(&prepared.root()) {
-        true => Removal::Gone(prepared.tree),
-        false => Removal::Busy,
-    };
+    let removal =
+        |prepared: Prepared| if gone.contains(&prepared.root()) { Removal::Gone(prepared.tree) } else { Removal::Busy };
     Ok(trees.into_iter().map(removal).collect())
 }
 

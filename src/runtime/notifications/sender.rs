@@ -100,9 +100,10 @@ impl Means {
 fn subscribe(store: &Store, config: &ConfigFile) -> Result<(), StoreError> {
     let events: Vec<Occasion> = config.commands.of.keys().copied().collect();
     let config = config.path.clone();
-    store.outbox().subscribe(&match events.is_empty() {
-        true => Subscribing::NoLonger(config),
-        false => Subscribing::To(Subscription { config, events }),
+    store.outbox().subscribe(&if events.is_empty() {
+        Subscribing::NoLonger(config)
+    } else {
+        Subscribing::To(Subscription { config, events })
     })
 }
 

@@ -118,7 +118,7 @@ pub(super) fn before(
     if store.requests(Requests::OfCall(caller.frame, id))?.iter().any(|(request, _)| is_approval(request)) {
         return Ok(HookAnswer::Pass.into());
     }
-    match Suspension::of(&store, caller, id)? {
+    match Suspension::find(&store, caller, id)? {
         Suspension::Return(mut results) => {
             let Some((request, result)) = results.pop() else { return Ok(HookAnswer::Pass.into()) };
             let answer = return_result(asking, &store, input, request.id, &result)?;
@@ -246,7 +246,7 @@ fn returning(
 pub(super) fn after(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     let Some(call) = &input.tool_use_id else { return Ok(HookAnswer::Pass) };
     let (store, caller) = (asking.store()?, asking.caller);
-    let Suspension::Return(results) = Suspension::of(&store, caller, call)? else { return Ok(HookAnswer::Pass) };
+    let Suspension::Return(results) = Suspension::find(&store, caller, call)? else { return Ok(HookAnswer::Pass) };
     let Some((request, result @ (RequestResult::Text(text) | RequestResult::Default(text)))) = results.last() else {
         return Ok(HookAnswer::Pass);
     };

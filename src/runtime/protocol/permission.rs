@@ -60,7 +60,7 @@ pub(crate) fn decide(
 
 /// A rule has a person asked about a call that asks a person: who has answered the questions has allowed it.
 fn of_questions(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Permission, RuntimeError> {
-    Ok(match Suspension::of(&asking.store()?, asking.caller, id)? {
+    Ok(match Suspension::find(&asking.store()?, asking.caller, id)? {
         Suspension::Return(over) => match questions::outcome(&call.input, &over) {
             Ok(input) => Permission::Allow { input },
             Err(denial) => deny(&denial),
@@ -91,14 +91,14 @@ fn of_agent(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Permissi
     if frame.launch.on_permission == OnPermission::Deny {
         return Ok(denied(call, printed(&store, &attempt, call, id)?.reason));
     }
-    match Suspension::of(&store, caller, id)? {
+    match Suspension::find(&store, caller, id)? {
         Suspension::Record => {
             let PrintedCall { is_of_the_agent, reason } = printed(&store, &attempt, call, id)?;
             if !is_of_the_agent {
                 return Ok(denied(call, reason));
             }
             let directory = calls_directory(&frame, &attempt, id);
-            let place = Some(place::of(&call.input, &directory));
+            let place = Some(place::place(&call.input, &directory));
             let kind = RequestKind::Permission { tool: call.tool.clone(), input: call.input.clone(), reason, place };
             let recorded = store.request(caller, Some(id), &[kind])?;
             Ok(if !recorded.is_empty() { Permission::Stop } else { deny(NOT_RUN) })
@@ -111,7 +111,7 @@ fn of_agent(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Permissi
                 asking,
                 call,
                 &request,
-                ruling(call, &request.kind, result.text(), &Now::of(&frame, &request.kind)),
+                ruling(call, &request.kind, result.text(), &Now::new(&frame, &request.kind)),
             )
         }
     }
@@ -149,7 +149,7 @@ struct Now {
 }
 
 impl Now {
-    fn of(frame: &Frame, asked: &RequestKind) -> Self {
+    fn new(frame: &Frame, asked: &RequestKind) -> Self {
         let Situation { shell, worktree, .. } = frame.situation.clone();
         let began = [Some(frame.cwd.clone()), fs::canonicalize(&frame.cwd).ok(), worktree];
         let moved = match asked {
@@ -205,9 +205,8 @@ fn is_same(asked: &Value, repeated: &Value, shell: Option<&Path>, began: &[PathB
         (Value::Object(asked), Value::Object(repeated), Some(_)) => {
             asked.len() == repeated.len()
                 && asked.iter().all(|(name, value)| {
-                    repeated.get(name).is_some_and(|repeated| match name.ends_with("path") {
-                        true => is_same(value, repeated, shell, began),
-                        false => value == repeated,
+                    repeated.get(name).is_some_and(|repeated| {
+                        if name.ends_with("path") { is_same(value, repeated, shell, began) } else { value == repeated }
                     })
                 })
         }

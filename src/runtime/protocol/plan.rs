@@ -18,7 +18,7 @@ pub(super) fn answer(asking: &Asking, input: &HookInput) -> Result<HookAnswer, R
         return Ok(HookAnswer::Deny { reason: NOT_IN_A_SUBAGENT.to_owned() });
     }
     let (store, caller) = (asking.store()?, asking.caller);
-    if Suspension::of(&store, caller, call)? == Suspension::Record {
+    if Suspension::find(&store, caller, call)? == Suspension::Record {
         let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
         let asking = agent_lookup::asked_by(&store, &frame)?;
         let modes = modes(&frame.launch, asking.as_ref().map(|asking| &asking.launch));

@@ -42,9 +42,10 @@ pub(super) fn printed(
 ) -> Result<PrintedCall, RuntimeError> {
     let digest = output(store, attempt).and_then(output_reader::read).map_err(while_trying(READ_PRINTED))?;
     let version = digest.version.as_deref().and_then(|version| version.parse::<Version>().ok());
-    let prevailing = match version.is_some_and(|version| version >= Version::FIRST_HOOK_PREVAILS) {
-        true => Prevailing::First,
-        false => Prevailing::Last,
+    let prevailing = if version.is_some_and(|version| version >= Version::FIRST_HOOK_PREVAILS) {
+        Prevailing::First
+    } else {
+        Prevailing::Last
     };
     Ok(PrintedCall {
         is_of_the_agent: digest.calls.open.iter().any(|open| open.id == id),

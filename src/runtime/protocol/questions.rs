@@ -18,7 +18,7 @@ pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, R
     let Some(call) = &input.tool_use_id else { return Ok(HookAnswer::Pass) };
     let Some(questions) = ask_user_question::questions(&input.tool_input) else { return Ok(HookAnswer::Pass) };
     let store = asking.store()?;
-    match Suspension::of(&store, asking.caller, call)? {
+    match Suspension::find(&store, asking.caller, call)? {
         Suspension::Record => {
             record::ask(&store, asking.caller, Some(call), questions)?;
             Ok(HookAnswer::Defer)
@@ -34,9 +34,10 @@ pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, R
 /// The input with which a call returns what became of its questions, or why it cannot run.
 pub(super) fn outcome(input: &Value, over: &[(Request, RequestResult)]) -> Result<Value, String> {
     let results = results(over);
-    match is_unanswered(over) {
-        true => Err(ask_user_question::denial(&results)),
-        false => Ok(ask_user_question::with_answers(input, &results)),
+    if is_unanswered(over) {
+        Err(ask_user_question::denial(&results))
+    } else {
+        Ok(ask_user_question::with_answers(input, &results))
     }
 }
 
@@ -44,7 +45,7 @@ pub(super) fn outcome(input: &Value, over: &[(Request, RequestResult)]) -> Resul
 pub(super) fn after(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     let Some(call) = &input.tool_use_id else { return Ok(HookAnswer::Pass) };
     let store = asking.store()?;
-    if let Suspension::Return(answered) = Suspension::of(&store, asking.caller, call)?
+    if let Suspension::Return(answered) = Suspension::find(&store, asking.caller, call)?
         && ask_user_question::has_run_with(&input.tool_input, &results(&answered))
     {
         let shown: Vec<_> = answered.iter().map(|(request, _)| request.id).collect();

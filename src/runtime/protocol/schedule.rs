@@ -51,7 +51,7 @@ fn wakeup(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError
         return Ok(deny(reason));
     }
     let store = asking.store()?;
-    if Suspension::of(&store, asking.caller, call)? == Suspension::Record {
+    if Suspension::find(&store, asking.caller, call)? == Suspension::Record {
         store.request(asking.caller, Some(call), &[RequestKind::Wait(External::Scheduled(wanted))])?;
     }
     Ok(HookAnswer::Defer)

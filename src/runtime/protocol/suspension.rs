@@ -21,7 +21,7 @@ pub(super) enum Suspension {
 
 impl Suspension {
     /// How `call` is handled, given its records.
-    pub(super) fn of(store: &Store, caller: Caller, call: &str) -> Result<Self, RuntimeError> {
+    pub(super) fn find(store: &Store, caller: Caller, call: &str) -> Result<Self, RuntimeError> {
         Ok(Self::decide(store.requests(Requests::OfCall(caller.frame, call))?, caller.attempt))
     }
 

@@ -89,7 +89,7 @@ fn seen(
     seen: &Progress,
     now: Timestamp,
 ) -> Result<Option<AnswerFile>, RuntimeError> {
-    let asked = || AskedUntil::of(store, id, seen);
+    let asked = || AskedUntil::read(store, id, seen);
     Ok(match (&form.posted, &form.file) {
         (Some(posted), _) => match posted.answered() {
             Some(path) => Some(AnswerFile { path, content: posted::content(posted, form, &asked()?) }),

@@ -15,7 +15,7 @@ use crate::store::{Question, Store, StoreError};
 const MOST_LINKS: usize = 40;
 
 /// Where a call with this input acts whose agent's shell is in `directory`.
-pub(crate) fn of(input: &Value, directory: &Path) -> Place {
+pub(crate) fn place(input: &Value, directory: &Path) -> Place {
     Place::new(input, directory, &dirs::home_dir().unwrap_or_default(), real)
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn of(input: &Value, directory: &Path) -> Place {
 ///
 /// The database cannot be read.
 pub(crate) fn of_frame(store: &Store, frame: FrameId, input: &Value) -> Result<Option<Place>, StoreError> {
-    Ok(store.frame(frame)?.map(|frame| of(input, last_directory(&frame))))
+    Ok(store.frame(frame)?.map(|frame| place(input, last_directory(&frame))))
 }
 
 /// The directory of an agent's shell when its last attempt ended.
@@ -51,7 +51,7 @@ pub(crate) fn with_place(store: &Store, question: Question) -> Result<Question, 
 
 /// What leads elsewhere now than when a person was asked about a call with this input.
 pub(crate) fn moved(input: &Value, asked: &Place) -> Option<Moved> {
-    asked.moved(&of(input, Path::new(&asked.directory.path)))
+    asked.moved(&place(input, Path::new(&asked.directory.path)))
 }
 
 /// Where an absolute path leads, whether or not anything is there: a write through a link makes the file that the link names.

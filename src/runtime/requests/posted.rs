@@ -101,7 +101,7 @@ fn in_trouble(posted: Posted, why: String) -> Form {
 
 /// Records the answer in the file of an open question, if there is one that counts.
 fn take(store: &Store, request: &Request, form: &Form, posted: &Posted) -> Result<(), RuntimeError> {
-    let Ok((text, read)) = answer_in(posted, &AskedUntil::of(store, request.id, &request.progress)?) else {
+    let Ok((text, read)) = answer_in(posted, &AskedUntil::read(store, request.id, &request.progress)?) else {
         return Ok(());
     };
     let Ok(text) = answer::from_text(&RequestKind::Ask(form.clone()), &text) else { return Ok(()) };
@@ -147,9 +147,10 @@ fn answer_in(posted: &Posted, asked: &AskedUntil) -> Result<(String, Content), a
     let name = posted.file_name().ok_or_else(|| unanswered("cannot be a file"))?;
     let folder = match Folder::open(&posted.dir, ANSWERED) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Err(match posted.dir.exists() {
-                true => unanswered("does not exist"),
-                false => refused(format!("cannot be read: {} does not exist", posted.dir.display())),
+            return Err(if posted.dir.exists() {
+                unanswered("does not exist")
+            } else {
+                refused(format!("cannot be read: {} does not exist", posted.dir.display()))
             });
         }
         folder => folder.map_err(|error| refused(said(&error)))?,

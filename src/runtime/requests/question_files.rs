@@ -101,9 +101,10 @@ impl QuestionFile {
     #[must_use]
     pub(crate) fn of(self, form: Form) -> (Self, Form) {
         let form = Form { file: Some(self.path.clone()), ..form };
-        let (new, refused) = match fs::symlink_metadata(&self.path).is_ok() {
-            true => (false, self.not_asked_with(&form).err()),
-            false => (true, self.not_made().err()),
+        let (new, refused) = if fs::symlink_metadata(&self.path).is_ok() {
+            (false, self.not_asked_with(&form).err())
+        } else {
+            (true, self.not_made().err())
         };
         let refused =
             refused.or_else(|| question_file::check(&form).err().map(|why| refused_as(&self.name, &why.to_string())));
@@ -193,7 +194,7 @@ impl AskedUntil {
         Self { until: Some(Timestamp::MIN), seen: seen.clone() }
     }
 
-    pub(super) fn of(store: &Store, question: RequestId, seen: &Progress) -> Result<Self, StoreError> {
+    pub(super) fn read(store: &Store, question: RequestId, seen: &Progress) -> Result<Self, StoreError> {
         let attempt = store.attempts(Attempts::ThatAsked(question))?.pop();
         Ok(Self { until: attempt.and_then(|attempt| attempt.ended), seen: seen.clone() })
     }
@@ -293,7 +294,7 @@ pub(crate) fn take(
     now: Timestamp,
 ) -> Result<(), RuntimeError> {
     let Some(path) = &form.file else { return Ok(()) };
-    let (text, read) = match look(path, form, &AskedUntil::of(store, id, seen)?, now) {
+    let (text, read) = match look(path, form, &AskedUntil::read(store, id, seen)?, now) {
         Look::Answer(text, read) => (text, read),
         Look::ToNote(seen) => return Ok(store.looked(id, &Seen::Progress(&seen)).map(drop)?),
         Look::Nothing(_) | Look::Refused(_) | Look::Soon(_) => return Ok(()),

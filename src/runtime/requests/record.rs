@@ -110,10 +110,7 @@ pub(crate) fn spawn(
         return Err(BadLaunch::Outside { own: parent.cwd, child: request.cwd }.into());
     }
     // What its own directory is taken for may be the work of agents, too.
-    let began = match parent.launch.is_unrestricted() {
-        true => None,
-        false => Some(agent_lookup::uppermost(store, &parent)?.cwd),
-    };
+    let began = if parent.launch.is_unrestricted() { None } else { Some(agent_lookup::uppermost(store, &parent)?.cwd) };
     let frames = request.frames(store, &launch, store.chain_of(parent.id)?.limits, began.as_deref())?;
     let title = request.title();
     let asked = Some(AskedFor { caller, call, title: &title });
@@ -229,9 +226,10 @@ pub(crate) struct Reach {
 /// The caller does not exist, or its directory.
 pub(crate) fn reach(store: &Store, caller: Caller) -> Result<Reach, RuntimeError> {
     let frame = frame_of(store, caller)?;
-    let below = match frame.launch.is_unrestricted() {
-        true => None,
-        false => Some(fs::canonicalize(&frame.cwd).map_err(while_trying("find the agent's directory"))?),
+    let below = if frame.launch.is_unrestricted() {
+        None
+    } else {
+        Some(fs::canonicalize(&frame.cwd).map_err(while_trying("find the agent's directory"))?)
     };
     Ok(Reach { below, may_write: giving(store, &frame)?.covers(permission_mode::ACCEPT_EDITS) })
 }

@@ -55,7 +55,7 @@ pub(crate) struct RunningTurn {
 }
 
 impl RunningTurn {
-    pub(crate) fn of(agent: &mut RunningAgent) -> Self {
+    pub(crate) fn new(agent: &mut RunningAgent) -> Self {
         let file = agent.dir.printed(agent.frame);
         Self {
             frame: agent.frame,

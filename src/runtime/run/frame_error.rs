@@ -130,7 +130,10 @@ pub(crate) fn first_agent(store: &Store, top: FrameId) -> Result<Option<Frame>, 
 
 impl FrameErrorKind {
     /// What went wrong with an attempt, if anything did. `anew`: the command that starts its chain again.
-    pub(super) fn of<E>(decision: &Decision, anew: impl FnOnce() -> Result<String, E>) -> Result<Option<Self>, E> {
+    pub(super) fn from_decision<E>(
+        decision: &Decision,
+        anew: impl FnOnce() -> Result<String, E>,
+    ) -> Result<Option<Self>, E> {
         let Some(said) = decision.error.clone() else { return Ok(None) };
         let was_stopped = matches!(&decision.frame, Ended::Fail(failure) if failure.kind == FailureKind::Stopped);
         Ok(Some(match decision.meaning {
@@ -186,23 +189,25 @@ mod tests {
     use crate::core::attempt::ending::Ending;
     use crate::core::attempt::facts::Facts;
 
-    fn of(ending: Ending) -> Option<FrameErrorKind> {
-        FrameErrorKind::of(&decide(&Facts::of(ending)), || Ok::<_, Infallible>("agent-cli spawn root.md".to_owned()))
-            .unwrap()
+    fn error_of(ending: Ending) -> Option<FrameErrorKind> {
+        FrameErrorKind::from_decision(&decide(&Facts::of(ending)), || {
+            Ok::<_, Infallible>("agent-cli spawn root.md".to_owned())
+        })
+        .unwrap()
     }
 
     #[test]
     fn a_refusal_is_distinguished_from_an_attempt_that_ended_badly() {
-        let refused = |objection| of(Ending::Refused { why: "no".into(), objection });
+        let refused = |objection| error_of(Ending::Refused { why: "no".into(), objection });
         assert!(matches!(refused(Objection::Start), Some(FrameErrorKind::Refused(said)) if said == "no"));
         assert!(matches!(refused(Objection::Unknown), Some(FrameErrorKind::Refused(_))));
         assert!(
             matches!(refused(Objection::Session), Some(FrameErrorKind::NoConversation { anew, .. }) if anew.ends_with("root.md"))
         );
         assert!(
-            matches!(of(Ending::Error("max turns".into())), Some(FrameErrorKind::Ended(said)) if said == "max turns")
+            matches!(error_of(Ending::Error("max turns".into())), Some(FrameErrorKind::Ended(said)) if said == "max turns")
         );
-        assert!(of(Ending::Reply("Jan 1st".into())).is_none());
+        assert!(error_of(Ending::Reply("Jan 1st".into())).is_none());
     }
 
     #[test]

@@ -192,7 +192,7 @@ impl Drive<'_> {
             tree = self.store.tree(self.top)?;
         }
         let now = Timestamp::now();
-        let prints = Prints::of(&tree, now);
+        let prints = Prints::new(&tree, now);
         if external_waits::has_outside_waits(&tree) {
             external_waits::without_processes(self.store, &tree, now)?;
             tree = self.store.tree(self.top)?;
@@ -350,7 +350,7 @@ impl Drive<'_> {
         if decision.is_unrecorded {
             self.tell_of_no_room(id)?;
         }
-        if let Some(why) = FrameErrorKind::of(decision, || self.anew())? {
+        if let Some(why) = FrameErrorKind::from_decision(decision, || self.anew())? {
             self.driven.failed(id, why);
         }
         if decision.next == Next::Skip {

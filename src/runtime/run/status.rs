@@ -178,9 +178,10 @@ pub(crate) fn after_unattended(store: &Store, top: FrameId, driven: Driven) -> R
     let status = after(store, top, driven)?;
     let ChainStatus::Failed(errors) = status else { return Ok(status) };
     let blockers = store.tree(top)?.blockers(Timestamp::now());
-    Ok(match blockers.is_empty() {
-        true => ChainStatus::Failed(errors),
-        false => ChainStatus::Waits { new: false, blockers, busy, errors },
+    Ok(if blockers.is_empty() {
+        ChainStatus::Failed(errors)
+    } else {
+        ChainStatus::Waits { new: false, blockers, busy, errors }
     })
 }
 

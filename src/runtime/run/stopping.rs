@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Waits until an agent has ended, and ends it if there are `signals`.
 pub(crate) async fn ended(mut agent: RunningAgent, mut signals: watch::Receiver<Signals>, stopping: Stopping) -> Exit {
-    let mut turn = RunningTurn::of(&mut agent);
+    let mut turn = RunningTurn::new(&mut agent);
     let (dir, frame) = (agent.dir.clone(), agent.frame);
     let stop = tokio::select! {
         exit = agent.running.ended() => return exit,

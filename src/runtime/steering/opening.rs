@@ -46,7 +46,7 @@ impl Opening {
     /// # Errors
     ///
     /// It has none.
-    pub(crate) fn of(store: &Store, frame: &Frame) -> Result<Self, RuntimeError> {
+    pub(crate) fn new(store: &Store, frame: &Frame) -> Result<Self, RuntimeError> {
         Ok(Self::found(store, frame)?.0)
     }
 

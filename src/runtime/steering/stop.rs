@@ -90,7 +90,7 @@ fn reports(store: &Store, frame: &Frame, stop: &Stop) -> Result<Vec<(FrameId, St
         vec![(frame.id, frame.state.clone())]
     };
     let rest = named.into_iter().filter(|(_, state)| !state.is_over() && !matches!(state, FrameState::Running { .. }));
-    rest.map(|(id, _)| Ok((id, report::of(store, id, stop)?))).collect()
+    rest.map(|(id, _)| Ok((id, report::read(store, id, stop)?))).collect()
 }
 
 /// Waits until an agent has ended that runs. If nobody runs it any more, this ends it. A runner that is suspended, or hangs, is
@@ -129,9 +129,10 @@ fn wait_for_end(store: &Store, id: FrameId, grace: Duration, tell: fn(&str)) -> 
             let attempt = store.attempts(Attempts::RunningOf(id))?.pop();
             if !is_told && let Some(attempt) = &attempt {
                 let (runner, id) = (attempt.runner, id.short());
-                tell(&match process::lives(runner) {
-                    true => format!("waiting for process {runner}, which runs {id} and has not responded"),
-                    false => format!("waiting for claude: process {runner}, which ran {id}, has ended"),
+                tell(&if process::lives(runner) {
+                    format!("waiting for process {runner}, which runs {id} and has not responded")
+                } else {
+                    format!("waiting for claude: process {runner}, which ran {id}, has ended")
                 });
                 is_told = true;
             }

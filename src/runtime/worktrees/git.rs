@@ -213,10 +213,13 @@ fn overriding(list: &str) -> Vec<(String, String)> {
         let (name, value) = entry.split_once('\n').unwrap_or((entry, "true"));
         // A folder that is not named in full is one of the repository.
         let is_persons = matches!(scope, "system" | "global") && (name != HOOKS || value.starts_with(['/', '~']));
-        match names_a_program(name) {
-            true if is_persons => persons.entry(name).or_default().push(value),
-            true => drop(repositorys.insert(name.to_owned())),
-            false => {}
+        if !names_a_program(name) {
+            continue;
+        }
+        if is_persons {
+            persons.entry(name).or_default().push(value);
+        } else {
+            repositorys.insert(name.to_owned());
         }
     }
     // A hook of the configuration is run because of its event.

@@ -35,7 +35,7 @@ pub(crate) struct Replacement {
 
 impl Replacement {
     /// An empty file, for the failpoints of `step`.
-    pub(crate) fn of(step: Step, to: &Path, durability: Durability) -> io::Result<Self> {
+    pub(crate) fn new(step: Step, to: &Path, durability: Durability) -> io::Result<Self> {
         let folder = folder(to);
         // An agent may have removed its frame's directory.
         make_private(folder)?;
@@ -82,7 +82,7 @@ pub(crate) fn replace(
     fill: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<()> {
     failpoint::around(step, || {
-        let mut replacement = Replacement::of(step, to, durability)?;
+        let mut replacement = Replacement::new(step, to, durability)?;
         fill(replacement.file())?;
         replacement.put()
     })

@@ -23,17 +23,17 @@ pub(super) struct Folder(OwnedFd);
 
 impl Folder {
     pub(super) fn open(dir: &Path, name: &str) -> io::Result<Self> {
-        Ok(Self(rustix::fs::openat(Self::of(dir)?, name, FOLDER, Mode::empty())?))
+        Ok(Self(rustix::fs::openat(Self::open_without_links(dir)?, name, FOLDER, Mode::empty())?))
     }
 
     pub(super) fn made(dir: &Path, name: &str) -> io::Result<Self> {
-        match rustix::fs::mkdirat(Self::of(dir)?, name, Mode::from(0o777)) {
+        match rustix::fs::mkdirat(Self::open_without_links(dir)?, name, Mode::from(0o777)) {
             Err(error) if error != rustix::io::Errno::EXIST => Err(error.into()),
             _ => Self::open(dir, name),
         }
     }
 
-    fn of(dir: &Path) -> io::Result<OwnedFd> {
+    fn open_without_links(dir: &Path) -> io::Result<OwnedFd> {
         // It was a folder without links on the way when a person named it.
         if fs::canonicalize(dir)? != dir {
             return Err(io::Error::from(ErrorKind::NotADirectory));

@@ -37,7 +37,7 @@ type Print = Option<(u64, u64, u64, [i64; 4])>;
 pub(crate) struct Prints(HashMap<PathBuf, Print>);
 
 impl Prints {
-    pub(crate) fn of(tree: &Tree, now: Timestamp) -> Self {
+    pub(crate) fn new(tree: &Tree, now: Timestamp) -> Self {
         let print = |path: PathBuf| {
             let print = print(&path);
             let is_settled = print.is_none_or(|(.., [_, _, seconds, _])| {

@@ -119,10 +119,8 @@ fn described(connection: &Connection, target: Target, matched: &str) -> TxResult
 fn matches(connection: &Connection, sql: &str, parameters: impl Params) -> TxResult<Vec<(Target, String)>> {
     let mut statement = connection.prepare_cached(sql)?;
     let found = statement.query_map(parameters, |row| {
-        let target = match row.get("is_request")? {
-            true => Target::Request(id(row, "id")?),
-            false => Target::Frame(id(row, "id")?),
-        };
+        let target =
+            if row.get("is_request")? { Target::Request(id(row, "id")?) } else { Target::Frame(id(row, "id")?) };
         Ok((target, row.get("matched")?))
     })?;
     Ok(found.collect::<rusqlite::Result<_>>()?)

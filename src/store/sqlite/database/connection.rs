@@ -69,9 +69,10 @@ impl Sqlite {
 
     /// What is written to a database that was removed or replaced is lost, and nobody else sees it.
     fn still_there(&self) -> Result<()> {
-        match self.file.is_none() || file_at(&self.dir) == self.file {
-            true => Ok(()),
-            false => Err(StoreError::Gone(self.dir.path().to_owned())),
+        if self.file.is_none() || file_at(&self.dir) == self.file {
+            Ok(())
+        } else {
+            Err(StoreError::Gone(self.dir.path().to_owned()))
         }
     }
 

@@ -75,7 +75,7 @@ fn make(dir: &StateDir) -> Result<(), StoreError> {
     if path.try_exists().map_err(broken)? {
         return Ok(());
     }
-    let fresh = Replacement::of(Step::MakeDatabase, &path, Durability::PowerFailure).map_err(broken)?;
+    let fresh = Replacement::new(Step::MakeDatabase, &path, Durability::PowerFailure).map_err(broken)?;
     for end in ["-journal", "-wal", "-shm"] {
         let mut left_over = fresh.path().as_os_str().to_owned();
         left_over.push(end);

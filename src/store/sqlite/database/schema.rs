@@ -128,9 +128,10 @@ pub(crate) fn differences(connection: &Connection) -> TxResult<Vec<Difference>> 
         let is_same = match found.get(&name) {
             None => {
                 let is_made = found.values().any(|(kind, _)| kind == "table");
-                differences.push(match kind == "index" && is_made {
-                    true => Difference::MissingIndex { name, sql },
-                    false => Difference::Other { name },
+                differences.push(if kind == "index" && is_made {
+                    Difference::MissingIndex { name, sql }
+                } else {
+                    Difference::Other { name }
                 });
                 continue;
             }

@@ -13,12 +13,12 @@ pub(in crate::store::sqlite) fn subscribe(store: &Sqlite, to: &Subscribing) -> R
     // Most commands change nothing, and a write wakes everybody who watches the database.
     if store.query(|connection| {
         let before = subscription(connection)?;
-        Ok(to.of(before.clone()) == before)
+        Ok(to.apply(before.clone()) == before)
     })? {
         return Ok(());
     }
     store.write(Step::Subscribe, |connection| {
-        let wanted = to.of(subscription(connection)?).filter(|it| !it.events.is_empty());
+        let wanted = to.apply(subscription(connection)?).filter(|it| !it.events.is_empty());
         connection.prepare_cached("DELETE FROM subscription")?.execute([])?;
         if let Some(Subscription { config, events }) = wanted {
             connection

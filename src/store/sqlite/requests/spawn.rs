@@ -57,12 +57,12 @@ impl NewChain<'_> {
         parent: Option<&Frame>,
     ) -> TxResult<()> {
         match self {
-            Self::Agent(agent) => frames::insert(connection, now, agent, &Place::of(top, parent)),
+            Self::Agent(agent) => frames::insert(connection, now, agent, &Place::new(top, parent)),
             Self::Group(group) => insert(connection, now, top, group, parent),
             Self::Adopted(agent, session) => {
                 let (state, checkpoint) =
                     (FrameState::Waiting { wait: Wait::AgentDecides }, Some(AttemptId(session.0)));
-                let place = Place { state, checkpoint, ..Place::of(top, parent) };
+                let place = Place { state, checkpoint, ..Place::new(top, parent) };
                 frames::insert(connection, now, &NewFrame { id: top, ..(*agent).clone() }, &place)
             }
         }
@@ -116,7 +116,7 @@ fn admit(connection: &Connection, parent: &Frame, more: u32) -> TxResult<()> {
 /// Records a group and its members. It is not a level of its own: its members are one below the agent that asked for it.
 fn insert(connection: &Connection, now: At, group: FrameId, new: &NewGroup, parent: Option<&Frame>) -> TxResult<()> {
     let depth = parent.map_or(0, |parent| parent.depth);
-    let place = Place { depth, state: FrameState::Waiting { wait: Wait::Requests }, ..Place::of(group, parent) };
+    let place = Place { depth, state: FrameState::Waiting { wait: Wait::Requests }, ..Place::new(group, parent) };
     let first = new.members[0].clone();
     let launch = Launch { worktree: None, ..first.launch };
     let (task, cwd, started_from) = (Task::Group(new.tasks.clone()), new.cwd.clone(), first.started_from);

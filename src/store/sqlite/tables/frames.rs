@@ -29,7 +29,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// That of a frame which is ready: below `parent`, or at the top of a chain of its own.
-    pub(crate) fn of(frame: FrameId, parent: Option<&Frame>) -> Self {
+    pub(crate) fn new(frame: FrameId, parent: Option<&Frame>) -> Self {
         Self {
             parent: parent.map(|parent| parent.id),
             root: parent.map_or(frame, |parent| parent.root),

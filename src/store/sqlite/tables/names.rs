@@ -24,14 +24,14 @@ pub(crate) fn give(connection: &Connection, root: FrameId, name: &ChainName) -> 
 
 /// Takes the name away from a chain that goes on again, if it was given to another one that does, and says so in its log.
 pub(crate) fn give_up_if_taken(connection: &Connection, now: At, root: FrameId) -> TxResult<()> {
-    let Some(name) = of(connection, root)? else { return Ok(()) };
+    let Some(name) = name(connection, root)? else { return Ok(()) };
     let Some(by) = taken(connection, root, &name)? else { return Ok(()) };
     set(connection, root, None)?;
     events::append(connection, now, root, &LogEntry::NameLost { name, to: by })
 }
 
 /// What a person calls a chain.
-fn of(connection: &Connection, root: FrameId) -> TxResult<Option<String>> {
+fn name(connection: &Connection, root: FrameId) -> TxResult<Option<String>> {
     let mut statement = connection.prepare_cached("SELECT name FROM chains WHERE root = ?1")?;
     Ok(statement.query_row([Id(root)], |row| row.get(0)).optional()?.flatten())
 }

@@ -15,13 +15,13 @@ const TEXT: usize = 2_000;
 /// # Errors
 ///
 /// What it printed cannot be read.
-pub(crate) fn after(store: &Store, exchange: &Exchange) -> Result<Option<AgentEvent>, RuntimeError> {
+pub(crate) fn reaction(store: &Store, exchange: &Exchange) -> Result<Option<AgentEvent>, RuntimeError> {
     let (Some(given), Some(answered)) = (exchange.given, exchange.records.last()) else { return Ok(None) };
     let path = store.dir().printed(exchange.frame);
     let mut output = Output::new(exchange.frame, path, Some(TEXT)).beginning_at(given.output_from);
     output.look().map_err(while_trying(READ_PRINTED))?;
     let attempts = store.attempts(exchange.frame)?;
-    output.set_spans(attempts.iter().filter(|attempt| attempt.id == given.attempt).map(Span::of).collect());
+    output.set_spans(attempts.iter().filter(|attempt| attempt.id == given.attempt).map(Span::new).collect());
     let mut events = VecDeque::new();
     loop {
         let more = output.read(None, &mut events).map_err(while_trying(READ_PRINTED))?;
