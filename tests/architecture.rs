@@ -93,7 +93,7 @@ const PARSE_OTHERS: [&str; 9] = [
     "claude/settings/settings_file.rs",
     "claude/settings/merged.rs",
     "claude/settings/user_hooks.rs",
-    "cli/arguments/form.rs",
+    "app/request/form.rs",
     "runtime/delivery/stale_files.rs",
     "store/sqlite/database/codec.rs",
     "store/housekeeping/archive/adapt.rs",

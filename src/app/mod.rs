@@ -12,9 +12,11 @@ pub(crate) mod housekeeping;
 pub(crate) mod lists;
 pub(crate) mod lookup;
 pub(crate) mod open;
+pub(crate) mod request;
+pub(crate) mod spawn;
 pub(crate) mod view;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
@@ -33,6 +35,22 @@ pub(crate) struct App<'a> {
     /// The environment in which new chains start.
     pub(crate) variables: Variables,
     pub(crate) now: Timestamp,
+}
+
+/// A text as it is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum GivenText {
+    Text(String),
+    File(PathBuf),
+    /// What a front passes for it. It is read only if nothing before it is refused.
+    StandardInput,
+}
+
+impl App<'_> {
+    /// The path of what the asker names.
+    pub(crate) fn path(&self, named: &Path) -> PathBuf {
+        self.directory.join(named)
+    }
 }
 
 #[cfg(test)]

@@ -16,14 +16,13 @@ use crate::app::error::{AppError, Refusal};
 use crate::app::{App, Asker};
 use crate::claude::environment::variables::Variables;
 use crate::claude::installation::program;
-use crate::claude::invocation::{ATTEMPT, FRAME, SESSION, STATE_DIR};
+use crate::claude::invocation::{ATTEMPT, FRAME, STATE_DIR};
 use crate::claude::processes::marks::{self, Mark};
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::output::log;
 use crate::core::agent::launch::Launch;
 use crate::core::attempt::stop_steps::GRACE;
-use crate::core::id::SessionId;
 use crate::runtime::notifications::config_file::{self, BadConfig, ConfigFile};
 use crate::runtime::notifications::sender::{Sender, Voice};
 use crate::runtime::protocol::Asking;
@@ -335,11 +334,6 @@ pub(crate) fn config_of_this_shell() -> Option<PathBuf> {
 /// The `claude` from the environment. An empty name counts as unset.
 pub(crate) fn named_claude() -> Option<PathBuf> {
     env::var_os(CLAUDE).filter(|name| !name.is_empty()).map(PathBuf::from)
-}
-
-/// The Claude Code session in whose tool call this runs, if it is a person's.
-pub(crate) fn claude_session() -> Option<SessionId> {
-    env::var(SESSION).ok()?.parse().ok()
 }
 
 /// Whether this runs in a tool call of an agent.

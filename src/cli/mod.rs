@@ -24,8 +24,8 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use agent::standard_input;
 use arguments::commands::commands;
+use chain::request;
 use context::Context;
 use error::CliError;
 use exit::ExitStatus;
@@ -33,10 +33,8 @@ use output::{Manner, tell};
 
 use crate::app::config::setting::COLOR;
 use crate::core::text::escape;
-use crate::runtime::protocol::{RunsIn, Typed};
-use crate::runtime::requests::agent_request::AgentRequest;
+use crate::runtime::protocol::Typed;
 use crate::runtime::run::signals;
-use crate::store::{Caller, Store};
 
 /// Run chains of headless Claude Code agents that can pause for minutes or weeks
 ///
@@ -224,20 +222,11 @@ fn typed(words: &[String]) -> Typed {
     match command {
         Subcommands::Answer(_) | Subcommands::Inbox(_) => Typed::Answer,
         Subcommands::Wait(wait) if wait.runs_a_command() => Typed::NeedsPermission,
-        Subcommands::Wait(wait) => request_from_directory(|store, caller| wait.resolve(store, caller)),
-        Subcommands::Ask(ask) => request_from_directory(|store, caller| ask.resolve(store, caller)),
-        Subcommands::Spawn(spawn) => request_from_directory(|store, caller| spawn.resolve(store, caller)),
+        Subcommands::Wait(wait) => request::typed(|| wait.input()),
+        Subcommands::Ask(ask) => request::typed(|| Ok(ask.into())),
+        Subcommands::Spawn(spawn) => request::typed(|| spawn.request()),
         _ => Typed::Other,
     }
-}
-
-/// A request that is resolved as if it ran as a program of the agent's shell: in its directory, and with its standard input.
-fn request_from_directory(resolve: impl FnOnce(&Store, Caller) -> Result<AgentRequest, CliError> + 'static) -> Typed {
-    Typed::Request(Box::new(|store, caller, RunsIn { directory, input }| {
-        std::env::set_current_dir(directory).map_err(|error| format!("{directory} cannot be entered: {error}"))?;
-        standard_input::replace(input).map_err(|error| format!("standard input cannot be replaced: {error}"))?;
-        resolve(store, caller).map_err(|error| error.to_string())
-    }))
 }
 
 /// Whether a program reads the output, even if the arguments are wrong.

@@ -4,7 +4,6 @@
 pub(crate) mod hook;
 pub(crate) mod hook_result;
 pub(crate) mod permission;
-pub(crate) mod standard_input;
 
 use std::io::Write;
 

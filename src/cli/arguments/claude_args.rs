@@ -20,6 +20,10 @@ pub(crate) struct ForClaude {
 }
 
 impl ForClaude {
+    pub(crate) fn words(self) -> Vec<String> {
+        self.args
+    }
+
     /// The options that they are.
     pub(crate) fn parsed(&self) -> Result<ClaudeArgs, CliError> {
         Ok(options::parse(&self.args)?)

@@ -3,7 +3,6 @@
 use clap::Args;
 use jiff::SignedDuration;
 
-use crate::cli::error::CliError;
 use crate::core::chain::limits::NewLimits;
 use crate::core::text::duration::duration;
 
@@ -38,15 +37,6 @@ impl LimitOptions {
         let Self { max_depth, max_agents, max_parallel, max_budget_usd, stall_after } = self;
         let stall_after_s = stall_after.map(|after| after.as_secs().unsigned_abs());
         NewLimits { max_depth, max_agents, max_parallel, max_budget_usd, stall_after_s }
-    }
-
-    /// Agents set no limits, because limits are there to bound agents.
-    pub(crate) fn refuse_to_agents(self) -> Result<(), CliError> {
-        if self.given().any() {
-            let message = "agents cannot set limits (--max-…, --stall-after)";
-            return Err(CliError::usage(message).hint("leave them out"));
-        }
-        Ok(())
     }
 }
 

@@ -4,10 +4,10 @@ pub(crate) mod candidates;
 pub(crate) mod claude_args;
 pub(crate) mod commands;
 pub(crate) mod form;
-pub(crate) mod instructions;
 pub(crate) mod limits;
 pub(crate) mod positions;
 pub(crate) mod tasks;
+pub(crate) mod typed_instructions;
 
 use clap::builder::RangedU64ValueParser;
 

@@ -1,19 +1,17 @@
 //! `agent-cli ask`: an agent asks a person.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use jiff::Timestamp;
 
-use crate::cli::arguments::form::{self, FormOptions};
+use crate::app::GivenText;
+use crate::app::request::{Input, ask};
+use crate::cli::arguments::form::FormOptions;
 use crate::cli::chain::request;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::runtime::requests::agent_request::AgentRequest;
-use crate::runtime::requests::question_files::QuestionFile;
-use crate::runtime::requests::record;
-use crate::store::{Caller, Store};
 
 /// Ask a person (for agents)
 ///
@@ -54,31 +52,17 @@ pub(crate) struct Ask {
 
 impl Ask {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        let caller = context.caller.ok_or_else(|| {
-            CliError::usage("only agents can ask: this shell was not started by agent-cli")
-                .hint("agent-cli questions lists what agents have asked")
-        })?;
-        request::make(context, caller, false, |store| self.resolve(store, caller))
+        request::make(context, self.into(), false, &mut io::stdin())
     }
+}
 
-    pub(crate) fn resolve(self, store: &Store, caller: Caller) -> Result<AgentRequest, CliError> {
-        let below = record::shows_only_below(store, caller)?;
-        let now = Timestamp::now();
-        let question = match self.question.as_deref() {
-            Some("-") => Some(form::standard_input()?.trim_end_matches('\n').to_owned()),
-            _ => self.question,
-        };
-        if let Some(path) = &self.file {
-            let file = QuestionFile::named(store, caller, path).map_err(CliError::usage)?;
-            let question = question.map_or_else(|| file.question(), Ok).map_err(CliError::usage)?;
-            let form = self.form.form(&question, below.as_deref(), now)?;
-            let (file, form) = file.of(form);
-            return Ok(AgentRequest::AskInFile(file, Box::new(form)));
-        }
-        let forms = match (self.questions, question) {
-            (Some(file), _) => self.form.forms(&file, below.as_deref(), now)?,
-            (None, question) => vec![self.form.form(&question.unwrap_or_default(), below.as_deref(), now)?],
-        };
-        Ok(AgentRequest::Ask(forms))
+impl From<Ask> for Input {
+    fn from(Ask { question, form, file, questions }: Ask) -> Self {
+        let (context, form) = form.given();
+        let question = question.map(|text| if text == "-" { GivenText::StandardInput } else { GivenText::Text(text) });
+        let named =
+            |file: PathBuf| if file == Path::new("-") { GivenText::StandardInput } else { GivenText::File(file) };
+        let questions = questions.map(named);
+        Self::Ask(Box::new(ask::Input { question, context, form, file, questions }))
     }
 }

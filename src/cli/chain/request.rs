@@ -1,36 +1,42 @@
-//! A request that an agent makes by running this program, and its result.
+//! A request of an agent, which runs this program or has its call suspended, and its result.
 
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use crate::app::request::{self, Input, Outcome};
 use crate::app::view::chain_status::RequestView;
+use crate::app::{App, Asker};
+use crate::claude::environment::variables::Variables;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::{print_json, print_line};
 use crate::core::attempt::signal;
 use crate::core::requests::request::RequestResult;
-use crate::runtime::requests::agent_request::AgentRequest;
-use crate::runtime::requests::record;
-use crate::store::{Caller, Store, Target};
+use crate::runtime::protocol::{RunsIn, Typed};
+use crate::store::Target;
 
-/// Records a request of `caller`, which `resolve` provides. Prints its id, or its result if it was made before.
+/// Records a request. Prints its id, or its result if it was made before.
 pub(super) fn make(
     context: &Context,
-    caller: Caller,
+    input: Input,
     json: bool,
-    resolve: impl FnOnce(&Store) -> Result<AgentRequest, CliError>,
+    standard_input: &mut dyn Read,
 ) -> Result<ExitStatus, CliError> {
+    // Before a state directory is created for nothing.
+    request::caller(context.caller, &input)?;
     let store = context.store()?;
-    let request = resolve(&store)?;
-    if let Some(made) = request.made_before(&store, caller)? {
-        let result = record::result_of(&store, made)?;
-        if json {
+    let id = match request::make(&context.app(&store), input, standard_input)? {
+        Outcome::MadeBefore(made, result) if json => {
             print_json(&RequestView::known(made.to_string(), result.as_ref()))?;
             return Ok(exit_of(result.as_ref()));
         }
-        return print_result(result);
-    }
-    let id = match request.record(&store, caller, None)? {
-        Target::Frame(child) => child.to_string(),
-        Target::Request(request) => request.to_string(),
+        Outcome::MadeBefore(_, result) => return print_result(result),
+        Outcome::Recorded(Target::Frame(child)) => child.to_string(),
+        Outcome::Recorded(Target::Request(request)) => request.to_string(),
     };
     if json {
         print_json(&RequestView::started(id))?;
@@ -39,6 +45,26 @@ pub(super) fn make(
     }
     // What follows this command must not go on as if it had the result.
     Ok(ExitStatus::Waiting)
+}
+
+/// A request that is resolved as if it ran as a program of the agent's shell: in its directory, and with its standard input.
+pub(crate) fn typed(input: impl FnOnce() -> Result<Input, CliError> + 'static) -> Typed {
+    Typed::Request(Box::new(|store, caller, RunsIn { directory, input: text }| {
+        let entered = entered(Path::new(directory));
+        let directory = entered.map_err(|error| format!("{directory} cannot be entered: {error}"))?;
+        let asker = Asker { agent: Some(caller), ..Asker::default() };
+        let app = App { store, asker, directory, variables: Variables::of_process(), now: Timestamp::now() };
+        let resolve = || Ok::<_, CliError>(request::resolve(&app, input()?, &mut text.as_bytes())?);
+        resolve().map(|(_, request)| request).map_err(|error| error.to_string())
+    }))
+}
+
+/// Where a shell is after `cd`.
+fn entered(directory: &Path) -> io::Result<PathBuf> {
+    let real = fs::canonicalize(directory)?;
+    // A shell needs more rights than this program to find it.
+    fs::metadata(real.join("."))?;
+    Ok(real)
 }
 
 /// The exit status of a command whose request has this result; `None`: it has none yet.

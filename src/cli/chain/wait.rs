@@ -1,23 +1,21 @@
 //! `agent-cli wait`: an agent waits for something outside.
 
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::app;
+use crate::app::request::Input;
+use crate::app::request::wait::{self, AwaitedFile, Quantity};
 use crate::cli::arguments::candidates;
 use crate::cli::arguments::positions::Positions;
 use crate::cli::chain::request;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::core::text::duration::{TOO_FAR, duration, moment};
-use crate::core::waits::conditions::{AwaitedAgent, External, LONGEST_COMMAND, MOST_CONDITIONS, Matching, Polled};
-use crate::core::waits::pattern;
-use crate::runtime::requests::agent_lookup;
-use crate::runtime::requests::agent_request::AgentRequest;
-use crate::runtime::run::external_waits;
-use crate::store::{Caller, Store};
+use crate::core::text::duration::{duration, moment};
 
 /// Wait for a file, a time, a command or another agent (for agents)
 ///
@@ -85,29 +83,9 @@ pub(crate) struct WaitCommand {
 
 impl WaitCommand {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        let caller = context.caller.ok_or_else(|| {
-            CliError::usage("only agents can wait: this shell was not started by agent-cli")
-                .hint("agent-cli spawn FILE starts an agent, which can")
-        })?;
-        request::make(context, caller, false, |store| self.resolve(store, caller))
-    }
-
-    pub(crate) fn resolve(self, store: &Store, caller: Caller) -> Result<AgentRequest, CliError> {
-        let (any, all) = (self.any, self.all);
-        let mut conditions = self.conditions(store, caller)?;
-        if conditions.len() > MOST_CONDITIONS {
-            return Err(CliError::usage(format!("at most {MOST_CONDITIONS} conditions can be waited for at once")));
-        }
-        let wait = match (any, all) {
-            _ if conditions.len() < 2 => conditions.pop(),
-            (true, _) => Some(External::Any(conditions)),
-            (_, true) => Some(External::All(conditions)),
-            _ => {
-                return Err(CliError::usage("there are several conditions")
-                    .hint("add --any to wait for the first of them, or --all to wait for all of them"));
-            }
-        };
-        wait.map(AgentRequest::Wait).ok_or_else(|| CliError::usage("there is nothing to wait for"))
+        // A person is told first that only agents can wait.
+        app::request::caller(context.caller, &Input::Wait(wait::Input::default()))?;
+        request::make(context, self.input()?, false, &mut io::empty())
     }
 
     /// Whether it would run a command, which needs a separate permission.
@@ -115,7 +93,7 @@ impl WaitCommand {
         !self.command.is_empty()
     }
 
-    fn conditions(self, store: &Store, caller: Caller) -> Result<Vec<External>, CliError> {
+    pub(crate) fn input(self) -> Result<Input, CliError> {
         // The rules that let every agent wait are about how a command line begins: `agent-cli wait --file:*` must not allow
         // anything that is run.
         const OTHERS: [&str; 7] = ["file", "matches", "until", "duration", "agent", "any", "all"];
@@ -123,85 +101,28 @@ impl WaitCommand {
             return Err(CliError::usage("--command is not the first option")
                 .hint("agent-cli wait --command COMMAND …: commands need a permission of their own"));
         }
-        let mut conditions = self.files(store, caller)?;
-        conditions.extend(self.until.map(External::Time));
-        if let Some(duration) = self.duration {
-            let until = Timestamp::now().checked_add(duration);
-            let until = until.map_err(|_| CliError::usage(format!("--for: the end of the wait is {TOO_FAR}")))?;
-            conditions.push(External::Time(until));
-        }
-        let (every, timeout) = self.intervals()?;
-        conditions.extend(self.command.into_iter().map(|command| match (every, timeout) {
-            (None, None) => External::Command(command),
-            (every, timeout) => External::Polled(Polled { command, every, timeout }),
-        }));
-        for named in &self.agent {
-            let agent = agent_lookup::to_wait_for(store, caller, named)?;
-            conditions.push(External::Agent(AwaitedAgent { id: agent.id, task: agent.task.title() }));
-        }
-        Ok(conditions)
+        let files = self.files()?;
+        let Self { until, duration, command: commands, every, timeout_per_run, agent: agents, any, all, .. } = self;
+        let quantity = match (any, all) {
+            (true, _) => Some(Quantity::Any),
+            (_, true) => Some(Quantity::All),
+            _ => None,
+        };
+        let input = wait::Input { files, until, duration, commands, every, timeout_per_run, agents, quantity };
+        Ok(Input::Wait(input))
     }
 
-    fn files(&self, store: &Store, caller: Caller) -> Result<Vec<External>, CliError> {
-        let mut patterns = vec![None; self.file.len()];
+    /// The files, each with the pattern after it.
+    fn files(&self) -> Result<Vec<AwaitedFile>, CliError> {
+        let named = self.file.iter().map(|path| AwaitedFile { path: path.clone(), pattern: None });
+        let mut files: Vec<_> = named.collect();
         for (pattern, file) in self.matches.iter().zip(self.positions.each_after("matches", "file")) {
-            pattern::compiled(pattern)
-                .map_err(|error| CliError::usage(format!("`{pattern}` is not a valid regular expression: {error}")))?;
-            let place = file.and_then(|file| patterns.get_mut(file));
-            let place = place.ok_or_else(|| CliError::usage("--matches comes before the --file that it is about"))?;
-            if place.replace(pattern.clone()).is_some() {
+            let file = file.and_then(|file| files.get_mut(file));
+            let file = file.ok_or_else(|| CliError::usage("--matches comes before the --file that it is about"))?;
+            if file.pattern.replace(pattern.clone()).is_some() {
                 return Err(CliError::usage("a file has two --matches").hint("repeat --file for each of them"));
             }
         }
-        let mut conditions = Vec::new();
-        for (file, pattern) in self.file.iter().zip(patterns) {
-            let file = absolute(file)?;
-            conditions.push(match pattern {
-                None => External::File(file),
-                Some(pattern) => {
-                    let within = agent_lookup::reads_only_in(store, caller)?;
-                    check_is_within(&file, within.as_deref())?;
-                    External::Matching(Matching { file, pattern, within })
-                }
-            });
-        }
-        Ok(conditions)
-    }
-
-    /// The interval and the time limit of commands, in seconds.
-    fn intervals(&self) -> Result<(Option<u64>, Option<u64>), CliError> {
-        let seconds = |name: &str, duration: Option<SignedDuration>| match duration.map(|duration| duration.as_secs()) {
-            None => Ok(None),
-            Some(seconds @ 1..) => Ok(u64::try_from(seconds).ok()),
-            Some(_) => Err(CliError::usage(format!("{name} is shorter than a second"))),
-        };
-        let timeout = seconds("--timeout-per-run", self.timeout_per_run)?;
-        if timeout.is_some_and(|timeout| timeout > LONGEST_COMMAND.as_secs()) {
-            return Err(CliError::usage("--timeout-per-run is longer than 10 minutes")
-                .hint("run longer commands in the background, and wait for a file that they write"));
-        }
-        Ok((seconds("--every", self.every)?, timeout))
-    }
-}
-
-fn absolute(file: &Path) -> Result<PathBuf, CliError> {
-    let file =
-        std::path::absolute(file).map_err(|error| CliError::usage(format!("cannot wait for that file: {error}")))?;
-    if file.to_str().is_none() {
-        return Err(CliError::usage("cannot wait for that file: its path is not UTF-8"));
-    }
-    Ok(file)
-}
-
-/// The content of a file is judged where the agent may read without asking. Where links lead is checked at each look.
-fn check_is_within(file: &Path, within: Option<&Path>) -> Result<(), CliError> {
-    match within {
-        Some(within) if !external_waits::is_within(file, within) => Err(CliError::usage(format!(
-            "only files in {} can be matched, and {} is elsewhere",
-            within.display(),
-            file.display()
-        ))
-        .hint("wait for the file without --matches, or with --command, which needs a permission")),
-        _ => Ok(()),
+        Ok(files)
     }
 }

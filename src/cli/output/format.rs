@@ -5,19 +5,7 @@ use crate::core::text::columns::{columns, of_each};
 use crate::core::text::escape;
 
 pub(crate) use crate::core::chain::progress_lines::age;
-
-/// A number of bytes, in one unit: `512 B`, `90 kB`, `1.5 MB`.
-pub(crate) fn bytes(count: u64) -> String {
-    let (mut value, mut units) = (count as f64, ["B", "kB", "MB", "GB", "TB"].iter());
-    let mut unit = units.next().unwrap_or(&"");
-    while value >= 999.5
-        && let Some(larger) = units.next()
-    {
-        (value, unit) = (value / 1000.0, larger);
-    }
-    let digits = usize::from(value < 9.95 && count > 999);
-    format!("{value:.digits$} {unit}")
-}
+pub(crate) use crate::core::text::bytes::bytes;
 
 /// `text` on one line, escaped, without surrounding blanks and line breaks.
 pub(crate) fn one_line(text: &str) -> String {

@@ -2,6 +2,7 @@
 
 pub(crate) mod age;
 pub(crate) mod bars;
+pub(crate) mod bytes;
 pub(crate) mod columns;
 pub(crate) mod duration;
 pub(crate) mod escape;

@@ -64,15 +64,15 @@ enum Look {
 }
 
 impl QuestionFile {
-    /// The file at `path`. Nothing is written yet.
+    /// The file at `path`, which counts from `directory`. Nothing is written yet.
     ///
     /// # Errors
     ///
     /// Why the calling agent cannot ask with it.
-    pub(crate) fn named(store: &Store, caller: Caller, path: &Path) -> Result<Self, String> {
+    pub(crate) fn named(store: &Store, caller: Caller, path: &Path, directory: &Path) -> Result<Self, String> {
         let name = path.display().to_string();
         let refused = |why: String| refused_as(&name, &why);
-        let path = real(path).map_err(|error| refused(error.to_string()))?;
+        let path = real(&directory.join(path)).map_err(|error| refused(error.to_string()))?;
         if path.to_str().is_none() {
             return Err(refused("its path is not UTF-8".to_owned()));
         }

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::core::agent::launch_changes::Repair;
 use crate::core::attempt::ending::Ending;
-use crate::core::chain::frame_state::FrameState;
+use crate::core::chain::frame_state::{AgentStatus, FrameState};
 use crate::core::chain::limits::NewLimits;
 use crate::core::id::FrameId;
 use crate::core::notifications::occasion::Occasion;
@@ -89,12 +89,12 @@ pub(in crate::store) fn chains_are_listed_by_kind_and_directory(open: Open) {
         (found.chains.iter().map(|chain| chain.id).collect::<Vec<_>>(), found.more)
     };
     assert_eq!(ids(Chains::Newest { most: 2, kinds: None }), (vec![third, second], 1));
-    let ready: Vec<_> = kinds.into_iter().filter(|kind| kind.status == "ready").collect();
+    let ready: Vec<_> = kinds.into_iter().filter(|kind| kind.status == AgentStatus::Ready).collect();
     assert_eq!(ids(Chains::Newest { most: 9, kinds: Some(&ready) }), (vec![second, first], 0));
     let last_in = |directory: &str| ids(Chains::LastIn(&[PathBuf::from(directory)])).0;
     assert_eq!((last_in("/a"), last_in("/b"), last_in("/c")), (vec![third], vec![second], vec![]));
     store.start(first);
-    assert_eq!(ids(Chains::With { status: "running", most: 9 }).0, [first]);
+    assert_eq!(ids(Chains::With { status: AgentStatus::Running, most: 9 }).0, [first]);
 }
 
 pub(in crate::store) fn a_chain_can_be_changed(open: Open) {

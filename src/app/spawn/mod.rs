@@ -1,0 +1,245 @@
+//! Starts a chain for a person, or requests agents for an agent.
+
+mod instructions;
+pub(crate) mod note;
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::app::chains;
+use crate::app::config::launch;
+use crate::app::config::setting;
+use crate::app::config::sources::Configuration;
+use crate::app::error::{AppError, Refusal};
+use crate::app::spawn::note::Note;
+use crate::app::{App, GivenText, lookup};
+use crate::claude::environment::variables::Variables;
+use crate::claude::installation::program;
+use crate::claude::invocation::SESSION;
+use crate::claude::options;
+use crate::claude::settings::permission_rules;
+use crate::core::agent::launch::{Launch, OnPermission};
+use crate::core::agent::overrides::Overrides;
+use crate::core::chain::frame::Task;
+use crate::core::chain::limits::{Limits, NewLimits};
+use crate::core::id::{ChainName, FrameId, SessionId};
+use crate::runtime::requests::agent_request::AgentRequest;
+use crate::runtime::requests::fork::{self, BadSource, Source};
+use crate::runtime::requests::record::{self, SpawnRequest};
+use crate::runtime::{RunSettings, RuntimeError};
+use crate::store::Caller;
+
+/// What somebody asks for. What is not given is as in the settings.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Input {
+    /// The instructions of each agent, at least one: a file that it reads, or a text.
+    pub(crate) tasks: Vec<GivenText>,
+    /// Where the agents work; by default where the asker does.
+    pub(crate) cwd: Option<PathBuf>,
+    /// Whether each works in its own git worktree.
+    pub(crate) worktree: Option<bool>,
+    pub(crate) name: Option<ChainName>,
+    /// The agent or session that they start from.
+    pub(crate) fork_from: Option<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) permission_mode: Option<String>,
+    pub(crate) on_permission: Option<OnPermission>,
+    /// In seconds.
+    pub(crate) timeout: Option<u64>,
+    pub(crate) questions_dir: Option<PathBuf>,
+    pub(crate) claude: Option<PathBuf>,
+    pub(crate) no_hooks: Option<bool>,
+    pub(crate) no_stale_check: Option<bool>,
+    /// Arguments for `claude`.
+    pub(crate) args: Vec<String>,
+    pub(crate) limits: NewLimits,
+}
+
+/// A new chain, which nothing runs yet.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) chain: FrameId,
+    pub(crate) cwd: PathBuf,
+    pub(crate) launch: Launch,
+    /// How to run it.
+    pub(crate) run: RunSettings,
+}
+
+/// The request of `caller` for agents. Nothing is written yet.
+pub(super) fn request(
+    app: &App<'_>,
+    caller: Caller,
+    input: Input,
+    standard_input: &mut dyn Read,
+) -> Result<AgentRequest, AppError> {
+    refuse_to_agents(&input)?;
+    let is_apart = input.worktree.unwrap_or(false);
+    let request = checked(app, &input, is_apart, standard_input, |id| {
+        Ok(fork::source_for_agent(app.store, caller, &id.parse()?)?)
+    })?;
+    let Input { model, permission_mode, on_permission, timeout, args, .. } = input;
+    let args = options::parse(&args).map_err(Refusal::from)?;
+    let overrides = Overrides { model, permission_mode, on_permission, args, timeout };
+    Ok(AgentRequest::Spawn(Box::new(request), overrides))
+}
+
+fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
+    refuse_limits_to_agents(input.limits)?;
+    if input.claude.is_some() || input.no_hooks.is_some() || input.no_stale_check.is_some() {
+        let message = "agents cannot use --no-hooks, --no-stale-check or --claude";
+        return Err(Refusal::new(message).hint("leave them out"));
+    }
+    if input.questions_dir.is_some() {
+        return Err(Refusal::new("agents cannot use --questions-dir")
+            .hint("leave it out: your agents have the folder that the chain has"));
+    }
+    if input.name.is_some() {
+        return Err(Refusal::new("agents cannot name chains").hint("leave --name out"));
+    }
+    Ok(())
+}
+
+/// Agents set no limits, because limits are there to bound agents.
+pub(crate) fn refuse_limits_to_agents(limits: NewLimits) -> Result<(), Refusal> {
+    if limits.any() {
+        let message = "agents cannot set limits (--max-…, --stall-after)";
+        return Err(Refusal::new(message).hint("leave them out"));
+    }
+    Ok(())
+}
+
+/// Records a new chain. `run`: how the asker runs chains; `tell` is called with what a person should know, as soon as it is known.
+pub(crate) fn start(
+    app: &App<'_>,
+    input: Input,
+    configuration: &Configuration,
+    mut run: RunSettings,
+    standard_input: &mut dyn Read,
+    tell: &mut dyn FnMut(Note),
+) -> Result<Outcome, AppError> {
+    let settings = &configuration.settings;
+    let of_environment = launch::launch(settings, &app.variables);
+    let is_apart = input.worktree.unwrap_or(settings.is_on(&setting::WORKTREE));
+    let request = checked(app, &input, is_apart, standard_input, |id| {
+        Ok(fork::source(app.store, &lookup::id_of(app, id)?, &of_environment)?)
+    })?;
+    let claude = input.claude.clone().or_else(|| settings.given(&setting::CLAUDE)?.path());
+    run.claude = claude.map(|named| program_named(app, named)).or(run.claude);
+    let limits = Limits::default().changed(input.limits.or(launch::limits(settings)));
+    let name = input.name.clone();
+    let launch = launch_options(app, input, configuration, of_environment, &request, &run)?;
+    run.claude = run.claude.map(|_| launch.claude.clone());
+    note::untrusted(configuration).into_iter().for_each(&mut *tell);
+    if launch.on_permission == OnPermission::Ask && !launch.native_questions {
+        let message = "--on-permission ask does not work with --no-hooks or --permission-prompt-tool";
+        return Err(Refusal::new(message).hint("leave one of them out").into());
+    }
+    request.tasks.iter().try_for_each(|named| readable(&named.task, &request.cwd, &launch))?;
+    let works_in = Some(request.cwd.as_path()).filter(|_| !request.apart);
+    note::reach(app.store, run.config.as_deref(), &launch, works_in).into_iter().for_each(&mut *tell);
+    chains::run::check(app.store, &run, &launch, &request.cwd)?;
+    let chain = record::start(app.store, &request, &launch, limits, session(&app.variables), name)?;
+    note::dropped(&app.variables).into_iter().for_each(&mut *tell);
+    note::uncommitted(&request).into_iter().for_each(tell);
+    Ok(Outcome { chain, cwd: request.cwd, launch, run })
+}
+
+/// The launch options of the agents, where what was given counts before settings.
+fn launch_options(
+    app: &App<'_>,
+    input: Input,
+    configuration: &Configuration,
+    of_environment: Launch,
+    request: &SpawnRequest,
+    run: &RunSettings,
+) -> Result<Launch, AppError> {
+    let settings = &configuration.settings;
+    let of_source = request.source.as_ref().and_then(|source| source.model.clone());
+    let launch = Launch {
+        claude: program::locate(run.claude.as_deref(), None, app.variables.value("PATH"))
+            .map_err(RuntimeError::from)?,
+        model: input.model.or(of_source).or_else(|| settings.text(&setting::MODEL)),
+        permission_mode: input.permission_mode.or(of_environment.permission_mode),
+        args: launch::args(settings)?.and(&options::parse(&input.args).map_err(Refusal::from)?),
+        no_hooks: input.no_hooks.unwrap_or(settings.is_on(&setting::NO_HOOKS)),
+        no_stale_check: input.no_stale_check.unwrap_or(settings.is_on(&setting::NO_STALE_CHECK)),
+        on_permission: input.on_permission.unwrap_or(launch::on_permission(settings)),
+        timeout: input.timeout.or_else(|| settings.seconds(&setting::TIMEOUT)),
+        questions_dir: match input.questions_dir {
+            None => launch::questions_dir(settings)?,
+            Some(named) => Some(launch::real_questions_dir(&app.path(&named)).map_err(Refusal::new)?),
+        },
+        ..of_environment
+    };
+    Ok(launch.with_native_questions())
+}
+
+/// The request for agents. `source` finds the conversation to begin with.
+fn checked(
+    app: &App<'_>,
+    input: &Input,
+    is_apart: bool,
+    standard_input: &mut dyn Read,
+    source: impl FnOnce(&str) -> Result<Source, AppError>,
+) -> Result<SpawnRequest, AppError> {
+    let tasks = input.tasks.iter().map(|given| instructions::task(app, given, standard_input));
+    let tasks = tasks.collect::<Result<Vec<_>, _>>()?;
+    if tasks.is_empty() {
+        return Err(Refusal::new("there are no instructions").into());
+    }
+    let named = input.cwd.as_deref().map(|named| working_directory(app, Some(named))).transpose()?;
+    options::parse(&input.args).map_err(Refusal::from)?;
+    let source = input.fork_from.as_deref().map(source).transpose()?;
+    let cwd = match (&source, named) {
+        (Some(source), Some(named)) if named != source.cwd => {
+            return Err(RuntimeError::from(BadSource::Elsewhere(source.cwd.clone())).into());
+        }
+        (Some(source), _) => source.cwd.clone(),
+        (None, Some(named)) => named,
+        (None, None) => working_directory(app, None)?,
+    };
+    Ok(SpawnRequest { tasks, cwd, apart: is_apart, source })
+}
+
+/// Where agents work; by default where the asker does.
+pub(crate) fn working_directory(app: &App<'_>, named: Option<&Path>) -> Result<PathBuf, Refusal> {
+    let named = named.unwrap_or(Path::new("."));
+    let cannot = |why: &str| Refusal::new(format!("cannot work in {}: {why}", named.display()));
+    let cwd = fs::canonicalize(app.path(named)).map_err(|error| cannot(&error.to_string()))?;
+    if !cwd.is_dir() {
+        return Err(cannot("it is not a directory"));
+    }
+    match cwd.to_str() {
+        Some(text) if !text.chars().any(char::is_control) => Ok(cwd),
+        _ => Err(cannot("its path is not UTF-8 or contains a control character").hint("rename it")),
+    }
+}
+
+/// A name without a slash is looked up in `PATH`. A file that does not exist is named as it was given.
+fn program_named(app: &App<'_>, named: PathBuf) -> PathBuf {
+    let is_path = named.as_os_str().as_encoded_bytes().contains(&b'/');
+    Some(app.path(&named)).filter(|path| is_path && path.exists()).unwrap_or(named)
+}
+
+/// Refuses instructions that the agent could not read: Claude Code has no rule for some paths.
+fn readable(task: &Task, cwd: &Path, launch: &Launch) -> Result<(), Refusal> {
+    let Task::File(path) = task else { return Ok(()) };
+    let is_always_asked_about = permission_rules::is_always_asked_about(path);
+    let is_readable = !is_always_asked_about && (path.starts_with(cwd) || permission_rules::read(path).is_some());
+    if is_readable || launch.is_unrestricted() || launch.on_permission == OnPermission::Ask {
+        return Ok(());
+    }
+    let message = format!("an agent would need an approval to read {}", path.display());
+    Err(Refusal::new(message).hint(
+        "rename it: Claude Code cannot allow a path that contains ?, or a name that ends in a space, a dot or \\",
+    ))
+}
+
+/// The session of Claude Code in whose tool call a person starts the chain.
+fn session(variables: &Variables) -> Option<SessionId> {
+    variables.value(SESSION)?.to_str()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! What a person should know about a chain that they start.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::app::App;
+use crate::app::config::sources::Configuration;
+use crate::app::error::AppError;
+use crate::claude::doctor::{crontab, surroundings};
+use crate::claude::environment::inherited;
+use crate::claude::environment::variables::Variables;
+use crate::core::agent::launch::Launch;
+use crate::core::agent::permission_mode;
+use crate::core::id::FrameId;
+use crate::runtime::requests::record::SpawnRequest;
+use crate::runtime::worktrees::worktree;
+use crate::store::{Chains, Store};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Note {
+    /// Values of the project's file do not count because the user has not trusted it.
+    Untrusted { file: PathBuf, keys: Vec<&'static str> },
+    /// Agents that may change files in `dir` could move away what says which commands are run.
+    Reach { dir: PathBuf, what: Guarded, place: PathBuf },
+    /// Variables that somebody has set for Claude Code and that agents do not get.
+    Dropped(Vec<String>),
+    /// The worktrees start without the changes in this directory.
+    Uncommitted(PathBuf),
+    /// A login that is missing if the chain is resumed from another environment, and what helps.
+    LoginOnlyHere { login: String, remedy: String },
+}
+
+/// What says which commands are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Guarded {
+    ConfigFile,
+    StateDirectory,
+}
+
+pub(super) fn untrusted(configuration: &Configuration) -> Option<Note> {
+    let untrusted = configuration.settings.ignored.iter().filter(|it| it.needs_trust);
+    let keys: Vec<_> = untrusted.map(|it| it.setting.key).collect();
+    let file = configuration.project.clone().filter(|_| !keys.is_empty())?;
+    Some(Note::Untrusted { file, keys })
+}
+
+/// From `acceptEdits` on, Claude Code lets agents move what is in their directories. It is no error, because a person may work in
+/// their home directory. `cwd`: where the agents work, if it is not a new worktree.
+pub(super) fn reach(store: &Store, config: Option<&Path>, launch: &Launch, cwd: Option<&Path>) -> Option<Note> {
+    if !launch.covers(permission_mode::ACCEPT_EDITS) {
+        return None;
+    }
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    let config = config.filter(|config| config.exists());
+    let named = config.map(|config| (Guarded::ConfigFile, config.to_owned()));
+    let led_to = config.and_then(real).map(|config| (Guarded::ConfigFile, config));
+    let state = (Guarded::StateDirectory, store.dir().path().to_owned());
+    let added = launch.args.pairs().filter(|(name, _)| *name == "--add-dir").filter_map(|(_, value)| value);
+    let added = added.filter_map(|dir| real(&cwd.unwrap_or(Path::new("/")).join(dir)));
+    let dirs: Vec<PathBuf> = cwd.map(Path::to_owned).into_iter().chain(added).collect();
+    let mut places = named.into_iter().chain(led_to).chain([state]);
+    places.find_map(|(what, place)| {
+        let dir = dirs.iter().find(|dir| place.starts_with(dir))?.clone();
+        Some(Note::Reach { dir, what, place })
+    })
+}
+
+pub(super) fn dropped(variables: &Variables) -> Option<Note> {
+    let dropped = inherited::dropped_on_purpose(variables.set());
+    (!dropped.is_empty()).then(|| Note::Dropped(dropped.into_iter().map(str::to_owned).collect()))
+}
+
+pub(super) fn uncommitted(request: &SpawnRequest) -> Option<Note> {
+    let has_changes = request.apart && worktree::has_uncommitted_changes(&request.cwd);
+    has_changes.then(|| Note::Uncommitted(request.cwd.clone()))
+}
+
+/// After a new chain has run: what a person should know before they resume it.
+pub(crate) fn after(app: &App<'_>, chain: FrameId, cwd: &Path, launch: &Launch) -> Result<Option<Note>, AppError> {
+    let waits = app.store.frame(chain)?.is_some_and(|frame| !frame.state.is_over());
+    // A person who has started chains before knows it.
+    if !waits || app.store.chains(Chains::Newest { most: 2, kinds: None })?.chains.len() != 1 {
+        return Ok(None);
+    }
+    let around = surroundings::look(cwd, &app.variables, launch);
+    let is_only_here = !around.login_only_here.is_empty();
+    Ok(is_only_here.then(|| Note::LoginOnlyHere {
+        login: crontab::only_here(&around.login_only_here),
+        remedy: crontab::put_into(&around),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::config::sources;
+    use crate::app::testing;
+    use crate::claude::options;
+    use crate::runtime::worktrees::testing::repository;
+    use crate::store;
+
+    #[test]
+    fn settings_that_need_trust_are_named() {
+        let project = tempfile::tempdir().unwrap();
+        let configuration = |text: &str| {
+            fs::write(project.path().join(sources::PROJECT_FILE), text).unwrap();
+            let file = sources::project_file(project.path()).unwrap();
+            Configuration::resolve(None, file.as_ref(), None, None, |_| None).unwrap()
+        };
+        let file = project.path().join(sources::PROJECT_FILE);
+        let found = untrusted(&configuration("[spawn]\nclaude-args = ['--verbose']\n"));
+        assert_eq!(found, Some(Note::Untrusted { file, keys: vec!["spawn.claude-args"] }));
+        assert_eq!(untrusted(&configuration("[spawn]\nworktree = true\n")), None);
+    }
+
+    #[test]
+    fn what_agents_could_replace_is_named() {
+        let (temp, store) = store::testing::store();
+        let top = fs::canonicalize(temp.path()).unwrap();
+        let state = store.dir().path().to_owned();
+        let mode = |mode: &str| Launch { permission_mode: Some(mode.to_owned()), ..Launch::default() };
+        let found = |launch: &Launch, config: Option<&Path>, cwd| reach(&store, config, launch, cwd);
+        let is_state =
+            |dir: &Path| Some(Note::Reach { dir: dir.into(), what: Guarded::StateDirectory, place: state.clone() });
+        let holding = state.parent().unwrap();
+        assert_eq!(found(&mode("acceptEdits"), None, Some(holding)), is_state(holding));
+        assert_eq!(found(&mode("default"), None, Some(holding)), None, "it may change nothing");
+        assert_eq!(found(&mode("acceptEdits"), None, Some(Path::new("/usr"))), None);
+        assert_eq!(found(&mode("acceptEdits"), None, None), None, "it works in a worktree");
+
+        let args = options::parse(&[format!("--add-dir={}", holding.display())]).unwrap();
+        let added = Launch { args, ..mode("acceptEdits") };
+        assert!(matches!(found(&added, None, None), Some(Note::Reach { what: Guarded::StateDirectory, .. })));
+
+        let (home, elsewhere) = (top.join("home"), top.join("elsewhere"));
+        fs::create_dir_all(&home).unwrap();
+        fs::create_dir_all(&elsewhere).unwrap();
+        let (file, link) = (elsewhere.join("config.toml"), home.join("config.toml"));
+        assert_eq!(found(&mode("acceptEdits"), Some(&file), Some(&elsewhere)), None, "it does not exist");
+        fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let is_config = |dir: &Path, place: &Path| {
+            Some(Note::Reach { dir: dir.into(), what: Guarded::ConfigFile, place: place.into() })
+        };
+        assert_eq!(found(&mode("acceptEdits"), Some(&link), Some(&home)), is_config(&home, &link));
+        assert_eq!(found(&mode("acceptEdits"), Some(&link), Some(&elsewhere)), is_config(&elsewhere, &file));
+    }
+
+    #[test]
+    fn variables_that_agents_do_not_get_are_named() {
+        let set = |name: &str| [(name, "1")].into_iter().collect::<Variables>();
+        let dropped = |name: &str| dropped(&set(name));
+        let name = "CLAUDE_CODE_SOMETHING_NEW";
+        assert_eq!(dropped(name), Some(Note::Dropped(vec![name.to_owned()])));
+        assert_eq!(dropped("LANG"), None);
+    }
+
+    #[test]
+    fn changes_that_a_worktree_lacks_are_named() {
+        let (_temp, cwd) = repository();
+        let note = |apart| uncommitted(&SpawnRequest { tasks: Vec::new(), cwd: cwd.clone(), apart, source: None });
+        assert_eq!(note(true), None);
+        fs::write(cwd.join("new"), "text").unwrap();
+        assert_eq!(note(true), Some(Note::Uncommitted(cwd.clone())));
+        assert_eq!(note(false), None);
+    }
+
+    #[test]
+    fn a_login_of_this_shell_is_named_for_a_first_chain_that_waits() {
+        let (_temp, store) = store::testing::store();
+        let home = tempfile::tempdir().unwrap();
+        let (chain, _) = store.asking("When?");
+        let launch = Launch { config_dir: Some(home.path().to_owned()), ..Launch::default() };
+        let with = |variables: &[(&str, &str)]| {
+            let variables = variables.iter().map(|(name, value)| (*name, *value)).collect();
+            App { variables, ..testing::app(&store) }
+        };
+        let after = |app: &App<'_>| after(app, chain, home.path(), &launch);
+        let logged_in = with(&[("ANTHROPIC_API_KEY", "secret")]);
+        let Some(Note::LoginOnlyHere { login, .. }) = after(&logged_in).unwrap() else { panic!("it is the first") };
+        assert!(login.contains("ANTHROPIC_API_KEY"), "{login}");
+        assert_eq!(after(&with(&[])).unwrap(), None);
+        store.root();
+        assert_eq!(after(&logged_in).unwrap(), None, "there is another chain");
+    }
+}
