@@ -87,6 +87,11 @@ impl Refusal {
         Self { message: message.into(), hints: Vec::new(), cause: Cause::Input }
     }
 
+    /// Limits are there to bound agents, so agents set none.
+    pub(crate) fn limits_of_agents() -> Self {
+        Self::new("agents cannot set limits (--max-…, --stall-after)").hint("leave them out")
+    }
+
     pub(crate) fn unknown(message: impl Into<String>) -> Self {
         Self { cause: Cause::Unknown, ..Self::new(message) }
     }

@@ -115,7 +115,7 @@ pub(crate) fn resume(app: &App<'_>, input: Input, surroundings: &impl Surroundin
 
 fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
     if input.limits.any() {
-        return Err(Refusal::new("agents cannot set limits (--max-…, --stall-after)").hint("leave them out"));
+        return Err(Refusal::limits_of_agents());
     }
     if input.prompt.is_some() {
         let refusal = Refusal::new("agents cannot give others new instructions");

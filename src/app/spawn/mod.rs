@@ -85,7 +85,9 @@ pub(super) fn request(
 }
 
 fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
-    refuse_limits_to_agents(input.limits)?;
+    if input.limits.any() {
+        return Err(Refusal::limits_of_agents());
+    }
     if input.claude.is_some() || input.no_hooks.is_some() || input.no_stale_check.is_some() {
         let message = "agents cannot use --no-hooks, --no-stale-check or --claude";
         return Err(Refusal::new(message).hint("leave them out"));
@@ -96,15 +98,6 @@ fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
     }
     if input.name.is_some() {
         return Err(Refusal::new("agents cannot name chains").hint("leave --name out"));
-    }
-    Ok(())
-}
-
-/// Agents set no limits, because limits are there to bound agents.
-pub(crate) fn refuse_limits_to_agents(limits: NewLimits) -> Result<(), Refusal> {
-    if limits.any() {
-        let message = "agents cannot set limits (--max-…, --stall-after)";
-        return Err(Refusal::new(message).hint("leave them out"));
     }
     Ok(())
 }
