@@ -1,8 +1,12 @@
 //! Calls that are more than one request are refused before anything runs. Where no hook can see a request, as in a script, it
 //! runs as a program.
 
+use std::fs;
+use std::os::unix::fs::symlink;
+
 use serde_json::json;
 
+use crate::programs;
 use crate::world::World;
 
 fn asking(call: &str) -> (World, String) {
@@ -94,6 +98,20 @@ fn a_request_in_a_script_keeps_it_from_going_on() {
     world.run(&["resume", &id]).prints("now");
     assert!(world.log().starts[1].prompt.starts_with("SGN_RESUME\n"));
     assert!(!world.project().join("deployed").exists());
+}
+
+#[test]
+fn a_request_that_no_hook_sees_exits_with_a_status_that_ends_a_list() {
+    let world = World::with_hooks();
+    symlink(programs::agent_cli(), world.project().join("other")).unwrap();
+    let requests = ["ask 'Deploy?'", "spawn child.md", "spawn child.md --json", "wait --for 1h"];
+    let lines = |program: &str| requests.map(|request| format!("{program} {request}; echo $? >> statuses"));
+    let calls = ["agent\"-\"cli", "./other"].map(lines).concat().into_iter().chain(["sh all.sh".to_owned()]);
+    world.file("all.sh", lines("agent-cli").join("\n"));
+    world.file("root.md", calls.map(|call| format!("run {call} &\n")).collect::<String>() + "end Enough.\n");
+    world.file("child.md", "reply ok\n");
+    world.spawn_paused("root.md");
+    assert_eq!(fs::read_to_string(world.project().join("statuses")).unwrap(), "75\n".repeat(3 * requests.len()));
 }
 
 #[test]
