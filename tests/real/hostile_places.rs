@@ -2,7 +2,7 @@
 //! in which an agent gets to a directory.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use serde_json::{Value, json};
 
@@ -211,28 +211,104 @@ impl Place {
         }
     }
 
-    /// Makes the folder look like a git repository whose configuration runs commands.
+    /// Makes the folder a git repository, or look like one, whose configuration runs commands. Objects may be missing, which git
+    /// then fetches.
     fn pretend_a_repository(&mut self) {
-        let trace = format!("echo git >> {}", self.chain.home.home().join("EVIL").display());
-        let config = format!(
-            "[core]\n\tbare = false\n\tworktree = .\n\tfsmonitor = \"{trace}\"\n\tsshCommand = \"{trace}\"\n\thooksPath = hooks\n\
-             [filter \"x\"]\n\tsmudge = \"{trace}; cat\"\n\tclean = \"{trace}; cat\"\n[alias]\n\tworktree = \"!{trace}\"\n"
+        let own = self.chain.home.project().join(".git");
+        let place = self.one_of(&["pkg", "pkg/.git"]);
+        let is_partial = self.chance.below(2) == 0;
+        let mut config = format!(
+            "[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tworktree = {}\n[extensions]\n\tworktreeConfig = true\n",
+            self.chain.home.project().join("pkg").display()
         );
-        let objects = self.chain.home.project().join(".git/objects");
+        if is_partial {
+            config += "\tpartialClone = origin\n";
+        }
+        let url = self.one_of(&["", "git://127.0.0.1:1/x", "ssh://localhost/x", "ext::sh -c evil"]);
+        let url = if url.is_empty() { own.display().to_string() } else { url.to_owned() };
+        config += &format!("[remote \"origin\"]\n\turl = {url}\n\tpromisor = true\n");
+        // Some come with the configuration, some with a file that it includes, some with that of the worktree.
+        let mut files = [config, String::new(), String::new(), String::new()];
+        for (section, name, is_word) in RUN_BY_GIT {
+            if self.chance.below(2) == 0 {
+                let program = self.evil(&format!("{section} {name}"));
+                let value = if is_word { program } else { format!("!{program}") };
+                let file = self.chance.below(files.len() as u64) as usize;
+                files[file] += &format!("[{section}]\n\t{name} = {value}\n");
+            }
+        }
+        let [mut config, included, included_if, of_worktree] = files;
+        config += "[include]\n\tpath = included\n[includeIf \"gitdir:/\"]\n\tpath = included-if\n";
+        config += "[filter \"x\"]\n\trequired = true\n[core]\n\thooksPath = hooks\n";
         for (name, text) in [
             ("HEAD", "ref: refs/heads/main\n"),
             ("config", &config),
-            ("refs/heads/main", &fs::read_to_string(self.chain.home.project().join(".git/refs/heads/main")).unwrap()),
-            ("objects/info/alternates", &format!("{}\n", objects.display())),
-            ("info/attributes", "* filter=x\n"),
-            ("hooks/post-checkout", &format!("#!/bin/sh\n{trace}\n")),
+            ("included", &included),
+            ("included-if", &included_if),
+            ("config.worktree", &of_worktree),
+            ("refs/heads/main", &fs::read_to_string(own.join("refs/heads/main")).unwrap()),
+            ("info/attributes", "* filter=x diff=x merge=x\n"),
         ] {
-            self.chain.home.write(&format!("pkg/{name}"), text);
+            self.chain.home.write(&format!("{place}/{name}"), text);
         }
-        let mut chmod = self.chain.home.command("chmod");
-        assert!(chmod.args(["+x", "pkg/hooks/post-checkout"]).status().unwrap().success());
+        let place = self.chain.home.project().join(place);
+        fs::create_dir_all(place.join("hooks")).unwrap();
+        for hook in ["post-checkout", "post-index-change", "reference-transaction"] {
+            fs::rename(self.evil(hook), place.join("hooks").join(hook)).unwrap();
+        }
+        let mut copy = self.chain.home.command("cp");
+        assert!(copy.arg("-R").arg(own.join("objects")).arg(place.join("objects")).status().unwrap().success());
+        if is_partial {
+            let blob = self.chain.home.command("git").args(["rev-parse", "HEAD:secret.txt"]).output().unwrap().stdout;
+            let blob = String::from_utf8(blob).unwrap();
+            fs::remove_file(place.join("objects").join(&blob[..2]).join(blob[2..].trim_end())).unwrap();
+        }
+    }
+
+    /// A program that leaves a trace if it is run by the git of agent-cli, and then does what git expects. Claude Code runs git,
+    /// too.
+    fn evil(&self, name: &str) -> String {
+        let home = self.chain.home.home();
+        let file = home.join("evil").join(name.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-"));
+        let trace = format!("[ -z \"$GIT_ALLOW_PROTOCOL\" ] || echo '{name}' >> {}", home.join("EVIL").display());
+        let then = if name.contains("uploadpack") { "exec git upload-pack \"$@\"" } else { "cat" };
+        fs::create_dir_all(home.join("evil")).unwrap();
+        fs::write(&file, format!("#!/bin/sh\n{trace}\n{then}\n")).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        file.display().to_string()
     }
 }
+
+/// The settings that git may run programs by, each with its section, and whether a program is its whole value: others begin with
+/// an exclamation mark.
+const RUN_BY_GIT: [(&str, &str, bool); 26] = [
+    ("core", "fsmonitor", true),
+    ("core", "sshCommand", true),
+    ("core", "gitProxy", true),
+    ("core", "askPass", true),
+    ("core", "pager", true),
+    ("core", "editor", true),
+    ("core", "alternateRefsCommand", true),
+    ("sequence", "editor", true),
+    ("remote \"origin\"", "uploadpack", true),
+    ("remote \"origin\"", "receivepack", true),
+    ("remote \"origin\"", "vcs", true),
+    ("uploadpack", "packObjectsHook", true),
+    ("filter \"x\"", "smudge", true),
+    ("filter \"x\"", "clean", true),
+    ("filter \"x\"", "process", true),
+    ("diff", "external", true),
+    ("diff \"x\"", "command", true),
+    ("diff \"x\"", "textconv", true),
+    ("merge \"x\"", "driver", true),
+    ("interactive", "diffFilter", true),
+    ("gpg", "program", true),
+    ("credential", "helper", false),
+    ("alias", "worktree", false),
+    ("alias", "status", false),
+    ("submodule \"x\"", "update", false),
+    ("hook \"x\"", "command", true),
+];
 
 /// In plan mode Claude Code reads files anywhere, and every agent can enter it. So a child in plan mode has nothing that its
 /// parent had not.
