@@ -78,12 +78,15 @@ impl Context {
         Asker { agent: self.caller, found_above: self.found_above, ..Asker::default() }
     }
 
+    /// Where relative paths begin. A directory that was removed is an error only of what needs it.
+    pub(crate) fn directory() -> PathBuf {
+        env::current_dir().unwrap_or_default()
+    }
+
     /// What a use case of this command works with.
     pub(crate) fn app<'a>(&self, store: &'a Store) -> App<'a> {
-        // A directory that was removed is an error only of what needs it.
-        let directory = env::current_dir().unwrap_or_default();
         let variables = Variables::of_process();
-        App { store, asker: self.asker(), directory, variables, now: Timestamp::now() }
+        App { store, asker: self.asker(), directory: Self::directory(), variables, now: Timestamp::now() }
     }
 
     /// The same, for what records who a person is.

@@ -4,8 +4,8 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use crate::app::GivenText;
 use crate::app::error::Refusal;
-use crate::app::{App, GivenText};
 use crate::core::chain::frame::Task;
 use crate::core::text::bytes::bytes;
 use crate::core::text::escape::{self, shortened};
@@ -18,14 +18,26 @@ const LARGEST: u64 = 1 << 20;
 const GIVE_A_FILE: &str = "give the path of a file with instructions";
 const FROM_STANDARD_INPUT: &str = "agent-cli spawn - reads instructions from standard input";
 
+/// Reads the instructions of each agent. Paths begin in `directory`.
+pub(crate) fn tasks(
+    directory: &Path,
+    given: &[GivenText],
+    standard_input: &mut dyn Read,
+) -> Result<Vec<NamedTask>, Refusal> {
+    if given.is_empty() {
+        return Err(Refusal::new("there are no instructions"));
+    }
+    given.iter().map(|given| task(directory, given, standard_input)).collect()
+}
+
 /// The task that these instructions are, and its name.
-pub(super) fn task(app: &App<'_>, given: &GivenText, standard_input: &mut dyn Read) -> Result<NamedTask, Refusal> {
+fn task(directory: &Path, given: &GivenText, standard_input: &mut dyn Read) -> Result<NamedTask, Refusal> {
     match given {
         GivenText::StandardInput => {
             Ok(NamedTask { task: Task::Prompt(from_standard_input(standard_input)?), name: "-".to_owned() })
         }
         GivenText::File(named) => {
-            let path = file(app, named)?;
+            let path = file(directory, named)?;
             Ok(NamedTask { task: Task::File(path), name: shortened(&named.display().to_string()) })
         }
         GivenText::Text(text) if text.trim().is_empty() => {
@@ -40,7 +52,7 @@ pub(super) fn task(app: &App<'_>, given: &GivenText, standard_input: &mut dyn Re
 }
 
 /// The absolute path of a file with instructions.
-fn file(app: &App<'_>, named: &Path) -> Result<PathBuf, Refusal> {
+fn file(directory: &Path, named: &Path) -> Result<PathBuf, Refusal> {
     let shown = named.display();
     let text =
         named.to_str().ok_or_else(|| Refusal::new(format!("the path {shown} is not UTF-8")).hint("rename the file"))?;
@@ -49,7 +61,7 @@ fn file(app: &App<'_>, named: &Path) -> Result<PathBuf, Refusal> {
         return Err(Refusal::new(message).hint("rename the file: an agent gets its path on one line"));
     }
     let unreadable = |error: &io::Error| Refusal::new(format!("cannot read {shown}: {error}"));
-    let file = app.path(named);
+    let file = directory.join(named);
     let known = fs::metadata(&file).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound if text.trim().contains(char::is_whitespace) => {
             let prompt = quoted(&shortened(text.trim()));
@@ -114,14 +126,10 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::app::testing;
-    use crate::store;
 
     /// What is made in a folder of this text, or why it is refused.
     fn made(folder: &TempDir, given: &GivenText, typed: &[u8]) -> Result<NamedTask, Refusal> {
-        let (_temp, store) = store::testing::store();
-        let app = App { directory: fs::canonicalize(folder.path()).unwrap(), ..testing::app(&store) };
-        task(&app, given, &mut &*typed)
+        task(&fs::canonicalize(folder.path()).unwrap(), given, &mut &*typed)
     }
 
     fn folder(files: &[(&str, &[u8])]) -> TempDir {

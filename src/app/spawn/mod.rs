@@ -1,6 +1,6 @@
 //! Starts a chain for a person, or requests agents for an agent.
 
-mod instructions;
+pub(crate) mod instructions;
 pub(crate) mod note;
 
 use std::fs;
@@ -26,7 +26,7 @@ use crate::core::chain::limits::{Limits, NewLimits};
 use crate::core::id::{ChainName, FrameId, SessionId};
 use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::requests::fork::{self, BadSource, Source};
-use crate::runtime::requests::record::{self, SpawnRequest};
+use crate::runtime::requests::record::{self, NamedTask, SpawnRequest};
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Caller;
 
@@ -75,9 +75,9 @@ pub(super) fn request(
 ) -> Result<AgentRequest, AppError> {
     refuse_to_agents(&input)?;
     let is_apart = input.worktree.unwrap_or(false);
-    let request = checked(app, &input, is_apart, standard_input, |id| {
-        Ok(fork::source_for_agent(app.store, caller, &id.parse()?)?)
-    })?;
+    let tasks = instructions::tasks(&app.directory, &input.tasks, standard_input)?;
+    let request =
+        checked(app, &input, tasks, is_apart, |id| Ok(fork::source_for_agent(app.store, caller, &id.parse()?)?))?;
     let Input { model, permission_mode, on_permission, timeout, args, .. } = input;
     let args = options::parse(&args).map_err(Refusal::from)?;
     let overrides = Overrides { model, permission_mode, on_permission, args, timeout };
@@ -102,19 +102,19 @@ fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Records a new chain. `run`: how the asker runs chains; `tell` is called with what a person should know, as soon as it is known.
+/// Records a new chain of agents with these instructions. `run`: how the asker runs chains; `tell` is called with what a person should know, as soon as it is known.
 pub(crate) fn start(
     app: &App<'_>,
     input: Input,
+    tasks: Vec<NamedTask>,
     configuration: &Configuration,
     mut run: RunSettings,
-    standard_input: &mut dyn Read,
     tell: &mut dyn FnMut(Note),
 ) -> Result<Outcome, AppError> {
     let settings = &configuration.settings;
     let of_environment = launch::launch(settings, &app.variables);
     let is_apart = input.worktree.unwrap_or(settings.is_on(&setting::WORKTREE));
-    let request = checked(app, &input, is_apart, standard_input, |id| {
+    let request = checked(app, &input, tasks, is_apart, |id| {
         Ok(fork::source(app.store, &lookup::id_of(app, id)?, &of_environment)?)
     })?;
     let claude = input.claude.clone().or_else(|| settings.given(&setting::CLAUDE)?.path());
@@ -172,16 +172,11 @@ fn launch_options(
 fn checked(
     app: &App<'_>,
     input: &Input,
+    tasks: Vec<NamedTask>,
     is_apart: bool,
-    standard_input: &mut dyn Read,
     source: impl FnOnce(&str) -> Result<Source, AppError>,
 ) -> Result<SpawnRequest, AppError> {
-    let tasks = input.tasks.iter().map(|given| instructions::task(app, given, standard_input));
-    let tasks = tasks.collect::<Result<Vec<_>, _>>()?;
-    if tasks.is_empty() {
-        return Err(Refusal::new("there are no instructions").into());
-    }
-    let named = input.cwd.as_deref().map(|named| working_directory(app, Some(named))).transpose()?;
+    let named = input.cwd.as_deref().map(|named| working_directory(&app.directory, Some(named))).transpose()?;
     options::parse(&input.args).map_err(Refusal::from)?;
     let source = input.fork_from.as_deref().map(source).transpose()?;
     let cwd = match (&source, named) {
@@ -190,16 +185,16 @@ fn checked(
         }
         (Some(source), _) => source.cwd.clone(),
         (None, Some(named)) => named,
-        (None, None) => working_directory(app, None)?,
+        (None, None) => working_directory(&app.directory, None)?,
     };
     Ok(SpawnRequest { tasks, cwd, apart: is_apart, source })
 }
 
-/// Where agents work; by default where the asker does.
-pub(crate) fn working_directory(app: &App<'_>, named: Option<&Path>) -> Result<PathBuf, Refusal> {
+/// Where agents work; by default where the asker does, which is `directory`.
+pub(crate) fn working_directory(directory: &Path, named: Option<&Path>) -> Result<PathBuf, Refusal> {
     let named = named.unwrap_or(Path::new("."));
     let cannot = |why: &str| Refusal::new(format!("cannot work in {}: {why}", named.display()));
-    let cwd = fs::canonicalize(app.path(named)).map_err(|error| cannot(&error.to_string()))?;
+    let cwd = fs::canonicalize(directory.join(named)).map_err(|error| cannot(&error.to_string()))?;
     if !cwd.is_dir() {
         return Err(cannot("it is not a directory"));
     }

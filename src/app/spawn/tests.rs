@@ -70,7 +70,10 @@ impl Place {
         };
         let mut notes = Vec::new();
         let mut note = |note| notes.push(note);
-        let started = start(&self.app(), input, &configuration, run, &mut "typed".as_bytes(), &mut note);
+        let tasks = instructions::tasks(&self.directory(), &input.tasks, &mut "typed".as_bytes());
+        let started = tasks
+            .map_err(AppError::from)
+            .and_then(|tasks| start(&self.app(), input, tasks, &configuration, run, &mut note));
         self.notes = notes;
         started.map_err(|error| error.to_string())
     }
@@ -190,8 +193,8 @@ fn instructions_that_need_an_approval_are_refused_unless_it_can_be_given() {
 fn agents_work_in_a_directory() {
     let place = Place::new();
     let app = place.app();
-    let at = |named: &str| working_directory(&app, Some(Path::new(named))).map_err(|refusal| refusal.message);
-    assert_eq!(working_directory(&app, None).unwrap(), place.directory());
+    let at = |named: &str| working_directory(&app.directory, Some(Path::new(named))).map_err(|refusal| refusal.message);
+    assert_eq!(working_directory(&app.directory, None).unwrap(), place.directory());
     fs::create_dir(place.directory().join("below")).unwrap();
     std::os::unix::fs::symlink("below", place.directory().join("link")).unwrap();
     assert_eq!(at("link"), Ok(place.directory().join("below")));

@@ -8,6 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use crate::app::config::launch;
 use crate::app::request::Input;
 use crate::app::spawn;
+use crate::app::spawn::instructions;
 use crate::app::spawn::note::{self, Guarded, Note};
 use crate::claude::invocation::STATE_DIR;
 use crate::cli::arguments::candidates;
@@ -150,12 +151,15 @@ impl Spawn {
 
     fn start(self, context: &Context) -> Result<ExitStatus, CliError> {
         let (output_options, input) = (self.output_options, self.input());
+        // What is refused leaves no state directory behind.
+        let directory = Context::directory();
+        let cwd = spawn::working_directory(&directory, input.cwd.as_deref())?;
+        let configuration = context.configuration(&cwd)?;
+        let tasks = instructions::tasks(&directory, &input.tasks, &mut TypedInstructions::default())?;
+        let run = context.settings(None)?;
         let store = context.store()?;
         let app = context.app(&store);
-        let configuration = context.configuration(&spawn::working_directory(&app, input.cwd.as_deref())?)?;
-        let run = context.settings(None)?;
-        let mut standard_input = TypedInstructions::default();
-        let new = spawn::start(&app, input, &configuration, run, &mut standard_input, &mut print_note)?;
+        let new = spawn::start(&app, input, tasks, &configuration, run, &mut print_note)?;
         let exit = drive::drive_new(context, &store, &new.run, new.chain, output_options)?;
         note::after(&app, new.chain, &new.cwd, &new.launch)?.into_iter().for_each(print_note);
         Ok(exit)
