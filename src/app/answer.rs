@@ -6,7 +6,7 @@ use crate::app::error::{AnswerError, AppError};
 use crate::core::id::{FrameId, IdPrefix, RequestId};
 use crate::core::requests::answer;
 use crate::core::requests::permit::{Permit, permit};
-use crate::core::requests::proposed_plan::Decided;
+use crate::core::requests::proposed_plan::PlanDecision;
 use crate::core::requests::request::RequestKind;
 use crate::runtime::requests::answerer;
 use crate::store::{Driving, Question, Scope, StoreError, Target};
@@ -137,7 +137,7 @@ pub(crate) fn approval(kind: &RequestKind, text: &str) -> Option<Approval> {
     match kind {
         RequestKind::Permission { .. } if permit(text) == Some(Permit::Allow) => Some(Approval { mode: None }),
         RequestKind::Plan(plan) => match plan.decided(text) {
-            Some(Decided::Approved { mode }) => Some(Approval { mode: Some(mode) }),
+            Some(PlanDecision::Approved { mode }) => Some(Approval { mode: Some(mode) }),
             _ => None,
         },
         _ => None,
@@ -191,7 +191,7 @@ mod tests {
     use crate::core::attempt::ending::Ending;
     use crate::core::id::SessionId;
     use crate::core::requests::answer::NoAnswer;
-    use crate::core::requests::proposed_plan::Plan;
+    use crate::core::requests::proposed_plan::ProposedPlan;
     use crate::core::steering::stop_order::StopKind;
     use crate::store;
     use crate::store::{Caller, Store};
@@ -274,7 +274,7 @@ mod tests {
 
     fn plan_kind() -> RequestKind {
         let modes = vec!["acceptEdits".into(), "default".into()];
-        RequestKind::Plan(Plan { text: None, file: None, modes })
+        RequestKind::Plan(ProposedPlan { text: None, file: None, modes })
     }
 
     #[test]

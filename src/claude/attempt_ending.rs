@@ -1,7 +1,7 @@
 //! How an attempt ended: from what `claude` printed and how its process ended, to an [`Ending`].
 
-use crate::claude::installation::start_refusal::Refusal;
-use crate::claude::processes::process::Exit;
+use crate::claude::installation::start_refusal::StartRefusal;
+use crate::claude::processes::process::ProcessExit;
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::result_event::ResultEvent;
 use crate::core::attempt::ending::{Ending, Objection};
@@ -10,14 +10,18 @@ use crate::core::attempt::ending::{Ending, Objection};
 ///
 /// The last `result` event decides, by its `is_error`. Without one, the process died or refused to start.
 #[must_use]
-pub(crate) fn classify(digest: &Digest, exit: Exit, errors: &str) -> Ending {
+pub(crate) fn classify(digest: &Digest, exit: ProcessExit, errors: &str) -> Ending {
     match &digest.result {
         // A turn that ended well before it was stopped counts.
         None | Some(ResultEvent { is_error: true, .. }) if exit.is_stopped() => of_stop(digest, exit),
         Some(result) if result.stopped_by_hook => match exit {
             // The signal may have been ours: the runner may have been killed after a person stopped the chain.
-            Exit::Stopped | Exit::Killed | Exit::ShutDown | Exit::Ended | Exit::Unknown => of_stop(digest, exit),
-            Exit::Code(_) | Exit::Signal(_) => Ending::Error("a hook stopped the agent".to_owned()),
+            ProcessExit::Stopped
+            | ProcessExit::Killed
+            | ProcessExit::ShutDown
+            | ProcessExit::Ended
+            | ProcessExit::Unknown => of_stop(digest, exit),
+            ProcessExit::Code(_) | ProcessExit::Signal(_) => Ending::Error("a hook stopped the agent".to_owned()),
         },
         Some(result) if result.is_error => of_error(digest, result, errors),
         Some(result) if result.deferred => Ending::Suspended,
@@ -47,9 +51,9 @@ fn blocked_for(digest: &Digest, result: &ResultEvent) -> String {
     digest.blocked.as_deref().unwrap_or(text).trim_matches([':', ' ', '\n']).to_owned()
 }
 
-fn of_stop(digest: &Digest, exit: Exit) -> Ending {
+fn of_stop(digest: &Digest, exit: ProcessExit) -> Ending {
     let worked = digest.worked;
-    if exit == Exit::ShutDown { Ending::ShutDown { worked } } else { Ending::Stopped { worked } }
+    if exit == ProcessExit::ShutDown { Ending::ShutDown { worked } } else { Ending::Stopped { worked } }
 }
 
 fn of_error(digest: &Digest, result: &ResultEvent, errors: &str) -> Ending {
@@ -89,7 +93,7 @@ fn are_words_of_an_error_that_passes(text: &str) -> bool {
         || status.and_then(|status| status.parse().ok()).is_some_and(is_status_that_passes)
 }
 
-fn of_silence(digest: &Digest, exit: Exit, errors: &str) -> Ending {
+fn of_silence(digest: &Digest, exit: ProcessExit, errors: &str) -> Ending {
     let how = how_it_ended(exit);
     let said = errors.trim();
     if digest.worked || exit.was_killed() {
@@ -125,7 +129,7 @@ fn objection(digest: &Digest, why: &str) -> Objection {
     let is_of_api = || digest.worded || digest.result.as_ref().is_some_and(|result| result.api_error_status.is_some());
     if has_no_session(why) {
         Objection::Session
-    } else if Refusal::of(why) == Refusal::Room {
+    } else if StartRefusal::of(why) == StartRefusal::Room {
         Objection::Room
     } else if is_of_start() || is_of_api() || digest.returned.is_some() {
         Objection::Start
@@ -134,12 +138,14 @@ fn objection(digest: &Digest, why: &str) -> Objection {
     }
 }
 
-fn how_it_ended(exit: Exit) -> String {
+fn how_it_ended(exit: ProcessExit) -> String {
     match exit {
-        Exit::Code(code) => format!("claude ended with exit code {code}"),
-        Exit::Signal(signal) => format!("claude was killed by signal {signal}"),
-        Exit::Unknown => "claude and its runner were killed".to_owned(),
-        Exit::Stopped | Exit::Killed | Exit::ShutDown | Exit::Ended => "claude was stopped".to_owned(),
+        ProcessExit::Code(code) => format!("claude ended with exit code {code}"),
+        ProcessExit::Signal(signal) => format!("claude was killed by signal {signal}"),
+        ProcessExit::Unknown => "claude and its runner were killed".to_owned(),
+        ProcessExit::Stopped | ProcessExit::Killed | ProcessExit::ShutDown | ProcessExit::Ended => {
+            "claude was stopped".to_owned()
+        }
     }
 }
 
@@ -149,13 +155,13 @@ mod tests {
     use crate::claude::stream::output_reader;
     use crate::core::requests::returned::Returned;
 
-    const OK: Exit = Exit::Code(0);
+    const OK: ProcessExit = ProcessExit::Code(0);
 
     fn refused(why: &str, objection: Objection) -> Ending {
         Ending::Refused { why: why.into(), objection }
     }
 
-    fn ended(lines: &str, exit: Exit, errors: &str) -> Ending {
+    fn ended(lines: &str, exit: ProcessExit, errors: &str) -> Ending {
         classify(&output_reader::read(lines.as_bytes()).unwrap(), exit, errors)
     }
 
@@ -176,7 +182,7 @@ mod tests {
     #[test]
     fn an_agent_that_a_hook_has_stopped_has_not_replied() {
         let line = r#"{"type":"result","is_error":false,"result":"","terminal_reason":"hook_stopped"}"#;
-        for exit in [Exit::Stopped, Exit::Killed, Exit::Unknown] {
+        for exit in [ProcessExit::Stopped, ProcessExit::Killed, ProcessExit::Unknown] {
             assert_eq!(ended(&format!("{WORK}\n{line}"), exit, ""), Ending::Stopped { worked: true });
         }
         assert!(matches!(ended(line, OK, ""), Ending::Error(_)));
@@ -211,17 +217,17 @@ mod tests {
     #[test]
     fn an_error_is_a_refusal_until_the_model_has_answered() {
         let error = result(true, "Not logged in");
-        assert_eq!(ended(&error, Exit::Code(1), ""), refused("Not logged in", Objection::Unknown));
+        assert_eq!(ended(&error, ProcessExit::Code(1), ""), refused("Not logged in", Objection::Unknown));
         let after = format!("{WORK}\n{error}");
-        assert_eq!(ended(&after, Exit::Code(1), ""), Ending::Error("Not logged in".into()));
+        assert_eq!(ended(&after, ProcessExit::Code(1), ""), Ending::Error("Not logged in".into()));
     }
 
     #[test]
     fn a_limit_with_a_time_is_a_wait() {
         let lines = format!("{LIMIT}\n{}", result(true, "You've hit your limit"));
-        assert!(matches!(ended(&lines, Exit::Code(1), ""), Ending::UsageLimit { worked: false, .. }));
+        assert!(matches!(ended(&lines, ProcessExit::Code(1), ""), Ending::UsageLimit { worked: false, .. }));
         let lines = format!("{WORK}\n{lines}");
-        assert!(matches!(ended(&lines, Exit::Code(1), ""), Ending::UsageLimit { worked: true, .. }));
+        assert!(matches!(ended(&lines, ProcessExit::Code(1), ""), Ending::UsageLimit { worked: true, .. }));
         let lines = format!("{LIMIT}\n{}", result(false, "Jan 1st"));
         assert_eq!(ended(&lines, OK, ""), Ending::Reply("Jan 1st".into()));
     }
@@ -232,7 +238,7 @@ mod tests {
             let said = serde_json::json!({"type": "assistant", "message": {"model": "<synthetic>"}, "error": kind});
             let result = serde_json::json!(
                 {"type": "result", "is_error": true, "result": text, "api_error_status": status, "subtype": "success"});
-            ended(&format!("{said}\n{result}"), Exit::Code(1), "")
+            ended(&format!("{said}\n{result}"), ProcessExit::Code(1), "")
         };
         for (kind, status) in [
             (Some("rate_limit"), Some(429)),
@@ -261,7 +267,7 @@ mod tests {
 
     #[test]
     fn older_versions_tell_it_in_words() {
-        let ended = |text: &str| ended(&format!("{WORK}\n{}", result(true, text)), Exit::Code(1), "");
+        let ended = |text: &str| ended(&format!("{WORK}\n{}", result(true, text)), ProcessExit::Code(1), "");
         for text in [
             r#"API Error: 529 {"type":"error","error":{"type":"overloaded_error"}}"#,
             "API Error: 429 {}",
@@ -279,12 +285,12 @@ mod tests {
     #[test]
     fn without_a_result_it_died_or_refused() {
         let died = |worked, how: &str| Ending::Died { worked, how: how.into() };
-        assert_eq!(ended(WORK, Exit::Signal(9), ""), died(true, "claude was killed by signal 9"));
-        assert_eq!(ended("", Exit::Signal(9), ""), died(false, "claude was killed by signal 9"));
-        assert_eq!(ended("", Exit::Code(143), ""), died(false, "claude ended with exit code 143"));
-        assert_eq!(ended(WORK, Exit::Code(1), "oops"), died(true, "claude ended with exit code 1"));
-        assert_eq!(ended("", Exit::Unknown, ""), died(false, "claude and its runner were killed"));
-        assert_eq!(ended("", Exit::Code(1), "Error: in use\n"), refused("Error: in use", Objection::Unknown));
+        assert_eq!(ended(WORK, ProcessExit::Signal(9), ""), died(true, "claude was killed by signal 9"));
+        assert_eq!(ended("", ProcessExit::Signal(9), ""), died(false, "claude was killed by signal 9"));
+        assert_eq!(ended("", ProcessExit::Code(143), ""), died(false, "claude ended with exit code 143"));
+        assert_eq!(ended(WORK, ProcessExit::Code(1), "oops"), died(true, "claude ended with exit code 1"));
+        assert_eq!(ended("", ProcessExit::Unknown, ""), died(false, "claude and its runner were killed"));
+        assert_eq!(ended("", ProcessExit::Code(1), "Error: in use\n"), refused("Error: in use", Objection::Unknown));
         let silent = refused("claude ended with exit code 0 and said nothing", Objection::Unknown);
         assert_eq!(ended("", OK, ""), silent);
         let said = "claude ended with exit code 0 after 2 lines that are not what claude prints";
@@ -326,9 +332,9 @@ mod tests {
     #[test]
     fn what_was_stopped_is_stopped_unless_it_had_ended_well() {
         let error = result(true, "[Request interrupted by user]");
-        assert_eq!(ended(&error, Exit::Stopped, ""), Ending::Stopped { worked: false });
-        assert_eq!(ended(WORK, Exit::Stopped, ""), Ending::Stopped { worked: true });
-        assert_eq!(ended(WORK, Exit::ShutDown, ""), Ending::ShutDown { worked: true });
-        assert_eq!(ended(&result(false, "Jan 1st"), Exit::Stopped, ""), Ending::Reply("Jan 1st".into()));
+        assert_eq!(ended(&error, ProcessExit::Stopped, ""), Ending::Stopped { worked: false });
+        assert_eq!(ended(WORK, ProcessExit::Stopped, ""), Ending::Stopped { worked: true });
+        assert_eq!(ended(WORK, ProcessExit::ShutDown, ""), Ending::ShutDown { worked: true });
+        assert_eq!(ended(&result(false, "Jan 1st"), ProcessExit::Stopped, ""), Ending::Reply("Jan 1st".into()));
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::claude::attempt_ending;
-use crate::claude::installation::start_refusal::Refusal;
+use crate::claude::installation::start_refusal::StartRefusal;
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::id::FrameId;
 use crate::core::text::shell::{shell_path, shell_word};
@@ -18,22 +18,22 @@ pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
         FrameErrorKind::Program(_) => {
             vec![then(&install()), format!("{resume} --claude PATH uses another one from now on")]
         }
-        FrameErrorKind::Refused(said) => match Refusal::of(said) {
-            Refusal::Login => vec![then("run claude and log in with /login, or set ANTHROPIC_API_KEY")],
-            Refusal::Model => vec![format!("{resume} --model MODEL uses another model")],
-            Refusal::Mode => vec![format!("{resume} --permission-mode MODE uses another mode"), remove(&top)],
-            Refusal::Superuser => {
+        FrameErrorKind::Refused(said) => match StartRefusal::of(said) {
+            StartRefusal::Login => vec![then("run claude and log in with /login, or set ANTHROPIC_API_KEY")],
+            StartRefusal::Model => vec![format!("{resume} --model MODEL uses another model")],
+            StartRefusal::Mode => vec![format!("{resume} --permission-mode MODE uses another mode"), remove(&top)],
+            StartRefusal::Superuser => {
                 vec![format!(
                     "{resume} --permission-mode acceptEdits uses another mode; or run it as a user without those rights"
                 )]
             }
-            Refusal::Arguments => vec![format!("{resume} -- ARGS replaces the arguments"), remove(&top)],
-            Refusal::Session => {
+            StartRefusal::Arguments => vec![format!("{resume} -- ARGS replaces the arguments"), remove(&top)],
+            StartRefusal::Session => {
                 vec!["its transcript and the kept copy are gone: restore one of them, or start again".to_owned()]
             }
-            Refusal::NotClaude => vec![format!("{resume} --claude PATH uses another program"), remove(&top)],
-            Refusal::Room => vec![then("free some space")],
-            Refusal::Other => vec![carries_on(&resume)],
+            StartRefusal::NotClaude => vec![format!("{resume} --claude PATH uses another program"), remove(&top)],
+            StartRefusal::Room => vec![then("free some space")],
+            StartRefusal::Other => vec![carries_on(&resume)],
         },
         FrameErrorKind::NoConversation { said, anew } => {
             let what = if attempt_ending::has_no_session(said) { "gone" } else { "not whole" };
@@ -89,9 +89,9 @@ pub(crate) fn of_new(why: &FrameErrorKind) -> Option<String> {
 
 /// What a person can give instead of something that `claude` rejects.
 pub(crate) fn refused(said: &str) -> String {
-    match Refusal::of(said) {
-        Refusal::Mode => "nothing was recorded: give another --permission-mode, or none".to_owned(),
-        Refusal::Superuser => {
+    match StartRefusal::of(said) {
+        StartRefusal::Mode => "nothing was recorded: give another --permission-mode, or none".to_owned(),
+        StartRefusal::Superuser => {
             "nothing was recorded: give another --permission-mode, or run it as a user without those rights".to_owned()
         }
         _ => "nothing was recorded: give other arguments after --; claude --help lists them".to_owned(),

@@ -17,7 +17,7 @@ use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 use crate::core::requests::question::Form;
 use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
 use crate::core::steering::origin::Origin;
-use crate::core::waits::wait_progress::{Look, Progress};
+use crate::core::waits::wait_progress::{CheckResult, WaitProgress};
 use crate::store::error::Result;
 use crate::store::handle::Store;
 use crate::store::records::attempt_end::AttemptEnd;
@@ -117,8 +117,8 @@ pub(crate) fn attempt_end(caller: Caller, decision: &Decision) -> AttemptEnd<'_>
 impl Store {
     /// The only condition of a wait is met.
     pub(crate) fn resolve_wait(&self, request: RequestId) -> Result<()> {
-        let mut progress = Progress::default();
-        progress.note(0, Look::Met(None), jiff::Timestamp::UNIX_EPOCH);
+        let mut progress = WaitProgress::default();
+        progress.note(0, CheckResult::Met(None), jiff::Timestamp::UNIX_EPOCH);
         self.looked(request, &Seen::Progress(&progress)).map(drop)
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tokio::sync::watch;
 
 use crate::app::error::AppError;
-use crate::claude::installation::start_refusal::Refusal;
+use crate::claude::installation::start_refusal::StartRefusal;
 use crate::claude::processes::children;
 use crate::core::agent::launch::Launch;
 use crate::core::id::FrameId;
@@ -73,7 +73,7 @@ pub(crate) fn first_run(store: &Store, top: FrameId, driven: Driven) -> Result<F
 /// Whether the same command would always fail like this.
 fn would_always_fail(why: &FrameErrorKind) -> bool {
     match why {
-        FrameErrorKind::Refused(said) => Refusal::of(said).is_of_the_command_line(),
+        FrameErrorKind::Refused(said) => StartRefusal::of(said).is_of_the_command_line(),
         FrameErrorKind::Program(_) => true,
         _ => false,
     }

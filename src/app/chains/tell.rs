@@ -6,7 +6,7 @@ use crate::app::lookup;
 use crate::app::view::outcome::{Arrival, ToldView};
 use crate::core::chain::frame::Frame;
 use crate::core::id::{FrameId, MessageId};
-use crate::core::steering::message::Sender;
+use crate::core::steering::message::MessageSender;
 use crate::core::steering::stop_order::By;
 use crate::runtime::steering::tell::{self, Arrives};
 use crate::store::{Store, StoreError};
@@ -54,9 +54,9 @@ pub(crate) fn agent(store: &Store, id: FrameId) -> Result<Frame, AppError> {
 }
 
 /// Who asks, as the agent learns it.
-pub(crate) fn sender(app: &App<'_>) -> Sender {
+pub(crate) fn sender(app: &App<'_>) -> MessageSender {
     let by = app.asker.agent.map_or(By::Person, |caller| By::Agent(caller.frame));
-    Sender { by, origin: app.asker.origin.clone() }
+    MessageSender { by, origin: app.asker.origin.clone() }
 }
 
 /// The text, if an agent may be given it.

@@ -9,7 +9,7 @@ use crate::core::agent::permission_mode;
 
 /// Who set a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum ValueSource {
     Default,
     /// The user's file.
     User(PathBuf),
@@ -21,7 +21,7 @@ pub(crate) enum Origin {
 /// What one file, or the environment, sets.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
-    pub values: BTreeMap<&'static str, (Value, Origin)>,
+    pub values: BTreeMap<&'static str, (Value, ValueSource)>,
     /// Whether its values count as they are. Those of others may only narrow what counts below them.
     pub is_trusted: bool,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Ignored {
 /// The values that count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
-    values: BTreeMap<&'static str, (Value, Origin)>,
+    values: BTreeMap<&'static str, (Value, ValueSource)>,
     pub ignored: Vec<Ignored>,
 }
 
@@ -50,7 +50,7 @@ impl Settings {
             for setting in SETTINGS {
                 let Some((value, origin)) = values.get(setting.key) else { continue };
                 let below = settings.value(setting);
-                let is_project = matches!(origin, Origin::Project(_));
+                let is_project = matches!(origin, ValueSource::Project(_));
                 let is_possible = !is_project || setting.in_project != InProject::Never;
                 if is_possible && (is_trusted || may_narrow(setting.in_project, value, below.as_ref())) {
                     settings.values.insert(setting.key, (value.clone(), origin.clone()));
@@ -73,8 +73,8 @@ impl Settings {
         self.given(setting).cloned().or_else(|| setting.default_value())
     }
 
-    pub(crate) fn origin(&self, setting: &Setting) -> &Origin {
-        self.values.get(setting.key).map_or(&Origin::Default, |(_, origin)| origin)
+    pub(crate) fn origin(&self, setting: &Setting) -> &ValueSource {
+        self.values.get(setting.key).map_or(&ValueSource::Default, |(_, origin)| origin)
     }
 
     /// The text, or the path, that somebody has set.
@@ -128,7 +128,7 @@ mod tests {
         CLAUDE, MAX_AGENTS, MAX_BUDGET_USD, MODEL, ON_PERMISSION, PERMISSION_MODE, STATE_DIR, WORKTREE,
     };
 
-    fn layer(origin: &Origin, is_trusted: bool, values: &[(&'static Setting, &str)]) -> Layer {
+    fn layer(origin: &ValueSource, is_trusted: bool, values: &[(&'static Setting, &str)]) -> Layer {
         let values = values
             .iter()
             .map(|(setting, text)| (setting.key, (Value::from_text(setting.kind, text).unwrap(), origin.clone())));
@@ -136,15 +136,15 @@ mod tests {
     }
 
     fn user(values: &[(&'static Setting, &str)]) -> Layer {
-        layer(&Origin::User("/u".into()), true, values)
+        layer(&ValueSource::User("/u".into()), true, values)
     }
 
     fn project(is_trusted: bool, values: &[(&'static Setting, &str)]) -> Layer {
-        layer(&Origin::Project("/p".into()), is_trusted, values)
+        layer(&ValueSource::Project("/p".into()), is_trusted, values)
     }
 
     fn variable(values: &[(&'static Setting, &str)]) -> Layer {
-        layer(&Origin::Variable("V"), true, values)
+        layer(&ValueSource::Variable("V"), true, values)
     }
 
     #[test]
@@ -153,12 +153,12 @@ mod tests {
             let settings = Settings::resolve(layers);
             (settings.text(&MODEL), settings.origin(&MODEL).clone())
         };
-        assert_eq!(model(vec![]), (None, Origin::Default));
+        assert_eq!(model(vec![]), (None, ValueSource::Default));
         let [low, middle, high] =
             [user(&[(&MODEL, "a")]), project(false, &[(&MODEL, "b")]), variable(&[(&MODEL, "c")])];
-        assert_eq!(model(vec![low.clone()]), (Some("a".into()), Origin::User("/u".into())));
-        assert_eq!(model(vec![low.clone(), middle.clone()]), (Some("b".into()), Origin::Project("/p".into())));
-        assert_eq!(model(vec![low, middle, high]), (Some("c".into()), Origin::Variable("V")));
+        assert_eq!(model(vec![low.clone()]), (Some("a".into()), ValueSource::User("/u".into())));
+        assert_eq!(model(vec![low.clone(), middle.clone()]), (Some("b".into()), ValueSource::Project("/p".into())));
+        assert_eq!(model(vec![low, middle, high]), (Some("c".into()), ValueSource::Variable("V")));
     }
 
     #[test]
@@ -187,7 +187,7 @@ mod tests {
             };
             for (is_trusted, counts) in [(false, counts), (true, true)] {
                 let settings = Settings::resolve(layers(is_trusted));
-                let is_used = matches!(settings.origin(setting), Origin::Project(_));
+                let is_used = matches!(settings.origin(setting), ValueSource::Project(_));
                 assert_eq!(
                     (is_used, settings.ignored.len()),
                     (counts, usize::from(!counts)),

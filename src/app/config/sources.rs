@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::app::config::file::{self, Parsed};
-use crate::app::config::layers::{Layer, Origin, Settings};
+use crate::app::config::layers::{Layer, Settings, ValueSource};
 use crate::app::config::setting::SETTINGS;
 use crate::app::config::trust::Trust;
 use crate::app::config::value::Value;
@@ -95,7 +95,7 @@ impl Source {
         &self.parsed.problems
     }
 
-    fn layer(&self, origin: &Origin, home: Option<&Path>, is_trusted: bool) -> Layer {
+    fn layer(&self, origin: &ValueSource, home: Option<&Path>, is_trusted: bool) -> Layer {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         let values = SETTINGS.iter().filter_map(|setting| {
             let value = self.parsed.values.get(setting.key)?.clone().in_folder(setting.kind, folder, home);
@@ -120,9 +120,9 @@ impl Configuration {
     ) -> Result<Self, (&'static str, String)> {
         let is_trusted = |source: &&Source| trust.is_some_and(|trust| trust.includes(&source.path, &source.text));
         let is_project_trusted = project.as_ref().is_some_and(is_trusted);
-        let own = user.map(|source| source.layer(&Origin::User(source.path.clone()), home, true));
+        let own = user.map(|source| source.layer(&ValueSource::User(source.path.clone()), home, true));
         let shared =
-            project.map(|source| source.layer(&Origin::Project(source.path.clone()), home, is_project_trusted));
+            project.map(|source| source.layer(&ValueSource::Project(source.path.clone()), home, is_project_trusted));
         let layers = own.into_iter().chain(shared).chain([of_variables(variable)?]).collect();
         let problems = user.into_iter().chain(project).flat_map(|source| {
             source.problems().iter().map(|what| Problem { path: source.path.clone(), what: what.clone() })
@@ -143,7 +143,7 @@ fn of_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Layer, (&'s
         let Some(name) = setting.variable else { continue };
         let Some(text) = variable(name).filter(|text| !text.is_empty()) else { continue };
         let value = Value::from_text(setting.kind, &text).map_err(|wanted| (name, wanted))?;
-        values.insert(setting.key, (value, Origin::Variable(name)));
+        values.insert(setting.key, (value, ValueSource::Variable(name)));
     }
     Ok(Layer { values, is_trusted: true })
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::app::Asker;
 use crate::app::asker::PersonsTask;
 use crate::app::error::AppError;
-use crate::claude::doctor::surroundings::Surroundings;
+use crate::claude::doctor::surroundings::DoctorFacts;
 use crate::core::housekeeping::service_units::ServiceSpec;
 use crate::runtime::housekeeping::service::{Installed, Plan, Service};
 
@@ -37,7 +37,7 @@ pub(crate) fn plan(
     asker: &Asker,
     service: &Service,
     input: &Input<'_>,
-    around: &Surroundings,
+    around: &DoctorFacts,
     value: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Plan, AppError> {
     asker.may(PersonsTask::ChangeService)?;
@@ -51,7 +51,7 @@ pub(crate) fn install(
     asker: &Asker,
     service: &Service,
     input: &Input<'_>,
-    around: &Surroundings,
+    around: &DoctorFacts,
     value: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Outcome, AppError> {
     asker.may(PersonsTask::ChangeService)?;
@@ -72,7 +72,7 @@ fn spec<'a>(service: &'a Service, input: &Input<'a>) -> ServiceSpec<'a> {
 /// The login variables to save.
 fn variables(
     input: &Input<'_>,
-    around: &Surroundings,
+    around: &DoctorFacts,
     value: impl Fn(&str) -> Option<OsString>,
 ) -> Vec<(String, String)> {
     if !input.save_login {
@@ -97,10 +97,10 @@ mod tests {
     #[test]
     fn the_login_variables_that_have_a_value_are_saved_once() {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let around = Surroundings {
+        let around = DoctorFacts {
             login_variables: names(&["KEY", "GONE"]),
             login_only_here: names(&["TOKEN", "KEY"]),
-            ..Surroundings::default()
+            ..DoctorFacts::default()
         };
         let value = |name: &str| (name != "GONE").then(|| format!("{name}=x").into());
         let saved = variables(&input(true), &around, value);

@@ -123,7 +123,7 @@ impl<'a> Outcome<'a> {
 mod tests {
     use super::*;
     use crate::app::testing;
-    use crate::core::events::agent_event::Happening;
+    use crate::core::events::agent_event::AgentEventKind;
     use crate::store;
     use crate::store::testing::{ask, new, reply};
 
@@ -137,8 +137,8 @@ mod tests {
         let mut found = Vec::new();
         while let Some(event) = outcome.next().unwrap() {
             let kind = match event.what {
-                Happening::Request { .. } => "request",
-                Happening::Ended { .. } => "ended",
+                AgentEventKind::Request { .. } => "request",
+                AgentEventKind::Ended { .. } => "ended",
                 _ => "other",
             };
             found.push((event.frame, kind));
@@ -161,7 +161,8 @@ mod tests {
         let whole = || Input { with_descendants: true, ..input(root) };
         let expected = [(root, "request"), (child, "ended"), (root, "request")];
         assert_eq!(kinds(&app, &whole(), all), expected);
-        let counts = |event: &AgentEvent| matches!(event.what, Happening::Request { .. } | Happening::Ended { .. });
+        let counts =
+            |event: &AgentEvent| matches!(event.what, AgentEventKind::Request { .. } | AgentEventKind::Ended { .. });
         for tail in 0..5 {
             let found = kinds(&app, &Input { tail: Some(tail), ..whole() }, counts);
             assert_eq!(found, expected[3_usize.saturating_sub(tail)..]);

@@ -5,14 +5,14 @@ use serde::Deserialize;
 
 use crate::app::error::Refusal;
 use crate::core::id::RequestId;
-use crate::core::requests::question::{Batch, Choice, Form};
+use crate::core::requests::question::{Batch, Form, QuestionOption};
 use crate::core::text::duration::{TOO_FAR, TOO_LONG, duration, moment};
 use crate::core::text::escape::{one_line, shortened};
 
 /// What can be said about a question.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FormInput {
-    pub(crate) options: Vec<Choice>,
+    pub(crate) options: Vec<QuestionOption>,
     /// Whether several options may be chosen.
     pub(crate) multiple: bool,
     /// Whether any other text is an answer, too.
@@ -102,11 +102,11 @@ pub(super) fn several(json: &str, expires: Option<&str>, now: Timestamp) -> Resu
 
 fn one_of_several(asked: Asked, id: RequestId, expires: Option<&str>, now: Timestamp) -> Result<Form, String> {
     let option = |option| match option {
-        Offered::Key(key) => Choice { key, description: String::new() },
-        Offered::Described(Described { key, description }) => Choice { key, description },
+        Offered::Key(key) => QuestionOption { key, description: String::new() },
+        Offered::Described(Described { key, description }) => QuestionOption { key, description },
     };
     let expires = asked.expires.as_deref().or(expires);
-    let options: Vec<Choice> = asked.options.into_iter().map(option).collect();
+    let options: Vec<QuestionOption> = asked.options.into_iter().map(option).collect();
     let form = Form {
         context: asked.context,
         free_text: asked.free_text || options.is_empty(),
@@ -147,8 +147,8 @@ mod tests {
         "2026-10-24T12:00:00.7Z".parse().unwrap()
     }
 
-    fn choice(key: &str) -> Choice {
-        Choice { key: key.to_owned(), description: String::new() }
+    fn choice(key: &str) -> QuestionOption {
+        QuestionOption { key: key.to_owned(), description: String::new() }
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn any_text_is_an_answer_unless_there_are_options() {
-        let asked = |options: Vec<Choice>, free_text| {
+        let asked = |options: Vec<QuestionOption>, free_text| {
             let input = FormInput { options, free_text, ..FormInput::default() };
             one("Deploy?", None, input, now()).unwrap().free_text
         };
@@ -222,7 +222,7 @@ mod tests {
         ]"#;
         let forms = several(json, Some("3d"), now()).unwrap();
         let [first, second, third] = forms.as_slice() else { panic!("{forms:?}") };
-        let later = Choice { key: "later".into(), description: "at night".into() };
+        let later = QuestionOption { key: "later".into(), description: "at night".into() };
         assert_eq!((first.options.as_slice(), first.free_text), ([choice("now"), later].as_slice(), false));
         let expires = [first, second, third].map(|form| form.expires_at.unwrap().to_string());
         assert_eq!(expires, ["2026-10-27T12:00:00Z", "2026-10-24T13:00:00Z", "2026-10-24T14:00:00Z"]);

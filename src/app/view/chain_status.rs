@@ -8,7 +8,7 @@ use crate::app::view::cost::CostView;
 use crate::app::view::denied::{self, DeniedCallView};
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::chain::frame_state::AgentStatus;
-use crate::core::chain::group::Member;
+use crate::core::chain::group::GroupMember;
 use crate::core::chain::waiting_on::Blocker;
 use crate::core::id::FrameId;
 use crate::core::requests::request::RequestResult;
@@ -156,10 +156,10 @@ impl ChainStatusView {
     }
 }
 
-impl From<Member> for MemberView {
-    fn from(member: Member) -> Self {
+impl From<GroupMember> for MemberView {
+    fn from(member: GroupMember) -> Self {
         let error = member.failure().map(|failure| failure.message.clone());
-        let Member { id, task, state, reply, worktree } = member;
+        let GroupMember { id, task, state, reply, worktree } = member;
         Self { id, task, status: state.status(), reply, error, worktree }
     }
 }

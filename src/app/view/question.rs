@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::approval;
-use crate::core::requests::approval::call_place::Place;
-use crate::core::requests::proposed_plan::Plan;
+use crate::core::requests::approval::call_place::CallPlace;
+use crate::core::requests::proposed_plan::ProposedPlan;
 use crate::core::requests::question::Form;
 use crate::core::requests::request::RequestKind;
 use crate::core::steering::origin::Origin;
@@ -51,14 +51,14 @@ pub(crate) enum AskedForView {
         /// Why a user's hook asks for it, if one does.
         reason: Option<String>,
         /// Where it acts, as far as that is known.
-        place: Option<Place>,
+        place: Option<CallPlace>,
     },
     /// An approval of a plan.
     Plan {
         /// In a few words.
         question: String,
         #[serde(flatten)]
-        plan: Plan,
+        plan: ProposedPlan,
     },
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::app::config::layers::{Ignored, Origin, Settings};
+use crate::app::config::layers::{Ignored, Settings, ValueSource};
 use crate::app::config::setting::{SETTINGS, Setting};
 use crate::app::config::sources::Configuration;
 
@@ -71,10 +71,10 @@ impl ConfigView {
 impl SettingView {
     pub(crate) fn new(settings: &Settings, setting: &'static Setting) -> Self {
         let (origin, file, variable) = match settings.origin(setting) {
-            Origin::Default => (SettingOrigin::Default, None, None),
-            Origin::User(path) => (SettingOrigin::User, Some(path.clone()), None),
-            Origin::Project(path) => (SettingOrigin::Project, Some(path.clone()), None),
-            Origin::Variable(name) => (SettingOrigin::Environment, None, Some(*name)),
+            ValueSource::Default => (SettingOrigin::Default, None, None),
+            ValueSource::User(path) => (SettingOrigin::User, Some(path.clone()), None),
+            ValueSource::Project(path) => (SettingOrigin::Project, Some(path.clone()), None),
+            ValueSource::Variable(name) => (SettingOrigin::Environment, None, Some(*name)),
         };
         let value = settings.value(setting).map(|value| value.to_json());
         Self { key: setting.key, value, origin, file, variable, help: setting.help }

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::claude::doctor::surroundings::{Convention, Surroundings};
+use crate::claude::doctor::surroundings::{Convention, DoctorFacts};
 use crate::claude::installation::program::ProgramError;
 use crate::claude::installation::version::Version;
-use crate::claude::settings::settings_file::{Settings, SettingsFile};
+use crate::claude::settings::settings_file::{ClaudeSettings, SettingsFile};
 use crate::core::housekeeping::doctor_finding::Finding;
 
 /// Whether there is a program that can be used. `how`: how it was found; `answer`: what it printed for `--version`.
@@ -80,7 +80,7 @@ pub(crate) fn in_path(found: &[PathBuf], is_named: bool) -> Option<Finding> {
 
 /// Whether there are credentials. Only a request could tell whether they are accepted.
 #[must_use]
-pub(crate) fn login(around: &Surroundings) -> Finding {
+pub(crate) fn login(around: &DoctorFacts) -> Finding {
     let name = "login";
     let hint = "run claude and log in, or set ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN";
     match (around.logins.as_slice(), around.login_may_hide) {
@@ -92,7 +92,7 @@ pub(crate) fn login(around: &Surroundings) -> Finding {
 
 /// Variables that agents do not get: those that they do not inherit, and those that settings would set.
 #[must_use]
-pub(crate) fn variables(around: &Surroundings) -> Vec<Finding> {
+pub(crate) fn variables(around: &DoctorFacts) -> Vec<Finding> {
     let name = "environment";
     let mut findings = Vec::new();
     if !around.dropped.is_empty() {
@@ -101,7 +101,7 @@ pub(crate) fn variables(around: &Surroundings) -> Vec<Finding> {
         findings.push(Finding::warning(name, message, hint));
     }
     for file in &around.settings {
-        let Ok(Settings { breaking, .. }) = &file.content else { continue };
+        let Ok(ClaudeSettings { breaking, .. }) = &file.content else { continue };
         if breaking.is_empty() {
             continue;
         }
@@ -123,7 +123,7 @@ pub(crate) fn variables(around: &Surroundings) -> Vec<Finding> {
 
 /// Settings files that Claude Code silently ignores.
 #[must_use]
-pub(crate) fn settings(around: &Surroundings) -> Vec<Finding> {
+pub(crate) fn settings(around: &DoctorFacts) -> Vec<Finding> {
     let name = "settings";
     let broken = around.settings.iter().filter_map(|file| Some((&file.path, file.content.as_ref().err()?)));
     let findings: Vec<_> = broken
@@ -138,7 +138,7 @@ pub(crate) fn settings(around: &Surroundings) -> Vec<Finding> {
 
 /// Whether settings let the hook of this program run.
 #[must_use]
-pub(crate) fn hooks(around: &Surroundings) -> Finding {
+pub(crate) fn hooks(around: &DoctorFacts) -> Finding {
     match hooks_switched_off(around) {
         None => Finding::ok("hooks", "no settings disable hooks"),
         Some(switch) => Finding::warning(
@@ -151,7 +151,7 @@ pub(crate) fn hooks(around: &Surroundings) -> Finding {
 
 /// What disables hooks from the command line, if anything does. The file with the highest precedence that says something counts.
 #[must_use]
-pub(crate) fn hooks_switched_off(around: &Surroundings) -> Option<String> {
+pub(crate) fn hooks_switched_off(around: &DoctorFacts) -> Option<String> {
     let only_managed = valid(around).find(|(file, settings)| file.managed && settings.allow_managed_hooks_only);
     let disabled = valid(around).find(|(_, settings)| settings.disable_all_hooks.is_some());
     let disabled = disabled.filter(|(_, settings)| settings.disable_all_hooks == Some(true));
@@ -163,7 +163,7 @@ pub(crate) fn hooks_switched_off(around: &Surroundings) -> Option<String> {
 
 /// How long Claude Code keeps the transcripts that chains continue from.
 #[must_use]
-pub(crate) fn retention(around: &Surroundings) -> Finding {
+pub(crate) fn retention(around: &DoctorFacts) -> Finding {
     let name = "retention";
     let set = valid(around).find_map(|(file, settings)| Some((file, settings.cleanup_period_days?)));
     match set {
@@ -183,7 +183,7 @@ pub(crate) fn retention(around: &Surroundings) -> Finding {
 
 /// Rules that deny what every chain needs.
 #[must_use]
-pub(crate) fn rules(around: &Surroundings) -> Vec<Finding> {
+pub(crate) fn rules(around: &DoctorFacts) -> Vec<Finding> {
     let name = "permissions";
     let found = valid(around).flat_map(|(file, settings)| settings.denied.iter().map(move |rule| (file, rule)));
     let findings: Vec<_> = found
@@ -198,7 +198,7 @@ pub(crate) fn rules(around: &Surroundings) -> Vec<Finding> {
 
 /// Whether agents get the permission mode that the environment asks for.
 #[must_use]
-pub(crate) fn permission_mode(around: &Surroundings, mode: Option<&str>) -> Finding {
+pub(crate) fn permission_mode(around: &DoctorFacts, mode: Option<&str>) -> Finding {
     let name = "permission-mode";
     let shown =
         mode.map_or("Claude Code's default permission mode".to_owned(), |mode| format!("permission mode {mode}"));
@@ -227,7 +227,7 @@ pub(crate) fn permission_mode(around: &Surroundings, mode: Option<&str>) -> Find
 
 /// Whether the working directory's `CLAUDE.md` tells agents how to pause. They may also know it from elsewhere.
 #[must_use]
-pub(crate) fn convention(around: &Surroundings, cwd: &Path) -> Finding {
+pub(crate) fn convention(around: &DoctorFacts, cwd: &Path) -> Finding {
     let file = cwd.join("CLAUDE.md");
     let shown = file.display();
     let message = match around.convention {
@@ -244,7 +244,7 @@ const INSTALL: &str = "install Claude Code, or name it with --claude PATH or AGE
 const SHORT_RETENTION: i64 = 30;
 
 /// The files that count, the highest precedence first.
-fn valid(around: &Surroundings) -> impl Iterator<Item = (&SettingsFile, &Settings)> {
+fn valid(around: &DoctorFacts) -> impl Iterator<Item = (&SettingsFile, &ClaudeSettings)> {
     around.settings.iter().filter_map(|file| Some((file, file.content.as_ref().ok()?)))
 }
 
@@ -262,15 +262,15 @@ mod tests {
     use crate::core::housekeeping::doctor_finding::Status;
 
     /// Managed, local, project and user settings; an empty text stands for a missing file.
-    fn around(texts: [&str; 4]) -> Surroundings {
+    fn around(texts: [&str; 4]) -> DoctorFacts {
         let paths = ["/managed.json", "/local.json", "/project.json", "/user.json"];
         let files = paths.into_iter().zip(texts).filter(|(_, text)| !text.is_empty());
         let settings = files.map(|(path, text)| SettingsFile {
             path: path.into(),
             managed: path == "/managed.json",
-            content: Settings::parse(text),
+            content: ClaudeSettings::parse(text),
         });
-        Surroundings { settings: settings.collect(), ..Surroundings::default() }
+        DoctorFacts { settings: settings.collect(), ..DoctorFacts::default() }
     }
 
     #[test]
@@ -304,7 +304,7 @@ mod tests {
     fn a_login_may_be_there_unseen() {
         let status = |logins: &[&str], login_may_hide| {
             let logins = logins.iter().map(|name| (*name).to_owned()).collect();
-            login(&Surroundings { logins, login_may_hide, ..Surroundings::default() }).status.name()
+            login(&DoctorFacts { logins, login_may_hide, ..DoctorFacts::default() }).status.name()
         };
         assert_eq!(status(&["apiKeyHelper in /user.json"], None), "ok");
         assert_eq!(status(&[], Some("the keychain cannot be checked")), "warning");
@@ -348,11 +348,11 @@ mod tests {
     #[test]
     fn a_mode_that_is_not_granted_is_reported() {
         let disabled = around(["", "", "", "{\"permissions\": {\"disableBypassPermissionsMode\": \"disable\"}}"]);
-        let root = Surroundings { refuses_bypass: true, ..Surroundings::default() };
+        let root = DoctorFacts { refuses_bypass: true, ..DoctorFacts::default() };
         let bypass = Some("bypassPermissions");
         assert_eq!(permission_mode(&root, bypass).status, Status::Problem);
         assert_eq!(permission_mode(&root, Some("acceptEdits")).status, Status::Ok);
         assert_eq!(permission_mode(&disabled, bypass).status, Status::Warning);
-        assert_eq!(permission_mode(&Surroundings::default(), bypass).status, Status::Ok);
+        assert_eq!(permission_mode(&DoctorFacts::default(), bypass).status, Status::Ok);
     }
 }

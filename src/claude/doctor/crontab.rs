@@ -4,12 +4,12 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use crate::claude::doctor::checks;
-use crate::claude::doctor::surroundings::Surroundings;
+use crate::claude::doctor::surroundings::DoctorFacts;
 use crate::core::housekeeping::doctor_finding::Finding;
 
 /// Whether there is a login without this shell's variables. `here`: what this shell sees; `there`: what cron would see.
 #[must_use]
-pub(crate) fn login(here: &Surroundings, there: &Surroundings) -> Finding {
+pub(crate) fn login(here: &DoctorFacts, there: &DoctorFacts) -> Finding {
     let name = "login";
     if !here.login_only_here.is_empty() {
         return Finding::problem(
@@ -47,7 +47,7 @@ pub(crate) fn only_here(names: &[String]) -> String {
 
 /// Where to set variables that a chain needs wherever it is resumed.
 #[must_use]
-pub(crate) fn put_into(around: &Surroundings) -> String {
+pub(crate) fn put_into(around: &DoctorFacts) -> String {
     let settings = around.user_settings.as_deref().unwrap_or(Path::new("~/.claude/settings.json"));
     format!("put it into \"env\" in {}", settings.display())
 }
@@ -55,7 +55,7 @@ pub(crate) fn put_into(around: &Surroundings) -> String {
 /// Which other variables of this shell agents would miss. `recorded`: the variables that matter to them and that chains have
 /// recorded.
 #[must_use]
-pub(crate) fn variables(here: &Surroundings, recorded: &[&str]) -> Finding {
+pub(crate) fn variables(here: &DoctorFacts, recorded: &[&str]) -> Finding {
     let name = "environment";
     let is_login = |name: &String| here.login_variables.contains(name) || here.login_only_here.contains(name);
     let missing: Vec<_> = here.only_here.iter().filter(|name| !is_login(name)).map(String::as_str).collect();
@@ -114,28 +114,28 @@ mod tests {
     #[test]
     fn a_login_of_the_shell_is_a_problem_where_cron_has_none() {
         let key = || names(&["ANTHROPIC_API_KEY"]);
-        let here = Surroundings { login_variables: key(), login_only_here: key(), ..Surroundings::default() };
-        let hidden = Surroundings { login_may_hide: Some("unseen"), ..Surroundings::default() };
-        assert_eq!(login(&here, &Surroundings::default()).status, Status::Problem);
+        let here = DoctorFacts { login_variables: key(), login_only_here: key(), ..DoctorFacts::default() };
+        let hidden = DoctorFacts { login_may_hide: Some("unseen"), ..DoctorFacts::default() };
+        assert_eq!(login(&here, &DoctorFacts::default()).status, Status::Problem);
         assert_eq!(login(&here, &hidden).status, Status::Problem);
-        let kept = Surroundings { logins: names(&["/credentials"]), ..Surroundings::default() };
-        let here = Surroundings { login_variables: key(), ..Surroundings::default() };
+        let kept = DoctorFacts { logins: names(&["/credentials"]), ..DoctorFacts::default() };
+        let here = DoctorFacts { login_variables: key(), ..DoctorFacts::default() };
         let found = login(&here, &kept);
         assert_eq!(found.status, Status::Warning);
         assert_eq!(found.message, "this shell logs in with ANTHROPIC_API_KEY, but cron would log in with /credentials");
-        assert_eq!(login(&Surroundings::default(), &kept).status, Status::Ok);
-        assert_eq!(login(&Surroundings::default(), &Surroundings::default()).status, Status::Problem);
+        assert_eq!(login(&DoctorFacts::default(), &kept).status, Status::Ok);
+        assert_eq!(login(&DoctorFacts::default(), &DoctorFacts::default()).status, Status::Problem);
     }
 
     #[test]
     fn what_is_said_of_the_login_is_not_said_again() {
-        let here = Surroundings {
+        let here = DoctorFacts {
             login_variables: names(&["ANTHROPIC_API_KEY"]),
             only_here: names(&["ANTHROPIC_API_KEY", "HTTPS_PROXY"]),
-            ..Surroundings::default()
+            ..DoctorFacts::default()
         };
         assert_eq!(variables(&here, &[]).message, "only this shell's environment has HTTPS_PROXY");
-        let here = Surroundings { only_here: names(&["ANTHROPIC_API_KEY"]), ..here };
+        let here = DoctorFacts { only_here: names(&["ANTHROPIC_API_KEY"]), ..here };
         assert_eq!(variables(&here, &[]).status, Status::Ok);
         let found = variables(&here, &["ANTHROPIC_BASE_URL"]);
         assert!(found.message.starts_with("chains keep ANTHROPIC_BASE_URL, which a spawn from cron"), "{found:?}");

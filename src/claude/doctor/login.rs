@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use crate::claude::environment::config_dir::CONFIG_DIR;
 use crate::claude::environment::credentials::{self, Cloud};
 use crate::claude::environment::variables::Variables;
-use crate::claude::settings::settings_file::Settings;
+use crate::claude::settings::settings_file::ClaudeSettings;
 
 /// What exists independently of the environment.
 #[derive(Debug)]
 pub(crate) struct Durable<'a> {
     /// The settings that can be read.
-    pub(crate) settings: Vec<&'a Settings>,
+    pub(crate) settings: Vec<&'a ClaudeSettings>,
     /// Whether Claude Code keeps a login in its configuration directory.
     pub(crate) is_kept: bool,
     /// The names of the variables that the chain has recorded.
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     fn only_here(variables: &[(&str, &str)], settings: &str, is_kept: bool) -> String {
-        let settings = Settings::parse(settings).unwrap();
+        let settings = ClaudeSettings::parse(settings).unwrap();
         let durable = Durable { settings: vec![&settings], is_kept, recorded: Vec::new(), home: None };
         durable.login_only_in(&variables.iter().copied().collect()).join(" ")
     }
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_settings_set_is_not_missing() {
-        let settings = Settings::parse(r#"{"env": {"ANTHROPIC_BASE_URL": "x"}}"#).unwrap();
+        let settings = ClaudeSettings::parse(r#"{"env": {"ANTHROPIC_BASE_URL": "x"}}"#).unwrap();
         let durable = |recorded| Durable { settings: vec![&settings], is_kept: false, recorded, home: None };
         let variables =
             ["ANTHROPIC_BASE_URL", "AWS_REGION", "CLAUDE_CONFIG_DIR", "https_proxy"].map(|name| (name, "x"));

@@ -15,7 +15,7 @@ use crate::claude::settings::settings_file::{SettingsFile, given_settings, manag
 use crate::core::agent::launch::Launch;
 
 #[derive(Debug, Default)]
-pub(crate) struct Surroundings {
+pub(crate) struct DoctorFacts {
     /// The settings files that exist, the highest precedence first.
     pub settings: Vec<SettingsFile>,
     /// The user's own settings file, whether or not it exists.
@@ -52,7 +52,7 @@ pub(crate) enum Convention {
 
 /// Gathers everything for a `claude` with these launch options and variables that works in `cwd`.
 #[must_use]
-pub(crate) fn look(cwd: &Path, variables: &Variables, launch: &Launch) -> Surroundings {
+pub(crate) fn look(cwd: &Path, variables: &Variables, launch: &Launch) -> DoctorFacts {
     let named = || variables.get(CONFIG_DIR).map(PathBuf::from);
     let config = config_dir_of(named(), launch);
     let user_settings = config.as_ref().map(|dir| dir.join("settings.json"));
@@ -80,7 +80,7 @@ pub(crate) fn look(cwd: &Path, variables: &Variables, launch: &Launch) -> Surrou
         let brought = file.content.iter().flat_map(|settings| &settings.logins);
         logins.extend(brought.map(|name| format!("{name} in {}", file.path.display())));
     }
-    Surroundings {
+    DoctorFacts {
         settings,
         user_settings,
         logins,

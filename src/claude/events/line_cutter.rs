@@ -13,12 +13,12 @@ pub(crate) struct LineCutter {
     cut: bool,
     /// Whether the line is longer than [`LONGEST`] with its texts cut, and not kept.
     too_long: bool,
-    place: Place,
+    place: ScanPosition,
 }
 
 /// A complete line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Line<'a> {
+pub(crate) struct CutLine<'a> {
     pub text: &'a [u8],
     /// Whether texts in it were cut.
     pub cut: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Line<'a> {
 const LONGEST: usize = 8 * 1024 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum ScanPosition {
     Outside,
     /// In a text of which so many bytes were kept. Another part of the same character may still have to come.
     Text {
@@ -56,11 +56,11 @@ enum Escape {
 
 impl LineCutter {
     pub(crate) fn new(most: Option<usize>) -> Self {
-        Self { most, line: Vec::new(), read: 0, cut: false, too_long: false, place: Place::Outside }
+        Self { most, line: Vec::new(), read: 0, cut: false, too_long: false, place: ScanPosition::Outside }
     }
 
     /// Takes the next bytes, and hands over each line that they complete.
-    pub(crate) fn push(&mut self, bytes: &[u8], mut complete: impl FnMut(&Line<'_>)) {
+    pub(crate) fn push(&mut self, bytes: &[u8], mut complete: impl FnMut(&CutLine<'_>)) {
         for byte in bytes {
             if *byte == b'\n' {
                 self.end(&mut complete);
@@ -71,30 +71,32 @@ impl LineCutter {
         }
     }
 
-    fn end(&mut self, complete: &mut impl FnMut(&Line<'_>)) {
-        complete(&Line { text: &self.line, cut: self.cut, length: self.read + 1 });
+    fn end(&mut self, complete: &mut impl FnMut(&CutLine<'_>)) {
+        complete(&CutLine { text: &self.line, cut: self.cut, length: self.read + 1 });
         *self = Self { line: std::mem::take(&mut self.line), ..Self::new(self.most) };
         self.line.clear();
     }
 
     fn take(&mut self, byte: u8) {
         self.place = match self.place {
-            Place::Outside if byte == b'"' => Place::Text { kept: 0, escape: Escape::None },
-            Place::Outside => Place::Outside,
-            Place::Text { escape: Escape::None, .. } | Place::Cut { escaped: false } if byte == b'"' => Place::Outside,
-            Place::Text { kept, escape } => {
+            ScanPosition::Outside if byte == b'"' => ScanPosition::Text { kept: 0, escape: Escape::None },
+            ScanPosition::Outside => ScanPosition::Outside,
+            ScanPosition::Text { escape: Escape::None, .. } | ScanPosition::Cut { escaped: false } if byte == b'"' => {
+                ScanPosition::Outside
+            }
+            ScanPosition::Text { kept, escape } => {
                 // A continuation byte belongs to the character before it.
                 let begins = matches!(escape, Escape::None) && byte & 0xc0 != 0x80;
                 if begins && self.most.is_some_and(|most| kept >= most) {
                     self.cut = true;
                     self.keep("…".as_bytes());
-                    self.place = Place::Cut { escaped: byte == b'\\' };
+                    self.place = ScanPosition::Cut { escaped: byte == b'\\' };
                     return;
                 }
-                Place::Text { kept: kept + 1, escape: escape.after(byte) }
+                ScanPosition::Text { kept: kept + 1, escape: escape.after(byte) }
             }
-            Place::Cut { escaped } => {
-                self.place = Place::Cut { escaped: !escaped && byte == b'\\' };
+            ScanPosition::Cut { escaped } => {
+                self.place = ScanPosition::Cut { escaped: !escaped && byte == b'\\' };
                 return;
             }
         };
@@ -140,7 +142,7 @@ mod tests {
 
     fn lines(text: &[u8], most: Option<usize>, piece: usize) -> Vec<(Vec<u8>, bool, u64)> {
         let (mut cutter, mut found) = (LineCutter::new(most), Vec::new());
-        let mut take = |line: &Line<'_>| found.push((line.text.to_vec(), line.cut, line.length));
+        let mut take = |line: &CutLine<'_>| found.push((line.text.to_vec(), line.cut, line.length));
         text.chunks(piece).for_each(|piece| cutter.push(piece, &mut take));
         cutter.push(b"\n", &mut take);
         found

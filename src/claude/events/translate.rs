@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::claude::stream::event::{Block, Event};
+use crate::claude::stream::event::{StreamBlock, StreamEvent};
 use crate::claude::stream::result_event::ResultEvent;
 use crate::core::agent::usage::{Usage, rounded_usd};
-use crate::core::events::agent_event::Happening;
+use crate::core::events::agent_event::AgentEventKind;
 use crate::core::text::escape::shortened;
 use crate::core::text::json;
 
@@ -19,20 +19,20 @@ pub(crate) struct Translated {
     pub parent_tool_use_id: Option<String>,
     /// The tokens in the conversation after this message.
     pub context_tokens: Option<u64>,
-    pub happenings: Vec<Happening>,
+    pub happenings: Vec<AgentEventKind>,
 }
 
 /// The events of a line. An empty one, and one that repeats another, has none.
 #[must_use]
 pub(crate) fn translate(line: &[u8]) -> Translated {
-    match json::read::<Event>(line) {
+    match json::read::<StreamEvent>(line) {
         Ok(event) => of(event),
         Err(_) if line.trim_ascii().is_empty() => Translated::default(),
         Err(_) => Translated { happenings: vec![other("unreadable line")], ..Translated::default() },
     }
 }
 
-fn of(event: Event) -> Translated {
+fn of(event: StreamEvent) -> Translated {
     let at = event.timestamp.as_str().and_then(|at| at.parse().ok());
     let parent_tool_use_id = text(&event.parent_tool_use_id);
     let context_tokens = context_tokens(&event.message.usage);
@@ -50,16 +50,16 @@ fn of(event: Event) -> Translated {
     Translated { at, parent_tool_use_id, context_tokens, happenings }
 }
 
-fn system(event: &Event) -> Option<Happening> {
+fn system(event: &StreamEvent) -> Option<AgentEventKind> {
     let subtype = event.subtype.as_str().unwrap_or_default();
     let number = Value::as_u64;
     Some(match subtype {
-        "init" => Happening::Started {
+        "init" => AgentEventKind::Started {
             model: text(&event.model),
             claude_code_version: text(&event.claude_code_version),
             permission_mode: text(&event.permission_mode),
         },
-        "api_retry" => Happening::ApiRetry {
+        "api_retry" => AgentEventKind::ApiRetry {
             retry: number(&event.attempt).unwrap_or(1),
             max_retries: number(&event.max_retries),
             // A fraction in older versions.
@@ -67,7 +67,7 @@ fn system(event: &Event) -> Option<Happening> {
             error_status: number(&event.error_status),
             error: text(&event.error),
         },
-        "compact_boundary" => Happening::Compaction {
+        "compact_boundary" => AgentEventKind::Compaction {
             trigger: text(&event.compact_metadata["trigger"]),
             pre_tokens: number(&event.compact_metadata["pre_tokens"]),
         },
@@ -81,51 +81,60 @@ fn system(event: &Event) -> Option<Happening> {
     })
 }
 
-fn task(event: &Event, status: &str) -> Option<Happening> {
+fn task(event: &StreamEvent, status: &str) -> Option<AgentEventKind> {
     let task_id = text(&event.task_id)?;
     let said = [&event.summary, &event.description].into_iter().find_map(|said| said.as_str());
-    Some(Happening::Task { task_id, status: shortened(status), summary: shortened(said.unwrap_or_default().trim()) })
+    Some(AgentEventKind::Task {
+        task_id,
+        status: shortened(status),
+        summary: shortened(said.unwrap_or_default().trim()),
+    })
 }
 
 /// What a block of a message of the model says.
-fn said(block: Block) -> Option<Happening> {
+fn said(block: StreamBlock) -> Option<AgentEventKind> {
     match block.kind.as_str()? {
-        "text" => Some(Happening::Text { text: text(&block.text)? }),
-        "thinking" => Some(Happening::Thinking { text: text(&block.thinking).unwrap_or_default() }),
-        "redacted_thinking" => Some(Happening::Thinking { text: String::new() }),
+        "text" => Some(AgentEventKind::Text { text: text(&block.text)? }),
+        "thinking" => Some(AgentEventKind::Thinking { text: text(&block.thinking).unwrap_or_default() }),
+        "redacted_thinking" => Some(AgentEventKind::Thinking { text: String::new() }),
         "tool_use" => {
             let (name, input) = (text(&block.name)?, block.input.clone());
             let call = block.into_call()?;
-            Some(Happening::ToolUse { id: call.id, name, summary: call.summary, input })
+            Some(AgentEventKind::ToolUse { id: call.id, name, summary: call.summary, input })
         }
         kind => Some(other(&format!("assistant/{kind}"))),
     }
 }
 
 /// What a block of a message to the model says.
-fn returned(block: &Block) -> Option<Happening> {
+fn returned(block: &StreamBlock) -> Option<AgentEventKind> {
     if block.kind != "tool_result" {
         return None;
     }
     let result = block.as_result()?;
-    Some(Happening::tool_result(result.call, result.is_error, result.text))
+    Some(AgentEventKind::tool_result(result.call, result.is_error, result.text))
 }
 
-fn rate_limit(info: &Value) -> Option<Happening> {
+fn rate_limit(info: &Value) -> Option<AgentEventKind> {
     let resets_at = info["resetsAt"].as_i64().and_then(|at| Timestamp::from_second(at).ok());
-    Some(Happening::RateLimit {
+    Some(AgentEventKind::RateLimit {
         status: text(&info["status"])?,
         rate_limit_type: text(&info["rateLimitType"]),
         resets_at,
     })
 }
 
-fn result(event: Event) -> Vec<Happening> {
+fn result(event: StreamEvent) -> Vec<AgentEventKind> {
     let denied = event.permission_denials.as_array().into_iter().flatten().filter_map(|denial| {
         let (id, tool) = (denial["tool_use_id"].as_str()?, denial["tool_name"].as_str()?);
-        let block = Block { id: id.into(), name: tool.into(), input: denial["tool_input"].clone(), ..Block::default() };
+        let block = StreamBlock {
+            id: id.into(),
+            name: tool.into(),
+            input: denial["tool_input"].clone(),
+            ..StreamBlock::default()
+        };
         let summary = block.into_call()?.summary;
-        Some(Happening::PermissionDenied { tool_use_id: id.to_owned(), tool: tool.to_owned(), summary })
+        Some(AgentEventKind::PermissionDenied { tool_use_id: id.to_owned(), tool: tool.to_owned(), summary })
     });
     let mut happenings: Vec<_> = denied.collect();
     let (num_turns, duration_ms) = (event.num_turns.as_u64(), event.duration_ms.as_u64());
@@ -135,7 +144,7 @@ fn result(event: Event) -> Vec<Happening> {
     if deferred && usage == Usage::default() {
         return happenings;
     }
-    happenings.push(Happening::Result {
+    happenings.push(AgentEventKind::Result {
         is_error,
         subtype,
         deferred,
@@ -156,8 +165,8 @@ fn context_tokens(usage: &Value) -> Option<u64> {
     Some(cached.fold(input, u64::saturating_add)).filter(|tokens| *tokens > 0)
 }
 
-fn other(name: &str) -> Happening {
-    Happening::Other { name: shortened(name) }
+fn other(name: &str) -> AgentEventKind {
+    AgentEventKind::Other { name: shortened(name) }
 }
 
 fn text(value: &Value) -> Option<String> {

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use tokio::process::Command;
 
 use crate::claude::environment::inherited;
-use crate::claude::installation::start_refusal::Refusal;
+use crate::claude::installation::start_refusal::StartRefusal;
 use crate::claude::installation::version::Version;
 
 /// Why there is no usable `claude`.
@@ -153,7 +153,7 @@ pub(crate) async fn objection(program: &Path, arguments: &[String], cwd: &Path) 
     });
     let output = tokio::time::timeout(ANSWER_WITHIN, command.output()).await.ok()?.ok()?;
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Refusal::of(&said).is_of_the_command_line().then_some(said)
+    StartRefusal::of(&said).is_of_the_command_line().then_some(said)
 }
 
 /// Refuses versions that lack what is needed. If the output contains no version, the first run decides.

@@ -1,7 +1,7 @@
 //! Why `claude` refuses to start, by its message: each cause needs a different hint.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum StartRefusal {
     /// Nobody is logged in, or the key is not valid.
     Login,
     /// The model does not exist, or this account cannot use it.
@@ -22,7 +22,7 @@ pub(crate) enum Refusal {
     Other,
 }
 
-impl Refusal {
+impl StartRefusal {
     /// The cause of this message.
     #[must_use]
     pub(crate) fn of(said: &str) -> Self {
@@ -64,26 +64,26 @@ mod tests {
     #[test]
     fn what_claude_says_tells_the_cause() {
         for (said, cause) in [
-            ("error: unknown option '--nonsense'", Refusal::Arguments),
-            ("error: option '--max-turns <turns>' argument 'x' is invalid. must be a number", Refusal::Arguments),
+            ("error: unknown option '--nonsense'", StartRefusal::Arguments),
+            ("error: option '--max-turns <turns>' argument 'x' is invalid. must be a number", StartRefusal::Arguments),
             (
                 "error: option '--permission-mode <mode>' argument 'yolo' is invalid. Allowed choices are …",
-                Refusal::Mode,
+                StartRefusal::Mode,
             ),
-            ("Error: Settings file not found: /nope.json", Refusal::Arguments),
+            ("Error: Settings file not found: /nope.json", StartRefusal::Arguments),
             (
                 "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons",
-                Refusal::Superuser,
+                StartRefusal::Superuser,
             ),
-            ("Not logged in · Please run /login", Refusal::Login),
-            ("There's an issue with the selected model (x). It may not exist.", Refusal::Model),
-            ("No conversation found with session ID: x", Refusal::Session),
-            ("ENOSPC: no space left on device, open '/home/u/.claude/projects/x.jsonl'", Refusal::Room),
-            ("Error: Disk quota exceeded (os error 122)", Refusal::Room),
-            ("claude ended with exit code 0 and said nothing", Refusal::NotClaude),
-            ("API Error: 400", Refusal::Other),
+            ("Not logged in · Please run /login", StartRefusal::Login),
+            ("There's an issue with the selected model (x). It may not exist.", StartRefusal::Model),
+            ("No conversation found with session ID: x", StartRefusal::Session),
+            ("ENOSPC: no space left on device, open '/home/u/.claude/projects/x.jsonl'", StartRefusal::Room),
+            ("Error: Disk quota exceeded (os error 122)", StartRefusal::Room),
+            ("claude ended with exit code 0 and said nothing", StartRefusal::NotClaude),
+            ("API Error: 400", StartRefusal::Other),
         ] {
-            assert_eq!(Refusal::of(said), cause, "{said}");
+            assert_eq!(StartRefusal::of(said), cause, "{said}");
         }
     }
 }

@@ -48,19 +48,19 @@ impl LeftBy {
 /// What this process started is below it. The whole machine is looked at only for what another runner may have left behind, and
 /// then once for all frames.
 pub(crate) fn end(state_dir: &Path, frame: FrameId, left_by: LeftBy) -> usize {
-    let mark = Mark { frame: format!("{FRAME}={frame}"), state_dir };
+    let mark = FrameMark { frame: format!("{FRAME}={frame}"), state_dir };
     match left_by {
         LeftBy::Nobody => 0,
         LeftBy::This if children::kept_since().is_some() => end_among(&mark, || {
             let own = process_table::ancestors().next();
             own.and_then(process_table::below).unwrap_or_else(process_table::all)
         }),
-        LeftBy::Another { ended: Some(ended) } if !Seen::has(frame, ended) => 0,
+        LeftBy::Another { ended: Some(ended) } if !LastScan::has(frame, ended) => 0,
         LeftBy::This | LeftBy::Another { .. } => end_among(&mark, process_table::all),
     }
 }
 
-fn end_among(mark: &Mark<'_>, among: impl Fn() -> Vec<Pid>) -> usize {
+fn end_among(mark: &FrameMark<'_>, among: impl Fn() -> Vec<Pid>) -> usize {
     let spared: HashSet<Pid> = process_table::ancestors().collect();
     let (mut ended, mut quiet) = (HashSet::new(), 0);
     for _ in 0..PASSES {
@@ -79,14 +79,14 @@ fn end_among(mark: &Mark<'_>, among: impl Fn() -> Vec<Pid>) -> usize {
 }
 
 /// The frames that had processes when this process last looked at the whole machine.
-struct Seen {
+struct LastScan {
     at: Timestamp,
     frames: HashSet<String>,
 }
 
-static SEEN: Mutex<Option<Seen>> = Mutex::new(None);
+static SEEN: Mutex<Option<LastScan>> = Mutex::new(None);
 
-impl Seen {
+impl LastScan {
     /// Whether a frame may have processes, if nobody has run it since `ended`: who has none gets none.
     fn has(frame: FrameId, ended: Timestamp) -> bool {
         let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,13 +107,13 @@ impl Seen {
 }
 
 /// What distinguishes a frame's processes from others.
-struct Mark<'a> {
+struct FrameMark<'a> {
     frame: String,
     /// A copy of a state directory contains frames with the same ids.
     state_dir: &'a Path,
 }
 
-impl Mark<'_> {
+impl FrameMark<'_> {
     fn is_on(&self, pid: Pid) -> bool {
         let environment = Environment::of(pid);
         // The mark of a command that an agent waits for. It belongs to agent-cli, not to the agent, and ends with its runner.
@@ -131,10 +131,10 @@ impl Mark<'_> {
 mod system {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 
-    use super::{Mark, Pid, Signal};
+    use super::{FrameMark, Pid, Signal};
 
     /// The handle prevents the process id from being reused between the check and the signal.
-    pub(crate) fn kill(pid: Pid, mark: &Mark<'_>) {
+    pub(crate) fn kill(pid: Pid, mark: &FrameMark<'_>) {
         if let Ok(handle) = pidfd_open(pid, PidfdFlags::empty())
             && mark.is_on(pid)
         {
@@ -147,9 +147,9 @@ mod system {
 mod system {
     use rustix::process::kill_process;
 
-    use super::{Mark, Pid, Signal};
+    use super::{FrameMark, Pid, Signal};
 
-    pub(crate) fn kill(pid: Pid, mark: &Mark<'_>) {
+    pub(crate) fn kill(pid: Pid, mark: &FrameMark<'_>) {
         if mark.is_on(pid) {
             let _ = kill_process(pid, Signal::KILL);
         }

@@ -15,7 +15,7 @@ use crate::failpoint::{self, Step};
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub(crate) enum ProcessExit {
     /// It exited with this code.
     Code(i32),
     /// This signal ended it; agent-cli did not send it.
@@ -81,7 +81,7 @@ pub(crate) fn lives(pid: u32) -> bool {
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
-impl Exit {
+impl ProcessExit {
     /// Whether the process was killed, by a signal or as shells report it (Claude Code ends with 143 on SIGTERM).
     #[must_use]
     pub(crate) fn was_killed(self) -> bool {
@@ -92,7 +92,7 @@ impl Exit {
     }
 }
 
-impl Exit {
+impl ProcessExit {
     /// Whether agent-cli ended it.
     #[must_use]
     pub(crate) fn is_stopped(self) -> bool {
@@ -119,7 +119,7 @@ impl Running {
     }
 
     /// Waits until the process has ended. May be called again after it was cancelled.
-    pub(crate) async fn ended(&mut self) -> Exit {
+    pub(crate) async fn ended(&mut self) -> ProcessExit {
         exit_of(self.child.wait().await)
     }
 
@@ -143,11 +143,11 @@ impl Running {
     }
 }
 
-fn exit_of(status: io::Result<ExitStatus>) -> Exit {
+fn exit_of(status: io::Result<ExitStatus>) -> ProcessExit {
     match status.map(|status| (status.code(), status.signal())) {
-        Ok((Some(code), _)) => Exit::Code(code),
-        Ok((None, Some(signal))) => Exit::Signal(signal),
-        Ok((None, None)) | Err(_) => Exit::Unknown,
+        Ok((Some(code), _)) => ProcessExit::Code(code),
+        Ok((None, Some(signal))) => ProcessExit::Signal(signal),
+        Ok((None, None)) | Err(_) => ProcessExit::Unknown,
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
         command
     }
 
-    async fn exit(script: &str) -> Exit {
+    async fn exit(script: &str) -> ProcessExit {
         Running::start(shell(script)).unwrap().ended().await
     }
 
@@ -184,8 +184,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_way_a_process_ends_is_seen() {
-        assert_eq!(exit("exit 3").await, Exit::Code(3));
-        assert_eq!(exit("kill -9 $$").await, Exit::Signal(9));
+        assert_eq!(exit("exit 3").await, ProcessExit::Code(3));
+        assert_eq!(exit("kill -9 $$").await, ProcessExit::Signal(9));
         assert!(exit("exit 143").await.was_killed());
         assert!(!exit("exit 1").await.was_killed());
     }

@@ -25,12 +25,12 @@ pub(crate) struct SettingsFile {
     /// Whether an administrator wrote it.
     pub managed: bool,
     /// Its settings, or why Claude Code ignores it.
-    pub content: Result<Settings, String>,
+    pub content: Result<ClaudeSettings, String>,
 }
 
 /// The settings that matter here. A field of an unexpected shape is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Settings {
+pub(crate) struct ClaudeSettings {
     /// `disableAllHooks`.
     pub disable_all_hooks: Option<bool>,
     /// `allowManagedHooksOnly`.
@@ -51,7 +51,7 @@ pub(crate) struct Settings {
     pub breaking: Vec<String>,
 }
 
-impl Settings {
+impl ClaudeSettings {
     ///
     /// # Errors
     ///
@@ -147,7 +147,7 @@ pub(crate) fn settings_file(path: PathBuf, managed: bool) -> Option<SettingsFile
     let content = match fs::read_to_string(&path) {
         // An empty file is not a mistake.
         Ok(text) if text.trim().is_empty() => return None,
-        Ok(text) => Settings::parse(&text),
+        Ok(text) => ClaudeSettings::parse(&text),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return None,
         Err(error) => Err(format!("cannot be read ({error})")),
     };
@@ -157,7 +157,7 @@ pub(crate) fn settings_file(path: PathBuf, managed: bool) -> Option<SettingsFile
 /// The settings that the user gives on the command line.
 pub(crate) fn given_settings(cwd: &Path, launch: &Launch) -> impl Iterator<Item = SettingsFile> {
     ["--managed-settings", merged::OPTION].into_iter().filter_map(move |option| {
-        let content = Settings::parse(&merged::read(launch.args.last(option)?, cwd)?.to_string());
+        let content = ClaudeSettings::parse(&merged::read(launch.args.last(option)?, cwd)?.to_string());
         Some(SettingsFile { path: option.into(), managed: false, content })
     })
 }
@@ -184,9 +184,9 @@ mod tests {
         let text = r#"{"disableAllHooks": true, "allowManagedHooksOnly": true, "cleanupPeriodDays": 7,
             "permissions": {"deny": ["Bash(rm:*)", 7], "ask": ["Bash"], "disableBypassPermissionsMode": "disable"},
             "apiKeyHelper": "echo secret", "env": {"ANTHROPIC_API_KEY": "secret", "CLAUDE_CODE_SIMPLE": "1", "EDITOR": "vi"}}"#;
-        let settings = Settings::parse(text).unwrap();
+        let settings = ClaudeSettings::parse(text).unwrap();
         let logins = vec!["apiKeyHelper".to_owned(), "ANTHROPIC_API_KEY".to_owned()];
-        let expected = Settings {
+        let expected = ClaudeSettings {
             disable_all_hooks: Some(true),
             allow_managed_hooks_only: true,
             cleanup_period_days: Some(7),
@@ -199,14 +199,14 @@ mod tests {
         };
         assert_eq!(settings, expected);
         assert!(!format!("{settings:?}").contains("secret"));
-        assert_eq!(Settings::parse("{}"), Ok(Settings::default()));
+        assert_eq!(ClaudeSettings::parse("{}"), Ok(ClaudeSettings::default()));
         let off = r#"{"env": {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_USE_BEDROCK": 0, "CLAUDE_CODE_USE_VERTEX": true}}"#;
-        assert_eq!(Settings::parse(off).unwrap().logins, ["CLAUDE_CODE_USE_VERTEX"]);
+        assert_eq!(ClaudeSettings::parse(off).unwrap().logins, ["CLAUDE_CODE_USE_VERTEX"]);
     }
 
     #[test]
     fn what_claude_code_ignores_is_reported_without_its_text() {
-        let error = |text: &str| Settings::parse(text).unwrap_err();
+        let error = |text: &str| ClaudeSettings::parse(text).unwrap_err();
         assert_eq!(error("{\"env\": secret"), "is not JSON (line 1, column 9)");
         assert_eq!(error("// comment\n{}"), "is not JSON (line 1, column 1)");
         assert_eq!(error("\"secret\""), "is not a JSON object");

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::claude::stream::event::Event;
+use crate::claude::stream::event::StreamEvent;
 use crate::core::text::json;
 
 /// The hooks before the calls that have no result yet.
@@ -82,7 +82,7 @@ impl AskingHooks {
         !reason.is_empty() && self.asked.iter().any(|(of, why)| of == tool && why.starts_with(reason))
     }
 
-    pub(crate) fn absorb(&mut self, event: &Event) {
+    pub(crate) fn absorb(&mut self, event: &StreamEvent) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let is_start = event.is_of_a_hook() && event.subtype == "hook_started";
         if !is_start {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::claude::stream::event::Event;
+use crate::claude::stream::event::StreamEvent;
 use crate::claude::tools::scheduling::{CRON_CREATE, CRON_DELETE};
 use crate::core::text::escape::shortened;
 
@@ -27,7 +27,7 @@ pub(crate) struct Made {
 }
 
 impl Jobs {
-    pub(crate) fn absorb(&mut self, event: &Event) {
+    pub(crate) fn absorb(&mut self, event: &StreamEvent) {
         if !event.parent_tool_use_id.is_null() {
             return;
         }
@@ -64,7 +64,7 @@ pub(crate) struct BackgroundTask {
 }
 
 /// Notes which tasks begin and end. Claude Code prints every task, including those that it waits for.
-pub(crate) fn absorb_task(tasks: &mut Vec<BackgroundTask>, event: &Event) {
+pub(crate) fn absorb_task(tasks: &mut Vec<BackgroundTask>, event: &StreamEvent) {
     let Some(id) = event.task_id.as_str() else { return };
     match event.subtype.as_str() {
         Some("task_started") => {

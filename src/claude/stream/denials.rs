@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use crate::claude::stream::asking_hooks::AskingHooks;
-use crate::claude::stream::event::{Block, Event};
+use crate::claude::stream::event::{StreamBlock, StreamEvent};
 use crate::core::agent::denied_call::Denied;
 use crate::core::text::escape::shortened;
 
@@ -47,11 +47,11 @@ impl Denials {
     }
 
     /// Processes the next event. Each `result` lists what was denied since the one before it.
-    pub(crate) fn absorb(&mut self, event: &Event) {
+    pub(crate) fn absorb(&mut self, event: &StreamEvent) {
         match event.kind.as_str() {
             Some("user") => {
                 let by_subagent = !event.parent_tool_use_id.is_null();
-                let results = event.message.content.iter().filter_map(Block::as_result);
+                let results = event.message.content.iter().filter_map(StreamBlock::as_result);
                 for result in results.filter(|result| result.is_error) {
                     if self.errors.len() == MOST {
                         break;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::claude::stream::asking_hooks::AskingHooks;
 use crate::claude::stream::background_work::{self, BackgroundTask, Jobs};
 use crate::claude::stream::denials::Denials;
-use crate::claude::stream::event::{Block, Event};
+use crate::claude::stream::event::{StreamBlock, StreamEvent};
 use crate::claude::stream::result_event::ResultEvent;
 use crate::claude::stream::rights::Rights;
 use crate::claude::stream::tokens::Answers;
@@ -95,7 +95,7 @@ impl Digest {
             && call.is_some_and(|call| self.calls.open.iter().any(|open| open.id == *call))
     }
 
-    pub(crate) fn absorb(&mut self, event: Event) {
+    pub(crate) fn absorb(&mut self, event: StreamEvent) {
         self.spoke |= event.kind.is_string() && !event.is_of_a_hook();
         self.denials.absorb(&event);
         self.asking_hooks.absorb(&event);
@@ -111,7 +111,7 @@ impl Digest {
             Some("user") if event.parent_tool_use_id.is_null() => {
                 let results = event.message.content;
                 if !self.worked && self.returned.is_none() {
-                    self.returned = results.iter().find_map(Block::as_result);
+                    self.returned = results.iter().find_map(StreamBlock::as_result);
                 }
                 for result in &results {
                     self.calls.absorb_result(result, &event.tool_use_result);
@@ -148,7 +148,7 @@ impl Digest {
         self.beside_result = self.tasks.iter().map(|task| task.title.clone()).collect();
     }
 
-    fn absorb_system(&mut self, event: &Event) {
+    fn absorb_system(&mut self, event: &StreamEvent) {
         if event.subtype == "init" {
             self.model = event.model.as_str().map(str::to_owned);
             self.version = event.claude_code_version.as_str().map(str::to_owned);
@@ -161,7 +161,7 @@ impl Digest {
         self.note_ran_beside();
     }
 
-    fn absorb_assistant(&mut self, event: Event) {
+    fn absorb_assistant(&mut self, event: StreamEvent) {
         let message = event.message;
         self.goes_on();
         self.api_error = event.error.as_str().map(str::to_owned);
@@ -379,7 +379,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_line_is_an_event_or_an_error(line: String) {
-            if let Ok(event) = serde_json::from_str::<Event>(&line) {
+            if let Ok(event) = serde_json::from_str::<StreamEvent>(&line) {
                 Digest::default().absorb(event);
             }
         }

@@ -19,7 +19,7 @@ use crate::core::text::escape::shortened;
 #[serde_as]
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Event {
+pub(crate) struct StreamEvent {
     #[serde(rename = "type")]
     pub(crate) kind: Value,
     pub(crate) session_id: Value,
@@ -27,7 +27,7 @@ pub(crate) struct Event {
     pub(crate) claude_code_version: Value,
     pub(crate) parent_tool_use_id: Value,
     #[serde_as(deserialize_as = "DefaultOnError")]
-    pub(crate) message: Message,
+    pub(crate) message: StreamMessage,
     pub(crate) error: Value,
     pub(crate) rate_limit_info: Value,
     pub(crate) subtype: Value,
@@ -70,17 +70,17 @@ pub(crate) struct Event {
 #[serde_as]
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Message {
+pub(crate) struct StreamMessage {
     pub(crate) id: Value,
     pub(crate) model: Value,
     pub(crate) usage: Value,
     #[serde_as(deserialize_as = "DefaultOnError<VecSkipError<_>>")]
-    pub(crate) content: Vec<Block>,
+    pub(crate) content: Vec<StreamBlock>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Block {
+pub(crate) struct StreamBlock {
     #[serde(rename = "type")]
     pub(crate) kind: Value,
     pub(crate) id: Value,
@@ -104,14 +104,14 @@ pub(crate) struct ToolCall {
     pub command: Option<String>,
 }
 
-impl Event {
+impl StreamEvent {
     /// Whether it is about a hook. Such events come before all others if a hook runs at the start of a session.
     pub(crate) fn is_of_a_hook(&self) -> bool {
         self.kind == "system" && self.subtype.as_str().is_some_and(|subtype| subtype.starts_with("hook_"))
     }
 }
 
-impl Block {
+impl StreamBlock {
     /// The file that a tool of Claude Code gets: Read, Write, Edit, NotebookEdit and their predecessors.
     pub(crate) fn file(&self) -> Option<PathBuf> {
         let path = ["file_path", "notebook_path"].iter().find_map(|name| self.input[name].as_str())?;

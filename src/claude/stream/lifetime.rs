@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::result_event::ResultEvent;
-use crate::core::attempt::rest::Rest;
+use crate::core::attempt::rest::TurnState;
 
 /// How long `claude` may take to go on with what is on its standard input, however busy the system is.
 const READS_ITS_INPUT: Duration = Duration::from_secs(20);
 
 /// How far the agent's turn has come according to its transcript. The stream's view is in the [`Digest`].
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Written {
+pub(crate) struct WrittenTurn {
     /// The calls of its last message that are marked as suspended.
     pub suspended: HashSet<String>,
     /// The reply that ended its turn.
@@ -34,8 +34,8 @@ impl Digest {
     /// How long `claude` may stay alive in this state of its agent. It does not exit while a task runs, and a task that ends
     /// meanwhile would continue the agent's turn past a suspended call.
     #[must_use]
-    pub(crate) fn patience(&self, rest: Rest, grace: Duration) -> Option<Duration> {
-        let waits = rest == Rest::Paused && !self.tasks.is_empty();
+    pub(crate) fn patience(&self, rest: TurnState, grace: Duration) -> Option<Duration> {
+        let waits = rest == TurnState::Paused && !self.tasks.is_empty();
         let limit = |patience| match () {
             () if waits => Duration::ZERO,
             () if self.is_where_it_began() => READS_ITS_INPUT,
@@ -46,19 +46,19 @@ impl Digest {
 
     /// Whether the agent's turn is over, given what the transcript contains. While a subagent runs, `claude` prints no result.
     #[must_use]
-    pub(crate) fn rest(&self, written: &Written) -> Rest {
+    pub(crate) fn rest(&self, written: &WrittenTurn) -> TurnState {
         match &self.result {
-            Some(result) if result.is_error || result.deferred || result.stopped_by_hook => Rest::Paused,
-            Some(result) => Rest::of_reply(&result.text),
-            None if self.stands_suspended(written) => Rest::Paused,
-            None if !self.calls.open.is_empty() => Rest::Works,
-            None => written.reply.as_deref().map_or(Rest::Works, Rest::of_reply),
+            Some(result) if result.is_error || result.deferred || result.stopped_by_hook => TurnState::Paused,
+            Some(result) => TurnState::of_reply(&result.text),
+            None if self.stands_suspended(written) => TurnState::Paused,
+            None if !self.calls.open.is_empty() => TurnState::Works,
+            None => written.reply.as_deref().map_or(TurnState::Works, TurnState::of_reply),
         }
     }
 
     /// Adds what `claude` would have printed if it had not been ended while something ran in its background, and withdraws a
     /// result that was not final. `by_us`: whether agent-cli ended it. `killed`: whether it did not exit by itself.
-    pub(crate) fn complete(&mut self, written: &Written, by_us: bool, killed: bool) {
+    pub(crate) fn complete(&mut self, written: &WrittenTurn, by_us: bool, killed: bool) {
         let is_interim = |result: &ResultEvent| !result.is_error && !result.deferred && !result.stopped_by_hook;
         if killed && !by_us && !self.tasks.is_empty() && self.result.as_ref().is_some_and(is_interim) {
             self.interim = self.result.take();
@@ -78,7 +78,7 @@ impl Digest {
     }
 
     /// Whether its agent waits for suspended calls only: a call that runs beside them may finish.
-    fn stands_suspended(&self, written: &Written) -> bool {
+    fn stands_suspended(&self, written: &WrittenTurn) -> bool {
         !self.calls.open.is_empty() && self.calls.open.iter().all(|call| written.suspended.contains(&call.id))
     }
 
@@ -114,12 +114,12 @@ mod tests {
         digest
     }
 
-    fn marked(calls: &[&str]) -> Written {
-        Written { suspended: calls.iter().map(|call| (*call).to_owned()).collect(), ..Written::default() }
+    fn marked(calls: &[&str]) -> WrittenTurn {
+        WrittenTurn { suspended: calls.iter().map(|call| (*call).to_owned()).collect(), ..WrittenTurn::default() }
     }
 
-    fn replied() -> Written {
-        Written { reply: Some("so".into()), total_cost_usd: Some(0.25), ..Written::default() }
+    fn replied() -> WrittenTurn {
+        WrittenTurn { reply: Some("so".into()), total_cost_usd: Some(0.25), ..WrittenTurn::default() }
     }
 
     #[test]
@@ -133,22 +133,22 @@ mod tests {
     #[test]
     fn a_turn_is_over_with_a_result_or_when_it_is_written_so() {
         for (lines, written, rest) in [
-            (&[REPLY][..], Written::default(), Rest::Replied),
-            (&[DEFERRED], Written::default(), Rest::Paused),
-            (&[ERROR], Written::default(), Rest::Paused),
-            (&[REPLY, INIT], Written::default(), Rest::Works),
-            (&[REPLY, WORDS], Written::default(), Rest::Works),
-            (&[CALL], marked(&["t1"]), Rest::Paused),
-            (&[CALL], Written::default(), Rest::Works),
+            (&[REPLY][..], WrittenTurn::default(), TurnState::Replied),
+            (&[DEFERRED], WrittenTurn::default(), TurnState::Paused),
+            (&[ERROR], WrittenTurn::default(), TurnState::Paused),
+            (&[REPLY, INIT], WrittenTurn::default(), TurnState::Works),
+            (&[REPLY, WORDS], WrittenTurn::default(), TurnState::Works),
+            (&[CALL], marked(&["t1"]), TurnState::Paused),
+            (&[CALL], WrittenTurn::default(), TurnState::Works),
             // A call beside it may finish.
-            (&[CALL, OTHER], marked(&["t1"]), Rest::Works),
-            (&[CALL, OTHER, ENDED], marked(&["t1"]), Rest::Paused),
-            (&[CALL, OTHER], marked(&["t1", "t2"]), Rest::Paused),
+            (&[CALL, OTHER], marked(&["t1"]), TurnState::Works),
+            (&[CALL, OTHER, ENDED], marked(&["t1"]), TurnState::Paused),
+            (&[CALL, OTHER], marked(&["t1", "t2"]), TurnState::Paused),
             // An old mark, and no calls since.
-            (&[], marked(&["t0"]), Rest::Works),
-            (&[WORDS], replied(), Rest::Replied),
-            (&[WORDS], Written { reply: Some("SGN_PEND_STARTED (x)".into()), ..replied() }, Rest::Paused),
-            (&[CALL], replied(), Rest::Works),
+            (&[], marked(&["t0"]), TurnState::Works),
+            (&[WORDS], replied(), TurnState::Replied),
+            (&[WORDS], WrittenTurn { reply: Some("SGN_PEND_STARTED (x)".into()), ..replied() }, TurnState::Paused),
+            (&[CALL], replied(), TurnState::Works),
         ] {
             assert_eq!(digest(lines).rest(&written), rest, "{lines:?} {written:?}");
         }
@@ -160,7 +160,7 @@ mod tests {
             r#"{"type":"result","is_error":false,"stop_reason":"tool_deferred","deferred_tool_use":{"id":"t1"}}"#;
         let patience = |lines: &[&str]| {
             let digest = digest(lines);
-            digest.patience(digest.rest(&Written::default()), Duration::ZERO)
+            digest.patience(digest.rest(&WrittenTurn::default()), Duration::ZERO)
         };
         assert_eq!(patience(&[again]), Some(READS_ITS_INPUT));
         assert!(patience(&[CALL, again]).unwrap() < READS_ITS_INPUT, "the call was made in this attempt");
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn what_was_not_printed_is_taken_from_what_was_written() {
-        let complete = |lines: &[&str], written: Written, by_us, killed| {
+        let complete = |lines: &[&str], written: WrittenTurn, by_us, killed| {
             let mut digest = digest(lines);
             digest.complete(&written, by_us, killed);
             digest
@@ -209,7 +209,7 @@ mod tests {
     fn an_interim_text_is_no_reply() {
         let complete = |lines: &[&str], by_us, killed| {
             let mut digest = digest(lines);
-            digest.complete(&Written::default(), by_us, killed);
+            digest.complete(&WrittenTurn::default(), by_us, killed);
             (digest.result.map(|result| result.text), digest.interim.map(|result| result.total_cost_usd))
         };
         let (last, interim) = ((Some("started it".to_owned()), None), (None, Some(0.5)));
@@ -226,8 +226,8 @@ mod tests {
     #[test]
     fn beside_a_task_who_waits_is_ended_at_once() {
         let grace = Duration::from_secs(60);
-        assert_eq!(digest(&[DEFERRED]).patience(Rest::Paused, grace), Rest::Paused.patience(grace));
-        assert_eq!(digest(&[STARTED, DEFERRED]).patience(Rest::Paused, grace), Some(Duration::ZERO));
-        assert_eq!(digest(&[STARTED, REPLY]).patience(Rest::Replied, grace), Some(grace));
+        assert_eq!(digest(&[DEFERRED]).patience(TurnState::Paused, grace), TurnState::Paused.patience(grace));
+        assert_eq!(digest(&[STARTED, DEFERRED]).patience(TurnState::Paused, grace), Some(Duration::ZERO));
+        assert_eq!(digest(&[STARTED, REPLY]).patience(TurnState::Replied, grace), Some(grace));
     }
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::claude::stream::digest::Digest;
-use crate::claude::stream::event::Event;
+use crate::claude::stream::event::StreamEvent;
 use crate::core::text::json;
 
 /// Reads events until `stream` ends.
@@ -25,7 +25,7 @@ pub(crate) fn read(mut stream: impl BufRead) -> io::Result<Digest> {
 }
 
 fn absorb(line: &[u8], digest: &mut Digest) {
-    match json::read::<Event>(line) {
+    match json::read::<StreamEvent>(line) {
         Ok(event) => digest.absorb(event),
         Err(_) => digest.broken_lines += u64::from(!line.trim_ascii().is_empty()),
     }
@@ -52,7 +52,7 @@ pub(crate) fn tool_of(mut stream: impl BufRead, call: &str) -> io::Result<Option
 pub(crate) fn turns(mut stream: impl BufRead) -> io::Result<usize> {
     let (mut answers, mut line) = (HashSet::new(), Vec::new());
     while stream.read_until(b'\n', &mut line)? > 0 {
-        let event: Event = json::read(&line).unwrap_or_default();
+        let event: StreamEvent = json::read(&line).unwrap_or_default();
         let is_answer = event.kind == "assistant" && event.parent_tool_use_id.is_null();
         let message = event.message;
         let id = message.id.as_str().filter(|_| is_answer && message.model != "<synthetic>");
@@ -66,12 +66,12 @@ pub(crate) fn turns(mut stream: impl BufRead) -> io::Result<usize> {
 pub(crate) fn names(mut stream: impl BufRead) -> io::Result<HashSet<String>> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Named {
+    struct NamedEvent {
         uuid: Value,
     }
     let (mut names, mut line) = (HashSet::new(), Vec::new());
     while stream.read_until(b'\n', &mut line)? > 0 {
-        let named: Named = json::read(&line).unwrap_or_default();
+        let named: NamedEvent = json::read(&line).unwrap_or_default();
         names.extend(named.uuid.as_str().map(str::to_owned));
         line.clear();
     }
@@ -80,14 +80,14 @@ pub(crate) fn names(mut stream: impl BufRead) -> io::Result<HashSet<String>> {
 
 /// Reads what a running attempt has printed since the last read.
 #[derive(Debug)]
-pub(crate) struct Follower {
+pub(crate) struct OutputFollower {
     path: PathBuf,
     /// Offset of the first line that was not read.
     at: u64,
     digest: Digest,
 }
 
-impl Follower {
+impl OutputFollower {
     /// Reads the events in the file at `path`, starting at offset `from`.
     #[must_use]
     pub(crate) fn new(path: PathBuf, from: u64) -> Self {
@@ -168,7 +168,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let print = |text: &str| file.as_file().write_all(text.as_bytes()).unwrap();
         print("of an earlier attempt\n");
-        let mut follower = Follower::new(file.path().to_owned(), 22);
+        let mut follower = OutputFollower::new(file.path().to_owned(), 22);
         print(&RESULT[..10]);
         assert_eq!(follower.read().unwrap(), &Digest::default());
         print(&format!("{}\ngarbage\n", &RESULT[10..]));

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::claude::stream::event::Event;
+use crate::claude::stream::event::StreamEvent;
 use crate::claude::stream::tokens;
 use crate::core::agent::usage::Usage;
 
@@ -31,8 +31,8 @@ pub(crate) struct ResultEvent {
     pub total_usage: Option<Usage>,
 }
 
-impl From<Event> for ResultEvent {
-    fn from(event: Event) -> Self {
+impl From<StreamEvent> for ResultEvent {
+    fn from(event: StreamEvent) -> Self {
         let deferred = event.stop_reason == "tool_deferred" || event.terminal_reason == "tool_deferred";
         let text = match event.result {
             Value::String(text) => text,

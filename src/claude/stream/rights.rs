@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::claude::stream::event::Event;
+use crate::claude::stream::event::StreamEvent;
 use crate::core::agent::starting_mode::Modes;
 
 /// An agent's rights, as far as `claude` printed them.
@@ -31,7 +31,7 @@ pub(crate) struct SkillRules {
 pub(crate) const SKILL: &str = "Skill";
 
 impl Rights {
-    pub(crate) fn absorb(&mut self, event: &Event) {
+    pub(crate) fn absorb(&mut self, event: &StreamEvent) {
         if event.kind == "system" && (event.subtype == "init" || event.subtype == "status") {
             self.absorb_mode(&event.permission_mode);
         }

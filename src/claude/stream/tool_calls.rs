@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::claude::stream::event::{Block, Event, ToolCall};
+use crate::claude::stream::event::{StreamBlock, StreamEvent, ToolCall};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ToolCalls {
@@ -60,7 +60,7 @@ impl ToolCalls {
     }
 
     /// Notes a call of the agent.
-    pub(crate) fn absorb(&mut self, content: Vec<Block>) {
+    pub(crate) fn absorb(&mut self, content: Vec<StreamBlock>) {
         self.killed.clear();
         for block in content.into_iter().filter(|block| block.kind == "tool_use") {
             self.files.extend(block.file());
@@ -74,7 +74,7 @@ impl ToolCalls {
     }
 
     /// Notes a result of the agent's calls. `beside`: what Claude Code notes beside it.
-    pub(crate) fn absorb_result(&mut self, result: &Block, beside: &Value) {
+    pub(crate) fn absorb_result(&mut self, result: &StreamBlock, beside: &Value) {
         let Some(at) = self.open.iter().position(|call| result.tool_use_id == *call.id) else { return };
         let call = self.open.remove(at);
         if result.is_cut_short(beside) {
@@ -87,10 +87,11 @@ impl ToolCalls {
     }
 
     /// Notes the calls and results of a subagent.
-    pub(crate) fn absorb_of_subagent(&mut self, event: Event) {
+    pub(crate) fn absorb_of_subagent(&mut self, event: StreamEvent) {
         let blocks = event.message.content;
         let (parent, beside) = (&event.parent_tool_use_id, &event.tool_use_result);
-        let closes = |result: &Block, call: &ToolCall| result.tool_use_id == *call.id && !result.is_cut_short(beside);
+        let closes =
+            |result: &StreamBlock, call: &ToolCall| result.tool_use_id == *call.id && !result.is_cut_short(beside);
         self.of_subagents.retain(|(_, call)| !blocks.iter().any(|block| closes(block, call)));
         let calls = blocks.into_iter().filter(|block| block.kind == "tool_use");
         self.of_subagents.extend(calls.filter_map(|call| Some((parent.clone(), call.into_call()?))));

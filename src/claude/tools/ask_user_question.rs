@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::core::requests::question::{Choice, Form};
+use crate::core::requests::question::{Form, QuestionOption};
 use crate::core::requests::request::RequestResult;
 
 pub(crate) const ASK_USER_QUESTION: &str = "AskUserQuestion";
@@ -81,7 +81,7 @@ fn question(asked: &Value) -> Option<Form> {
     let question = asked["question"].as_str().filter(|text| !text.trim().is_empty())?.to_owned();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let option = |option: &Value| {
-        Some(Choice { key: option["label"].as_str()?.to_owned(), description: text(&option["description"]) })
+        Some(QuestionOption { key: option["label"].as_str()?.to_owned(), description: text(&option["description"]) })
     };
     Some(Form {
         header: Some(text(&asked["header"])).filter(|header| !header.is_empty()),
@@ -108,8 +108,8 @@ mod tests {
     fn questions_are_read_with_their_options() {
         let asked = questions(&json!({"questions": [when(), {"question": "Why?", "options": []}]})).unwrap();
         let options = vec![
-            Choice { key: "Jan".into(), description: "January".into() },
-            Choice { key: "Feb".into(), description: String::new() },
+            QuestionOption { key: "Jan".into(), description: "January".into() },
+            QuestionOption { key: "Feb".into(), description: String::new() },
         ];
         let header = Some("Birthday".into());
         let form = Form { header, options, multiple: true, native: true, ..Form::text("When?") };

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::core::requests::proposed_plan::{Decided, Plan};
+use crate::core::requests::proposed_plan::{PlanDecision, ProposedPlan};
 use crate::core::requests::request::RequestResult;
 
 pub(crate) const EXIT_PLAN_MODE: &str = "ExitPlanMode";
@@ -14,23 +14,23 @@ pub(crate) const PLAN_MODE: &str = "plan";
 /// From 2.1.300 on, Claude Code adds the contents of the plan's file to the input of hooks and ignores what the agent says
 /// instead.
 #[must_use]
-pub(crate) fn plan(input: &Value, modes: Vec<String>) -> Plan {
+pub(crate) fn plan(input: &Value, modes: Vec<String>) -> ProposedPlan {
     let text = |name: &str| input[name].as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned);
-    Plan { text: text("plan"), file: text("planFilePath"), modes }
+    ProposedPlan { text: text("plan"), file: text("planFilePath"), modes }
 }
 
 /// What the agent is told if the answer decides about its plan: the tool's own words, with the approved plan.
 #[must_use]
-pub(crate) fn result(plan: &Plan, answer: &str) -> Option<RequestResult> {
+pub(crate) fn result(plan: &ProposedPlan, answer: &str) -> Option<RequestResult> {
     Some(match (plan.decided(answer)?, &plan.text) {
-        (Decided::Refused { reason }, _) if reason.is_empty() => {
+        (PlanDecision::Refused { reason }, _) if reason.is_empty() => {
             RequestResult::Failed("a person has not approved the plan: you are still in plan mode".to_owned())
         }
-        (Decided::Refused { reason }, _) => RequestResult::Failed(reason),
-        (Decided::Approved { .. }, None) => {
+        (PlanDecision::Refused { reason }, _) => RequestResult::Failed(reason),
+        (PlanDecision::Approved { .. }, None) => {
             RequestResult::Text("User has approved exiting plan mode. You can now proceed.".to_owned())
         }
-        (Decided::Approved { .. }, Some(text)) => {
+        (PlanDecision::Approved { .. }, Some(text)) => {
             let saved = plan.file.as_ref().map_or_else(String::new, |file| {
                 format!(
                     "Your plan has been saved to: {file}\nYou can refer back to it if needed during implementation.\n\n"

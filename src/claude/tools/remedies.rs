@@ -27,14 +27,14 @@ pub(crate) fn remedies(denied: &Denied, launch: &Launch, cwd: &Path) -> Vec<Vec<
     match denied.tool.as_str() {
         BASH => remedies.extend(bash_rule(&denied.input).map(rule)),
         "Edit" | "MultiEdit" | "NotebookEdit" | "Write" => match place(&denied.input, cwd) {
-            Some(Place::Inside) if matches!(mode, None | Some("default")) => {
+            Some(FileLocation::Inside) if matches!(mode, None | Some("default")) => {
                 remedies.push(vec!["--permission-mode".to_owned(), "acceptEdits".to_owned()]);
             }
-            Some(Place::Outside) => remedies.push(rule(format!("Edit(/{})", denied.input))),
+            Some(FileLocation::Outside) => remedies.push(rule(format!("Edit(/{})", denied.input))),
             _ => {}
         },
         "Read" => {
-            if let Some(Place::Outside) = place(&denied.input, cwd) {
+            if let Some(FileLocation::Outside) = place(&denied.input, cwd) {
                 remedies.push(rule(format!("Read(/{})", denied.input)));
             }
         }
@@ -45,20 +45,20 @@ pub(crate) fn remedies(denied: &Denied, launch: &Launch, cwd: &Path) -> Vec<Vec<
     remedies
 }
 
-enum Place {
+enum FileLocation {
     Inside,
     Outside,
 }
 
 /// The directory of a file, if Claude Code has no special rule for the file, as it has for names that begin with a dot, and a
 /// permission rule can name it.
-fn place(file: &str, cwd: &Path) -> Option<Place> {
+fn place(file: &str, cwd: &Path) -> Option<FileLocation> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     let has_dot = |path: &Path| path.components().any(|part| part.as_os_str().as_encoded_bytes().starts_with(b"."));
     let path = Path::new(file);
     match path.strip_prefix(cwd) {
-        Ok(inside) => (!has_dot(inside) && !file.ends_with('…')).then_some(Place::Inside),
-        Err(_) => (path.is_absolute() && file.chars().all(plain) && !has_dot(path)).then_some(Place::Outside),
+        Ok(inside) => (!has_dot(inside) && !file.ends_with('…')).then_some(FileLocation::Inside),
+        Err(_) => (path.is_absolute() && file.chars().all(plain) && !has_dot(path)).then_some(FileLocation::Outside),
     }
 }
 

@@ -13,14 +13,14 @@ use crate::core::text::json;
 
 /// A line of a transcript that has a place in a conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Row {
+pub(crate) struct AncestryRow {
     pub(crate) uuid: String,
     pub(crate) parent: Option<String>,
     /// The id of the message of which an answer of the model is a part.
     pub(crate) message: Option<String>,
     /// The line with the call that this is a result of.
     pub(crate) result_of: Option<String>,
-    kind: Kind,
+    kind: RowKind,
     /// In milliseconds.
     time: Option<i64>,
     /// It may begin a conversation even if it names a parent.
@@ -28,7 +28,7 @@ pub(crate) struct Row {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Kind {
+enum RowKind {
     User,
     Assistant,
     /// It marks a call as suspended.
@@ -40,7 +40,7 @@ enum Kind {
 /// The rows of a conversation, in file order, without those of subagents.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ancestry {
-    rows: Vec<Row>,
+    rows: Vec<AncestryRow>,
     by_uuid: HashMap<String, usize>,
 }
 
@@ -60,22 +60,22 @@ const BRIDGED: i64 = 5000;
 pub(crate) fn check(transcript: impl BufRead) -> io::Result<Result<(), Broken>> {
     let mut lines = Vec::new();
     for line in transcript.split(b'\n') {
-        lines.extend(json::read::<Line>(&line?));
+        lines.extend(json::read::<AncestryLine>(&line?));
     }
     Ok(Ancestry::new(lines).chain().map(drop))
 }
 
 impl Ancestry {
     pub(crate) fn of<'a>(entries: impl IntoIterator<Item = &'a Value>) -> Self {
-        let line = |entry: &Value| Line::deserialize(entry).ok();
+        let line = |entry: &Value| AncestryLine::deserialize(entry).ok();
         Self::new(entries.into_iter().filter_map(line).collect())
     }
 
-    fn new(lines: Vec<Line>) -> Self {
+    fn new(lines: Vec<AncestryLine>) -> Self {
         // After a summary Claude Code links the preserved messages in order, whatever parents they name.
-        let preserved: HashSet<String> = lines.iter().flat_map(Line::preserved).collect();
+        let preserved: HashSet<String> = lines.iter().flat_map(AncestryLine::preserved).collect();
         let mut ancestry = Self::default();
-        for mut row in lines.into_iter().filter_map(Line::row) {
+        for mut row in lines.into_iter().filter_map(AncestryLine::row) {
             row.begins |= preserved.contains(&row.uuid);
             ancestry.by_uuid.insert(row.uuid.clone(), ancestry.rows.len());
             ancestry.rows.push(row);
@@ -84,10 +84,10 @@ impl Ancestry {
     }
 
     /// The rows from the last one to the first one.
-    pub(crate) fn chain(&self) -> Result<Vec<&Row>, Broken> {
-        let mut chain: Vec<&Row> = Vec::new();
+    pub(crate) fn chain(&self) -> Result<Vec<&AncestryRow>, Broken> {
+        let mut chain: Vec<&AncestryRow> = Vec::new();
         let mut seen = HashSet::new();
-        let mut next = self.rows.iter().rposition(|row| row.kind != Kind::Other);
+        let mut next = self.rows.iter().rposition(|row| row.kind != RowKind::Other);
         while let Some(at) = next {
             let row = &self.rows[at];
             chain.push(row);
@@ -110,12 +110,12 @@ impl Ancestry {
 
     /// Whether a conversation that begins here is complete.
     fn is_beginning(&self, at: usize) -> bool {
-        let spoken = |row: &Row| matches!(row.kind, Kind::User | Kind::Assistant);
+        let spoken = |row: &AncestryRow| matches!(row.kind, RowKind::User | RowKind::Assistant);
         self.rows[at].begins || !self.rows[..at].iter().any(spoken)
     }
 
     /// What Claude Code takes for the parent of a row whose parent is missing.
-    fn before(&self, row: &Row, seen: &HashSet<usize>) -> Option<usize> {
+    fn before(&self, row: &AncestryRow, seen: &HashSet<usize>) -> Option<usize> {
         let time = row.time?;
         let earlier = self.rows.iter().enumerate().filter(|(at, _)| !seen.contains(at));
         let earlier = earlier.filter_map(|(at, row)| Some((row.time.filter(|other| *other <= time)?, at)));
@@ -129,14 +129,14 @@ impl Ancestry {
         let rows: HashSet<&str> = now.iter().map(|row| row.uuid.as_str()).collect();
         let messages: HashSet<&str> = now.iter().filter_map(|row| row.message.as_deref()).collect();
         // The calls of a message are found with their results if one of them is.
-        let is_reached = |row: &Row| {
+        let is_reached = |row: &AncestryRow| {
             rows.contains(row.uuid.as_str()) || row.message.as_deref().is_some_and(|id| messages.contains(id))
         };
-        let is_there = |row: &&&Row| {
+        let is_there = |row: &&&AncestryRow| {
             let source = row.result_of.as_ref().and_then(|uuid| original.by_uuid.get(uuid));
             is_reached(row) || source.is_some_and(|at| is_reached(&original.rows[*at]))
         };
-        let spoken = before.iter().filter(|row| matches!(row.kind, Kind::User | Kind::Assistant));
+        let spoken = before.iter().filter(|row| matches!(row.kind, RowKind::User | RowKind::Assistant));
         let mut lost = spoken.filter(|row| !dropped.contains(&row.uuid) && !is_there(row));
         lost.next().map_or(Ok(()), |row| Err(Broken { at: row.uuid.clone(), parent: None }))
     }
@@ -157,7 +157,7 @@ impl fmt::Display for Broken {
 #[serde_as]
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Line {
+struct AncestryLine {
     uuid: Value,
     parent_uuid: Value,
     r#type: Value,
@@ -169,7 +169,7 @@ struct Line {
     source: Value,
     compact_metadata: Value,
     #[serde_as(deserialize_as = "DefaultOnError")]
-    message: Message,
+    message: AncestryMessage,
     #[serde_as(deserialize_as = "DefaultOnError")]
     attachment: Attachment,
 }
@@ -177,15 +177,15 @@ struct Line {
 #[serde_as]
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Message {
+struct AncestryMessage {
     id: Value,
     #[serde_as(deserialize_as = "DefaultOnError<VecSkipError<_>>")]
-    content: Vec<Block>,
+    content: Vec<AncestryBlock>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Block {
+struct AncestryBlock {
     r#type: Value,
 }
 
@@ -195,8 +195,8 @@ struct Attachment {
     r#type: Value,
 }
 
-impl Line {
-    fn row(self) -> Option<Row> {
+impl AncestryLine {
+    fn row(self) -> Option<AncestryRow> {
         let text = |value: Value| match value {
             Value::String(text) => Some(text),
             _ => None,
@@ -205,20 +205,20 @@ impl Line {
             return None;
         }
         let kind = match self.r#type.as_str() {
-            Some("user") => Kind::User,
-            Some("assistant") => Kind::Assistant,
-            Some("attachment") if self.attachment.r#type == "hook_deferred_tool" => Kind::Mark,
-            _ => Kind::Other,
+            Some("user") => RowKind::User,
+            Some("assistant") => RowKind::Assistant,
+            Some("attachment") if self.attachment.r#type == "hook_deferred_tool" => RowKind::Mark,
+            _ => RowKind::Other,
         };
         let parent = text(self.parent_uuid);
         let is_result = self.message.content.iter().any(|block| block.r#type == "tool_result");
         // If the line with its call is not named, that line is the parent of the result.
         let result_of = text(self.source).or_else(|| parent.clone().filter(|_| is_result));
         let time = self.timestamp.as_str().and_then(|time| time.parse::<jiff::Timestamp>().ok());
-        Some(Row {
+        Some(AncestryRow {
             uuid: text(self.uuid)?,
             parent,
-            message: text(self.message.id).filter(|_| kind == Kind::Assistant),
+            message: text(self.message.id).filter(|_| kind == RowKind::Assistant),
             result_of,
             kind,
             time: time.map(jiff::Timestamp::as_millisecond),

@@ -16,7 +16,7 @@ use crate::failpoint::{self, Moment, Step};
 
 /// What is known about a session that agent-cli did not start.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Origin {
+pub(crate) struct ForeignSession {
     /// Its working directory.
     pub cwd: Option<PathBuf>,
     /// The model that answered last.
@@ -47,11 +47,11 @@ pub(crate) fn find_anywhere(config_dir: &Path, session: SessionId) -> Option<Pat
 
 /// Finds the transcripts of many sessions: each of Claude Code's directories is listed once instead of once per session.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct SessionLocations {
     listed: HashMap<PathBuf, HashMap<SessionId, PathBuf>>,
 }
 
-impl Places {
+impl SessionLocations {
     /// Like [`find`], as of the time when the directory was listed.
     pub(crate) fn find(&mut self, config_dir: &Path, cwd: &Path, session: SessionId) -> Option<PathBuf> {
         let likely = expected(config_dir, cwd, session);
@@ -102,8 +102,8 @@ pub(crate) fn delete(transcript: &Path) -> io::Result<()> {
 
 /// What a transcript says about its session. The agent may have changed its directory: the session belongs to the directory that
 /// its folder is named after, or else to the first one.
-pub(crate) fn origin(transcript: &Path) -> io::Result<Origin> {
-    let mut origin = Origin::default();
+pub(crate) fn origin(transcript: &Path) -> io::Result<ForeignSession> {
+    let mut origin = ForeignSession::default();
     let folder = transcript.parent().and_then(Path::file_name);
     let belongs = |cwd: &Path| folder.is_some_and(|folder| folder == folder_name(cwd).as_str());
     for line in BufReader::new(File::open(transcript)?).split(b'\n') {
@@ -217,7 +217,7 @@ mod tests {
         let elsewhere = config.path().join("projects/other").join(file_name(session()));
         write(&elsewhere, "{}\n");
         assert_eq!(find(config.path(), Path::new("/a"), session()), Some(elsewhere.clone()));
-        let mut places = Places::default();
+        let mut places = SessionLocations::default();
         assert_eq!(places.find(config.path(), Path::new("/a"), session()), Some(elsewhere));
         assert_eq!(places.find(config.path(), Path::new("/a"), SessionId::random()), None);
         let likely = expected(config.path(), Path::new("/a"), session());
@@ -253,7 +253,7 @@ mod tests {
              {\"cwd\":\"/a\",\"message\":{\"model\":\"<synthetic>\"}}\n\
              {\"type\":\"cost-state\",\"totalCostUSD\":0.25}\n{\"torn",
         );
-        let expected = Origin {
+        let expected = ForeignSession {
             cwd: Some("/a".into()),
             model: Some("claude-opus-4-8".into()),
             total: Totals { usd: 0.25, usage: None },

@@ -12,17 +12,17 @@ use crate::core::text::json;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Entries {
-    lines: Vec<Line>,
+    lines: Vec<EntryLine>,
 }
 
 /// A line, raw and parsed. A line that is not JSON is null.
 #[derive(Clone, Debug)]
-struct Line {
+struct EntryLine {
     text: Vec<u8>,
     entry: Value,
 }
 
-impl Line {
+impl EntryLine {
     /// Its id.
     fn name(&self) -> &[u8] {
         self.entry["uuid"].as_str().map_or(&self.text, str::as_bytes)
@@ -42,7 +42,7 @@ impl Entries {
         for text in transcript.split(b'\n') {
             let text = text?;
             let entry = json::read(&text).unwrap_or_default();
-            lines.push(Line { text, entry });
+            lines.push(EntryLine { text, entry });
         }
         lines.retain(|line| !line.text.is_empty());
         Ok(Self { lines })
@@ -56,7 +56,7 @@ impl Entries {
     /// The lines that `other` does not have.
     #[must_use]
     pub(crate) fn beyond(&self, other: &Self) -> Self {
-        let known: HashSet<&[u8]> = other.lines.iter().map(Line::name).collect();
+        let known: HashSet<&[u8]> = other.lines.iter().map(EntryLine::name).collect();
         let lines = self.lines.iter().filter(|line| !known.contains(line.name()));
         Self { lines: lines.cloned().collect() }
     }
@@ -113,7 +113,7 @@ impl Entries {
                 next = parents.get(uuid).copied().flatten();
             }
         }
-        let leads = |line: &&Line| line.entry["uuid"].as_str().is_none_or(|uuid| leading.contains(uuid));
+        let leads = |line: &&EntryLine| line.entry["uuid"].as_str().is_none_or(|uuid| leading.contains(uuid));
         Self { lines: self.lines.iter().filter(leads).cloned().collect() }
     }
 
@@ -133,14 +133,14 @@ impl Entries {
         for (at, line) in self.lines.iter().enumerate() {
             match changes.get(&at) {
                 None => kept.push(line.clone()),
-                Some(Change::Replace(entry)) => kept.push(Line { text: Vec::new(), entry: entry.clone() }),
+                Some(Change::Replace(entry)) => kept.push(EntryLine { text: Vec::new(), entry: entry.clone() }),
                 Some(Change::Drop) => {
                     let uuid = line.entry["uuid"].as_str();
                     dropped.extend(uuid.map(|uuid| (uuid.to_owned(), line.entry["parentUuid"].clone())));
                 }
             }
         }
-        kept.extend(added.into_iter().map(|entry| Line { text: Vec::new(), entry }));
+        kept.extend(added.into_iter().map(|entry| EntryLine { text: Vec::new(), entry }));
         // A line that occurs twice is still there once.
         for line in &kept {
             line.entry["uuid"].as_str().map(|uuid| dropped.remove(uuid));

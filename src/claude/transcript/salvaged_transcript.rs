@@ -29,15 +29,15 @@ pub(crate) struct SalvagedTranscript {
 impl SalvagedTranscript {
     /// What `transcript` still has. `earlier`: the transcript that its session was forked from, if there is one.
     pub(crate) fn of(transcript: &Path, earlier: Option<&Path>) -> io::Result<Self> {
-        let found = Found::in_file(transcript)?;
+        let found = TranscriptFindings::in_file(transcript)?;
         // Only a truncated file can lack part of its history: Claude Code may summarise a conversation and drop the rest.
-        let last = match earlier.filter(|_| found.torn).map(Found::in_file) {
+        let last = match earlier.filter(|_| found.torn).map(TranscriptFindings::in_file) {
             Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => None,
             Some(earlier) => earlier?.messages.pop(),
             None => None,
         };
         let is_all_there = last.is_none_or(|last| found.messages.contains(&last));
-        let Found { spoken, answered, suspended, prompts, .. } = found;
+        let TranscriptFindings { spoken, answered, suspended, prompts, .. } = found;
         Ok(Self { continues: spoken && is_all_there, answered, suspended, prompts })
     }
 
@@ -56,7 +56,7 @@ impl SalvagedTranscript {
 }
 
 #[derive(Default)]
-struct Found {
+struct TranscriptFindings {
     /// Whether anybody has said anything.
     spoken: bool,
     /// The ids of the model's messages.
@@ -68,7 +68,7 @@ struct Found {
     torn: bool,
 }
 
-impl Found {
+impl TranscriptFindings {
     fn in_file(transcript: &Path) -> io::Result<Self> {
         let mut found = Self::default();
         let (mut reader, mut line) = (BufReader::new(File::open(transcript)?), Vec::new());

@@ -13,7 +13,7 @@ use crate::core::text::json;
 
 /// What a transcript says about costs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Costs {
+pub(crate) struct SessionCosts {
     /// What the session had spent when Claude Code noted that last; a fork counts on from there. `None`: its version does not
     /// note it.
     pub(crate) total: Option<Totals>,
@@ -22,17 +22,17 @@ pub(crate) struct Costs {
 }
 
 #[derive(Deserialize)]
-struct Line {
+struct CostLine {
     #[serde(rename = "totalCostUSD")]
     total_cost_usd: Option<f64>,
     #[serde(rename = "modelUsage", default)]
     model_usage: Value,
-    message: Option<Message>,
+    message: Option<CostMessage>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Message {
+struct CostMessage {
     id: Value,
     model: Value,
     usage: Value,
@@ -43,14 +43,14 @@ struct Message {
 /// # Errors
 ///
 /// Those of the file. Lines that are no JSON, or have other shapes, are passed over.
-pub(crate) fn read(transcript: &Path) -> io::Result<Costs> {
-    let mut costs = Costs::default();
+pub(crate) fn read(transcript: &Path) -> io::Result<SessionCosts> {
+    let mut costs = SessionCosts::default();
     for line in BufReader::new(File::open(transcript)?).split(b'\n') {
-        let Ok(line) = json::read::<Line>(&line?) else { continue };
+        let Ok(line) = json::read::<CostLine>(&line?) else { continue };
         if let Some(usd) = line.total_cost_usd {
             costs.total = Some(Totals { usd, usage: of_models(&line.model_usage) });
         }
-        if let Some(Message { id, model, usage }) = line.message {
+        if let Some(CostMessage { id, model, usage }) = line.message {
             costs.answers.absorb(&id, &model, &usage);
         }
     }

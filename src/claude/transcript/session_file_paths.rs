@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::claude::transcript::locate::TASKS;
-use crate::core::agent::session_file_names::{Files, Folder};
+use crate::core::agent::session_file_names::{FileSelection, SessionFolder};
 use crate::core::id::SessionId;
 use crate::core::text::json;
 
@@ -22,19 +22,23 @@ pub(crate) fn folders(
     transcript: &Path,
     session: SessionId,
     plans: BTreeSet<String>,
-) -> Vec<Folder> {
-    let all = || Files::All { but: RESULTS };
+) -> Vec<SessionFolder> {
+    let all = || FileSelection::All { but: RESULTS };
     vec![
-        Folder { name: "session", path: transcript.with_extension(""), files: all() },
-        Folder { name: "tasks", path: config_dir.join(TASKS).join(session.to_string()), files: all() },
-        Folder { name: "plans", path: config_dir.join("plans"), files: Files::Named(plans.into_iter().collect()) },
+        SessionFolder { name: "session", path: transcript.with_extension(""), files: all() },
+        SessionFolder { name: "tasks", path: config_dir.join(TASKS).join(session.to_string()), files: all() },
+        SessionFolder {
+            name: "plans",
+            path: config_dir.join("plans"),
+            files: FileSelection::Named(plans.into_iter().collect()),
+        },
     ]
 }
 
 /// The names of a conversation's plans.
 pub(crate) fn plans(transcript: &Path) -> io::Result<BTreeSet<String>> {
     #[derive(Deserialize)]
-    struct Named {
+    struct NamedPlan {
         slug: Option<String>,
     }
     let file = match File::open(transcript) {
@@ -43,7 +47,7 @@ pub(crate) fn plans(transcript: &Path) -> io::Result<BTreeSet<String>> {
     };
     let mut found = BTreeSet::new();
     for line in BufReader::new(file).split(b'\n') {
-        let slug = json::read::<Named>(&line?).ok().and_then(|named| named.slug);
+        let slug = json::read::<NamedPlan>(&line?).ok().and_then(|named| named.slug);
         found.extend(slug.filter(|slug| !slug.is_empty() && !slug.contains('/')));
     }
     Ok(found)

@@ -8,29 +8,29 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::claude::stream::lifetime::Written;
+use crate::claude::stream::lifetime::WrittenTurn;
 use crate::claude::transcript::insert_results;
 use crate::core::text::json;
 
 /// Reads a growing transcript incrementally.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
+pub(crate) struct TurnReader {
     path: PathBuf,
     /// Offset of the first line that was not read.
     at: u64,
     /// The message of the model that was read last.
     message: Value,
     said: String,
-    written: Written,
+    written: WrittenTurn,
 }
 
-pub(crate) fn read(transcript: &Path) -> io::Result<Written> {
-    let mut reader = Reader::new(transcript.to_owned());
+pub(crate) fn read(transcript: &Path) -> io::Result<WrittenTurn> {
+    let mut reader = TurnReader::new(transcript.to_owned());
     reader.read()?;
     Ok(reader.written)
 }
 
-impl Reader {
+impl TurnReader {
     /// Reads the transcript at `path`.
     #[must_use]
     pub(crate) fn new(path: PathBuf) -> Self {
@@ -38,7 +38,7 @@ impl Reader {
     }
 
     /// Everything written so far. An incomplete line is read later.
-    pub(crate) fn read(&mut self) -> io::Result<&Written> {
+    pub(crate) fn read(&mut self) -> io::Result<&WrittenTurn> {
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(self.at))?;
         let (mut reader, mut line) = (BufReader::new(file), Vec::new());
@@ -118,7 +118,7 @@ mod tests {
         json!({"type": "attachment", "attachment": {"type": "hook_deferred_tool", "toolUseID": call}}).to_string()
     }
 
-    fn of(lines: &[String]) -> Written {
+    fn of(lines: &[String]) -> WrittenTurn {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().write_all((lines.join("\n") + "\n").as_bytes()).unwrap();
         read(file.path()).unwrap()
@@ -156,11 +156,11 @@ mod tests {
     fn what_is_added_is_read_and_what_is_torn_is_read_later() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let write = |text: &str| file.as_file().write_all(text.as_bytes()).unwrap();
-        let mut reader = Reader::new(file.path().to_owned());
+        let mut reader = TurnReader::new(file.path().to_owned());
         let line = said("m1", "so", &json!("end_turn"));
         write("garbage\n{\"type\":\"cost-state\",\"totalCostUSD\":0.5}\n");
         write(&line[..9]);
-        assert_eq!(reader.read().unwrap(), &Written { total_cost_usd: Some(0.5), ..Written::default() });
+        assert_eq!(reader.read().unwrap(), &WrittenTurn { total_cost_usd: Some(0.5), ..WrittenTurn::default() });
         write(&format!("{}\n", &line[9..]));
         for _ in 0..2 {
             assert_eq!(reader.read().unwrap().reply.as_deref(), Some("so"));

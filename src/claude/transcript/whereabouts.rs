@@ -19,7 +19,7 @@ pub(crate) struct Whereabouts {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Line {
+struct WhereaboutsLine {
     r#type: Option<String>,
     uuid: Option<String>,
     cwd: Option<PathBuf>,
@@ -39,7 +39,7 @@ pub(crate) fn shell_at(transcript: impl BufRead, call: &str) -> io::Result<Optio
     let mut shell = None;
     for line in transcript.split(b'\n') {
         let Ok(line) = json::read::<CallLine>(&line?) else { continue };
-        let is_call = |block: &Block| block.id.as_deref() == Some(call);
+        let is_call = |block: &WhereaboutsBlock| block.id.as_deref() == Some(call);
         if !line.is_sidechain && line.message.is_some_and(|message| message.blocks().iter().any(is_call)) {
             shell = line.cwd.filter(|directory| directory.is_absolute());
         }
@@ -51,7 +51,7 @@ pub(crate) fn shell_at(transcript: impl BufRead, call: &str) -> io::Result<Optio
 pub(crate) fn read(transcript: impl BufRead) -> io::Result<Whereabouts> {
     let mut last = Whereabouts::default();
     for line in transcript.split(b'\n') {
-        let Ok(line) = json::read::<Line>(&line?) else { continue };
+        let Ok(line) = json::read::<WhereaboutsLine>(&line?) else { continue };
         if line.r#type.as_deref() == Some("worktree-state") {
             last.worktree = line.worktree_session.map(|session| session.worktree_path);
         } else if line.uuid.is_some() && !line.is_sidechain {
@@ -69,21 +69,21 @@ struct CallLine {
     cwd: Option<PathBuf>,
     #[serde(default)]
     is_sidechain: bool,
-    message: Option<Message>,
+    message: Option<WhereaboutsMessage>,
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct WhereaboutsMessage {
     content: Value,
 }
 
 #[derive(Deserialize)]
-struct Block {
+struct WhereaboutsBlock {
     id: Option<String>,
 }
 
-impl Message {
-    fn blocks(self) -> Vec<Block> {
+impl WhereaboutsMessage {
+    fn blocks(self) -> Vec<WhereaboutsBlock> {
         serde_json::from_value(self.content).unwrap_or_default()
     }
 }

@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::app::GivenText;
 use crate::app::request::form::FormInput;
-use crate::core::requests::question::Choice;
+use crate::core::requests::question::QuestionOption;
 
 /// What can be said about a question.
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ impl FormOptions {
         let Self { options, multiple, free_text, default, context, expires } = self;
         let option = |text: String| {
             let (key, description) = text.split_once('=').unwrap_or((&text, ""));
-            Choice { key: key.to_owned(), description: description.to_owned() }
+            QuestionOption { key: key.to_owned(), description: description.to_owned() }
         };
         let context = context.map(|text| match text.strip_prefix('@') {
             Some(file) => GivenText::File(file.into()),

@@ -15,7 +15,7 @@ use crate::cli::output::moment;
 use crate::cli::output::{self, ListCommand, hint, print, print_json, tell};
 use crate::cli::report::asked;
 use crate::cli::report::waits::{described, in_part};
-use crate::core::requests::question::{Choice, Form};
+use crate::core::requests::question::{Form, QuestionOption};
 use crate::core::requests::request::RequestKind;
 use crate::core::text::columns::columns;
 use crate::core::text::extent;
@@ -179,7 +179,7 @@ fn offered(listed: &QuestionView, now: Timestamp) -> Vec<Vec<String>> {
     let is_open = listed.answer.is_none() && listed.expired.is_none();
     let Some(form) = form(listed).filter(|_| is_open) else { return Vec::new() };
     let below = |text: String| vec![String::new(), text];
-    let number = |(at, option): (usize, &Choice)| match one_line(&option.description) {
+    let number = |(at, option): (usize, &QuestionOption)| match one_line(&option.description) {
         description if description.is_empty() => format!("  {} {}", form.mark(at), one_line(&option.key)),
         description => format!("  {} {}: {description}", form.mark(at), one_line(&option.key)),
     };

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use crate::app::asker::PersonsTask;
 use crate::app::config::change::{self, Changed, Files};
 use crate::app::config::file;
-use crate::app::config::layers::{Origin, Settings};
+use crate::app::config::layers::{Settings, ValueSource};
 use crate::app::config::setting::{SETTINGS, Setting};
 use crate::app::config::sources::{Configuration, PROJECT_FILE};
 use crate::app::config::value::Value;
@@ -175,9 +175,9 @@ fn line(settings: &Settings, setting: &Setting) -> String {
         return format!("# {} is not set: {}\n", setting.key, setting.help);
     };
     let origin = match settings.origin(setting) {
-        Origin::Default => "default".to_owned(),
-        Origin::User(path) | Origin::Project(path) => path.display().to_string(),
-        Origin::Variable(name) => format!("${name}"),
+        ValueSource::Default => "default".to_owned(),
+        ValueSource::User(path) | ValueSource::Project(path) => path.display().to_string(),
+        ValueSource::Variable(name) => format!("${name}"),
     };
     format!("{} = {}  # {}\n", setting.key, value.to_toml(), one_line(&origin))
 }
@@ -237,7 +237,7 @@ fn trust_project(context: &Context) -> Result<ExitStatus, CliError> {
     tell(&format!("{} is trusted as it is now", path.display()));
     let found = context.configuration(&files.directory.unwrap_or_default())?;
     for setting in SETTINGS {
-        if matches!(found.settings.origin(setting), Origin::Project(_)) {
+        if matches!(found.settings.origin(setting), ValueSource::Project(_)) {
             tell(line(&found.settings, setting).split("  # ").next().unwrap_or_default());
         }
     }

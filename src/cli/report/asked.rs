@@ -14,11 +14,11 @@ use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::output::format::{age, bytes, cut};
 use crate::cli::output::moment;
-use crate::core::requests::approval::call_place::Place;
+use crate::core::requests::approval::call_place::CallPlace;
 use crate::core::requests::approval::notebook;
 use crate::core::requests::approval::{self, Before};
-use crate::core::requests::proposed_plan::Plan;
-use crate::core::requests::question::{Choice, Form};
+use crate::core::requests::proposed_plan::ProposedPlan;
+use crate::core::requests::question::{Form, QuestionOption};
 use crate::core::requests::request::RequestKind;
 use crate::runtime::requests::{answer_files, place};
 use crate::store::{Question, Store, StoreError, Together};
@@ -94,7 +94,7 @@ pub(crate) fn of_form(form: &Form, width: Option<usize>) -> String {
         text.push_str("context:\n");
         text.push_str(&approval::quoted(context, width));
     }
-    for (at, Choice { key, description }) in form.options.iter().enumerate() {
+    for (at, QuestionOption { key, description }) in form.options.iter().enumerate() {
         text.push_str(&approval::named(&format!("  {} ", form.mark(at)), key, width));
         if !description.is_empty() {
             text.push_str(&approval::quoted(description, width));
@@ -120,7 +120,7 @@ pub(crate) fn choosing(form: &Form) -> Option<&'static str> {
 }
 
 /// The whole plan, and how its agent can continue.
-fn of_plan(plan: &Plan, width: Option<usize>) -> String {
+fn of_plan(plan: &ProposedPlan, width: Option<usize>) -> String {
     let mut text = String::from("a plan, with which the agent wants to leave plan mode\n");
     text.push_str(&match &plan.text {
         Some(plan) => approval::quoted(plan, width),
@@ -143,7 +143,7 @@ pub(crate) fn to_answer(kind: &RequestKind) -> String {
 }
 
 /// The same for a plan. A shell would take more than the first word of it as it stands for a pipe.
-pub(crate) fn to_answer_plan(plan: &Plan) -> String {
+pub(crate) fn to_answer_plan(plan: &ProposedPlan) -> String {
     match plan.modes.get(1..).unwrap_or_default() {
         [] => "allow (or deny, with a reason)".to_owned(),
         others => format!("allow (or with --mode {}; or deny, with a reason)", others.join(", ")),
@@ -159,7 +159,7 @@ pub(crate) fn to_answer_form(form: &Form) -> String {
 }
 
 /// What a call changes, as it is now.
-fn changed(tool: &str, input: &Value, place: Option<&Place>) -> Before {
+fn changed(tool: &str, input: &Value, place: Option<&CallPlace>) -> Before {
     let directory = place.map_or(Path::new("/"), |place| Path::new(&place.directory.path));
     match (approval::written_file(tool, input), notebook::changed_notebook(tool, input)) {
         (Some(path), _) => before(&directory.join(path)),

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::cli::output::format::{cut, fitted};
 use crate::core::agent::usage::Usage;
-use crate::core::events::agent_event::{AgentEvent, Happening};
+use crate::core::events::agent_event::{AgentEvent, AgentEventKind};
 use crate::core::id::FrameId;
 use crate::core::text::columns::columns;
 use crate::core::text::escape;
@@ -61,59 +61,59 @@ impl EventLines {
     }
 
     /// What stands before the text, and the text, which is not escaped yet.
-    fn words(&self, what: &Happening) -> Option<(&'static str, String)> {
+    fn words(&self, what: &AgentEventKind) -> Option<(&'static str, String)> {
         Some(match what {
-            Happening::Started { model, claude_code_version, permission_mode } => {
+            AgentEventKind::Started { model, claude_code_version, permission_mode } => {
                 let version = claude_code_version.as_ref().map(|version| format!("Claude Code {version}"));
                 let parts: Vec<_> = [model.clone(), version, permission_mode.clone()].into_iter().flatten().collect();
                 ("", format!("started: {}", parts.join(", ")))
             }
-            Happening::Text { text } => ("", self.shown(text)),
-            Happening::Thinking { text } if text.trim().is_empty() => return None,
-            Happening::Thinking { text } if self.full => ("thinking: ", text.clone()),
-            Happening::Thinking { text } => ("thinking: ", one(text)),
-            Happening::ToolUse { name, input, .. } if self.full => ("> ", whole_call(name, input)),
-            Happening::ToolUse { summary, .. } => ("> ", self.fitting(summary)),
-            Happening::ToolResult { is_error, summary, content, .. } => {
+            AgentEventKind::Text { text } => ("", self.shown(text)),
+            AgentEventKind::Thinking { text } if text.trim().is_empty() => return None,
+            AgentEventKind::Thinking { text } if self.full => ("thinking: ", text.clone()),
+            AgentEventKind::Thinking { text } => ("thinking: ", one(text)),
+            AgentEventKind::ToolUse { name, input, .. } if self.full => ("> ", whole_call(name, input)),
+            AgentEventKind::ToolUse { summary, .. } => ("> ", self.fitting(summary)),
+            AgentEventKind::ToolResult { is_error, summary, content, .. } => {
                 (if *is_error { "< error: " } else { "< " }, self.tool_result(summary, content))
             }
-            Happening::ApiRetry { retry, max_retries, retry_delay_ms, error_status, error } => {
+            AgentEventKind::ApiRetry { retry, max_retries, retry_delay_ms, error_status, error } => {
                 let status = error_status.map_or("no answer".to_owned(), |status| status.to_string());
                 let of = max_retries.map(|max| format!(" of {max}")).unwrap_or_default();
                 let error = error.as_ref().map(|error| format!(" {error}")).unwrap_or_default();
                 let seconds = *retry_delay_ms as f64 / 1000.0;
                 ("", format!("throttled: {status}{error}, try {retry}{of} in {seconds:.1} s"))
             }
-            Happening::RateLimit { status, .. } if status == "allowed" && !self.full => return None,
-            Happening::RateLimit { status, rate_limit_type, resets_at } => {
+            AgentEventKind::RateLimit { status, .. } if status == "allowed" && !self.full => return None,
+            AgentEventKind::RateLimit { status, rate_limit_type, resets_at } => {
                 ("", self.usage_limit(status, rate_limit_type.as_deref(), *resets_at))
             }
-            Happening::Request { kind, summary, child, .. } => ("", requested(kind, summary, *child)),
-            Happening::RequestOver { .. } | Happening::Other { .. } if !self.full => return None,
-            Happening::RequestOver { id } => ("", format!("request {} has its result", id.short())),
-            Happening::PermissionDenied { summary, .. } => ("", format!("denied: {summary}")),
-            Happening::Task { status, .. } if status == "progress" && !self.full => return None,
-            Happening::Task { status, summary, .. } => ("", format!("task {status}: {summary}")),
-            Happening::Compaction { pre_tokens, .. } => {
+            AgentEventKind::Request { kind, summary, child, .. } => ("", requested(kind, summary, *child)),
+            AgentEventKind::RequestOver { .. } | AgentEventKind::Other { .. } if !self.full => return None,
+            AgentEventKind::RequestOver { id } => ("", format!("request {} has its result", id.short())),
+            AgentEventKind::PermissionDenied { summary, .. } => ("", format!("denied: {summary}")),
+            AgentEventKind::Task { status, .. } if status == "progress" && !self.full => return None,
+            AgentEventKind::Task { status, summary, .. } => ("", format!("task {status}: {summary}")),
+            AgentEventKind::Compaction { pre_tokens, .. } => {
                 let of = pre_tokens.map(|tokens| format!(" of {tokens} tokens")).unwrap_or_default();
                 ("", format!("conversation{of} was compacted"))
             }
-            Happening::Result { is_error: true, text, .. } => ("", format!("error: {}", self.shown(text))),
-            Happening::Result { usage, total_cost_usd, duration_ms, .. } => {
+            AgentEventKind::Result { is_error: true, text, .. } => ("", format!("error: {}", self.shown(text))),
+            AgentEventKind::Result { usage, total_cost_usd, duration_ms, .. } => {
                 ("", turn_ended(usage, *total_cost_usd, *duration_ms))
             }
-            Happening::Message { by, instruction, text, .. } => {
+            AgentEventKind::Message { by, instruction, text, .. } => {
                 let what = if *instruction { "continued by" } else { "told by" };
                 ("", format!("{what} {}: {}", sender(by), self.shown(text)))
             }
-            Happening::Paused { message: Some(message), .. } => ("", message.clone()),
-            Happening::Paused { waits_for, .. } => ("", paused(waits_for).to_owned()),
-            Happening::Ended { message: Some(message), status, .. } => {
+            AgentEventKind::Paused { message: Some(message), .. } => ("", message.clone()),
+            AgentEventKind::Paused { waits_for, .. } => ("", paused(waits_for).to_owned()),
+            AgentEventKind::Ended { message: Some(message), status, .. } => {
                 ("", format!("{status}: {}", self.shown(message)))
             }
-            Happening::Ended { status, .. } if status == "cancelled" => ("", "stopped".to_owned()),
-            Happening::Ended { status, .. } => ("", status.clone()),
-            Happening::Other { name } => ("", format!("({name})")),
+            AgentEventKind::Ended { status, .. } if status == "cancelled" => ("", "stopped".to_owned()),
+            AgentEventKind::Ended { status, .. } => ("", status.clone()),
+            AgentEventKind::Other { name } => ("", format!("({name})")),
         })
     }
 

@@ -102,7 +102,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::core::events::log_entry::Recorded;
+    use crate::core::events::log_entry::RecordedEntry;
     use crate::core::id::{AttemptId, RequestId};
     use crate::core::requests::question::Form;
 
@@ -130,7 +130,7 @@ mod tests {
                 answered(Origin { agent: Some(FrameId(ID)), ..Origin::default() }),
                 "was answered 4f2c1a90 by agent 4f2c1a90",
             ),
-            (LogEntry::Other(Recorded { kind: "from_next_year".into(), detail: json!(7) }), "from next year"),
+            (LogEntry::Other(RecordedEntry { kind: "from_next_year".into(), detail: json!(7) }), "from next year"),
         ] {
             assert_eq!(words(&entry), expected);
         }

@@ -14,7 +14,7 @@ use crate::cli::output::format::{age, fitted, one_line};
 use crate::cli::output::{self, ListCommand, print, print_json, tell};
 use crate::cli::report::asked::of_form;
 use crate::cli::view::logs;
-use crate::core::events::agent_event::Happening;
+use crate::core::events::agent_event::AgentEventKind;
 use crate::core::requests::approval::{self, Before};
 use crate::core::steering::origin::Origin;
 use crate::core::text::escape::shortened;
@@ -200,10 +200,10 @@ fn outcome(exchange: &ExchangeView, now: Timestamp) -> Vec<String> {
         .collect()
 }
 
-fn deed(what: &Happening) -> Option<String> {
+fn deed(what: &AgentEventKind) -> Option<String> {
     match what {
-        Happening::ToolUse { summary, .. } => Some(format!("then called {}", one_line(summary))),
-        Happening::Text { text } => Some(format!("then said: {}", one_line(text))),
+        AgentEventKind::ToolUse { summary, .. } => Some(format!("then called {}", one_line(summary))),
+        AgentEventKind::Text { text } => Some(format!("then said: {}", one_line(text))),
         _ => None,
     }
 }

@@ -19,7 +19,7 @@ use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::tree::Tree;
 use crate::core::events::activity::is_stalled;
 use crate::core::events::agent_event::AgentEvent;
-use crate::core::events::following::Outlook;
+use crate::core::events::following::ChainOutlook;
 use crate::core::id::FrameId;
 use crate::core::text::duration::{duration, moment};
 use crate::runtime::activity::chain_events::ChainEvents;
@@ -116,7 +116,7 @@ fn follow(store: &Store, top: FrameId, events: ChainEvents<'_>, printer: &mut Pr
             }
         }
         let outlook = follower.outlook();
-        if matches!(outlook, Outlook::Waits(_) | Outlook::Over) && !is_confirmed {
+        if matches!(outlook, ChainOutlook::Waits(_) | ChainOutlook::Over) && !is_confirmed {
             // What came before that was recorded may not have been read yet.
             is_confirmed = true;
             follower.refresh()?;
@@ -124,11 +124,11 @@ fn follow(store: &Store, top: FrameId, events: ChainEvents<'_>, printer: &mut Pr
         }
         is_confirmed = false;
         match outlook {
-            Outlook::Runs => {
+            ChainOutlook::Runs => {
                 can_continue_since = None;
                 printer.report_stalls(follower.tree());
             }
-            Outlook::CanContinue => {
+            ChainOutlook::CanContinue => {
                 let since = *can_continue_since.get_or_insert_with(Instant::now);
                 if since.elapsed() >= BETWEEN {
                     tell(&format!("{} can continue, but nothing runs it", top.short()));
@@ -136,11 +136,11 @@ fn follow(store: &Store, top: FrameId, events: ChainEvents<'_>, printer: &mut Pr
                     return Ok(());
                 }
             }
-            Outlook::Waits(why) => {
+            ChainOutlook::Waits(why) => {
                 why.iter().for_each(|(frame, why)| tell(&format!("{} {why}", frame.short())));
                 return Ok(());
             }
-            Outlook::Over => return Ok(()),
+            ChainOutlook::Over => return Ok(()),
         }
         follower.wait(LOOK)?;
         if output::has_no_reader() {

@@ -21,12 +21,12 @@ pub struct Worktree {
 
 /// What git and the files show about a worktree and its branch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Condition {
+pub(crate) struct WorktreeCondition {
     /// Reasons to keep it: work that would be lost, or something that uses it.
     pub losses: Vec<Loss>,
     /// Files and folders in it that git ignores, relative to its top folder. A folder that is ignored as a whole is
     /// named once.
-    pub ignored: Vec<Ignored>,
+    pub ignored: Vec<IgnoredFiles>,
 }
 
 /// A reason to keep a worktree and its branch.
@@ -54,7 +54,7 @@ pub(crate) enum Loss {
 
 /// Something in a worktree that git ignores.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Ignored {
+pub(crate) struct IgnoredFiles {
     /// Relative to the top folder.
     pub path: PathBuf,
     /// Whether it is a folder that is ignored as a whole.
@@ -119,7 +119,7 @@ fn ends_like_one(said: &str) -> bool {
     last.to_lowercase().contains("its work is on the branch")
 }
 
-impl Condition {
+impl WorktreeCondition {
     /// Why nothing may be removed, in words; `None`: nothing would be lost. `with_ignored`: ignored files may go,
     /// whatever they are.
     #[must_use]
@@ -178,7 +178,7 @@ const MADE_AGAIN: [&str; 32] = [
 /// Files that a compiler, an interpreter or the system recreates.
 const MADE_AGAIN_FILES: [&str; 8] = ["pyc", "pyo", "o", "obj", "class", "tsbuildinfo", "DS_Store", "eslintcache"];
 
-impl Ignored {
+impl IgnoredFiles {
     /// Whether its users can plainly recreate it.
     #[must_use]
     pub(crate) fn is_made_again(&self) -> bool {
@@ -239,9 +239,9 @@ mod tests {
         assert_eq!(worktree.named_in("done"), "done\n\n(its work is on the branch agent-cli/a, in the worktree /w)");
     }
 
-    fn ignored(path: &str) -> Ignored {
+    fn ignored(path: &str) -> IgnoredFiles {
         let is_folder = path.ends_with('/');
-        Ignored { path: path.trim_end_matches('/').into(), is_folder, is_tagged: false }
+        IgnoredFiles { path: path.trim_end_matches('/').into(), is_folder, is_tagged: false }
     }
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_worktree_is_removed_only_when_nothing_is_lost() {
-        let with = |losses: Vec<Loss>| Condition { losses, ignored: Vec::new() }.held(true);
+        let with = |losses: Vec<Loss>| WorktreeCondition { losses, ignored: Vec::new() }.held(true);
         assert_eq!(with(Vec::new()), None);
         assert_eq!(with(vec![Loss::Uncommitted]).unwrap(), "it has uncommitted changes");
         let both = with(vec![Loss::UnderWay, Loss::Uncommitted]).unwrap();
@@ -280,7 +280,7 @@ mod tests {
     fn ignored_files_go_only_when_they_are_made_again_or_a_person_says_so() {
         let held = |paths: &[&str], with| {
             let ignored = paths.iter().map(|path| ignored(path)).collect();
-            Condition { losses: Vec::new(), ignored }.held(with)
+            WorktreeCondition { losses: Vec::new(), ignored }.held(with)
         };
         let rebuilt =
             ["target/", "a/node_modules/", "__pycache__/", "x/y.pyc", "p.egg-info/", ".DS_Store", "build/deep/"];
@@ -290,6 +290,6 @@ mod tests {
             assert_eq!(held(&["target/", kept], true), None, "{kept}");
         }
         assert!(held(&["1", "2", "3", "4", "5", "6", "7"], false).unwrap().ends_with(": 1, 2, 3, 4, 5 and 2 more"));
-        assert!(Ignored { is_tagged: true, ..ignored("anything/") }.is_made_again());
+        assert!(IgnoredFiles { is_tagged: true, ..ignored("anything/") }.is_made_again());
     }
 }

@@ -9,7 +9,7 @@ use crate::core::text::escape::shortened;
 
 /// What surrounded an agent when its attempt ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Seen {
+pub(crate) struct FileSnapshot {
     /// The existing files that it had read or written, each with a digest of its content.
     pub files: BTreeMap<PathBuf, String>,
     /// The commit that was checked out in its working directory.
@@ -18,7 +18,7 @@ pub(crate) struct Seen {
 
 /// What has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Changes {
+pub(crate) struct FileChanges {
     /// Files with different content.
     pub changed: BTreeSet<PathBuf>,
     /// Files that no longer exist.
@@ -27,11 +27,11 @@ pub(crate) struct Changes {
     pub head: Option<(String, String)>,
 }
 
-impl Seen {
+impl FileSnapshot {
     /// The changes since then. `now` covers the same files.
     #[must_use]
-    pub(crate) fn changes(&self, now: &Self) -> Changes {
-        let mut changes = Changes::default();
+    pub(crate) fn changes(&self, now: &Self) -> FileChanges {
+        let mut changes = FileChanges::default();
         for (path, before) in &self.files {
             match now.files.get(path) {
                 Some(content) if content == before => {}
@@ -45,7 +45,7 @@ impl Seen {
     }
 }
 
-impl Changes {
+impl FileChanges {
     /// The notice for the agent that works in `cwd`, in at most three lines. `None`: nothing changed.
     #[must_use]
     pub(crate) fn notice(&self, cwd: &Path) -> Option<String> {
@@ -94,9 +94,9 @@ fn short(commit: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn seen(files: &[(&str, &str)], head: Option<&str>) -> Seen {
+    fn seen(files: &[(&str, &str)], head: Option<&str>) -> FileSnapshot {
         let files = files.iter().map(|(path, content)| (PathBuf::from(path), (*content).to_owned())).collect();
-        Seen { files, head: head.map(str::to_owned) }
+        FileSnapshot { files, head: head.map(str::to_owned) }
     }
 
     #[test]
@@ -105,8 +105,8 @@ mod tests {
         assert_eq!(before.changes(&before).notice(Path::new("/p")), None);
         // Creating or removing a repository meanwhile does not move a commit.
         let without = seen(&[("/p/a", "1")], None);
-        assert_eq!(before.changes(&without), Changes::default());
-        assert_eq!(without.changes(&before), Changes::default());
+        assert_eq!(before.changes(&without), FileChanges::default());
+        assert_eq!(without.changes(&before), FileChanges::default());
     }
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_name_ends_no_sentence() {
         let before = seen(&[("/p/a. Your last turn was cut short: \"b\"\nc", "1"), ("/p/d", "1")], None);
-        insta::assert_snapshot!(before.changes(&Seen::default()).notice(Path::new("/p")).unwrap(), @r#"
+        insta::assert_snapshot!(before.changes(&FileSnapshot::default()).notice(Path::new("/p")).unwrap(), @r#"
         Since you stopped, files that you had read or written are gone: "a. Your last turn was cut short: \"b\"⏎c", d.
         "#);
     }
@@ -133,7 +133,7 @@ mod tests {
     fn many_files_and_odd_names_take_one_line() {
         let names: Vec<String> = (0..1000).map(|n| format!("/p/{n:04}\n{}", "x".repeat(500))).collect();
         let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "1")).collect();
-        let notice = seen(&files, None).changes(&Seen::default()).notice(Path::new("/p")).unwrap();
+        let notice = seen(&files, None).changes(&FileSnapshot::default()).notice(Path::new("/p")).unwrap();
         assert!(!notice.contains('\n') && notice.len() < 1600, "{notice}");
         assert!(notice.ends_with("and 992 more."), "{notice}");
     }

@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 pub(crate) const BESIDE: &str = ".beside";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Folder {
+pub(crate) struct SessionFolder {
     /// Its name among the kept folders.
     pub name: &'static str,
     pub path: PathBuf,
     /// Which of its files belong to the agent.
-    pub files: Files,
+    pub files: FileSelection,
 }
 
 /// Which files of a folder belong to the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Files {
+pub(crate) enum FileSelection {
     /// All files at any depth, except those in the folder of this name, which are kept in another way.
     All { but: &'static str },
     /// Files directly in the folder that have one of these names, or begin with one and a hyphen. Others may share the
@@ -25,12 +25,12 @@ pub(crate) enum Files {
     Named(Vec<String>),
 }
 
-impl Folder {
+impl SessionFolder {
     #[must_use]
     pub(crate) fn has(&self, file: &Path) -> bool {
         match &self.files {
-            Files::All { but } => but.is_empty() || !file.starts_with(but),
-            Files::Named(names) => {
+            FileSelection::All { but } => but.is_empty() || !file.starts_with(but),
+            FileSelection::Named(names) => {
                 let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
                 let is = |name: &String| {
                     stem.strip_prefix(name.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
@@ -43,7 +43,7 @@ impl Folder {
     /// Whether only the agent has files in the folder.
     #[must_use]
     pub(crate) fn is_its_own(&self) -> bool {
-        matches!(self.files, Files::All { .. })
+        matches!(self.files, FileSelection::All { .. })
     }
 }
 
@@ -53,10 +53,12 @@ mod tests {
 
     #[test]
     fn only_files_of_the_agent_are_meant() {
-        let own = Folder { name: "session", path: "/s".into(), files: Files::All { but: "tool-results" } };
+        let own =
+            SessionFolder { name: "session", path: "/s".into(), files: FileSelection::All { but: "tool-results" } };
         assert!(own.has(Path::new("subagents/workflows/w/a.jsonl")) && own.has(Path::new("1.json")));
         assert!(!own.has(Path::new("tool-results/b1.txt")));
-        let shared = Folder { name: "plans", path: "/p".into(), files: Files::Named(vec!["a-calm-plan".into()]) };
+        let shared =
+            SessionFolder { name: "plans", path: "/p".into(), files: FileSelection::Named(vec!["a-calm-plan".into()]) };
         assert!(shared.has(Path::new("a-calm-plan.md")) && shared.has(Path::new("a-calm-plan-agent-x.md")));
         assert!(!shared.has(Path::new("a-calm-planner.md")) && !shared.has(Path::new("x/a-calm-plan.md")));
     }

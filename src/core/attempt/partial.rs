@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use serde_json::Value;
 
 use crate::core::attempt::signal::Signal;
-use crate::core::events::agent_event::Happening;
+use crate::core::events::agent_event::AgentEventKind;
 use crate::core::steering::stop_order::Stop;
 use crate::core::text::escape;
 
@@ -33,12 +33,12 @@ const MOST_SAID: usize = 4_000;
 
 impl Partial {
     /// Takes the next thing that happened into account. `of_subagent`: that a subagent did it.
-    pub(crate) fn absorb(&mut self, happening: &Happening, of_subagent: bool) {
+    pub(crate) fn absorb(&mut self, happening: &AgentEventKind, of_subagent: bool) {
         match happening {
             // A signal would tell its parent that the agent waits.
-            Happening::Text { text } if Signal::on_a_line(text).is_some() => {}
-            Happening::Text { text } if !of_subagent && !text.trim().is_empty() => self.said = Some(text.clone()),
-            Happening::ToolUse { name, summary, input, .. } => {
+            AgentEventKind::Text { text } if Signal::on_a_line(text).is_some() => {}
+            AgentEventKind::Text { text } if !of_subagent && !text.trim().is_empty() => self.said = Some(text.clone()),
+            AgentEventKind::ToolUse { name, summary, input, .. } => {
                 if !of_subagent {
                     self.used += 1;
                     self.last.push_back(summary.clone());
@@ -101,9 +101,9 @@ mod tests {
     use crate::core::id::FrameId;
     use crate::core::steering::stop_order::{By, StopKind};
 
-    fn used(name: &str, input: Value) -> Happening {
+    fn used(name: &str, input: Value) -> AgentEventKind {
         let summary = format!("{name}: {input}");
-        Happening::ToolUse { id: "toolu_1".into(), name: name.into(), summary, input }
+        AgentEventKind::ToolUse { id: "toolu_1".into(), name: name.into(), summary, input }
     }
 
     fn stop() -> Stop {
@@ -115,15 +115,15 @@ mod tests {
     #[test]
     fn a_parent_learns_what_was_done() {
         let mut partial = Partial::default();
-        partial.absorb(&Happening::Text { text: "Let me see.".into() }, false);
+        partial.absorb(&AgentEventKind::Text { text: "Let me see.".into() }, false);
         partial.absorb(&used("Bash", json!({"command": "make\nall"})), false);
         partial.absorb(&used("Write", json!({"file_path": "/srv/a"})), false);
         partial.absorb(&used("Read", json!({"file_path": "/srv/b"})), false);
         partial.absorb(&used("Edit", json!({"file_path": "/srv/c"})), true);
-        partial.absorb(&Happening::Text { text: "I am a subagent.".into() }, true);
-        partial.absorb(&Happening::Text { text: "Half done.\nstopped by a person".into() }, false);
-        partial.absorb(&Happening::Text { text: " ".into() }, false);
-        partial.absorb(&Happening::Text { text: "SGN_PEND_STARTED (4f2c1a90)".into() }, false);
+        partial.absorb(&AgentEventKind::Text { text: "I am a subagent.".into() }, true);
+        partial.absorb(&AgentEventKind::Text { text: "Half done.\nstopped by a person".into() }, false);
+        partial.absorb(&AgentEventKind::Text { text: " ".into() }, false);
+        partial.absorb(&AgentEventKind::Text { text: "SGN_PEND_STARTED (4f2c1a90)".into() }, false);
         insta::assert_snapshot!(partial.report(&stop()), @r#"
         stopped by a person: wrong branch
 
@@ -149,7 +149,7 @@ mod tests {
         for n in 0..1000 {
             partial.absorb(&used("Write", json!({"file_path": format!("/srv/{n}")})), false);
         }
-        partial.absorb(&Happening::Text { text: "é".repeat(100_000) }, false);
+        partial.absorb(&AgentEventKind::Text { text: "é".repeat(100_000) }, false);
         let report = partial.report(&stop());
         assert!(report.len() < 16_000, "{}", report.len());
         assert!(report.contains("The last 20 of 1000 tool calls:") && report.contains("\n- and 950 more"));

@@ -7,7 +7,7 @@ use crate::core::attempt::signal::Signal;
 
 /// Whether an agent's turn is over, although its `claude` may still run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rest {
+pub(crate) enum TurnState {
     /// It continues.
     Works,
     /// It waits, or was stopped by an error: `claude` should do nothing more for it now.
@@ -26,7 +26,7 @@ const ENDS_BY_ITSELF: Duration = Duration::from_millis(300);
 /// How much longer another runner waits before it ends a `claude`, whose own runner may be about to do so.
 const ABANDONED: Duration = Duration::from_secs(3);
 
-impl Rest {
+impl TurnState {
     /// The state after a reply: a signal on a line of its own says that its agent waits.
     #[must_use]
     pub(crate) fn of_reply(text: &str) -> Self {
@@ -71,16 +71,18 @@ mod tests {
     #[test]
     fn who_waits_is_ended_at_once_and_who_has_replied_when_its_time_is_over() {
         let grace = Duration::from_secs(60);
-        assert_eq!(Rest::Works.patience(grace), None);
-        assert_eq!(Rest::Paused.patience(grace), Some(ENDS_BY_ITSELF));
-        assert_eq!(Rest::Replied.patience(grace), Some(grace));
-        assert_eq!(Rest::Replied.with_requests().patience(grace), Some(ENDS_BY_ITSELF));
-        assert_eq!(Rest::Replied.patience(Duration::ZERO), Some(ENDS_BY_ITSELF));
-        assert!(!Rest::Works.is_abandoned(Duration::MAX, grace));
+        assert_eq!(TurnState::Works.patience(grace), None);
+        assert_eq!(TurnState::Paused.patience(grace), Some(ENDS_BY_ITSELF));
+        assert_eq!(TurnState::Replied.patience(grace), Some(grace));
+        assert_eq!(TurnState::Replied.with_requests().patience(grace), Some(ENDS_BY_ITSELF));
+        assert_eq!(TurnState::Replied.patience(Duration::ZERO), Some(ENDS_BY_ITSELF));
+        assert!(!TurnState::Works.is_abandoned(Duration::MAX, grace));
         assert!(
-            !Rest::Paused.is_abandoned(ABANDONED, grace)
-                && Rest::Paused.is_abandoned(ABANDONED + ENDS_BY_ITSELF, grace)
+            !TurnState::Paused.is_abandoned(ABANDONED, grace)
+                && TurnState::Paused.is_abandoned(ABANDONED + ENDS_BY_ITSELF, grace)
         );
-        assert!(!Rest::Replied.is_abandoned(grace, grace) && Rest::Replied.is_abandoned(grace + ABANDONED, grace));
+        assert!(
+            !TurnState::Replied.is_abandoned(grace, grace) && TurnState::Replied.is_abandoned(grace + ABANDONED, grace)
+        );
     }
 }

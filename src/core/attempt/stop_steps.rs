@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// How far an agent has been stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum StopPhase {
     /// Nobody wants it to stop.
     Runs,
     /// Its running tool may finish; then a hook stops it.
@@ -40,7 +40,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// How long its tool may take to finish, unless a person sets another limit.
 pub(crate) const GRACE: Duration = Duration::from_secs(60);
 
-impl Phase {
+impl StopPhase {
     /// The phase after a person sends one more signal.
     #[must_use]
     pub(crate) fn on_signal(self, tool: Tool) -> Self {
@@ -89,24 +89,24 @@ mod tests {
 
     #[test]
     fn a_thinking_agent_is_interrupted_and_then_killed() {
-        let first = Phase::Runs.on_signal(Tool::None);
-        assert_eq!(first, Phase::Interrupted);
-        assert_eq!(first.on_signal(Tool::None), Phase::Killed);
+        let first = StopPhase::Runs.on_signal(Tool::None);
+        assert_eq!(first, StopPhase::Interrupted);
+        assert_eq!(first.on_signal(Tool::None), StopPhase::Killed);
     }
 
     #[test]
     fn a_running_tool_finishes_unless_there_is_a_second_signal() {
-        let first = Phase::Runs.on_signal(Tool::Runs);
-        assert_eq!(first, Phase::Finishes);
-        assert_eq!(first.on_time(NOW, Tool::Runs, GRACE), Phase::Finishes);
-        assert_eq!(first.on_signal(Tool::Runs), Phase::Interrupted);
-        assert_eq!(first.on_signal(Tool::Runs).on_signal(Tool::Runs), Phase::Killed);
+        let first = StopPhase::Runs.on_signal(Tool::Runs);
+        assert_eq!(first, StopPhase::Finishes);
+        assert_eq!(first.on_time(NOW, Tool::Runs, GRACE), StopPhase::Finishes);
+        assert_eq!(first.on_signal(Tool::Runs), StopPhase::Interrupted);
+        assert_eq!(first.on_signal(Tool::Runs).on_signal(Tool::Runs), StopPhase::Killed);
     }
 
     #[test]
     fn only_a_running_tool_has_a_grace_period_to_lose() {
-        assert_eq!(Phase::Finishes.without_grace(), Phase::Interrupted);
-        for phase in [Phase::Runs, Phase::Interrupted, Phase::Terminated, Phase::Killed] {
+        assert_eq!(StopPhase::Finishes.without_grace(), StopPhase::Interrupted);
+        for phase in [StopPhase::Runs, StopPhase::Interrupted, StopPhase::Terminated, StopPhase::Killed] {
             assert_eq!(phase.without_grace(), phase);
         }
     }
@@ -114,29 +114,29 @@ mod tests {
     #[test]
     fn the_grace_period_ends() {
         let just_before = GRACE.checked_sub(Duration::from_millis(1)).unwrap();
-        assert_eq!(Phase::Finishes.on_time(just_before, Tool::Runs, GRACE), Phase::Finishes);
-        assert_eq!(Phase::Finishes.on_time(GRACE, Tool::Runs, GRACE), Phase::Interrupted);
-        assert_eq!(Phase::Finishes.on_time(NOW, Tool::Runs, NOW), Phase::Interrupted);
+        assert_eq!(StopPhase::Finishes.on_time(just_before, Tool::Runs, GRACE), StopPhase::Finishes);
+        assert_eq!(StopPhase::Finishes.on_time(GRACE, Tool::Runs, GRACE), StopPhase::Interrupted);
+        assert_eq!(StopPhase::Finishes.on_time(NOW, Tool::Runs, NOW), StopPhase::Interrupted);
     }
 
     #[test]
     fn an_agent_that_its_hook_has_not_stopped_is_interrupted() {
         for (tool, next) in [
-            (Tool::IsDone(NOW), Phase::Finishes),
-            (Tool::IsDone(AFTER_ITS_TOOL), Phase::Interrupted),
-            (Tool::None, Phase::Interrupted),
+            (Tool::IsDone(NOW), StopPhase::Finishes),
+            (Tool::IsDone(AFTER_ITS_TOOL), StopPhase::Interrupted),
+            (Tool::None, StopPhase::Interrupted),
         ] {
-            assert_eq!(Phase::Finishes.on_time(NOW, tool, GRACE), next, "{tool:?}");
+            assert_eq!(StopPhase::Finishes.on_time(NOW, tool, GRACE), next, "{tool:?}");
         }
     }
 
     #[test]
     fn who_does_not_listen_is_killed_in_the_end() {
         for (phase, next) in [
-            (Phase::Runs, Phase::Runs),
-            (Phase::Interrupted, Phase::Terminated),
-            (Phase::Terminated, Phase::Killed),
-            (Phase::Killed, Phase::Killed),
+            (StopPhase::Runs, StopPhase::Runs),
+            (StopPhase::Interrupted, StopPhase::Terminated),
+            (StopPhase::Terminated, StopPhase::Killed),
+            (StopPhase::Killed, StopPhase::Killed),
         ] {
             assert_eq!(phase.on_time(PATIENCE, Tool::Runs, GRACE), next);
             assert_eq!(phase.on_time(NOW, Tool::Runs, GRACE), phase);
@@ -147,22 +147,22 @@ mod tests {
         /// Whatever happens, no step is undone, and three signals kill.
         #[test]
         fn stopping_goes_one_way(steps in prop::collection::vec((any::<bool>(), 0..3_u8, 0..7200_u64), 0..12)) {
-            let (mut phase, mut signals) = (Phase::Runs, 0);
+            let (mut phase, mut signals) = (StopPhase::Runs, 0);
             for (is_signal, tool, seconds) in steps {
                 let time = Duration::from_secs(seconds);
                 let tool = [Tool::None, Tool::Runs, Tool::IsDone(time)][usize::from(tool)];
                 let next = if is_signal { phase.on_signal(tool) } else { phase.on_time(time, tool, GRACE) };
                 signals += u32::from(is_signal);
                 prop_assert!(next as u8 >= phase as u8);
-                prop_assert!(signals > 0 || next == Phase::Runs);
+                prop_assert!(signals > 0 || next == StopPhase::Runs);
                 phase = next;
             }
-            prop_assert!(signals < 3 || phase == Phase::Killed);
+            prop_assert!(signals < 3 || phase == StopPhase::Killed);
             if signals > 0 {
                 for _ in 0..3 {
                     phase = phase.on_time(LONG, Tool::Runs, GRACE);
                 }
-                prop_assert_eq!(phase, Phase::Killed);
+                prop_assert_eq!(phase, StopPhase::Killed);
             }
         }
     }

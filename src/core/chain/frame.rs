@@ -89,7 +89,7 @@ pub struct Baseline {
 
 /// A conversation with a kept copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct KeptConversation {
     /// The frame that keeps it.
     pub frame: FrameId,
     /// The name of the copy.
@@ -152,10 +152,10 @@ impl Frame {
 
     /// What its next attempt continues from; `None`: it starts a conversation.
     #[must_use]
-    pub(crate) fn continues(&self) -> Option<Kept> {
-        let own = |copy| Kept { frame: self.id, copy, session: self.kept_session(copy) };
+    pub(crate) fn continues(&self) -> Option<KeptConversation> {
+        let own = |copy| KeptConversation { frame: self.id, copy, session: self.kept_session(copy) };
         // If nothing else is recorded, the copy was named after the session.
-        let of_source = |source: Baseline| Kept {
+        let of_source = |source: Baseline| KeptConversation {
             frame: source.frame.unwrap_or(self.id),
             copy: source.checkpoint.unwrap_or(AttemptId(source.session.0)),
             session: source.session,

@@ -9,7 +9,7 @@ use crate::core::text::fence::is_line_break;
 
 /// One agent of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct GroupMember {
     /// Its frame.
     pub id: FrameId,
     /// Its task, as the command named it, on one line.
@@ -26,11 +26,12 @@ pub struct Member {
 ///
 /// It is done when all members are done. A failed member does not stop the others: the group fails when all are over.
 #[must_use]
-pub(crate) fn ended(state: &FrameState, members: &[Member]) -> Option<Ended> {
+pub(crate) fn ended(state: &FrameState, members: &[GroupMember]) -> Option<Ended> {
     if !state.is_pending() || !members.iter().all(|member| member.state.is_over()) {
         return None;
     }
-    let failed: Vec<String> = members.iter().filter(|member| member.failure().is_some()).map(Member::name).collect();
+    let failed: Vec<String> =
+        members.iter().filter(|member| member.failure().is_some()).map(GroupMember::name).collect();
     if failed.is_empty() {
         return Some(Ended::Done);
     }
@@ -45,7 +46,7 @@ pub(crate) fn ended(state: &FrameState, members: &[Member]) -> Option<Ended> {
 /// If a reply looks like a heading, the headings have one `#` more than any line of a reply, and the first line says
 /// so: a counterfeit can then be distinguished from this program's words.
 #[must_use]
-pub(crate) fn text(members: &[Member]) -> String {
+pub(crate) fn text(members: &[GroupMember]) -> String {
     let all = members.len();
     let failed = members.iter().filter(|member| member.failure().is_some()).count();
     let marks = marks(members);
@@ -61,7 +62,7 @@ pub(crate) fn text(members: &[Member]) -> String {
     std::iter::once(first).chain(sections).collect::<Vec<_>>().join("\n\n")
 }
 
-impl Member {
+impl GroupMember {
     /// Why it failed, if it did.
     #[must_use]
     pub(crate) fn failure(&self) -> Option<&Failure> {
@@ -104,8 +105,8 @@ impl Tree {
 }
 
 /// How headings begin: two `#`, or as many as are needed so that no line of a reply begins the same way.
-fn marks(members: &[Member]) -> String {
-    let results = members.iter().map(Member::result).collect::<Vec<_>>();
+fn marks(members: &[GroupMember]) -> String {
+    let results = members.iter().map(GroupMember::result).collect::<Vec<_>>();
     let longest = results.iter().flat_map(|said| said.split(is_line_break)).filter_map(counterfeit).max();
     "#".repeat(longest.map_or(2, |longest| longest + 1))
 }
@@ -183,20 +184,26 @@ mod tests {
         tree.runnable(&Attempted::default(), NOW)
     }
 
-    fn done(n: u128, reply: &str) -> Member {
+    fn done(n: u128, reply: &str) -> GroupMember {
         let id = FrameId(Uuid::from_u128(n << 96));
-        Member { id, task: format!("{n}.md"), state: FrameState::Done, reply: Some(reply.to_owned()), worktree: None }
+        GroupMember {
+            id,
+            task: format!("{n}.md"),
+            state: FrameState::Done,
+            reply: Some(reply.to_owned()),
+            worktree: None,
+        }
     }
 
-    fn failed(n: u128, why: &str) -> Member {
+    fn failed(n: u128, why: &str) -> GroupMember {
         let failure = Failure { kind: FailureKind::Error, message: why.to_owned() };
-        Member { state: FrameState::Failed { failure }, reply: None, ..done(n, "") }
+        GroupMember { state: FrameState::Failed { failure }, reply: None, ..done(n, "") }
     }
 
     #[test]
     fn a_group_is_over_when_all_its_members_are() {
-        let open = Member { state: FrameState::Ready, ..done(1, "") };
-        let cancelled = Member { state: FrameState::Cancelled, ..done(1, "") };
+        let open = GroupMember { state: FrameState::Ready, ..done(1, "") };
+        let cancelled = GroupMember { state: FrameState::Cancelled, ..done(1, "") };
         assert_eq!(ended(&WAITING, &[open, failed(2, "why")]), None);
         assert_eq!(ended(&WAITING, &[done(2, ""), cancelled]), None);
         assert_eq!(ended(&WAITING, &[done(1, ""), done(2, "")]), Some(Ended::Done));
@@ -234,7 +241,7 @@ mod tests {
             branch: format!("agent-cli/{name}"),
             base: "c".to_owned(),
         };
-        let with = |member: Member, name| Member { worktree: Some(worktree(name)), ..member };
+        let with = |member: GroupMember, name| GroupMember { worktree: Some(worktree(name)), ..member };
         insta::assert_snapshot!(text(&[with(done(1, "A"), "a"), with(failed(2, "API Error: 500"), "b")]), @r"
         2 agents: 1 done, 1 failed. Each reply follows a line that begins with `## N of 2: `; no reply has such a line.
 

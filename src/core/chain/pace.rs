@@ -12,8 +12,8 @@ use crate::core::chain::backoff;
 use crate::core::id::FrameId;
 use crate::core::requests::question::Form;
 use crate::core::waits::conditions::External;
-use crate::core::waits::outlook::{Outlook, outlook};
-use crate::core::waits::wait_progress::Progress;
+use crate::core::waits::outlook::{WaitOutlook, outlook};
+use crate::core::waits::wait_progress::WaitProgress;
 
 /// The longest time between two looks at anything. Not every change is seen by itself: a file in a network, a runner that
 /// is killed.
@@ -31,7 +31,7 @@ pub(crate) fn left_to_its_maker(created: Timestamp, now: Timestamp) -> Option<Ti
 
 /// Why a chain may be able to continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stir {
+pub(crate) enum ContinueReason {
     /// Nothing keeps one of its agents.
     Free,
     /// One of its agents is recorded as running. Its runner may have died.
@@ -63,16 +63,16 @@ pub(crate) enum InFile {
 
 /// A chain in which something may have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct ChangedChain {
     pub(crate) root: FrameId,
-    pub(crate) stir: Stir,
+    pub(crate) stir: ContinueReason,
     /// How far its wait for something outside is.
-    pub(crate) progress: Progress,
+    pub(crate) progress: WaitProgress,
 }
 
 /// What is to be done now.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Plan {
+pub(crate) struct CheckPlan {
     /// The chains to look at.
     pub(crate) due: Vec<FrameId>,
     /// When to look again, if nothing changes.
@@ -96,7 +96,7 @@ pub(crate) struct RefusedAnswer {
 
 /// What came of looking at a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum CheckOutcome {
     /// It cannot continue.
     NotDriven,
     /// An agent ended its turn with something new, and nothing went wrong.
@@ -112,54 +112,54 @@ const NO_PLACE: SignedDuration = SignedDuration::from_secs(2);
 
 /// What is known about the chains that were looked at.
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
-    rests: HashMap<FrameId, Rest>,
-    seen: HashMap<FrameId, Vec<Stir>>,
+pub(crate) struct CheckSchedule {
+    rests: HashMap<FrameId, RestPeriod>,
+    seen: HashMap<FrameId, Vec<ContinueReason>>,
 }
 
 #[derive(Debug)]
-struct Rest {
+struct RestPeriod {
     /// What it looks like as long as nothing has changed; `None`: as it will at the next look.
-    stirs: Option<Vec<Stir>>,
+    stirs: Option<Vec<ContinueReason>>,
     since: Timestamp,
     until: Timestamp,
     times: u32,
 }
 
-impl Rest {
+impl RestPeriod {
     /// Whether it goes on at `now`. If the clock was set back to before it began, it is over.
     fn goes_on(&self, now: Timestamp) -> bool {
         self.since <= now && now < self.until
     }
 }
 
-impl Pace {
+impl CheckSchedule {
     /// What `candidates` are due at `now`. `is_met` judges conditions that are neither times nor commands, `in_file` what the
     /// file of a question says.
     pub(crate) fn plan(
         &mut self,
-        candidates: Vec<Candidate>,
+        candidates: Vec<ChangedChain>,
         now: Timestamp,
         is_met: impl Fn(&External) -> bool,
-        in_file: impl Fn(&Form, &Progress) -> InFile,
-    ) -> Plan {
-        let mut plan = Plan::default();
+        in_file: impl Fn(&Form, &WaitProgress) -> InFile,
+    ) -> CheckPlan {
+        let mut plan = CheckPlan::default();
         let mut order = Vec::new();
         self.seen.clear();
-        for Candidate { root, stir, progress } in candidates {
+        for ChangedChain { root, stir, progress } in candidates {
             let stir = match stir {
-                Stir::Until(time) if time > now => {
+                ContinueReason::Until(time) if time > now => {
                     plan.look_again(time);
                     continue;
                 }
-                Stir::Outside(wait) => {
+                ContinueReason::Outside(wait) => {
                     plan.files.extend(wait.files().map(Path::to_owned));
-                    let Outlook { due, next } = outlook(&wait, &progress, Timestamp::MAX, now, &is_met);
+                    let WaitOutlook { due, next } = outlook(&wait, &progress, Timestamp::MAX, now, &is_met);
                     next.into_iter().for_each(|next| plan.look_again(next));
                     let Some(due) = due else { continue };
-                    Stir::Outside(due)
+                    ContinueReason::Outside(due)
                 }
-                Stir::InFile { form, .. } => {
+                ContinueReason::InFile { form, .. } => {
                     let Some(path) = form.answered_in() else { continue };
                     plan.files.push(path.clone());
                     match in_file(&form, &progress) {
@@ -173,7 +173,7 @@ impl Pace {
                             continue;
                         }
                         // What is not recorded in spite of that rests until somebody changes it.
-                        InFile::Answer(changed) => Stir::InFile { form, changed: Some(changed) },
+                        InFile::Answer(changed) => ContinueReason::InFile { form, changed: Some(changed) },
                     }
                 }
                 stir => stir,
@@ -187,7 +187,7 @@ impl Pace {
         self.rests.retain(|root, _| self.seen.contains_key(root));
         for root in order {
             let seen = &self.seen[&root];
-            let is_as_before = |rest: &mut Rest| rest.stirs.get_or_insert_with(|| seen.clone()) == seen;
+            let is_as_before = |rest: &mut RestPeriod| rest.stirs.get_or_insert_with(|| seen.clone()) == seen;
             let rest = self.rests.get_mut(&root);
             match rest.and_then(|rest| (is_as_before(rest) && rest.goes_on(now)).then_some(rest.until)) {
                 Some(until) => plan.look_again(until),
@@ -198,8 +198,8 @@ impl Pace {
     }
 
     /// A chain with these `stirs` was looked at. It rests as long as they stay the same, unless it got on.
-    pub(crate) fn looked_at(&mut self, root: FrameId, stirs: Vec<Stir>, now: Timestamp, look: Look) {
-        if look == Look::GotOn && !stirs.contains(&Stir::AgentDecides) {
+    pub(crate) fn looked_at(&mut self, root: FrameId, stirs: Vec<ContinueReason>, now: Timestamp, look: CheckOutcome) {
+        if look == CheckOutcome::GotOn && !stirs.contains(&ContinueReason::AgentDecides) {
             self.rests.remove(&root);
             return;
         }
@@ -208,27 +208,27 @@ impl Pace {
             _ => 1,
         };
         let polled = stirs.iter().filter_map(|stir| match stir {
-            Stir::Outside(wait) => wait.polled_every(),
+            ContinueReason::Outside(wait) => wait.polled_every(),
             _ => None,
         });
         let length = match (polled.min(), look) {
-            (_, Look::NoPlace) => NO_PLACE,
+            (_, CheckOutcome::NoPlace) => NO_PLACE,
             (Some(every), _) => every.min(TICK),
-            (None, Look::GotOn | Look::GotNowhere) => backoff::until_next_try(times),
-            (None, Look::NotDriven) => TICK,
+            (None, CheckOutcome::GotOn | CheckOutcome::GotNowhere) => backoff::until_next_try(times),
+            (None, CheckOutcome::NotDriven) => TICK,
         };
         let until = now.saturating_add(length).unwrap_or(now);
-        let stirs = Some(stirs).filter(|_| look != Look::GotNowhere);
-        self.rests.insert(root, Rest { stirs, since: now, until, times });
+        let stirs = Some(stirs).filter(|_| look != CheckOutcome::GotNowhere);
+        self.rests.insert(root, RestPeriod { stirs, since: now, until, times });
     }
 
     /// Why a chain of the newest plan may be able to continue.
-    pub(crate) fn stirs(&self, root: FrameId) -> Vec<Stir> {
+    pub(crate) fn stirs(&self, root: FrameId) -> Vec<ContinueReason> {
         self.seen.get(&root).cloned().unwrap_or_default()
     }
 }
 
-impl Plan {
+impl CheckPlan {
     fn look_again(&mut self, time: Timestamp) {
         self.next = Some(self.next.map_or(time, |next| next.min(time)));
     }
@@ -246,19 +246,21 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn plan(pace: &mut Pace, stirs: &[Stir], now: i64) -> Plan {
-        let candidate = |stir: &Stir| Candidate { root: ROOT, stir: stir.clone(), progress: Progress::default() };
+    fn plan(pace: &mut CheckSchedule, stirs: &[ContinueReason], now: i64) -> CheckPlan {
+        let candidate =
+            |stir: &ContinueReason| ChangedChain { root: ROOT, stir: stir.clone(), progress: WaitProgress::default() };
         let is_there = |wait: &External| wait.files().any(|path| path.ends_with("there"));
-        let in_file = |form: &Form, _: &Progress| match form.file.as_ref().unwrap().to_str().unwrap().split_once(' ') {
-            Some(("soon", time)) => InFile::Soon(at(time.parse().unwrap())),
-            Some(("answer", time)) => InFile::Answer(at(time.parse().unwrap())),
-            Some(("refused", why)) => InFile::Refused { why: why.to_owned(), was_reported: false },
-            _ => InFile::NoAnswer,
-        };
+        let in_file =
+            |form: &Form, _: &WaitProgress| match form.file.as_ref().unwrap().to_str().unwrap().split_once(' ') {
+                Some(("soon", time)) => InFile::Soon(at(time.parse().unwrap())),
+                Some(("answer", time)) => InFile::Answer(at(time.parse().unwrap())),
+                Some(("refused", why)) => InFile::Refused { why: why.to_owned(), was_reported: false },
+                _ => InFile::NoAnswer,
+            };
         pace.plan(stirs.iter().map(candidate).collect(), at(now), is_there, in_file)
     }
 
-    fn is_due(pace: &mut Pace, stirs: &[Stir], now: i64) -> bool {
+    fn is_due(pace: &mut CheckSchedule, stirs: &[ContinueReason], now: i64) -> bool {
         !plan(pace, stirs, now).due.is_empty()
     }
 
@@ -270,15 +272,15 @@ mod tests {
 
     #[test]
     fn what_nothing_keeps_is_due_once() {
-        let mut pace = Pace::default();
-        assert_eq!(plan(&mut pace, &[Stir::Free, Stir::Running], 0).due, [ROOT]);
-        assert_eq!(plan(&mut pace, &[], 0), Plan::default());
+        let mut pace = CheckSchedule::default();
+        assert_eq!(plan(&mut pace, &[ContinueReason::Free, ContinueReason::Running], 0).due, [ROOT]);
+        assert_eq!(plan(&mut pace, &[], 0), CheckPlan::default());
     }
 
     #[test]
     fn a_time_is_waited_for_and_not_looked_at() {
-        let mut pace = Pace::default();
-        for stir in [Stir::Until(at(90)), Stir::Outside(External::Time(at(90)))] {
+        let mut pace = CheckSchedule::default();
+        for stir in [ContinueReason::Until(at(90)), ContinueReason::Outside(External::Time(at(90)))] {
             let before = plan(&mut pace, std::slice::from_ref(&stir), 89);
             assert_eq!((before.due, before.next), (vec![], Some(at(90))));
             assert!(is_due(&mut pace, &[stir], 90));
@@ -287,8 +289,8 @@ mod tests {
 
     #[test]
     fn a_file_is_due_when_it_is_there() {
-        let mut pace = Pace::default();
-        let file = |name: &str| [Stir::Outside(External::File(name.into()))];
+        let mut pace = CheckSchedule::default();
+        let file = |name: &str| [ContinueReason::Outside(External::File(name.into()))];
         let missing = plan(&mut pace, &file("/p/missing"), 0);
         assert_eq!((missing.due, missing.files), (vec![], vec![PathBuf::from("/p/missing")]));
         assert!(is_due(&mut pace, &file("/p/there"), 0));
@@ -296,9 +298,9 @@ mod tests {
 
     #[test]
     fn a_question_in_a_file_is_due_when_its_answer_counts_and_again_after_each_change() {
-        let mut pace = Pace::default();
+        let mut pace = CheckSchedule::default();
         let form = |name: &str| Box::new(Form { file: Some(name.into()), ..Form::text("When?") });
-        let file = |name: &str| [Stir::InFile { form: form(name), changed: None }];
+        let file = |name: &str| [ContinueReason::InFile { form: form(name), changed: None }];
         let empty = plan(&mut pace, &file("/p/q.md"), 0);
         assert_eq!((empty.due, empty.next, empty.files), (vec![], None, vec![PathBuf::from("/p/q.md")]));
         let soon = plan(&mut pace, &file("soon 9"), 0);
@@ -313,31 +315,35 @@ mod tests {
         assert_eq!((refused.due, refused.next, refused.refused), (vec![], None, vec![why]));
         assert!(is_due(&mut pace, &file("answer 5"), 9));
         let stirs = pace.stirs(ROOT);
-        pace.looked_at(ROOT, stirs, at(9), Look::NotDriven);
+        pace.looked_at(ROOT, stirs, at(9), CheckOutcome::NotDriven);
         assert!(!is_due(&mut pace, &file("answer 5"), 10), "it is not an answer");
         assert!(is_due(&mut pace, &file("answer 10"), 10), "somebody has changed it");
     }
 
     #[test]
     fn a_chain_that_is_as_it_was_rests_longer_every_time() {
-        let mut pace = Pace::default();
-        let stirs = [Stir::AgentDecides];
+        let mut pace = CheckSchedule::default();
+        let stirs = [ContinueReason::AgentDecides];
         let mut now = 0;
         for rest in [30, 60, 120] {
             assert!(is_due(&mut pace, &stirs, now));
-            pace.looked_at(ROOT, stirs.to_vec(), at(now), Look::GotOn);
+            pace.looked_at(ROOT, stirs.to_vec(), at(now), CheckOutcome::GotOn);
             assert_eq!(plan(&mut pace, &stirs, now + rest - 1).next, Some(at(now + rest)));
             now += rest;
         }
-        assert!(is_due(&mut pace, &[Stir::AgentDecides, Stir::Free], now - 1), "something has changed");
+        assert!(
+            is_due(&mut pace, &[ContinueReason::AgentDecides, ContinueReason::Free], now - 1),
+            "something has changed"
+        );
     }
 
     #[test]
     fn a_command_and_a_runner_are_looked_at_every_minute() {
-        let mut pace = Pace::default();
-        for stir in [Stir::Outside(External::Command("test -e x".into())), Stir::Running] {
+        let mut pace = CheckSchedule::default();
+        for stir in [ContinueReason::Outside(External::Command("test -e x".into())), ContinueReason::Running] {
             for _ in 0..5 {
-                let look = if stir == Stir::Running { Look::NotDriven } else { Look::GotNowhere };
+                let look =
+                    if stir == ContinueReason::Running { CheckOutcome::NotDriven } else { CheckOutcome::GotNowhere };
                 pace.looked_at(ROOT, vec![stir.clone()], at(0), look);
                 assert_eq!(plan(&mut pace, std::slice::from_ref(&stir), 59).next, Some(at(60)));
             }
@@ -347,39 +353,42 @@ mod tests {
 
     #[test]
     fn a_chain_that_got_on_and_can_continue_again_is_due_at_once() {
-        let mut pace = Pace::default();
-        assert!(is_due(&mut pace, &[Stir::Free], 0));
-        pace.looked_at(ROOT, vec![Stir::Free], at(0), Look::GotOn);
-        assert!(is_due(&mut pace, &[Stir::Free], 0), "its question was answered at once");
+        let mut pace = CheckSchedule::default();
+        assert!(is_due(&mut pace, &[ContinueReason::Free], 0));
+        pace.looked_at(ROOT, vec![ContinueReason::Free], at(0), CheckOutcome::GotOn);
+        assert!(is_due(&mut pace, &[ContinueReason::Free], 0), "its question was answered at once");
     }
 
     #[test]
     fn a_chain_whose_time_has_come_for_nothing_rests_too() {
-        let mut pace = Pace::default();
-        assert!(is_due(&mut pace, &[Stir::Until(at(9))], 9));
-        pace.looked_at(ROOT, vec![Stir::Until(at(9))], at(9), Look::GotNowhere);
+        let mut pace = CheckSchedule::default();
+        assert!(is_due(&mut pace, &[ContinueReason::Until(at(9))], 9));
+        pace.looked_at(ROOT, vec![ContinueReason::Until(at(9))], at(9), CheckOutcome::GotNowhere);
         for now in [9, 38] {
-            assert!(!is_due(&mut pace, &[Stir::Free], now), "its question has expired, and its agent refuses");
+            assert!(
+                !is_due(&mut pace, &[ContinueReason::Free], now),
+                "its question has expired, and its agent refuses"
+            );
         }
-        assert!(is_due(&mut pace, &[Stir::Free, Stir::Running], 38), "something has changed");
-        assert!(is_due(&mut pace, &[Stir::Free], 39));
+        assert!(is_due(&mut pace, &[ContinueReason::Free, ContinueReason::Running], 38), "something has changed");
+        assert!(is_due(&mut pace, &[ContinueReason::Free], 39));
     }
 
     #[test]
     fn a_chain_without_a_place_is_looked_at_again_within_seconds() {
-        let mut pace = Pace::default();
+        let mut pace = CheckSchedule::default();
         for now in 0..100 {
-            pace.looked_at(ROOT, vec![Stir::Free], at(now), Look::NoPlace);
-            assert!(!is_due(&mut pace, &[Stir::Free], now + 1));
-            assert!(is_due(&mut pace, &[Stir::Free], now + 2), "however often it found none");
+            pace.looked_at(ROOT, vec![ContinueReason::Free], at(now), CheckOutcome::NoPlace);
+            assert!(!is_due(&mut pace, &[ContinueReason::Free], now + 1));
+            assert!(is_due(&mut pace, &[ContinueReason::Free], now + 2), "however often it found none");
         }
     }
 
     #[test]
     fn a_clock_that_is_set_back_ends_a_rest() {
-        for stir in [Stir::Free, Stir::Outside(External::Command("test -e x".into()))] {
-            let mut pace = Pace::default();
-            pace.looked_at(ROOT, vec![stir.clone()], at(10_000), Look::GotNowhere);
+        for stir in [ContinueReason::Free, ContinueReason::Outside(External::Command("test -e x".into()))] {
+            let mut pace = CheckSchedule::default();
+            pace.looked_at(ROOT, vec![stir.clone()], at(10_000), CheckOutcome::GotNowhere);
             assert!(!is_due(&mut pace, std::slice::from_ref(&stir), 10_001));
             assert!(is_due(&mut pace, &[stir], 0));
         }
@@ -387,10 +396,10 @@ mod tests {
 
     #[test]
     fn what_is_known_about_a_chain_that_waits_is_forgotten() {
-        let mut pace = Pace::default();
-        pace.looked_at(ROOT, vec![Stir::Free], at(0), Look::GotNowhere);
-        assert!(!is_due(&mut pace, &[Stir::Free], 1));
+        let mut pace = CheckSchedule::default();
+        pace.looked_at(ROOT, vec![ContinueReason::Free], at(0), CheckOutcome::GotNowhere);
+        assert!(!is_due(&mut pace, &[ContinueReason::Free], 1));
         plan(&mut pace, &[], 2);
-        assert!(is_due(&mut pace, &[Stir::Free], 3));
+        assert!(is_due(&mut pace, &[ContinueReason::Free], 3));
     }
 }

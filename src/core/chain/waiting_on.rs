@@ -10,8 +10,8 @@ use crate::core::chain::frame_state::{AgentStatus, FrameState, Wait};
 use crate::core::chain::runnable::Attempted;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::{FrameId, RequestId};
-use crate::core::requests::approval::call_place::Place;
-use crate::core::requests::proposed_plan::Plan;
+use crate::core::requests::approval::call_place::CallPlace;
+use crate::core::requests::proposed_plan::ProposedPlan;
 use crate::core::requests::question::Form;
 use crate::core::requests::request::{External, Request, RequestKind};
 use crate::core::waits::outlook::outlook;
@@ -55,7 +55,7 @@ pub(crate) enum Blocking {
         reason: Option<String>,
         /// Where it acts, as far as that is known.
         #[serde(skip_serializing_if = "Option::is_none")]
-        place: Option<Place>,
+        place: Option<CallPlace>,
     },
     /// A person's approval of a plan.
     Plan {
@@ -63,7 +63,7 @@ pub(crate) enum Blocking {
         id: RequestId,
         /// The plan.
         #[serde(flatten)]
-        plan: Plan,
+        plan: ProposedPlan,
     },
     /// Something outside.
     External {
@@ -304,7 +304,7 @@ mod tests_of_time {
     use crate::core::requests::question::Form;
     use crate::core::requests::request_state::RequestState;
     use crate::core::waits::conditions::External;
-    use crate::core::waits::wait_progress::{Look, Progress};
+    use crate::core::waits::wait_progress::{CheckResult, WaitProgress};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -313,8 +313,8 @@ mod tests_of_time {
     /// When something happens by itself after 20 s to an agent that waits for this since 5 s, and tried its second condition at 10 s.
     fn next(wait: Wait, kind: Option<RequestKind>, state: RequestState) -> Option<i64> {
         let id = FrameId(Uuid::from_u128(1));
-        let mut progress = Progress::default();
-        progress.note_try(1, Look::NotYet(String::new()), at(10));
+        let mut progress = WaitProgress::default();
+        progress.note_try(1, CheckResult::NotYet(String::new()), at(10));
         let request = |kind| Request {
             id: RequestId::random(),
             frame: id,

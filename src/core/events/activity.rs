@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use crate::core::agent::usage::Usage;
-use crate::core::events::agent_event::{AgentEvent, Happening};
+use crate::core::events::agent_event::{AgentEvent, AgentEventKind};
 use crate::core::id::AttemptId;
 
 /// What an agent does now.
@@ -42,9 +42,9 @@ pub(crate) enum Activity {
 
 /// Follows the events of one agent, in order.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Progress {
+pub(crate) struct ActivityTracker {
     attempt: Option<AttemptId>,
-    phase: Phase,
+    phase: ActivityPhase,
     /// Calls without a result, the last one last, by Claude's id.
     open: Vec<(String, String)>,
     /// When the last event happened; `None`: there was none.
@@ -58,7 +58,7 @@ pub(crate) struct Progress {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Phase {
+enum ActivityPhase {
     Starting,
     Works,
     Throttled { status: Option<u64>, retry: u64, max_retries: Option<u64>, until: Timestamp },
@@ -66,9 +66,9 @@ enum Phase {
     Ended,
 }
 
-impl Default for Progress {
+impl Default for ActivityTracker {
     fn default() -> Self {
-        let (phase, open) = (Phase::Starting, Vec::new());
+        let (phase, open) = (ActivityPhase::Starting, Vec::new());
         Self {
             attempt: None,
             phase,
@@ -81,67 +81,67 @@ impl Default for Progress {
     }
 }
 
-impl Progress {
+impl ActivityTracker {
     /// Takes the next event into account.
     pub(crate) fn absorb(&mut self, event: &AgentEvent) {
         self.last_event = self.last_event.max(Some(event.at));
         if event.attempt.is_some() && event.attempt != self.attempt {
             // What the one before had open is over.
-            self.end(Phase::Starting);
+            self.end(ActivityPhase::Starting);
             self.attempt = event.attempt;
         }
         if event.parent_tool_use_id.is_none() {
             self.context_tokens = event.context_tokens.or(self.context_tokens);
         }
         match &event.what {
-            Happening::Started { .. } | Happening::Text { .. } | Happening::Thinking { .. } => {
-                self.phase = Phase::Works;
+            AgentEventKind::Started { .. } | AgentEventKind::Text { .. } | AgentEventKind::Thinking { .. } => {
+                self.phase = ActivityPhase::Works;
             }
-            Happening::ToolUse { id, summary, .. } => {
-                self.phase = Phase::Works;
+            AgentEventKind::ToolUse { id, summary, .. } => {
+                self.phase = ActivityPhase::Works;
                 self.open.retain(|(open, _)| open != id);
                 self.open.push((id.clone(), summary.clone()));
             }
-            Happening::ToolResult { tool_use_id, .. } => {
-                self.phase = Phase::Works;
+            AgentEventKind::ToolResult { tool_use_id, .. } => {
+                self.phase = ActivityPhase::Works;
                 self.open.retain(|(open, _)| open != tool_use_id);
             }
-            Happening::ApiRetry { retry, max_retries, retry_delay_ms, error_status, .. } => {
+            AgentEventKind::ApiRetry { retry, max_retries, retry_delay_ms, error_status, .. } => {
                 let delay = SignedDuration::from_millis(i64::try_from(*retry_delay_ms).unwrap_or(i64::MAX));
                 let until = event.at.checked_add(delay).unwrap_or(Timestamp::MAX);
                 let (retry, max_retries, status) = (*retry, *max_retries, *error_status);
-                self.phase = Phase::Throttled { status, retry, max_retries, until };
+                self.phase = ActivityPhase::Throttled { status, retry, max_retries, until };
             }
-            Happening::Result { usage, .. } => {
-                self.phase = Phase::Works;
+            AgentEventKind::Result { usage, .. } => {
+                self.phase = ActivityPhase::Works;
                 self.usage = self.usage.plus(*usage);
                 self.open.clear();
             }
-            Happening::Paused { cost_usd, .. } => {
+            AgentEventKind::Paused { cost_usd, .. } => {
                 self.cost_usd += cost_usd.unwrap_or(0.0);
-                self.end(Phase::Waiting);
+                self.end(ActivityPhase::Waiting);
             }
-            Happening::Ended { cost_usd, .. } => {
+            AgentEventKind::Ended { cost_usd, .. } => {
                 self.cost_usd += cost_usd.unwrap_or(0.0);
-                self.end(Phase::Ended);
+                self.end(ActivityPhase::Ended);
             }
-            Happening::RateLimit { .. }
-            | Happening::Request { .. }
-            | Happening::RequestOver { .. }
-            | Happening::Message { .. }
-            | Happening::PermissionDenied { .. }
-            | Happening::Task { .. }
-            | Happening::Compaction { .. }
-            | Happening::Other { .. } => {}
+            AgentEventKind::RateLimit { .. }
+            | AgentEventKind::Request { .. }
+            | AgentEventKind::RequestOver { .. }
+            | AgentEventKind::Message { .. }
+            | AgentEventKind::PermissionDenied { .. }
+            | AgentEventKind::Task { .. }
+            | AgentEventKind::Compaction { .. }
+            | AgentEventKind::Other { .. } => {}
         }
     }
 
     /// Notes that the agent works, though its events are not known from the beginning.
     pub(crate) fn works(&mut self, attempt: AttemptId) {
-        (self.attempt, self.phase) = (Some(attempt), Phase::Works);
+        (self.attempt, self.phase) = (Some(attempt), ActivityPhase::Works);
     }
 
-    fn end(&mut self, phase: Phase) {
+    fn end(&mut self, phase: ActivityPhase) {
         self.phase = phase;
         self.open.clear();
     }
@@ -150,20 +150,20 @@ impl Progress {
     #[must_use]
     pub(crate) fn activity(&self, now: Timestamp) -> Activity {
         match (&self.phase, self.open.last()) {
-            (Phase::Starting, _) => Activity::Starting,
-            (Phase::Waiting, _) => Activity::Waiting,
-            (Phase::Ended, _) => Activity::Ended,
-            (Phase::Throttled { status, retry, max_retries, until }, _) => {
+            (ActivityPhase::Starting, _) => Activity::Starting,
+            (ActivityPhase::Waiting, _) => Activity::Waiting,
+            (ActivityPhase::Ended, _) => Activity::Ended,
+            (ActivityPhase::Throttled { status, retry, max_retries, until }, _) => {
                 let (status, retry, max_retries, until) = (*status, *retry, *max_retries, *until);
                 match now < until {
                     true => Activity::Throttled { status, retry, max_retries, until },
                     false => Activity::Retrying { retry, max_retries },
                 }
             }
-            (Phase::Works, Some((_, tool))) => {
+            (ActivityPhase::Works, Some((_, tool))) => {
                 Activity::Running { tool: tool.clone(), others: self.open.len().saturating_sub(1) }
             }
-            (Phase::Works, None) => Activity::Thinking,
+            (ActivityPhase::Works, None) => Activity::Thinking,
         }
     }
 }
@@ -207,7 +207,7 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn event(second: i64, what: Happening) -> AgentEvent {
+    fn event(second: i64, what: AgentEventKind) -> AgentEvent {
         AgentEvent {
             version: VERSION,
             at: at(second),
@@ -220,29 +220,29 @@ mod tests {
         }
     }
 
-    fn call(id: &str) -> Happening {
+    fn call(id: &str) -> AgentEventKind {
         let (id, name, summary) = (id.to_owned(), "Bash".to_owned(), format!("Bash: {id}"));
-        Happening::ToolUse { id, name, summary, input: serde_json::Value::Null }
+        AgentEventKind::ToolUse { id, name, summary, input: serde_json::Value::Null }
     }
 
-    fn result(id: &str) -> Happening {
+    fn result(id: &str) -> AgentEventKind {
         let (tool_use_id, summary, content) = (id.to_owned(), String::new(), String::new());
-        Happening::ToolResult { tool_use_id, is_error: false, summary, content }
+        AgentEventKind::ToolResult { tool_use_id, is_error: false, summary, content }
     }
 
-    fn retry(retry: u64, retry_delay_ms: u64) -> Happening {
+    fn retry(retry: u64, retry_delay_ms: u64) -> AgentEventKind {
         let (max_retries, error_status) = (Some(10), Some(529));
-        Happening::ApiRetry { retry, max_retries, retry_delay_ms, error_status, error: None }
+        AgentEventKind::ApiRetry { retry, max_retries, retry_delay_ms, error_status, error: None }
     }
 
-    fn words(happenings: Vec<Happening>, now: i64) -> String {
-        let mut progress = Progress::default();
+    fn words(happenings: Vec<AgentEventKind>, now: i64) -> String {
+        let mut progress = ActivityTracker::default();
         happenings.into_iter().for_each(|what| progress.absorb(&event(0, what)));
         progress.activity(at(now)).words(at(now))
     }
 
-    fn started() -> Happening {
-        Happening::Started { model: None, claude_code_version: None, permission_mode: None }
+    fn started() -> AgentEventKind {
+        AgentEventKind::Started { model: None, claude_code_version: None, permission_mode: None }
     }
 
     #[test]
@@ -255,7 +255,10 @@ mod tests {
         assert_eq!(words(vec![call("make"), result("make")], 0), "thinking");
         assert_eq!(
             words(
-                vec![call("make"), Happening::Paused { waits_for: "requests".into(), message: None, cost_usd: None }],
+                vec![
+                    call("make"),
+                    AgentEventKind::Paused { waits_for: "requests".into(), message: None, cost_usd: None }
+                ],
                 0
             ),
             "waiting"
@@ -267,17 +270,17 @@ mod tests {
         assert_eq!(words(vec![started(), retry(3, 12_000)], 0), "throttled: 529, try 3 of 10, next in 12 s");
         assert_eq!(words(vec![started(), retry(3, 12_000)], 11), "throttled: 529, try 3 of 10, next in 1 s");
         assert_eq!(words(vec![started(), retry(3, 12_000)], 12), "thinking, try 3 of 10");
-        assert_eq!(words(vec![retry(3, 12_000), Happening::Text { text: "so".into() }], 1), "thinking");
+        assert_eq!(words(vec![retry(3, 12_000), AgentEventKind::Text { text: "so".into() }], 1), "thinking");
         assert!(words(vec![retry(1, u64::MAX)], 1).starts_with("throttled: 529, try 1 of 10, next in"));
     }
 
     #[test]
     fn a_new_attempt_has_no_open_calls() {
-        let mut progress = Progress::default();
+        let mut progress = ActivityTracker::default();
         let of = |attempt, what| AgentEvent { attempt: Some(attempt), ..event(0, what) };
         let [one, other] = [AttemptId::random(), AttemptId::random()];
         progress.absorb(&of(one, call("make")));
-        progress.absorb(&of(other, Happening::Other { name: "x".into() }));
+        progress.absorb(&of(other, AgentEventKind::Other { name: "x".into() }));
         assert_eq!(progress.activity(at(0)), Activity::Starting);
         progress.absorb(&of(other, started()));
         assert_eq!(progress.activity(at(0)), Activity::Thinking);

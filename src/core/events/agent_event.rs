@@ -32,14 +32,14 @@ pub(crate) struct AgentEvent {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
     #[serde(flatten)]
-    pub what: Happening,
+    pub what: AgentEventKind,
 }
 
 /// What an [`AgentEvent`] tells. Names follow the events of Claude Code where it has one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) enum Happening {
+pub(crate) enum AgentEventKind {
     /// `claude` is ready to work.
     Started {
         model: Option<String>,
@@ -165,7 +165,7 @@ pub(crate) enum Happening {
     },
 }
 
-impl Happening {
+impl AgentEventKind {
     /// A call returned `content`.
     pub(crate) fn tool_result(tool_use_id: String, is_error: bool, content: String) -> Self {
         // Read puts a tab behind the number of each line.

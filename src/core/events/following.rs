@@ -10,7 +10,7 @@ use crate::core::id::FrameId;
 
 /// What may still happen in a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outlook {
+pub(crate) enum ChainOutlook {
     /// Somebody runs an agent in it.
     Runs,
     /// It can continue: somebody may be about to do so.
@@ -22,24 +22,24 @@ pub(crate) enum Outlook {
 }
 
 /// What may still happen in a tree. `runs`: whether somebody runs a frame that is recorded as running.
-pub(crate) fn outlook(tree: &Tree, runs: impl Fn(FrameId) -> bool, now: Timestamp) -> Outlook {
+pub(crate) fn outlook(tree: &Tree, runs: impl Fn(FrameId) -> bool, now: Timestamp) -> ChainOutlook {
     let nodes = tree.parents_first();
     let running: Vec<_> = nodes.iter().filter(|node| matches!(node.state, FrameState::Running { .. })).collect();
     if running.iter().any(|node| runs(node.id)) {
-        return Outlook::Runs;
+        return ChainOutlook::Runs;
     }
     if tree.get(tree.top()).is_none_or(|top| top.state.is_over()) {
-        return Outlook::Over;
+        return ChainOutlook::Over;
     }
     if !running.is_empty()
         || !tree.runnable(&Attempted::default(), now).is_empty()
         || !tree.to_try_again().is_empty()
         || !tree.groups_to_end().is_empty()
     {
-        return Outlook::CanContinue;
+        return ChainOutlook::CanContinue;
     }
     let blocked = nodes.iter().filter(|node| !tree.blockers_of(node, now).is_empty());
-    Outlook::Waits(blocked.map(|node| (node.id, progress_lines::ended(tree, node, now))).collect())
+    ChainOutlook::Waits(blocked.map(|node| (node.id, progress_lines::ended(tree, node, now))).collect())
 }
 
 #[cfg(test)]
@@ -65,7 +65,7 @@ mod tests {
         }
     }
 
-    fn of(nodes: Vec<Node>, runs: bool) -> Outlook {
+    fn of(nodes: Vec<Node>, runs: bool) -> ChainOutlook {
         outlook(&Tree::new(nodes[0].id, nodes), |_| runs, Timestamp::UNIX_EPOCH)
     }
 
@@ -73,17 +73,17 @@ mod tests {
     fn watching_ends_when_nothing_can_happen_without_others() {
         let id = FrameId::random();
         let running = || FrameState::Running { waited: None };
-        assert_eq!(of(vec![node(id, None, running())], true), Outlook::Runs);
-        assert_eq!(of(vec![node(id, None, running())], false), Outlook::CanContinue);
-        assert_eq!(of(vec![node(id, None, FrameState::Ready)], false), Outlook::CanContinue);
-        assert_eq!(of(vec![node(id, None, FrameState::Done)], false), Outlook::Over);
+        assert_eq!(of(vec![node(id, None, running())], true), ChainOutlook::Runs);
+        assert_eq!(of(vec![node(id, None, running())], false), ChainOutlook::CanContinue);
+        assert_eq!(of(vec![node(id, None, FrameState::Ready)], false), ChainOutlook::CanContinue);
+        assert_eq!(of(vec![node(id, None, FrameState::Done)], false), ChainOutlook::Over);
         let resets_at = Timestamp::from_second(60).unwrap();
         let limited = FrameState::Waiting { wait: Wait::UsageLimit { resets_at, tries: 0 } };
         let why = "waits for the usage limit to reset in 1 min".to_owned();
-        assert_eq!(of(vec![node(id, None, limited)], false), Outlook::Waits(vec![(id, why)]));
+        assert_eq!(of(vec![node(id, None, limited)], false), ChainOutlook::Waits(vec![(id, why)]));
         // A child may go on when its parent has failed.
         let child = node(FrameId::random(), Some(id), running());
         let failed = node(id, None, FrameState::Done);
-        assert_eq!(of(vec![failed, child], true), Outlook::Runs);
+        assert_eq!(of(vec![failed, child], true), ChainOutlook::Runs);
     }
 }

@@ -149,13 +149,13 @@ pub enum LogEntry {
     },
     /// Something that this version does not know, as a newer one recorded it.
     #[serde(untagged)]
-    Other(Recorded),
+    Other(RecordedEntry),
 }
 
 /// An entry as it is recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Recorded {
+pub struct RecordedEntry {
     /// What happened, in one word.
     pub kind: String,
     /// The rest of it.
@@ -166,8 +166,8 @@ impl LogEntry {
     /// # Errors
     ///
     /// It contains a path that is not valid UTF-8.
-    pub(crate) fn recorded(&self) -> serde_json::Result<Recorded> {
-        Recorded::deserialize(serde_json::to_value(self)?)
+    pub(crate) fn recorded(&self) -> serde_json::Result<RecordedEntry> {
+        RecordedEntry::deserialize(serde_json::to_value(self)?)
     }
 
     /// The request that it is about.
@@ -217,8 +217,8 @@ impl LogEntry {
     }
 }
 
-impl From<Recorded> for LogEntry {
-    fn from(recorded: Recorded) -> Self {
+impl From<RecordedEntry> for LogEntry {
+    fn from(recorded: RecordedEntry) -> Self {
         let tagged = serde_json::json!({"kind": recorded.kind, "detail": recorded.detail});
         Self::deserialize(tagged).unwrap_or(Self::Other(recorded))
     }

@@ -41,7 +41,7 @@ struct Versions {
 
 /// An entry between the manifest and the sums.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Member {
+pub(crate) enum ArchiveMember {
     /// The rows of this table.
     Rows(String),
     /// A file of a frame.
@@ -55,7 +55,7 @@ pub(crate) enum Member {
 
 /// A row of the database.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Row {
+pub(crate) struct ArchiveRow {
     /// Its table.
     pub table: String,
     /// Its columns: text, numbers and null.
@@ -110,7 +110,7 @@ impl Manifest {
     }
 }
 
-impl Member {
+impl ArchiveMember {
     /// The member with this path. A file stays in its frame's directory.
     #[must_use]
     pub(crate) fn parse(path: &str) -> Option<Self> {
@@ -207,10 +207,10 @@ mod tests {
         for (names, is_fine) in [(&fine[..], true), (&hostile, false), (&beside, false), (&results, false)] {
             for name in names {
                 let path = format!("frames/{ID}/{name}");
-                assert_eq!(Member::parse(&path).is_some(), is_fine, "{path:?}");
+                assert_eq!(ArchiveMember::parse(&path).is_some(), is_fine, "{path:?}");
             }
         }
-        assert!(Member::parse("rows/chains.ndjson").is_some());
+        assert!(ArchiveMember::parse("rows/chains.ndjson").is_some());
         for path in [
             "rows/../.ndjson",
             "rows/.ndjson",
@@ -223,11 +223,11 @@ mod tests {
             MANIFEST,
             SUMS,
         ] {
-            assert_eq!(Member::parse(path), None, "{path}");
+            assert_eq!(ArchiveMember::parse(path), None, "{path}");
         }
         let upper = ID.to_uppercase();
-        assert_eq!(Member::parse(&format!("frames/{upper}/{ID}.jsonl")), None);
-        assert_eq!(Member::parse(&format!("frames/{ID}/{upper}.jsonl")), None);
+        assert_eq!(ArchiveMember::parse(&format!("frames/{upper}/{ID}.jsonl")), None);
+        assert_eq!(ArchiveMember::parse(&format!("frames/{ID}/{upper}.jsonl")), None);
     }
 
     proptest! {
@@ -235,7 +235,7 @@ mod tests {
         fn a_member_has_one_path_that_leads_nowhere_else(rest in "[a-z0-9./-]{0,30}") {
             let paths = [format!("rows/{rest}.ndjson"), format!("frames/{ID}/{ID}.beside/{rest}"), rest];
             for path in paths {
-                if let Some(member) = Member::parse(&path) {
+                if let Some(member) = ArchiveMember::parse(&path) {
                     prop_assert!(!path.split('/').any(|part| part == ".."), "{}", path);
                     prop_assert_eq!(member.path(), path.clone());
                 }

@@ -2,14 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::core::chain::frame::{Frame, Kept};
+use crate::core::chain::frame::{Frame, KeptConversation};
 use crate::core::chain::frame_state::FrameState;
 use crate::core::housekeeping::fsck_finding::{FindingKind, FsckFinding};
 use crate::core::id::{AttemptId, FrameId, RequestId};
 
 /// How much of a session's file can be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Lines {
+pub enum UsableLines {
     /// It is missing, or has no complete line.
     #[default]
     None,
@@ -28,20 +28,20 @@ pub struct FrameFacts {
     pub replied: bool,
     /// Its attempts without an end, each with the offset at which its output begins.
     pub running: Vec<(AttemptId, u64)>,
-    pub files: Files,
+    pub files: FrameFiles,
 }
 
 /// What is known about a frame's files. While somebody runs a frame, its files change and are not checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Files {
+pub struct FrameFiles {
     /// Whether somebody holds its lease.
     pub held: bool,
     /// How long its output is.
     pub output: u64,
     /// The copy of its checkpoint.
-    pub copy: Lines,
+    pub copy: UsableLines,
     /// The transcript of its checkpoint in Claude Code's folder.
-    pub transcript: Lines,
+    pub transcript: UsableLines,
     /// Whether its checkpoint's conversation is missing its beginning.
     pub broken: bool,
     /// Whether somebody has continued the session that its agent waits in.
@@ -63,19 +63,19 @@ pub struct RequestFacts {
 
 /// Where a frame is in its chain.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct TreePosition {
     pub parent: Option<FrameId>,
     pub root: FrameId,
     pub depth: u32,
 }
 
 /// All frames. There may be a hundred thousand, so nothing else of them is kept.
-pub(crate) type Known = HashMap<FrameId, Place>;
+pub(crate) type Known = HashMap<FrameId, TreePosition>;
 
 /// What is wrong with these frames and requests, which are all, in the given order.
 #[must_use]
 pub(crate) fn judge(frames: &[FrameFacts], requests: &[RequestFacts]) -> Vec<FsckFinding> {
-    let place = |frame: &Frame| Place { parent: frame.parent, root: frame.root, depth: frame.depth };
+    let place = |frame: &Frame| TreePosition { parent: frame.parent, root: frame.root, depth: frame.depth };
     let known: Known = frames.iter().map(|facts| (facts.frame.id, place(&facts.frame))).collect();
     frames.iter().flat_map(|facts| judge_frame(facts, &known)).chain(judge_requests(requests, &known)).collect()
 }
@@ -148,13 +148,13 @@ fn files(facts: &FrameFacts) -> Vec<FindingKind> {
         found.push(FindingKind::ShortOutput { from: *from, length: files.output });
     }
     let kept = frame.continues().filter(|_| frame.checkpoint.is_some() && frame.state != FrameState::Done);
-    let Some(Kept { session, .. }) = kept else { return found };
+    let Some(KeptConversation { session, .. }) = kept else { return found };
     match (files.copy, files.transcript) {
-        (Lines::None, Lines::None) => found.push(FindingKind::NoCheckpoint { session }),
-        (Lines::None, _) => found.push(FindingKind::NoCopy { session }),
-        (Lines::Torn, _) => found.push(FindingKind::TornCopy { session }),
+        (UsableLines::None, UsableLines::None) => found.push(FindingKind::NoCheckpoint { session }),
+        (UsableLines::None, _) => found.push(FindingKind::NoCopy { session }),
+        (UsableLines::Torn, _) => found.push(FindingKind::TornCopy { session }),
         // The next attempt restores a missing transcript.
-        (Lines::Whole, _) => {}
+        (UsableLines::Whole, _) => {}
     }
     found.extend(files.broken.then_some(FindingKind::Broken { session }));
     found.extend(files.went_on.then_some(FindingKind::WentOn { session }));
@@ -199,7 +199,7 @@ mod tests {
             created: Timestamp::UNIX_EPOCH,
         };
         let replied = frame.state == FrameState::Done;
-        FrameFacts { frame, replied, running: Vec::new(), files: Files::default() }
+        FrameFacts { frame, replied, running: Vec::new(), files: FrameFiles::default() }
     }
 
     fn waiting() -> FrameFacts {
@@ -208,7 +208,7 @@ mod tests {
 
     fn running() -> FrameFacts {
         let running = vec![(AttemptId::random(), 5)];
-        let files = Files { output: 5, ..Files::default() };
+        let files = FrameFiles { output: 5, ..FrameFiles::default() };
         FrameFacts { running, files, ..facts(FrameState::Running { waited: None }) }
     }
 
@@ -231,7 +231,7 @@ mod tests {
     fn nothing_is_wrong_with_what_this_program_writes() {
         let parent = waiting();
         let child = below(&parent);
-        let held = FrameFacts { files: Files { held: true, ..Files::default() }, ..running() };
+        let held = FrameFacts { files: FrameFiles { held: true, ..FrameFiles::default() }, ..running() };
         let request = RequestFacts { child: Some(child.frame.id), ..asked(&parent) };
         let answered = RequestFacts { ..asked(&child) };
         assert_eq!(found(&[parent, child, facts(FrameState::Done), held], &[request, answered]), []);
@@ -288,20 +288,20 @@ mod tests {
             let mut facts = facts(state);
             facts.frame.session = session;
             facts.frame.checkpoint = Some(AttemptId::random());
-            facts.files = Files { copy, transcript, ..Files::default() };
+            facts.files = FrameFiles { copy, transcript, ..FrameFiles::default() };
             found(&[facts], &[])
         };
         let waits = || FrameState::Waiting { wait: Wait::Requests };
-        assert_eq!(with(waits(), Lines::None, Lines::None), [FindingKind::NoCheckpoint { session }]);
-        assert_eq!(with(waits(), Lines::None, Lines::Whole), [FindingKind::NoCopy { session }]);
-        assert_eq!(with(waits(), Lines::Torn, Lines::Whole), [FindingKind::TornCopy { session }]);
-        assert_eq!(with(waits(), Lines::Whole, Lines::None), []);
-        assert_eq!(with(FrameState::Done, Lines::None, Lines::None), []);
+        assert_eq!(with(waits(), UsableLines::None, UsableLines::None), [FindingKind::NoCheckpoint { session }]);
+        assert_eq!(with(waits(), UsableLines::None, UsableLines::Whole), [FindingKind::NoCopy { session }]);
+        assert_eq!(with(waits(), UsableLines::Torn, UsableLines::Whole), [FindingKind::TornCopy { session }]);
+        assert_eq!(with(waits(), UsableLines::Whole, UsableLines::None), []);
+        assert_eq!(with(FrameState::Done, UsableLines::None, UsableLines::None), []);
         let mut facts = facts(waits());
         facts.frame.session = session;
         facts.frame.checkpoint = Some(AttemptId::random());
-        let whole = Files { copy: Lines::Whole, transcript: Lines::Whole, ..Files::default() };
-        facts.files = Files { broken: true, went_on: true, ..whole };
+        let whole = FrameFiles { copy: UsableLines::Whole, transcript: UsableLines::Whole, ..FrameFiles::default() };
+        facts.files = FrameFiles { broken: true, went_on: true, ..whole };
         assert_eq!(found(&[facts.clone()], &[]), [FindingKind::Broken { session }, FindingKind::WentOn { session }]);
         facts.files.held = true;
         assert_eq!(found(&[facts], &[]), []);

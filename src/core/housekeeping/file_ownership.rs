@@ -8,7 +8,7 @@ use crate::core::text::shell::quoted;
 /// What is known about a file or a directory on the way to one that is trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owned {
-    pub(crate) kind: Kind,
+    pub(crate) kind: PathKind,
     /// The id of its owner; `None`: this user, root, or somebody who is nobody here.
     pub(crate) by_another: Option<u32>,
     pub(crate) mode: u32,
@@ -17,7 +17,7 @@ pub(crate) struct Owned {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PathKind {
     /// A directory above what is trusted.
     Above,
     /// What is trusted, or belongs to it.
@@ -54,8 +54,8 @@ impl Owned {
         }
         let others = if self.is_of_private_group { OTHERS } else { OTHERS | GROUP };
         // In a directory like /tmp everybody can add files, and nobody replaces those of others.
-        let is_shared = self.kind == Kind::Above && self.mode & STICKY != 0;
-        (self.kind != Kind::Link && self.mode & others != 0 && !is_shared).then_some(Exposure::Writable)
+        let is_shared = self.kind == PathKind::Above && self.mode & STICKY != 0;
+        (self.kind != PathKind::Link && self.mode & others != 0 && !is_shared).then_some(Exposure::Writable)
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn nobody_else_can_replace_what_is_trusted() {
         use Exposure::{BelongsToAnother, Writable};
-        use Kind::{Above, Link, Trusted};
+        use PathKind::{Above, Link, Trusted};
         for (kind, by_another, mode, is_of_private_group, expected) in [
             (Trusted, None, 0o700, false, None),
             (Trusted, None, 0o755, false, None),

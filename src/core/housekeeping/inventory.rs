@@ -24,9 +24,9 @@ pub struct Inventory {
     /// How large it may become, and what it may cost.
     pub limits: Limits,
     /// Its agents, grouped by how they are started.
-    pub agents: Vec<Agents>,
+    pub agents: Vec<AgentInventory>,
     /// The commands that a poll runs without any agent.
-    pub commands: Vec<Command>,
+    pub commands: Vec<AwaitedCommand>,
     /// The agents' calls that somebody has allowed and that were not made yet.
     pub allowed_calls: Vec<AllowedCall>,
 }
@@ -34,7 +34,7 @@ pub struct Inventory {
 /// Agents that work in the same directory and are started alike.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Agents {
+pub struct AgentInventory {
     /// Their names, and what each of them was asked to do.
     pub tasks: Vec<(FrameId, Task)>,
     /// How they are started.
@@ -60,7 +60,7 @@ pub struct Start {
 /// A command that an agent waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Command {
+pub struct AwaitedCommand {
     /// The agent.
     pub agent: FrameId,
     /// The command, for a shell.
@@ -95,7 +95,7 @@ impl Inventory {
             }
             None => {
                 let begin_with = begin_with.into_iter().collect();
-                self.agents.push(Agents { tasks: vec![(id, task)], start, begin_with });
+                self.agents.push(AgentInventory { tasks: vec![(id, task)], start, begin_with });
             }
         }
     }
@@ -103,11 +103,11 @@ impl Inventory {
     /// The inventory in words, one item per line, each of them complete and escaped.
     #[must_use]
     pub(crate) fn lines(&self) -> Vec<String> {
-        let mut lines = Lines(vec![format!("the chain {} would run:", self.root.short())]);
+        let mut lines = InventoryLines(vec![format!("the chain {} would run:", self.root.short())]);
         let Limits { max_depth, max_agents, max_parallel, max_budget_usd, stall_after_s: _ } = self.limits;
         let budget = max_budget_usd.map_or("no budget".to_owned(), |budget| format!("at most ${budget}"));
         lines.add("limits", &format!("{max_agents} agents, {max_depth} deep, {max_parallel} at a time, {budget}"));
-        for Command { agent, command } in &self.commands {
+        for AwaitedCommand { agent, command } in &self.commands {
             lines.add("command", command);
             lines.add("", &format!("run by each poll, for the agent {}", agent.short()));
         }
@@ -127,9 +127,9 @@ impl Inventory {
     }
 }
 
-struct Lines(Vec<String>);
+struct InventoryLines(Vec<String>);
 
-impl Lines {
+impl InventoryLines {
     fn add(&mut self, name: &str, value: &str) {
         self.0.push(format!("  {name:<16} {}", one_line(value)));
     }
@@ -260,7 +260,7 @@ mod tests {
             let id = FrameId::random();
             let start = Start { cwd: cwd.clone().into(), launch: launch.clone(), situation: more.clone() };
             inventory.add(id, Task::Prompt(prompt.clone()), start, None);
-            inventory.commands.push(Command { agent: id, command: command.clone() });
+            inventory.commands.push(AwaitedCommand { agent: id, command: command.clone() });
             inventory.allowed_calls.push(AllowedCall { agent: id, tool: "Bash".into(), input: command.clone().into() });
             let lines = inventory.lines();
             prop_assert!(lines.iter().all(|line| crate::core::text::escape::is_plain(line)), "{lines:?}");

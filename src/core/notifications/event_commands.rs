@@ -15,7 +15,7 @@ use crate::core::notifications::occasion::Occasion;
 
 /// What is to be run, and for how long it may.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Commands {
+pub(crate) struct EventCommands {
     /// A shell command for each event.
     pub of: BTreeMap<Occasion, String>,
     pub timeout: Duration,
@@ -23,8 +23,8 @@ pub(crate) struct Commands {
 
 /// A config file as far as it can be used, and what is wrong with the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Parsed {
-    pub commands: Commands,
+pub(crate) struct ParsedCommands {
+    pub commands: EventCommands,
     pub problems: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ const LONGEST: Duration = Duration::from_secs(600);
 pub(crate) const TABLE: &str = "on";
 const TIMEOUT_KEY: &str = "timeout";
 
-impl Default for Commands {
+impl Default for EventCommands {
     fn default() -> Self {
         Self { of: BTreeMap::new(), timeout: TIMEOUT }
     }
@@ -47,8 +47,8 @@ impl Default for Commands {
 /// # Errors
 ///
 /// It is not TOML: why, in one line.
-pub(crate) fn parse(text: &str) -> Result<Parsed, String> {
-    let (mut commands, mut problems) = (Commands::default(), Vec::new());
+pub(crate) fn parse(text: &str) -> Result<ParsedCommands, String> {
+    let (mut commands, mut problems) = (EventCommands::default(), Vec::new());
     match table(text)?.remove(TABLE) {
         Some(toml::Value::Table(on)) => {
             problems.extend(on.into_iter().filter_map(|(key, value)| read(&mut commands, &key, value)));
@@ -56,7 +56,7 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, String> {
         Some(_) => problems.push("`on` is not a table".to_owned()),
         None => {}
     }
-    Ok(Parsed { commands, problems })
+    Ok(ParsedCommands { commands, problems })
 }
 
 /// Everything in a config file.
@@ -72,7 +72,7 @@ pub(crate) fn table(text: &str) -> Result<toml::Table, String> {
 }
 
 /// Takes over one key of `[on]`; returns what is wrong with it.
-fn read(commands: &mut Commands, key: &str, value: toml::Value) -> Option<String> {
+fn read(commands: &mut EventCommands, key: &str, value: toml::Value) -> Option<String> {
     let occasion = Occasion::named(key);
     if occasion.is_none() && key != TIMEOUT_KEY {
         let known: Vec<_> = Occasion::ALL.iter().map(|occasion| occasion.name()).chain([TIMEOUT_KEY]).collect();
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(read.problems, Vec::<String>::new());
         assert_eq!(read.commands.of, BTreeMap::from([(Occasion::Question, "tell".to_owned())]));
         assert_eq!(read.commands.timeout, Duration::from_secs(5));
-        assert_eq!(parse("").unwrap().commands, Commands::default());
+        assert_eq!(parse("").unwrap().commands, EventCommands::default());
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(crate) struct Payload {
     pub agent: Agent,
     /// The question or approval.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub question: Option<Asked>,
+    pub question: Option<AskedQuestion>,
     /// The reply of a chain that is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply: Option<String>,
@@ -65,7 +65,7 @@ pub(crate) struct Agent {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Asked {
+pub(crate) struct AskedQuestion {
     pub id: RequestId,
     pub asked: Timestamp,
     /// As it was recorded: a question with its choices, a call with its input, or a plan.
@@ -88,7 +88,7 @@ pub(crate) struct About {
 
 impl Payload {
     #[must_use]
-    pub(crate) fn new(about: About, question: Option<Asked>, reply: Option<String>) -> Self {
+    pub(crate) fn new(about: About, question: Option<AskedQuestion>, reply: Option<String>) -> Self {
         let About { id, event, at, failures, chain, agent, detail } = about;
         let message = message(event, &detail, question.as_ref(), reply.as_deref());
         Self { version: VERSION, id, event, at, failures, message, chain, agent, question, reply, detail }
@@ -128,7 +128,7 @@ impl Payload {
             agent: Agent { id, task },
             detail,
         };
-        let question = kind.map(|kind| Asked { id: RequestId::random(), asked: now, kind });
+        let question = kind.map(|kind| AskedQuestion { id: RequestId::random(), asked: now, kind });
         Self::new(about, question, (event == Occasion::Done).then(|| "this is only an example".to_owned()))
     }
 
@@ -157,7 +157,7 @@ pub(crate) const NOTIFICATION: &str = "AGENT_CLI_NOTIFICATION";
 /// The variables that [`Payload::environment`] may leave out: a command must not get those of its caller.
 pub(crate) const OPTIONAL_VARIABLES: [&str; 1] = ["AGENT_CLI_QUESTION"];
 
-fn message(event: Occasion, detail: &Value, question: Option<&Asked>, reply: Option<&str>) -> String {
+fn message(event: Occasion, detail: &Value, question: Option<&AskedQuestion>, reply: Option<&str>) -> String {
     let text = |name: &str| detail[name].as_str().unwrap_or_default().trim().to_owned();
     match event {
         Occasion::Question | Occasion::Approval => match question.map(|question| &question.kind) {
@@ -194,9 +194,9 @@ mod tests {
         }
     }
 
-    fn asked(question: &str) -> Asked {
+    fn asked(question: &str) -> AskedQuestion {
         let kind = RequestKind::Ask(Form::text(question));
-        Asked { id: ID.parse().unwrap(), asked: Timestamp::UNIX_EPOCH, kind }
+        AskedQuestion { id: ID.parse().unwrap(), asked: Timestamp::UNIX_EPOCH, kind }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::core::posted::fields::{field, text, text_of};
 use crate::core::requests::question::bad_form::BadForm;
 use crate::core::requests::question::posted_question::Posted;
-use crate::core::requests::question::{Choice, Form};
+use crate::core::requests::question::{Form, QuestionOption};
 use crate::core::text::escape::shortened;
 
 /// Why a file is not a question.
@@ -47,7 +47,7 @@ pub(crate) fn question(content: &str, posted: Posted, made: Timestamp) -> Result
     let mut options = of_either(&["options", "choices", "answers_allowed"]).map(options).unwrap_or_default();
     if options.is_empty() && ["yes_no", "yesno", "boolean", "bool", "confirm", "confirmation"].contains(&kind.as_str())
     {
-        options = ["yes", "no"].map(|key| Choice { key: key.to_owned(), description: String::new() }).to_vec();
+        options = ["yes", "no"].map(|key| QuestionOption { key: key.to_owned(), description: String::new() }).to_vec();
     }
     let is = |names: &[&str]| of_either(names).and_then(Value::as_bool);
     let multiple = is(&["multiple", "multi_select", "allow_multiple"]).unwrap_or(kind.starts_with("multi_"));
@@ -80,9 +80,9 @@ fn batch(object: &Map<String, Value>) -> Option<String> {
     (!texts.is_empty()).then(|| numbered.collect::<Vec<_>>().join("\n"))
 }
 
-fn options(value: &Value) -> Vec<Choice> {
+fn options(value: &Value) -> Vec<QuestionOption> {
     let choice =
-        |key: String, description: Option<String>| Choice { key, description: description.unwrap_or_default() };
+        |key: String, description: Option<String>| QuestionOption { key, description: description.unwrap_or_default() };
     let one = |option: &Value| match option {
         Value::Object(option) => {
             let description =

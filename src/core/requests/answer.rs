@@ -91,10 +91,10 @@ mod tests {
 
     use super::*;
     use crate::core::requests::permit::Permit;
-    use crate::core::requests::question::{Choice, Form};
+    use crate::core::requests::question::{Form, QuestionOption};
 
     fn asked(labels: &[&str], multi_select: bool) -> RequestKind {
-        let option = |key: &&str| Choice { key: (*key).to_owned(), description: "x".into() };
+        let option = |key: &&str| QuestionOption { key: (*key).to_owned(), description: "x".into() };
         let options = labels.iter().map(option).collect();
         RequestKind::Ask(Form { options, multiple: multi_select, native: true, ..Form::text("Which?") })
     }

@@ -8,7 +8,7 @@ pub(crate) mod notebook;
 
 use serde_json::{Map, Value};
 
-use crate::core::requests::approval::call_place::Place;
+use crate::core::requests::approval::call_place::CallPlace;
 use crate::core::requests::approval::notebook::NOTEBOOK_EDIT;
 use crate::core::text::bars::Bars;
 
@@ -47,7 +47,13 @@ pub(crate) fn written_file<'a>(tool: &str, input: &'a Value) -> Option<&'a str> 
 }
 
 /// The whole call: `place` is where it acts, as far as that is known. `width`: the number of columns, if known.
-pub(crate) fn view(tool: &str, input: &Value, before: &Before, place: Option<&Place>, width: Option<usize>) -> String {
+pub(crate) fn view(
+    tool: &str,
+    input: &Value,
+    before: &Before,
+    place: Option<&CallPlace>,
+    width: Option<usize>,
+) -> String {
     let mut view = Bars::new(width);
     view.named("", tool);
     match input.as_object() {
@@ -57,7 +63,7 @@ pub(crate) fn view(tool: &str, input: &Value, before: &Before, place: Option<&Pl
             leads(&mut view, input, place);
         }
     }
-    if let Some(Place { directory, .. }) = place.filter(|_| call_place::depends_on_directory(input)) {
+    if let Some(CallPlace { directory, .. }) = place.filter(|_| call_place::depends_on_directory(input)) {
         view.line(WHERE_IT_RUNS);
         view.lines(' ', &directory.path);
         if directory.is_elsewhere() {
@@ -71,7 +77,7 @@ const WHERE_IT_RUNS: &str = "where it runs:";
 const LEADS_TO: &str = "  leads to: ";
 
 /// Where the paths in a field lead, if that is elsewhere.
-fn leads(view: &mut Bars, value: &Value, place: Option<&Place>) {
+fn leads(view: &mut Bars, value: &Value, place: Option<&CallPlace>) {
     match (value, place) {
         (Value::String(path), Some(place)) => {
             if let Some(real) = place.elsewhere(path) {
@@ -95,7 +101,7 @@ fn of_fields(
     input: &Value,
     fields: &Map<String, Value>,
     before: &Before,
-    place: Option<&Place>,
+    place: Option<&CallPlace>,
 ) {
     let is_edit = matches!(tool, "Edit" | "MultiEdit" | NOTEBOOK_EDIT | "Write");
     let first = FIRST.iter().filter_map(|name| fields.get_key_value(*name));

@@ -9,7 +9,7 @@ use crate::core::requests::permit::{Permit, permit};
 /// A plan with which an agent wants to leave plan mode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Plan {
+pub struct ProposedPlan {
     /// The full text. `None`: the agent has written none.
     pub text: Option<String>,
     /// The file that the agent wrote it to.
@@ -21,7 +21,7 @@ pub struct Plan {
 
 /// A person's decision about a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Decided {
+pub(crate) enum PlanDecision {
     /// The agent continues in this mode.
     Approved {
         /// The mode.
@@ -58,20 +58,20 @@ pub(crate) fn modes(launch: &Launch, parent: Option<&Launch>) -> Vec<String> {
     std::iter::once(own).chain(others).map(str::to_owned).collect()
 }
 
-impl Plan {
+impl ProposedPlan {
     /// The decision in an answer: `allow`, `allow MODE`, `deny`, `deny REASON`. `None`: it is none of these.
     #[must_use]
-    pub(crate) fn decided(&self, answer: &str) -> Option<Decided> {
+    pub(crate) fn decided(&self, answer: &str) -> Option<PlanDecision> {
         let mode = || {
             let (word, mode) = answer.trim().split_once(char::is_whitespace)?;
             (permit(word) == Some(Permit::Allow)).then(|| mode.trim())
         };
         match (permit(answer), mode()) {
-            (Some(Permit::Deny { reason }), _) => Some(Decided::Refused { reason }),
-            (Some(Permit::Allow), _) => Some(Decided::Approved { mode: self.modes.first()?.clone() }),
+            (Some(Permit::Deny { reason }), _) => Some(PlanDecision::Refused { reason }),
+            (Some(Permit::Allow), _) => Some(PlanDecision::Approved { mode: self.modes.first()?.clone() }),
             (None, Some(mode)) => {
                 let offered = self.modes.iter().find(|offered| permission_mode::is_same(offered, mode));
-                offered.map(|offered| Decided::Approved { mode: offered.clone() })
+                offered.map(|offered| PlanDecision::Approved { mode: offered.clone() })
             }
             (None, None) => None,
         }
@@ -123,9 +123,9 @@ mod tests {
 
     #[test]
     fn a_plan_is_approved_in_a_mode_that_was_offered_or_refused() {
-        let plan = Plan { text: None, file: None, modes: vec!["default".into(), "acceptEdits".into()] };
-        let approved = |mode: &str| Some(Decided::Approved { mode: mode.into() });
-        let refused = |reason: &str| Some(Decided::Refused { reason: reason.into() });
+        let plan = ProposedPlan { text: None, file: None, modes: vec!["default".into(), "acceptEdits".into()] };
+        let approved = |mode: &str| Some(PlanDecision::Approved { mode: mode.into() });
+        let refused = |reason: &str| Some(PlanDecision::Refused { reason: reason.into() });
         for (answer, decided) in [
             ("allow", approved("default")),
             (" Allow\n", approved("default")),
@@ -141,9 +141,9 @@ mod tests {
         ] {
             assert_eq!(plan.decided(answer), decided, "{answer:?}");
         }
-        let written = Plan { text: Some("\n  \n# Do it\nthen".into()), ..plan.clone() };
+        let written = ProposedPlan { text: Some("\n  \n# Do it\nthen".into()), ..plan.clone() };
         assert_eq!((written.summary(), plan.summary()), ("# Do it", "(no plan)"));
-        let none = Plan { modes: Vec::new(), ..plan };
+        let none = ProposedPlan { modes: Vec::new(), ..plan };
         assert_eq!(none.decided("allow"), None);
     }
 }

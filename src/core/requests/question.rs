@@ -28,7 +28,7 @@ pub struct Form {
     /// What a person should know before they answer.
     pub context: Option<String>,
     /// In the order in which people see them.
-    pub options: Vec<Choice>,
+    pub options: Vec<QuestionOption>,
     /// Whether several options may be chosen.
     pub multiple: bool,
     /// Whether any text is an answer. Always true without options.
@@ -68,7 +68,7 @@ pub struct Batch {
 /// One option.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Choice {
+pub struct QuestionOption {
     /// What is chosen, and what the agent gets. Claude Code calls it a label.
     #[serde(alias = "label")]
     pub key: String,
@@ -229,7 +229,7 @@ impl Form {
     #[must_use]
     pub(crate) fn offered(&self) -> String {
         let is_numbered = self.is_numbered();
-        let one = |(at, option): (usize, &Choice)| match shortened(option.key.trim()) {
+        let one = |(at, option): (usize, &QuestionOption)| match shortened(option.key.trim()) {
             key if is_numbered => format!("{} {key}", self.mark(at)),
             key => key,
         };
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_form_is_read_as_it_was_written() {
-        let options = vec![Choice { key: "Jan".into(), description: "January".into() }];
+        let options = vec![QuestionOption { key: "Jan".into(), description: "January".into() }];
         let chosen = Form { header: Some("H".into()), options, multiple: true, native: true, ..Form::text("When?") };
         for form in [Form::text("When?"), chosen] {
             assert_eq!(serde_json::from_value::<Form>(serde_json::to_value(&form).unwrap()).unwrap(), form);

@@ -6,15 +6,15 @@ use serde_json::Value;
 
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::approval;
-use crate::core::requests::approval::call_place::Place;
-use crate::core::requests::proposed_plan::Plan;
+use crate::core::requests::approval::call_place::CallPlace;
+use crate::core::requests::proposed_plan::ProposedPlan;
 use crate::core::requests::question::Form;
 use crate::core::requests::request_state::RequestState;
 use crate::core::requests::returned::Returned;
 use crate::core::text::escape::shortened;
 pub(crate) use crate::core::waits::conditions::External;
 use crate::core::waits::scheduled::Scheduled;
-use crate::core::waits::wait_progress::Progress;
+use crate::core::waits::wait_progress::WaitProgress;
 
 /// A request that an agent made and whose result has not been delivered to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct Request {
     /// When it was made.
     pub made: Timestamp,
     /// How far its conditions are, if it waits for something outside.
-    pub progress: Progress,
+    pub progress: WaitProgress,
 }
 
 /// What an agent asks for.
@@ -60,10 +60,10 @@ pub enum RequestKind {
         reason: Option<String>,
         /// Where it acts, as far as that was known when it was asked about.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        place: Option<Place>,
+        place: Option<CallPlace>,
     },
     /// A person's approval of a plan.
-    Plan(Plan),
+    Plan(ProposedPlan),
     /// Something outside.
     Wait(External),
 }

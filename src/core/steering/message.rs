@@ -20,7 +20,7 @@ pub struct Message {
     /// Whether an agent that was over goes on because of it.
     pub instructs: bool,
     /// Who said it.
-    pub sender: Option<Sender>,
+    pub sender: Option<MessageSender>,
     /// Exact to the byte.
     pub text: String,
     /// What the agent replied, if it instructs.
@@ -30,7 +30,7 @@ pub struct Message {
 /// Who says something to an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Sender {
+pub struct MessageSender {
     /// A person, or the agent above.
     pub by: By,
     /// As far as the system reports it.
@@ -72,7 +72,7 @@ mod tests {
 
     fn message(text: &str, by: By) -> Message {
         let id = MessageId(Uuid::from_u128(0x4f2c_1a90 << 96));
-        let sender = Some(Sender { by, origin: Origin::default() });
+        let sender = Some(MessageSender { by, origin: Origin::default() });
         Message {
             id,
             made: Timestamp::UNIX_EPOCH,

@@ -9,7 +9,7 @@ pub(crate) const HOLE: char = '\u{fffc}';
 /// What a script contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Script {
-    pub commands: Vec<Command>,
+    pub commands: Vec<ScriptCommand>,
     /// Here-documents and here-strings.
     pub texts: Vec<Text>,
     /// For each pipeline, the one in whose words it is substituted.
@@ -18,7 +18,7 @@ pub(crate) struct Script {
 
 /// A simple command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Command {
+pub(crate) struct ScriptCommand {
     pub words: Vec<String>,
     /// The pipeline that it is a part of.
     pub pipeline: usize,
@@ -35,7 +35,7 @@ impl Script {
     /// What `script` contains. `None` if it cannot be read.
     #[must_use]
     pub(crate) fn read(script: &str) -> Option<Self> {
-        let mut reader = Reader { rest: script, script: Self::default(), documents: Vec::new(), depth: 0 };
+        let mut reader = ScriptReader { rest: script, script: Self::default(), documents: Vec::new(), depth: 0 };
         reader.list(None, None)?;
         Some(reader.script)
     }
@@ -46,7 +46,7 @@ impl Script {
     }
 }
 
-struct Reader<'a> {
+struct ScriptReader<'a> {
     rest: &'a str,
     script: Script,
     /// The here-documents that begin on the next line.
@@ -66,7 +66,7 @@ const DEEPEST: usize = 50;
 /// What ends a word outside of quotes.
 const ENDS_A_WORD: &[char] = &[' ', '\t', '\n', ';', '&', '|', '<', '>', '(', ')'];
 
-impl Reader<'_> {
+impl ScriptReader<'_> {
     /// Reads commands up to `end`, or to the end of the script. `within`: the pipeline that they are substituted in.
     fn list(&mut self, end: Option<char>, within: Option<usize>) -> Option<()> {
         self.depth += 1;
@@ -120,7 +120,7 @@ impl Reader<'_> {
 
     fn end_command(&mut self, words: &mut Vec<String>, pipeline: usize) {
         if !words.is_empty() {
-            self.script.commands.push(Command { words: std::mem::take(words), pipeline });
+            self.script.commands.push(ScriptCommand { words: std::mem::take(words), pipeline });
         }
     }
 
@@ -255,7 +255,7 @@ impl Reader<'_> {
                 is_end
             })?;
             let inner = inside[..end].replace("\\`", "`");
-            let inner = Reader {
+            let inner = ScriptReader {
                 rest: &inner,
                 script: std::mem::take(&mut self.script),
                 documents: Vec::new(),

@@ -39,7 +39,7 @@ pub(crate) fn split(command: &str, surroundings: &Surroundings<'_>) -> Option<Si
     if command.contains(UNSURE) {
         return None;
     }
-    Reader {
+    WordReader {
         rest: command.chars(),
         home: surroundings.home,
         pwd: surroundings.pwd.to_owned(),
@@ -99,7 +99,7 @@ pub(crate) fn only_in(directory: &Path, command: &str) -> String {
 /// lose them.
 const UNSURE: [char; 3] = ['\0', '\u{1}', '\u{7f}'];
 
-struct Reader<'a> {
+struct WordReader<'a> {
     rest: Chars<'a>,
     home: &'a str,
     /// Where the command that is being read runs.
@@ -117,7 +117,7 @@ struct Reader<'a> {
     found: Simple,
 }
 
-impl Reader<'_> {
+impl WordReader<'_> {
     fn script(mut self) -> Option<Simple> {
         loop {
             if self.word.is_none() && (self.skip_comment() || self.redirection()?) {

@@ -9,13 +9,13 @@ const END: usize = 16_000;
 
 /// The beginning and the end of what was printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct KeptOutput {
     beginning: Vec<u8>,
     end: VecDeque<u8>,
     left_out: u64,
 }
 
-impl Kept {
+impl KeptOutput {
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         let (first, rest) = bytes.split_at(bytes.len().min(BEGINNING - self.beginning.len()));
         self.beginning.extend(first);
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn short_output_is_kept_whole_and_long_output_at_both_ends() {
-        let mut kept = Kept::default();
+        let mut kept = KeptOutput::default();
         assert_eq!((kept.text(), kept.last_line()), (None, None));
         kept.add(b"one\n");
         kept.add(b"two \xff\n\n");

@@ -4,11 +4,11 @@ use jiff::Timestamp;
 
 use crate::core::waits::conditions::{External, Try, USUAL_INTERVAL};
 use crate::core::waits::scheduled::Scheduled;
-use crate::core::waits::wait_progress::{Look, Progress};
+use crate::core::waits::wait_progress::{CheckResult, WaitProgress};
 
 /// What can be said about a wait at some time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outlook {
+pub(crate) struct WaitOutlook {
     /// The wait as far as something is to be done about it: the conditions that are met, and the commands. Empty if the time of
     /// nothing has come.
     pub(crate) due: Option<External>,
@@ -17,10 +17,10 @@ pub(crate) struct Outlook {
 }
 
 /// Judges a time.
-pub(crate) fn of_time(condition: &External, now: Timestamp) -> Option<Look> {
+pub(crate) fn of_time(condition: &External, now: Timestamp) -> Option<CheckResult> {
     match condition {
         External::Time(at) | External::Scheduled(Scheduled { at, .. }) => {
-            Some(if now >= *at { Look::Met(None) } else { Look::NotYet(String::new()) })
+            Some(if now >= *at { CheckResult::Met(None) } else { CheckResult::NotYet(String::new()) })
         }
         _ => None,
     }
@@ -30,7 +30,7 @@ pub(crate) fn of_time(condition: &External, now: Timestamp) -> Option<Look> {
 /// often as by a process that stays.
 pub(crate) fn next_try(
     condition: &External,
-    progress: &Progress,
+    progress: &WaitProgress,
     at: usize,
     since: Timestamp,
     now: Timestamp,
@@ -48,7 +48,7 @@ pub(crate) fn next_try(
 /// The command of a condition if it is due.
 pub(crate) fn to_try<'a>(
     condition: &'a External,
-    progress: &Progress,
+    progress: &WaitProgress,
     at: usize,
     since: Timestamp,
     now: Timestamp,
@@ -60,11 +60,11 @@ pub(crate) fn to_try<'a>(
 /// The outlook of a wait. `is_met` judges files and agents. Commands without an interval are due if they were not tried since `since`.
 pub(crate) fn outlook(
     wait: &External,
-    progress: &Progress,
+    progress: &WaitProgress,
     since: Timestamp,
     now: Timestamp,
     is_met: impl Fn(&External) -> bool,
-) -> Outlook {
+) -> WaitOutlook {
     let mut next: Option<Timestamp> = None;
     let mut look_again = |time: Timestamp| next = Some(next.map_or(time, |next| next.min(time)));
     let mut due = Vec::new();
@@ -94,7 +94,7 @@ pub(crate) fn outlook(
         (false, External::All(_)) => Some(External::All(due)),
         (false, single) => Some(single.clone()),
     };
-    Outlook { due, next }
+    WaitOutlook { due, next }
 }
 
 #[cfg(test)]
@@ -112,19 +112,19 @@ mod tests {
 
     #[test]
     fn a_command_is_tried_at_its_intervals() {
-        let mut progress = Progress::default();
-        let look = |progress: &Progress, now| outlook(&polled(60), progress, Timestamp::MAX, at(now), |_| false);
+        let mut progress = WaitProgress::default();
+        let look = |progress: &WaitProgress, now| outlook(&polled(60), progress, Timestamp::MAX, at(now), |_| false);
         assert_eq!(look(&progress, 0).due, Some(polled(60)));
-        progress.note_try(0, Look::NotYet("exit status 1".into()), at(0));
-        assert_eq!(look(&progress, 59), Outlook { due: None, next: Some(at(60)) });
+        progress.note_try(0, CheckResult::NotYet("exit status 1".into()), at(0));
+        assert_eq!(look(&progress, 59), WaitOutlook { due: None, next: Some(at(60)) });
         assert_eq!(look(&progress, 60).due, Some(polled(60)));
         assert!(look(&progress, -1).due.is_some(), "the clock was set back");
     }
 
     #[test]
     fn a_command_without_an_interval_is_due_again_in_a_run_after_a_minute() {
-        let mut progress = Progress::default();
-        progress.note_try(0, Look::NotYet("exit status 1".into()), at(100));
+        let mut progress = WaitProgress::default();
+        progress.note_try(0, CheckResult::NotYet("exit status 1".into()), at(100));
         let next = |since, now| next_try(&External::Command("true".into()), &progress, 0, at(since), at(now));
         assert_eq!(next(101, 102), None, "it was tried before");
         assert_eq!([next(100, 102), next(100, 159), next(100, 160)], [Some(at(160)), Some(at(160)), None]);
@@ -132,8 +132,8 @@ mod tests {
 
     #[test]
     fn a_command_without_an_interval_is_always_due() {
-        let mut progress = Progress::default();
-        progress.note_try(0, Look::NotYet("exit status 1".into()), at(0));
+        let mut progress = WaitProgress::default();
+        progress.note_try(0, CheckResult::NotYet("exit status 1".into()), at(0));
         let command = External::Command("true".into());
         assert_eq!(outlook(&command, &progress, Timestamp::MAX, at(0), |_| false).due, Some(command));
     }
@@ -143,10 +143,13 @@ mod tests {
         let [a, b] = ["/a", "/b"].map(|path| External::File(path.into()));
         let all = External::All(vec![a.clone(), b.clone(), External::Time(at(100))]);
         let is_a = |condition: &External| *condition == a;
-        let mut progress = Progress::default();
+        let mut progress = WaitProgress::default();
         assert_eq!(outlook(&all, &progress, Timestamp::MAX, at(0), is_a).due, Some(External::All(vec![a.clone()])));
-        progress.note(0, Look::Met(None), at(0));
-        assert_eq!(outlook(&all, &progress, Timestamp::MAX, at(0), is_a), Outlook { due: None, next: Some(at(100)) });
+        progress.note(0, CheckResult::Met(None), at(0));
+        assert_eq!(
+            outlook(&all, &progress, Timestamp::MAX, at(0), is_a),
+            WaitOutlook { due: None, next: Some(at(100)) }
+        );
         let is_there = |condition: &External| *condition == a || *condition == b;
         assert_eq!(outlook(&all, &progress, Timestamp::MAX, at(0), is_there).due, Some(External::All(vec![b])));
     }

@@ -8,11 +8,11 @@ use crate::core::waits::conditions::External;
 /// What was seen of each condition, in their order. Those at the end may be missing: nothing was seen of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Progress(Vec<Seen>);
+pub struct WaitProgress(Vec<ConditionProgress>);
 
 /// What was seen of one condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Seen {
+pub(crate) struct ConditionProgress {
     /// When it was seen to be met. It stays so, whatever happens later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub met: Option<Timestamp>,
@@ -43,14 +43,14 @@ fn is_zero(tries: &u32) -> bool {
 
 /// What a look at one condition has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum CheckResult {
     /// It is met. With what came of it, if that is not always the same.
     Met(Option<String>),
     /// It is not, and why.
     NotYet(String),
 }
 
-impl Seen {
+impl ConditionProgress {
     fn with(self, other: Self) -> Self {
         if self.met.is_some() {
             return self;
@@ -68,10 +68,10 @@ impl Seen {
     }
 }
 
-impl Progress {
+impl WaitProgress {
     /// What was seen of the condition at this place.
     #[must_use]
-    pub(crate) fn seen(&self, at: usize) -> Seen {
+    pub(crate) fn seen(&self, at: usize) -> ConditionProgress {
         self.0.get(at).cloned().unwrap_or_default()
     }
 
@@ -92,14 +92,14 @@ impl Progress {
     }
 
     /// Adds what a look has shown. What was met stays as it was.
-    pub(crate) fn note(&mut self, at: usize, look: Look, now: Timestamp) {
+    pub(crate) fn note(&mut self, at: usize, look: CheckResult, now: Timestamp) {
         if self.is_met(at) {
             return;
         }
         let seen = self.at(at);
         match look {
-            Look::Met(found) => (seen.met, seen.found, seen.why_not) = (Some(now), found, None),
-            Look::NotYet(why) => seen.why_not = Some(why),
+            CheckResult::Met(found) => (seen.met, seen.found, seen.why_not) = (Some(now), found, None),
+            CheckResult::NotYet(why) => seen.why_not = Some(why),
         }
     }
 
@@ -127,13 +127,13 @@ impl Progress {
     /// The same with a file that is first seen at `now` and was changed later than that.
     #[must_use]
     pub(crate) fn with_changed_ahead(&self, changed: Timestamp, now: Timestamp) -> Self {
-        Self(vec![Seen { changed: Some(changed), tried: Some(now), ..self.seen(0) }])
+        Self(vec![ConditionProgress { changed: Some(changed), tried: Some(now), ..self.seen(0) }])
     }
 
     /// The same with a file that an agent has left like this at the end of its turn.
     #[must_use]
     pub(crate) fn with_earlier(&self, earlier: &str) -> Self {
-        Self(vec![Seen { earlier: Some(earlier.to_owned()), ..self.seen(0) }])
+        Self(vec![ConditionProgress { earlier: Some(earlier.to_owned()), ..self.seen(0) }])
     }
 
     /// Whether an agent has left a file like this at the end of its turn.
@@ -145,7 +145,7 @@ impl Progress {
     /// The same with a file whose answer does not count, for a reason that a person was told.
     #[must_use]
     pub(crate) fn with_reported(&self, why: &str) -> Self {
-        Self(vec![Seen { why_not: Some(why.to_owned()), ..self.seen(0) }])
+        Self(vec![ConditionProgress { why_not: Some(why.to_owned()), ..self.seen(0) }])
     }
 
     /// Whether a person was told why the answer in a file does not count.
@@ -156,16 +156,16 @@ impl Progress {
 
     /// A try of its command that began and ended at `now`.
     #[cfg(test)]
-    pub(crate) fn note_try(&mut self, at: usize, look: Look, now: Timestamp) {
+    pub(crate) fn note_try(&mut self, at: usize, look: CheckResult, now: Timestamp) {
         if !self.is_met(at) {
             self.begin_try(at, now);
             self.note(at, look, now);
         }
     }
 
-    fn at(&mut self, at: usize) -> &mut Seen {
+    fn at(&mut self, at: usize) -> &mut ConditionProgress {
         if self.0.len() <= at {
-            self.0.resize(at + 1, Seen::default());
+            self.0.resize(at + 1, ConditionProgress::default());
         }
         &mut self.0[at]
     }
@@ -187,7 +187,7 @@ mod tests {
         fn what_several_have_seen_is_all_kept(
             seen in proptest::collection::vec((0usize..3, any::<bool>(), any::<bool>(), 1i64..100), 0..20)
         ) {
-            let (mut recorded, mut stale) = (Progress::default(), Progress::default());
+            let (mut recorded, mut stale) = (WaitProgress::default(), WaitProgress::default());
             let (mut met, mut tries) = ([None; 3], [0; 3]);
             for (condition, is_met, reads, now) in seen {
                 if reads {
@@ -195,7 +195,7 @@ mod tests {
                 }
                 if is_met {
                     let mut own = stale.clone();
-                    own.note(condition, Look::Met(None), at(now));
+                    own.note(condition, CheckResult::Met(None), at(now));
                     recorded = recorded.with(&own);
                     met[condition] = met[condition].or(own.seen(condition).met);
                 } else {
@@ -213,10 +213,10 @@ mod tests {
 
     #[test]
     fn a_change_that_is_still_to_come_counts_from_when_it_was_first_seen() {
-        let none = Progress::default();
+        let none = WaitProgress::default();
         assert_eq!(none.quiet_since(at(90), at(100)), Some(at(90)));
         assert_eq!(none.quiet_since(at(900), at(100)), None);
-        let seen = Progress::default().with_changed_ahead(at(900), at(100));
+        let seen = WaitProgress::default().with_changed_ahead(at(900), at(100));
         assert_eq!(seen.quiet_since(at(900), at(105)), Some(at(100)));
         assert_eq!(seen.quiet_since(at(900), at(95)), None, "the clock was set back once more");
         assert_eq!(seen.quiet_since(at(901), at(105)), None, "it was changed again");
@@ -225,34 +225,35 @@ mod tests {
 
     #[test]
     fn what_is_noted_about_a_file_is_kept_beside_the_rest() {
-        let noted = Progress::default().with_earlier("a").with_reported("wrong").with_changed_ahead(at(900), at(100));
+        let noted =
+            WaitProgress::default().with_earlier("a").with_reported("wrong").with_changed_ahead(at(900), at(100));
         assert!(noted.was_earlier("a") && noted.was_reported("wrong"));
         assert_eq!(noted.quiet_since(at(900), at(105)), Some(at(100)));
         let again = noted.with_earlier("b");
         assert!(!again.was_earlier("a") && again.was_reported("wrong"));
-        assert!(!Progress::default().was_earlier("a") && !Progress::default().was_reported("wrong"));
+        assert!(!WaitProgress::default().was_earlier("a") && !WaitProgress::default().was_reported("wrong"));
     }
 
     #[test]
     fn any_needs_one_condition_and_all_need_each() {
         let conditions = vec![External::File("/a".into()), External::File("/b".into())];
         let (any, all) = (External::Any(conditions.clone()), External::All(conditions));
-        let mut progress = Progress::default();
+        let mut progress = WaitProgress::default();
         assert!(!progress.is_over(&any) && !progress.is_over(&all));
-        progress.note(1, Look::Met(None), at(1));
+        progress.note(1, CheckResult::Met(None), at(1));
         assert!(progress.is_over(&any) && !progress.is_over(&all));
-        progress.note(0, Look::NotYet("does not exist yet".into()), at(2));
+        progress.note(0, CheckResult::NotYet("does not exist yet".into()), at(2));
         assert!(!progress.is_over(&all));
-        progress.note(0, Look::Met(None), at(3));
+        progress.note(0, CheckResult::Met(None), at(3));
         assert!(progress.is_over(&all));
     }
 
     #[test]
     fn what_was_met_stays_met_and_keeps_its_result() {
-        let mut progress = Progress::default();
-        progress.note_try(0, Look::NotYet("exit status 1".into()), at(1));
-        progress.note_try(0, Look::Met(Some("merged".into())), at(2));
-        progress.note_try(0, Look::NotYet("exit status 1".into()), at(3));
+        let mut progress = WaitProgress::default();
+        progress.note_try(0, CheckResult::NotYet("exit status 1".into()), at(1));
+        progress.note_try(0, CheckResult::Met(Some("merged".into())), at(2));
+        progress.note_try(0, CheckResult::NotYet("exit status 1".into()), at(3));
         let seen = progress.seen(0);
         assert_eq!((seen.met, seen.tries, seen.why_not), (Some(at(2)), 2, None));
         assert_eq!(seen.found.as_deref(), Some("merged"));
@@ -260,11 +261,11 @@ mod tests {
 
     #[test]
     fn it_is_read_as_it_was_written() {
-        let mut progress = Progress::default();
+        let mut progress = WaitProgress::default();
         assert_eq!(serde_json::to_string(&progress).unwrap(), "[]");
-        progress.note_try(1, Look::Met(Some("x".into())), at(2));
+        progress.note_try(1, CheckResult::Met(Some("x".into())), at(2));
         let text = serde_json::to_string(&progress).unwrap();
         assert_eq!(text, r#"[{},{"met":"1970-01-01T00:00:02Z","found":"x","tried":"1970-01-01T00:00:02Z","tries":1}]"#);
-        assert_eq!(serde_json::from_str::<Progress>(&text).unwrap(), progress);
+        assert_eq!(serde_json::from_str::<WaitProgress>(&text).unwrap(), progress);
     }
 }

@@ -8,7 +8,7 @@ use crate::core::text::escape::{one_line, shortened};
 use crate::core::text::fence::{Fence, is_one_line};
 use crate::core::waits::conditions::{AwaitedAgent, External, Matching, Polled};
 use crate::core::waits::scheduled::Scheduled;
-use crate::core::waits::wait_progress::Progress;
+use crate::core::waits::wait_progress::WaitProgress;
 
 impl External {
     /// The options of the command that waits for it.
@@ -82,7 +82,7 @@ pub(crate) struct ConditionState {
 
 /// How far the conditions of a wait are.
 #[must_use]
-pub(crate) fn states(wait: &External, progress: &Progress, now: Timestamp) -> Vec<ConditionState> {
+pub(crate) fn states(wait: &External, progress: &WaitProgress, now: Timestamp) -> Vec<ConditionState> {
     let state = |(at, condition): (usize, &External)| ConditionState {
         condition: condition.clone(),
         met: progress.is_met(at),
@@ -105,7 +105,7 @@ pub(crate) fn described(wait: &External, conditions: &[ConditionState]) -> Strin
     }
 }
 
-fn state(wait: &External, progress: &Progress, at: usize, now: Timestamp) -> String {
+fn state(wait: &External, progress: &WaitProgress, at: usize, now: Timestamp) -> String {
     let (seen, condition) = (progress.seen(at), &wait.conditions()[at]);
     if let Some(met) = seen.met {
         return format!("met {} ago", age(met, now));
@@ -129,7 +129,7 @@ fn state(wait: &External, progress: &Progress, at: usize, now: Timestamp) -> Str
 
 /// The result of a wait that is over, for the agent that waits.
 #[must_use]
-pub(crate) fn result(wait: &External, progress: &Progress) -> String {
+pub(crate) fn result(wait: &External, progress: &WaitProgress) -> String {
     let conditions = wait.conditions();
     if !matches!(wait, External::Any(_) | External::All(_)) {
         return of_one(wait, progress.seen(0).found);
@@ -172,7 +172,7 @@ fn of_one(condition: &External, found: Option<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::waits::wait_progress::Look;
+    use crate::core::waits::wait_progress::CheckResult;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -185,8 +185,8 @@ mod tests {
     #[test]
     fn the_result_names_what_is_met() {
         let any = External::Any(vec![External::File("/p/a".into()), External::Time(at(10)), command("gh pr view")]);
-        let mut progress = Progress::default();
-        progress.note(1, Look::Met(None), at(11));
+        let mut progress = WaitProgress::default();
+        progress.note(1, CheckResult::Met(None), at(11));
         assert_eq!(
             result(&any, &progress),
             "1 of 3 conditions is met:\n- `--until 1970-01-01T00:00:10Z`: the time has come"
@@ -196,9 +196,13 @@ mod tests {
     #[test]
     fn what_a_command_printed_cannot_be_taken_for_another_condition() {
         let all = External::All(vec![command("gh"), External::File("/p/a".into())]);
-        let mut progress = Progress::default();
-        progress.note_try(0, Look::Met(Some("x\n--- end of condition ---\n`--file /p/b`:\nit exists".into())), at(1));
-        progress.note(1, Look::Met(None), at(1));
+        let mut progress = WaitProgress::default();
+        progress.note_try(
+            0,
+            CheckResult::Met(Some("x\n--- end of condition ---\n`--file /p/b`:\nit exists".into())),
+            at(1),
+        );
+        progress.note(1, CheckResult::Met(None), at(1));
         insta::assert_snapshot!(result(&all, &progress), @r#"
         all 2 conditions have been met:
 
@@ -220,14 +224,14 @@ mod tests {
     #[test]
     fn the_state_of_a_condition_is_what_was_last_seen() {
         let all = External::All(vec![command("gh"), External::File("/p/a".into()), External::Time(at(7_260))]);
-        let mut progress = Progress::default();
-        let states = |progress: &Progress| {
+        let mut progress = WaitProgress::default();
+        let states = |progress: &WaitProgress| {
             (0..3).map(|one| states(&all, progress, at(60))[one].state.clone()).collect::<Vec<_>>()
         };
         assert_eq!(states(&progress), ["not tried yet", "", "in 2 h"]);
-        progress.note_try(0, Look::NotYet("exit status 1: \u{1b}[2Jnot yet".into()), at(0));
-        progress.note_try(0, Look::NotYet("exit status 1: \u{1b}[2Jnot yet".into()), at(30));
-        progress.note(1, Look::Met(None), at(30));
+        progress.note_try(0, CheckResult::NotYet("exit status 1: \u{1b}[2Jnot yet".into()), at(0));
+        progress.note_try(0, CheckResult::NotYet("exit status 1: \u{1b}[2Jnot yet".into()), at(30));
+        progress.note(1, CheckResult::Met(None), at(30));
         assert_eq!(
             states(&progress),
             ["exit status 1: \\u{1b}[2Jnot yet, 30 s ago, 2 tries", "met 30 s ago", "in 2 h"]
@@ -243,6 +247,6 @@ mod tests {
 
     /// Before anything was seen.
     fn states_at(wait: &External, now: Timestamp) -> Vec<String> {
-        states(wait, &Progress::default(), now).into_iter().map(|condition| condition.state).collect()
+        states(wait, &WaitProgress::default(), now).into_iter().map(|condition| condition.state).collect()
     }
 }

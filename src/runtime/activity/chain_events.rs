@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 
 use crate::core::chain::tree::Tree;
-use crate::core::events::agent_event::{AgentEvent, Happening};
+use crate::core::events::agent_event::{AgentEvent, AgentEventKind};
 use crate::core::id::FrameId;
 use crate::runtime::activity::output::{Output, Span};
 use crate::runtime::activity::records;
@@ -219,7 +219,9 @@ impl Source {
         match (self.printed.front(), self.recorded.front()) {
             (Some(printed), Some(recorded)) if recorded.at < printed.at => self.recorded.pop_front(),
             // What an attempt was given comes before everything that it printed.
-            (Some(printed), Some(AgentEvent { at, what: Happening::ToolResult { .. }, .. })) if *at == printed.at => {
+            (Some(printed), Some(AgentEvent { at, what: AgentEventKind::ToolResult { .. }, .. }))
+                if *at == printed.at =>
+            {
                 self.recorded.pop_front()
             }
             (Some(_), _) => self.printed.pop_front(),

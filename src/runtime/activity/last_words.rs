@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use crate::claude::events::line_cutter::LineCutter;
 use crate::claude::events::translate::translate;
 use crate::core::attempt::signal::Signal;
-use crate::core::events::agent_event::Happening;
+use crate::core::events::agent_event::AgentEventKind;
 use crate::core::id::FrameId;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::Store;
@@ -32,7 +32,7 @@ pub(crate) fn last_words(store: &Store, frame: FrameId) -> Result<Option<String>
         LineCutter::new(Some(LONGEST)).push(&bytes, |line| {
             let translated = translate(line.text);
             for happening in translated.happenings {
-                if let Happening::Text { text } = happening
+                if let AgentEventKind::Text { text } = happening
                     && translated.parent_tool_use_id.is_none()
                     && !text.trim().is_empty()
                     && Signal::on_a_line(&text).is_none()

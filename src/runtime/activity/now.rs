@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::core::agent::usage::Usage;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::tree::Tree;
-use crate::core::events::activity::{Activity, Progress, is_stalled};
+use crate::core::events::activity::{Activity, ActivityTracker, is_stalled};
 use crate::core::id::FrameId;
 use crate::runtime::activity::output::{Output, Span};
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
@@ -59,7 +59,7 @@ pub(crate) fn activity_of(store: &Store, frame: FrameId, now: Timestamp) -> Resu
         return Ok(None);
     }
     let path = store.dir().printed(frame);
-    let (mut progress, mut last_event) = (Progress::default(), attempt.began);
+    let (mut progress, mut last_event) = (ActivityTracker::default(), attempt.began);
     if let Ok(file) = fs::metadata(&path) {
         let begins = file.len().saturating_sub(TAIL).max(attempt.output_from);
         let span = Span::new(&attempt);

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::claude::events::line_cutter::LineCutter;
 use crate::claude::events::translate::translate;
-use crate::core::events::agent_event::{AgentEvent, Happening, VERSION};
+use crate::core::events::agent_event::{AgentEvent, AgentEventKind, VERSION};
 use crate::core::id::{AttemptId, FrameId};
 use crate::store::Attempt;
 
@@ -148,7 +148,7 @@ impl Output {
             let live = now.map(|now| span.and_then(|span| span.ended).map_or(now, |ended| now.min(ended)));
             *last = translated.at.or(live).unwrap_or(*last).max(span.map_or(*last, |span| span.began));
             for what in translated.happenings {
-                let is_start = matches!(what, Happening::Started { .. });
+                let is_start = matches!(what, AgentEventKind::Started { .. });
                 if is_start && *started {
                     continue;
                 }
@@ -290,6 +290,6 @@ mod tests {
         file.as_file().write_all(format!("{INIT}\n{}\n", text("a", "")).as_bytes()).unwrap();
         let mut output = Output::new(FrameId::random(), file.path().to_owned(), None).beginning_at(5);
         let events = read_all(&mut output, None);
-        assert!(matches!(&events[0].what, Happening::Other { .. }) && events.len() == 2);
+        assert!(matches!(&events[0].what, AgentEventKind::Other { .. }) && events.len() == 2);
     }
 }

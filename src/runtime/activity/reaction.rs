@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::core::events::agent_event::{AgentEvent, Happening};
+use crate::core::events::agent_event::{AgentEvent, AgentEventKind};
 use crate::runtime::activity::output::{Output, Span};
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Exchange, Store};
@@ -37,10 +37,10 @@ pub(crate) fn reaction(store: &Store, exchange: &Exchange) -> Result<Option<Agen
 }
 
 /// Whether it is a deed of the agent. The call that returns the answer is printed once more when it does.
-fn is_a_deed(what: &Happening, call: Option<&str>) -> bool {
+fn is_a_deed(what: &AgentEventKind, call: Option<&str>) -> bool {
     match what {
-        Happening::ToolUse { id, .. } => Some(id.as_str()) != call,
-        Happening::Text { text } => !text.trim().is_empty(),
+        AgentEventKind::ToolUse { id, .. } => Some(id.as_str()) != call,
+        AgentEventKind::Text { text } => !text.trim().is_empty(),
         _ => false,
     }
 }
@@ -51,18 +51,18 @@ mod tests {
 
     #[test]
     fn a_deed_is_a_text_or_another_call() {
-        let call = |id: &str| Happening::ToolUse {
+        let call = |id: &str| AgentEventKind::ToolUse {
             id: id.into(),
             name: "Bash".into(),
             summary: "Bash: ls".into(),
             input: serde_json::Value::Null,
         };
-        let text = |text: &str| Happening::Text { text: text.into() };
+        let text = |text: &str| AgentEventKind::Text { text: text.into() };
         let is = |what| is_a_deed(&what, Some("toolu_asked"));
         assert_eq!(
             [is(call("toolu_asked")), is(call("toolu_next")), is(text(" \n")), is(text("So."))],
             [false, true, false, true]
         );
-        assert!(!is(Happening::Other { name: "system/x".into() }));
+        assert!(!is(AgentEventKind::Other { name: "system/x".into() }));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::core::agent::usage::rounded_usd;
 use crate::core::chain::frame_state::{FrameState, Wait};
-use crate::core::events::agent_event::{AgentEvent, Happening, VERSION};
+use crate::core::events::agent_event::{AgentEvent, AgentEventKind, VERSION};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{FrameId, MessageId, RequestId};
 use crate::core::requests::request::{External, Request, RequestKind, RequestResult};
@@ -16,7 +16,7 @@ pub(super) fn event(record: &EventRecord) -> Option<AgentEvent> {
     let what = match &record.entry {
         LogEntry::Requested { request, detail, .. } => requested(*request, detail),
         LogEntry::Answered { request, .. } | LogEntry::Expired { request, .. } | LogEntry::WaitOver { request } => {
-            Happening::RequestOver { id: *request }
+            AgentEventKind::RequestOver { id: *request }
         }
         LogEntry::Ended { to, cost_usd, .. } => ended(to, cost_usd.map(rounded_usd)),
         LogEntry::Stopped { to, .. } | LogEntry::PutOff { to, .. } => ended(to, None),
@@ -42,7 +42,7 @@ pub(super) fn message_event(record: &EventRecord, message: &Message, most: Optio
     };
     let (text, cut) = start_of(&message.text, most);
     let (id, instruction, text) = (message.id, message.instructs, text.to_owned());
-    AgentEvent { cut, ..recorded(record, Happening::Message { id, by, instruction, text }) }
+    AgentEvent { cut, ..recorded(record, AgentEventKind::Message { id, by, instruction, text }) }
 }
 
 /// The requests whose result an attempt was given at their calls, which `claude` does not print.
@@ -61,7 +61,7 @@ pub(super) fn result_event(
     most: Option<usize>,
 ) -> Option<AgentEvent> {
     let (text, cut) = start_of(result.text(), most);
-    let happening = Happening::tool_result(request.call.clone()?, result.is_failure(), text.to_owned());
+    let happening = AgentEventKind::tool_result(request.call.clone()?, result.is_failure(), text.to_owned());
     Some(AgentEvent { cut, ..recorded(record, happening) })
 }
 
@@ -73,12 +73,12 @@ fn start_of(text: &str, most: Option<usize>) -> (&str, bool) {
 }
 
 /// Of an agent that did not run.
-fn paused(frame: FrameId, by: By, reason: Option<String>) -> Happening {
+fn paused(frame: FrameId, by: By, reason: Option<String>) -> AgentEventKind {
     let stop = Stop { how: StopKind::Pause, now: false, by, reason, of: frame, report: None };
-    Happening::Paused { waits_for: "resume".to_owned(), message: Some(stop.in_words()), cost_usd: None }
+    AgentEventKind::Paused { waits_for: "resume".to_owned(), message: Some(stop.in_words()), cost_usd: None }
 }
 
-fn recorded(record: &EventRecord, what: Happening) -> AgentEvent {
+fn recorded(record: &EventRecord, what: AgentEventKind) -> AgentEvent {
     AgentEvent {
         version: VERSION,
         at: record.at,
@@ -91,7 +91,7 @@ fn recorded(record: &EventRecord, what: Happening) -> AgentEvent {
     }
 }
 
-fn requested(id: RequestId, kind: &RequestKind) -> Happening {
+fn requested(id: RequestId, kind: &RequestKind) -> AgentEventKind {
     let (kind, summary, child) = match kind {
         RequestKind::Spawn { child, task } => ("spawn", task.clone(), Some(*child)),
         RequestKind::Ask(form) => ("ask", form.question.clone(), None),
@@ -102,7 +102,7 @@ fn requested(id: RequestId, kind: &RequestKind) -> Happening {
         RequestKind::Plan(_) => ("plan", "an approval of its plan".to_owned(), None),
         RequestKind::Wait(external) => ("wait", awaited(external), None),
     };
-    Happening::Request { id, kind: kind.to_owned(), summary: shortened(&summary), child }
+    AgentEventKind::Request { id, kind: kind.to_owned(), summary: shortened(&summary), child }
 }
 
 fn awaited(external: &External) -> String {
@@ -114,15 +114,15 @@ fn awaited(external: &External) -> String {
     }
 }
 
-fn ended(state: &FrameState, cost_usd: Option<f64>) -> Happening {
-    let waits_for = |what: &str| Happening::Paused { waits_for: what.to_owned(), message: None, cost_usd };
+fn ended(state: &FrameState, cost_usd: Option<f64>) -> AgentEventKind {
+    let waits_for = |what: &str| AgentEventKind::Paused { waits_for: what.to_owned(), message: None, cost_usd };
     let message = match state {
         FrameState::Failed { failure } => Some(failure.message.trim().to_owned()),
         _ => None,
     };
     match state {
         FrameState::Done | FrameState::Failed { .. } | FrameState::Cancelled => {
-            Happening::Ended { status: state.name().to_owned(), message, cost_usd }
+            AgentEventKind::Ended { status: state.name().to_owned(), message, cost_usd }
         }
         FrameState::Waiting { wait: Wait::Requests } => waits_for("requests"),
         FrameState::Waiting { wait: Wait::UsageLimit { .. } } => waits_for("usage_limit"),

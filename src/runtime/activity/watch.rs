@@ -11,7 +11,7 @@ use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::core::chain::tree::Tree;
 use crate::core::events::agent_event::AgentEvent;
-use crate::core::events::following::{self, Outlook};
+use crate::core::events::following::{self, ChainOutlook};
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
 use crate::runtime::activity::chain_events::ChainEvents;
@@ -88,7 +88,7 @@ impl<'a> Follower<'a> {
     }
 
     /// What may still happen.
-    pub(crate) fn outlook(&self) -> Outlook {
+    pub(crate) fn outlook(&self) -> ChainOutlook {
         // What cannot be read is not known to run.
         let runs = |frame| Lease::is_held(self.store.dir(), frame).unwrap_or(false);
         following::outlook(self.tree(), runs, Timestamp::now())

@@ -17,7 +17,7 @@ mod unseen;
 
 use std::time::Duration;
 
-use crate::claude::processes::process::Exit;
+use crate::claude::processes::process::ProcessExit;
 use crate::core::attempt::decision::{Decision, decide};
 use crate::core::chain::frame::Frame;
 use crate::runtime::RuntimeError;
@@ -31,7 +31,7 @@ pub(crate) fn conclude(
     store: &Store,
     frame: &Frame,
     begun: Begun,
-    exit: Exit,
+    exit: ProcessExit,
     lease: &Lease,
 ) -> Result<Option<Decision>, RuntimeError> {
     let Some(attempt) = store.attempts(Attempts::RunningOf(frame.id))?.pop() else { return Ok(None) };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::claude::attempt_ending;
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::options::limits_left;
-use crate::claude::processes::process::Exit;
+use crate::claude::processes::process::ProcessExit;
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::output_reader;
 use crate::claude::transcript::{locate, turn};
@@ -36,7 +36,7 @@ impl Printed {
         store: &Store,
         frame: &Frame,
         attempt: &Attempt,
-        exit: Exit,
+        exit: ProcessExit,
         lease: &Lease,
     ) -> Result<Self, RuntimeError> {
         let mut digest = read_output(lease, attempt)?;
@@ -49,7 +49,7 @@ impl Printed {
             let written = written.map_err(while_trying("read the transcript"))?.unwrap_or_default();
             digest.complete(
                 &written,
-                exit == Exit::Ended || exit.is_stopped(),
+                exit == ProcessExit::Ended || exit.is_stopped(),
                 exit.was_killed() && !exit.is_stopped(),
             );
         }
@@ -57,7 +57,7 @@ impl Printed {
             Ending::Error(why) => Ending::Error(limits_left::as_given(&why, &frame.launch.args)),
             other => other,
         };
-        Ok(Self { digest, ending, was_killed: exit.was_killed(), was_ended: exit == Exit::Ended })
+        Ok(Self { digest, ending, was_killed: exit.was_killed(), was_ended: exit == ProcessExit::Ended })
     }
 
     /// The output of an attempt whose process could not be started.
@@ -115,7 +115,7 @@ mod tests {
     const RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"Jan 1st"}"#;
 
     /// What is read of an attempt that began after earlier ones had printed 7 bytes, and 3 of errors.
-    fn printed(output: &str, errors: Option<&str>, exit: Exit) -> Printed {
+    fn printed(output: &str, errors: Option<&str>, exit: ProcessExit) -> Printed {
         let (temp, store) = testing::store();
         let launch = Launch { config_dir: Some(temp.path().join("config")), ..Launch::default() };
         let root = store.create_root(&NewFrame { launch, ..new("a task") }).unwrap();
@@ -142,35 +142,41 @@ mod tests {
         let again =
             r#"{"type":"result","is_error":false,"stop_reason":"tool_deferred","deferred_tool_use":{"id":"t1"}}"#;
         let ending = |output: &str, exit| printed(output, None, exit).ending;
-        assert_eq!(ending(again, Exit::Code(0)), Ending::Suspended, "it did not take it");
-        for exit in [Exit::Signal(9), Exit::Unknown, Exit::Ended] {
+        assert_eq!(ending(again, ProcessExit::Code(0)), Ending::Suspended, "it did not take it");
+        for exit in [ProcessExit::Signal(9), ProcessExit::Unknown, ProcessExit::Ended] {
             assert!(matches!(ending(again, exit), Ending::Died { worked: false, .. }), "{exit:?}");
         }
-        assert_eq!(ending(again, Exit::Stopped), Ending::Stopped { worked: false });
-        assert_eq!(ending(&format!("{WORKED}{again}"), Exit::Signal(9)), Ending::Suspended, "at a call of its own");
+        assert_eq!(ending(again, ProcessExit::Stopped), Ending::Stopped { worked: false });
+        assert_eq!(
+            ending(&format!("{WORKED}{again}"), ProcessExit::Signal(9)),
+            Ending::Suspended,
+            "at a call of its own"
+        );
     }
 
     #[test]
     fn what_claude_says_on_standard_error_is_why_it_refused() {
-        assert_eq!(why(&printed("", Some("error: unknown option\n"), Exit::Code(1))), "error: unknown option");
-        let long = printed("", Some(&"x".repeat(100_000)), Exit::Code(1));
+        assert_eq!(why(&printed("", Some("error: unknown option\n"), ProcessExit::Code(1))), "error: unknown option");
+        let long = printed("", Some(&"x".repeat(100_000)), ProcessExit::Code(1));
         assert!(why(&long).len() < 20_000, "{}", why(&long).len());
         // There may be no such file.
-        assert!(!why(&printed("", None, Exit::Code(1))).is_empty());
+        assert!(!why(&printed("", None, ProcessExit::Code(1))).is_empty());
     }
 
     #[test]
     fn only_the_output_of_this_attempt_counts() {
-        let replied = printed(&format!("{WORKED}{RESULT}\n"), None, Exit::Code(0));
+        let replied = printed(&format!("{WORKED}{RESULT}\n"), None, ProcessExit::Code(0));
         assert_eq!((&replied.ending, replied.digest.broken_lines), (&Ending::Reply("Jan 1st".into()), 0));
         assert!(!replied.was_killed && !replied.was_ended);
     }
 
     #[test]
     fn how_the_process_ended_is_kept_with_what_it_printed() {
-        for (exit, was_killed, was_ended) in
-            [(Exit::Code(1), false, false), (Exit::Ended, true, true), (Exit::Signal(9), true, false)]
-        {
+        for (exit, was_killed, was_ended) in [
+            (ProcessExit::Code(1), false, false),
+            (ProcessExit::Ended, true, true),
+            (ProcessExit::Signal(9), true, false),
+        ] {
             let printed = printed(WORKED, None, exit);
             assert_eq!((printed.was_killed, printed.was_ended), (was_killed, was_ended), "{exit:?}");
         }
@@ -181,7 +187,7 @@ mod tests {
     #[test]
     fn the_transcript_completes_only_what_was_ended_from_outside() {
         // Without a transcript there is nothing to complete it with: the turn has no reply.
-        let ended = printed(WORKED, None, Exit::Ended);
+        let ended = printed(WORKED, None, ProcessExit::Ended);
         assert!(ended.digest.result.is_none() && !matches!(ended.ending, Ending::Reply(_)));
     }
 }

@@ -7,7 +7,7 @@ use crate::claude::stream::digest::Digest;
 use crate::claude::transcript::salvaged_transcript::SalvagedTranscript;
 use crate::core::attempt::salvaged::{Contents, Salvage, Signs};
 use crate::core::chain::frame::Frame;
-use crate::core::housekeeping::consistency::Lines;
+use crate::core::housekeeping::consistency::UsableLines;
 use crate::core::requests::request::Delivery;
 use crate::runtime::conclude::printed::Printed;
 use crate::runtime::recovery::room;
@@ -40,7 +40,9 @@ pub(super) fn look(
         was_killed: *was_killed,
         has_transcript: transcript.is_some(),
         has_no_room: transcript.is_none() && room::missing(frame).is_some(),
-        is_cut: transcript.and_then(|file| checkpoint::lines(file).ok()).is_some_and(|lines| lines != Lines::Whole),
+        is_cut: transcript
+            .and_then(|file| checkpoint::lines(file).ok())
+            .is_some_and(|lines| lines != UsableLines::Whole),
         is_suspended: suspended.is_some(),
     };
     let (salvage, salvaged) = match (signs.unread(), transcript) {

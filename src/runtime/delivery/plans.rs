@@ -1,7 +1,7 @@
 //! The permission mode in which a person lets an agent continue after approving its plan.
 
 use crate::core::agent::starting_mode::Chosen;
-use crate::core::requests::proposed_plan::Decided;
+use crate::core::requests::proposed_plan::PlanDecision;
 use crate::core::requests::request::{Delivery, RequestKind};
 use crate::store::Undelivered;
 
@@ -22,8 +22,8 @@ impl ChosenMode {
 pub(crate) fn chosen(undelivered: &Undelivered) -> Option<ChosenMode> {
     let approved = |delivery: &Delivery| match &delivery.kind {
         RequestKind::Plan(plan) => match plan.decided(delivery.result.text()) {
-            Some(Decided::Approved { mode }) => Some(mode),
-            Some(Decided::Refused { .. }) | None => None,
+            Some(PlanDecision::Approved { mode }) => Some(mode),
+            Some(PlanDecision::Refused { .. }) | None => None,
         },
         _ => None,
     };
@@ -35,12 +35,12 @@ pub(crate) fn chosen(undelivered: &Undelivered) -> Option<ChosenMode> {
 mod tests {
     use super::*;
     use crate::core::id::RequestId;
-    use crate::core::requests::proposed_plan::Plan;
+    use crate::core::requests::proposed_plan::ProposedPlan;
     use crate::core::requests::request::RequestResult;
 
     fn answered(answer: &str) -> Delivery {
         let modes = vec!["default".to_owned(), "acceptEdits".to_owned()];
-        let kind = RequestKind::Plan(Plan { text: None, file: None, modes });
+        let kind = RequestKind::Plan(ProposedPlan { text: None, file: None, modes });
         Delivery { request: RequestId::random(), call: None, kind, result: RequestResult::Text(answer.to_owned()) }
     }
 

@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::core::agent::file_changes::Seen;
+use crate::core::agent::file_changes::FileSnapshot;
 use crate::core::chain::frame::Frame;
 use crate::core::id::AttemptId;
 use crate::failpoint::Step;
@@ -38,13 +38,13 @@ pub(crate) fn notice(store: &Store, frame: &Frame) -> Option<String> {
     before.changes(&now).notice(&frame.cwd)
 }
 
-fn seen(store: &Store, frame: &Frame, attempt: AttemptId) -> Option<Seen> {
+fn seen(store: &Store, frame: &Frame, attempt: AttemptId) -> Option<FileSnapshot> {
     serde_json::from_slice(&fs::read(store.dir().seen(frame.id, attempt)).ok()?).ok()
 }
 
-fn look(files: impl Iterator<Item = PathBuf>, cwd: &Path) -> Seen {
+fn look(files: impl Iterator<Item = PathBuf>, cwd: &Path) -> FileSnapshot {
     let files = files.filter_map(|path| content(&path).ok().map(|content| (path, content))).collect();
-    Seen { files, head: head(cwd) }
+    FileSnapshot { files, head: head(cwd) }
 }
 
 /// A digest of a file's content, or of its size and time if reading the file would take long.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::claude::doctor::crontab;
-use crate::claude::doctor::surroundings::Surroundings;
+use crate::claude::doctor::surroundings::DoctorFacts;
 use crate::claude::environment::config_dir::CONFIG_DIR;
 use crate::claude::environment::recorded;
 use crate::claude::environment::variables::Variables;
@@ -27,7 +27,7 @@ pub(crate) struct Crontab {
 }
 
 /// What this shell sees and cron does not. `here` is what this shell sees, `there` what cron would.
-pub(crate) fn findings(state_dir: &Path, shell: &Variables, here: &Surroundings, there: &Surroundings) -> Vec<Finding> {
+pub(crate) fn findings(state_dir: &Path, shell: &Variables, here: &DoctorFacts, there: &DoctorFacts) -> Vec<Finding> {
     let cron = shell.under_cron();
     let path = cron.get("PATH").unwrap_or_default();
     let config_dir = shell.get(CONFIG_DIR).and_then(|dir| std::path::absolute(dir).ok());
@@ -69,7 +69,7 @@ fn are_one(one: &Path, other: &Path) -> bool {
 }
 
 /// A line with everything that belongs in it.
-pub(crate) fn crontab(state_dir: &Path, own_program: &Path, here: &Surroundings) -> Crontab {
+pub(crate) fn crontab(state_dir: &Path, own_program: &Path, here: &DoctorFacts) -> Crontab {
     let default = StateDir::default_path_without_variables();
     let is_elsewhere = !default.is_some_and(|default| are_one(&default, state_dir));
     let variable = is_elsewhere.then(|| format!("{STATE_DIR}={} ", word(state_dir.as_os_str())));

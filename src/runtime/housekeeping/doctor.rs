@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::claude::doctor::checks;
-use crate::claude::doctor::surroundings::{self, Surroundings};
+use crate::claude::doctor::surroundings::{self, DoctorFacts};
 use crate::claude::environment::config_dir::{CONFIG_DIR, config_dir_of};
 use crate::claude::environment::recorded;
 use crate::claude::environment::variables::Variables;
@@ -240,7 +240,7 @@ fn inside(caller: Caller) -> Finding {
 }
 
 /// Whether hooks run at all: the last requests show it.
-fn pauses_of(pauses: &[Pause], can_suspend: bool, around: &Surroundings) -> Option<Finding> {
+fn pauses_of(pauses: &[Pause], can_suspend: bool, around: &DoctorFacts) -> Option<Finding> {
     let name = "pauses";
     let all = pauses.len();
     let suspended = pauses.iter().filter(|pause| pause.suspended).count();
@@ -303,20 +303,20 @@ mod tests {
     fn what_became_of_requests_is_reported_with_the_reason() {
         let pause = |suspended, no_hooks| Pause { suspended, launch: Launch { no_hooks, ..Launch::default() } };
         let message =
-            |pauses: &[Pause], can, around: &Surroundings| pauses_of(pauses, can, around).map(|found| found.message);
-        let plain = Surroundings::default();
+            |pauses: &[Pause], can, around: &DoctorFacts| pauses_of(pauses, can, around).map(|found| found.message);
+        let plain = DoctorFacts::default();
         assert_eq!(message(&[], true, &plain), None);
         let some = [pause(true, false), pause(false, false)];
         assert_eq!(message(&some, true, &plain).unwrap(), "1 of the last 2 requests suspended their call");
-        let why = |pauses: &[Pause], can, around: &Surroundings| {
+        let why = |pauses: &[Pause], can, around: &DoctorFacts| {
             message(pauses, can, around).unwrap().split_once(": ").unwrap().1.to_owned()
         };
         let none = [pause(false, false)];
         assert_eq!(why(&[pause(false, true)], true, &plain), "their chains were started with --no-hooks or --bare");
         assert_eq!(why(&none, false, &plain), "this claude cannot suspend calls");
         assert_eq!(why(&none, true, &plain), "no setting that disables hooks was found");
-        let content = crate::claude::settings::settings_file::Settings::parse("{\"disableAllHooks\": true}");
+        let content = crate::claude::settings::settings_file::ClaudeSettings::parse("{\"disableAllHooks\": true}");
         let settings = vec![SettingsFile { path: "/s.json".into(), managed: false, content }];
-        assert_eq!(why(&none, true, &Surroundings { settings, ..plain }), "disableAllHooks is set in /s.json");
+        assert_eq!(why(&none, true, &DoctorFacts { settings, ..plain }), "disableAllHooks is set in /s.json");
     }
 }

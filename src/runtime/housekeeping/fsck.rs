@@ -5,10 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::claude::environment::config_dir::config_dir;
-use crate::claude::transcript::locate::Places;
-use crate::core::chain::frame::{Frame, Kept};
+use crate::claude::transcript::locate::SessionLocations;
+use crate::core::chain::frame::{Frame, KeptConversation};
 use crate::core::chain::frame_state::FrameState;
-use crate::core::housekeeping::consistency::{FrameFacts, Lines, judge_frame, judge_requests};
+use crate::core::housekeeping::consistency::{FrameFacts, UsableLines, judge_frame, judge_requests};
 use crate::core::housekeeping::fsck_finding::{FindingKind, FsckFinding};
 use crate::core::id::{FrameId, SessionId};
 use crate::runtime::recovery::restore;
@@ -56,7 +56,7 @@ fn look(
     of: FactsOf<'_>,
     tell: &mut dyn FnMut(&str, usize, usize),
 ) -> Result<Vec<FsckFinding>, RuntimeError> {
-    let (mut places, mut judged, mut at) = (Places::default(), Vec::new(), 0);
+    let (mut places, mut judged, mut at) = (SessionLocations::default(), Vec::new(), 0);
     let mut facts = store.housekeeping().facts(of)?;
     let mut next = Some(0);
     while let Some(after) = next {
@@ -79,7 +79,11 @@ fn look(
 }
 
 /// Adds what is in Claude Code's folder of a frame.
-fn look_at_transcript(store: &Store, facts: &mut FrameFacts, places: &mut Places) -> Result<(), RuntimeError> {
+fn look_at_transcript(
+    store: &Store,
+    facts: &mut FrameFacts,
+    places: &mut SessionLocations,
+) -> Result<(), RuntimeError> {
     let FrameFacts { frame, files, .. } = facts;
     // One that is done needs no session any more.
     let Some(kept) = kept_of(frame).filter(|_| !files.held && frame.state != FrameState::Done) else { return Ok(()) };
@@ -94,7 +98,7 @@ fn look_at_transcript(store: &Store, facts: &mut FrameFacts, places: &mut Places
 fn conversation(
     store: &Store,
     frame: &Frame,
-    kept: Kept,
+    kept: KeptConversation,
     transcript: Option<&Path>,
 ) -> Result<(bool, bool), RuntimeError> {
     let is_whole = |path: &Path| Ok::<_, RuntimeError>(!path.is_file() || restore::check(path)?.is_ok());
@@ -118,8 +122,8 @@ fn keep_again(store: &Store, id: FrameId, session: SessionId) -> Result<Option<S
     let Some(frame) = store.frame(id)? else { return Ok(None) };
     let Some(kept) = kept_of(&frame).filter(|kept| kept.session == session) else { return Ok(None) };
     let copy = store.dir().checkpoint(id, kept.copy);
-    let transcript = found(&frame, session, &mut Places::default())
-        .filter(|path| matches!(checkpoint::lines(path), Ok(Lines::Whole)));
+    let transcript = found(&frame, session, &mut SessionLocations::default())
+        .filter(|path| matches!(checkpoint::lines(path), Ok(UsableLines::Whole)));
     let (from, done) = match transcript {
         Some(path) => (path, "copied the transcript of"),
         None => (copy, "removed the torn end of the copy of"),
@@ -131,11 +135,11 @@ fn keep_again(store: &Store, id: FrameId, session: SessionId) -> Result<Option<S
     }
 }
 
-fn kept_of(frame: &Frame) -> Option<Kept> {
+fn kept_of(frame: &Frame) -> Option<KeptConversation> {
     frame.continues().filter(|_| frame.checkpoint.is_some())
 }
 
-fn found(frame: &Frame, session: SessionId, places: &mut Places) -> Option<PathBuf> {
+fn found(frame: &Frame, session: SessionId, places: &mut SessionLocations) -> Option<PathBuf> {
     config_dir(&frame.launch).and_then(|config| places.find(&config, &frame.cwd, session))
 }
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::claude::transcript::locate::Places;
+use crate::claude::transcript::locate::SessionLocations;
 use crate::core::agent::child_worktree::Held;
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
@@ -88,7 +88,7 @@ pub(crate) fn collect(
     let planned = plan.iter().flat_map(|(_, decision)| decision.condemned()).chain(&handed_over);
     planned.filter(|condemned| !condemned.ignored.is_empty()).for_each(|condemned| tell(Happening::Takes(condemned)));
 
-    let (mut places, mut prepared) = (Places::default(), Vec::new());
+    let (mut places, mut prepared) = (SessionLocations::default(), Vec::new());
     for (at, (tree, decision)) in plan.into_iter().enumerate() {
         tell(Happening::Progress(if pretend { "chains measured" } else { "chains removed" }, at, count));
         let root = tree.root;

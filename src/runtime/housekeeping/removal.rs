@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::processes::orphan_processes::{self, LeftBy};
-use crate::claude::transcript::locate::{self, Places};
+use crate::claude::transcript::locate::{self, SessionLocations};
 use crate::core::agent::child_worktree::{Held, Worktree};
 use crate::core::chain::frame_state::AgentStatus;
 use crate::core::housekeeping::retention::Retention;
@@ -103,10 +103,12 @@ pub(crate) fn remove_tree(store: &Store, root: FrameId, with_ignored: bool) -> R
     match decide(store, &tree, with_ignored, &HashSet::new())? {
         Decision::Busy => Ok(Removal::Busy),
         Decision::Keep { held, .. } => Ok(Removal::Held(held)),
-        Decision::Remove(worktrees) => match prepare(store, tree, &worktrees, request, &mut Places::default())? {
-            Preparation::Prepared(tree) => Ok(finish(store, vec![tree], request)?.pop().unwrap_or(Removal::Busy)),
-            Preparation::Stays(removal) => Ok(removal),
-        },
+        Decision::Remove(worktrees) => {
+            match prepare(store, tree, &worktrees, request, &mut SessionLocations::default())? {
+                Preparation::Prepared(tree) => Ok(finish(store, vec![tree], request)?.pop().unwrap_or(Removal::Busy)),
+                Preparation::Stays(removal) => Ok(removal),
+            }
+        }
     }
 }
 
@@ -224,7 +226,7 @@ pub(crate) fn prepare(
     tree: Removable,
     worktrees: &[Condemned],
     request: RemovalRequest,
-    places: &mut Places,
+    places: &mut SessionLocations,
 ) -> Result<Preparation, RuntimeError> {
     let root = tree.root;
     let mut leases = Vec::new();
@@ -311,7 +313,11 @@ fn remove_worktrees(
 
 /// The transcripts of sessions that agent-cli started for these frames. A transcript that was written to after its attempt had
 /// ended is left alone: a person has continued that session.
-fn own_transcripts(store: &Store, frames: &[FrameId], places: &mut Places) -> Result<Vec<PathBuf>, RuntimeError> {
+fn own_transcripts(
+    store: &Store,
+    frames: &[FrameId],
+    places: &mut SessionLocations,
+) -> Result<Vec<PathBuf>, RuntimeError> {
     let mut found = Vec::new();
     for id in frames {
         let Some(frame) = store.frame(*id)? else { continue };

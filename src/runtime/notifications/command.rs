@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::claude::invocation::{ATTEMPT, FRAME, STATE_DIR};
-use crate::claude::processes::process::{Exit, Running};
+use crate::claude::processes::process::{ProcessExit, Running};
 use crate::core::notifications::payload::{OPTIONAL_VARIABLES, Payload};
 use crate::core::text::escape;
 use crate::failpoint::{self, Moment, Step};
@@ -42,13 +42,13 @@ pub(crate) async fn run(shell: &Shell, command: &str, payload: &Payload) -> Resu
     let ended = tokio::time::timeout(shell.timeout, running.ended()).await;
     failpoint::at(Step::RunNotification, Moment::After);
     let how = match ended {
-        Ok(Exit::Code(0)) => {
+        Ok(ProcessExit::Code(0)) => {
             // What it left running on purpose may go on.
             std::mem::forget(group);
             return Ok(());
         }
-        Ok(Exit::Code(code)) => format!("exit status {code}"),
-        Ok(Exit::Signal(signal)) => format!("killed by signal {signal}"),
+        Ok(ProcessExit::Code(code)) => format!("exit status {code}"),
+        Ok(ProcessExit::Signal(signal)) => format!("killed by signal {signal}"),
         Ok(_) => "its exit status is unknown".to_owned(),
         Err(_) => format!("killed after {} s", shell.timeout.as_secs()),
     };

@@ -4,14 +4,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::core::notifications::event_commands::{self, Commands};
+use crate::core::notifications::event_commands::{self, EventCommands};
 use crate::store;
 
 /// A config file that can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfigFile {
     pub path: PathBuf,
-    pub commands: Commands,
+    pub commands: EventCommands,
     /// What is wrong with parts of it.
     pub problems: Vec<String>,
 }

@@ -69,7 +69,7 @@ fn failed(store: &Store) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::notifications::event_commands::Commands;
+    use crate::core::notifications::event_commands::EventCommands;
 
     #[test]
     fn a_file_that_only_the_shell_knows_is_not_there_under_cron() {
@@ -77,7 +77,7 @@ mod tests {
         let usual = if cfg!(target_os = "macos") { "Library/Application Support" } else { ".config" };
         let usual = Path::new("/home/ann").join(usual).join("agent-cli/config.toml");
         let said = |path: &Path, under_cron| {
-            let config = ConfigFile { path: path.to_owned(), commands: Commands::default(), problems: Vec::new() };
+            let config = ConfigFile { path: path.to_owned(), commands: EventCommands::default(), problems: Vec::new() };
             let found = findings(&Ok(Some(config)), None, under_cron, &shell);
             found.iter().filter(|found| found.message.starts_with("cron would not find")).count()
         };

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::core::notifications::event_commands::Commands;
+use crate::core::notifications::event_commands::EventCommands;
 use crate::runtime::notifications::config_file::{self, BadConfig, ConfigFile};
 
 /// An editor may empty a file before it writes it: what was changed is read when it has stayed the same for so long.
@@ -53,7 +53,7 @@ impl Reload {
             return News::Soon;
         }
         (self.read, self.changing) = (Some(look), None);
-        let empty = || ConfigFile { path: self.path.clone(), commands: Commands::default(), problems: Vec::new() };
+        let empty = || ConfigFile { path: self.path.clone(), commands: EventCommands::default(), problems: Vec::new() };
         News::Changed(config_file::read(&self.path).map(|found| found.unwrap_or_else(empty)))
     }
 

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 use crate::core::notifications::event_commands;
 use crate::core::notifications::occasion::Occasion;
-use crate::core::notifications::payload::{Asked, Payload};
+use crate::core::notifications::payload::{AskedQuestion, Payload};
 use crate::runtime::notifications::command::{self, Shell};
 use crate::runtime::notifications::config_file::ConfigFile;
 use crate::runtime::notifications::reload::{self, News, Reload};
@@ -141,7 +141,7 @@ impl Sender {
     /// The state directory cannot be written.
     pub(crate) fn follow(store: &Store, path: PathBuf, own_program: &Path, voice: Voice) -> Result<Self, StoreError> {
         let none =
-            ConfigFile { path: path.clone(), commands: event_commands::Commands::default(), problems: Vec::new() };
+            ConfigFile { path: path.clone(), commands: event_commands::EventCommands::default(), problems: Vec::new() };
         let reload = Some(Reload::new(path));
         let mut means = Means { reload, ..means(store, none, own_program, voice) };
         means.renew(store)?;
@@ -270,7 +270,7 @@ fn ended(
 fn payload(store: &Store, claimed: &Claimed) -> Result<Payload, StoreError> {
     let question =
         claimed.request.map(|request| store.questions(request, false)).transpose()?.unwrap_or_default().pop();
-    let asked = question.map(|question| Asked { id: question.id, asked: question.asked, kind: question.kind });
+    let asked = question.map(|question| AskedQuestion { id: question.id, asked: question.asked, kind: question.kind });
     let is_done = claimed.about.event == Occasion::Done;
     let reply = if is_done { store.replies(claimed.about.agent.id)?.reply } else { None };
     Ok(Payload::new(claimed.about.clone(), asked, reply))
@@ -346,7 +346,7 @@ mod tests {
 
     fn config(path: &str, events: &[Occasion]) -> ConfigFile {
         let of: BTreeMap<_, _> = events.iter().map(|event| (*event, "notify-send".to_owned())).collect();
-        let commands = event_commands::Commands { of, ..event_commands::Commands::default() };
+        let commands = event_commands::EventCommands { of, ..event_commands::EventCommands::default() };
         ConfigFile { path: path.into(), commands, problems: Vec::new() }
     }
 

@@ -254,7 +254,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::core::requests::approval::call_place::Place;
+    use crate::core::requests::approval::call_place::CallPlace;
 
     #[test]
     fn an_answer_is_for_the_call_that_the_person_was_shown() {
@@ -305,7 +305,7 @@ mod tests {
             assert_eq!(rule(&other, &now()), Ruling::NotThisCall);
         }
         let [was, is] = ["/project/sub", "/elsewhere"].map(|real| {
-            Place::new(&input, Path::new("/project/sub"), Path::new("/home"), move |path| {
+            CallPlace::new(&input, Path::new("/project/sub"), Path::new("/home"), move |path| {
                 path.strip_prefix("/project/sub").map_or_else(|_| path.to_owned(), |rest| Path::new(real).join(rest))
             })
         });

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::stream::output_reader;
-use crate::claude::transcript::locate::Places;
+use crate::claude::transcript::locate::SessionLocations;
 use crate::claude::transcript::rewrite::Entries;
 use crate::core::id::FrameId;
 use crate::runtime::{RuntimeError, while_trying};
@@ -16,7 +16,7 @@ use crate::store::Brought;
 
 /// Refuses a chain that would take over a session that is there.
 pub(crate) fn refuse_import(chain: &[Brought]) -> Result<(), RuntimeError> {
-    let mut places = Places::default();
+    let mut places = SessionLocations::default();
     for Brought { frame, launch, cwd, session, copy, printed } in chain {
         let Some(config) = config_dir(launch) else { continue };
         let Some(place) = places.find(&config, cwd, *session) else { continue };

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::ancestry::{self, Broken};
 use crate::claude::transcript::{locate, session_file_paths};
-use crate::core::agent::session_file_names::Folder;
-use crate::core::chain::frame::{Frame, Kept};
+use crate::core::agent::session_file_names::SessionFolder;
+use crate::core::chain::frame::{Frame, KeptConversation};
 use crate::core::id::{AttemptId, SessionId};
 use crate::failpoint::{self, Step};
 use crate::runtime::delivery::stale_files;
@@ -93,7 +93,7 @@ fn refuse_foreign(store: &Store, frame: &Frame, config: &Path) -> Result<(), Run
             continue;
         }
         let copy = match copy {
-            Some(copy) => match compared(store, Kept { frame: frame.id, copy, session }, &place)? {
+            Some(copy) => match compared(store, KeptConversation { frame: frame.id, copy, session }, &place)? {
                 // Without a copy, the transcript may be all that is left of the agent.
                 Compared::Same | Compared::Less | Compared::NoCopy => continue,
                 Compared::Other => Some(store.dir().checkpoint(frame.id, copy)),
@@ -176,11 +176,11 @@ fn own_copy(frame: &Frame) -> Option<AttemptId> {
     frame.checkpoint.filter(|_| !frame.is_adopted())
 }
 
-fn own(frame: &Frame, copy: AttemptId) -> Kept {
-    Kept { frame: frame.id, copy, session: frame.session }
+fn own(frame: &Frame, copy: AttemptId) -> KeptConversation {
+    KeptConversation { frame: frame.id, copy, session: frame.session }
 }
 
-fn compared(store: &Store, kept: Kept, place: &Path) -> Result<Compared, RuntimeError> {
+fn compared(store: &Store, kept: KeptConversation, place: &Path) -> Result<Compared, RuntimeError> {
     let compared = checkpoint::compare(store.dir(), kept.frame, kept.copy, place);
     compared.map_err(while_trying("compare the transcript with its copy"))
 }
@@ -228,7 +228,7 @@ fn is_of_discarded_attempt(store: &Store, frame: &Frame, place: &Path) -> Result
     Ok(discarded.is_some() && discarded == digest(place)?)
 }
 
-fn folders(store: &Store, frame: &Frame, config: &Path, place: &Path) -> Result<Vec<Folder>, RuntimeError> {
+fn folders(store: &Store, frame: &Frame, config: &Path, place: &Path) -> Result<Vec<SessionFolder>, RuntimeError> {
     let copy = own_copy(frame).map(|copy| store.dir().checkpoint(frame.id, copy));
     let mut plans = BTreeSet::new();
     for transcript in copy.iter().map(PathBuf::as_path).chain([place]) {
@@ -237,7 +237,7 @@ fn folders(store: &Store, frame: &Frame, config: &Path, place: &Path) -> Result<
     Ok(session_file_paths::folders(config, place, frame.session, plans))
 }
 
-fn restore_beside(store: &Store, frame: &Frame, folders: &[Folder], exactly: bool) -> Result<(), RuntimeError> {
+fn restore_beside(store: &Store, frame: &Frame, folders: &[SessionFolder], exactly: bool) -> Result<(), RuntimeError> {
     let restored = store::files::session_files::restore(store.dir(), frame.id, own_copy(frame), folders, exactly);
     restored.map_err(while_trying("put back what the agent has besides its conversation"))
 }
@@ -248,7 +248,7 @@ fn is_better(transcript: &Path, copy: &Path) -> Result<bool, RuntimeError> {
 }
 
 /// Makes the file in Claude Code's folder the copy to continue from.
-fn keep(store: &Store, frame: &Frame, kept: Kept, place: &Path) -> Result<(), RuntimeError> {
+fn keep(store: &Store, frame: &Frame, kept: KeptConversation, place: &Path) -> Result<(), RuntimeError> {
     if !place.is_file() {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use crate::core::id::{AttemptId, RequestId};
 use crate::core::requests::question::Form;
 use crate::core::requests::question::answer_file::AnswerFile;
 use crate::core::requests::request::RequestKind;
-use crate::core::waits::wait_progress::Progress;
+use crate::core::waits::wait_progress::WaitProgress;
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::question_files::AskedUntil;
 use crate::runtime::requests::{posted, question_files};
@@ -46,7 +46,7 @@ pub(crate) fn note_earlier(store: &Store, attempt: AttemptId, ended: Option<Time
 }
 
 /// What the file in which a question can be answered says to a process that stays, or looks at all chains.
-pub(crate) fn state(form: &Form, seen: &Progress, now: Timestamp) -> InFile {
+pub(crate) fn state(form: &Form, seen: &WaitProgress, now: Timestamp) -> InFile {
     match (&form.posted, &form.file) {
         (Some(posted), _) => posted::answer_state(posted, form, seen, now),
         (None, Some(path)) => question_files::answer_state(path, form, seen, now),
@@ -86,7 +86,7 @@ fn seen(
     store: &Store,
     id: RequestId,
     form: &Form,
-    seen: &Progress,
+    seen: &WaitProgress,
     now: Timestamp,
 ) -> Result<Option<AnswerFile>, RuntimeError> {
     let asked = || AskedUntil::read(store, id, seen);

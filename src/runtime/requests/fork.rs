@@ -7,7 +7,7 @@ use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::locate;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::usage::Totals;
-use crate::core::chain::frame::{Baseline, Frame, Kept};
+use crate::core::chain::frame::{Baseline, Frame, KeptConversation};
 use crate::core::chain::frame_state::FrameState;
 use crate::core::id::{FrameId, IdPrefix, SessionId};
 use crate::runtime::{RuntimeError, while_trying};
@@ -102,7 +102,7 @@ fn of_frame(store: &Store, frame: Frame) -> Result<Source, RuntimeError> {
 }
 
 /// What the session of a kept conversation had spent: as recorded, or as its transcript says if it was adopted.
-pub(crate) fn totals(frame: &Frame, attempts: &[Attempt], kept: Kept) -> Totals {
+pub(crate) fn totals(frame: &Frame, attempts: &[Attempt], kept: KeptConversation) -> Totals {
     let own = attempts.iter().find(|attempt| attempt.id == kept.copy).map(|attempt| attempt.total);
     let before_adoption = || {
         let found = locate::find(&config_dir(&frame.launch)?, &frame.cwd, kept.session)?;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::core::chain::frame::Frame;
 use crate::core::id::FrameId;
-use crate::core::requests::approval::call_place::{Moved, Place};
+use crate::core::requests::approval::call_place::{CallPlace, Moved};
 use crate::core::requests::request::RequestKind;
 use crate::store::{Question, Store, StoreError};
 
@@ -15,8 +15,8 @@ use crate::store::{Question, Store, StoreError};
 const MOST_LINKS: usize = 40;
 
 /// Where a call with this input acts whose agent's shell is in `directory`.
-pub(crate) fn place(input: &Value, directory: &Path) -> Place {
-    Place::new(input, directory, &dirs::home_dir().unwrap_or_default(), real)
+pub(crate) fn place(input: &Value, directory: &Path) -> CallPlace {
+    CallPlace::new(input, directory, &dirs::home_dir().unwrap_or_default(), real)
 }
 
 /// Where a call acts whose place was not recorded: in the directory that its agent's shell was in last.
@@ -24,7 +24,7 @@ pub(crate) fn place(input: &Value, directory: &Path) -> Place {
 /// # Errors
 ///
 /// The database cannot be read.
-pub(crate) fn of_frame(store: &Store, frame: FrameId, input: &Value) -> Result<Option<Place>, StoreError> {
+pub(crate) fn of_frame(store: &Store, frame: FrameId, input: &Value) -> Result<Option<CallPlace>, StoreError> {
     Ok(store.frame(frame)?.map(|frame| place(input, last_directory(&frame))))
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn with_place(store: &Store, question: Question) -> Result<Question, 
 }
 
 /// What leads elsewhere now than when a person was asked about a call with this input.
-pub(crate) fn moved(input: &Value, asked: &Place) -> Option<Moved> {
+pub(crate) fn moved(input: &Value, asked: &CallPlace) -> Option<Moved> {
     asked.moved(&place(input, Path::new(&asked.directory.path)))
 }
 

@@ -18,7 +18,7 @@ use crate::core::requests::question::Form;
 use crate::core::requests::question::answer_file;
 use crate::core::requests::question::posted_question::{ANSWERED, PENDING, Posted};
 use crate::core::requests::request::{Request, RequestKind};
-use crate::core::waits::wait_progress::Progress;
+use crate::core::waits::wait_progress::WaitProgress;
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::file_content::{self, Content, Earlier, digest};
 use crate::runtime::requests::posted::folder::{Folder, said};
@@ -109,8 +109,8 @@ fn take(store: &Store, request: &Request, form: &Form, posted: &Posted) -> Resul
 }
 
 /// What is in the file of the answer to an open question, for a person.
-pub(super) fn content(posted: &Posted, form: &Form, asked: &AskedUntil) -> answer_file::Content {
-    use answer_file::Content::{Answered, Refused};
+pub(super) fn content(posted: &Posted, form: &Form, asked: &AskedUntil) -> answer_file::AnswerFileContent {
+    use answer_file::AnswerFileContent::{Answered, Refused};
     match answer_in(posted, asked) {
         Err(content) => content,
         Ok((text, _)) => match answer::from_text(&RequestKind::Ask(form.clone()), &text) {
@@ -121,10 +121,10 @@ pub(super) fn content(posted: &Posted, form: &Form, asked: &AskedUntil) -> answe
 }
 
 /// What the file of an answer says, as far as that can be said without the record of the attempt that asked.
-pub(super) fn answer_state(posted: &Posted, form: &Form, seen: &Progress, now: Timestamp) -> InFile {
+pub(super) fn answer_state(posted: &Posted, form: &Form, seen: &WaitProgress, now: Timestamp) -> InFile {
     let Some(path) = posted.answered() else { return InFile::NoAnswer };
     match answer_in(posted, &AskedUntil::some_time(seen)) {
-        Err(answer_file::Content::Refused { why }) => refused_if_quiet(&path, why, seen, now),
+        Err(answer_file::AnswerFileContent::Refused { why }) => refused_if_quiet(&path, why, seen, now),
         Err(_) => InFile::NoAnswer,
         Ok((text, found)) => match answer::from_text(&RequestKind::Ask(form.clone()), &text) {
             Ok(_) => InFile::Answer(found.changed),
@@ -141,9 +141,9 @@ pub(super) fn earlier_in(posted: &Posted) -> Option<Earlier> {
 }
 
 /// The answer in a file, and the file. What was written while the agent worked, the agent may have written.
-fn answer_in(posted: &Posted, asked: &AskedUntil) -> Result<(String, Content), answer_file::Content> {
-    let unanswered = |why: &str| answer_file::Content::Unanswered { why: why.to_owned() };
-    let refused = |why: String| answer_file::Content::Refused { why };
+fn answer_in(posted: &Posted, asked: &AskedUntil) -> Result<(String, Content), answer_file::AnswerFileContent> {
+    let unanswered = |why: &str| answer_file::AnswerFileContent::Unanswered { why: why.to_owned() };
+    let refused = |why: String| answer_file::AnswerFileContent::Refused { why };
     let name = posted.file_name().ok_or_else(|| unanswered("cannot be a file"))?;
     let folder = match Folder::open(&posted.dir, ANSWERED) {
         Err(error) if error.kind() == ErrorKind::NotFound => {

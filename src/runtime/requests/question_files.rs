@@ -16,10 +16,10 @@ use crate::core::id::RequestId;
 use crate::core::requests::answer;
 use crate::core::requests::question::Form;
 use crate::core::requests::question::answer_file;
-use crate::core::requests::question::question_file::{self, BadText, NoAnswerYet, Written};
+use crate::core::requests::question::question_file::{self, BadText, NoAnswerYet, WrittenAnswer};
 use crate::core::requests::request::RequestKind;
 use crate::core::steering::origin::FromFile;
-use crate::core::waits::wait_progress::Progress;
+use crate::core::waits::wait_progress::WaitProgress;
 use crate::failpoint::{self, Step};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::file_content::{self, Content, Earlier, FLAGS, digest};
@@ -46,7 +46,7 @@ pub(super) struct AskedUntil {
     /// When the attempt that asked had ended; `None`: it has not.
     pub(super) until: Option<Timestamp>,
     /// What was seen of the file.
-    seen: Progress,
+    seen: WaitProgress,
 }
 
 /// What is in the file of a question that is open.
@@ -58,7 +58,7 @@ enum Look {
     /// An answer that counts from this time on, unless the file changes.
     Soon(Timestamp),
     /// The same, if it is recorded now that the file was seen.
-    ToNote(Progress),
+    ToNote(WaitProgress),
     /// An answer, and the file with it.
     Answer(String, Content),
 }
@@ -190,11 +190,11 @@ fn create(path: &Path, text: &str) -> io::Result<()> {
 
 impl AskedUntil {
     /// Without the record of the attempt: it has ended.
-    pub(super) fn some_time(seen: &Progress) -> Self {
+    pub(super) fn some_time(seen: &WaitProgress) -> Self {
         Self { until: Some(Timestamp::MIN), seen: seen.clone() }
     }
 
-    pub(super) fn read(store: &Store, question: RequestId, seen: &Progress) -> Result<Self, StoreError> {
+    pub(super) fn read(store: &Store, question: RequestId, seen: &WaitProgress) -> Result<Self, StoreError> {
         let attempt = store.attempts(Attempts::ThatAsked(question))?.pop();
         Ok(Self { until: attempt.and_then(|attempt| attempt.ended), seen: seen.clone() })
     }
@@ -214,7 +214,7 @@ pub(super) const EARLY: &str =
 /// What the agent that asks in the file at `path` has left there as an answer.
 pub(super) fn earlier_in(path: &Path, form: &Form) -> Option<Earlier> {
     let Ok(read) = read(path) else { return file_content::earlier_unread(path) };
-    let Written { answer, closed } = question_file::written(&read.text, form).ok()?;
+    let WrittenAnswer { answer, closed } = question_file::written(&read.text, form).ok()?;
     Some(Earlier { what: digest(answer, closed), changed: read.changed })
 }
 
@@ -225,7 +225,7 @@ fn look(path: &Path, form: &Form, asked: &AskedUntil, now: Timestamp) -> Look {
         Err(why) => return Look::Refused(why),
     };
     let (answer, closed) = match question_file::written(&read.text, form) {
-        Ok(Written { answer, closed }) => (answer.to_owned(), closed),
+        Ok(WrittenAnswer { answer, closed }) => (answer.to_owned(), closed),
         Err(why @ (NoAnswerYet::NoMark | NoAnswerYet::Empty)) => return Look::Nothing(why.to_string()),
         Err(why @ NoAnswerYet::OtherQuestion) => return Look::Refused(why.to_string()),
     };
@@ -241,7 +241,7 @@ fn look(path: &Path, form: &Form, asked: &AskedUntil, now: Timestamp) -> Look {
 }
 
 /// What the file of a question says, as far as that can be said without the record of its attempt.
-pub(super) fn answer_state(path: &Path, form: &Form, seen: &Progress, now: Timestamp) -> InFile {
+pub(super) fn answer_state(path: &Path, form: &Form, seen: &WaitProgress, now: Timestamp) -> InFile {
     match look(path, form, &AskedUntil::some_time(seen), now) {
         Look::Nothing(_) => InFile::NoAnswer,
         Look::Refused(why) => refused_if_quiet(path, why, seen, now),
@@ -256,12 +256,12 @@ pub(super) fn answer_state(path: &Path, form: &Form, seen: &Progress, now: Times
 }
 
 /// What does not count.
-pub(super) fn refused(why: String, seen: &Progress) -> InFile {
+pub(super) fn refused(why: String, seen: &WaitProgress) -> InFile {
     InFile::Refused { was_reported: seen.was_reported(&why), why }
 }
 
 /// The same, unless somebody may still be writing it.
-pub(super) fn refused_if_quiet(path: &Path, why: String, seen: &Progress, now: Timestamp) -> InFile {
+pub(super) fn refused_if_quiet(path: &Path, why: String, seen: &WaitProgress, now: Timestamp) -> InFile {
     file_content::quiet_from(path, now).map_or_else(|| refused(why, seen), InFile::Soon)
 }
 
@@ -271,8 +271,8 @@ pub(super) fn no_answer(why: &impl Display) -> String {
 }
 
 /// What is in the file of an open question, for a person.
-pub(super) fn content(path: &Path, form: &Form, asked: &AskedUntil, now: Timestamp) -> answer_file::Content {
-    use answer_file::Content::{Answered, Refused, Soon, Unanswered};
+pub(super) fn content(path: &Path, form: &Form, asked: &AskedUntil, now: Timestamp) -> answer_file::AnswerFileContent {
+    use answer_file::AnswerFileContent::{Answered, Refused, Soon, Unanswered};
     match look(path, form, asked, now) {
         Look::Nothing(why) => Unanswered { why },
         Look::Refused(why) => Refused { why },
@@ -290,7 +290,7 @@ pub(crate) fn take(
     store: &Store,
     id: RequestId,
     form: &Form,
-    seen: &Progress,
+    seen: &WaitProgress,
     now: Timestamp,
 ) -> Result<(), RuntimeError> {
     let Some(path) = &form.file else { return Ok(()) };

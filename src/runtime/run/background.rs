@@ -13,11 +13,11 @@ use rustix::process::Signal;
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::installation::version::Version;
 use crate::claude::processes::orphan_processes::{self, LeftBy};
-use crate::claude::processes::process::{Exit, HeldInput, Running};
+use crate::claude::processes::process::{HeldInput, ProcessExit, Running};
 use crate::claude::stream::digest::Digest;
-use crate::claude::stream::output_reader::Follower;
+use crate::claude::stream::output_reader::OutputFollower;
 use crate::claude::transcript::{locate, turn};
-use crate::core::attempt::rest::Rest;
+use crate::core::attempt::rest::TurnState;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
@@ -45,9 +45,9 @@ pub(crate) struct RunningTurn {
     frame: FrameId,
     attempt: AttemptId,
     dir: StateDir,
-    output: Follower,
+    output: OutputFollower,
     file: PathBuf,
-    transcript: Option<turn::Reader>,
+    transcript: Option<turn::TurnReader>,
     grace: Duration,
     ends_when_asked: bool,
     /// Its standard input, until it has read that.
@@ -61,9 +61,9 @@ impl RunningTurn {
             frame: agent.frame,
             attempt: agent.attempt,
             dir: agent.dir.clone(),
-            output: Follower::new(file.clone(), agent.output_from),
+            output: OutputFollower::new(file.clone(), agent.output_from),
             file,
-            transcript: agent.transcript.clone().map(turn::Reader::new),
+            transcript: agent.transcript.clone().map(turn::TurnReader::new),
             grace: agent.background_grace,
             ends_when_asked: false,
             input: agent.running.take_input(),
@@ -78,7 +78,7 @@ impl RunningTurn {
     /// Returns when the turn is over and `claude` has not ended within the time that it has for that.
     pub(crate) async fn is_over(&mut self, tell: fn(&str)) {
         let (mut length, mut lives_on, mut waits, mut said) = (None, false, false, false);
-        let mut rests = (Rest::Works, Instant::now());
+        let mut rests = (TurnState::Works, Instant::now());
         loop {
             tokio::time::sleep(if lives_on { LOOK_CLOSELY } else { LOOK }).await;
             let printed = fs::metadata(&self.file).ok().map(|file| file.len());
@@ -100,12 +100,12 @@ impl RunningTurn {
                 rests = (seen, Instant::now());
                 // An error counts as no.
                 let waits_for = || has_requests(&Store::open(self.dir.path())?, self.attempt);
-                waits = seen == Rest::Replied && waits_for().unwrap_or_default();
+                waits = seen == TurnState::Replied && waits_for().unwrap_or_default();
             }
             let rest = if waits { seen.with_requests() } else { seen };
             let Some(patience) = digest.patience(rest, self.grace) else { continue };
             let lasted = rests.1.elapsed();
-            if rest == Rest::Replied && !said && lasted >= WORTH_TELLING {
+            if rest == TurnState::Replied && !said && lasted >= WORTH_TELLING {
                 tell(&held_up(self.frame, digest, patience));
                 said = true;
             }
@@ -119,17 +119,17 @@ impl RunningTurn {
 }
 
 /// Ends a `claude` whose turn is over.
-pub(crate) async fn end(running: &mut Running, turn: &RunningTurn) -> Exit {
+pub(crate) async fn end(running: &mut Running, turn: &RunningTurn) -> ProcessExit {
     if turn.ends_when_asked {
         running.send(Signal::TERM);
         if let Ok(exit) = tokio::time::timeout(PATIENCE, running.ended()).await {
-            return if exit.was_killed() { Exit::Ended } else { exit };
+            return if exit.was_killed() { ProcessExit::Ended } else { exit };
         }
     }
     // An older version tells its agent what it ends in the background, and lets it continue past the call.
     running.send(Signal::KILL);
     running.ended().await;
-    Exit::Ended
+    ProcessExit::Ended
 }
 
 /// Whether this version ends its background work itself when it is asked to end. Of one that is not known, nothing is expected.
@@ -147,10 +147,10 @@ fn held_up(frame: FrameId, digest: &Digest, patience: Duration) -> String {
     format!("{frame} has replied; its background work{what} has {long} to finish, or Ctrl-C ends it now")
 }
 
-fn tell_end(frame: FrameId, digest: &Digest, rest: Rest, tell: fn(&str)) {
+fn tell_end(frame: FrameId, digest: &Digest, rest: TurnState, tell: fn(&str)) {
     let said = format!("{}: ended its background work{}", frame.short(), named(digest));
     // A waiting agent learns of it when it continues.
-    if rest == Rest::Replied { tell(&said) } else { tracing::info!("{said}") }
+    if rest == TurnState::Replied { tell(&said) } else { tracing::info!("{said}") }
 }
 
 fn named(digest: &Digest) -> String {
@@ -166,8 +166,8 @@ pub(crate) fn is_abandoned(store: &Store, frame: &Frame, attempt: &Attempt) -> R
     let quiet = [Some(&output), transcript.as_ref()].into_iter().flatten().filter_map(|file| quiet_for(file)).min();
     let grace = frame.launch.background_grace();
     // Most running agents have printed something recently, and need no closer look.
-    let Some(quiet) = quiet.filter(|quiet| Rest::Paused.is_abandoned(*quiet, grace)) else { return Ok(false) };
-    let mut follower = Follower::new(output, attempt.output_from);
+    let Some(quiet) = quiet.filter(|quiet| TurnState::Paused.is_abandoned(*quiet, grace)) else { return Ok(false) };
+    let mut follower = OutputFollower::new(output, attempt.output_from);
     let digest = follower.read().map_err(while_trying(READ_PRINTED))?;
     let written = transcript.map(|transcript| turn::read(&transcript)).transpose();
     let written = written.map_err(while_trying("read the transcript"))?.unwrap_or_default();

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tracing::Instrument;
 
-use crate::claude::processes::process::Exit;
+use crate::claude::processes::process::ProcessExit;
 use crate::core::attempt::continuation::Way;
 use crate::core::attempt::decision::{Decision, Next};
 use crate::core::chain::admission::NotAdmitted;
@@ -297,7 +297,7 @@ impl Drive<'_> {
         self.events.exits.spawn(async move { (id, ended.await) }.instrument(agent_span(id)));
     }
 
-    fn conclude(&mut self, id: FrameId, exit: Exit) -> Result<Option<Decision>, RuntimeError> {
+    fn conclude(&mut self, id: FrameId, exit: ProcessExit) -> Result<Option<Decision>, RuntimeError> {
         let _span = agent_span(id).entered();
         let (Some(live), Some(frame)) = (self.live.remove(&id), self.store.frame(id)?) else { return Ok(None) };
         let begun = Begun::Here { silent: live.is_silent.then_some(live.way), ran: Some(live.began.elapsed()) };

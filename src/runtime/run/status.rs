@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::core::chain::frame_state::{Failure, FailureKind, FrameState};
-use crate::core::chain::group::Member;
+use crate::core::chain::group::GroupMember;
 use crate::core::chain::runnable::Attempted;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::chain::waiting_on::{Blocker, Blocking};
@@ -186,7 +186,7 @@ pub(crate) fn after_unattended(store: &Store, top: FrameId, driven: Driven) -> R
 }
 
 /// Why a member of a group failed, if it did.
-fn error(member: &Member) -> Option<FrameError> {
+fn error(member: &GroupMember) -> Option<FrameError> {
     let Failure { kind, message } = member.failure()?.clone();
     let why = match kind {
         FailureKind::Refused => FrameErrorKind::Refused(message),
@@ -387,10 +387,10 @@ mod tests {
     #[test]
     fn a_member_of_a_group_failed_in_the_way_that_its_record_says() {
         let (id, state) = (FrameId::random(), FrameState::Done);
-        let member = Member { id, task: "a task".into(), state, reply: None, worktree: None };
+        let member = GroupMember { id, task: "a task".into(), state, reply: None, worktree: None };
         let kind = |kind| {
             let failure = Failure { kind, message: "why".into() };
-            error(&Member { state: FrameState::Failed { failure }, ..member.clone() }).unwrap().kind
+            error(&GroupMember { state: FrameState::Failed { failure }, ..member.clone() }).unwrap().kind
         };
         assert!(matches!(kind(FailureKind::Refused), FrameErrorKind::Refused(_)));
         assert!(matches!(kind(FailureKind::Stopped), FrameErrorKind::Stopped(_)));

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tokio::sync::watch;
 
-use crate::claude::processes::process::Exit;
+use crate::claude::processes::process::ProcessExit;
 use crate::claude::stream::digest::Digest;
-use crate::claude::stream::output_reader::Follower;
-use crate::core::attempt::stop_steps::{Phase, Tool};
+use crate::claude::stream::output_reader::OutputFollower;
+use crate::core::attempt::stop_steps::{StopPhase, Tool};
 use crate::core::steering::stop_order::Stop;
 use crate::runtime::Stopping;
 use crate::runtime::run::background::{self, RunningTurn};
@@ -21,7 +21,11 @@ use crate::runtime::steering::asked;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Waits until an agent has ended, and ends it if there are `signals`.
-pub(crate) async fn ended(mut agent: RunningAgent, mut signals: watch::Receiver<Signals>, stopping: Stopping) -> Exit {
+pub(crate) async fn ended(
+    mut agent: RunningAgent,
+    mut signals: watch::Receiver<Signals>,
+    stopping: Stopping,
+) -> ProcessExit {
     let mut turn = RunningTurn::new(&mut agent);
     let (dir, frame) = (agent.dir.clone(), agent.frame);
     let stop = tokio::select! {
@@ -39,7 +43,7 @@ pub(crate) async fn ended(mut agent: RunningAgent, mut signals: watch::Receiver<
         tracing::warn!("the agent cannot be stopped after its running tool: {error}");
     }
     let mut tools = Tools::new(&agent, can_finish);
-    let (mut phase, mut since, mut seen) = (Phase::Runs, Instant::now(), 0);
+    let (mut phase, mut since, mut seen) = (StopPhase::Runs, Instant::now(), 0);
     let exit = loop {
         let sent = signals.borrow().sent + ordered;
         now |= dir.is_to_stop_now(frame);
@@ -53,7 +57,7 @@ pub(crate) async fn ended(mut agent: RunningAgent, mut signals: watch::Receiver<
         };
         if next != phase {
             (phase, since) = (next, Instant::now());
-            if !(now && phase == Phase::Finishes) {
+            if !(now && phase == StopPhase::Finishes) {
                 enter(phase, &agent, &tools, stopping, stop.as_ref());
             }
         }
@@ -62,9 +66,9 @@ pub(crate) async fn ended(mut agent: RunningAgent, mut signals: watch::Receiver<
         }
         tokio::select! {
             _ = agent.running.ended() => break match phase {
-                _ if signals.borrow().is_shutdown && stop.is_none() => Exit::ShutDown,
-                Phase::Killed => Exit::Killed,
-                _ => Exit::Stopped,
+                _ if signals.borrow().is_shutdown && stop.is_none() => ProcessExit::ShutDown,
+                StopPhase::Killed => ProcessExit::Killed,
+                _ => ProcessExit::Stopped,
             },
             () = another(&mut signals, seen.saturating_sub(ordered)) => {}
             () = tokio::time::sleep(LOOK) => {}
@@ -76,19 +80,19 @@ pub(crate) async fn ended(mut agent: RunningAgent, mut signals: watch::Receiver<
     exit
 }
 
-fn enter(phase: Phase, agent: &RunningAgent, tools: &Tools, stopping: Stopping, stop: Option<&Stop>) {
+fn enter(phase: StopPhase, agent: &RunningAgent, tools: &Tools, stopping: Stopping, stop: Option<&Stop>) {
     match phase {
-        Phase::Runs => {}
-        Phase::Finishes => {
+        StopPhase::Runs => {}
+        StopPhase::Finishes => {
             let (id, tool) = (agent.frame.short(), &tools.named);
             (stopping.tell)(&match stop {
                 Some(stop) => format!("{id} is {}; its running tool may finish: {tool}", stop.in_words()),
                 None => format!("stopping: waiting for the running tool of {id} ({tool}), Ctrl-C again to kill"),
             });
         }
-        Phase::Interrupted => agent.running.send(Signal::INT),
-        Phase::Terminated => agent.running.send(Signal::TERM),
-        Phase::Killed => agent.running.send(Signal::KILL),
+        StopPhase::Interrupted => agent.running.send(Signal::INT),
+        StopPhase::Terminated => agent.running.send(Signal::TERM),
+        StopPhase::Killed => agent.running.send(Signal::KILL),
     }
 }
 
@@ -102,7 +106,7 @@ async fn another(signals: &mut watch::Receiver<Signals>, seen: u32) {
 /// The tools that ran when an agent was asked to stop.
 struct Tools {
     /// `None`: no hook would stop the agent after them.
-    output: Option<Follower>,
+    output: Option<OutputFollower>,
     /// Their calls; `None`: not observed yet.
     calls: Option<HashSet<String>>,
     /// The last of them, for people.
@@ -112,7 +116,7 @@ struct Tools {
 
 impl Tools {
     fn new(agent: &RunningAgent, can_finish: bool) -> Self {
-        let follow = || Follower::new(agent.dir.printed(agent.frame), agent.output_from);
+        let follow = || OutputFollower::new(agent.dir.printed(agent.frame), agent.output_from);
         Self { output: can_finish.then(follow), calls: None, named: String::new(), done: None }
     }
 

@@ -4,8 +4,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::claude::processes::orphan_processes::{self, LeftBy};
-use crate::claude::processes::process::{self, Exit};
-use crate::claude::stream::output_reader::Follower;
+use crate::claude::processes::process::{self, ProcessExit};
+use crate::claude::stream::output_reader::OutputFollower;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::id::FrameId;
@@ -98,7 +98,7 @@ fn reports(store: &Store, frame: &Frame, stop: &Stop) -> Result<Vec<(FrameId, St
 fn wait_for_end(store: &Store, id: FrameId, grace: Duration, tell: fn(&str)) -> Result<(), RuntimeError> {
     let asked = Instant::now();
     let (mut is_told, mut gives_up) = (false, grace + NOTICES + CONCLUDES);
-    let mut output: Option<Follower> = None;
+    let mut output: Option<OutputFollower> = None;
     loop {
         let Some(frame) = store.frame(id)? else { return Ok(()) };
         if !matches!(frame.state, FrameState::Running { .. }) {
@@ -108,7 +108,7 @@ fn wait_for_end(store: &Store, id: FrameId, grace: Duration, tell: fn(&str)) -> 
             // Its runner may have just ended it, and recorded that.
             let Some(frame) = store.frame(id)? else { return Ok(()) };
             if matches!(frame.state, FrameState::Running { .. }) {
-                let harvested = || conclude::conclude(store, &frame, Begun::Earlier, Exit::Unknown, &lease);
+                let harvested = || conclude::conclude(store, &frame, Begun::Earlier, ProcessExit::Unknown, &lease);
                 failpoint::around(Step::Harvest, harvested)?;
                 store.dir().forget_stop(id).map_err(while_trying("remove the file that stops an agent"))?;
             }
@@ -137,7 +137,7 @@ fn wait_for_end(store: &Store, id: FrameId, grace: Duration, tell: fn(&str)) -> 
                 is_told = true;
             }
             let from = attempt.map_or(0, |attempt| attempt.output_from);
-            let output = output.get_or_insert_with(|| Follower::new(store.dir().printed(id), from));
+            let output = output.get_or_insert_with(|| OutputFollower::new(store.dir().printed(id), from));
             let runs_a_tool =
                 output.read().is_ok_and(|digest| digest.result.is_none() && !digest.calls.open.is_empty());
             if !runs_a_tool || asked.elapsed() >= grace {

@@ -3,7 +3,7 @@
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::id::MessageId;
-use crate::core::steering::message::Sender;
+use crate::core::steering::message::MessageSender;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Store, Telling};
 
@@ -21,7 +21,7 @@ pub(crate) fn tell(
     store: &Store,
     frame: &Frame,
     text: &str,
-    sender: &Sender,
+    sender: &MessageSender,
 ) -> Result<(MessageId, Arrives), RuntimeError> {
     let message = store.tell(frame.id, Telling::Message, text, sender)?;
     // It may have begun to run since.

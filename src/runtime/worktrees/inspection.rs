@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::core::agent::child_worktree::{Condition, Ignored, Loss, Worktree};
+use crate::core::agent::child_worktree::{IgnoredFiles, Loss, Worktree, WorktreeCondition};
 use crate::runtime::worktrees::git::{Git, GitError, Place};
 
 /// Where agents' branches are.
@@ -18,7 +18,7 @@ const OWN: &str = "refs/heads/agent-cli/";
 /// A worktree and its branch, as found. Either may be missing.
 #[derive(Debug, Default)]
 pub(crate) struct Inspection {
-    pub(crate) condition: Condition,
+    pub(crate) condition: WorktreeCondition,
     /// Git's own directory of the worktree, if it exists.
     pub(crate) git_dir: Option<PathBuf>,
     /// The branch's last commit, if the branch exists.
@@ -31,7 +31,7 @@ pub(crate) fn inspect(worktree: &Worktree) -> Result<Option<Inspection>, GitErro
     let is_there = fs::symlink_metadata(path).is_ok();
     if !repository.exists() {
         let losses = vec![Loss::NoRepository(repository.clone())];
-        let condition = Condition { losses, ..Condition::default() };
+        let condition = WorktreeCondition { losses, ..WorktreeCondition::default() };
         return Ok(is_there.then(|| Inspection { condition, ..Inspection::default() }));
     }
     let mut seen = Inspection::default();
@@ -95,7 +95,7 @@ fn marks(git_dir: &Path) -> Vec<Loss> {
 }
 
 /// Uncommitted files, if any.
-fn files(path: &Path, condition: &mut Condition) -> Result<(), GitError> {
+fn files(path: &Path, condition: &mut WorktreeCondition) -> Result<(), GitError> {
     let status = [
         "status",
         "--porcelain=v1",
@@ -119,11 +119,11 @@ fn files(path: &Path, condition: &mut Condition) -> Result<(), GitError> {
     Ok(())
 }
 
-fn ignored(top: &Path, name: &[u8]) -> Ignored {
+fn ignored(top: &Path, name: &[u8]) -> IgnoredFiles {
     let is_folder = name.ends_with(b"/");
     let path = PathBuf::from(OsStr::from_bytes(name.strip_suffix(b"/").unwrap_or(name)));
     let is_tagged = is_folder && fs::read(top.join(&path).join("CACHEDIR.TAG")).is_ok_and(|tag| tag.starts_with(TAG));
-    Ignored { path, is_folder, is_tagged }
+    IgnoredFiles { path, is_folder, is_tagged }
 }
 
 /// The signature of the Cache Directory Tagging Specification.
@@ -208,7 +208,7 @@ fn below(top: &Path, path: &Path) -> PathBuf {
 /// Whether a repository has files or commits that are not on its remotes. If this cannot be determined, they may be work.
 fn has_own_work(folder: &Path, is_bare: bool) -> bool {
     let clean = || {
-        let mut condition = Condition::default();
+        let mut condition = WorktreeCondition::default();
         if !is_bare {
             files(folder, &mut condition)?;
         }

@@ -10,7 +10,7 @@ use crate::core::chain::frame_state::{AgentStatus, FrameState};
 use crate::core::chain::limits::NewLimits;
 use crate::core::id::FrameId;
 use crate::core::notifications::occasion::Occasion;
-use crate::core::steering::message::Sender;
+use crate::core::steering::message::MessageSender;
 use crate::core::steering::origin::Origin;
 use crate::core::steering::stop_order::{By, Stop, StopKind};
 use crate::store::conformance::{Open, fresh};
@@ -24,8 +24,8 @@ use crate::store::records::questions::Asked;
 use crate::store::records::steering::Telling;
 use crate::store::testing::{new, reply};
 
-fn person() -> Sender {
-    Sender { by: By::Person, origin: Origin::default() }
+fn person() -> MessageSender {
+    MessageSender { by: By::Person, origin: Origin::default() }
 }
 
 fn root_in(store: &Store, cwd: &str) -> FrameId {

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::de::IgnoredAny;
 
 use crate::core::agent::session_file_names::BESIDE;
-use crate::core::housekeeping::consistency::Lines;
+use crate::core::housekeeping::consistency::UsableLines;
 use crate::core::id::{AttemptId, FrameId};
 use crate::core::text::json;
 use crate::failpoint::{self, Step};
@@ -91,7 +91,7 @@ pub(crate) fn compare(dir: &StateDir, frame: FrameId, attempt: AttemptId, transc
     let (kept, length) = (copy.metadata()?.len(), found.metadata()?.len());
     let whole = whole_lines(&mut found)?;
     // Somebody has emptied it, or cut it short.
-    if whole > 0 && lines(&dir.checkpoint(frame, attempt))? != Lines::Whole {
+    if whole > 0 && lines(&dir.checkpoint(frame, attempt))? != UsableLines::Whole {
         return Ok(Compared::NoCopy);
     }
     found.rewind()?;
@@ -156,21 +156,21 @@ pub(crate) fn put_text(conversation: &[u8], to: &Path) -> io::Result<()> {
 /// # Errors
 ///
 /// It cannot be read.
-pub(crate) fn lines(path: &Path) -> io::Result<Lines> {
+pub(crate) fn lines(path: &Path) -> io::Result<UsableLines> {
     let mut file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Lines::None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(UsableLines::None),
         file => file?,
     };
     let (whole, length) = (whole_lines(&mut file)?, file.metadata()?.len());
     if whole == 0 {
-        return Ok(Lines::None);
+        return Ok(UsableLines::None);
     }
     let start = whole_lines_before(&mut file, whole - 1)?;
     let mut last = Vec::new();
     file.seek(SeekFrom::Start(start))?;
     file.take(whole - start).read_to_end(&mut last)?;
     let is_json = json::read::<IgnoredAny>(&last).is_ok();
-    Ok(if whole == length && is_json { Lines::Whole } else { Lines::Torn })
+    Ok(if whole == length && is_json { UsableLines::Whole } else { UsableLines::Torn })
 }
 
 /// Copies the first `length` bytes of `source` to `to`. When this returns, they outlive a power failure.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use nix::unistd::{Gid, Group, Uid, User};
 
-use crate::core::housekeeping::file_ownership::{Exposed, Kind, Owned};
+use crate::core::housekeeping::file_ownership::{Exposed, Owned, PathKind};
 use crate::store::error::{Result, StoreError};
 use crate::store::files::state_dir::StateDir;
 
@@ -38,7 +38,7 @@ fn exposed_itself(path: &Path) -> io::Result<Option<Exposed>> {
     if found.is_symlink() {
         return exposed(path);
     }
-    let how = owned(&found, Kind::Trusted).exposure();
+    let how = owned(&found, PathKind::Trusted).exposure();
     Ok(how.map(|how| Exposed { place: path.to_owned(), how }))
 }
 
@@ -66,9 +66,9 @@ fn on_the_way(path: &Path) -> io::Result<Option<Exposed>> {
             Err(error) => return Err(error),
         };
         let kind = match () {
-            () if found.is_symlink() => Kind::Link,
-            () if place == path => Kind::Trusted,
-            () => Kind::Above,
+            () if found.is_symlink() => PathKind::Link,
+            () if place == path => PathKind::Trusted,
+            () => PathKind::Above,
         };
         if let Some(how) = owned(&found, kind).exposure() {
             return Ok(Some(Exposed { place: place.to_owned(), how }));
@@ -77,7 +77,7 @@ fn on_the_way(path: &Path) -> io::Result<Option<Exposed>> {
     Ok(None)
 }
 
-fn owned(found: &Metadata, kind: Kind) -> Owned {
+fn owned(found: &Metadata, kind: PathKind) -> Owned {
     let is_own = [rustix::process::geteuid().as_raw(), 0].contains(&found.uid()) || is_nobody_here(found.uid());
     Owned {
         kind,

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::core::agent::session_file_names::{BESIDE, Files, Folder};
+use crate::core::agent::session_file_names::{BESIDE, FileSelection, SessionFolder};
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
 use crate::store::files::checkpoint::{self, is_same};
@@ -22,7 +22,7 @@ impl StateDir {
 
 /// The files that are kept below a folder, as they are called below it.
 pub(crate) fn kept(folder: &Path) -> io::Result<BTreeSet<PathBuf>> {
-    let all = Folder { name: "", path: folder.to_owned(), files: Files::All { but: "" } };
+    let all = SessionFolder { name: "", path: folder.to_owned(), files: FileSelection::All { but: "" } };
     files(&all, folder)
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn keep(
     frame: FrameId,
     attempt: AttemptId,
     earlier: Option<AttemptId>,
-    folders: &[Folder],
+    folders: &[SessionFolder],
 ) -> io::Result<()> {
     let kept = dir.beside(frame, attempt);
     let fresh = kept.with_extension(&format!("{BESIDE}{TEMPORARY}")[1..]);
@@ -70,7 +70,7 @@ pub(crate) fn restore(
     dir: &StateDir,
     frame: FrameId,
     attempt: Option<AttemptId>,
-    folders: &[Folder],
+    folders: &[SessionFolder],
     exactly: bool,
 ) -> io::Result<()> {
     for folder in folders {
@@ -98,14 +98,14 @@ pub(crate) fn restore(
 /// # Errors
 ///
 /// A file cannot be read, or a copy cannot be written.
-pub(crate) fn share(from: &[Folder], to: &[Folder]) -> io::Result<()> {
+pub(crate) fn share(from: &[SessionFolder], to: &[SessionFolder]) -> io::Result<()> {
     for (from, to) in from.iter().zip(to).filter(|(from, to)| from.path != to.path) {
         copy(Step::PutBack, from, &from.path, &to.path, None)?;
     }
     Ok(())
 }
 
-fn copy(step: Step, folder: &Folder, from: &Path, to: &Path, known: Option<&Path>) -> io::Result<()> {
+fn copy(step: Step, folder: &SessionFolder, from: &Path, to: &Path, known: Option<&Path>) -> io::Result<()> {
     for file in files(folder, from)? {
         let (source, target) = (from.join(&file), to.join(&file));
         let linked = match known.map(|known| known.join(&file)) {
@@ -142,7 +142,7 @@ fn are_same(one: &Path, other: &Path) -> io::Result<bool> {
 }
 
 /// The files of the folder that are meant, as they are called below `root`.
-fn files(folder: &Folder, root: &Path) -> io::Result<BTreeSet<PathBuf>> {
+fn files(folder: &SessionFolder, root: &Path) -> io::Result<BTreeSet<PathBuf>> {
     let mut found = BTreeSet::new();
     let mut below = vec![PathBuf::new()];
     while let Some(inner) = below.pop() {
@@ -175,13 +175,13 @@ mod tests {
     use super::*;
     use crate::store::testing::store;
 
-    fn put(folder: &Folder, file: &str, text: &str) {
+    fn put(folder: &SessionFolder, file: &str, text: &str) {
         let path = folder.path.join(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
-    fn content(folder: &Folder) -> Vec<(PathBuf, String)> {
+    fn content(folder: &SessionFolder) -> Vec<(PathBuf, String)> {
         let of = |file: PathBuf| (file.clone(), fs::read_to_string(folder.path.join(file)).unwrap());
         files(folder, &folder.path).unwrap().into_iter().map(of).collect()
     }
@@ -190,8 +190,16 @@ mod tests {
     fn what_lay_beside_a_session_is_there_again() {
         let (temp, store) = store();
         let (frame, first, second) = (FrameId::random(), AttemptId::random(), AttemptId::random());
-        let own = Folder { name: "session", path: temp.path().join("p/s"), files: Files::All { but: "tool-results" } };
-        let plans = Folder { name: "plans", path: temp.path().join("plans"), files: Files::Named(vec!["calm".into()]) };
+        let own = SessionFolder {
+            name: "session",
+            path: temp.path().join("p/s"),
+            files: FileSelection::All { but: "tool-results" },
+        };
+        let plans = SessionFolder {
+            name: "plans",
+            path: temp.path().join("plans"),
+            files: FileSelection::Named(vec!["calm".into()]),
+        };
         let folders = [own.clone(), plans.clone()];
         put(&own, "subagents/a.jsonl", "hi");
         put(&own, "1.json", "one");
@@ -225,8 +233,11 @@ mod tests {
     #[test]
     fn another_session_gets_what_is_beside_a_session() {
         let temp = tempfile::tempdir().unwrap();
-        let folder =
-            |path: &str| Folder { name: "session", path: temp.path().join(path), files: Files::All { but: "" } };
+        let folder = |path: &str| SessionFolder {
+            name: "session",
+            path: temp.path().join(path),
+            files: FileSelection::All { but: "" },
+        };
         let (own, other, plans) = (folder("own"), folder("other"), folder("plans"));
         put(&own, "tasks/1.json", "one");
         put(&plans, "calm.md", "a plan");

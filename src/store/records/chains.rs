@@ -6,7 +6,7 @@ use crate::core::agent::launch_changes::Repair;
 use crate::core::chain::limits::{Limits, NewLimits};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{FrameId, RequestId};
-use crate::core::steering::message::Sender;
+use crate::core::steering::message::MessageSender;
 
 /// Which frames something is read of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ pub struct ChainChange {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instruction {
     pub text: String,
-    pub sender: Sender,
+    pub sender: MessageSender,
 }
 
 impl From<NewLimits> for ChainChange {

@@ -8,11 +8,11 @@ use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::usage::Spent;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameState;
-use crate::core::chain::pace::Candidate;
+use crate::core::chain::pace::ChangedChain;
 use crate::core::chain::tree::Tree;
 use crate::core::id::{AttemptId, FrameId, IdPrefix, MessageId, RequestId, SessionId};
 use crate::core::requests::request::{Request, RequestKind, RequestResult};
-use crate::core::steering::message::{Message, Sender};
+use crate::core::steering::message::{Message, MessageSender};
 use crate::core::steering::origin::Origin;
 use crate::core::steering::stop_order::Stop;
 use crate::store::error::Result;
@@ -57,7 +57,7 @@ pub trait Records {
 
     /// The chains that may be able to continue at `now`, some of them more than once. Those that are failed or
     /// interrupted or paused are not among them: whether they are tried again is for a person to say.
-    fn candidates(&self, now: Timestamp) -> Result<Vec<Candidate>>;
+    fn candidates(&self, now: Timestamp) -> Result<Vec<ChangedChain>>;
 
     /// What `prefix` means in a [`Scope`], outside of which nothing exists.
     ///
@@ -216,7 +216,7 @@ pub trait Records {
     ///
     /// `StoreError::IsOver` for a message to an agent that will not go on, `StoreError::Illegal` for an instruction to one that
     /// is not over; there is no such frame, or the database cannot be written.
-    fn tell(&self, frame: FrameId, how: Telling, text: &str, sender: &Sender) -> Result<MessageId>;
+    fn tell(&self, frame: FrameId, how: Telling, text: &str, sender: &MessageSender) -> Result<MessageId>;
 
     /// Records that a running agent is given its messages now, if they are not longer than this together, and returns them. Of two that ask at once, one gets
     /// them.

@@ -2,13 +2,13 @@
 
 use jiff::Timestamp;
 
-use crate::core::chain::group::Member;
+use crate::core::chain::group::GroupMember;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::question::Form;
 use crate::core::requests::request::{Delivery, RequestResult};
 use crate::core::steering::message::Message;
 use crate::core::waits::scheduled::Scheduled;
-use crate::core::waits::wait_progress::{Look, Progress};
+use crate::core::waits::wait_progress::{CheckResult, WaitProgress};
 use crate::store::records::chains::Target;
 
 /// In whose name a request is made.
@@ -36,12 +36,12 @@ pub enum Requests<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum Seen<'a> {
     /// How far an external wait is, or what is known about the file of a question. It is added to what is recorded.
-    Progress(&'a Progress),
+    Progress(&'a WaitProgress),
     /// That the command at this place is tried from now on, if it is still due. One without an interval is due if it was not tried
     /// since this time.
     Try(usize, Timestamp),
     /// How such a try has ended.
-    Tried(usize, &'a Look),
+    Tried(usize, &'a CheckResult),
     /// What time it is: a question may have expired.
     Time(Timestamp),
     /// The form that a question's file has now.
@@ -94,5 +94,5 @@ pub struct Replies {
     /// The text that the frame's agent ended with, or that the group has for its parent.
     pub reply: Option<String>,
     /// The members of a group, in order; none if the frame is not a group.
-    pub members: Vec<Member>,
+    pub members: Vec<GroupMember>,
 }

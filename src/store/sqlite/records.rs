@@ -8,11 +8,11 @@ use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::usage::Spent;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameState;
-use crate::core::chain::pace::Candidate;
+use crate::core::chain::pace::ChangedChain;
 use crate::core::chain::tree::Tree;
 use crate::core::id::{AttemptId, FrameId, IdPrefix, MessageId, RequestId, SessionId};
 use crate::core::requests::request::{Request, RequestKind, RequestResult};
-use crate::core::steering::message::{Message, Sender};
+use crate::core::steering::message::{Message, MessageSender};
 use crate::core::steering::origin::Origin;
 use crate::core::steering::stop_order::Stop;
 use crate::failpoint::Step;
@@ -56,7 +56,7 @@ impl Records for Sqlite {
         self.read(|connection| listing::chains(connection, of))
     }
 
-    fn candidates(&self, now: Timestamp) -> Result<Vec<Candidate>> {
+    fn candidates(&self, now: Timestamp) -> Result<Vec<ChangedChain>> {
         self.query(|connection| candidates::candidates(connection, now))
     }
 
@@ -165,7 +165,7 @@ impl Records for Sqlite {
         self.write(Step::OrderStop, |connection| stops::order_stop(connection, frame, stop, reports))
     }
 
-    fn tell(&self, frame: FrameId, how: Telling, text: &str, sender: &Sender) -> Result<MessageId> {
+    fn tell(&self, frame: FrameId, how: Telling, text: &str, sender: &MessageSender) -> Result<MessageId> {
         let step = if how == Telling::Instruction { Step::Instruct } else { Step::Tell };
         self.write(step, |connection| messages::tell(connection, frame, how, text, sender))
     }

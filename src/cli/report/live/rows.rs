@@ -9,7 +9,7 @@ use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::progress_lines;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::chain::waiting_on::Blocking;
-use crate::core::events::activity::{Activity, Progress, is_stalled};
+use crate::core::events::activity::{Activity, ActivityTracker, is_stalled};
 use crate::core::events::agent_event::AgentEvent;
 use crate::core::id::FrameId;
 use crate::core::requests::approval;
@@ -18,7 +18,7 @@ use crate::core::text::escape;
 
 /// What is known about the agents of a chain.
 #[derive(Debug, Default)]
-pub(crate) struct Agents(HashMap<FrameId, Progress>);
+pub(crate) struct Agents(HashMap<FrameId, ActivityTracker>);
 
 /// Below this width there is no room for ids, tokens and costs.
 const WIDE: usize = 60;
@@ -134,7 +134,7 @@ fn tokens(count: u64) -> String {
 mod tests {
     use super::*;
     use crate::core::chain::frame_state::Wait;
-    use crate::core::events::agent_event::{Happening, VERSION};
+    use crate::core::events::agent_event::{AgentEventKind, VERSION};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -178,7 +178,7 @@ mod tests {
             parent_tool_use_id: None,
             context_tokens: Some(12_235),
             cut: false,
-            what: Happening::ToolUse { id, name, summary: summary.into(), input },
+            what: AgentEventKind::ToolUse { id, name, summary: summary.into(), input },
         }
     }
 

@@ -73,7 +73,10 @@ pub(crate) fn every_kind(text: &str, some: bool, to: &FrameState) -> Vec<LogEntr
         LogEntry::Limits { from: Limits::default(), to: limits },
         LogEntry::Launch { from: Box::default(), to: Box::new(launch) },
         LogEntry::SetAside { session, other: session },
-        LogEntry::Other(Recorded { kind: "from_next_year".to_owned(), detail: json!({"text": text, "some": some}) }),
+        LogEntry::Other(RecordedEntry {
+            kind: "from_next_year".to_owned(),
+            detail: json!({"text": text, "some": some}),
+        }),
     ]
 }
 
@@ -156,7 +159,7 @@ fn of_the_end_of_an_attempt_more_is_recorded_than_of_that_of_a_group() {
 fn what_a_newer_version_records_is_kept_as_it_is() {
     let states = json!({"from": {"state": "ready"}, "to": {"state": "from_next_year"}});
     for (kind, detail) in [("from_next_year", json!(7)), ("tried_again", states), ("joined", json!({"below": 1}))] {
-        let recorded = Recorded { kind: kind.to_owned(), detail };
+        let recorded = RecordedEntry { kind: kind.to_owned(), detail };
         assert_eq!(LogEntry::from(recorded.clone()), LogEntry::Other(recorded));
     }
 }

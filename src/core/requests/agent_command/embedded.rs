@@ -4,7 +4,7 @@
 //! In doubt a command makes a request. A text that mentions one for people, as in `grep 'agent-cli ask' file`, makes none.
 
 use crate::core::requests::agent_command::verb::{NAME, Verb, global_options};
-use crate::core::text::script::{Command, HOLE, Script};
+use crate::core::text::script::{HOLE, Script, ScriptCommand};
 
 /// The request that `command` makes or may make. `Some(None)`: only a shell knows which one.
 #[must_use]
@@ -25,7 +25,7 @@ pub(super) fn find(command: &str) -> Option<Option<Verb>> {
 }
 
 /// The request that a command is.
-fn own(command: &Command) -> Option<Option<Verb>> {
+fn own(command: &ScriptCommand) -> Option<Option<Verb>> {
     let words = effective(&command.words);
     if !names_program(words.first()?) { None } else { verb_of(&words[1..]) }
 }
@@ -60,7 +60,7 @@ fn verb_of(arguments: &[String]) -> Option<Option<Verb>> {
 }
 
 /// The request that a command makes another program make, whose arguments name it.
-fn of_another(command: &Command, script: &Script) -> Option<Option<Verb>> {
+fn of_another(command: &ScriptCommand, script: &Script) -> Option<Option<Verb>> {
     let words = effective(&command.words);
     let at = words.iter().skip(1).position(|word| names_program(word)).map(|at| at + 1);
     let named = at.and_then(|at| match words[at + 1..] {
@@ -83,7 +83,7 @@ fn of_texts(script: &Script) -> impl Iterator<Item = Option<Verb>> {
 
 /// The request that a variable may make, as in `A=agent-cli; $A ask x`.
 fn of_variables(command: &str, script: &Script) -> Option<Option<Verb>> {
-    let is_set = |command: &Command, what: &dyn Fn(&str) -> bool| {
+    let is_set = |command: &ScriptCommand, what: &dyn Fn(&str) -> bool| {
         let sets = ["for", "export", "local", "declare", "typeset", "readonly", "read", "set"];
         let sets = sets.contains(&head(&command.words));
         command.words.iter().any(|word| what(word) && (sets || is_assignment(word)))

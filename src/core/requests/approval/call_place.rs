@@ -12,7 +12,7 @@ use crate::core::text::escape::one_line;
 /// Where a call acts, at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Place {
+pub struct CallPlace {
     /// The directory of the agent's shell, in which its commands run.
     pub directory: Lead,
     /// The paths in the call's input.
@@ -42,7 +42,7 @@ impl Lead {
     }
 }
 
-impl Place {
+impl CallPlace {
     /// Where a call with this input acts whose agent's shell is in `directory`. `real` finds out where an absolute path leads.
     pub(crate) fn new(input: &Value, directory: &Path, home: &Path, real: impl Fn(&Path) -> PathBuf) -> Self {
         let leads = |path: String| {
@@ -182,7 +182,7 @@ mod tests {
 
     use super::*;
 
-    fn place(input: &Value, links: &'static [(&str, &str)]) -> Place {
+    fn place(input: &Value, links: &'static [(&str, &str)]) -> CallPlace {
         let real = |path: &Path| {
             let follow = |link: &str, to: &str| match path.strip_prefix(link).ok()? {
                 rest if rest == Path::new("") => Some(to.into()),
@@ -190,7 +190,7 @@ mod tests {
             };
             links.iter().find_map(|(link, to)| follow(link, to)).unwrap_or_else(|| path.to_owned())
         };
-        Place::new(input, Path::new("/p/sub"), Path::new("/home/u"), real)
+        CallPlace::new(input, Path::new("/p/sub"), Path::new("/home/u"), real)
     }
 
     #[test]

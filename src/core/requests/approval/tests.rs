@@ -110,7 +110,7 @@ fn where_a_call_acts_is_shown_beside_what_it_names() {
             Ok(rest) => Path::new("/out\nside").join(rest),
             Err(_) => path.to_owned(),
         };
-        Place::new(input, Path::new("/p/link/src"), Path::new("/home/u"), real)
+        CallPlace::new(input, Path::new("/p/link/src"), Path::new("/home/u"), real)
     };
     insta::assert_snapshot!(view("Write", &input, &Before::Unknown, Some(&place(&input)), None), @r#"
     Write

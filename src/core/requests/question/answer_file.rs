@@ -14,14 +14,14 @@ pub struct AnswerFile {
     /// Absolute.
     pub path: PathBuf,
     #[serde(flatten)]
-    pub content: Content,
+    pub content: AnswerFileContent,
 }
 
 /// What is in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub enum Content {
+pub enum AnswerFileContent {
     /// It has no answer yet.
     Unanswered { why: String },
     /// Something that does not count as an answer.
@@ -36,13 +36,13 @@ impl AnswerFile {
     /// What a person should know who has written something there.
     #[must_use]
     pub(crate) fn note(&self, now: Timestamp) -> Option<String> {
-        (!matches!(self.content, Content::Unanswered { .. })).then(|| self.in_words(now))
+        (!matches!(self.content, AnswerFileContent::Unanswered { .. })).then(|| self.in_words(now))
     }
 
     /// Whether somebody has written something that does not count.
     #[must_use]
     pub(crate) fn is_refused(&self) -> bool {
-        matches!(self.content, Content::Refused { .. })
+        matches!(self.content, AnswerFileContent::Refused { .. })
     }
 
     /// The same in any case. The path is an agent's.
@@ -50,12 +50,12 @@ impl AnswerFile {
     pub(crate) fn in_words(&self, now: Timestamp) -> String {
         let path = self.path.display();
         match &self.content {
-            Content::Unanswered { why } | Content::Refused { why } => format!("{path} {why}"),
-            Content::Soon { counts_at } => {
+            AnswerFileContent::Unanswered { why } | AnswerFileContent::Refused { why } => format!("{path} {why}"),
+            AnswerFileContent::Soon { counts_at } => {
                 let left = time_until(*counts_at, now);
                 format!("{path} has an answer, which counts in {left} unless the file changes")
             }
-            Content::Answered => format!("{path} has an answer, which the next resume records"),
+            AnswerFileContent::Answered => format!("{path} has an answer, which the next resume records"),
         }
     }
 }

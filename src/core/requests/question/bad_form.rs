@@ -99,13 +99,13 @@ impl Form {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::requests::question::Choice;
+    use crate::core::requests::question::QuestionOption;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
     fn form(keys: &[&str]) -> Form {
         let options: Vec<_> =
-            keys.iter().map(|key| Choice { key: (*key).into(), description: String::new() }).collect();
+            keys.iter().map(|key| QuestionOption { key: (*key).into(), description: String::new() }).collect();
         Form { free_text: options.is_empty(), options, ..Form::text("Which?") }
     }
 

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::core::requests::question::{Choice, Form};
+use crate::core::requests::question::{Form, QuestionOption};
 
 /// What stands before the answer, at the beginning of a line.
 const MARK: &str = "A:";
@@ -36,7 +36,7 @@ pub(crate) enum NoAnswerYet {
 
 /// What a person has written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Written<'a> {
+pub(crate) struct WrittenAnswer<'a> {
     /// Without empty lines around it, and without blanks behind the mark and at its end.
     pub(crate) answer: &'a str,
     /// Whether a line says that it is complete.
@@ -76,7 +76,7 @@ fn in_full(form: &Form) -> String {
     let mut parts = vec![form.question.trim_end().to_owned()];
     parts.extend(form.context.as_ref().map(|context| context.trim_end().to_owned()));
     if !form.options.is_empty() {
-        let option = |option: &Choice| match option.description.trim() {
+        let option = |option: &QuestionOption| match option.description.trim() {
             "" => format!("\n- {}", option.key),
             description => format!("\n- {}: {description}", option.key),
         };
@@ -92,14 +92,14 @@ fn in_full(form: &Form) -> String {
 /// # Errors
 ///
 /// [`NoAnswerYet`]. Whoever changes the question cannot have it answered: the record would name another one.
-pub(crate) fn written<'a>(text: &'a str, form: &Form) -> Result<Written<'a>, NoAnswerYet> {
+pub(crate) fn written<'a>(text: &'a str, form: &Form) -> Result<WrittenAnswer<'a>, NoAnswerYet> {
     match written_below(text, &form.question) {
         Err(NoAnswerYet::OtherQuestion) => written_below(text, &in_full(form)),
         written => written,
     }
 }
 
-fn written_below<'a>(text: &'a str, question: &str) -> Result<Written<'a>, NoAnswerYet> {
+fn written_below<'a>(text: &'a str, question: &str) -> Result<WrittenAnswer<'a>, NoAnswerYet> {
     let lines = |text: &str| text.trim_end().lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
     // The question may have such lines itself.
     let Some(at) = marks(text).nth(marks(question).count()) else {
@@ -112,7 +112,7 @@ fn written_below<'a>(text: &'a str, question: &str) -> Result<Written<'a>, NoAns
     let before_last = after.rfind('\n').map_or(0, |at| at + 1);
     let closed = after[before_last..].trim() == CLOSED;
     let answer = if closed { after[..before_last].trim_end() } else { after };
-    if answer.is_empty() { Err(NoAnswerYet::Empty) } else { Ok(Written { answer, closed }) }
+    if answer.is_empty() { Err(NoAnswerYet::Empty) } else { Ok(WrittenAnswer { answer, closed }) }
 }
 
 /// What follows the mark. Below the line of the mark, blanks may be the indentation of the first line.
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn the_answer_is_everything_below_it() {
         let when = "When?";
-        let answer = |answer, closed| Ok(Written { answer, closed });
+        let answer = |answer, closed| Ok(WrittenAnswer { answer, closed });
         for (text, question, expected) in [
             ("When?\n\nA: Jan 1st\n", when, answer("Jan 1st", false)),
             ("When?\nA:Jan 1st", when, answer("Jan 1st", false)),
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_new_file_names_the_options() {
-        let option = |key: &str, description: &str| Choice { key: key.into(), description: description.into() };
+        let option = |key: &str, description: &str| QuestionOption { key: key.into(), description: description.into() };
         let options = vec![option("yes", "at once"), option("no", "")];
         let form = Form { options, context: Some("It is late.\n".into()), ..Form::text("Deploy?") };
         let file = text(&form);
@@ -194,7 +194,7 @@ mod tests {
             "Deploy?\n\nIt is late.\n\nAnswer with one of these, or with any text:\n\n- yes: at once\n- no\n\nA: \n"
         );
         let filled = file.replace("A: ", "A: yes");
-        assert_eq!(written(&filled, &form), Ok(Written { answer: "yes", closed: false }));
+        assert_eq!(written(&filled, &form), Ok(WrittenAnswer { answer: "yes", closed: false }));
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_question_has_one_place_for_its_answer() {
-        let option = |text: &str| vec![Choice { key: "k".into(), description: text.into() }];
+        let option = |text: &str| vec![QuestionOption { key: "k".into(), description: text.into() }];
         for (form, expected) in [
             (Form::text("Which?\nA: apple"), Ok(())),
             (Form { context: Some("x\n  A: y".into()), ..Form::text("Deploy?") }, Ok(())),
@@ -227,7 +227,7 @@ mod tests {
             let file = text(&form);
             prop_assert_eq!(question(&file), Ok(asked.as_str()));
             let filled = format!("{}{typed}\n", file.trim_end_matches('\n'));
-            prop_assert_eq!(written(&filled, &form), Ok(Written { answer: &typed, closed: false }));
+            prop_assert_eq!(written(&filled, &form), Ok(WrittenAnswer { answer: &typed, closed: false }));
             prop_assert!(written(&file, &form).is_err());
         }
     }

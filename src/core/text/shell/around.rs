@@ -1,7 +1,7 @@
 //! What may be around a command whose words are known: a change of the directory before it, comments, redirections of standard
 //! error, and its standard input.
 
-use super::{Reader, Simple, is_plain};
+use super::{Simple, WordReader, is_plain};
 
 /// A here-document that is still to be read.
 pub(super) struct HereDocument {
@@ -12,7 +12,7 @@ pub(super) struct HereDocument {
     drops_tabs: bool,
 }
 
-impl Reader<'_> {
+impl WordReader<'_> {
     /// Ends a command: `cd` changes the directory for what follows, and any other must be the only one.
     pub(super) fn end_command(&mut self) -> Option<()> {
         self.end_word();

@@ -3,7 +3,7 @@
 use super::*;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::situation::Situation;
-use crate::core::requests::proposed_plan::Plan;
+use crate::core::requests::proposed_plan::ProposedPlan;
 use crate::core::requests::question::Batch;
 use crate::core::requests::request::RequestResult;
 use crate::runtime::delivery::situation;
@@ -131,7 +131,7 @@ fn only_an_approved_command_is_run_first() {
 
 #[test]
 fn the_answer_to_a_plan_is_put_into_the_words_of_claude_code() {
-    let plan = Plan { text: None, file: None, modes: vec!["default".into()] };
+    let plan = ProposedPlan { text: None, file: None, modes: vec!["default".into()] };
     let answered = |answer| delivery(RequestKind::Plan(plan.clone()), "t1", answer);
     let asked = delivery(RequestKind::Ask(Form::text("When?")), "t2", "allow");
     let given = plans_in_words(&[answered("allow"), answered("deny: too large"), answered("unclear"), asked.clone()]);

@@ -21,7 +21,7 @@ fn why(look: Look) -> String {
 }
 
 fn asked(until: Option<Timestamp>) -> AskedUntil {
-    AskedUntil { until, seen: Progress::default() }
+    AskedUntil { until, seen: WaitProgress::default() }
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn an_answer_is_younger_than_the_attempt_that_asked_and_complete() {
     let changed = read(&path).unwrap().changed;
     let later = |seconds| changed + jiff::SignedDuration::from_secs(seconds);
     // The clock was set back after it was saved.
-    let noted = Progress::default().with_changed_ahead(changed, later(-50));
+    let noted = WaitProgress::default().with_changed_ahead(changed, later(-50));
     assert_eq!(look(&begun, later(-50)), format!("to note: {noted:?}"));
     let begun = AskedUntil { seen: noted, ..begun };
     assert_eq!(look(&begun, later(-45)), format!("counts from {}", later(-40)));

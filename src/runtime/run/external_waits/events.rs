@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::claude::processes::process::Exit;
+use crate::claude::processes::process::ProcessExit;
 use crate::core::id::FrameId;
 use crate::runtime::run::external_waits::tries::{Tried, Tries};
 use crate::runtime::run::external_waits::watched::Watched;
@@ -25,7 +25,7 @@ const CLOSELY: u32 = 3;
 /// What the loop goes on with.
 pub(crate) enum Event {
     /// An agent of this process has ended.
-    Ended(FrameId, Exit),
+    Ended(FrameId, ProcessExit),
     /// A command of this process has ended.
     Tried(Tried),
     /// Something may have changed that is not this process's doing.
@@ -37,7 +37,7 @@ pub(crate) enum Event {
 /// Where events come from.
 pub(crate) struct Events {
     /// The agents that run.
-    pub(crate) exits: JoinSet<(FrameId, Exit)>,
+    pub(crate) exits: JoinSet<(FrameId, ProcessExit)>,
     /// The commands that agents wait for.
     pub(crate) tries: Tries,
     stop: watch::Receiver<Signals>,

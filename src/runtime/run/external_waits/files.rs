@@ -8,27 +8,27 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::core::waits::conditions::Matching;
 use crate::core::waits::pattern;
-use crate::core::waits::wait_progress::Look;
+use crate::core::waits::wait_progress::CheckResult;
 
 /// The largest file in which anything is looked for.
 const MOST_BYTES: u64 = 8 * 1024 * 1024;
 
 /// Whether a file, a directory or anything else is there.
-pub(super) fn exists(path: &Path) -> Look {
+pub(super) fn exists(path: &Path) -> CheckResult {
     match fs::metadata(path) {
-        Ok(_) => Look::Met(None),
-        Err(error) => Look::NotYet(why_not(path, &error)),
+        Ok(_) => CheckResult::Met(None),
+        Err(error) => CheckResult::NotYet(why_not(path, &error)),
     }
 }
 
 /// Whether the whole content of a file matches, as it is now: it may be half-written.
-pub(super) fn matches(matching: &Matching) -> Look {
+pub(super) fn matches(matching: &Matching) -> CheckResult {
     match content(matching) {
-        Err(why) => Look::NotYet(why),
+        Err(why) => CheckResult::NotYet(why),
         Ok(content) => match pattern::compiled(&matching.pattern) {
-            Ok(regex) if regex.is_match(&content) => Look::Met(None),
-            Ok(_) => Look::NotYet("exists, does not match yet".to_owned()),
-            Err(error) => Look::NotYet(format!("its pattern cannot be used: {error}")),
+            Ok(regex) if regex.is_match(&content) => CheckResult::Met(None),
+            Ok(_) => CheckResult::NotYet("exists, does not match yet".to_owned()),
+            Err(error) => CheckResult::NotYet(format!("its pattern cannot be used: {error}")),
         },
     }
 }
@@ -83,15 +83,15 @@ mod tests {
 
     use super::*;
 
-    fn look(file: &Path, within: Option<&Path>) -> Look {
+    fn look(file: &Path, within: Option<&Path>) -> CheckResult {
         let within = within.map(Path::to_owned);
         matches(&Matching { file: file.to_owned(), pattern: "^status: done$".into(), within })
     }
 
-    fn why(look: Look) -> String {
+    fn why(look: CheckResult) -> String {
         match look {
-            Look::NotYet(why) => why,
-            Look::Met(_) => "met".to_owned(),
+            CheckResult::NotYet(why) => why,
+            CheckResult::Met(_) => "met".to_owned(),
         }
     }
 

@@ -18,7 +18,7 @@ use crate::core::requests::question::Form;
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::waits::conditions::External;
 use crate::core::waits::outlook::of_time;
-use crate::core::waits::wait_progress::{Look, Progress};
+use crate::core::waits::wait_progress::{CheckResult, WaitProgress};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::posted::filing;
 use crate::runtime::requests::{answer_files, posted, question_files};
@@ -30,13 +30,13 @@ pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> R
     posted::look(store, tree)?;
     let mut to_run = false;
     for (request, frame, wait, recorded) in open::waits(tree) {
-        let mut seen = Progress::default();
+        let mut seen = WaitProgress::default();
         for at in 0..wait.conditions().len() {
-            if let Some(look @ Look::Met(_)) = look_at(store, wait, recorded, at, now)? {
+            if let Some(look @ CheckResult::Met(_)) = look_at(store, wait, recorded, at, now)? {
                 seen.note(at, look, now);
             }
         }
-        if seen != Progress::default() {
+        if seen != WaitProgress::default() {
             store.looked(request, &Seen::Progress(&seen))?;
         }
         let progress = recorded.with(&seen);
@@ -56,8 +56,8 @@ pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> R
 
 /// Whether a single condition that is neither a time nor a command is met. What cannot be looked at is not.
 pub(crate) fn is_met(store: &Store, condition: &External) -> bool {
-    let look = look_at(store, condition, &Progress::default(), 0, Timestamp::UNIX_EPOCH);
-    matches!(look, Ok(Some(Look::Met(_))))
+    let look = look_at(store, condition, &WaitProgress::default(), 0, Timestamp::UNIX_EPOCH);
+    matches!(look, Ok(Some(CheckResult::Met(_))))
 }
 
 /// Adds to what is recorded how the conditions look now, for people. Nothing is written.
@@ -95,10 +95,10 @@ fn in_files(tree: &Tree) -> impl Iterator<Item = (&Request, &Form)> {
 fn look_at(
     store: &Store,
     wait: &External,
-    progress: &Progress,
+    progress: &WaitProgress,
     at: usize,
     now: Timestamp,
-) -> Result<Option<Look>, RuntimeError> {
+) -> Result<Option<CheckResult>, RuntimeError> {
     if progress.is_met(at) {
         return Ok(None);
     }
@@ -142,18 +142,18 @@ mod tests {
     fn a_command_is_run_if_it_is_due_and_still_needed() {
         let now = Timestamp::from_second(1_000).unwrap();
         let wait = External::Any(vec![External::Time(Timestamp::MAX), command(None), command(Some(600))]);
-        let mut progress = Progress::default();
-        let due = |progress: &Progress, since, now| {
+        let mut progress = WaitProgress::default();
+        let due = |progress: &WaitProgress, since, now| {
             tries::due(&wait, progress, since, now).map(|(at, _)| at).collect::<Vec<_>>()
         };
         assert_eq!(due(&progress, now, now), [1, 2]);
-        progress.note_try(1, Look::NotYet("exit status 1".into()), now);
-        progress.note_try(2, Look::NotYet("exit status 1".into()), now);
+        progress.note_try(1, CheckResult::NotYet("exit status 1".into()), now);
+        progress.note_try(2, CheckResult::NotYet("exit status 1".into()), now);
         assert_eq!(due(&progress, Timestamp::MAX, now), [1], "the other one has just been tried");
         assert!(due(&progress, now, now).is_empty(), "both have been tried in this run");
         let later = Timestamp::from_second(1_600).unwrap();
         assert_eq!(due(&progress, now, later), [1, 2]);
-        progress.note_try(1, Look::Met(None), later);
+        progress.note_try(1, CheckResult::Met(None), later);
         assert_eq!(due(&progress, now, Timestamp::MAX), [2]);
     }
 
@@ -209,7 +209,7 @@ mod tests {
         let (_, _, _, shown) = open::waits(&tree).next().unwrap();
         assert_eq!(shown.seen(0).why_not.as_deref(), Some("does not exist yet"));
         let tree = store.tree(root).unwrap();
-        assert_eq!(open::waits(&tree).next().unwrap().3, &Progress::default());
+        assert_eq!(open::waits(&tree).next().unwrap().3, &WaitProgress::default());
     }
 
     #[test]

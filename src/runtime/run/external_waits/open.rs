@@ -5,7 +5,7 @@ use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::waits::conditions::External;
-use crate::core::waits::wait_progress::Progress;
+use crate::core::waits::wait_progress::WaitProgress;
 
 /// The open requests of agents that continue once they have a result. What was paused or interrupted is left alone until somebody
 /// continues it.
@@ -16,7 +16,7 @@ pub(super) fn requests(tree: &Tree) -> impl Iterator<Item = &Request> {
 }
 
 /// The waits for something outside that are not over.
-pub(super) fn waits(tree: &Tree) -> impl Iterator<Item = (RequestId, FrameId, &External, &Progress)> {
+pub(super) fn waits(tree: &Tree) -> impl Iterator<Item = (RequestId, FrameId, &External, &WaitProgress)> {
     requests(tree).filter_map(|request| match &request.kind {
         RequestKind::Wait(wait) => Some((request.id, request.frame, wait, &request.progress)),
         RequestKind::Ask(_) | RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Spawn { .. } => None,

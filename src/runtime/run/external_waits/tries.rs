@@ -9,7 +9,7 @@ use crate::core::chain::tree::Tree;
 use crate::core::id::{FrameId, RequestId};
 use crate::core::waits::conditions::{External, Try};
 use crate::core::waits::outlook;
-use crate::core::waits::wait_progress::{Look, Progress};
+use crate::core::waits::wait_progress::{CheckResult, WaitProgress};
 use crate::runtime::RuntimeError;
 use crate::runtime::run::external_waits::{command, open};
 use crate::store::{Seen, Store, Trying};
@@ -31,14 +31,14 @@ pub(crate) struct Tries {
     running: HashMap<Key, AbortHandle>,
     /// The right to run those of these frames.
     taken: HashMap<FrameId, Trying>,
-    ends: JoinSet<(Key, Look)>,
+    ends: JoinSet<(Key, CheckResult)>,
 }
 
 /// How the try of a command has ended.
 #[derive(Debug)]
 pub(crate) struct Tried {
     key: Key,
-    look: Look,
+    look: CheckResult,
 }
 
 impl Tries {
@@ -113,7 +113,7 @@ impl Tries {
 /// The commands of a wait that are due at `now`.
 pub(super) fn due<'a>(
     wait: &'a External,
-    progress: &'a Progress,
+    progress: &'a WaitProgress,
     since: Timestamp,
     now: Timestamp,
 ) -> impl Iterator<Item = (usize, Try<'a>)> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::claude::processes::process::Exit;
+use crate::claude::processes::process::ProcessExit;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::progress_lines::step;
 use crate::core::chain::tree::Tree;
@@ -27,10 +27,10 @@ impl Drive<'_> {
             let is_below = below.contains(&node.id);
             let left = || {
                 Ok::<_, RuntimeError>(
-                    background::taken_from_abandoned(self.store, node.id)?.map(|lease| (lease, Exit::Ended)),
+                    background::taken_from_abandoned(self.store, node.id)?.map(|lease| (lease, ProcessExit::Ended)),
                 )
             };
-            let free = Lease::try_take(self.store.dir(), node.id)?.map(|lease| (lease, Exit::Unknown));
+            let free = Lease::try_take(self.store.dir(), node.id)?.map(|lease| (lease, ProcessExit::Unknown));
             let Some((lease, exit)) = free.map_or_else(left, |free| Ok(Some(free)))? else {
                 if is_below {
                     self.note_busy(node.id)?;

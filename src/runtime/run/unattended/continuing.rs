@@ -8,11 +8,11 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::core::chain::pace::{Look, Pace, Plan, RefusedAnswer, Stir, TICK};
+use crate::core::chain::pace::{CheckOutcome, CheckPlan, CheckSchedule, ContinueReason, RefusedAnswer, TICK};
 use crate::core::id::FrameId;
 use crate::core::requests::question::Form;
 use crate::core::waits::conditions::External;
-use crate::core::waits::wait_progress::Progress;
+use crate::core::waits::wait_progress::WaitProgress;
 use crate::runtime::requests::answer_files;
 use crate::runtime::requests::posted::filing;
 use crate::runtime::run::driven::Driven;
@@ -68,8 +68,8 @@ pub(crate) async fn continue_chains(
     // Each chain that is driven has an agent that runs, or waits for a place.
     let at_once = settings.places.as_ref().map_or(usize::MAX, |places| places.most() as usize);
     let mut stopped = stop.clone();
-    let (mut pace, mut chains) = (Pace::default(), FuturesUnordered::new());
-    let mut driving = HashMap::<FrameId, Vec<Stir>>::new();
+    let (mut pace, mut chains) = (CheckSchedule::default(), FuturesUnordered::new());
+    let mut driving = HashMap::<FrameId, Vec<ContinueReason>>::new();
     let mut reported = Causes::new();
     let mut was_warned = false;
     let mut trouble = None;
@@ -112,13 +112,13 @@ pub(crate) async fn continue_chains(
             match status::can_continue(store, root) {
                 Ok(true) => {}
                 Ok(false) => {
-                    pace.looked_at(root, stirs, now, Look::NotDriven);
+                    pace.looked_at(root, stirs, now, CheckOutcome::NotDriven);
                     continue;
                 }
                 Err(error) => {
                     // Unless no chain can be looked at.
                     store.changes().version_of_others()?;
-                    pace.looked_at(root, stirs, now, Look::GotNowhere);
+                    pace.looked_at(root, stirs, now, CheckOutcome::GotNowhere);
                     course(Course::Ended(root, Err(error)));
                     continue;
                 }
@@ -147,25 +147,25 @@ pub(crate) async fn continue_chains(
 /// The chains that are due, when the next one is, and the files that chains wait for, after all that no longer counts was reported.
 #[expect(clippy::type_complexity, reason = "it is taken apart at once")]
 fn looked(
-    pace: &mut Pace,
+    pace: &mut CheckSchedule,
     store: &Store,
     now: Timestamp,
     reported: &mut Causes,
     until: Until,
     course: &mut impl FnMut(Course),
 ) -> Result<(Vec<FrameId>, Option<Timestamp>, Vec<PathBuf>), RuntimeError> {
-    let Plan { due, next, mut files, refused } = planned(pace, store, now)?;
+    let CheckPlan { due, next, mut files, refused } = planned(pace, store, now)?;
     *reported = report(store, refused, reported, until, course)?;
     files.extend(filing::awaited(store)?);
     Ok((due, next, files))
 }
 
 /// What came of driving a chain; `None`: an error that concerns all of it.
-fn look_of(driven: Option<&Driven>) -> Look {
+fn look_of(driven: Option<&Driven>) -> CheckOutcome {
     match driven {
-        Some(driven) if driven.got_on && driven.errors.is_empty() => Look::GotOn,
-        Some(driven) if driven.no_place.is_some() && driven.errors.is_empty() => Look::NoPlace,
-        _ => Look::GotNowhere,
+        Some(driven) if driven.got_on && driven.errors.is_empty() => CheckOutcome::GotOn,
+        Some(driven) if driven.no_place.is_some() && driven.errors.is_empty() => CheckOutcome::NoPlace,
+        _ => CheckOutcome::GotNowhere,
     }
 }
 
@@ -205,16 +205,16 @@ fn report(
 /// The chains that can continue without a person. Failed and interrupted ones are not among them.
 pub(crate) fn to_continue(store: &Store) -> Result<ToContinue, RuntimeError> {
     let now = Timestamp::now();
-    let Plan { due, refused, .. } = planned(&mut Pace::default(), store, now)?;
+    let CheckPlan { due, refused, .. } = planned(&mut CheckSchedule::default(), store, now)?;
     // One that cannot be looked at is tried, too: that reports why.
     let roots = due.into_iter().filter(|root| status::can_continue(store, *root).unwrap_or(true)).collect();
     Ok(ToContinue { roots, refused })
 }
 
-fn planned(pace: &mut Pace, store: &Store, now: Timestamp) -> Result<Plan, RuntimeError> {
+fn planned(pace: &mut CheckSchedule, store: &Store, now: Timestamp) -> Result<CheckPlan, RuntimeError> {
     filing::file_ended(store, None)?;
     let is_met = |wait: &External| external_waits::is_met(store, wait);
-    let in_file = |form: &Form, seen: &Progress| answer_files::state(form, seen, now);
+    let in_file = |form: &Form, seen: &WaitProgress| answer_files::state(form, seen, now);
     Ok(pace.plan(store.candidates(now)?, now, is_met, in_file))
 }
 

@@ -8,12 +8,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::core::agent::launch::Launch;
-use crate::core::housekeeping::archive::Row;
-use crate::core::housekeeping::inventory::{AllowedCall, Command, Inventory, Start};
+use crate::core::housekeeping::archive::ArchiveRow;
+use crate::core::housekeeping::inventory::{AllowedCall, AwaitedCommand, Inventory, Start};
 use crate::core::housekeeping::relocation::Relocation;
 use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::core::requests::permit::{Permit, permit};
-use crate::core::requests::proposed_plan::Decided;
+use crate::core::requests::proposed_plan::PlanDecision;
 use crate::core::requests::request::RequestKind;
 use crate::core::requests::request_state::RequestState;
 use crate::store::error::{Result, StoreError};
@@ -109,7 +109,7 @@ impl Adapted {
 
 /// Makes the values of a row those of this machine. What is shown to a person is what comes of this, and so is what is
 /// written.
-fn adapt(row: &mut Row, here: &Here, relocation: &Relocation) -> Result<()> {
+fn adapt(row: &mut ArchiveRow, here: &Here, relocation: &Relocation) -> Result<()> {
     // No session of this machine has started it.
     if row.table == "frames" {
         row.values.entry("started_from").and_modify(|session| *session = Value::Null);
@@ -136,10 +136,10 @@ fn adapt(row: &mut Row, here: &Here, relocation: &Relocation) -> Result<()> {
 }
 
 /// What the rows would run: whatever is not in it has to be unable to run or to allow anything.
-fn inventory(root: FrameId, rows: &[Row]) -> Result<Inventory> {
+fn inventory(root: FrameId, rows: &[ArchiveRow]) -> Result<Inventory> {
     let mut inventory = Inventory::new(root);
-    let text = |row: &Row, column: &str| row.values.get(column).and_then(Value::as_str).map(str::to_owned);
-    let needed = |row: &Row, column: &str| {
+    let text = |row: &ArchiveRow, column: &str| row.values.get(column).and_then(Value::as_str).map(str::to_owned);
+    let needed = |row: &ArchiveRow, column: &str| {
         text(row, column).ok_or_else(|| StoreError::damaged_archive("it has a row that lacks a value"))
     };
     let answers: HashMap<_, _> = rows
@@ -176,7 +176,7 @@ fn inventory(root: FrameId, rows: &[Row]) -> Result<Inventory> {
                     // In the mode that was chosen with it, the agent may be for the rest of its life.
                     RequestKind::Plan(plan) => {
                         let decided = answers.get(&needed(row, "id")?).and_then(|answer| plan.decided(answer));
-                        if let Some(Decided::Approved { mode }) = decided {
+                        if let Some(PlanDecision::Approved { mode }) = decided {
                             let (tool, input) = ("ExitPlanMode".to_owned(), json!({"continues in the mode": mode}));
                             inventory.allowed_calls.push(AllowedCall { agent, tool, input });
                         }
@@ -184,7 +184,7 @@ fn inventory(root: FrameId, rows: &[Row]) -> Result<Inventory> {
                     _ if matches!(state, RequestState::Delivered { .. }) => {}
                     RequestKind::Wait(wait) if !state.is_resolved() => {
                         let commands = wait.commands().map(|of| of.command.to_owned());
-                        inventory.commands.extend(commands.map(|command| Command { agent, command }));
+                        inventory.commands.extend(commands.map(|command| AwaitedCommand { agent, command }));
                     }
                     RequestKind::Permission { tool, input, .. } if answer == Some(Permit::Allow) => {
                         inventory.allowed_calls.push(AllowedCall { agent, tool, input });
@@ -213,9 +213,9 @@ mod tests {
     use crate::core::chain::limits::Limits;
     use crate::core::id::RequestId;
 
-    fn row(table: &str, values: Value) -> Row {
+    fn row(table: &str, values: Value) -> ArchiveRow {
         let Value::Object(values) = values else { panic!("{values}") };
-        Row { table: table.to_owned(), values }
+        ArchiveRow { table: table.to_owned(), values }
     }
 
     #[test]
@@ -243,7 +243,7 @@ mod tests {
             [row("requests", request)].into_iter().chain(answer)
         };
         let resolved = RequestState::Resolved { used_by: None };
-        let rows: Vec<Row> = asked("allowed", &resolved, Some("allow"))
+        let rows: Vec<ArchiveRow> = asked("allowed", &resolved, Some("allow"))
             .chain(asked("denied", &resolved, Some("deny: not this")))
             .chain(asked("open", &RequestState::Open, None))
             .chain(asked("withdrawn", &RequestState::Withdrawn, Some("allow")))

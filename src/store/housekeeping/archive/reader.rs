@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use tar::{Archive, Entry, EntryType};
 
 use crate::core::housekeeping::archive::{
-    BadArchive, LARGEST_ARCHIVE, LARGEST_MANIFEST, MANIFEST, MOST_ENTRIES, Manifest, Member, SUMS,
+    ArchiveMember, BadArchive, LARGEST_ARCHIVE, LARGEST_MANIFEST, MANIFEST, MOST_ENTRIES, Manifest, SUMS,
 };
 use crate::store::error::{ArchiveError, Result, StoreError};
 use crate::store::housekeeping::archive::hashed::{Hashed, Sums};
@@ -28,7 +28,10 @@ struct Reading {
 const LONGEST_NAME: u64 = 8 << 10;
 
 /// Gives every member and its content to `take`. Only when this returns, all of it is known to be what was written.
-pub(super) fn read(from: &mut dyn Read, mut take: impl FnMut(Member, &mut dyn Read) -> Result<()>) -> Result<Manifest> {
+pub(super) fn read(
+    from: &mut dyn Read,
+    mut take: impl FnMut(ArchiveMember, &mut dyn Read) -> Result<()>,
+) -> Result<Manifest> {
     let mut archive = Archive::new(from);
     let mut reading = Reading::default();
     // Raw: nothing but what the header itself says gives an entry its name and its size.
@@ -46,7 +49,7 @@ impl Reading {
     fn entry(
         &mut self,
         mut entry: Entry<'_, impl Read>,
-        take: &mut impl FnMut(Member, &mut dyn Read) -> Result<()>,
+        take: &mut impl FnMut(ArchiveMember, &mut dyn Read) -> Result<()>,
     ) -> Result<()> {
         let header = entry.header();
         let path = str::from_utf8(&header.path_bytes()).unwrap_or_default().to_owned();
@@ -93,7 +96,7 @@ impl Reading {
                 self.is_over = true;
             }
             (_, Some(_)) => {
-                let member = Member::parse(&path).filter(|member| bytes <= member.limit());
+                let member = ArchiveMember::parse(&path).filter(|member| bytes <= member.limit());
                 take(
                     member.ok_or_else(|| StoreError::damaged_archive(&format!("{path:?} cannot be in it")))?,
                     &mut content,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Deserializer;
 
-use crate::core::housekeeping::archive::{Member, Row, TABLES};
+use crate::core::housekeeping::archive::{ArchiveMember, ArchiveRow, TABLES};
 use crate::core::housekeeping::relocation::Relocation;
 use crate::core::id::FrameId;
 use crate::store::error::{Result, StoreError};
@@ -24,7 +24,7 @@ pub(in crate::store) struct Stage {
 pub(crate) struct Unpacked {
     pub(in crate::store) stage: Stage,
     pub(in crate::store) root: FrameId,
-    pub(in crate::store) rows: Vec<Row>,
+    pub(in crate::store) rows: Vec<ArchiveRow>,
     /// Those that have files.
     pub(in crate::store) frames: BTreeSet<FrameId>,
     pub(in crate::store) relocation: Relocation,
@@ -43,16 +43,16 @@ impl Unpacked {
         let path = dir.stage().map_err(|error| StoreError::io(&dir.frames(), error))?;
         let (stage, mut rows, mut frames) = (Stage { path }, Vec::new(), BTreeSet::new());
         let manifest = reader::read(from, |member, content| match &member {
-            Member::Rows(table) if TABLES.contains(&table.as_str()) => {
+            ArchiveMember::Rows(table) if TABLES.contains(&table.as_str()) => {
                 for values in Deserializer::from_reader(BufReader::new(content)).into_iter() {
                     let values =
                         values.map_err(|error| StoreError::damaged_archive(&format!("{}: {error}", member.path())))?;
-                    rows.push(Row { table: table.clone(), values });
+                    rows.push(ArchiveRow { table: table.clone(), values });
                 }
                 Ok(())
             }
-            Member::Rows(_) => Err(StoreError::damaged_archive("it has rows of an unknown table")),
-            Member::File { frame, name } => {
+            ArchiveMember::Rows(_) => Err(StoreError::damaged_archive("it has rows of an unknown table")),
+            ArchiveMember::File { frame, name } => {
                 frames.insert(*frame);
                 let path = stage.folder(*frame).join(name);
                 write(&path, content, relocation).map_err(|error| StoreError::io(&path, error))

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use crate::core::housekeeping::archive::{MANIFEST, Manifest, Member, SUMS};
+use crate::core::housekeeping::archive::{ArchiveMember, MANIFEST, Manifest, SUMS};
 use crate::store::error::{ArchiveError, Result, StoreError};
 use crate::store::housekeeping::archive::hashed::{Hashed, Sums};
 
@@ -31,12 +31,12 @@ impl<'a> Writer<'a> {
     }
 
     pub(in crate::store) fn rows(&mut self, table: &str, rows: &[u8]) -> Result<()> {
-        let (member, bytes) = (Member::Rows(table.to_owned()), rows.len() as u64);
+        let (member, bytes) = (ArchiveMember::Rows(table.to_owned()), rows.len() as u64);
         fits(&member, bytes)?;
         Ok(self.add(&member.path(), bytes, rows)?)
     }
 
-    pub(in crate::store) fn file(&mut self, member: &Member, path: &Path) -> Result<()> {
+    pub(in crate::store) fn file(&mut self, member: &ArchiveMember, path: &Path) -> Result<()> {
         let broken = |error| StoreError::io(path, error);
         let file = File::open(path).map_err(broken)?;
         let bytes = file.metadata().map_err(broken)?.len();
@@ -81,7 +81,7 @@ impl<'a> Writer<'a> {
 }
 
 /// What import would refuse is not written.
-fn fits(member: &Member, bytes: u64) -> Result<()> {
+fn fits(member: &ArchiveMember, bytes: u64) -> Result<()> {
     if bytes > member.limit() { Err(ArchiveError::TooLarge(member.path()).into()) } else { Ok(()) }
 }
 
@@ -131,7 +131,7 @@ mod tests {
     fn what_is_as_large_as_import_takes_fits() {
         let id = uuid::Uuid::nil();
         for path in ["rows/frames.ndjson".to_owned(), format!("frames/{id}/{id}.jsonl")] {
-            let member = Member::parse(&path).unwrap();
+            let member = ArchiveMember::parse(&path).unwrap();
             assert!(fits(&member, member.limit()).is_ok());
             assert!(fits(&member, member.limit() + 1).is_err());
         }

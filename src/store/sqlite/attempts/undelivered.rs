@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::core::chain::frame::Frame;
 use crate::core::id::FrameId;
-use crate::core::requests::proposed_plan::Decided;
+use crate::core::requests::proposed_plan::PlanDecision;
 use crate::core::requests::request::RequestKind;
 use crate::store::records::requests::Undelivered;
 use crate::store::sqlite::database::codec::{Id, from_json};
@@ -32,7 +32,7 @@ fn chosen_mode(connection: &Connection, frame: FrameId) -> TxResult<Option<Strin
     })?;
     for answered in answered {
         if let (RequestKind::Plan(plan), answer) = answered?
-            && let Some(Decided::Approved { mode }) = plan.decided(&answer)
+            && let Some(PlanDecision::Approved { mode }) = plan.decided(&answer)
         {
             return Ok(Some(mode));
         }
@@ -44,7 +44,7 @@ fn chosen_mode(connection: &Connection, frame: FrameId) -> TxResult<Option<Strin
 mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
-    use crate::core::requests::proposed_plan::Plan;
+    use crate::core::requests::proposed_plan::ProposedPlan;
     use crate::store::handle::Store;
     use crate::store::testing::{reply, store};
 
@@ -57,8 +57,13 @@ mod tests {
     fn the_last_plan_that_was_approved_and_delivered_counts() {
         let (_temp, store) = store();
         let mut caller = store.start(store.root());
-        let plan =
-            || RequestKind::Plan(Plan { text: None, file: None, modes: vec!["default".into(), "acceptEdits".into()] });
+        let plan = || {
+            RequestKind::Plan(ProposedPlan {
+                text: None,
+                file: None,
+                modes: vec!["default".into(), "acceptEdits".into()],
+            })
+        };
         for (answer, before) in [
             ("deny", None),
             ("allow acceptEdits", None),

@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use rusqlite::{Connection, Row};
 
 use crate::core::chain::frame_state::{FrameState, Wait};
-use crate::core::chain::pace::{self, Candidate, Stir};
+use crate::core::chain::pace::{self, ChangedChain, ContinueReason};
 use crate::core::requests::question::Form;
 use crate::core::requests::request::RequestKind;
 use crate::core::waits::conditions::{External, Matching};
-use crate::core::waits::wait_progress::Progress;
+use crate::core::waits::wait_progress::WaitProgress;
 use crate::store::sqlite::database::codec::{from_json, id, maybe_json, time};
 use crate::store::sqlite::fault::TxResult;
 
@@ -78,43 +78,49 @@ const IN_FILES: &str =
 const POSTED: &str =
     requests!("posted_questions", "r.status = 'open' AND json_type(r.detail, '$.ask.posted') IS NOT NULL");
 
-pub(in crate::store::sqlite) fn candidates(connection: &Connection, now: Timestamp) -> TxResult<Vec<Candidate>> {
+pub(in crate::store::sqlite) fn candidates(connection: &Connection, now: Timestamp) -> TxResult<Vec<ChangedChain>> {
     let mut candidates = stirring(connection, now)?;
     candidates.extend(requests(connection, OUTSIDE, |kind| match kind {
-        RequestKind::Wait(wait) => Some(Stir::Outside(wait)),
+        RequestKind::Wait(wait) => Some(ContinueReason::Outside(wait)),
         _ => None,
     })?);
     candidates.extend(requests(connection, POSTED, until_readable)?);
     candidates.extend(requests(connection, POSTED, in_file)?);
     candidates.extend(requests(connection, EXPIRING, |kind| match kind {
-        RequestKind::Ask(Form { expires_at, .. }) => expires_at.map(Stir::Until),
+        RequestKind::Ask(Form { expires_at, .. }) => expires_at.map(ContinueReason::Until),
         _ => None,
     })?);
     candidates.extend(requests(connection, IN_FILES, in_file)?);
     Ok(candidates)
 }
 
-fn stirring(connection: &Connection, now: Timestamp) -> rusqlite::Result<Vec<Candidate>> {
+fn stirring(connection: &Connection, now: Timestamp) -> rusqlite::Result<Vec<ChangedChain>> {
     let mut statement = connection.prepare_cached(STIRRING)?;
     let read = |row: &Row<'_>| {
         let (since, created) = (time(row, "since")?, time(row, "created")?);
         // Whoever looks at the chain reports what is damaged in it, and the others go on.
         let Ok(state) = from_json(row, "state") else {
-            return Ok(Some(Candidate { root: id(row, "root")?, stir: Stir::Free, progress: Progress::default() }));
+            return Ok(Some(ChangedChain {
+                root: id(row, "root")?,
+                stir: ContinueReason::Free,
+                progress: WaitProgress::default(),
+            }));
         };
         let stir = match state {
-            FrameState::Running { .. } => Stir::Running,
-            FrameState::Waiting { wait: Wait::AgentDecides } => Stir::AgentDecides,
-            FrameState::Waiting { wait } => wait.paused_until(since, now).map_or(Stir::Free, Stir::Until),
-            FrameState::Ready if since == created => {
-                pace::left_to_its_maker(created, now).map_or(Stir::Free, Stir::Until)
+            FrameState::Running { .. } => ContinueReason::Running,
+            FrameState::Waiting { wait: Wait::AgentDecides } => ContinueReason::AgentDecides,
+            FrameState::Waiting { wait } => {
+                wait.paused_until(since, now).map_or(ContinueReason::Free, ContinueReason::Until)
             }
-            FrameState::Ready => Stir::Free,
+            FrameState::Ready if since == created => {
+                pace::left_to_its_maker(created, now).map_or(ContinueReason::Free, ContinueReason::Until)
+            }
+            FrameState::Ready => ContinueReason::Free,
             FrameState::Done | FrameState::Failed { .. } | FrameState::Cancelled | FrameState::Paused { .. } => {
                 return Ok(None);
             }
         };
-        Ok(Some(Candidate { root: id(row, "root")?, stir, progress: Progress::default() }))
+        Ok(Some(ChangedChain { root: id(row, "root")?, stir, progress: WaitProgress::default() }))
     };
     statement.query_map([], read)?.filter_map(Result::transpose).collect()
 }
@@ -123,33 +129,33 @@ fn stirring(connection: &Connection, now: Timestamp) -> rusqlite::Result<Vec<Can
 fn requests(
     connection: &Connection,
     sql: &str,
-    stir: impl Fn(RequestKind) -> Option<Stir>,
-) -> rusqlite::Result<Vec<Candidate>> {
+    stir: impl Fn(RequestKind) -> Option<ContinueReason>,
+) -> rusqlite::Result<Vec<ChangedChain>> {
     let mut statement = connection.prepare_cached(sql)?;
     let read = |row: &Row<'_>| {
         let root = id(row, "root")?;
         let (Ok(detail), Ok(looked)) = (from_json(row, "detail"), maybe_json(row, "looked")) else {
-            return Ok(Some(Candidate { root, stir: Stir::Free, progress: Progress::default() }));
+            return Ok(Some(ChangedChain { root, stir: ContinueReason::Free, progress: WaitProgress::default() }));
         };
         let Some(stir) = stir(detail) else { return Ok(None) };
-        Ok(Some(Candidate { root, stir, progress: looked.unwrap_or_default() }))
+        Ok(Some(ChangedChain { root, stir, progress: looked.unwrap_or_default() }))
     };
     statement.query_map([], read)?.filter_map(Result::transpose).collect()
 }
 
-fn in_file(kind: RequestKind) -> Option<Stir> {
+fn in_file(kind: RequestKind) -> Option<ContinueReason> {
     match kind {
-        RequestKind::Ask(form) => Some(Stir::InFile { form: Box::new(form), changed: None }),
+        RequestKind::Ask(form) => Some(ContinueReason::InFile { form: Box::new(form), changed: None }),
         _ => None,
     }
 }
 
 /// A posted question is read again as long as it cannot be read. A whole file ends like this. One that is half-written has the
 /// chain looked at when it changes again.
-fn until_readable(kind: RequestKind) -> Option<Stir> {
+fn until_readable(kind: RequestKind) -> Option<ContinueReason> {
     let RequestKind::Ask(Form { posted: Some(posted), .. }) = kind else { return None };
     let file = posted.trouble.as_ref().and_then(|_| posted.pending())?;
-    Some(Stir::Outside(External::Matching(Matching { file, pattern: WHOLE.to_owned(), within: None })))
+    Some(ContinueReason::Outside(External::Matching(Matching { file, pattern: WHOLE.to_owned(), within: None })))
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::core::chain::limits::NewLimits;
-    use crate::core::steering::message::Sender;
+    use crate::core::steering::message::MessageSender;
     use crate::core::steering::origin::Origin;
     use crate::core::steering::stop_order::By;
     use crate::store::testing::{new, store};
@@ -105,7 +105,7 @@ mod tests {
         store.end(root, &Ending::Suspended);
         let limits = NewLimits { max_depth: Some(9), ..NewLimits::default() };
         let launch = Some(Repair { model: Some("haiku".into()), ..Repair::default() });
-        let sender = Sender { by: By::Person, origin: Origin::default() };
+        let sender = MessageSender { by: By::Person, origin: Origin::default() };
         let instruction = Some(Instruction { text: "go on".into(), sender });
         let before = store.frame(root.frame).unwrap();
         let refused = store.change_chain(root.frame, ChainChange { limits, launch, instruction });

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::core::agent::session_file_names::BESIDE;
 use crate::core::chain::frame_state::FrameState;
-use crate::core::housekeeping::archive::{FORMAT, Manifest, Member, is_id, is_transcript};
+use crate::core::housekeeping::archive::{ArchiveMember, FORMAT, Manifest, is_id, is_transcript};
 use crate::core::id::FrameId;
 use crate::core::text::escape;
 use crate::store::error::{ArchiveError, Result, StoreError};
@@ -53,9 +53,9 @@ pub(in crate::store::sqlite) fn export(store: &Sqlite, root: FrameId, to: &mut d
             let names = files(&folder, current.as_deref()).map_err(|error| StoreError::io(&folder, error))?;
             for name in names {
                 let path = folder.join(&name);
-                let member = Member::File { frame: frame.id, name };
+                let member = ArchiveMember::File { frame: frame.id, name };
                 // An agent gave it a name that import takes from nobody.
-                if Member::parse(&member.path()).is_none() || !path.is_file() {
+                if ArchiveMember::parse(&member.path()).is_none() || !path.is_file() {
                     tracing::warn!("{} is left out: its name", escape::one_line(&path.display().to_string()));
                     continue;
                 }

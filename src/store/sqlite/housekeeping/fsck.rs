@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row};
 
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameState;
-use crate::core::housekeeping::consistency::{Files, FrameFacts, Known, Place, RequestFacts};
+use crate::core::housekeeping::consistency::{FrameFacts, FrameFiles, Known, RequestFacts, TreePosition};
 use crate::core::housekeeping::fsck_finding::{FindingKind, FsckFinding};
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
@@ -102,7 +102,7 @@ pub(crate) fn members(connection: &Connection) -> TxResult<(Vec<FrameFacts>, Fac
     let mut facts = Facts::default();
     check_rows(connection, &condition, &mut facts.findings)?;
     let frames = read(connection, "frames", "id", condition, &mut facts.findings, frames::from_row)?;
-    let held = Files { held: true, ..Files::default() };
+    let held = FrameFiles { held: true, ..FrameFiles::default() };
     let with_facts = |frame| Ok(FrameFacts { files: held, ..facts_of(connection, frame)? });
     let frames = frames.into_iter().map(with_facts).collect::<TxResult<_>>()?;
     facts.requests = requests(connection, &condition, &mut facts.findings)?;
@@ -129,7 +129,7 @@ fn facts_of(connection: &Connection, frame: Frame) -> TxResult<FrameFacts> {
     let running = statement.query_map([Id(frame.id)], |row| Ok((id(row, "id")?, count(row, "output_from")?)))?;
     let running = running.collect::<rusqlite::Result<_>>()?;
     let replied = connection.prepare_cached("SELECT 1 FROM replies WHERE frame = ?1")?.exists([Id(frame.id)])?;
-    Ok(FrameFacts { frame, replied, running, files: Files::default() })
+    Ok(FrameFacts { frame, replied, running, files: FrameFiles::default() })
 }
 
 fn known(connection: &Connection) -> TxResult<Known> {
@@ -137,9 +137,10 @@ fn known(connection: &Connection) -> TxResult<Known> {
     let mut rows = statement.query([])?;
     let mut known = Known::default();
     while let Some(row) = rows.next()? {
-        let place = || Ok(Place { parent: maybe_id(row, "parent")?, root: id(row, "root")?, depth: row.get("depth")? });
+        let place =
+            || Ok(TreePosition { parent: maybe_id(row, "parent")?, root: id(row, "root")?, depth: row.get("depth")? });
         // What cannot be read is found where it is read as a whole.
-        if let (Ok(frame), Ok(place)) = (id(row, "id"), place() as rusqlite::Result<Place>) {
+        if let (Ok(frame), Ok(place)) = (id(row, "id"), place() as rusqlite::Result<TreePosition>) {
             known.insert(frame, place);
         }
     }
@@ -204,12 +205,12 @@ fn read<T>(
     Ok(readable)
 }
 
-fn files(dir: &StateDir, frame: FrameId, checkpoint: Option<AttemptId>) -> io::Result<Files> {
+fn files(dir: &StateDir, frame: FrameId, checkpoint: Option<AttemptId>) -> io::Result<FrameFiles> {
     // If that is unknown, somebody may hold it.
     let held = Lease::is_held(dir, frame).unwrap_or(true);
     let output = fs::metadata(dir.printed(frame)).map_or(0, |file| file.len());
     let copy = checkpoint.map(|attempt| checkpoint::lines(&dir.checkpoint(frame, attempt))).transpose()?;
-    Ok(Files { held, output, copy: copy.unwrap_or_default(), ..Files::default() })
+    Ok(FrameFiles { held, output, copy: copy.unwrap_or_default(), ..FrameFiles::default() })
 }
 
 #[cfg(test)]

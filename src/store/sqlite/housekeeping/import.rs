@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameState;
-use crate::core::housekeeping::archive::{Row, is_id};
+use crate::core::housekeeping::archive::{ArchiveRow, is_id};
 use crate::core::housekeeping::consistency::judge;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
@@ -63,7 +63,7 @@ pub(in crate::store::sqlite) fn import(store: &Sqlite, archive: &Adapted) -> Res
     written
 }
 
-fn insert(connection: &Connection, row: &Row) -> TxResult<()> {
+fn insert(connection: &Connection, row: &ArchiveRow) -> TxResult<()> {
     let ids = [("frames", "id"), ("attempts", "id"), ("requests", "id"), ("messages", "id")];
     for (table, column) in ids.into_iter().filter(|(table, _)| *table == row.table) {
         let Some(id) = row.values.get(column).and_then(Value::as_str).filter(|id| is_id(id)) else {
@@ -106,7 +106,7 @@ fn insert(connection: &Connection, row: &Row) -> TxResult<()> {
 }
 
 /// The rows are those of one tree that rests, all of them, and no others.
-fn verify(connection: &Connection, root: FrameId, rows: &[Row]) -> TxResult<()> {
+fn verify(connection: &Connection, root: FrameId, rows: &[ArchiveRow]) -> TxResult<()> {
     tree_rows::collect(connection, root)?;
     for table in TABLES {
         let sql = format!("SELECT count(*) FROM {} WHERE {}", table.name, table.of_members);

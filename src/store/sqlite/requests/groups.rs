@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use crate::core::agent::launch::Launch;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::frame_state::{FrameEvent, FrameState};
-use crate::core::chain::group::{self, Member};
+use crate::core::chain::group::{self, GroupMember};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::store::records::requests::Replies;
@@ -50,7 +50,7 @@ pub(crate) fn end(connection: &Connection, now: At, group: FrameId) -> TxResult<
 }
 
 /// The members of a group, in order; none if the frame is not a group.
-pub(crate) fn members(connection: &Connection, group: FrameId, task: &Task) -> TxResult<Vec<Member>> {
+pub(crate) fn members(connection: &Connection, group: FrameId, task: &Task) -> TxResult<Vec<GroupMember>> {
     let Task::Group(tasks) = task else { return Ok(Vec::new()) };
     let mut statement = connection.prepare_cached(
         "SELECT f.id, f.title, ifnull(f.outcome, f.state) AS state, f.launch, r.reply FROM frames AS f LEFT JOIN replies AS r ON r.frame = f.id
@@ -60,7 +60,13 @@ pub(crate) fn members(connection: &Connection, group: FrameId, task: &Task) -> T
     let members = statement.query_map([Id(group)], |row| {
         let task = tasks.next().cloned().map_or_else(|| row.get("title"), Ok)?;
         let Launch { worktree, .. } = from_json(row, "launch")?;
-        Ok(Member { id: id(row, "id")?, task, state: from_json(row, "state")?, reply: row.get("reply")?, worktree })
+        Ok(GroupMember {
+            id: id(row, "id")?,
+            task,
+            state: from_json(row, "state")?,
+            reply: row.get("reply")?,
+            worktree,
+        })
     })?;
     Ok(members.collect::<rusqlite::Result<_>>()?)
 }

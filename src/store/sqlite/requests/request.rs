@@ -11,7 +11,7 @@ use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
 use crate::core::requests::request_state::{RequestEvent, RequestState};
 use crate::core::waits::outlook;
-use crate::core::waits::wait_progress::Progress;
+use crate::core::waits::wait_progress::WaitProgress;
 use crate::store::error::StoreError;
 use crate::store::records::requests::{Caller, Requests, Seen};
 use crate::store::sqlite::database::codec::{self, At, Id, from_json};
@@ -111,7 +111,7 @@ fn begin_try(connection: &Connection, request: &Request, at: usize, since: Times
 }
 
 /// Records how far an external wait is, and that it is over if that is so.
-fn note(connection: &Connection, request: &Request, progress: &Progress) -> TxResult<()> {
+fn note(connection: &Connection, request: &Request, progress: &WaitProgress) -> TxResult<()> {
     let is_over = match &request.kind {
         RequestKind::Wait(wait) => progress.is_over(wait),
         RequestKind::Ask(form) if form.answered_in().is_some() => false,
@@ -228,7 +228,7 @@ mod tests {
         let caller = store.start(store.root());
         let in_file = RequestKind::Ask(Form { file: Some("/q.md".into()), ..Form::text("When?") });
         let asked = store.request(caller, None, &[in_file, RequestKind::Ask(Form::text("Where?"))]).unwrap();
-        let looked = |question| store.looked(question, &Seen::Progress(&Progress::default()));
+        let looked = |question| store.looked(question, &Seen::Progress(&WaitProgress::default()));
         looked(asked[0]).unwrap();
         assert!(matches!(looked(asked[1]), Err(StoreError::NotAWait(_))));
         assert_eq!(store.result_of(asked[0]).unwrap(), None);

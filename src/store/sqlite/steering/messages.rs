@@ -6,7 +6,7 @@ use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameEvent;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, MessageId};
-use crate::core::steering::message::{Message, Sender, in_words};
+use crate::core::steering::message::{Message, MessageSender, in_words};
 use crate::store::error::StoreError;
 use crate::store::records::requests::Caller;
 use crate::store::records::steering::Telling;
@@ -19,7 +19,7 @@ pub(in crate::store::sqlite) fn tell(
     frame: FrameId,
     how: Telling,
     text: &str,
-    sender: &Sender,
+    sender: &MessageSender,
 ) -> TxResult<MessageId> {
     let (now, before) = (codec::now(), frames::existing(connection, frame)?);
     match how {
@@ -49,7 +49,7 @@ pub(in crate::store) fn instruct(
     connection: &Connection,
     frame: FrameId,
     text: &str,
-    sender: &Sender,
+    sender: &MessageSender,
 ) -> TxResult<MessageId> {
     let (now, before) = (codec::now(), frames::existing(connection, frame)?);
     resume(connection, now, &before)?;
@@ -70,7 +70,7 @@ fn insert(
     now: At,
     frame: FrameId,
     text: &str,
-    sender: &Sender,
+    sender: &MessageSender,
     instructs: bool,
 ) -> TxResult<MessageId> {
     let message = MessageId::random();
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn what_an_agent_has_not_seen_is_given_again() {
         let (_temp, store) = store();
-        let sender = Sender { by: By::Person, origin: Origin::default() };
+        let sender = MessageSender { by: By::Person, origin: Origin::default() };
         let told = |caller: Caller| {
             let tell = |text| store.tell(caller.frame, Telling::Message, text, &sender).unwrap();
             let told = (tell("first"), tell("second"));

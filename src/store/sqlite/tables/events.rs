@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row};
 
-use crate::core::events::log_entry::{LogEntry, Recorded};
+use crate::core::events::log_entry::{LogEntry, RecordedEntry};
 use crate::core::id::FrameId;
 use crate::store::records::chains::EventRecord;
 use crate::store::sqlite::database::codec::{At, Id, count, from_json, id, time};
@@ -13,7 +13,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<EventRecord> {
         seq: count(row, "seq")?,
         at: time(row, "at")?,
         frame: id(row, "frame")?,
-        entry: Recorded { kind: row.get("kind")?, detail: from_json(row, "detail")? }.into(),
+        entry: RecordedEntry { kind: row.get("kind")?, detail: from_json(row, "detail")? }.into(),
     })
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn of_frame(connection: &Connection, frame: FrameId) -> TxResult<Vec<
 
 /// Appends to the log, within the transaction of the change that it tells of.
 pub(crate) fn append(connection: &Connection, at: At, frame: FrameId, entry: &LogEntry) -> TxResult<()> {
-    let Recorded { kind, detail } =
+    let RecordedEntry { kind, detail } =
         entry.recorded().map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     connection.prepare_cached("INSERT INTO events (at, frame, kind, detail) VALUES (?1, ?2, ?3, ?4)")?.execute((
         at,

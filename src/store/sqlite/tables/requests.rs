@@ -8,7 +8,7 @@ use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::requests::request_state::{Handover, RequestEvent, RequestState};
-use crate::core::waits::wait_progress::Progress;
+use crate::core::waits::wait_progress::WaitProgress;
 use crate::store::error::StoreError;
 use crate::store::records::requests::Caller;
 use crate::store::sqlite::database::codec::{self, At, Id, from_json, id, maybe_json, time};
@@ -122,7 +122,7 @@ pub(crate) fn advance(
 }
 
 /// Records how far a wait is.
-pub(crate) fn note(connection: &Connection, request: RequestId, progress: &Progress) -> TxResult<()> {
+pub(crate) fn note(connection: &Connection, request: RequestId, progress: &WaitProgress) -> TxResult<()> {
     let mut statement = connection.prepare_cached("UPDATE requests SET looked = ?2 WHERE id = ?1")?;
     statement.execute((Id(request), codec::json(progress, &[])?))?;
     Ok(())

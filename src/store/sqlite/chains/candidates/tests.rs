@@ -17,7 +17,7 @@ use crate::store::records::requests::{Caller, Seen};
 use crate::store::records::steering::StateChange;
 use crate::store::testing::{ask, attempt, attempt_end, group, new, reply, store};
 
-fn found(store: &Store) -> Vec<(FrameId, Stir)> {
+fn found(store: &Store) -> Vec<(FrameId, ContinueReason)> {
     let candidates = store.candidates(Timestamp::now()).unwrap();
     candidates.into_iter().map(|candidate| (candidate.root, candidate.stir)).collect()
 }
@@ -26,14 +26,14 @@ fn found(store: &Store) -> Vec<(FrameId, Stir)> {
 fn a_chain_that_waits_for_an_answer_is_none_until_it_has_one() {
     let (_temp, store) = store();
     let root = store.root();
-    assert!(matches!(found(&store)[..], [(of, Stir::Until(_))] if of == root), "whoever made it starts it");
+    assert!(matches!(found(&store)[..], [(of, ContinueReason::Until(_))] if of == root), "whoever made it starts it");
     let caller = store.start(root);
-    assert_eq!(found(&store), [(root, Stir::Running)]);
+    assert_eq!(found(&store), [(root, ContinueReason::Running)]);
     let question = store.request(caller, None, &[ask("When?")]).unwrap()[0];
     store.end(caller, &Ending::Suspended);
     assert_eq!(found(&store), []);
     store.answer(question, "now").unwrap();
-    assert_eq!(found(&store), [(root, Stir::Free)]);
+    assert_eq!(found(&store), [(root, ContinueReason::Free)]);
     store.end(store.start(root), &reply("done"));
     assert_eq!(found(&store), []);
 }
@@ -46,11 +46,11 @@ fn a_question_that_expires_is_one_for_its_time() {
     let form = Form { expires_at: Some(expires_at), ..Form::text("When?") };
     let question = store.request(caller, None, &[RequestKind::Ask(form)]).unwrap()[0];
     store.end(caller, &Ending::Suspended);
-    assert_eq!(found(&store), [(caller.frame, Stir::Until(expires_at))]);
+    assert_eq!(found(&store), [(caller.frame, ContinueReason::Until(expires_at))]);
     store.looked(question, &Seen::Time(Timestamp::now())).unwrap();
-    assert_eq!(found(&store), [(caller.frame, Stir::Until(expires_at))], "its time has not come");
+    assert_eq!(found(&store), [(caller.frame, ContinueReason::Until(expires_at))], "its time has not come");
     store.looked(question, &Seen::Time(expires_at)).unwrap();
-    assert_eq!(found(&store), [(caller.frame, Stir::Free)]);
+    assert_eq!(found(&store), [(caller.frame, ContinueReason::Free)]);
 }
 
 #[test]
@@ -65,13 +65,13 @@ fn a_parent_is_one_as_soon_as_its_child_is_finished() {
         store.end(caller, &Ending::Suspended);
         assert_eq!(found(&store), []);
         store.answer(question, "now").unwrap();
-        assert_eq!(found(&store), [(parent.frame, Stir::Free)], "its child can go on");
+        assert_eq!(found(&store), [(parent.frame, ContinueReason::Free)], "its child can go on");
         store.end(store.start(child), &ending);
-        assert_eq!(found(&store), [(parent.frame, Stir::Free)], "its child is finished");
+        assert_eq!(found(&store), [(parent.frame, ContinueReason::Free)], "its child is finished");
         // It meets a usage limit when it is told.
         let resets_at = "2100-01-01T00:00:00Z".parse().unwrap();
         store.end(store.start(parent.frame), &Ending::UsageLimit { resets_at, worked: false });
-        assert_eq!(found(&store), [(parent.frame, Stir::Until(resets_at))]);
+        assert_eq!(found(&store), [(parent.frame, ContinueReason::Until(resets_at))]);
     }
 }
 
@@ -92,7 +92,7 @@ fn a_group_is_one_when_its_last_member_is_finished() {
         store.answer(question, "now").unwrap();
         store.end(store.start(*member), &reply("done"));
     }
-    assert_eq!(found(&store), [(parent.frame, Stir::Free)]);
+    assert_eq!(found(&store), [(parent.frame, ContinueReason::Free)]);
 }
 
 #[test]
@@ -102,7 +102,8 @@ fn a_job_for_later_keeps_no_answer_from_an_agent_and_wakes_nobody_by_itself() {
     store.request(caller, None, &[job()]).unwrap();
     let question = store.request(caller, None, &[ask("When?")]).unwrap()[0];
     store.end(caller, &Ending::Suspended);
-    let stirs = |store: &Store| found(store).into_iter().map(|(_, stir)| stir == Stir::Free).collect::<Vec<_>>();
+    let stirs =
+        |store: &Store| found(store).into_iter().map(|(_, stir)| stir == ContinueReason::Free).collect::<Vec<_>>();
     assert_eq!(stirs(&store), [false], "the time of the job");
     store.answer(question, "now").unwrap();
     assert_eq!(stirs(&store), [true, false]);
@@ -117,7 +118,7 @@ fn what_a_paused_agent_waits_for_is_none() {
     let caller = store.start(store.root());
     store.request(caller, None, &[RequestKind::Wait(wait.clone())]).unwrap();
     store.end(caller, &Ending::Suspended);
-    assert_eq!(found(&store), [(caller.frame, Stir::Outside(wait))]);
+    assert_eq!(found(&store), [(caller.frame, ContinueReason::Outside(wait))]);
     stop(&store, caller.frame, StopKind::Pause);
     assert_eq!(found(&store), []);
 }
@@ -138,7 +139,7 @@ fn a_damaged_row_is_left_to_whoever_looks_at_its_chain() {
             [crate::store::sqlite::database::codec::Id(damaged)],
         )
         .unwrap();
-    assert_eq!(found(&store), [(damaged, Stir::Free), (whole, Stir::Free)]);
+    assert_eq!(found(&store), [(damaged, ContinueReason::Free), (whole, ContinueReason::Free)]);
 }
 
 fn job() -> RequestKind {
@@ -250,7 +251,7 @@ impl Chains {
 
     /// The chains in which the rule lets something happen now, and which are not among the candidates.
     fn forgotten(&self, now: Timestamp) -> Vec<FrameId> {
-        let is_due = |candidate: &Candidate| !matches!(candidate.stir, Stir::Until(time) if time > now);
+        let is_due = |candidate: &ChangedChain| !matches!(candidate.stir, ContinueReason::Until(time) if time > now);
         let candidates = self.store.candidates(now).unwrap().into_iter().filter(is_due);
         let candidates: Vec<_> = candidates.map(|candidate| candidate.root).collect();
         let goes_on = |root: &FrameId| {
@@ -299,7 +300,11 @@ fn what_keeps_a_chain_is_named() {
     store.end(caller, &Ending::Suspended);
     let judging = store.root();
     store.end(store.start(judging), &reply("SGN_PEND_STARTED"));
-    let named = [(limited, Stir::Until(resets_at)), (judging, Stir::AgentDecides), (caller.frame, Stir::Outside(wait))];
+    let named = [
+        (limited, ContinueReason::Until(resets_at)),
+        (judging, ContinueReason::AgentDecides),
+        (caller.frame, ContinueReason::Outside(wait)),
+    ];
     assert_eq!(found(&store), named);
 }
 
