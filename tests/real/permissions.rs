@@ -1,12 +1,15 @@
 //! What agents may do without any given permission.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::json;
 
 use crate::birthday::shares_its_prefix;
 use crate::chain::{Chain, TEMPLATE};
 use crate::support::extent::some_of;
 use crate::support::{
-    Item, MessagesApi, RecordedRequest, Turn, follow, on_every_version, on_every_version_of_a_whole_run,
+    Conversation, Item, MessagesApi, RecordedRequest, ToolCall, Turn, follow, on_every_version,
+    on_every_version_of_a_whole_run,
 };
 
 /// A model that makes these calls, one a turn, and replies with a list: whether each came back as an error.
@@ -62,6 +65,7 @@ on_every_version!(
     a_chain_works_with_no_permission_at_all,
     a_denied_call_is_denied_as_by_plain_claude,
     an_allowed_call_runs_once_and_only_that_one,
+    a_call_with_the_id_of_an_earlier_one_is_denied,
     half_a_character_in_a_call_stops_nothing,
     a_person_is_told_of_all_of_a_call_and_what_became_of_it_is_on_record,
     a_call_that_a_person_denies_does_not_run_and_says_why,
@@ -143,6 +147,49 @@ fn an_allowed_call_runs_once_and_only_that_one(version: &str) {
     let reply = chain.ok(&["resume", &root]);
     assert!(reply.contains("false],[\"once is enough\",true]"), "{reply}");
     assert_eq!(made(), "x\n");
+}
+
+/// Ids of calls come from the API, which may repeat one.
+fn a_call_with_the_id_of_an_earlier_one_is_denied(version: &str) {
+    let same = |command: &str| Turn::default().and(ToolCall::bash(command).with_id("toolu_same"));
+    let repeating = |turns: Vec<Turn>| {
+        let requests = AtomicUsize::new(0);
+        let model = move |said: &Conversation| {
+            let next = turns.get(requests.fetch_add(1, Ordering::Relaxed)).cloned();
+            next.unwrap_or_else(|| Turn::text(json!(said.results().collect::<Vec<_>>()).to_string()))
+        };
+        let chain = Chain::with_model(version, MessagesApi::start(model));
+        chain.home.write("ins.md", "Do what the model does.");
+        chain
+    };
+    // The model may not see that: Claude Code sends it one result for an id.
+    let is_denied = |chain: &Chain, root: &str| {
+        let logs = chain.ok(&["logs", root]);
+        assert!(logs.contains("has the id of an earlier call"), "{logs}");
+    };
+
+    let chain = repeating(vec![same("echo x >> made"), same("echo x >> made")]);
+    let root = chain.started(&ASKING);
+    chain.answer("allow");
+    chain.ok(&["resume", &root]);
+    is_denied(&chain, &root);
+    assert_eq!(std::fs::read_to_string(chain.home.project().join("made")).unwrap(), "x\n");
+
+    let (clean_up, when, deploy) =
+        (same("agent-cli ask 'Clean up?'"), Turn::bash("agent-cli ask 'When?'"), same("agent-cli ask 'Deploy?'"));
+    let chain = repeating(vec![clean_up.clone(), when, deploy.clone()]);
+    let root = chain.started(&["spawn", "ins.md"]);
+    chain.answer("yes");
+    assert_eq!(chain.ok(&["resume", &root]), format!("SGN_PEND_STARTED ({root})\n"));
+    chain.answer("tomorrow");
+    chain.ok(&["resume", &root]);
+    is_denied(&chain, &root);
+
+    let chain = repeating(vec![clean_up, deploy]);
+    let root = chain.started(&["spawn", "ins.md"]);
+    chain.answer("yes");
+    chain.ok(&["resume", &root]);
+    is_denied(&chain, &root);
 }
 
 /// `claude` writes half of a character that was cut as an escape that strict JSON does not have.

@@ -41,12 +41,12 @@ impl Dialect {
             }
             (Self::QuestionFile, Call::Spawn(file)) => ToolCall::bash(&format!("$PWD/agent-cli spawn $PWD/{file}")),
             (Self::AgentCli, Call::Ask(question)) => ToolCall::bash(&format!("agent-cli ask {}", spoken(question))),
-            (Self::QuestionFile, Call::Ask(question)) => ToolCall {
-                name: "Write".to_owned(),
-                input: json!({"file_path": in_folder(folder, QUESTION_FILE), "content": format!("Q: {question}\nA:")}),
-            },
+            (Self::QuestionFile, Call::Ask(question)) => ToolCall::new(
+                "Write",
+                json!({"file_path": in_folder(folder, QUESTION_FILE), "content": format!("Q: {question}\nA:")}),
+            ),
             (_, Call::Run(command)) => ToolCall::bash(command),
-            (_, Call::Tool(name, input)) => ToolCall { name: name.clone(), input: input.clone() },
+            (_, Call::Tool(name, input)) => ToolCall::new(name, input.clone()),
         }
     }
 

@@ -23,6 +23,8 @@ pub struct ToolCall {
     pub name: String,
     /// What it is called with.
     pub input: Value,
+    /// Its id; `None`: a new one.
+    pub id: Option<String>,
 }
 
 /// Holds answers back until it is released, so that a test can act in the middle of a request.
@@ -39,7 +41,13 @@ pub(super) struct ApiError {
 impl ToolCall {
     /// A call of a tool.
     pub fn new(name: &str, input: Value) -> Self {
-        Self { name: name.to_owned(), input }
+        Self { name: name.to_owned(), input, id: None }
+    }
+
+    /// The same call with this id.
+    #[must_use]
+    pub fn with_id(self, id: &str) -> Self {
+        Self { id: Some(id.to_owned()), ..self }
     }
 
     /// Loads tools, named with commas between them: newer versions offer some only on request.
@@ -49,7 +57,7 @@ impl ToolCall {
 
     /// A command.
     pub fn bash(command: &str) -> Self {
-        Self { name: "Bash".to_owned(), input: json!({"command": command, "description": "Run a command"}) }
+        Self::new("Bash", json!({"command": command, "description": "Run a command"}))
     }
 }
 
@@ -84,7 +92,7 @@ impl Turn {
     /// The same answer with one more tool call.
     #[must_use]
     pub fn and_call(self, name: &str, input: Value) -> Self {
-        self.and(ToolCall { name: name.to_owned(), input })
+        self.and(ToolCall::new(name, input))
     }
 
     /// The same answer with this tool call, too.

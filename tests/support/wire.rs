@@ -58,7 +58,7 @@ pub(super) fn events(message: &Value) -> String {
 
 fn content(turn: &Turn) -> Vec<Value> {
     let text = turn.said().map(|text| json!({"type": "text", "text": text}));
-    let call = |call: &ToolCall| json!({"type": "tool_use", "id": id("toolu"), "name": call.name, "input": call.input});
+    let call = |call: &ToolCall| json!({"type": "tool_use", "id": call.id.clone().unwrap_or_else(|| id("toolu")), "name": call.name, "input": call.input});
     text.into_iter().chain(turn.tool_calls().iter().map(call)).collect()
 }
 

@@ -32,16 +32,29 @@ fn absorb(line: &[u8], digest: &mut Digest) {
 }
 
 /// The tool that was called with the id `call`, if the call was printed.
-pub(crate) fn tool_of(mut stream: impl BufRead, call: &str) -> io::Result<Option<String>> {
+pub(crate) fn tool_of(stream: impl BufRead, call: &str) -> io::Result<Option<String>> {
+    find_block(stream, call, |block| {
+        let is_made = block["type"] == "tool_use" && block["id"] == call;
+        block["name"].as_str().filter(|_| is_made).map(str::to_owned)
+    })
+}
+
+/// Whether a result of the call with the id `call` was printed.
+pub(crate) fn has_returned(stream: impl BufRead, call: &str) -> io::Result<bool> {
+    let is_result = |block: &Value| block["type"] == "tool_result" && block["tool_use_id"] == call;
+    Ok(find_block(stream, call, |block| is_result(block).then_some(()))?.is_some())
+}
+
+/// What `found` makes of the first block that it accepts, among those of messages that contain the id `call`.
+fn find_block<T>(mut stream: impl BufRead, call: &str, found: impl Fn(&Value) -> Option<T>) -> io::Result<Option<T>> {
     let mut line = Vec::new();
     while stream.read_until(b'\n', &mut line)? > 0 {
         // Few lines contain the id, so long ones without it are not parsed.
         let names = line.windows(call.len()).any(|part| part == call.as_bytes());
         let event: Value = if names { json::read(&line).unwrap_or_default() } else { Value::Null };
-        let blocks = event["message"]["content"].as_array().into_iter().flatten();
-        let made = blocks.filter(|block| block["type"] == "tool_use").find(|block| block["id"] == call);
-        if let Some(tool) = made.and_then(|block| block["name"].as_str()) {
-            return Ok(Some(tool.to_owned()));
+        let mut blocks = event["message"]["content"].as_array().into_iter().flatten();
+        if let Some(found) = blocks.find_map(&found) {
+            return Ok(Some(found));
         }
         line.clear();
     }

@@ -20,7 +20,7 @@ use crate::core::text::escape::one_line;
 use crate::core::text::shell;
 use crate::failpoint::Step;
 use crate::runtime::protocol::response::{self, HookResponse};
-use crate::runtime::protocol::suspension::Suspension;
+use crate::runtime::protocol::suspension::{REPEATED, Suspension};
 use crate::runtime::protocol::{Asking, ProtocolError, printed, result_command};
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::requests::agent_request::AgentRequest;
@@ -119,12 +119,21 @@ pub(super) fn before(
         return Ok(HookAnswer::Pass.into());
     }
     match Suspension::find(&store, caller, id)? {
+        // A call of an earlier attempt has its result before the agent works in this one.
+        Suspension::Return(results)
+            if results.iter().any(|(request, _)| request.attempt != caller.attempt)
+                && printed::has_worked(&store, caller)? =>
+        {
+            Ok(deny(REPEATED).into())
+        }
         Suspension::Return(mut results) => {
             let Some((request, result)) = results.pop() else { return Ok(HookAnswer::Pass.into()) };
             let answer = return_result(asking, &store, input, request.id, &result)?;
             Ok(HookResponse { answer, returning: Some((store, caller)) })
         }
         Suspension::Keep => Ok(HookAnswer::Defer.into()),
+        Suspension::Repeated => Ok(deny(REPEATED).into()),
+        Suspension::LeaveOpen if printed::has_worked(&store, caller)? => Ok(deny(REPEATED).into()),
         Suspension::LeaveOpen => Ok(HookResponse { answer: HookAnswer::Defer, returning: Some((store, caller)) }),
         Suspension::Record if printed::is_of_another_tool(&store, caller, id)? => Ok(deny(NOT_IN_A_MONITOR).into()),
         Suspension::Record => {

@@ -30,8 +30,8 @@ use crate::core::requests::request::{Request, RequestKind};
 use crate::core::text::escape::one_line;
 use crate::core::text::shell::only_in;
 use crate::runtime::RuntimeError;
-use crate::runtime::protocol::printed::{PrintedCall, printed};
-use crate::runtime::protocol::suspension::Suspension;
+use crate::runtime::protocol::printed::{self, PrintedCall, printed};
+use crate::runtime::protocol::suspension::{REPEATED, Suspension};
 use crate::runtime::protocol::{Asking, questions};
 use crate::runtime::requests::place;
 use crate::store::{Attempt, Attempts, Caller, ResultUse, Store};
@@ -66,6 +66,7 @@ fn of_questions(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Perm
             Err(denial) => deny(&denial),
         },
         Suspension::Record | Suspension::Keep | Suspension::LeaveOpen => deny(NO_QUESTIONS),
+        Suspension::Repeated => deny(REPEATED),
     })
 }
 
@@ -104,6 +105,8 @@ fn of_agent(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Permissi
             Ok(if !recorded.is_empty() { Permission::Stop } else { deny(NOT_RUN) })
         }
         Suspension::Keep | Suspension::LeaveOpen => Ok(Permission::Stop),
+        Suspension::Repeated => Ok(deny(REPEATED)),
+        Suspension::Return(_) if printed::has_returned(&store, &attempt, id)? => Ok(deny(REPEATED)),
         Suspension::Return(mut answered) => {
             let Some((request, result)) = answered.pop() else { return Ok(Permission::Stop) };
             carry_out(

@@ -6,7 +6,7 @@ use crate::core::requests::proposed_plan::modes;
 use crate::core::requests::request::RequestKind;
 use crate::runtime::RuntimeError;
 use crate::runtime::protocol::Asking;
-use crate::runtime::protocol::suspension::Suspension;
+use crate::runtime::protocol::suspension::{REPEATED, Suspension};
 use crate::runtime::requests::agent_lookup;
 
 /// The call stays suspended: a person's decision is delivered as its result.
@@ -18,7 +18,11 @@ pub(super) fn answer(asking: &Asking, input: &HookInput) -> Result<HookAnswer, R
         return Ok(HookAnswer::Deny { reason: NOT_IN_A_SUBAGENT.to_owned() });
     }
     let (store, caller) = (asking.store()?, asking.caller);
-    if Suspension::find(&store, caller, call)? == Suspension::Record {
+    let suspension = Suspension::find(&store, caller, call)?;
+    if suspension == Suspension::Repeated {
+        return Ok(HookAnswer::Deny { reason: REPEATED.to_owned() });
+    }
+    if suspension == Suspension::Record {
         let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
         let asking = agent_lookup::asked_by(&store, &frame)?;
         let modes = modes(&frame.launch, asking.as_ref().map(|asking| &asking.launch));

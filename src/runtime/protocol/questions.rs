@@ -6,7 +6,7 @@ use crate::claude::tools::ask_user_question;
 use crate::claude::tools::hook_input::{HookAnswer, HookInput, NOT_IN_A_SUBAGENT};
 use crate::core::requests::request::{Request, RequestResult};
 use crate::runtime::RuntimeError;
-use crate::runtime::protocol::suspension::Suspension;
+use crate::runtime::protocol::suspension::{REPEATED, Suspension};
 use crate::runtime::protocol::{Asking, response};
 use crate::runtime::requests::record;
 use crate::store::ResultUse;
@@ -24,6 +24,7 @@ pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, R
             Ok(HookAnswer::Defer)
         }
         Suspension::Keep | Suspension::LeaveOpen => Ok(HookAnswer::Defer),
+        Suspension::Repeated => Ok(HookAnswer::Deny { reason: REPEATED.to_owned() }),
         Suspension::Return(over) => Ok(match outcome(&input.tool_input, &over) {
             Ok(updated_input) => HookAnswer::Allow { updated_input, notice: response::notice(&store, asking.caller)? },
             Err(reason) => HookAnswer::Deny { reason },

@@ -12,7 +12,7 @@ use crate::core::requests::request::{External, RequestKind};
 use crate::core::waits::scheduled::{self, MOST_JOBS};
 use crate::runtime::RuntimeError;
 use crate::runtime::protocol::Asking;
-use crate::runtime::protocol::suspension::Suspension;
+use crate::runtime::protocol::suspension::{REPEATED, Suspension};
 use crate::store::{PrintedRequests, Requests};
 
 /// The message to an agent that wants a recurring prompt, or one in other sessions.
@@ -51,7 +51,11 @@ fn wakeup(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError
         return Ok(deny(reason));
     }
     let store = asking.store()?;
-    if Suspension::find(&store, asking.caller, call)? == Suspension::Record {
+    let suspension = Suspension::find(&store, asking.caller, call)?;
+    if suspension == Suspension::Repeated {
+        return Ok(deny(REPEATED));
+    }
+    if suspension == Suspension::Record {
         store.request(asking.caller, Some(call), &[RequestKind::Wait(External::Scheduled(wanted))])?;
     }
     Ok(HookAnswer::Defer)

@@ -15,9 +15,15 @@ pub(super) enum Suspension {
     Keep,
     /// It stays suspended, and gets the results of its requests from outside.
     LeaveOpen,
+    /// It is another call with the id of one whose results the agent has. The API gives ids, and may repeat one.
+    Repeated,
     /// It returns the results of its requests.
     Return(Vec<(Request, RequestResult)>),
 }
+
+/// The message to an agent whose call has the id of an earlier one.
+pub(super) const REPEATED: &str =
+    "nothing was run: this call has the id of an earlier call, whose result you have. Make the call again";
 
 impl Suspension {
     /// How `call` is handled, given its records.
@@ -29,6 +35,14 @@ impl Suspension {
     fn decide(known: Vec<(Request, Option<RequestResult>)>, now: AttemptId) -> Self {
         if known.is_empty() {
             return Self::Record;
+        }
+        let was_returned = |(request, _): &(Request, Option<RequestResult>)| match request.state {
+            RequestState::Delivered { .. } => true,
+            RequestState::Delivering { attempt, handover, .. } => attempt == now && handover == Handover::Shown,
+            _ => false,
+        };
+        if known.iter().any(was_returned) {
+            return Self::Repeated;
         }
         let comes_by_input = |(request, _): &(Request, Option<RequestResult>)| {
             let RequestState::Delivering { attempt, handover, .. } = request.state else { return false };
@@ -89,6 +103,19 @@ mod tests {
             let given = Request { state, ..one.clone() };
             let is_open = Suspension::decide(vec![(given, Some(yes.clone()))], now) == Suspension::LeaveOpen;
             assert_eq!(is_open, stays_open, "{handover:?}");
+        }
+        let shown = |attempt| RequestState::Delivering {
+            attempt,
+            resolved: true,
+            handover: Handover::Shown,
+            used_by: None,
+            expired: false,
+        };
+        let delivered = RequestState::Delivered { attempt: AttemptId::random(), used_by: None, expired: false };
+        for (state, is_repeated) in [(delivered, true), (shown(now), true), (shown(AttemptId::random()), false)] {
+            let given = Request { state: state.clone(), ..one.clone() };
+            let decided = Suspension::decide(vec![(given, Some(yes.clone())), (other.clone(), None)], now);
+            assert_eq!(decided == Suspension::Repeated, is_repeated, "{state:?}");
         }
     }
 }
