@@ -14,7 +14,7 @@ use crate::support::{Conversation, MessagesApi, NEWEST, OLDER, Turn, on_every_ve
 on_every_version_of_a_whole_run!(an_agent_that_enters_plan_mode_reads_anywhere);
 
 /// How many places there are in a sample and in a whole run. A longer test sets its own number in the variable.
-const PLACES: [usize; 2] = [6, 30];
+const PLACES: [usize; 2] = [12, 30];
 const MORE_PLACES: &str = "AGENT_CLI_PLACES";
 /// The first seed; a failed test has printed it.
 const SEED: &str = "AGENT_CLI_PLACES_SEED";
