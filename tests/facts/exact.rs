@@ -178,9 +178,9 @@ fn an_older_version_has_ended_before_it_reads_a_file() {
 #[test]
 fn an_older_version_reads_a_pipe_that_stays_open_until_the_turn_begins() {
     let mut session = Session::new(OLDER, Turn::bash(REQUEST));
-    session.input_stays_open = true;
     let call = deferred(&session.start());
     let from = session.id.clone();
+    session.input_stays_open = true;
     let text = "0123456789abcde\n".repeat(10_000);
     let run = hand(&mut session, &from, &[result_of(&call, &text, false)]);
     assert_eq!(run.tool_result(), (text.as_str(), false));
