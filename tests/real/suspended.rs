@@ -2,7 +2,7 @@
 
 use crate::chain::Chain;
 use crate::support::extent::is_whole;
-use crate::support::{Conversation, MessagesApi, NEWEST, Turn, on_every_version, on_every_version_of_a_whole_run};
+use crate::support::{Conversation, MessagesApi, Turn, on_every_version, on_every_version_of_a_whole_run};
 
 const ASK: &str = "ask When?\nreply {result}\n";
 
@@ -122,12 +122,9 @@ fn asker(conversation: &Conversation) -> Turn {
 }
 
 const RETURNED: (&str, usize) = ("returned: Jan 1st\n", 2);
-const BY_PROMPT: (&str, usize) = ("Jan 1st\n", 3);
 
-/// Whatever `settings` do to the resumed call, the answer comes, and once. `handed`: what the agent says, and after how many requests,
-/// where its call is handed the result from outside; older versions run a command for it, and then it comes by prompt.
-fn the_answer_comes(version: &str, settings: &serde_json::Value, handed: (&str, usize)) {
-    let (said, requests) = if version == NEWEST { handed } else { BY_PROMPT };
+/// Whatever `settings` do to the resumed call, the answer comes, and once: what the agent says, and after how many requests.
+fn the_answer_comes(version: &str, settings: &serde_json::Value, (said, requests): (&str, usize)) {
     let chain = Chain::with_model(version, MessagesApi::start(asker));
     chain.home.write("ins.md", "Ask when.");
     let root = chain.started(&["spawn", "ins.md"]);
