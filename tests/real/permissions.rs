@@ -437,7 +437,7 @@ fn a_person_is_told_why_a_hook_asks(version: &str) {
     chain.ok(&["answer", id, "allow"]);
     assert_eq!(chain.ok(&["resume", &root]), format!("SGN_PEND_STARTED ({root})\n"));
     assert!(chain.home.project().join("a").exists());
-    assert!(chain.json(&["questions", "--json"])[0].get("reason").is_none());
+    assert!(chain.json(&["questions", "--json"])[0]["reason"].is_null());
 }
 
 /// Files are read side by side, and the hook before the first ends last.

@@ -50,7 +50,8 @@ fn a_prompt_hook_that_blocks_a_continuation_takes_nothing_away(version: &str) {
         assert!(chain.last_results().contains(&("Jan 1st".to_owned(), false)), "{decision}");
         // The hook was asked about an empty prompt: the result came by standard input.
         let said = chain.api.last_conversation();
-        assert_eq!(said.user_texts().any(|text| text.contains("Continue from")), version != NEWEST, "{decision}");
+        let is_told_to_continue = version != NEWEST && questions.contains("++");
+        assert_eq!(said.user_texts().any(|text| text.contains("Continue from")), is_told_to_continue, "{decision}");
     }
 }
 
