@@ -34,7 +34,7 @@ pub(crate) struct Outcome {
 
 /// Whether a question can be answered.
 #[derive(Debug)]
-pub(crate) enum Standing {
+pub(crate) enum AnswerStatus {
     Open(Question),
     Answered(Question),
     Expired,
@@ -145,12 +145,12 @@ pub(crate) fn approval(kind: &RequestKind, text: &str) -> Option<Approval> {
 }
 
 /// Whether a question can be answered. `replace`: an earlier answer may be replaced.
-pub(crate) fn standing(app: &App<'_>, question: RequestId, replace: bool) -> Result<Standing, AppError> {
+pub(crate) fn answer_status(app: &App<'_>, question: RequestId, replace: bool) -> Result<AnswerStatus, AppError> {
     Ok(match app.store.questions(question, false)?.pop() {
-        None => Standing::Gone,
-        Some(asked) if asked.expired.is_some() => Standing::Expired,
-        Some(asked) if asked.answer.is_none() || replace => Standing::Open(asked),
-        Some(asked) => Standing::Answered(asked),
+        None => AnswerStatus::Gone,
+        Some(asked) if asked.expired.is_some() => AnswerStatus::Expired,
+        Some(asked) if asked.answer.is_none() || replace => AnswerStatus::Open(asked),
+        Some(asked) => AnswerStatus::Answered(asked),
     })
 }
 
@@ -311,10 +311,10 @@ mod tests {
         let caller = store.start(store.root());
         let app = testing::app(&store);
         let question = ask(&store, caller, "When?");
-        assert!(matches!(standing(&app, question, false).unwrap(), Standing::Open(_)));
+        assert!(matches!(answer_status(&app, question, false).unwrap(), AnswerStatus::Open(_)));
         answer_in_time(&app, &input(question, "Jan 1st")).unwrap().unwrap();
-        assert!(matches!(standing(&app, question, false).unwrap(), Standing::Answered(_)));
-        assert!(matches!(standing(&app, question, true).unwrap(), Standing::Open(_)));
+        assert!(matches!(answer_status(&app, question, false).unwrap(), AnswerStatus::Answered(_)));
+        assert!(matches!(answer_status(&app, question, true).unwrap(), AnswerStatus::Open(_)));
         let late = |input: &Input| answer_in_time(&app, input).unwrap().unwrap_err();
         let second = late(&input(question, "Feb 2nd"));
         assert!(matches!(&second, TooLate::Answered(Some(asked)) if asked.answer.as_deref() == Some("Jan 1st")));
@@ -324,7 +324,7 @@ mod tests {
         let replaced = late(&Input { replace: true, ..input(question, "Feb 2nd") });
         assert!(matches!(replaced, TooLate::Delivered(_)), "{replaced:?}");
         let unknown = RequestId::random();
-        assert!(matches!(standing(&app, unknown, false).unwrap(), Standing::Gone));
+        assert!(matches!(answer_status(&app, unknown, false).unwrap(), AnswerStatus::Gone));
         let removed = late(&input(unknown, "Jan 1st"));
         assert!(matches!(removed, TooLate::Removed), "{removed:?}");
         let (agent, withdrawn) = store.asking("Where?");

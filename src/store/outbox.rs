@@ -77,7 +77,7 @@ pub enum Notifications {
 pub enum Subscribing {
     /// It is this one.
     To(Subscription),
-    /// There is none any more, if it is that of this config file.
+    /// Ends the subscription, if it belongs to this config file.
     NoLonger(PathBuf),
 }
 

@@ -42,7 +42,7 @@ pub(crate) enum Outcome {
 #[derive(Debug)]
 pub(crate) struct LookedUp {
     target: Target,
-    /// `None`: there is none yet.
+    /// `None`: no result exists yet.
     pub(crate) result: Option<RequestResult>,
 }
 

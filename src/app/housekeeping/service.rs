@@ -26,7 +26,7 @@ pub(crate) struct Input<'a> {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) installed: Installed,
-    /// The variables were to be saved, and there are none.
+    /// No variables are set that could be saved.
     pub(crate) has_nothing_to_save: bool,
     /// The only login variables, which the service does not have.
     pub(crate) missing_login: Vec<String>,

@@ -141,7 +141,7 @@ fn is_unrecorded(facts: &Facts, session: Fate, frame: &Ended) -> bool {
 #[expect(clippy::match_same_arms, reason = "every row of the table stands for itself")]
 fn row(meaning: &Meaning, facts: &Facts) -> (Fate, Ended) {
     use Fate::{Discard, Keep};
-    // What came to nothing once does so again for a while.
+    // An attempt that failed once would fail again for a while.
     let back_off = |why: &str| Ended::BackOff { why: why.to_owned() };
     let failed = |kind, message: &str| Ended::Fail(Failure { kind, message: message.to_owned() });
     // Completed work is continued, not repeated. Without any, nothing is worth keeping.

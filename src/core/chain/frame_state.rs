@@ -117,11 +117,11 @@ pub enum Wait {
         /// What the last one met, for people.
         why: String,
     },
-    /// The next try after an attempt that could not start, died or came to nothing. Who resumes the chain need not wait for it.
+    /// The next try after an attempt that could not start, died or failed. A person who resumes the chain need not wait for it.
     Restart {
         /// The number of consecutive tries that went like that.
         tries: u32,
-        /// What became of the last one, for people.
+        /// The outcome of the last attempt, for people.
         why: String,
     },
     /// Something that only the agent can judge. Checking it costs an attempt.
@@ -189,7 +189,7 @@ pub enum Ended {
         /// The error, for people.
         why: String,
     },
-    /// It could not start or came to nothing, and waits for its next try.
+    /// It could not start or failed, and waits for its next try.
     BackOff {
         /// What happened, for people.
         why: String,

@@ -56,8 +56,8 @@ impl Tree {
             .collect()
     }
 
-    /// The frames that only wait for another try after one that came to nothing. Whoever resumes the top need not wait for that:
-    /// they may just have mended what was wrong.
+    /// The frames that only wait for a retry after a failed attempt. A person who resumes the top need not wait for it: they may
+    /// have fixed the cause.
     #[must_use]
     pub(crate) fn to_restart(&self) -> Vec<&Node> {
         let backs_off = |node: &&Node| matches!(node.state, FrameState::Waiting { wait: Wait::Restart { .. } });

@@ -77,7 +77,7 @@ pub(crate) enum Blocking {
         /// When it is lifted.
         resets_at: Timestamp,
     },
-    /// The next try, after a temporary API error or an attempt that came to nothing.
+    /// The next try, after a temporary API error or an attempt that failed.
     Retry {
         /// When it is due.
         at: Timestamp,

@@ -101,7 +101,7 @@ pub trait Records {
     /// `StoreError::UnknownFrame`, or a database that cannot be written.
     fn change_state(&self, frame: FrameId, change: StateChange<'_>) -> Result<Option<FrameState>>;
 
-    /// Records what became of a session of `frame`.
+    /// Records the outcome of recovering a session of `frame`.
     ///
     /// # Errors
     ///

@@ -53,7 +53,7 @@ pub enum Seen<'a> {
 /// What `claude` has printed or told its hooks about requests that the records may not agree with.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrintedRequests<'a> {
-    /// The calls that have no result, once the turn is over. Others were not suspended after all: another hook denied or changed
+    /// The calls that have no result after the turn has ended. Others were not suspended after all: another hook denied or changed
     /// them.
     pub open: Option<&'a [&'a str]>,
     /// The jobs that were made.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::app::App;
-use crate::app::answer::{self, Input, Standing, TooLate};
+use crate::app::answer::{self, AnswerStatus, Input, TooLate};
 use crate::app::lookup::{Projects, here};
 use crate::cli::chain::answering::editor;
 use crate::cli::chain::answering::prompt::{Line, Prompt};
@@ -72,17 +72,17 @@ impl<'a> Walk<'a> {
         loop {
             self.refresh()?;
             let Some(item) = self.items.get(self.at).copied() else { return Ok(Exit::AtWill) };
-            let step = match answer::standing(&self.app, item.id, item.answered)? {
-                Standing::Open(asked) => self.visit(prompt, &asked)?,
-                Standing::Answered(asked) => {
+            let step = match answer::answer_status(&self.app, item.id, item.answered)? {
+                AnswerStatus::Open(asked) => self.visit(prompt, &asked)?,
+                AnswerStatus::Answered(asked) => {
                     tell(&format!("{} has been answered{}", item.id.short(), by(&asked)));
                     Step::Drop
                 }
-                Standing::Expired => {
+                AnswerStatus::Expired => {
                     tell(&format!("{} has expired", item.id.short()));
                     Step::Drop
                 }
-                Standing::Gone => {
+                AnswerStatus::Gone => {
                     tell(&format!("{} is gone: its agent no longer waits for an answer", item.id.short()));
                     Step::Drop
                 }
