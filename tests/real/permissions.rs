@@ -11,6 +11,7 @@ use crate::support::{
     Conversation, Item, MessagesApi, RecordedRequest, ToolCall, Turn, follow, on_every_version,
     on_every_version_of_a_whole_run,
 };
+use crate::wakeups::wakeup;
 
 /// A model that makes these calls, one a turn, and replies with a list: whether each came back as an error.
 fn caller(commands: &'static [&'static str]) -> MessagesApi {
@@ -151,45 +152,46 @@ fn an_allowed_call_runs_once_and_only_that_one(version: &str) {
 
 /// Ids of calls come from the API, which may repeat one.
 fn a_call_with_the_id_of_an_earlier_one_is_denied(version: &str) {
-    let same = |command: &str| Turn::default().and(ToolCall::bash(command).with_id("toolu_same"));
-    let repeating = |turns: Vec<Turn>| {
+    let make = |kind: &str, text: &str| match kind {
+        "approval" => ToolCall::bash(&format!("echo {text} >> made")),
+        "request" => ToolCall::bash(&format!("agent-cli ask '{text}?'")),
+        "question" => {
+            let options =
+                [json!({"label": "yes", "description": "Yes."}), json!({"label": "no", "description": "No."})];
+            let question =
+                json!({"question": format!("{text}?"), "header": "Header", "multiSelect": false, "options": options});
+            ToolCall::new("AskUserQuestion", json!({"questions": [question]}))
+        }
+        _ => wakeup(version, 1_200, text).tool_calls()[0].clone(),
+    };
+    let seconds = ["request", "approval", "wakeup", "question"];
+    let pairs = ["approval", "request", "question"].into_iter().flat_map(|first| seconds.map(|second| (first, second)));
+    for (number, (first, second)) in some_of(pairs, 4).enumerate() {
+        let pauses_between = number % 2 == 1;
+        let same = |kind: &str, text: &str| Turn::default().and(make(kind, text).with_id("toolu_same"));
+        let between = pauses_between.then(|| Turn::bash("agent-cli ask 'When?'"));
+        let turns: Vec<_> =
+            [Some(same(first, "one")), between, Some(same(second, "other"))].into_iter().flatten().collect();
         let requests = AtomicUsize::new(0);
-        let model = move |said: &Conversation| {
+        let model = move |_: &Conversation| {
             let next = turns.get(requests.fetch_add(1, Ordering::Relaxed)).cloned();
-            next.unwrap_or_else(|| Turn::text(json!(said.results().collect::<Vec<_>>()).to_string()))
+            next.unwrap_or_else(|| Turn::text("it is done"))
         };
         let chain = Chain::with_model(version, MessagesApi::start(model));
         chain.home.write("ins.md", "Do what the model does.");
-        chain
-    };
-    // The model may not see that: Claude Code sends it one result for an id.
-    let is_denied = |chain: &Chain, root: &str| {
-        let logs = chain.ok(&["logs", root]);
-        assert!(logs.contains("has the id of an earlier call"), "{logs}");
-    };
-
-    let chain = repeating(vec![same("echo x >> made"), same("echo x >> made")]);
-    let root = chain.started(&ASKING);
-    chain.answer("allow");
-    chain.ok(&["resume", &root]);
-    is_denied(&chain, &root);
-    assert_eq!(std::fs::read_to_string(chain.home.project().join("made")).unwrap(), "x\n");
-
-    let (clean_up, when, deploy) =
-        (same("agent-cli ask 'Clean up?'"), Turn::bash("agent-cli ask 'When?'"), same("agent-cli ask 'Deploy?'"));
-    let chain = repeating(vec![clean_up.clone(), when, deploy.clone()]);
-    let root = chain.started(&["spawn", "ins.md"]);
-    chain.answer("yes");
-    assert_eq!(chain.ok(&["resume", &root]), format!("SGN_PEND_STARTED ({root})\n"));
-    chain.answer("tomorrow");
-    chain.ok(&["resume", &root]);
-    is_denied(&chain, &root);
-
-    let chain = repeating(vec![clean_up, deploy]);
-    let root = chain.started(&["spawn", "ins.md"]);
-    chain.answer("yes");
-    chain.ok(&["resume", &root]);
-    is_denied(&chain, &root);
+        let root = chain.started(&ASKING);
+        chain.answer(if first == "approval" { "allow" } else { "yes" });
+        if pauses_between {
+            assert_eq!(chain.ok(&["resume", &root]), format!("SGN_PEND_STARTED ({root})\n"));
+            chain.answer("tomorrow");
+        }
+        assert_eq!(chain.ok(&["resume", &root]), "it is done\n", "{first}, {second}");
+        // The model may not see it: Claude Code sends it one result for an id.
+        let logs = chain.ok(&["logs", &root]);
+        assert!(logs.contains("has the id of an earlier call"), "{first}, {second}: {logs}");
+        let made = std::fs::read_to_string(chain.home.project().join("made")).unwrap_or_default();
+        assert_eq!(made, if first == "approval" { "one\n" } else { "" }, "{first}, {second}");
+    }
 }
 
 /// `claude` writes half of a character that was cut as an escape that strict JSON does not have.

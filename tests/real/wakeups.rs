@@ -15,7 +15,7 @@ on_every_version!(
 on_every_version_of_a_whole_run!(a_wakeup_survives_a_killed_runner_and_a_killed_claude,);
 
 /// The call of the tool. 2.1.330 has a field that 2.1.197 refuses.
-fn wakeup(version: &str, seconds: u32, prompt: &str) -> Turn {
+pub(crate) fn wakeup(version: &str, seconds: u32, prompt: &str) -> Turn {
     let mut input = json!({"delaySeconds": seconds, "reason": "a build runs", "prompt": prompt});
     if version == crate::support::NEWEST {
         input["noop"] = json!(false);

@@ -115,25 +115,17 @@ pub(super) fn before(
     let (store, caller) = (asking.store()?, asking.caller);
     // A person is asked whether it may run, because a rule says so.
     let is_approval = |request: &Request| matches!(request.kind, RequestKind::Permission { .. });
-    if store.requests(Requests::OfCall(caller.frame, id))?.iter().any(|(request, _)| is_approval(request)) {
-        return Ok(HookAnswer::Pass.into());
-    }
+    let needs_approval =
+        store.requests(Requests::OfCall(caller.frame, id))?.iter().any(|(request, _)| is_approval(request));
     match Suspension::find(&store, caller, id)? {
-        // A call of an earlier attempt has its result before the agent works in this one.
-        Suspension::Return(results)
-            if results.iter().any(|(request, _)| request.attempt != caller.attempt)
-                && printed::has_worked(&store, caller)? =>
-        {
-            Ok(deny(REPEATED).into())
-        }
+        Suspension::Repeated => Ok(deny(REPEATED).into()),
+        _ if needs_approval => Ok(HookAnswer::Pass.into()),
         Suspension::Return(mut results) => {
             let Some((request, result)) = results.pop() else { return Ok(HookAnswer::Pass.into()) };
             let answer = return_result(asking, &store, input, request.id, &result)?;
             Ok(HookResponse { answer, returning: Some((store, caller)) })
         }
         Suspension::Keep => Ok(HookAnswer::Defer.into()),
-        Suspension::Repeated => Ok(deny(REPEATED).into()),
-        Suspension::LeaveOpen if printed::has_worked(&store, caller)? => Ok(deny(REPEATED).into()),
         Suspension::LeaveOpen => Ok(HookResponse { answer: HookAnswer::Defer, returning: Some((store, caller)) }),
         Suspension::Record if printed::is_of_another_tool(&store, caller, id)? => Ok(deny(NOT_IN_A_MONITOR).into()),
         Suspension::Record => {

@@ -30,7 +30,7 @@ use crate::core::requests::request::{Request, RequestKind};
 use crate::core::text::escape::one_line;
 use crate::core::text::shell::only_in;
 use crate::runtime::RuntimeError;
-use crate::runtime::protocol::printed::{self, PrintedCall, printed};
+use crate::runtime::protocol::printed::{PrintedCall, printed};
 use crate::runtime::protocol::suspension::{REPEATED, Suspension};
 use crate::runtime::protocol::{Asking, questions};
 use crate::runtime::requests::place;
@@ -106,7 +106,6 @@ fn of_agent(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Permissi
         }
         Suspension::Keep | Suspension::LeaveOpen => Ok(Permission::Stop),
         Suspension::Repeated => Ok(deny(REPEATED)),
-        Suspension::Return(_) if printed::has_returned(&store, &attempt, id)? => Ok(deny(REPEATED)),
         Suspension::Return(mut answered) => {
             let Some((request, result)) = answered.pop() else { return Ok(Permission::Stop) };
             carry_out(

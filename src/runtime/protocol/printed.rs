@@ -20,18 +20,15 @@ pub(super) fn is_of_another_tool(store: &Store, caller: Caller, call: &str) -> R
     Ok(tool.is_some_and(|tool| tool != BASH))
 }
 
-/// Whether the agent has already worked in its running attempt.
-pub(super) fn has_worked(store: &Store, caller: Caller) -> Result<bool, RuntimeError> {
+/// Whether `call` cannot be one of an earlier attempt any more: in the running attempt the agent has already worked, or the call
+/// has returned.
+pub(super) fn is_past(store: &Store, caller: Caller, call: &str) -> Result<bool, RuntimeError> {
     let Some(attempt) = store.attempts(Attempts::RunningOf(caller.frame))?.pop() else { return Ok(false) };
-    let digest = output(store, &attempt).and_then(output_reader::read).map_err(while_trying(READ_PRINTED))?;
-    Ok(digest.worked)
-}
-
-/// Whether the running attempt has printed a result of this call.
-pub(super) fn has_returned(store: &Store, attempt: &Attempt, call: &str) -> Result<bool, RuntimeError> {
-    output(store, attempt)
-        .and_then(|output| output_reader::has_returned(output, call))
-        .map_err(while_trying(READ_PRINTED))
+    let is_past = || {
+        Ok(output_reader::read(output(store, &attempt)?)?.worked
+            || output_reader::has_returned(output(store, &attempt)?, call)?)
+    };
+    is_past().map_err(while_trying(READ_PRINTED))
 }
 
 fn output(store: &Store, attempt: &Attempt) -> io::Result<BufReader<File>> {

@@ -4,6 +4,7 @@ use crate::core::id::AttemptId;
 use crate::core::requests::request::{Request, RequestResult};
 use crate::core::requests::request_state::{Handover, RequestState};
 use crate::runtime::RuntimeError;
+use crate::runtime::protocol::printed;
 use crate::store::{Caller, Requests, Store};
 
 /// How a call is handled.
@@ -15,20 +16,25 @@ pub(super) enum Suspension {
     Keep,
     /// It stays suspended, and gets the results of its requests from outside.
     LeaveOpen,
-    /// It is another call with the id of one whose results the agent has. The API gives ids, and may repeat one.
+    /// It is another call with the id of an earlier one. The API gives ids, and may repeat one.
     Repeated,
     /// It returns the results of its requests.
     Return(Vec<(Request, RequestResult)>),
 }
 
 /// The message to an agent whose call has the id of an earlier one.
-pub(super) const REPEATED: &str =
-    "nothing was run: this call has the id of an earlier call, whose result you have. Make the call again";
+pub(super) const REPEATED: &str = "nothing was run: this call has the id of an earlier call. Make the call again";
 
 impl Suspension {
     /// How `call` is handled, given its records.
     pub(super) fn find(store: &Store, caller: Caller, call: &str) -> Result<Self, RuntimeError> {
-        Ok(Self::decide(store.requests(Requests::OfCall(caller.frame, call))?, caller.attempt))
+        let known = store.requests(Requests::OfCall(caller.frame, call))?;
+        let is_earlier = known.iter().any(|(request, _)| request.attempt != caller.attempt);
+        // A call of an earlier attempt is asked about again, and returns, before the agent works in this one.
+        if is_earlier && printed::is_past(store, caller, call)? {
+            return Ok(Self::Repeated);
+        }
+        Ok(Self::decide(known, caller.attempt))
     }
 
     /// `now`: the attempt in which it is made, or asked about again.
