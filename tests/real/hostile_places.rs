@@ -107,13 +107,17 @@ impl Place {
         let hook = json!([{"hooks": [{"type": "command", "command": "echo guarded >> ../guarded"}]}]);
         let project = json!({"permissions": {"deny": ["Read(**/secret.txt)"]}, "hooks": {"PreToolUse": hook}});
         self.chain.home.write(".claude/settings.json", &project.to_string());
-        if self.chance.below(3) == 0 {
-            self.pretend_a_repository();
+        let repository = self.one_of(&["", "", "", "", "pkg", "pkg/.git", ".git"]);
+        if !repository.is_empty() {
+            self.pretend_a_repository(repository);
         }
 
         let asks = self.chance.below(3) == 0;
         let look = format!("{}LOOK {}", if asks { "ASK " } else { "" }, outside.display());
-        let way = self.way(folder, &look);
+        let way = match repository {
+            ".git" => format!("agent-cli spawn --worktree --prompt '{look}'"),
+            _ => self.way(folder, &look),
+        };
         let mode = self.one_of(&["default", "plan", "acceptEdits", "dontAsk"]);
         let plans = mode == "plan" || way.contains("plan");
         println!("seed {}: {mode}: {way}", self.seed);
@@ -211,20 +215,20 @@ impl Place {
         }
     }
 
-    /// Makes the folder a git repository, or look like one, whose configuration runs commands. Objects may be missing, which git
-    /// then fetches.
-    fn pretend_a_repository(&mut self) {
+    /// Makes `place` the folder of a git repository, or look like one, whose configuration runs commands. Objects may be missing,
+    /// which git then fetches. That of the project becomes hostile when an agent has written there.
+    fn pretend_a_repository(&mut self, place: &str) {
         let own = self.chain.home.project().join(".git");
-        let place = self.one_of(&["pkg", "pkg/.git"]);
         let is_partial = self.chance.below(2) == 0;
-        let mut config = format!(
-            "[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tworktree = {}\n[extensions]\n\tworktreeConfig = true\n",
-            self.chain.home.project().join("pkg").display()
-        );
+        let mut config = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n".to_owned();
+        if place != ".git" {
+            config += &format!("\tworktree = {}\n", self.chain.home.project().join("pkg").display());
+        }
+        config += "[extensions]\n\tworktreeConfig = true\n";
         if is_partial {
             config += "\tpartialClone = origin\n";
         }
-        let url = self.one_of(&["", "git://127.0.0.1:1/x", "ssh://localhost/x", "ext::sh -c evil"]);
+        let url = self.one_of(&["", "", "", "git://127.0.0.1:1/x", "ssh://localhost/x", "ext::sh -c evil"]);
         let url = if url.is_empty() { own.display().to_string() } else { url.to_owned() };
         config += &format!("[remote \"origin\"]\n\turl = {url}\n\tpromisor = true\n");
         // Some come with the configuration, some with a file that it includes, some with that of the worktree.
@@ -251,13 +255,16 @@ impl Place {
         ] {
             self.chain.home.write(&format!("{place}/{name}"), text);
         }
+        let is_own = place == ".git";
         let place = self.chain.home.project().join(place);
         fs::create_dir_all(place.join("hooks")).unwrap();
         for hook in ["post-checkout", "post-index-change", "reference-transaction"] {
             fs::rename(self.evil(hook), place.join("hooks").join(hook)).unwrap();
         }
-        let mut copy = self.chain.home.command("cp");
-        assert!(copy.arg("-R").arg(own.join("objects")).arg(place.join("objects")).status().unwrap().success());
+        if !is_own {
+            let mut copy = self.chain.home.command("cp");
+            assert!(copy.arg("-R").arg(own.join("objects")).arg(place.join("objects")).status().unwrap().success());
+        }
         if is_partial {
             let blob = self.chain.home.command("git").args(["rev-parse", "HEAD:secret.txt"]).output().unwrap().stdout;
             let blob = String::from_utf8(blob).unwrap();
