@@ -44,7 +44,10 @@ pub(crate) fn chain(store: &Store, done: bool) -> FrameId {
         if level < DEPTH {
             frames.push(
                 store
-                    .create(&new_frame(), Some(AskedFor { caller, call: None, title: "/project/ins2.md" }))
+                    .create(
+                        &new_frame(),
+                        Some(AskedFor { caller, call: None, title: "/project/ins2.md", handoff: false }),
+                    )
                     .expect("there is room"),
             );
         } else {

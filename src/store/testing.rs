@@ -139,7 +139,16 @@ impl Store {
         new: impl Into<NewChain<'a>>,
         title: &str,
     ) -> Result<(RequestId, FrameId)> {
-        let child = self.create(new, Some(AskedFor { caller, call, title }))?;
+        self.ask_for(AskedFor { caller, call, title, handoff: false }, new)
+    }
+
+    pub(crate) fn ask_for<'a>(
+        &self,
+        asked: AskedFor<'_>,
+        new: impl Into<NewChain<'a>>,
+    ) -> Result<(RequestId, FrameId)> {
+        let caller = asked.caller;
+        let child = self.create(new, Some(asked))?;
         let tree = self.tree(TreeOf::Family(caller.frame))?;
         let is_it = |it: &&Request| matches!(it.kind, RequestKind::Spawn { child: made, .. } if made == child);
         let request = tree.get(caller.frame).and_then(|node| node.requests.iter().find(is_it)).unwrap().id;
@@ -171,7 +180,7 @@ impl Store {
 
     /// Whether an agent waits for the reply of a chain from now on.
     pub(crate) fn join(&self, caller: Caller, child: FrameId) -> Result<bool> {
-        let kind = RequestKind::Spawn { child, task: "a chain".into() };
+        let kind = RequestKind::Spawn { child, task: "a chain".into(), handoff: false };
         Ok(!self.request(caller, None, &[kind])?.is_empty())
     }
 

@@ -126,6 +126,13 @@ fn every_command_explains_itself() {
           --fork-from <ID>
               Start from a copy of the conversation of another agent or any Claude session
 
+          --handoff
+              Hand off: the new agent's reply also is the calling agent's [only for agents]
+
+              A tail call. The caller's turn ends with this call, as if it had replied itself. The call
+              only returns if the new agent fails or is stopped, or if the caller has made another
+              request or is sent a message.
+
           --model <MODEL>
               Model, as for `claude --model` [default with --fork-from: the model of that conversation]
 

@@ -99,7 +99,9 @@ impl Trial {
         if depth > 0 {
             let children: Vec<String> =
                 (0..=self.chance.below(2)).map(|number| self.agent(&format!("{name}-{number}"), depth - 1)).collect();
-            match self.chance.below(3) {
+            match self.chance.below(4) {
+                // The last step if nothing fails.
+                3 => steps.push(format!("spawn --handoff {}", children.join(" "))),
                 0 => steps.push(format!("spawn {}", children.join(" "))),
                 1 => steps.extend(children.iter().map(|child| format!("spawn {child}"))),
                 _ => steps.extend(children.iter().map(|child| format!("spawn {child} &"))),

@@ -42,6 +42,8 @@ pub(crate) struct Input {
     pub(crate) name: Option<ChainName>,
     /// The agent or session that they start from.
     pub(crate) fork_from: Option<String>,
+    /// Whether the reply also is the reply of the agent that asks.
+    pub(crate) handoff: bool,
     pub(crate) model: Option<String>,
     pub(crate) permission_mode: Option<String>,
     pub(crate) on_permission: Option<OnPermission>,
@@ -111,6 +113,11 @@ pub(crate) fn start(
     mut run: RunSettings,
     tell: &mut dyn FnMut(Note),
 ) -> Result<Outcome, AppError> {
+    if input.handoff {
+        return Err(Refusal::new("only an agent can hand off: there is no reply that the agent's would replace")
+            .hint("leave --handoff out")
+            .into());
+    }
     let settings = &configuration.settings;
     let of_environment = launch::launch(settings, &app.variables);
     let is_apart = input.worktree.unwrap_or(settings.is_on(&setting::WORKTREE));
@@ -187,7 +194,7 @@ fn checked(
         (None, Some(named)) => named,
         (None, None) => working_directory(&app.directory, None)?,
     };
-    Ok(SpawnRequest { tasks, cwd, apart: is_apart, source })
+    Ok(SpawnRequest { tasks, cwd, apart: is_apart, source, handoff: input.handoff })
 }
 
 /// Where agents work; by default where the asker does, which is `directory`.

@@ -158,7 +158,9 @@ mod tests {
     #[test]
     fn changes_that_a_worktree_lacks_are_named() {
         let (_temp, cwd) = repository();
-        let note = |apart| uncommitted(&SpawnRequest { tasks: Vec::new(), cwd: cwd.clone(), apart, source: None });
+        let note = |apart| {
+            uncommitted(&SpawnRequest { tasks: Vec::new(), cwd: cwd.clone(), apart, source: None, handoff: false })
+        };
         assert_eq!(note(true), None);
         fs::write(cwd.join("new"), "text").unwrap();
         assert_eq!(note(true), Some(Note::Uncommitted(cwd.clone())));

@@ -39,6 +39,9 @@ pub(crate) struct AgentView {
     pub(crate) since: Timestamp,
     pub(crate) error: Option<String>,
     pub(crate) waiting_on: Vec<Blocker>,
+    /// The agent whose reply also is its own. Only for an agent that waits for it or has ended with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) handed_off_to: Option<FrameId>,
     /// Only for an agent that runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) doing: Option<Doing>,
@@ -75,6 +78,7 @@ pub(crate) fn of_tree(
                 _ => None,
             },
             waiting_on: tree.blockers_of(node, now),
+            handed_off_to: node.handed_off_to(),
             doing: activities.remove(&node.id).filter(|_| !abandoned),
             worktree: worktrees.remove(&node.id),
             cost: CostView(costs.get(&node.id).copied().unwrap_or_default()),

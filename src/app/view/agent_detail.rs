@@ -12,6 +12,7 @@ use crate::core::agent::usage::Spent;
 use crate::core::chain::frame::{Baseline, Frame, Task, Trouble};
 use crate::core::chain::frame_state::{AgentStatus, FrameState};
 use crate::core::chain::limits::Limits;
+use crate::core::chain::tree::Node;
 use crate::core::chain::waiting_on::Blocker;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, MessageId, SessionId};
@@ -44,6 +45,8 @@ pub(crate) struct AgentDetailView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) doing: Option<Doing>,
     pub(crate) waiting_on: Vec<Blocker>,
+    /// The agent whose reply also is its own.
+    pub(crate) handed_off_to: Option<FrameId>,
     pub(crate) reply: Option<String>,
     pub(crate) trouble: Option<Trouble>,
     pub(crate) children: Vec<FrameId>,
@@ -120,6 +123,7 @@ pub(crate) fn gather(store: &Store, frame: Frame, now: Timestamp) -> Result<Agen
     Ok(AgentDetailView {
         doing: activity_of(store, frame.id, now)?,
         waiting_on: blockers.filter(|blocker| blocker.frame == frame.id).collect(),
+        handed_off_to: tree.get(frame.id).and_then(Node::handed_off_to),
         reply: store.replies(frame.id)?.reply.filter(|_| frame.state.is_over()),
         children: tree.children(frame.id).to_vec(),
         denied: denied::below(store, frame.id)?.into_iter().filter(|call| call.agent == frame.id).collect(),

@@ -64,6 +64,13 @@ pub(crate) struct Spawn {
     #[arg(long, value_name = "ID", add = candidates::agents())]
     fork_from: Option<String>,
 
+    /// Hand off: the new agent's reply also is the calling agent's [only for agents]
+    ///
+    /// A tail call. The caller's turn ends with this call, as if it had replied itself. The call only returns if the new agent
+    /// fails or is stopped, or if the caller has made another request or is sent a message.
+    #[arg(long)]
+    handoff: bool,
+
     /// Model, as for `claude --model` [default with --fork-from: the model of that conversation]
     #[arg(long)]
     model: Option<String>,
@@ -127,7 +134,7 @@ impl Spawn {
 
     fn input(self) -> spawn::Input {
         let limits = self.limits.given();
-        let Self { cwd, worktree, name, fork_from, model, permission_mode, .. } = self;
+        let Self { cwd, worktree, name, fork_from, handoff, model, permission_mode, .. } = self;
         let Self { on_permission, timeout, questions_dir, claude, no_hooks, no_stale_check, .. } = self;
         let (Tasks(tasks), args) = (self.tasks, self.args.words());
         spawn::Input {
@@ -136,6 +143,7 @@ impl Spawn {
             worktree,
             name,
             fork_from,
+            handoff,
             model,
             permission_mode,
             on_permission,

@@ -65,6 +65,7 @@ fn words(entry: &LogEntry) -> String {
 fn requested(kind: &RequestKind) -> String {
     match kind {
         RequestKind::Ask(form) => format!("asked: {}", one_line(&form.question)),
+        RequestKind::Spawn { task, handoff: true, .. } => format!("handed off to {}", one_line(task)),
         RequestKind::Spawn { task, .. } => format!("started {}", one_line(task)),
         RequestKind::Wait(_) => "began to wait".to_owned(),
         RequestKind::Permission { tool, .. } => format!("asked for an approval of {}", one_line(tool)),

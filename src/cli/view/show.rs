@@ -106,6 +106,7 @@ fn status_rows(shown: &AgentDetailView, now: Timestamp) -> Vec<Row> {
     rows.extend(doing.map(|doing| row("does", doing.words(now))));
     let waits = shown.waiting_on.iter().map(|blocker| with_expiry(&blocker.what));
     rows.extend(waits.map(|wait| row("waits for", wait)));
+    rows.extend(shown.handed_off_to.map(|successor| row("handed off to", successor.short())));
     rows.extend(shown.error.iter().map(|error| row("error", one_line(error))));
     // A failure is often the last trouble, in the same words.
     let is_said = |what: &str| shown.error.as_ref().is_some_and(|error| error.contains(what.trim()));

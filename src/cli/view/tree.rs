@@ -138,11 +138,15 @@ fn line(tree: &Tree, agent: &AgentView, now: Timestamp, abandoned: &Abandoned) -
     let mut reasons: Vec<_> = agent.waiting_on.iter().map(|blocker| described(&blocker.what)).collect();
     match tree.get(agent.id).map_or(0, |node| tree.children_awaited_by(node)) {
         0 => {}
+        _ if agent.handed_off_to.is_some() => {}
         1 => reasons.insert(0, "its child".to_owned()),
         several => reasons.insert(0, format!("{several} children")),
     }
     if !reasons.is_empty() {
         line.push_str(&format!("  waits for {}", reasons.join(", and for ")));
+    }
+    if let Some(successor) = agent.handed_off_to {
+        line.push_str(&format!("  handed off to {}", successor.short()));
     }
     if agent.unrecorded {
         line.push_str(UNRECORDED);

@@ -156,7 +156,7 @@ mod tests {
             frame: id(0),
             attempt: crate::core::id::AttemptId::random(),
             call: None,
-            kind: RequestKind::Spawn { child: id(n), task: String::new() },
+            kind: RequestKind::Spawn { child: id(n), task: String::new(), handoff: false },
             state: crate::core::requests::request_state::RequestState::Open,
             made: at(0),
             progress: Default::default(),

@@ -168,7 +168,7 @@ mod tests {
             frame: id(n),
             attempt: AttemptId::random(),
             call: None,
-            kind: RequestKind::Spawn { child: id(child), task: String::new() },
+            kind: RequestKind::Spawn { child: id(child), task: String::new(), handoff: false },
             state: crate::core::requests::request_state::RequestState::Open,
             made: NOW,
             progress: Default::default(),

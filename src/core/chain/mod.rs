@@ -5,6 +5,7 @@ pub(crate) mod backoff;
 pub(crate) mod frame;
 pub(crate) mod frame_state;
 pub(crate) mod group;
+pub(crate) mod handoff;
 pub(crate) mod limits;
 pub(crate) mod pace;
 pub(crate) mod progress_lines;

@@ -88,7 +88,7 @@ impl Tree {
         match &node.state {
             FrameState::Ready => !self.has_open_requests(node),
             FrameState::Waiting { wait } => match wait {
-                Wait::Requests if request::are_jobs_to_come(&node.requests) => false,
+                Wait::Requests if request::are_jobs_to_come(&node.requests) || self.is_handed_off(node) => false,
                 Wait::Requests | Wait::UsageLimit { .. } | Wait::Retry { .. } | Wait::Restart { .. } => {
                     wait.paused_until(node.since, now).is_none() && !self.has_open_requests(node)
                 }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     fn spawn(child: u128) -> (RequestKind, bool) {
-        (RequestKind::Spawn { child: id(child), task: String::new() }, false)
+        (RequestKind::Spawn { child: id(child), task: String::new(), handoff: false }, false)
     }
 
     fn ask(answered: bool) -> (RequestKind, bool) {

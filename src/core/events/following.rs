@@ -34,7 +34,7 @@ pub(crate) fn outlook(tree: &Tree, runs: impl Fn(FrameId) -> bool, now: Timestam
     if !running.is_empty()
         || !tree.runnable(&Attempted::default(), now).is_empty()
         || !tree.to_try_again().is_empty()
-        || !tree.groups_to_end().is_empty()
+        || tree.has_frames_to_end()
     {
         return ChainOutlook::CanContinue;
     }

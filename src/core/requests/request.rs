@@ -46,6 +46,9 @@ pub enum RequestKind {
         child: FrameId,
         /// Its task, as a list shows it.
         task: String,
+        /// Whether its reply also is the reply of the agent that made the request.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        handoff: bool,
     },
     /// A person's answer.
     Ask(Form),
@@ -209,6 +212,7 @@ impl RequestKind {
     #[must_use]
     pub(crate) fn command(&self) -> String {
         match self {
+            Self::Spawn { task, handoff: true, .. } => format!("agent-cli spawn --handoff {}", shortened(task)),
             Self::Spawn { task, .. } => format!("agent-cli spawn {}", shortened(task)),
             Self::Ask(Form { posted: Some(posted), .. }) => format!("QUESTION_POSTED:{}", shortened(&posted.id)),
             Self::Ask(Form { batch: Some(_), .. }) => "agent-cli ask --questions".to_owned(),
@@ -231,7 +235,7 @@ mod tests {
     #[test]
     fn a_child_is_known_by_its_own_id() {
         let child: FrameId = "4f2c1a90-0000-4000-8000-000000000000".parse().unwrap();
-        let kind = RequestKind::Spawn { child, task: "/ins2.md".into() };
+        let kind = RequestKind::Spawn { child, task: "/ins2.md".into(), handoff: false };
         let delivery =
             Delivery { request: RequestId::random(), call: None, kind, result: RequestResult::Text(String::new()) };
         assert_eq!(delivery.known_as(), "4f2c1a90");

@@ -93,7 +93,7 @@ fn recorded(record: &EventRecord, what: AgentEventKind) -> AgentEvent {
 
 fn requested(id: RequestId, kind: &RequestKind) -> AgentEventKind {
     let (kind, summary, child) = match kind {
-        RequestKind::Spawn { child, task } => ("spawn", task.clone(), Some(*child)),
+        RequestKind::Spawn { child, task, .. } => ("spawn", task.clone(), Some(*child)),
         RequestKind::Ask(form) => ("ask", form.question.clone(), None),
         RequestKind::Permission { tool, input, .. } => {
             let input = input["command"].as_str().map_or_else(|| input.to_string(), str::to_owned);
@@ -167,7 +167,7 @@ mod tests {
         let input = json!({"command": "rm x"});
         let permission = RequestKind::Permission { tool: "Bash".into(), input, reason: None, place: None };
         assert_eq!(asked(permission), expected("permission", "Bash: rm x"));
-        let spawn = asked(RequestKind::Spawn { child: FrameId(ID), task: "ins2.md".into() });
+        let spawn = asked(RequestKind::Spawn { child: FrameId(ID), task: "ins2.md".into(), handoff: false });
         assert_eq!((&spawn["child"], &spawn["summary"]), (&json!(ID), &json!("ins2.md")));
         assert_eq!(event_json(LogEntry::WaitOver { request }), json!({"type": "request_over", "id": ID}));
     }

@@ -91,9 +91,11 @@ mod tests {
     fn another_kind_of_request_is_never_the_same() {
         let wait = || External::File("/srv/report".into());
         let task = NamedTask { task: Task::File("/srv/ins.md".into()), name: "ins.md".into() };
-        let request = SpawnRequest { tasks: vec![task], cwd: "/srv".into(), apart: false, source: None };
+        let request =
+            SpawnRequest { tasks: vec![task], cwd: "/srv".into(), apart: false, source: None, handoff: false };
         let spawn = AgentRequest::Spawn(Box::new(request), Overrides::default());
-        let recorded = |task: &str| RequestKind::Spawn { child: FrameId::random(), task: task.to_owned() };
+        let recorded =
+            |task: &str| RequestKind::Spawn { child: FrameId::random(), task: task.to_owned(), handoff: false };
         assert!(spawn.is(&recorded("/srv/ins.md")) && !spawn.is(&recorded("/srv/other.md")));
         assert!(AgentRequest::Wait(wait()).is(&RequestKind::Wait(wait())));
         assert!(!AgentRequest::Wait(wait()).is(&RequestKind::Wait(External::File("/srv/other".into()))));

@@ -52,6 +52,8 @@ pub(crate) struct SpawnRequest {
     pub apart: bool,
     /// The conversation that all of them begin with.
     pub source: Option<Source>,
+    /// Whether their reply also is the reply of the agent that asks.
+    pub handoff: bool,
 }
 
 /// Creates a chain: a root, or a group of agents without a parent. `started_from`: the session of Claude Code whose user starts
@@ -113,7 +115,7 @@ pub(crate) fn spawn(
     let began = if parent.launch.is_unrestricted() { None } else { Some(agent_lookup::uppermost(store, &parent)?.cwd) };
     let frames = request.frames(store, &launch, store.chain_of(parent.id)?.limits, began.as_deref())?;
     let title = request.title();
-    let asked = Some(AskedFor { caller, call, title: &title });
+    let asked = Some(AskedFor { caller, call, title: &title, handoff: request.handoff });
     Ok(match frames.as_slice() {
         [only] => store.create(only, asked)?,
         _ => store.create(&request.group(frames), asked)?,
@@ -259,7 +261,11 @@ fn result_of_chain(store: &Store, caller: Caller, frame: FrameId) -> Result<Opti
     let Some(known) = store.frame(frame)? else { return Ok(None) };
     let result = known.result(store.replies(frame)?.reply);
     if result.is_none() {
-        store.request(caller, None, &[RequestKind::Spawn { child: frame, task: known.task.title() }])?;
+        store.request(
+            caller,
+            None,
+            &[RequestKind::Spawn { child: frame, task: known.task.title(), handoff: false }],
+        )?;
     }
     Ok(result)
 }

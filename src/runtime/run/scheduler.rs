@@ -197,8 +197,8 @@ impl Drive<'_> {
             external_waits::without_processes(self.store, &tree, now)?;
             tree = self.store.tree(self.top)?;
         }
-        // The end of a group may end the group that contains it.
-        while self.end_groups(&tree)? {
+        // The end of a group may end the group that contains it, or an agent that handed off to it.
+        while self.end_without_attempts(&tree)? {
             tree = self.store.tree(self.top)?;
         }
         Ok((tree, prints))

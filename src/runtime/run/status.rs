@@ -134,7 +134,7 @@ fn at_rest(store: &Store, mut tree: Tree, now: Timestamp) -> Result<Option<Tree>
     if external_waits::has_outside_waits(&tree) {
         tree = store.tree(tree.top())?;
     }
-    let is_at_rest = tree.runnable(&Attempted::default(), now).is_empty() && tree.groups_to_end().is_empty();
+    let is_at_rest = tree.runnable(&Attempted::default(), now).is_empty() && !tree.has_frames_to_end();
     Ok(is_at_rest.then_some(tree))
 }
 

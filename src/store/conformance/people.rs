@@ -24,7 +24,7 @@ use crate::store::records::questions::Asked;
 use crate::store::records::steering::Telling;
 use crate::store::testing::{new, reply};
 
-fn person() -> MessageSender {
+pub(super) fn person() -> MessageSender {
     MessageSender { by: By::Person, origin: Origin::default() }
 }
 

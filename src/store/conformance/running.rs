@@ -11,14 +11,15 @@ use crate::core::chain::limits::Limits;
 use crate::core::id::SessionId;
 use crate::core::requests::request::{RequestKind, RequestResult};
 use crate::core::waits::conditions::External;
+use crate::store::conformance::people::person;
 use crate::store::conformance::{Open, fresh};
 use crate::store::error::StoreError;
 use crate::store::records::attempt_end::Recovery;
 use crate::store::records::attempts::{Attempts, Counting};
 use crate::store::records::chains::{Extent, TreeOf};
-use crate::store::records::new_agents::NewFrame;
+use crate::store::records::new_agents::{AskedFor, NewFrame};
 use crate::store::records::requests::{Caller, PrintedRequests, Requests, ResultUse, Seen};
-use crate::store::records::steering::StateChange;
+use crate::store::records::steering::{StateChange, Telling};
 use crate::store::testing::{ask, attempt, group, new, refused, reply};
 
 pub(in crate::store) fn a_chain_is_created_whole_or_not_at_all(open: Open) {
@@ -36,6 +37,36 @@ pub(in crate::store) fn a_chain_is_created_whole_or_not_at_all(open: Open) {
     assert_eq!(store.chain_of(both).unwrap().root, root);
     assert_eq!(store.chain_of(crate::store::Target::Request(request)).unwrap().frame, root);
     assert_eq!(store.change_state(both, StateChange::EndGroup).unwrap(), None, "its members are not finished");
+}
+
+pub(in crate::store) fn the_reply_of_a_handoff_is_the_reply_of_its_caller(open: Open) {
+    let (_temp, store) = fresh(open);
+    let hand_off = |caller| {
+        let asked = AskedFor { caller, call: Some("toolu_1"), title: "child", handoff: true };
+        store.ask_for(asked, &new("child")).unwrap().1
+    };
+    let (root, told) = (store.start(store.root()), store.start(store.root()));
+    let [child, other] = [root, told].map(hand_off);
+    store.end(root, &Ending::Suspended);
+    let middle = store.start(child);
+    let grandchild = hand_off(middle);
+    let end = |frame| store.change_state(frame, StateChange::EndHandoff).unwrap();
+    assert_eq!(end(child), None, "it runs");
+    store.end(middle, &Ending::Suspended);
+    assert_eq!((end(child), end(root.frame)), (None, None), "no agent has replied");
+    store.end(store.start(grandchild), &reply("42"));
+    assert_eq!(store.tree(root.frame).unwrap().handoffs_to_end(), [child, root.frame]);
+    assert_eq!([end(child), end(child), end(root.frame)], [Some(FrameState::Done), None, Some(FrameState::Done)]);
+    assert_eq!(store.replies(root.frame).unwrap().reply.as_deref(), Some("42"));
+    // A new instruction continues the conversation, in which the call returns.
+    store.tell(root.frame, Telling::Instruction, "Why?", &person()).unwrap();
+    assert_eq!(store.deliveries(root.frame).unwrap()[0].result, RequestResult::Text("42".into()));
+
+    // An agent that is sent a message has to read it.
+    store.end(told, &Ending::Suspended);
+    store.tell(told.frame, Telling::Message, "Hurry.", &person()).unwrap();
+    store.end(store.start(other), &reply("42"));
+    assert_eq!((end(told.frame), store.deliveries(told.frame).unwrap().len()), (None, 1));
 }
 
 pub(in crate::store) fn one_runner_begins_an_attempt(open: Open) {

@@ -71,4 +71,6 @@ pub struct AskedFor<'a> {
     pub call: Option<&'a str>,
     /// What the request names them by.
     pub title: &'a str,
+    /// Whether their reply also is the reply of the agent that asks.
+    pub handoff: bool,
 }

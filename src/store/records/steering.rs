@@ -44,6 +44,8 @@ pub enum Telling {
 pub enum StateChange<'a> {
     /// A group ends whose members are all over.
     EndGroup,
+    /// A frame ends that handed off to one that has replied.
+    EndHandoff,
     /// A frame is tried again that failed, was cancelled or backs off; one that rests goes on. `top`: what a person resumes.
     TryAgain { top: FrameId },
     /// A frame waits for its next try because its attempt could not begin: why.
@@ -53,7 +55,7 @@ pub enum StateChange<'a> {
 impl StateChange<'_> {
     pub(in crate::store) fn step(self) -> Step {
         match self {
-            Self::EndGroup => Step::EndAttempt,
+            Self::EndGroup | Self::EndHandoff => Step::EndAttempt,
             Self::TryAgain { .. } => Step::TryAgain,
             Self::PutOff(_) => Step::PutOff,
         }

@@ -51,10 +51,16 @@ impl Drive<'_> {
         Ok(any)
     }
 
-    /// Ends groups whose members are all over. This starts no process, so no limit on processes applies. Returns whether there
-    /// were any.
-    pub(super) fn end_groups(&mut self, tree: &Tree) -> Result<bool, RuntimeError> {
+    /// Ends groups whose members have all ended, and agents that handed off to one that has replied. This starts no process, so no
+    /// limit on processes applies. Returns whether there were any.
+    pub(super) fn end_without_attempts(&mut self, tree: &Tree) -> Result<bool, RuntimeError> {
         let mut any = false;
+        for frame in tree.handoffs_to_end() {
+            if self.store.change_state(frame, StateChange::EndHandoff)?.is_some() {
+                tracing::info!("{}: the agent that it handed off to has replied", frame.short());
+                any = true;
+            }
+        }
         for group in tree.groups_to_end() {
             if self.store.change_state(group, StateChange::EndGroup)?.is_some() {
                 tracing::info!("{}: all agents of the group have ended", group.short());

@@ -3,6 +3,7 @@
 pub(crate) mod attach;
 pub(crate) mod calls;
 pub(crate) mod groups;
+pub(crate) mod handoffs;
 pub(crate) mod jobs;
 pub(crate) mod posted;
 pub(crate) mod questions;

@@ -95,13 +95,13 @@ fn create_below(
     now: At,
     top: FrameId,
     new: NewChain<'_>,
-    AskedFor { caller, call, title }: AskedFor<'_>,
+    AskedFor { caller, call, title, handoff }: AskedFor<'_>,
 ) -> TxResult<()> {
     requests::check(connection, caller)?;
     let parent = frames::existing(connection, caller.frame)?;
     admit(connection, &parent, new.agents())?;
     new.insert(connection, now, top, Some(&parent))?;
-    let kind = RequestKind::Spawn { child: top, task: title.to_owned() };
+    let kind = RequestKind::Spawn { child: top, task: title.to_owned(), handoff };
     requests::insert(connection, now, caller, call, &kind).map(drop)
 }
 

@@ -24,7 +24,8 @@ pub(in crate::store::sqlite) fn tell(
     let (now, before) = (codec::now(), frames::existing(connection, frame)?);
     match how {
         Telling::Message if before.state.is_over() => return Err(StoreError::IsOver(frame).into()),
-        Telling::Message => {}
+        // It has to continue to read the message.
+        Telling::Message => requests::revoke_handoffs(connection, frame)?,
         Telling::Instruction => return instruct(connection, frame, text, sender),
     }
     insert(connection, now, frame, text, sender, false)

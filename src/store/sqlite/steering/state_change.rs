@@ -7,7 +7,7 @@ use crate::core::id::FrameId;
 use crate::store::records::steering::StateChange;
 use crate::store::sqlite::database::codec;
 use crate::store::sqlite::fault::TxResult;
-use crate::store::sqlite::requests::groups;
+use crate::store::sqlite::requests::{groups, handoffs};
 use crate::store::sqlite::steering::{again, put_off};
 
 pub(in crate::store::sqlite) fn change_state(
@@ -18,6 +18,7 @@ pub(in crate::store::sqlite) fn change_state(
     let now = codec::now();
     match change {
         StateChange::EndGroup => groups::end(connection, now, frame),
+        StateChange::EndHandoff => handoffs::end(connection, now, frame),
         StateChange::TryAgain { top } => again::try_again(connection, now, frame, top).map(Some),
         StateChange::PutOff(why) => put_off::put_off(connection, now, frame, why),
     }

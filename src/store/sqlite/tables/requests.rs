@@ -128,6 +128,19 @@ pub(crate) fn note(connection: &Connection, request: RequestId, progress: &WaitP
     Ok(())
 }
 
+/// Makes handoffs of this frame ordinary calls: its agent has to continue.
+pub(crate) fn revoke_handoffs(connection: &Connection, frame: FrameId) -> TxResult<()> {
+    for request in pending(connection, frame)? {
+        if let RequestKind::Spawn { child, task, handoff: true } = request.kind {
+            let call = RequestKind::Spawn { child, task, handoff: false };
+            connection
+                .prepare_cached("UPDATE requests SET detail = ?2 WHERE id = ?1")?
+                .execute((Id(request.id), codec::json(&call, &[])?))?;
+        }
+    }
+    Ok(())
+}
+
 /// The event of giving a result to an attempt.
 pub(crate) fn deliver(request: &Request, attempt: AttemptId, handover: Handover) -> RequestEvent {
     RequestEvent::Deliver { attempt, handover, of_child: matches!(request.kind, RequestKind::Spawn { .. }) }

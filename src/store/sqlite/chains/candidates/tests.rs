@@ -13,6 +13,7 @@ use crate::core::requests::request::External;
 use crate::core::steering::stop_order::{By, Stop, StopKind};
 use crate::core::waits::scheduled::{Scheduled, Scheduler};
 use crate::store::handle::Store;
+use crate::store::records::new_agents::AskedFor;
 use crate::store::records::requests::{Caller, Seen};
 use crate::store::records::steering::StateChange;
 use crate::store::testing::{ask, attempt, attempt_end, group, new, reply, store};
@@ -194,7 +195,8 @@ impl Chains {
             4 if running < self.running.len() => {
                 let caller = self.running[running];
                 let children = if how.is_multiple_of(2) {
-                    vec![store.request_child(caller, None, &new("child"), "child").unwrap().1]
+                    let asked = AskedFor { caller, call: None, title: "child", handoff: how.is_multiple_of(4) };
+                    vec![store.ask_for(asked, &new("child")).unwrap().1]
                 } else {
                     let group = group(&["a", "b"]);
                     let group = store.request_child(caller, None, &group, "both").unwrap().1;
@@ -245,6 +247,9 @@ impl Chains {
                 let _ = store.change_state(frame, StateChange::TryAgain { top: frame });
                 let tree = store.tree(root(frame).unwrap()).unwrap();
                 tree.groups_to_end().into_iter().for_each(|group| drop(store.end_group(group)));
+                for handoff in tree.handoffs_to_end() {
+                    store.change_state(handoff, StateChange::EndHandoff).unwrap();
+                }
             }
         }
     }
@@ -256,7 +261,7 @@ impl Chains {
         let candidates: Vec<_> = candidates.map(|candidate| candidate.root).collect();
         let goes_on = |root: &FrameId| {
             let tree = self.store.tree(*root).unwrap();
-            !tree.runnable(&Attempted::default(), now).is_empty() || !tree.groups_to_end().is_empty()
+            !tree.runnable(&Attempted::default(), now).is_empty() || tree.has_frames_to_end()
         };
         let roots = self.store.roots().into_iter().map(|root| root.id);
         roots.filter(|root| !candidates.contains(root)).filter(goes_on).collect()

@@ -1,0 +1,159 @@
+//! Handoffs, which are tail calls: an agent asks for another one whose reply also is its own. It is not woken for that.
+
+use std::collections::HashSet;
+
+use crate::core::chain::frame_state::{FrameState, Wait};
+use crate::core::chain::tree::{Node, Tree};
+use crate::core::id::FrameId;
+use crate::core::requests::request::{Request, RequestKind};
+
+/// The agent that one in `state` has handed off to. `requests`: those whose results it has not been given. An agent that has asked
+/// for anything else needs to see the results itself.
+pub(crate) fn successor(state: &FrameState, requests: &[Request]) -> Option<FrameId> {
+    let waits = matches!(state, FrameState::Waiting { wait: Wait::Requests });
+    match requests {
+        [Request { kind: RequestKind::Spawn { child, handoff: true, .. }, .. }] if waits => Some(*child),
+        _ => None,
+    }
+}
+
+impl Node {
+    /// The agent that this one has handed off to, or had when it ended.
+    pub(crate) fn handed_off_to(&self) -> Option<FrameId> {
+        match self.requests.as_slice() {
+            [Request { kind: RequestKind::Spawn { child, handoff: true, .. }, .. }] => Some(*child),
+            _ => None,
+        }
+    }
+
+    /// Whether it has replied, and no person has continued it.
+    fn has_replied(&self) -> bool {
+        self.state == FrameState::Done && !self.has_outcome
+    }
+}
+
+impl Tree {
+    /// Whether a frame has handed off to one that has replied: it ends without an attempt.
+    pub(crate) fn is_handed_off(&self, node: &Node) -> bool {
+        self.is_handed_off_to(node, |child| self.get(child).is_some_and(Node::has_replied))
+    }
+
+    /// The frames that have handed off to one that has replied, each after the one that it has handed off to.
+    pub(crate) fn handoffs_to_end(&self) -> Vec<FrameId> {
+        let (mut ends, mut order) = (HashSet::new(), Vec::new());
+        for node in self.leaves_up() {
+            let has_replied = |child| ends.contains(&child) || self.get(child).is_some_and(Node::has_replied);
+            if self.is_awaited(node) && self.is_handed_off_to(node, has_replied) {
+                ends.insert(node.id);
+                order.push(node.id);
+            }
+        }
+        order
+    }
+
+    /// Whether there are frames that end without an attempt.
+    pub(crate) fn has_frames_to_end(&self) -> bool {
+        !self.groups_to_end().is_empty() || !self.handoffs_to_end().is_empty()
+    }
+
+    fn is_handed_off_to(&self, node: &Node, has_replied: impl Fn(FrameId) -> bool) -> bool {
+        // What a person had it do has a reply of its own.
+        !node.has_outcome && successor(&node.state, &node.requests).is_some_and(has_replied)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::core::chain::frame_state::{Failure, FailureKind};
+    use crate::core::chain::runnable::Attempted;
+    use crate::core::id::{AttemptId, RequestId};
+    use crate::core::requests::question::Form;
+    use crate::core::requests::request_state::RequestState;
+
+    const WAITS: FrameState = FrameState::Waiting { wait: Wait::Requests };
+
+    fn id(n: u128) -> FrameId {
+        FrameId(Uuid::from_u128(n))
+    }
+
+    fn request(frame: u128, kind: RequestKind) -> Request {
+        Request {
+            id: RequestId::random(),
+            frame: id(frame),
+            attempt: AttemptId::random(),
+            call: None,
+            kind,
+            state: RequestState::Open,
+            made: Timestamp::UNIX_EPOCH,
+            progress: Default::default(),
+        }
+    }
+
+    fn spawn(frame: u128, handoff: bool) -> Request {
+        request(frame, RequestKind::Spawn { child: id(frame + 1), task: String::new(), handoff })
+    }
+
+    fn node(n: u128, state: FrameState, requests: Vec<Request>) -> Node {
+        Node {
+            id: id(n),
+            parent: n.checked_sub(1).filter(|parent| *parent > 0).map(id),
+            title: String::new(),
+            state,
+            since: Timestamp::UNIX_EPOCH,
+            kept: true,
+            is_group: false,
+            has_outcome: false,
+            is_unrecorded: false,
+            stop: None,
+            requests,
+        }
+    }
+
+    /// The frames that end, and those that can run.
+    fn next(nodes: Vec<Node>) -> (Vec<FrameId>, Vec<FrameId>) {
+        let tree = Tree::new(id(1), nodes);
+        (tree.handoffs_to_end(), tree.runnable(&Attempted::default(), Timestamp::UNIX_EPOCH))
+    }
+
+    #[test]
+    fn handoffs_collapse_from_the_one_that_has_replied() {
+        let above =
+            |state: FrameState| vec![node(1, WAITS, vec![spawn(1, true)]), node(2, state, vec![spawn(2, true)])];
+        let chain = |last: FrameState| [above(WAITS), vec![node(3, last, Vec::new())]].concat();
+        assert_eq!(next(chain(FrameState::Done)), (vec![id(2), id(1)], Vec::new()));
+        assert_eq!(next(chain(FrameState::Ready)), (Vec::new(), vec![id(3)]));
+        // One that failed returns its failure, like any call.
+        let failure = Failure { kind: FailureKind::Error, message: String::new() };
+        assert_eq!(next(chain(FrameState::Failed { failure })), (Vec::new(), vec![id(2)]));
+        let mut continued = chain(FrameState::Done);
+        continued[2].has_outcome = true;
+        assert_eq!(next(continued), (Vec::new(), vec![id(2)]));
+        let mut instructed = chain(FrameState::Done);
+        instructed[1].has_outcome = true;
+        assert_eq!(next(instructed), (Vec::new(), vec![id(2), id(1)]));
+        let paused = FrameState::Paused { waited: Some(Wait::Requests) };
+        let paused = [above(paused), vec![node(3, FrameState::Done, Vec::new())]].concat();
+        assert_eq!(next(paused), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn an_agent_that_waits_for_more_continues() {
+        let asked = || request(1, RequestKind::Ask(Form::text("When?")));
+        for (requests, ends) in [
+            (vec![spawn(1, true)], true),
+            (vec![spawn(1, false)], false),
+            (vec![spawn(1, true), spawn(1, true)], false),
+            (vec![spawn(1, true), asked()], false),
+            (vec![asked()], false),
+        ] {
+            let nodes = vec![node(1, WAITS, requests.clone()), node(2, FrameState::Done, Vec::new())];
+            assert_eq!(next(nodes).0, if ends { vec![id(1)] } else { Vec::new() }, "{requests:?}");
+        }
+        let nodes = vec![node(1, FrameState::Ready, vec![spawn(1, true)]), node(2, FrameState::Done, Vec::new())];
+        assert_eq!(next(nodes), (Vec::new(), vec![id(1)]));
+    }
+}
