@@ -126,6 +126,16 @@ fn every_command_explains_itself() {
           --fork-from <ID>
               Start from a copy of the conversation of another agent or any Claude session
 
+          --fork
+              Fork: start with the calling agent's own conversation, up to this call [only for agents]
+
+              The call returns twice: in the new agent with its task, and in the caller with the new
+              agent's reply. Both share the prompt cache, so options that would change the beginning of
+              the conversation are refused.
+
+          --cold
+              With --fork, allow options with which the model has to read the conversation anew
+
           --handoff
               Hand off: the new agent's reply also is the calling agent's [only for agents]
 

@@ -29,6 +29,7 @@ mod environment;
 mod events;
 mod exact;
 mod fan_out;
+mod forks;
 mod handoffs;
 mod hostile_places;
 mod identity;

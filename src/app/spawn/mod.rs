@@ -42,6 +42,8 @@ pub(crate) struct Input {
     pub(crate) name: Option<ChainName>,
     /// The agent or session that they start from.
     pub(crate) fork_from: Option<String>,
+    /// Whether they start with the conversation of the agent that asks.
+    pub(crate) fork: Option<Fork>,
     /// Whether the reply also is the reply of the agent that asks.
     pub(crate) handoff: bool,
     pub(crate) model: Option<String>,
@@ -56,6 +58,13 @@ pub(crate) struct Input {
     /// Arguments for `claude`.
     pub(crate) args: Vec<String>,
     pub(crate) limits: NewLimits,
+}
+
+/// How agents start with the conversation of the agent that asks for them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fork {
+    /// Whether options may keep them from sharing its prompt cache.
+    pub(crate) cold: bool,
 }
 
 /// A new chain, which nothing runs yet.
@@ -76,14 +85,41 @@ pub(super) fn request(
     standard_input: &mut dyn Read,
 ) -> Result<AgentRequest, AppError> {
     refuse_to_agents(&input)?;
+    if let Some(fork) = input.fork {
+        refuse_to_miss_the_cache(fork, &input)?;
+    }
     let is_apart = input.worktree.unwrap_or(false);
     let tasks = instructions::tasks(&app.directory, &input.tasks, standard_input)?;
-    let request =
-        checked(app, &input, tasks, is_apart, |id| Ok(fork::source_for_agent(app.store, caller, &id.parse()?)?))?;
+    let request = checked(app, &input, tasks, is_apart, |from| {
+        Ok(match from {
+            Beginning::OfAsker => fork::source_of_caller(app.store, caller)?,
+            Beginning::Named(id) => fork::source_for_agent(app.store, caller, &id.parse()?)?,
+        })
+    })?;
     let Input { model, permission_mode, on_permission, timeout, args, .. } = input;
     let args = options::parse(&args).map_err(Refusal::from)?;
     let overrides = Overrides { model, permission_mode, on_permission, args, timeout };
     Ok(AgentRequest::Spawn(Box::new(request), overrides))
+}
+
+/// A fork that would not share its caller's prompt cache costs as much as its whole conversation.
+fn refuse_to_miss_the_cache(fork: Fork, input: &Input) -> Result<(), Refusal> {
+    let changes = [
+        (input.model.is_some(), "--model", "the cache belongs to one model"),
+        (input.worktree == Some(true), "--worktree", "the conversation begins with the working directory"),
+        (
+            !input.args.is_empty(),
+            "arguments after --",
+            "tools, agents, settings and prompts come before the conversation",
+        ),
+    ];
+    match changes.into_iter().find(|(is_given, ..)| *is_given && !fork.cold) {
+        None => Ok(()),
+        Some((_, option, why)) => {
+            let message = format!("a fork with {option} would not share the caller's prompt cache: {why}");
+            Err(Refusal::new(message).hint("leave it out, or add --cold to pay for reading the conversation anew"))
+        }
+    }
 }
 
 fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
@@ -113,6 +149,11 @@ pub(crate) fn start(
     mut run: RunSettings,
     tell: &mut dyn FnMut(Note),
 ) -> Result<Outcome, AppError> {
+    if input.fork.is_some() {
+        return Err(Refusal::new("only an agent can fork: there is no conversation to start with")
+            .hint("name one: --fork-from ID")
+            .into());
+    }
     if input.handoff {
         return Err(Refusal::new("only an agent can hand off: there is no reply that the agent's would replace")
             .hint("leave --handoff out")
@@ -121,8 +162,9 @@ pub(crate) fn start(
     let settings = &configuration.settings;
     let of_environment = launch::launch(settings, &app.variables);
     let is_apart = input.worktree.unwrap_or(settings.is_on(&setting::WORKTREE));
-    let request = checked(app, &input, tasks, is_apart, |id| {
-        Ok(fork::source(app.store, &lookup::id_of(app, id)?, &of_environment)?)
+    let request = checked(app, &input, tasks, is_apart, |from| match from {
+        Beginning::OfAsker => Err(Refusal::new("only an agent can fork").into()),
+        Beginning::Named(id) => Ok(fork::source(app.store, &lookup::id_of(app, id)?, &of_environment)?),
     })?;
     let claude = input.claude.clone().or_else(|| settings.given(&setting::CLAUDE)?.path());
     run.claude = claude.map(|named| program_named(app, named)).or(run.claude);
@@ -175,17 +217,26 @@ fn launch_options(
     Ok(launch.with_native_questions())
 }
 
+/// The conversation that agents begin with.
+enum Beginning<'a> {
+    /// That of the agent that asks for them.
+    OfAsker,
+    /// The one that this names.
+    Named(&'a str),
+}
+
 /// The request for agents. `source` finds the conversation to begin with.
 fn checked(
     app: &App<'_>,
     input: &Input,
     tasks: Vec<NamedTask>,
     is_apart: bool,
-    source: impl FnOnce(&str) -> Result<Source, AppError>,
+    source: impl FnOnce(Beginning<'_>) -> Result<Source, AppError>,
 ) -> Result<SpawnRequest, AppError> {
     let named = input.cwd.as_deref().map(|named| working_directory(&app.directory, Some(named))).transpose()?;
     options::parse(&input.args).map_err(Refusal::from)?;
-    let source = input.fork_from.as_deref().map(source).transpose()?;
+    let from = input.fork.map(|_| Beginning::OfAsker).or(input.fork_from.as_deref().map(Beginning::Named));
+    let source = from.map(source).transpose()?;
     let cwd = match (&source, named) {
         (Some(source), Some(named)) if named != source.cwd => {
             return Err(RuntimeError::from(BadSource::Elsewhere(source.cwd.clone())).into());

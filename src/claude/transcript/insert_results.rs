@@ -121,19 +121,19 @@ fn last_call(transcript: &Entries) -> Option<&str> {
     calls.find(|block| block["type"] == "tool_use").and_then(|block| block["id"].as_str())
 }
 
-/// A copy of a transcript in which all suspended calls have this result; `None`: it has none. Claude Code would make them again in
+/// A copy of a transcript in which all suspended calls have the result that `said` gives; `None`: it has none. Claude Code would make them again in
 /// a fork.
 ///
 /// # Errors
 ///
 /// The conversation in the copy would be incomplete.
-pub(crate) fn closed(transcript: &Entries, text: &str) -> Result<Option<Vec<u8>>, Broken> {
+pub(crate) fn closed<'a>(transcript: &Entries, said: impl Fn(&str) -> &'a str) -> Result<Option<Vec<u8>>, Broken> {
     let open = suspended_calls(transcript);
     if open.is_empty() {
         return Ok(None);
     }
-    let result = CallResult { text: text.to_owned(), is_error: false };
-    let results = open.into_iter().map(|call| (call, result.clone())).collect();
+    let result = |call: &str| CallResult { text: said(call).to_owned(), is_error: false };
+    let results = open.into_iter().map(|call| (call.clone(), result(&call))).collect();
     Ok(Some(copy(transcript, results)?.text))
 }
 

@@ -64,6 +64,17 @@ pub(crate) struct Spawn {
     #[arg(long, value_name = "ID", add = candidates::agents())]
     fork_from: Option<String>,
 
+    /// Fork: start with the calling agent's own conversation, up to this call [only for agents]
+    ///
+    /// The call returns twice: in the new agent with its task, and in the caller with the new agent's reply. Both share the prompt
+    /// cache, so options that would change the beginning of the conversation are refused.
+    #[arg(long, conflicts_with = "fork_from")]
+    fork: bool,
+
+    /// With --fork, allow options with which the model has to read the conversation anew
+    #[arg(long, requires = "fork")]
+    cold: bool,
+
     /// Hand off: the new agent's reply also is the calling agent's [only for agents]
     ///
     /// A tail call. The caller's turn ends with this call, as if it had replied itself. The call only returns if the new agent
@@ -134,7 +145,7 @@ impl Spawn {
 
     fn input(self) -> spawn::Input {
         let limits = self.limits.given();
-        let Self { cwd, worktree, name, fork_from, handoff, model, permission_mode, .. } = self;
+        let Self { cwd, worktree, name, fork_from, fork, cold, handoff, model, permission_mode, .. } = self;
         let Self { on_permission, timeout, questions_dir, claude, no_hooks, no_stale_check, .. } = self;
         let (Tasks(tasks), args) = (self.tasks, self.args.words());
         spawn::Input {
@@ -143,6 +154,7 @@ impl Spawn {
             worktree,
             name,
             fork_from,
+            fork: fork.then_some(spawn::Fork { cold }),
             handoff,
             model,
             permission_mode,

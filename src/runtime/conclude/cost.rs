@@ -25,7 +25,7 @@ pub(super) fn spent(
     // An attempt that ends before its model is asked does not say its version.
     let version = digest.version.as_deref().or_else(|| attempts.iter().rev().find_map(|it| it.version.as_deref()));
     let accumulates = accumulates(version);
-    let before = if accumulates { totals_before(frame, attempts) } else { Totals::default() };
+    let before = if accumulates { totals_before(store, frame, attempts)? } else { Totals::default() };
     let result = digest.result.as_ref().or(digest.interim.as_ref());
     let printed = result.map(|result| Totals { usd: result.total_cost_usd, usage: result.total_usage });
     let noted = written.total.filter(|_| accumulates);
@@ -55,12 +55,12 @@ pub(super) fn spent(
 
 /// What the session that a frame's next attempt forks has spent. Newer versions count on from there, and that belongs to
 /// earlier attempts.
-fn totals_before(frame: &Frame, attempts: &[Attempt]) -> Totals {
-    match (frame.continues(), frame.baseline) {
+fn totals_before(store: &Store, frame: &Frame, attempts: &[Attempt]) -> Result<Totals, RuntimeError> {
+    Ok(match (frame.continues(), frame.baseline) {
         (Some(kept), _) if frame.checkpoint.is_some() => fork::totals(frame, attempts, kept),
-        (_, Some(baseline)) => Totals { usd: baseline.cost_usd, usage: baseline.usage },
+        (_, Some(baseline)) => fork::totals_of_baseline(store, &baseline)?,
         _ => Totals::default(),
-    }
+    })
 }
 
 /// Whether this version counts on from what a session had spent before it was resumed.

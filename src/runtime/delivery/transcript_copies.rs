@@ -12,10 +12,10 @@ use crate::claude::transcript::reopen;
 use crate::claude::transcript::rewrite::Entries;
 use crate::core::chain::frame::Frame;
 use crate::core::id::AttemptId;
-use crate::core::requests::request::{Delivery, RequestResult};
+use crate::core::requests::request::{Delivery, RequestKind, RequestResult};
 use crate::failpoint::Step;
 use crate::runtime::{RuntimeError, while_trying};
-use crate::store::Store;
+use crate::store::{Requests, Store};
 
 /// Opens a call again in a copy of the checkpoint. Returns whether that was possible.
 pub(super) fn with_open_call(
@@ -111,9 +111,13 @@ pub(super) fn of_baseline(
     source: Option<&Path>,
 ) -> Result<Option<PathBuf>, RuntimeError> {
     const ELSEWHERE: &str = "This call belongs to the conversation that yours began with. Its result goes there.";
+    const FORK: &str = "This call has started you: you are its fork, and have the conversation up to here. The agent that made it \
+        gets your reply as its result. Your task follows; other calls and what was to come after this one are not yours.";
     let Some(source) = source else { return Ok(None) };
+    let own = own_call(store, frame)?;
     let close = || {
-        let closed = insert_results::closed(&entries(source)?, ELSEWHERE);
+        let said = |call: &str| if Some(call) == own.as_deref() { FORK } else { ELSEWHERE };
+        let closed = insert_results::closed(&entries(source)?, said);
         let closed = closed.map_err(|broken| io::Error::new(io::ErrorKind::InvalidData, broken))?;
         let Some(text) = closed else { return Ok(source.to_owned()) };
         let file = store.dir().answered(frame.id);
@@ -121,6 +125,16 @@ pub(super) fn of_baseline(
         Ok(file)
     };
     close().map(Some).map_err(while_trying("copy the conversation to begin with"))
+}
+
+/// The suspended call that asked for a frame, if the frame begins with the conversation in which it was made.
+fn own_call(store: &Store, frame: &Frame) -> Result<Option<String>, RuntimeError> {
+    let Some(attempt) = frame.baseline.and_then(|baseline| baseline.checkpoint) else { return Ok(None) };
+    let above = frame.parent.map(|parent| store.frame(parent)).transpose()?.flatten();
+    let asked_for = above.filter(|above| above.task.is_group()).map_or(frame.id, |group| group.id);
+    let is_it = |kind: &RequestKind| matches!(kind, RequestKind::Spawn { child, .. } if *child == asked_for);
+    let mut requests = store.requests(Requests::Undelivered(attempt))?.into_iter().map(|(request, _)| request);
+    Ok(requests.find(|request| is_it(&request.kind)).and_then(|request| request.call))
 }
 
 /// The results as commands return them that took that long.
@@ -164,7 +178,6 @@ mod tests {
     use super::*;
     use crate::core::id::RequestId;
     use crate::core::requests::question::Form;
-    use crate::core::requests::request::RequestKind;
 
     fn delivery(call: Option<&str>, native: bool, result: RequestResult) -> Delivery {
         let kind = RequestKind::Ask(Form { native, ..Form::text("When?") });

@@ -1,12 +1,15 @@
 //! What an agent means by an id. It can refer to itself, its descendants, and their requests. Any other id is treated as unknown.
-//! And the other way: which agent asked for one.
+//! And the other way: which agent asked for one. And what one that runs has printed.
 
+use std::io::BufReader;
 use std::path::PathBuf;
 
+use crate::claude::stream::digest::Digest;
+use crate::claude::stream::output_reader;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{FrameId, IdPrefix};
-use crate::runtime::RuntimeError;
-use crate::store::{Caller, Chains, Scope, Store, StoreError, Target};
+use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
+use crate::store::{Attempt, Attempts, Caller, Chains, Scope, Store, StoreError, Target};
 
 /// What an id refers to for an agent that asks for a result. By its full id, this includes a chain that the agent's session
 /// started before it was adopted.
@@ -107,6 +110,14 @@ pub(crate) fn uppermost(store: &Store, frame: &Frame) -> Result<Frame, StoreErro
         top = above;
     }
     Ok(top)
+}
+
+/// The running attempt of a frame, and what it has printed so far.
+pub(crate) fn running(store: &Store, frame: FrameId) -> Result<Option<(Attempt, Digest)>, RuntimeError> {
+    let Some(attempt) = store.attempts(Attempts::RunningOf(frame))?.pop() else { return Ok(None) };
+    let read = || output_reader::read(BufReader::new(store.dir().open_printed(frame, attempt.output_from)?));
+    let digest = read().map_err(while_trying(READ_PRINTED))?;
+    Ok(Some((attempt, digest)))
 }
 
 #[cfg(test)]

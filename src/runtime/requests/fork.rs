@@ -10,6 +10,7 @@ use crate::core::agent::usage::Totals;
 use crate::core::chain::frame::{Baseline, Frame, KeptConversation};
 use crate::core::chain::frame_state::FrameState;
 use crate::core::id::{FrameId, IdPrefix, SessionId};
+use crate::runtime::requests::agent_lookup;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Attempt, Caller, Scope, Store, StoreError, Target};
 
@@ -77,6 +78,23 @@ pub(crate) fn source_for_agent(store: &Store, caller: Caller, id: &IdPrefix) -> 
     }
 }
 
+/// The conversation of the agent that asks, up to the call with which it does. It is a checkpoint as soon as the agent pauses, and
+/// no fork starts before.
+pub(crate) fn source_of_caller(store: &Store, caller: Caller) -> Result<Source, RuntimeError> {
+    let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
+    let baseline = Baseline {
+        session: frame.session,
+        frame: Some(frame.id),
+        checkpoint: Some(caller.attempt),
+        cost_usd: 0.0,
+        usage: None,
+    };
+    let native_questions = frame.launch.native_questions;
+    // Its first attempt is recorded with its model when it ends.
+    let model = agent_lookup::running(store, frame.id)?.and_then(|(_, digest)| digest.model).or(frame.launch.model);
+    Ok(Source { baseline, root: Some(frame.root), cwd: frame.cwd, model, native_questions })
+}
+
 fn of_target(store: &Store, target: Target, id: &IdPrefix) -> Result<Source, RuntimeError> {
     let unknown = || StoreError::Unknown(id.as_str().to_owned());
     match target {
@@ -99,6 +117,14 @@ fn of_frame(store: &Store, frame: Frame) -> Result<Source, RuntimeError> {
         Baseline { session: kept.session, frame: Some(frame.id), checkpoint: Some(kept.copy), cost_usd, usage };
     let native_questions = frame.launch.native_questions;
     Ok(Source { baseline, root: Some(frame.root), cwd: frame.cwd, model: frame.launch.model, native_questions })
+}
+
+/// What a session had spent when it was forked: an agent that forked itself had not ended its attempt.
+pub(crate) fn totals_of_baseline(store: &Store, baseline: &Baseline) -> Result<Totals, RuntimeError> {
+    let recorded = Totals { usd: baseline.cost_usd, usage: baseline.usage };
+    let (Some(frame), Some(checkpoint)) = (baseline.frame, baseline.checkpoint) else { return Ok(recorded) };
+    let attempts = store.attempts(frame)?;
+    Ok(attempts.iter().find(|attempt| attempt.id == checkpoint).map_or(recorded, |attempt| attempt.total))
 }
 
 /// What the session of a kept conversation had spent: as recorded, or as its transcript says if it was adopted.

@@ -2,12 +2,10 @@
 //! turn is over.
 
 use std::fs;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use crate::claude::stream::output_reader;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::overrides::{BadLaunch, Overrides};
 use crate::core::agent::{permission_mode, starting_mode};
@@ -19,9 +17,9 @@ use crate::core::requests::request::{External, RequestKind, RequestResult};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::requests::fork::{BadSource, Source};
+use crate::runtime::while_trying;
 use crate::runtime::worktrees::worktree;
-use crate::runtime::{READ_PRINTED, while_trying};
-use crate::store::{AskedFor, Attempts, Caller, NewFrame, NewGroup, Requests, ResultUse, Store, Target};
+use crate::store::{AskedFor, Caller, NewFrame, NewGroup, Requests, ResultUse, Store, Target};
 
 /// A task, and what the command called it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,9 +123,7 @@ pub(crate) fn spawn(
 /// The rights that the agent of `parent` can give a child now. The agent may have switched to another permission mode since it
 /// was started.
 fn giving(store: &Store, parent: &Frame) -> Result<Launch, RuntimeError> {
-    let Some(attempt) = store.attempts(Attempts::RunningOf(parent.id))?.pop() else { return Ok(parent.launch.clone()) };
-    let read = || output_reader::read(BufReader::new(store.dir().open_printed(parent.id, attempt.output_from)?));
-    let digest = read().map_err(while_trying(READ_PRINTED))?;
+    let Some((attempt, digest)) = agent_lookup::running(store, parent.id)? else { return Ok(parent.launch.clone()) };
     let is_in = starting_mode::current_mode(&parent.launch, attempt.mode.as_deref(), digest.rights.modes.as_ref());
     Ok(starting_mode::giving(&parent.launch, is_in.as_deref()))
 }

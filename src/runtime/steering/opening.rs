@@ -59,7 +59,7 @@ impl Opening {
         let (mut opening, transcript) = Self::found(store, frame)?;
         let close = || {
             let conversation = Entries::read(BufReader::new(File::open(&transcript)?))?;
-            let closed = insert_results::closed(&conversation, PAUSED);
+            let closed = insert_results::closed(&conversation, |_| PAUSED);
             let closed = closed.map_err(|broken| io::Error::new(io::ErrorKind::InvalidData, broken))?;
             let Some(text) = closed else { return Ok(None) };
             let copy = store.dir().opened(frame.id);

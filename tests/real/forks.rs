@@ -1,0 +1,114 @@
+//! Agents that fork themselves: the call returns in the fork with its task, and in the caller with the fork's reply.
+
+use serde_json::Value;
+
+use crate::birthday::shares_its_prefix;
+use crate::chain::Chain;
+use crate::support::{Conversation, MessagesApi, NEWEST, RecordedRequest, ToolCall, Turn, on_every_version};
+
+on_every_version!(
+    a_fork_continues_from_the_call,
+    several_forks_and_forks_of_forks_share_the_prefix,
+    what_would_miss_the_cache_is_refused,
+);
+
+/// The words with which a task begins that a fork is given.
+const TASK: &str = "FORK ";
+
+/// The last task of a conversation: that of a fork comes after the conversation that it began with.
+fn last_task(said: &Conversation) -> Option<String> {
+    let lines: Vec<&str> = said.user_texts().flat_map(str::lines).collect();
+    lines.into_iter().rev().find_map(|line| line.strip_prefix(TASK)).map(str::to_owned)
+}
+
+fn project(version: &str, model: impl Fn(&Conversation) -> Turn + Send + Sync + 'static) -> Chain {
+    let chain = Chain::with_model(version, MessagesApi::start(model));
+    chain.home.write("ins.md", "Do what the model does.");
+    chain
+}
+
+/// The requests of the agent that was given this task last, or of the root.
+fn requests_of(chain: &Chain, task: Option<&str>) -> Vec<RecordedRequest> {
+    let of = |request: &RecordedRequest| last_task(&request.conversation()).as_deref() == task;
+    chain.api.requests().into_iter().filter(of).collect()
+}
+
+fn a_fork_continues_from_the_call(version: &str) {
+    let chain = project(version, |said| match (last_task(said), said.result_texts().len()) {
+        (None, 0) => Turn::bash("echo known"),
+        (None, 1) => Turn::bash(&format!("agent-cli spawn --fork --prompt '{TASK}look'")),
+        (None, _) => Turn::text(format!("the fork says: {}", said.last_result().unwrap_or_default())),
+        // The fork has what its caller knew, and the call that made it.
+        (Some(_), 2) => Turn::bash("agent-cli ask 'Is it so?'"),
+        (Some(_), _) => Turn::text(format!("{} and {}", said.result_texts()[0].trim(), said.last_result().unwrap())),
+    });
+    let root = chain.started(&["spawn", "ins.md", "--", "--allowedTools=Bash(echo:*)"]);
+    chain.answer("yes");
+    assert_eq!(chain.ok(&["resume", &root]), "the fork says: known and yes\n");
+    let [caller, fork] = [requests_of(&chain, None), requests_of(&chain, Some("look"))];
+    assert_eq!((caller.len(), fork.len()), (3, 2));
+    shares_its_prefix(&caller[1], &fork[0]);
+    shares_its_prefix(&caller[1], &caller[2]);
+    let told = fork[0].conversation();
+    assert!(told.last_result().unwrap().contains("you are its fork"), "{told:?}");
+    // What the conversation had cost before is the caller's.
+    let agents = chain.json(&["tree", &root, "--json"]);
+    let requests = |at: usize| agents[at]["requests"].as_u64().unwrap();
+    assert_eq!((requests(0), requests(1)), (3, 2), "{agents}");
+    let cost = |at: usize| agents[at]["cost_usd"].as_f64().unwrap();
+    assert!(cost(1) < cost(0), "{agents}");
+}
+
+fn several_forks_and_forks_of_forks_share_the_prefix(version: &str) {
+    let chain = project(version, |said| match (last_task(said).as_deref(), said.last_result()) {
+        (None, None) => Turn::default()
+            .and(ToolCall::bash(&format!("agent-cli spawn --fork --prompt '{TASK}a' --prompt '{TASK}b'")))
+            .and_bash("agent-cli ask 'Which?'"),
+        (Some("a"), Some(told)) if told.contains("belongs to the conversation") => {
+            Turn::bash(&format!("agent-cli spawn --fork --prompt '{TASK}deep'"))
+        }
+        (None, Some(_)) => {
+            Turn::text(said.results_by_call().into_iter().map(|(text, _)| text).collect::<Vec<_>>().join("|"))
+        }
+        (Some("a"), Some(reply)) => Turn::text(format!("a: {reply}")),
+        (task, _) => Turn::text(task.unwrap_or("none")),
+    });
+    let root = chain.started(&["spawn", "ins.md"]);
+    chain.answer("this");
+    let reply = chain.ok(&["resume", &root]);
+    assert!(reply.contains("a: deep") && reply.contains("\nb") && reply.trim_end().ends_with("|this"), "{reply}");
+    let first = |task: Option<&str>| requests_of(&chain, task).remove(0);
+    for fork in ["a", "b"] {
+        shares_its_prefix(&first(None), &first(Some(fork)));
+    }
+    shares_its_prefix(&first(Some("a")), &first(Some("deep")));
+    let agents = chain.json(&["tree", &root, "--json"]);
+    assert!(agents.as_array().unwrap().iter().all(|agent| agent["status"] == "done"), "{agents}");
+    assert_eq!(chain.json(&["questions", "--json"]), Value::Array(Vec::new()));
+}
+
+fn what_would_miss_the_cache_is_refused(version: &str) {
+    let chain = project(version, |said| {
+        let options = ["--model sonnet", "--worktree", "--fork-from x", "-- --max-turns=3"];
+        match options.get(said.result_texts().len()) {
+            Some(option) => {
+                let (before, after) = option
+                    .split_once("-- ")
+                    .map_or((*option, String::new()), |(before, after)| (before, format!(" -- {after}")));
+                Turn::bash(&format!("agent-cli spawn --fork {before} --prompt x{after}"))
+            }
+            None => Turn::text(said.result_texts().join("\n")),
+        }
+    });
+    let reply = chain.ok(&["spawn", "ins.md"]);
+    assert_eq!(reply.matches("would not share the caller's prompt cache").count(), 3, "{reply}");
+    assert!(reply.contains("cannot be used with"), "{reply}");
+}
+
+/// A person has no conversation that could be forked.
+#[test]
+fn a_person_cannot_fork() {
+    let chain = project(NEWEST, |_| Turn::text("x"));
+    let said = chain.run(&["spawn", "--fork", "ins.md"]);
+    assert!(said.code == Some(2) && said.err.contains("only an agent can fork"), "{said:?}");
+}
