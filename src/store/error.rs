@@ -245,7 +245,7 @@ fn list(candidates: &[Candidate]) -> String {
 
 impl StoreError {
     /// The archive is not what was written.
-    pub(in crate::store) fn damaged_archive(why: &str) -> Self {
+    pub(crate) fn damaged_archive(why: &str) -> Self {
         BadArchive::Damaged(why.to_owned()).into()
     }
 

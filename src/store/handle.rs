@@ -23,17 +23,14 @@ use crate::store::records::questions::{Question, Questions};
 use crate::store::sqlite::database::connection::Sqlite;
 
 /// What a database offers.
-pub(in crate::store) trait Backend:
-    Records + Outbox + Housekeeping + Changes + Any + Debug + Send
-{
-}
+pub(crate) trait Backend: Records + Outbox + Housekeeping + Changes + Any + Debug + Send {}
 
 impl<T: Records + Outbox + Housekeeping + Changes + Any + Debug + Send> Backend for T {}
 
 /// The records of chains, and the directory that contains everything.
 #[derive(Debug)]
 pub struct Store {
-    pub(in crate::store) backend: Box<dyn Backend>,
+    pub(crate) backend: Box<dyn Backend>,
     dir: StateDir,
 }
 

@@ -23,7 +23,7 @@ pub struct Claimed {
     pub(crate) about: About,
     /// The question or approval that it is about.
     pub request: Option<RequestId>,
-    pub(in crate::store) claim: String,
+    pub(crate) claim: String,
 }
 
 /// What became of a claim.
@@ -83,7 +83,7 @@ pub enum Subscribing {
 
 impl Subscribing {
     /// What it makes of the subscription that there is.
-    pub(in crate::store) fn apply(&self, before: Option<Subscription>) -> Option<Subscription> {
+    pub(crate) fn apply(&self, before: Option<Subscription>) -> Option<Subscription> {
         match self {
             Self::To(wanted) => Some(wanted.clone()),
             Self::NoLonger(config) => before.filter(|it| it.config != *config),

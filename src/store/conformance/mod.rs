@@ -7,12 +7,12 @@ use tempfile::TempDir;
 
 use crate::store::handle::Store;
 
-pub(in crate::store) mod people;
-pub(in crate::store) mod running;
-pub(in crate::store) mod upkeep;
+pub(crate) mod people;
+pub(crate) mod running;
+pub(crate) mod upkeep;
 
 /// Opens the store of a directory, which is created if it does not exist. Several can be open at once.
-pub(in crate::store) type Open = fn(&Path) -> Store;
+pub(crate) type Open = fn(&Path) -> Store;
 
 fn fresh(open: Open) -> (TempDir, Store) {
     let temp = tempfile::tempdir().unwrap();
@@ -46,4 +46,4 @@ macro_rules! conformance {
         })+
     };
 }
-pub(in crate::store) use conformance;
+pub(crate) use conformance;

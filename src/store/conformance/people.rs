@@ -32,7 +32,7 @@ fn root_in(store: &Store, cwd: &str) -> FrameId {
     store.create_root(&NewFrame { cwd: cwd.into(), ..new("a task") }).unwrap()
 }
 
-pub(in crate::store) fn the_first_answer_counts(open: Open) {
+pub(crate) fn the_first_answer_counts(open: Open) {
     let (_temp, store) = fresh(open);
     let (frame, question) = store.asking("When?");
     let by = |user: &str| Origin { user: Some(user.into()), ..Origin::default() };
@@ -50,7 +50,7 @@ pub(in crate::store) fn the_first_answer_counts(open: Open) {
     assert!(matches!(third, Err(StoreError::Delivered(_))));
 }
 
-pub(in crate::store) fn questions_are_listed_by_directory(open: Open) {
+pub(crate) fn questions_are_listed_by_directory(open: Open) {
     let (_temp, store) = fresh(open);
     let (frame, first) = store.asking("When?");
     let (_, second) = store.asking("Where?");
@@ -67,7 +67,7 @@ pub(in crate::store) fn questions_are_listed_by_directory(open: Open) {
     assert_eq!(store.first_questions(9, None, false).unwrap().questions.len(), 2);
 }
 
-pub(in crate::store) fn ids_are_found_by_their_beginning(open: Open) {
+pub(crate) fn ids_are_found_by_their_beginning(open: Open) {
     let (_temp, store) = fresh(open);
     let (frame, question) = store.asking("When?");
     let other = store.root();
@@ -78,7 +78,7 @@ pub(in crate::store) fn ids_are_found_by_their_beginning(open: Open) {
     assert!(matches!(hidden, Err(StoreError::Unknown(_))), "outside of its scope nothing exists");
 }
 
-pub(in crate::store) fn chains_are_listed_by_kind_and_directory(open: Open) {
+pub(crate) fn chains_are_listed_by_kind_and_directory(open: Open) {
     let (_temp, store) = fresh(open);
     let [first, second, third] = ["/a", "/b", "/a"].map(|cwd| root_in(&store, cwd));
     store.end(store.start(third), &reply("done"));
@@ -97,7 +97,7 @@ pub(in crate::store) fn chains_are_listed_by_kind_and_directory(open: Open) {
     assert_eq!(ids(Chains::With { status: AgentStatus::Running, most: 9 }).0, [first]);
 }
 
-pub(in crate::store) fn a_chain_can_be_changed(open: Open) {
+pub(crate) fn a_chain_can_be_changed(open: Open) {
     let (_temp, store) = fresh(open);
     let root = store.root();
     store.change_chain(root, NewLimits { max_agents: Some(7), ..NewLimits::default() }).unwrap();
@@ -108,7 +108,7 @@ pub(in crate::store) fn a_chain_can_be_changed(open: Open) {
     assert!(matches!(store.change_chain(root, repair()), Err(StoreError::Running(_))));
 }
 
-pub(in crate::store) fn messages_are_given_once(open: Open) {
+pub(crate) fn messages_are_given_once(open: Open) {
     let (_temp, store) = fresh(open);
     let caller = store.start(store.root());
     store.tell(caller.frame, Telling::Message, "stop at ten", &person()).unwrap();
@@ -124,7 +124,7 @@ pub(in crate::store) fn messages_are_given_once(open: Open) {
     assert_eq!(store.frame(caller.frame).unwrap().unwrap().state, FrameState::Ready);
 }
 
-pub(in crate::store) fn a_stop_reaches_everything_below(open: Open) {
+pub(crate) fn a_stop_reaches_everything_below(open: Open) {
     let (_temp, store) = fresh(open);
     let caller = store.start(store.root());
     let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
@@ -138,7 +138,7 @@ pub(in crate::store) fn a_stop_reaches_everything_below(open: Open) {
     assert!(matches!(unknown, Err(StoreError::UnknownFrame(_))));
 }
 
-pub(in crate::store) fn an_event_is_sent_once(open: Open) {
+pub(crate) fn an_event_is_sent_once(open: Open) {
     let (temp, store) = fresh(open);
     let wanted = Subscription { config: "/c".into(), events: vec![Occasion::Question, Occasion::Stalled] };
     store.outbox().subscribe(&Subscribing::To(wanted)).unwrap();
@@ -157,7 +157,7 @@ pub(in crate::store) fn an_event_is_sent_once(open: Open) {
     assert_eq!(store.outbox().list(Notifications::Newest(9)).unwrap().len(), 2);
 }
 
-pub(in crate::store) fn a_subscription_ends(open: Open) {
+pub(crate) fn a_subscription_ends(open: Open) {
     let (_temp, store) = fresh(open);
     let wanted = Subscription { config: "/c".into(), events: vec![Occasion::Question] };
     store.outbox().subscribe(&Subscribing::To(wanted.clone())).unwrap();

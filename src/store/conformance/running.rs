@@ -22,7 +22,7 @@ use crate::store::records::requests::{Caller, PrintedRequests, Requests, ResultU
 use crate::store::records::steering::{StateChange, Telling};
 use crate::store::testing::{ask, attempt, group, new, refused, reply};
 
-pub(in crate::store) fn a_chain_is_created_whole_or_not_at_all(open: Open) {
+pub(crate) fn a_chain_is_created_whole_or_not_at_all(open: Open) {
     let (_temp, store) = fresh(open);
     let limits = Limits { max_agents: 3, ..Limits::default() };
     let root = store.create(&NewFrame { limits, ..new("root") }, None).unwrap();
@@ -39,7 +39,7 @@ pub(in crate::store) fn a_chain_is_created_whole_or_not_at_all(open: Open) {
     assert_eq!(store.change_state(both, StateChange::EndGroup).unwrap(), None, "its members are not finished");
 }
 
-pub(in crate::store) fn the_reply_of_a_handoff_is_the_reply_of_its_caller(open: Open) {
+pub(crate) fn the_reply_of_a_handoff_is_the_reply_of_its_caller(open: Open) {
     let (_temp, store) = fresh(open);
     let hand_off = |caller| {
         let asked = AskedFor { caller, call: Some("toolu_1"), title: "child", handoff: true };
@@ -69,7 +69,7 @@ pub(in crate::store) fn the_reply_of_a_handoff_is_the_reply_of_its_caller(open: 
     assert_eq!((end(told.frame), store.deliveries(told.frame).unwrap().len()), (None, 1));
 }
 
-pub(in crate::store) fn one_runner_begins_an_attempt(open: Open) {
+pub(crate) fn one_runner_begins_an_attempt(open: Open) {
     let (temp, store) = fresh(open);
     let (root, barrier) = (store.root(), Barrier::new(4));
     let begins = || {
@@ -84,7 +84,7 @@ pub(in crate::store) fn one_runner_begins_an_attempt(open: Open) {
     assert_eq!((won, store.attempts(Attempts::Running).unwrap().len()), (1, 1));
 }
 
-pub(in crate::store) fn limits_apply_in_the_transaction_that_begins(open: Open) {
+pub(crate) fn limits_apply_in_the_transaction_that_begins(open: Open) {
     let (_temp, store) = fresh(open);
     store.start(store.root());
     let second = store.root();
@@ -94,7 +94,7 @@ pub(in crate::store) fn limits_apply_in_the_transaction_that_begins(open: Open) 
     assert_eq!(store.attempts(second).unwrap(), []);
 }
 
-pub(in crate::store) fn an_attempt_that_is_not_kept_asks_nothing(open: Open) {
+pub(crate) fn an_attempt_that_is_not_kept_asks_nothing(open: Open) {
     let (_temp, store) = fresh(open);
     let caller = store.start(store.root());
     let asked = store.request(caller, Some("toolu_1"), &[ask("When?"), ask("Where?")]).unwrap();
@@ -104,7 +104,7 @@ pub(in crate::store) fn an_attempt_that_is_not_kept_asks_nothing(open: Open) {
     assert!(matches!(store.request(caller, None, &[ask("Why?")]), Err(StoreError::StaleCaller { .. })));
 }
 
-pub(in crate::store) fn an_ended_attempt_counts_with_its_cost(open: Open) {
+pub(crate) fn an_ended_attempt_counts_with_its_cost(open: Open) {
     let (_temp, store) = fresh(open);
     let caller = store.start(store.root());
     let begun = store.attempts(Attempts::RunningOf(caller.frame)).unwrap().remove(0);
@@ -121,7 +121,7 @@ pub(in crate::store) fn an_ended_attempt_counts_with_its_cost(open: Open) {
     store.record_recovery(caller.frame, ended.session, Recovery::SetAside(SessionId::random())).unwrap();
 }
 
-pub(in crate::store) fn results_are_delivered_once(open: Open) {
+pub(crate) fn results_are_delivered_once(open: Open) {
     let (_temp, store) = fresh(open);
     let (frame, question) = store.asking("When?");
     store.answer(question, "now").unwrap();
@@ -139,7 +139,7 @@ pub(in crate::store) fn results_are_delivered_once(open: Open) {
     assert_eq!(undelivered(frame), 0);
 }
 
-pub(in crate::store) fn a_result_that_changed_is_not_delivered(open: Open) {
+pub(crate) fn a_result_that_changed_is_not_delivered(open: Open) {
     let (_temp, store) = fresh(open);
     let (frame, question) = store.asking("When?");
     store.answer(question, "now").unwrap();
@@ -149,7 +149,7 @@ pub(in crate::store) fn a_result_that_changed_is_not_delivered(open: Open) {
     assert_eq!(store.attempts(Attempts::RunningOf(frame)).unwrap(), []);
 }
 
-pub(in crate::store) fn calls_that_are_not_open_are_withdrawn(open: Open) {
+pub(crate) fn calls_that_are_not_open_are_withdrawn(open: Open) {
     let (_temp, store) = fresh(open);
     let caller = store.start(store.root());
     store.request(caller, Some("toolu_1"), &[ask("When?")]).unwrap();
@@ -162,7 +162,7 @@ pub(in crate::store) fn calls_that_are_not_open_are_withdrawn(open: Open) {
     }
 }
 
-pub(in crate::store) fn a_wait_ends_with_its_condition(open: Open) {
+pub(crate) fn a_wait_ends_with_its_condition(open: Open) {
     let (_temp, store) = fresh(open);
     let caller = store.start(store.root());
     let wait = RequestKind::Wait(External::Time(Timestamp::UNIX_EPOCH));
@@ -179,7 +179,7 @@ pub(in crate::store) fn a_wait_ends_with_its_condition(open: Open) {
     ));
 }
 
-pub(in crate::store) fn a_frame_is_put_off_and_tried_again(open: Open) {
+pub(crate) fn a_frame_is_put_off_and_tried_again(open: Open) {
     let (_temp, store) = fresh(open);
     let root = store.root();
     let why = "no claude";
@@ -192,7 +192,7 @@ pub(in crate::store) fn a_frame_is_put_off_and_tried_again(open: Open) {
     assert!(matches!(again, Err(StoreError::Illegal(_))), "it can run");
 }
 
-pub(in crate::store) fn what_happened_is_logged_in_order(open: Open) {
+pub(crate) fn what_happened_is_logged_in_order(open: Open) {
     let (_temp, store) = fresh(open);
     let caller = store.start(store.root());
     let (_, child) = store.request_child(caller, None, &new("child"), "child").unwrap();

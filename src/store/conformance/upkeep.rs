@@ -30,7 +30,7 @@ fn done(store: &Store) -> FrameId {
     root
 }
 
-pub(in crate::store) fn others_are_noticed(open: Open) {
+pub(crate) fn others_are_noticed(open: Open) {
     let (temp, store) = fresh(open);
     let before = store.changes().version_of_others().unwrap();
     store.root();
@@ -42,7 +42,7 @@ pub(in crate::store) fn others_are_noticed(open: Open) {
     assert!(store.changes().is_unchanged(), "it was not opened for a single look");
 }
 
-pub(in crate::store) fn a_chain_is_removed_unless_it_has_changed(open: Open) {
+pub(crate) fn a_chain_is_removed_unless_it_has_changed(open: Open) {
     let (_temp, store) = fresh(open);
     let (root, open_chain) = (done(&store), store.root());
     let removable = store.housekeeping().removable(everything().into()).unwrap();
@@ -56,7 +56,7 @@ pub(in crate::store) fn a_chain_is_removed_unless_it_has_changed(open: Open) {
     store.housekeeping().shrink().unwrap();
 }
 
-pub(in crate::store) fn files_without_an_agent_are_found(open: Open) {
+pub(crate) fn files_without_an_agent_are_found(open: Open) {
     let (_temp, store) = fresh(open);
     fs::write(store.dir().frame_dir(store.root()).unwrap().join("out.ndjson"), "in use").unwrap();
     fs::write(store.dir().frame_dir(FrameId::random()).unwrap().join("out.ndjson"), "123").unwrap();
@@ -66,7 +66,7 @@ pub(in crate::store) fn files_without_an_agent_are_found(open: Open) {
     assert!(!store.housekeeping().remove_orphan_file(&found[0]).unwrap(), "it is gone");
 }
 
-pub(in crate::store) fn a_chain_is_exported_and_imported(open: Open) {
+pub(crate) fn a_chain_is_exported_and_imported(open: Open) {
     let (_temp, store) = fresh(open);
     let root = done(&store);
     let mut archive = Vec::new();
@@ -83,7 +83,7 @@ pub(in crate::store) fn a_chain_is_exported_and_imported(open: Open) {
     assert!(store.housekeeping().import(&read(&store)).is_err(), "it exists");
 }
 
-pub(in crate::store) fn the_records_are_sound(open: Open) {
+pub(crate) fn the_records_are_sound(open: Open) {
     let (_temp, store) = fresh(open);
     let (root, _) = store.asking("When?");
     let housekeeping = store.housekeeping();
@@ -98,7 +98,7 @@ pub(in crate::store) fn the_records_are_sound(open: Open) {
     assert_eq!(housekeeping.observed(9).unwrap().pauses.len(), 1);
 }
 
-pub(in crate::store) fn programs_are_remembered_until_they_change(open: Open) {
+pub(crate) fn programs_are_remembered_until_they_change(open: Open) {
     let (_temp, store) = fresh(open);
     let (program, then) = (Path::new("/bin/claude"), Timestamp::UNIX_EPOCH);
     let known = KnownProgram { version: "2.1.197".into(), refuses_forks: false };
@@ -107,7 +107,7 @@ pub(in crate::store) fn programs_are_remembered_until_they_change(open: Open) {
     assert_eq!(store.known_program(program, Timestamp::now()).unwrap(), None);
 }
 
-pub(in crate::store) fn worktrees_are_known_with_who_works_in_them(open: Open) {
+pub(crate) fn worktrees_are_known_with_who_works_in_them(open: Open) {
     let (_temp, store) = fresh(open);
     let worktree = Worktree {
         repository: "/srv/.git".into(),

@@ -40,7 +40,7 @@ pub enum FactsOf<'a> {
 }
 
 impl FactsOf<'_> {
-    pub(in crate::store) fn has(self, frame: FrameId) -> bool {
+    pub(crate) fn has(self, frame: FrameId) -> bool {
         match self {
             Self::All => true,
             Self::Again(frames) => frames.contains(&frame),

@@ -39,7 +39,7 @@ impl Orphan {
 const ROUTINE: [&str; 6] = ["answered.jsonl", "opened.jsonl", "settings.json", "permission-tool.json", STOP, MESSAGE];
 
 /// How directories are named that are about to be deleted.
-pub(in crate::store) const TRASH: &str = "trash-";
+pub(crate) const TRASH: &str = "trash-";
 
 /// How directories are named that are about to be a frame's.
 const STAGE: &str = "stage-";
@@ -76,12 +76,12 @@ impl StateDir {
 }
 
 /// Somebody may have been faster.
-pub(in crate::store) fn orphan(path: PathBuf, frame: Option<FrameId>) -> Option<Orphan> {
+pub(crate) fn orphan(path: PathBuf, frame: Option<FrameId>) -> Option<Orphan> {
     path.symlink_metadata().ok().map(|_| Orphan { bytes: size(&path), path, frame })
 }
 
 /// Of a frame that nobody runs: copies that nobody needs, and what only lives during an attempt.
-pub(in crate::store) fn of_frame(folder: &Path, frame: FrameId, copies: &[AttemptId]) -> io::Result<Vec<Orphan>> {
+pub(crate) fn of_frame(folder: &Path, frame: FrameId, copies: &[AttemptId]) -> io::Result<Vec<Orphan>> {
     let is_left =
         |name: &str| is_of_attempt(name) || attempt_of(name).is_some_and(|attempt| !copies.contains(&attempt));
     let files = entries(folder)?.into_iter().filter(|entry| entry.file_name().to_str().is_some_and(is_left));
@@ -93,7 +93,7 @@ fn is_of_attempt(name: &str) -> bool {
     name.ends_with(TEMPORARY) || ROUTINE.contains(&name)
 }
 
-pub(in crate::store) fn is_orphan(name: &str, metadata: io::Result<Metadata>) -> bool {
+pub(crate) fn is_orphan(name: &str, metadata: io::Result<Metadata>) -> bool {
     let old = || {
         let age = metadata.and_then(|found| found.modified()).map(|time| SystemTime::now().duration_since(time));
         matches!(age, Ok(Ok(age)) if age > STAGE_LASTS)
@@ -102,6 +102,6 @@ pub(in crate::store) fn is_orphan(name: &str, metadata: io::Result<Metadata>) ->
 }
 
 /// If this is unknown, it is safer to assume it.
-pub(in crate::store) fn is_run(dir: &StateDir, frame: FrameId) -> bool {
+pub(crate) fn is_run(dir: &StateDir, frame: FrameId) -> bool {
     Lease::is_held(dir, frame).unwrap_or(true)
 }

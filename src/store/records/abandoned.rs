@@ -10,7 +10,7 @@ use crate::store::records::Records;
 use crate::store::records::attempts::Attempts;
 
 /// The frames that their runner has abandoned, each with the root of its tree. The next `resume` continues them.
-pub(in crate::store) fn abandoned(records: &dyn Records, dir: &StateDir) -> Result<HashMap<FrameId, FrameId>> {
+pub(crate) fn abandoned(records: &dyn Records, dir: &StateDir) -> Result<HashMap<FrameId, FrameId>> {
     let mut found = records.attempts(Attempts::Running)?;
     // If that is unknown, somebody may hold it.
     found.retain(|attempt| !Lease::is_held(dir, attempt.frame).unwrap_or(true));

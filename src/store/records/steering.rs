@@ -53,7 +53,7 @@ pub enum StateChange<'a> {
 }
 
 impl StateChange<'_> {
-    pub(in crate::store) fn step(self) -> Step {
+    pub(crate) fn step(self) -> Step {
         match self {
             Self::EndGroup | Self::EndHandoff => Step::EndAttempt,
             Self::TryAgain { .. } => Step::TryAgain,

@@ -2,15 +2,16 @@
 
 mod attempts;
 mod chains;
-pub(in crate::store) mod database;
-mod fault;
-pub(in crate::store) mod housekeeping;
+pub(crate) mod database;
+
+pub(crate) mod housekeeping;
 mod notifications;
 mod outbox;
 mod records;
 mod requests;
 mod steering;
 mod tables;
+mod transaction;
 
 #[cfg(test)]
 impl crate::store::Store {

@@ -45,7 +45,7 @@ pub(crate) struct Brought {
 
 /// An archive that can be imported.
 pub struct Adapted {
-    pub(in crate::store) unpacked: Unpacked,
+    pub(crate) unpacked: Unpacked,
     inventory: Inventory,
 }
 

@@ -16,18 +16,18 @@ use crate::store::files::state_dir::StateDir;
 use crate::store::housekeeping::archive::reader;
 
 /// Files that do not belong to a frame yet. They are deleted when this is dropped.
-pub(in crate::store) struct Stage {
+pub(crate) struct Stage {
     path: PathBuf,
 }
 
 /// An archive that was read and is what was written. Nothing of it is there yet; its files are nobody's.
 pub(crate) struct Unpacked {
-    pub(in crate::store) stage: Stage,
-    pub(in crate::store) root: FrameId,
-    pub(in crate::store) rows: Vec<ArchiveRow>,
+    pub(crate) stage: Stage,
+    pub(crate) root: FrameId,
+    pub(crate) rows: Vec<ArchiveRow>,
     /// Those that have files.
-    pub(in crate::store) frames: BTreeSet<FrameId>,
-    pub(in crate::store) relocation: Relocation,
+    pub(crate) frames: BTreeSet<FrameId>,
+    pub(crate) relocation: Relocation,
 }
 
 /// Longer lines of transcripts are looked at in pieces.
@@ -84,7 +84,7 @@ fn write(path: &Path, content: &mut dyn Read, relocation: &Relocation) -> io::Re
 }
 
 impl Stage {
-    pub(in crate::store) fn folder(&self, frame: FrameId) -> PathBuf {
+    pub(crate) fn folder(&self, frame: FrameId) -> PathBuf {
         self.path.join(frame.to_string())
     }
 }

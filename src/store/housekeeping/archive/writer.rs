@@ -8,7 +8,7 @@ use crate::core::housekeeping::archive::{ArchiveMember, MANIFEST, Manifest, SUMS
 use crate::store::error::{ArchiveError, Result, StoreError};
 use crate::store::housekeeping::archive::hashed::{Hashed, Sums};
 
-pub(in crate::store) struct Writer<'a> {
+pub(crate) struct Writer<'a> {
     tar: tar::Builder<&'a mut dyn Write>,
     sums: Sums,
 }
@@ -17,26 +17,26 @@ pub(in crate::store) struct Writer<'a> {
 const WRITTEN: u64 = 315_532_800;
 
 /// The version of the rows. An archive of a newer one is refused.
-pub(in crate::store) const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 1;
 
 /// The path of an entry whose own is too long.
 pub(super) const LONG_NAME: &str = "long-name";
 
 impl<'a> Writer<'a> {
-    pub(in crate::store) fn new(to: &'a mut dyn Write, manifest: &Manifest) -> Result<Self> {
+    pub(crate) fn new(to: &'a mut dyn Write, manifest: &Manifest) -> Result<Self> {
         let mut writer = Self { tar: tar::Builder::new(to), sums: Sums::default() };
         let content = serde_json::to_vec(manifest).map_err(|error| ArchiveError::Write(error.into()))?;
         writer.add(MANIFEST, content.len() as u64, &*content)?;
         Ok(writer)
     }
 
-    pub(in crate::store) fn rows(&mut self, table: &str, rows: &[u8]) -> Result<()> {
+    pub(crate) fn rows(&mut self, table: &str, rows: &[u8]) -> Result<()> {
         let (member, bytes) = (ArchiveMember::Rows(table.to_owned()), rows.len() as u64);
         fits(&member, bytes)?;
         Ok(self.add(&member.path(), bytes, rows)?)
     }
 
-    pub(in crate::store) fn file(&mut self, member: &ArchiveMember, path: &Path) -> Result<()> {
+    pub(crate) fn file(&mut self, member: &ArchiveMember, path: &Path) -> Result<()> {
         let broken = |error| StoreError::io(path, error);
         let file = File::open(path).map_err(broken)?;
         let bytes = file.metadata().map_err(broken)?.len();
@@ -48,7 +48,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The rest of an archive.
-    pub(in crate::store) fn finish(mut self) -> Result<()> {
+    pub(crate) fn finish(mut self) -> Result<()> {
         let sums = std::mem::take(&mut self.sums.0);
         self.add(SUMS, sums.len() as u64, sums.as_bytes())?;
         Ok(self.tar.into_inner().and_then(Write::flush).map_err(ArchiveError::Write)?)

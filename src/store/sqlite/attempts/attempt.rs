@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
+use rusqlite::{Connection, Row, params_from_iter};
 
 use crate::core::chain::frame_state::{FrameEvent, FrameState};
 use crate::core::events::log_entry::LogEntry;
@@ -17,11 +17,11 @@ use crate::store::records::chains::Extent;
 use crate::store::sqlite::attempts::spent::{spending, totals};
 use crate::store::sqlite::chains::limits;
 use crate::store::sqlite::database::codec::{self, At, Id, count, id, maybe_id, maybe_json, maybe_time, signed, time};
-use crate::store::sqlite::fault::{Fault, TxResult};
 use crate::store::sqlite::requests::results::result;
 use crate::store::sqlite::steering::messages;
 use crate::store::sqlite::tables::below::below;
 use crate::store::sqlite::tables::{events, frames, requests};
+use crate::store::sqlite::transaction::{Fault, Statements, TxResult};
 
 const OF: &str = "SELECT * FROM attempts WHERE frame = ?1 ORDER BY seq";
 const BELOW: &str = below!(
@@ -35,7 +35,7 @@ const WITH_DENIED: &str = below!(
 );
 const THAT_ASKED: &str = "SELECT a.* FROM requests AS r JOIN attempts AS a ON a.id = r.attempt WHERE r.id = ?1";
 
-pub(in crate::store::sqlite) fn begin(connection: &Connection, frame: FrameId, attempt: &NewAttempt) -> TxResult<()> {
+pub(crate) fn begin(connection: &Connection, frame: FrameId, attempt: &NewAttempt) -> TxResult<()> {
     let now = codec::now();
     let before = frames::existing(connection, frame)?;
     if let Some(why) = limits::not_admitted(connection, &before, now.0, attempt.max_parallel_total)? {
@@ -46,13 +46,11 @@ pub(in crate::store::sqlite) fn begin(connection: &Connection, frame: FrameId, a
         FrameState::Running { waited } => waited.as_ref(),
         _ => None,
     };
-    connection
-        .prepare_cached(
-            "INSERT INTO attempts (id, session, frame, resumed, waited, waited_since, output_from, errors_from,
+    connection.run(
+        "INSERT INTO attempts (id, session, frame, resumed, waited, waited_since, output_from, errors_from,
              runner, began, mode, notice, given)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-        )?
-        .execute((
+        (
             Id(attempt.id),
             Id(attempt.session),
             Id(frame),
@@ -66,7 +64,8 @@ pub(in crate::store::sqlite) fn begin(connection: &Connection, frame: FrameId, a
             &attempt.mode,
             &attempt.notice,
             codec::json(&attempt.given, &[])?,
-        ))?;
+        ),
+    )?;
     deliver(connection, now, frame, attempt)?;
     messages::give(connection, frame, attempt.id, &attempt.messages)?;
     let entry = LogEntry::Began {
@@ -83,7 +82,7 @@ pub(in crate::store::sqlite) fn begin(connection: &Connection, frame: FrameId, a
     events::append(connection, now, frame, &entry)
 }
 
-pub(in crate::store::sqlite) fn attempts(connection: &Connection, which: Attempts) -> TxResult<Vec<Attempt>> {
+pub(crate) fn attempts(connection: &Connection, which: Attempts) -> TxResult<Vec<Attempt>> {
     let (sql, id) = match which {
         Attempts::Of(Extent::One(frame)) => (OF, Some(frame.0)),
         Attempts::Of(Extent::Below(top)) => (BELOW, Some(top.0)),
@@ -92,9 +91,7 @@ pub(in crate::store::sqlite) fn attempts(connection: &Connection, which: Attempt
         Attempts::WithDenied(top) => (WITH_DENIED, Some(top.0)),
         Attempts::ThatAsked(request) => (THAT_ASKED, Some(request.0)),
     };
-    let mut statement = connection.prepare_cached(sql)?;
-    let attempts = statement.query_map(params_from_iter(id.map(Id)), from_row)?;
-    Ok(attempts.collect::<rusqlite::Result<_>>()?)
+    connection.read_all(sql, params_from_iter(id.map(Id)), from_row)
 }
 
 /// Records that the attempt delivers its results: each as it was read, since its prompt may have it.
@@ -118,8 +115,9 @@ fn deliver(connection: &Connection, now: At, frame: FrameId, attempt: &NewAttemp
 
 /// The results that a running attempt was given, as they were recorded.
 pub(crate) fn given(connection: &Connection, attempt: AttemptId) -> TxResult<HashMap<RequestId, RequestResult>> {
-    let mut statement = connection.prepare_cached("SELECT given FROM attempts WHERE id = ?1")?;
-    let given = statement.query_row([Id(attempt)], |row| maybe_json(row, "given")).optional()?.flatten();
+    let given = connection
+        .read_first("SELECT given FROM attempts WHERE id = ?1", [Id(attempt)], |row| maybe_json(row, "given"))?
+        .flatten();
     Ok(given.map(|given: Vec<_>| given.into_iter().collect()).unwrap_or_default())
 }
 
@@ -132,10 +130,7 @@ pub(crate) fn give(
 ) -> TxResult<()> {
     let mut given: Vec<_> = given(connection, attempt)?.into_iter().collect();
     given.push((request, result.clone()));
-    connection
-        .prepare_cached("UPDATE attempts SET given = ?2 WHERE id = ?1")?
-        .execute((Id(attempt), codec::json(&given, &[])?))?;
-    Ok(())
+    connection.run("UPDATE attempts SET given = ?2 WHERE id = ?1", (Id(attempt), codec::json(&given, &[])?))
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {

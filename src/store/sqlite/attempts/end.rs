@@ -15,13 +15,13 @@ use crate::store::records::requests::Caller;
 use crate::store::sqlite::attempts::spent;
 use crate::store::sqlite::chains::limits;
 use crate::store::sqlite::database::codec::{self, At, Id, path_text, time};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::housekeeping::orphan_files;
 use crate::store::sqlite::requests::withdraw;
 use crate::store::sqlite::steering::{self, messages, stops};
 use crate::store::sqlite::tables::{events, frames, notifications, requests};
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
-pub(in crate::store::sqlite) fn end_attempt(connection: &Connection, end: &AttemptEnd<'_>) -> TxResult<EndedAttempt> {
+pub(crate) fn end_attempt(connection: &Connection, end: &AttemptEnd<'_>) -> TxResult<EndedAttempt> {
     let (frame, attempt) = (end.frame, end.attempt);
     let now = codec::now();
     let before = frames::existing(connection, frame)?;
@@ -61,19 +61,14 @@ fn since(connection: &Connection, end: &AttemptEnd<'_>, now: At) -> TxResult<Tim
     if end.decision.frame != Ended::Back {
         return Ok(now.0);
     }
-    let mut statement = connection.prepare_cached("SELECT waited_since FROM attempts WHERE id = ?1")?;
-    let mut found = statement.query_map([Id(end.attempt)], |row| time(row, "waited_since"))?;
-    Ok(found.next().transpose()?.unwrap_or(now.0))
+    let sql = "SELECT waited_since FROM attempts WHERE id = ?1";
+    Ok(connection.read_first(sql, [Id(end.attempt)], |row| time(row, "waited_since"))?.unwrap_or(now.0))
 }
 
 /// Marks the attempt as ended.
 fn close(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> TxResult<()> {
-    connection
-        .prepare_cached(
-            "UPDATE attempts SET ended = max(began, min(?2, ifnull(?10, ?2))), outcome = ?3, message = ?4, kept = ?5, version = ?6,
-             transcript = ?7, denied = ?8, leaves = ?9, ran = ?11, given = NULL WHERE id = ?1",
-        )?
-        .execute((
+    connection.run("UPDATE attempts SET ended = max(began, min(?2, ifnull(?10, ?2))), outcome = ?3, message = ?4, kept = ?5, version = ?6,
+             transcript = ?7, denied = ?8, leaves = ?9, ran = ?11, given = NULL WHERE id = ?1", (
             Id(end.attempt),
             now,
             end.decision.meaning.name(),
@@ -85,24 +80,23 @@ fn close(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> TxResult<()>
             &end.leaves,
             end.ended.map(At),
             end.ran.map(|ran| i64::try_from(ran.as_millis()).unwrap_or(i64::MAX)),
-        ))?;
-    Ok(())
+        ))
 }
 
 /// What the frame takes over from the attempt besides its state.
 fn update(connection: &Connection, before: &Frame, end: &AttemptEnd<'_>) -> TxResult<()> {
     let trouble = end.decision.trouble.as_ref().map(|trouble| codec::json(trouble, &[])).transpose()?;
     let situation = (end.decision.session != Fate::Discard).then(|| codec::json(&end.situation, &[]));
-    connection
-        .prepare_cached("UPDATE frames SET trouble = ?2, situation = ifnull(?3, situation) WHERE id = ?1")?
-        .execute((Id(before.id), trouble, situation.transpose()?))?;
+    connection.run(
+        "UPDATE frames SET trouble = ?2, situation = ifnull(?3, situation) WHERE id = ?1",
+        (Id(before.id), trouble, situation.transpose()?),
+    )?;
     let is_kept = end.decision.session == Fate::Keep;
     if let Some(model) = end.model.as_ref().filter(|model| is_kept && before.launch.model.as_ref() != Some(model)) {
         let mut launch = before.launch.clone();
         launch.model = Some(model.clone());
         connection
-            .prepare_cached("UPDATE frames SET launch = ?2 WHERE id = ?1")?
-            .execute((Id(before.id), frames::launch_text(&launch)?))?;
+            .run("UPDATE frames SET launch = ?2 WHERE id = ?1", (Id(before.id), frames::launch_text(&launch)?))?;
     }
     if let Meaning::Reply(reply) = &end.decision.meaning {
         if before.outcome.is_some() {
@@ -116,11 +110,10 @@ fn update(connection: &Connection, before: &Frame, end: &AttemptEnd<'_>) -> TxRe
 /// The attempt becomes the checkpoint, and the results it was given are delivered.
 fn keep(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> TxResult<()> {
     let (frame, suspended) = (end.frame, &end.suspended);
-    connection.prepare_cached("UPDATE frames SET checkpoint = ?2, suspended = ?3 WHERE id = ?1")?.execute((
-        Id(frame),
-        Id(end.attempt),
-        suspended,
-    ))?;
+    connection.run(
+        "UPDATE frames SET checkpoint = ?2, suspended = ?3 WHERE id = ?1",
+        (Id(frame), Id(end.attempt), suspended),
+    )?;
     for request in requests::delivering(connection, end.attempt)? {
         let again = match &end.decision.redelivery {
             Redelivery::All => true,

@@ -3,40 +3,37 @@
 use std::path::Path;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 use crate::store::records::attempts::KnownProgram;
 use crate::store::sqlite::database::codec::path_text;
-use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
-pub(in crate::store::sqlite) fn known_program(
+pub(crate) fn known_program(
     connection: &Connection,
     program: &Path,
     modified: Timestamp,
 ) -> TxResult<Option<KnownProgram>> {
     let program = path_text(program)?;
     let sql = "SELECT version, refuses_forks FROM versions WHERE program = ?1 AND modified = ?2";
-    let known = connection.prepare_cached(sql)?.query_row((program, nanoseconds(modified)), |row| {
+    connection.read_first(sql, (program, nanoseconds(modified)), |row| {
         Ok(KnownProgram { version: row.get("version")?, refuses_forks: row.get("refuses_forks")? })
-    });
-    Ok(known.optional()?)
+    })
 }
 
-pub(in crate::store::sqlite) fn remember_program(
+pub(crate) fn remember_program(
     connection: &Connection,
     program: &Path,
     modified: Timestamp,
     known: &KnownProgram,
 ) -> TxResult<()> {
     let program = path_text(program)?;
-    connection
-        .prepare_cached(
-            "INSERT INTO versions (program, modified, version, refuses_forks) VALUES (?1, ?2, ?3, ?4)
+    connection.run(
+        "INSERT INTO versions (program, modified, version, refuses_forks) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (program) DO UPDATE SET modified = excluded.modified, version = excluded.version,
                refuses_forks = excluded.refuses_forks",
-        )?
-        .execute((program, nanoseconds(modified), &known.version, known.refuses_forks))?;
-    Ok(())
+        (program, nanoseconds(modified), &known.version, known.refuses_forks),
+    )
 }
 
 /// Two builds may be a millisecond apart. Times after the year 2262 are all the same here.

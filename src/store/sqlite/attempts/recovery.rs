@@ -6,10 +6,10 @@ use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{FrameId, SessionId};
 use crate::store::records::attempt_end::Recovery;
 use crate::store::sqlite::database::codec::{self, Id, path_text};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::events;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
-pub(in crate::store::sqlite) fn record_recovery(
+pub(crate) fn record_recovery(
     connection: &Connection,
     frame: FrameId,
     session: SessionId,
@@ -18,8 +18,7 @@ pub(in crate::store::sqlite) fn record_recovery(
     match recovery {
         Recovery::Moved(transcript) => {
             let sql = "UPDATE attempts SET transcript = ?3 WHERE frame = ?1 AND session = ?2";
-            connection.prepare_cached(sql)?.execute((Id(frame), Id(session), path_text(transcript)?))?;
-            Ok(())
+            connection.run(sql, (Id(frame), Id(session), path_text(transcript)?))
         }
         Recovery::SetAside(other) => {
             events::append(connection, codec::now(), frame, &LogEntry::SetAside { session, other })

@@ -16,19 +16,15 @@ use crate::store::records::chains::Target;
 use crate::store::records::requests::{Caller, ResultUse};
 use crate::store::sqlite::attempts::attempt as attempts;
 use crate::store::sqlite::database::codec::{self, Id};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::requests::calls;
 use crate::store::sqlite::requests::request::{deliveries_as, has_undelivered};
 use crate::store::sqlite::requests::results::result;
 use crate::store::sqlite::steering::messages;
 use crate::store::sqlite::tables::events;
 use crate::store::sqlite::tables::requests::{self, requests};
+use crate::store::sqlite::transaction::TxResult;
 
-pub(in crate::store::sqlite) fn use_results(
-    connection: &Connection,
-    caller: Caller,
-    how: ResultUse<'_>,
-) -> TxResult<Vec<RequestId>> {
+pub(crate) fn use_results(connection: &Connection, caller: Caller, how: ResultUse<'_>) -> TxResult<Vec<RequestId>> {
     requests::check(connection, caller)?;
     let now = codec::now();
     let mut used = Vec::new();
@@ -46,7 +42,7 @@ pub(in crate::store::sqlite) fn use_results(
     Ok(used)
 }
 
-pub(in crate::store::sqlite) fn at_end(connection: &Connection, frame: FrameId, attempt: AttemptId) -> TxResult<AtEnd> {
+pub(crate) fn at_end(connection: &Connection, frame: FrameId, attempt: AttemptId) -> TxResult<AtEnd> {
     let delivering = requests::delivering(connection, attempt)?;
     let is_given = |id: &RequestId| delivering.iter().any(|request| request.id == *id);
     let has_jobs = requests::pending(connection, frame)?.iter().any(|it| it.kind.is_job() && !is_given(&it.id));

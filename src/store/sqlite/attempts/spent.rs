@@ -7,8 +7,8 @@ use crate::core::agent::usage::{Spending, Spent, Totals, Usage};
 use crate::core::id::{AttemptId, FrameId};
 use crate::store::records::attempts::{Counted, Counting};
 use crate::store::sqlite::database::codec::{self, At, Id, count, maybe_json, signed, time};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::below::below;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// What the attempts of a query have cost. `?2`: now, for those that still run.
 macro_rules! sums {
@@ -46,23 +46,15 @@ const SINCE: &str = counted!("(SELECT * FROM attempts WHERE began >= ?1)");
 const LAST_PRICED: &str =
     counted!("(SELECT * FROM attempts WHERE model = ?1 AND NOT estimated AND cost_usd > 0 ORDER BY seq DESC LIMIT 1)");
 
-pub(in crate::store::sqlite) fn spent(connection: &Connection, top: FrameId) -> TxResult<Spent> {
-    let mut statement = connection.prepare_cached(SPENT)?;
-    Ok(statement.query_row((Id(top), codec::now()), spent_row)?)
+pub(crate) fn spent(connection: &Connection, top: FrameId) -> TxResult<Spent> {
+    connection.read_one(SPENT, (Id(top), codec::now()), spent_row)
 }
 
-pub(in crate::store::sqlite) fn counted(connection: &Connection, of: Counting<'_>) -> TxResult<Vec<Counted>> {
-    let found = match of {
-        Counting::Since(since) => connection
-            .prepare_cached(SINCE)?
-            .query_map((At(since), codec::now()), counted_row)?
-            .collect::<rusqlite::Result<_>>()?,
-        Counting::LastPriced(model) => connection
-            .prepare_cached(LAST_PRICED)?
-            .query_map((model, codec::now()), counted_row)?
-            .collect::<rusqlite::Result<_>>()?,
-    };
-    Ok(found)
+pub(crate) fn counted(connection: &Connection, of: Counting<'_>) -> TxResult<Vec<Counted>> {
+    match of {
+        Counting::Since(since) => connection.read_all(SINCE, (At(since), codec::now()), counted_row),
+        Counting::LastPriced(model) => connection.read_all(LAST_PRICED, (model, codec::now()), counted_row),
+    }
 }
 
 fn counted_row(row: &Row<'_>) -> rusqlite::Result<Counted> {
@@ -120,13 +112,11 @@ pub(crate) fn record(
     total: &Totals,
 ) -> TxResult<()> {
     let tokens = spending.usage;
-    connection
-        .prepare_cached(
-            "UPDATE attempts SET input_tokens = ?2, output_tokens = ?3, cache_creation_input_tokens = ?4,
+    connection.run(
+        "UPDATE attempts SET input_tokens = ?2, output_tokens = ?3, cache_creation_input_tokens = ?4,
              cache_read_input_tokens = ?5, cost_usd = ?6, total_cost_usd = ?7, total_usage = ?8, requests = ?9,
              estimated = ?10, model = ?11 WHERE id = ?1",
-        )?
-        .execute(params![
+        params![
             Id(attempt),
             signed(tokens.input_tokens),
             signed(tokens.output_tokens),
@@ -138,18 +128,18 @@ pub(crate) fn record(
             signed(spending.requests),
             spending.estimated,
             model,
-        ])?;
+        ],
+    )?;
     let (Some(rate), Some(model)) = (tokens.rate(spending.usd, spending.estimated), model) else { return Ok(()) };
-    let mut statement = connection.prepare_cached(
+    let unpriced: Vec<(AttemptId, Usage)> = connection.read_all(
         "SELECT a.* FROM frames AS f CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = f.id
          WHERE f.root = (SELECT root FROM frames WHERE id = ?1) AND a.estimated AND a.cost_usd = 0 AND a.model = ?2",
+        (Id(frame), model),
+        |row| Ok((codec::id(row, "id")?, usage(row)?)),
     )?;
-    let unpriced: Vec<(AttemptId, Usage)> = statement
-        .query_map((Id(frame), model), |row| Ok((codec::id(row, "id")?, usage(row)?)))?
-        .collect::<rusqlite::Result<_>>()?;
-    let mut price = connection.prepare_cached("UPDATE attempts SET cost_usd = ?2 WHERE id = ?1")?;
     for (attempt, usage) in unpriced {
-        price.execute((Id(attempt), finite(rate * usage.weight())))?;
+        let usd = finite(rate * usage.weight());
+        connection.run("UPDATE attempts SET cost_usd = ?2 WHERE id = ?1", (Id(attempt), usd))?;
     }
     Ok(())
 }

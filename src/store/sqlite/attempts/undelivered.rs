@@ -1,6 +1,6 @@
 //! What an agent has not been given.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 
 use crate::core::chain::frame::Frame;
 use crate::core::id::FrameId;
@@ -8,12 +8,12 @@ use crate::core::requests::proposed_plan::PlanDecision;
 use crate::core::requests::request::RequestKind;
 use crate::store::records::requests::Undelivered;
 use crate::store::sqlite::database::codec::{Id, from_json};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::requests::request::deliveries;
 use crate::store::sqlite::steering::{messages, stops};
 use crate::store::sqlite::tables::requests;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
-pub(in crate::store::sqlite) fn undelivered(connection: &Connection, frame: &Frame) -> TxResult<Undelivered> {
+pub(crate) fn undelivered(connection: &Connection, frame: &Frame) -> TxResult<Undelivered> {
     Ok(Undelivered {
         results: deliveries(connection, &requests::pending(connection, frame.id)?)?,
         moot: stops::moot_call(connection, frame)?,
@@ -23,21 +23,17 @@ pub(in crate::store::sqlite) fn undelivered(connection: &Connection, frame: &Fra
 }
 
 fn chosen_mode(connection: &Connection, frame: FrameId) -> TxResult<Option<String>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT r.detail, a.answer FROM requests AS r JOIN answers AS a ON a.question = r.id
-         WHERE r.frame = ?1 AND r.status = 'delivered' ORDER BY r.seq DESC",
-    )?;
-    let answered = statement.query_map([Id(frame)], |row| {
-        Ok((from_json::<RequestKind>(row, "detail")?, row.get::<_, String>("answer")?))
-    })?;
-    for answered in answered {
-        if let (RequestKind::Plan(plan), answer) = answered?
-            && let Some(PlanDecision::Approved { mode }) = plan.decided(&answer)
-        {
-            return Ok(Some(mode));
-        }
-    }
-    Ok(None)
+    let sql = "SELECT r.detail, a.answer FROM requests AS r JOIN answers AS a ON a.question = r.id
+         WHERE r.frame = ?1 AND r.status = 'delivered' ORDER BY r.seq DESC";
+    let read = |row: &Row<'_>| Ok((from_json(row, "detail")?, row.get::<_, String>("answer")?));
+    let answered = connection.read_all(sql, [Id(frame)], read)?;
+    Ok(answered.into_iter().find_map(|(kind, answer)| match kind {
+        RequestKind::Plan(plan) => match plan.decided(&answer)? {
+            PlanDecision::Approved { mode } => Some(mode),
+            _ => None,
+        },
+        _ => None,
+    }))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::core::requests::request::RequestKind;
 use crate::core::waits::conditions::{External, Matching};
 use crate::core::waits::wait_progress::WaitProgress;
 use crate::store::sqlite::database::codec::{from_json, id, maybe_json, time};
-use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 // All go through a partial index and repeat its condition word for word. They select more than the rule in
 // `core/chain/runnable.rs`, which decides, and never less.
@@ -78,7 +78,7 @@ const IN_FILES: &str =
 const POSTED: &str =
     requests!("posted_questions", "r.status = 'open' AND json_type(r.detail, '$.ask.posted') IS NOT NULL");
 
-pub(in crate::store::sqlite) fn candidates(connection: &Connection, now: Timestamp) -> TxResult<Vec<ChangedChain>> {
+pub(crate) fn candidates(connection: &Connection, now: Timestamp) -> TxResult<Vec<ChangedChain>> {
     let mut candidates = stirring(connection, now)?;
     candidates.extend(requests(connection, OUTSIDE, |kind| match kind {
         RequestKind::Wait(wait) => Some(ContinueReason::Outside(wait)),
@@ -94,8 +94,7 @@ pub(in crate::store::sqlite) fn candidates(connection: &Connection, now: Timesta
     Ok(candidates)
 }
 
-fn stirring(connection: &Connection, now: Timestamp) -> rusqlite::Result<Vec<ChangedChain>> {
-    let mut statement = connection.prepare_cached(STIRRING)?;
+fn stirring(connection: &Connection, now: Timestamp) -> TxResult<Vec<ChangedChain>> {
     let read = |row: &Row<'_>| {
         let (since, created) = (time(row, "since")?, time(row, "created")?);
         // Whoever looks at the chain reports what is damaged in it, and the others go on.
@@ -122,7 +121,7 @@ fn stirring(connection: &Connection, now: Timestamp) -> rusqlite::Result<Vec<Cha
         };
         Ok(Some(ChangedChain { root: id(row, "root")?, stir, progress: WaitProgress::default() }))
     };
-    statement.query_map([], read)?.filter_map(Result::transpose).collect()
+    Ok(connection.read_all(STIRRING, [], read)?.into_iter().flatten().collect())
 }
 
 /// The chains with the requests that `sql` finds, as far as they have a reason to continue.
@@ -130,8 +129,7 @@ fn requests(
     connection: &Connection,
     sql: &str,
     stir: impl Fn(RequestKind) -> Option<ContinueReason>,
-) -> rusqlite::Result<Vec<ChangedChain>> {
-    let mut statement = connection.prepare_cached(sql)?;
+) -> TxResult<Vec<ChangedChain>> {
     let read = |row: &Row<'_>| {
         let root = id(row, "root")?;
         let (Ok(detail), Ok(looked)) = (from_json(row, "detail"), maybe_json(row, "looked")) else {
@@ -140,7 +138,7 @@ fn requests(
         let Some(stir) = stir(detail) else { return Ok(None) };
         Ok(Some(ChangedChain { root, stir, progress: looked.unwrap_or_default() }))
     };
-    statement.query_map([], read)?.filter_map(Result::transpose).collect()
+    Ok(connection.read_all(sql, [], read)?.into_iter().flatten().collect())
 }
 
 fn in_file(kind: RequestKind) -> Option<ContinueReason> {

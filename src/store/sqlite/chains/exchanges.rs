@@ -11,9 +11,9 @@ use crate::core::events::log_entry::LogEntry;
 use crate::store::records::chains::EventRecord;
 use crate::store::records::questions::{Asked, Exchange, Exchanges, Given};
 use crate::store::sqlite::database::codec::{At, Id, count, from_json, id, maybe_id, maybe_time, path, time};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::below::below;
 use crate::store::sqlite::tables::events::{self};
+use crate::store::sqlite::transaction::TxResult;
 
 macro_rules! exchanges {
     ($($condition:tt)+) => {
@@ -33,7 +33,7 @@ const ANYWHERE: &str = exchanges!("?1 IS NULL");
 const ONE: &str = exchanges!("r.id = ?1");
 const BELOW: &str = exchanges!("r.frame IN (", below!("SELECT id FROM below"), ")");
 
-pub(in crate::store::sqlite) fn exchanges(
+pub(crate) fn exchanges(
     connection: &Connection,
     asked: Asked,
     since: Timestamp,

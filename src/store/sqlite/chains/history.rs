@@ -4,9 +4,9 @@ use rusqlite::Connection;
 
 use crate::store::records::chains::{EventRecord, Extent};
 use crate::store::sqlite::database::codec::{Id, signed};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::below::below;
 use crate::store::sqlite::tables::events::from_row;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 const EVENTS: &str = "SELECT seq, at, frame, kind, detail FROM events WHERE frame = ?1 AND seq > ?2 ORDER BY seq";
 const EVENTS_BELOW: &str = below!(
@@ -14,11 +14,9 @@ const EVENTS_BELOW: &str = below!(
      FROM below CROSS JOIN events AS e INDEXED BY events_by_frame ON e.frame = below.id AND e.seq > ?2 ORDER BY e.seq"
 );
 
-pub(in crate::store::sqlite) fn events(connection: &Connection, of: Extent, after: u64) -> TxResult<Vec<EventRecord>> {
+pub(crate) fn events(connection: &Connection, of: Extent, after: u64) -> TxResult<Vec<EventRecord>> {
     let sql = if matches!(of, Extent::One(_)) { EVENTS } else { EVENTS_BELOW };
-    let mut statement = connection.prepare_cached(sql)?;
-    let records = statement.query_map((Id(of.top()), signed(after)), from_row)?;
-    Ok(records.collect::<rusqlite::Result<_>>()?)
+    connection.read_all(sql, (Id(of.top()), signed(after)), from_row)
 }
 
 #[cfg(test)]

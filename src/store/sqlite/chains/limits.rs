@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, Row};
 use serde_json::json;
 
 use crate::core::agent::usage::rounded_usd;
@@ -18,9 +18,9 @@ use crate::core::notifications::occasion::Occasion;
 use crate::store::error::StoreError;
 use crate::store::records::chains::{ChainOf, Target};
 use crate::store::sqlite::database::codec::{self, At, Id, from_json, id, time};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::notifications::{self, Noted};
 use crate::store::sqlite::tables::{chains, events};
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 // These find the few frames in question by an index, however large the tree is. Each repeats the condition of its
 // index (`schema`) word for word.
@@ -39,20 +39,18 @@ const CHAIN_OF_REQUEST: &str =
     "SELECT f.id, c.root, c.limits, c.name FROM requests AS r CROSS JOIN frames AS f ON f.id = r.frame
      CROSS JOIN chains AS c ON c.root = f.root WHERE r.id = ?1";
 
-pub(in crate::store::sqlite) fn chain_of(connection: &Connection, target: Target) -> TxResult<ChainOf> {
+pub(crate) fn chain_of(connection: &Connection, target: Target) -> TxResult<ChainOf> {
     let of = |row: &Row<'_>| {
         let (limits, name) = (from_json(row, "limits")?, row.get("name")?);
         Ok(ChainOf { frame: id(row, "id")?, root: id(row, "root")?, limits, name })
     };
     match target {
         Target::Frame(frame) => {
-            let found = connection.prepare_cached(CHAIN_OF_FRAME)?.query_row([Id(frame)], of).optional()?;
-            Ok(found.ok_or(StoreError::UnknownFrame(frame))?)
+            Ok(connection.read_first(CHAIN_OF_FRAME, [Id(frame)], of)?.ok_or(StoreError::UnknownFrame(frame))?)
         }
-        Target::Request(request) => {
-            let found = connection.prepare_cached(CHAIN_OF_REQUEST)?.query_row([Id(request)], of).optional()?;
-            Ok(found.ok_or(StoreError::UnknownRequest(request))?)
-        }
+        Target::Request(request) => Ok(connection
+            .read_first(CHAIN_OF_REQUEST, [Id(request)], of)?
+            .ok_or(StoreError::UnknownRequest(request))?),
     }
 }
 
@@ -72,7 +70,7 @@ pub(crate) fn not_admitted(
     now: Timestamp,
     max_parallel_total: Option<u32>,
 ) -> TxResult<Option<NotAdmitted>> {
-    let running = connection.prepare_cached(RUNNING)?.query_row([Id(frame.root)], |row| row.get(0))?;
+    let running = connection.read_one(RUNNING, [Id(frame.root)], |row| row.get(0))?;
     let limits = chains::limits(connection, frame.root)?;
     let spent_usd = spent_for_budget(connection, frame.root, limits)?;
     let until = |row: &Row<'_>| {
@@ -82,11 +80,10 @@ pub(crate) fn not_admitted(
             _ => None,
         })
     };
-    let mut statement = connection.prepare_cached(LIMITED)?;
-    let limited = statement.query_map((Id(frame.root), Id(frame.id)), until)?.collect::<rusqlite::Result<Vec<_>>>()?;
+    let limited = connection.read_all(LIMITED, (Id(frame.root), Id(frame.id)), until)?;
     let refused = limits.refuse(Load { running, spent_usd }, limited.into_iter().flatten().max());
     let (None, Some(most)) = (refused, max_parallel_total) else { return Ok(refused) };
-    let anywhere: u32 = connection.prepare_cached(RUNNING_ANYWHERE)?.query_row([], |row| row.get(0))?;
+    let anywhere: u32 = connection.read_one(RUNNING_ANYWHERE, [], |row| row.get(0))?;
     Ok((anywhere >= most).then_some(NotAdmitted::ParallelTotal { most }))
 }
 
@@ -111,9 +108,11 @@ pub(crate) fn note_spent_budget(connection: &Connection, now: At, frame: &Frame)
 
 /// Facts about the whole tree of a frame. `nodes` are all of its frames.
 pub(crate) fn of_tree(connection: &Connection, frame: FrameId, nodes: &[Node]) -> TxResult<Whole> {
-    let mut statement = connection
-        .prepare_cached("SELECT root, limits FROM chains WHERE root = (SELECT root FROM frames WHERE id = ?1)")?;
-    let found = statement.query_row([Id(frame)], |row| Ok((id(row, "root")?, from_json(row, "limits")?))).optional()?;
+    let found = connection.read_first(
+        "SELECT root, limits FROM chains WHERE root = (SELECT root FROM frames WHERE id = ?1)",
+        [Id(frame)],
+        |row| Ok((id(row, "root")?, from_json(row, "limits")?)),
+    )?;
     let Some((root, limits)) = found else { return Ok(Whole::default()) };
     let limited = |node: &Node| matches!(&node.state, FrameState::Waiting { wait } if wait.is_pause());
     let accounts = if nodes.iter().any(limited) { accounts(connection, root)? } else { HashMap::new() };
@@ -125,15 +124,13 @@ fn spent_for_budget(connection: &Connection, root: FrameId, limits: Limits) -> T
     if limits.max_budget_usd.is_none() {
         return Ok(0.0);
     }
-    Ok(connection.prepare_cached(SPENT)?.query_row([Id(root)], |row| row.get(0))?)
+    connection.read_one(SPENT, [Id(root)], |row| row.get(0))
 }
 
 fn accounts(connection: &Connection, root: FrameId) -> TxResult<HashMap<FrameId, String>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT id, json_extract(launch, '$.config_dir') AS account FROM frames WHERE root = ?1 AND account IS NOT NULL",
-    )?;
-    let accounts = statement.query_map([Id(root)], |row| Ok((id(row, "id")?, row.get("account")?)))?;
-    Ok(accounts.collect::<rusqlite::Result<_>>()?)
+    let sql = "SELECT id, json_extract(launch, '$.config_dir') AS account FROM frames WHERE root = ?1 AND account IS NOT NULL";
+    let accounts = connection.read_all(sql, [Id(root)], |row| Ok((id(row, "id")?, row.get("account")?)))?;
+    Ok(accounts.into_iter().collect())
 }
 
 #[cfg(test)]

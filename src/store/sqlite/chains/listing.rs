@@ -1,13 +1,13 @@
 //! Which chains there are, found without reading all of them.
 
 use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, Row};
 
 use crate::core::chain::frame_state::AgentStatus;
 use crate::core::id::FrameId;
 use crate::store::records::lists::{ChainKind, ChainList, Chains, Summary};
 use crate::store::sqlite::database::codec::{Id, count, from_json, id, path, path_text, signed, time};
-use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 // All of them are answered by an index alone, although the plans do not say so: a generated column is read from the index, too.
 // Each repeats the condition of its partial index.
@@ -39,7 +39,7 @@ const CHILDREN: &str = "WITH RECURSIVE below (child, id) AS (SELECT id, id FROM 
         WHERE below.child = f.id AND r.kind = 'ask' AND r.status = 'open') AS questions
      FROM frames AS f JOIN chains AS c ON c.root = f.root WHERE f.parent = ?1 ORDER BY f.seq DESC";
 
-pub(in crate::store::sqlite) fn chains(connection: &Connection, of: Chains<'_>) -> TxResult<ChainList> {
+pub(crate) fn chains(connection: &Connection, of: Chains<'_>) -> TxResult<ChainList> {
     match of {
         Chains::Newest { most, kinds } => newest(connection, most, kinds),
         Chains::LastIn(directories) => {
@@ -55,30 +55,25 @@ pub(in crate::store::sqlite) fn chains(connection: &Connection, of: Chains<'_>) 
             Ok(ChainList { chains: summaries(connection, found)?, more: 0 })
         }
         Chains::Named(name) => {
-            let found = connection.prepare_cached(NAMED)?.query_row([name.as_str()], |row| id(row, "id")).optional()?;
+            let found = connection.read_first(NAMED, [name.as_str()], |row| id(row, "id"))?;
             Ok(ChainList { chains: summaries(connection, found)?, more: 0 })
         }
         Chains::With { status, most } => {
-            let mut statement = connection.prepare_cached(WITH)?;
-            let found = statement.query_map([status.name()], |row| id(row, "root"))?;
-            let found: Vec<FrameId> = found.collect::<rusqlite::Result<_>>()?;
+            let found: Vec<FrameId> = connection.read_all(WITH, [status.name()], |row| id(row, "root"))?;
             let (few, others) = found.split_at(found.len().min(most));
             Ok(ChainList { chains: summaries(connection, few.iter().copied())?, more: others.len() as u64 })
         }
         Chains::StartedBy(frame) => {
-            let mut statement = connection.prepare_cached(CHILDREN)?;
-            let chains = statement.query_map([Id(frame)], summary)?.collect::<rusqlite::Result<_>>()?;
+            let chains = connection.read_all(CHILDREN, [Id(frame)], summary)?;
             Ok(ChainList { chains, more: 0 })
         }
     }
 }
 
-pub(in crate::store::sqlite) fn chain_kinds(connection: &Connection) -> TxResult<Vec<ChainKind>> {
-    let mut statement = connection.prepare_cached(KINDS)?;
-    let kinds = statement.query_map([], |row| {
+pub(crate) fn chain_kinds(connection: &Connection) -> TxResult<Vec<ChainKind>> {
+    connection.read_all(KINDS, [], |row| {
         Ok(ChainKind { cwd: path(row, "cwd")?, status: status(row)?, count: count(row, "chains")? })
-    })?;
-    Ok(kinds.collect::<rusqlite::Result<_>>()?)
+    })
 }
 
 /// An index answers how many chains there are of each kind, and which are the newest. Only those few are read.
@@ -89,15 +84,10 @@ fn newest(connection: &Connection, most: usize, wanted: Option<&[ChainKind]>) ->
     };
     let mut kinds = chain_kinds(connection)?;
     kinds.retain(is_wanted);
-    let mut statement = connection.prepare_cached(NEWEST)?;
     let mut found: Vec<(i64, FrameId)> = Vec::new();
     for kind in &kinds {
-        let of_kind = statement.query_map((path_text(&kind.cwd)?, kind.status.name(), signed(most as u64)), |row| {
-            Ok((row.get("seq")?, id(row, "id")?))
-        })?;
-        for row in of_kind {
-            found.push(row?);
-        }
+        let of_kind = (path_text(&kind.cwd)?, kind.status.name(), signed(most as u64));
+        found.extend(connection.read_all(NEWEST, of_kind, |row| Ok((row.get("seq")?, id(row, "id")?)))?);
     }
     found.sort_unstable_by_key(|(seq, _)| std::cmp::Reverse(*seq));
     found.truncate(most);
@@ -107,10 +97,9 @@ fn newest(connection: &Connection, most: usize, wanted: Option<&[ChainKind]>) ->
 }
 
 fn summaries(connection: &Connection, roots: impl IntoIterator<Item = FrameId>) -> TxResult<Vec<Summary>> {
-    let mut statement = connection.prepare_cached(ROOT)?;
     let mut found = Vec::new();
     for root in roots {
-        found.extend(statement.query_row([Id(root)], summary).optional()?);
+        found.extend(connection.read_first(ROOT, [Id(root)], summary)?);
     }
     Ok(found)
 }

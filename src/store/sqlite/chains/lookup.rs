@@ -10,10 +10,10 @@ use crate::store::candidate::Candidate;
 use crate::store::error::StoreError;
 use crate::store::records::chains::{Scope, Target};
 use crate::store::sqlite::database::codec::{Id, from_json, id};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::requests::attach;
 use crate::store::sqlite::tables::below::below;
 use crate::store::sqlite::tables::frames;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// How many candidates are named to a person.
 const MOST: usize = 10;
@@ -42,7 +42,7 @@ const MATCHES_BELOW: &str = below!(
 const QUESTIONS: &str = "SELECT 1 AS is_request, id AS matched, id FROM requests
      WHERE id >= ?1 AND id < ?1 || 'g' AND kind = 'ask' ORDER BY id LIMIT 11";
 
-pub(in crate::store::sqlite) fn lookup(connection: &Connection, scope: Scope, prefix: &IdPrefix) -> TxResult<Target> {
+pub(crate) fn lookup(connection: &Connection, scope: Scope, prefix: &IdPrefix) -> TxResult<Target> {
     let text = prefix.as_str();
     match scope {
         Scope::All => only(connection, prefix, matches(connection, MATCHES, [text])?),
@@ -104,26 +104,25 @@ fn described(connection: &Connection, target: Target, matched: &str) -> TxResult
             };
             Ok((kind, shortened(&frame.task.title())))
         }
-        Target::Request(request) => {
-            let mut statement = connection.prepare_cached("SELECT detail FROM requests WHERE id = ?1")?;
-            Ok(match statement.query_row([Id(request)], |row| from_json(row, "detail"))? {
+        Target::Request(request) => Ok(
+            match connection
+                .read_one("SELECT detail FROM requests WHERE id = ?1", [Id(request)], |row| from_json(row, "detail"))?
+            {
                 RequestKind::Ask(form) => ("the question", shortened(&form.question)),
                 kind @ (RequestKind::Permission { .. } | RequestKind::Plan(_)) => ("the approval of", kind.command()),
                 kind => ("the request", kind.command()),
-            })
-        }
+            },
+        ),
     }
 }
 
 /// What begins with a prefix, and the id that does.
 fn matches(connection: &Connection, sql: &str, parameters: impl Params) -> TxResult<Vec<(Target, String)>> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let found = statement.query_map(parameters, |row| {
+    connection.read_all(sql, parameters, |row| {
         let target =
             if row.get("is_request")? { Target::Request(id(row, "id")?) } else { Target::Frame(id(row, "id")?) };
         Ok((target, row.get("matched")?))
-    })?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+    })
 }
 
 #[cfg(test)]

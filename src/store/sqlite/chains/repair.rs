@@ -12,16 +12,12 @@ use crate::store::error::StoreError;
 use crate::store::records::chains::{ChainChange, Instruction};
 use crate::store::sqlite::chains::limits;
 use crate::store::sqlite::database::codec::{self, Id, id};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::steering::messages;
 use crate::store::sqlite::tables::events;
 use crate::store::sqlite::tables::frames::{self, launch_text};
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
-pub(in crate::store::sqlite) fn change_chain(
-    connection: &Connection,
-    frame: FrameId,
-    change: ChainChange,
-) -> TxResult<usize> {
+pub(crate) fn change_chain(connection: &Connection, frame: FrameId, change: ChainChange) -> TxResult<usize> {
     let root = frames::existing(connection, frame)?.root;
     if change.limits.any() {
         limits::change(connection, root, change.limits)?;
@@ -35,9 +31,7 @@ pub(in crate::store::sqlite) fn change_chain(
 
 fn change_launch(connection: &Connection, root: FrameId, repair: &Repair) -> TxResult<usize> {
     let ids = connection
-        .prepare_cached("SELECT id FROM frames WHERE root = ?1 ORDER BY depth, seq")?
-        .query_map([Id(root)], |row| id(row, "id"))?
-        .collect::<rusqlite::Result<Vec<FrameId>>>()?;
+        .read_all("SELECT id FROM frames WHERE root = ?1 ORDER BY depth, seq", [Id(root)], |row| id(row, "id"))?;
     let frames: Vec<Frame> = ids.into_iter().map(|id| frames::existing(connection, id)).collect::<Result<_, _>>()?;
     if let Some(running) = frames.iter().find(|frame| matches!(frame.state, FrameState::Running { .. })) {
         return Err(StoreError::Running(running.id).into());
@@ -54,11 +48,10 @@ fn change_launch(connection: &Connection, root: FrameId, repair: &Repair) -> TxR
             continue;
         }
         let situation = Situation { mode: mode.cloned(), ..frame.situation.clone() };
-        connection.prepare_cached("UPDATE frames SET launch = ?2, situation = ?3 WHERE id = ?1")?.execute((
-            Id(frame.id),
-            launch_text(&launch)?,
-            codec::json(&situation, &[])?,
-        ))?;
+        connection.run(
+            "UPDATE frames SET launch = ?2, situation = ?3 WHERE id = ?1",
+            (Id(frame.id), launch_text(&launch)?, codec::json(&situation, &[])?),
+        )?;
         let entry = LogEntry::Launch { from: Box::new(frame.launch.clone()), to: Box::new(launch) };
         events::append(connection, codec::now(), frame.id, &entry)?;
         changed += 1;

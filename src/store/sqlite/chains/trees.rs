@@ -12,9 +12,9 @@ use crate::core::steering::stop_order::Stop;
 use crate::store::records::chains::TreeOf;
 use crate::store::sqlite::chains::limits;
 use crate::store::sqlite::database::codec::{Id, from_json, id, maybe_id, time};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::steering::stops;
 use crate::store::sqlite::tables::requests;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 // The whole tree of a frame is read, also when only what is below the frame was asked for: a simpler statement takes less
 // time to prepare than the rest takes to read.
@@ -32,7 +32,7 @@ const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.call, r.detail, r.sta
      WHERE f.root = (SELECT root FROM frames WHERE id = ?1) AND r.status IN ('open', 'resolved', 'expired', 'delivering')
      ORDER BY r.seq";
 
-pub(in crate::store::sqlite) fn tree(connection: &Connection, of: TreeOf) -> TxResult<Tree> {
+pub(crate) fn tree(connection: &Connection, of: TreeOf) -> TxResult<Tree> {
     match of {
         TreeOf::Whole(top) => {
             let nodes = nodes(connection, top, NODES, pending(connection, top)?)?;
@@ -52,8 +52,7 @@ fn nodes(
     sql: &str,
     mut requests: HashMap<FrameId, Vec<Request>>,
 ) -> TxResult<Vec<Node>> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let nodes = statement.query_map([Id(top)], |row| {
+    let mut nodes = connection.read_all(sql, [Id(top)], |row| {
         let id = id(row, "id")?;
         Ok(Node {
             id,
@@ -69,7 +68,6 @@ fn nodes(
             requests: requests.remove(&id).unwrap_or_default(),
         })
     })?;
-    let mut nodes = nodes.collect::<rusqlite::Result<Vec<_>>>()?;
     let wanted: HashMap<FrameId, Stop> = stops::all_open(connection)?.into_iter().collect();
     for node in &mut nodes {
         node.stop = match (wanted.get(&node.id), &node.state) {
@@ -82,10 +80,8 @@ fn nodes(
 }
 
 fn pending(connection: &Connection, top: FrameId) -> TxResult<HashMap<FrameId, Vec<Request>>> {
-    let mut statement = connection.prepare_cached(REQUESTS)?;
     let mut pending: HashMap<FrameId, Vec<Request>> = HashMap::new();
-    for request in statement.query_map([Id(top)], requests::from_row)? {
-        let request = request?;
+    for request in connection.read_all(REQUESTS, [Id(top)], requests::from_row)? {
         pending.entry(request.frame).or_default().push(request);
     }
     Ok(pending)

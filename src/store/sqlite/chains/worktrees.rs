@@ -6,7 +6,7 @@ use crate::core::agent::child_worktree::Worktree;
 use crate::core::id::FrameId;
 use crate::store::records::chains::WorktreesOf;
 use crate::store::sqlite::database::codec::{At, Id, from_json, id};
-use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 const OF_CHAIN: &str = "SELECT id, json_extract(launch, '$.worktree') AS worktree FROM frames
      WHERE root = (SELECT root FROM frames WHERE id = ?1) AND json_extract(launch, '$.worktree') IS NOT NULL
@@ -18,19 +18,11 @@ const HANDED_OVER: &str = "SELECT f.id, json_extract(f.launch, '$.worktree') AS 
          WHERE r.child = coalesce(g.id, f.id) AND r.status = 'delivered')
      ORDER BY f.depth DESC, f.seq";
 
-pub(in crate::store::sqlite) fn worktrees(
-    connection: &Connection,
-    of: WorktreesOf,
-) -> TxResult<Vec<(FrameId, Worktree)>> {
+pub(crate) fn worktrees(connection: &Connection, of: WorktreesOf) -> TxResult<Vec<(FrameId, Worktree)>> {
     let worktree = |row: &Row<'_>| Ok((id(row, "id")?, from_json(row, "worktree")?));
     let found = match of {
-        WorktreesOf::Chain(frame) => {
-            connection.prepare_cached(OF_CHAIN)?.query_map([Id(frame)], worktree)?.collect::<rusqlite::Result<_>>()?
-        }
-        WorktreesOf::HandedOver { before } => connection
-            .prepare_cached(HANDED_OVER)?
-            .query_map([At(before)], worktree)?
-            .collect::<rusqlite::Result<_>>()?,
+        WorktreesOf::Chain(frame) => connection.read_all(OF_CHAIN, [Id(frame)], worktree)?,
+        WorktreesOf::HandedOver { before } => connection.read_all(HANDED_OVER, [At(before)], worktree)?,
     };
     Ok(found)
 }

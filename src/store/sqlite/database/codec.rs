@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::store::error::StoreError;
-use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::transaction::TxResult;
 
 /// An id, as text.
 #[derive(Clone, Copy)]

@@ -14,14 +14,14 @@ use crate::store::error::{Result, StoreError};
 use crate::store::files::state_dir::StateDir;
 use crate::store::sqlite::database::snapshot::{self, Stamp};
 use crate::store::sqlite::database::{full_disk, open, schema};
-use crate::store::sqlite::fault::{Fault, TxResult};
+use crate::store::sqlite::transaction::{Fault, Statements, TxResult};
 
 /// One connection to the database, and the directory that contains it.
 #[derive(Debug)]
 pub(crate) struct Sqlite {
-    pub(in crate::store) connection: Connection,
-    pub(in crate::store) dir: StateDir,
-    pub(in crate::store) wrote: Cell<bool>,
+    pub(crate) connection: Connection,
+    pub(crate) dir: StateDir,
+    pub(crate) wrote: Cell<bool>,
     /// The database file that is open; `None`: it is only looked at.
     file: Option<FileId>,
     /// How the database was when a look at it began; `None`: it is open in earnest.
@@ -36,20 +36,20 @@ impl Sqlite {
     const LOG_LIMIT: u64 = 64 * 1024;
 
     /// Opens the database in `dir`, which is created if it does not exist.
-    pub(in crate::store) fn open(dir: StateDir) -> Result<Self> {
+    pub(crate) fn open(dir: StateDir) -> Result<Self> {
         let connection = open::connection(&dir)?;
         let file = file_at(&dir);
         Ok(Self { connection, dir, wrote: Cell::new(false), file, seen: None })
     }
 
     /// The database in `dir` as it is as long as nobody writes; `None` if it has to be opened in earnest.
-    pub(in crate::store) fn look(dir: StateDir) -> Option<Self> {
+    pub(crate) fn look(dir: StateDir) -> Option<Self> {
         let (connection, seen) = snapshot::look(&dir)?;
         Some(Self { connection, dir, wrote: Cell::new(false), file: None, seen: Some(seen) })
     }
 
     /// One transaction that writes.
-    pub(in crate::store) fn write<T>(&self, step: Step, work: impl FnOnce(&Connection) -> TxResult<T>) -> Result<T> {
+    pub(crate) fn write<T>(&self, step: Step, work: impl FnOnce(&Connection) -> TxResult<T>) -> Result<T> {
         self.wrote.set(true);
         let work = |connection: &Connection| {
             schema::still_known(connection, &self.dir.database())?;
@@ -63,7 +63,7 @@ impl Sqlite {
     }
 
     /// Several reads of one and the same state of the database.
-    pub(in crate::store) fn read<T>(&self, work: impl FnOnce(&Connection) -> TxResult<T>) -> Result<T> {
+    pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> TxResult<T>) -> Result<T> {
         self.transaction(TransactionBehavior::Deferred, work)
     }
 
@@ -77,7 +77,7 @@ impl Sqlite {
     }
 
     /// One statement that reads.
-    pub(in crate::store) fn query<T>(&self, work: impl FnOnce(&Connection) -> TxResult<T>) -> Result<T> {
+    pub(crate) fn query<T>(&self, work: impl FnOnce(&Connection) -> TxResult<T>) -> Result<T> {
         work(&self.connection).map_err(|fault| fault.in_database(self.dir.database()))
     }
 
@@ -99,9 +99,7 @@ impl Sqlite {
 impl Changes for Sqlite {
     fn version_of_others(&self) -> Result<i64> {
         self.still_there()?;
-        self.query(|connection| {
-            Ok(connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?)
-        })
+        self.query(|connection| connection.read_one("PRAGMA data_version", [], |row| row.get(0)))
     }
 
     fn is_unchanged(&self) -> bool {

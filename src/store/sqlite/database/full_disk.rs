@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use crate::failpoint::{self, Step};
-use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::transaction::TxResult;
 
 /// Has SQLite itself run out of space, where a test wants that. It does not get any for as long as this process lives.
 pub(crate) fn meet_full_disk(connection: &Connection, step: Step) -> TxResult<()> {

@@ -15,7 +15,7 @@ use crate::store::files::durable::{Durability, PRIVATE, Replacement};
 use crate::store::files::entries::remove;
 use crate::store::files::state_dir::StateDir;
 use crate::store::sqlite::database::schema::{self, Found};
-use crate::store::sqlite::fault::{Fault, TxResult};
+use crate::store::sqlite::transaction::{Fault, TxResult};
 
 /// How long a statement waits for another process's transaction. Nothing waits inside a transaction, so this is long.
 const PATIENCE: Duration = Duration::from_secs(10);

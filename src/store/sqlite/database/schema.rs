@@ -12,7 +12,7 @@ use crate::store::error::StoreError;
 use crate::store::housekeeping::archive::writer::SCHEMA;
 use crate::store::sqlite::database::full_disk;
 use crate::store::sqlite::database::migrations::STEPS;
-use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// Marks a database as one of this program ("acli").
 const APPLICATION: i32 = 0x6163_6c69;
@@ -156,9 +156,7 @@ fn words(sql: &str) -> impl Iterator<Item = &str> {
 /// The names, kinds and definitions of what is in a database, but for what SQLite makes itself.
 fn objects(connection: &Connection) -> TxResult<Vec<(String, String, String)>> {
     let sql = "SELECT name, type, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
-    let mut statement = connection.prepare(sql)?;
-    let objects = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    Ok(objects.collect::<rusqlite::Result<_>>()?)
+    connection.read_all(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
 }
 
 /// The columns of a table, with their types and whether they are generated.

@@ -16,7 +16,7 @@ use crate::store::sqlite::database::schema;
 
 /// What changes when the database does.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::store) struct Stamp {
+pub(crate) struct Stamp {
     file: u64,
     length: u64,
     modified: (i64, i64),

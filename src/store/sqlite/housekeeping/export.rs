@@ -19,11 +19,11 @@ use crate::store::files::lease::Lease;
 use crate::store::files::{session_files, tool_results};
 use crate::store::housekeeping::archive::writer::{SCHEMA, Writer};
 use crate::store::sqlite::database::connection::Sqlite;
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::frames;
 use crate::store::sqlite::tables::tree_rows::{self, TABLES, Table};
+use crate::store::sqlite::transaction::TxResult;
 
-pub(in crate::store::sqlite) fn export(store: &Sqlite, root: FrameId, to: &mut dyn Write) -> Result<()> {
+pub(crate) fn export(store: &Sqlite, root: FrameId, to: &mut dyn Write) -> Result<()> {
     store.read(|connection| {
         tree_rows::collect(connection, root)?;
         let ids = tree_rows::frames(connection)?;

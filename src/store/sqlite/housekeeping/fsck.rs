@@ -20,14 +20,14 @@ use crate::store::records::abandoned::abandoned;
 use crate::store::sqlite::database::codec::{Id, count, from_json, id, maybe_id, maybe_time, signed};
 use crate::store::sqlite::database::connection::Sqlite;
 use crate::store::sqlite::database::schema::{self, Difference};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::frames;
 use crate::store::sqlite::tables::tree_rows::TABLES;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// How many frames are in memory at once.
 const AT_ONCE: u32 = 500;
 
-pub(in crate::store::sqlite) fn facts(connection: &Connection, of: FactsOf<'_>) -> TxResult<Facts> {
+pub(crate) fn facts(connection: &Connection, of: FactsOf<'_>) -> TxResult<Facts> {
     let mut facts = Facts::default();
     if matches!(of, FactsOf::All) {
         facts.findings = damage(connection)?;
@@ -38,7 +38,7 @@ pub(in crate::store::sqlite) fn facts(connection: &Connection, of: FactsOf<'_>) 
     Ok(facts)
 }
 
-pub(in crate::store::sqlite) fn frame_facts(store: &Sqlite, of: FactsOf<'_>, after: u64) -> Result<FactsPage> {
+pub(crate) fn frame_facts(store: &Sqlite, of: FactsOf<'_>, after: u64) -> Result<FactsPage> {
     let mut page = store.read(|connection| page(connection, of, after))?;
     let abandoned = abandoned(store, &store.dir)?;
     for frame in &mut page.frames {
@@ -56,7 +56,7 @@ fn all(_: &str) -> String {
     String::new()
 }
 
-pub(in crate::store::sqlite) fn other_schema(store: &Sqlite) -> Result<Vec<String>> {
+pub(crate) fn other_schema(store: &Sqlite) -> Result<Vec<String>> {
     let differences = store.read(schema::differences)?;
     let name = |difference| match difference {
         Difference::MissingIndex { name, .. } | Difference::Other { name } => name,
@@ -64,7 +64,7 @@ pub(in crate::store::sqlite) fn other_schema(store: &Sqlite) -> Result<Vec<Strin
     Ok(differences.into_iter().map(name).collect())
 }
 
-pub(in crate::store::sqlite) fn make_index(connection: &Connection, missing: &str) -> TxResult<bool> {
+pub(crate) fn make_index(connection: &Connection, missing: &str) -> TxResult<bool> {
     for difference in schema::differences(connection)? {
         if let Difference::MissingIndex { name, sql } = difference
             && name == missing
@@ -78,18 +78,14 @@ pub(in crate::store::sqlite) fn make_index(connection: &Connection, missing: &st
 
 fn damage(connection: &Connection) -> TxResult<Vec<FsckFinding>> {
     let mut found = Vec::new();
-    let mut statement = connection.prepare("PRAGMA integrity_check")?;
-    for said in statement.query_map([], |row| row.get::<_, String>(0))? {
-        let said = said?;
-        found.extend((said != "ok").then_some(FindingKind::Database { said }));
-    }
+    let damage: Vec<String> = connection.read_all("PRAGMA integrity_check", [], |row| row.get(0))?;
+    found.extend(damage.into_iter().filter(|said| said != "ok").map(|said| FindingKind::Database { said }));
     found.extend(schema::differences(connection)?.into_iter().map(|difference| match difference {
         Difference::MissingIndex { name, .. } => FindingKind::MissingIndex { name },
         Difference::Other { name } => FindingKind::OtherSchema { name },
     }));
-    let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
-    let lost = statement.query_map([], |row| Ok(FindingKind::LostReference { table: row.get(0)?, to: row.get(2)? }))?;
-    found.extend(lost.collect::<rusqlite::Result<Vec<_>>>()?);
+    let lost = |row: &Row<'_>| Ok(FindingKind::LostReference { table: row.get(0)?, to: row.get(2)? });
+    found.extend(connection.read_all("PRAGMA foreign_key_check", [], lost)?);
     Ok(found.into_iter().map(|kind| FsckFinding { frame: None, kind }).collect())
 }
 
@@ -112,8 +108,7 @@ pub(crate) fn members(connection: &Connection) -> TxResult<(Vec<FrameFacts>, Fac
 /// The next frames, without their files.
 fn page(connection: &Connection, of: FactsOf<'_>, after: u64) -> TxResult<FactsPage> {
     let sql = format!("SELECT seq FROM frames WHERE seq > ?1 ORDER BY seq LIMIT 1 OFFSET {}", AT_ONCE - 1);
-    let mut statement = connection.prepare_cached(&sql)?;
-    let last: Option<i64> = statement.query_map([signed(after)], |row| row.get("seq"))?.next().transpose()?;
+    let last: Option<i64> = connection.read_first(&sql, [signed(after)], |row| row.get("seq"))?;
     let condition = |_: &str| format!("WHERE seq > {after} AND seq <= {} ORDER BY seq", last.unwrap_or(i64::MAX));
     let frame = |row: &Row<'_>| if of.has(id(row, "id")?) { frames::from_row(row).map(Some) } else { Ok(None) };
     let mut findings = Vec::new();
@@ -124,11 +119,9 @@ fn page(connection: &Connection, of: FactsOf<'_>, after: u64) -> TxResult<FactsP
 
 /// What the database says of a frame.
 fn facts_of(connection: &Connection, frame: Frame) -> TxResult<FrameFacts> {
-    let mut statement =
-        connection.prepare_cached("SELECT id, output_from FROM attempts WHERE frame = ?1 AND ended IS NULL")?;
-    let running = statement.query_map([Id(frame.id)], |row| Ok((id(row, "id")?, count(row, "output_from")?)))?;
-    let running = running.collect::<rusqlite::Result<_>>()?;
-    let replied = connection.prepare_cached("SELECT 1 FROM replies WHERE frame = ?1")?.exists([Id(frame.id)])?;
+    let sql = "SELECT id, output_from FROM attempts WHERE frame = ?1 AND ended IS NULL";
+    let running = connection.read_all(sql, [Id(frame.id)], |row| Ok((id(row, "id")?, count(row, "output_from")?)))?;
+    let replied = connection.finds("SELECT 1 FROM replies WHERE frame = ?1", [Id(frame.id)])?;
     Ok(FrameFacts { frame, replied, running, files: FrameFiles::default() })
 }
 

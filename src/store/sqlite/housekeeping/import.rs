@@ -22,12 +22,12 @@ use crate::store::housekeeping::archive::adapt::Adapted;
 use crate::store::housekeeping::archive::unpack::{Stage, Unpacked};
 use crate::store::sqlite::database::codec;
 use crate::store::sqlite::database::connection::Sqlite;
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::housekeeping::fsck;
 use crate::store::sqlite::tables::tree_rows::{self, TABLES};
 use crate::store::sqlite::tables::{frames, names};
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
-pub(in crate::store::sqlite) fn import(store: &Sqlite, archive: &Adapted) -> Result<FrameId> {
+pub(crate) fn import(store: &Sqlite, archive: &Adapted) -> Result<FrameId> {
     let archive: &Unpacked = &archive.unpacked;
     let root = archive.root;
     let mut given = Vec::new();
@@ -69,8 +69,7 @@ fn insert(connection: &Connection, row: &ArchiveRow) -> TxResult<()> {
         let Some(id) = row.values.get(column).and_then(Value::as_str).filter(|id| is_id(id)) else {
             return Err(StoreError::damaged_archive("it has a row without an id").into());
         };
-        let mut statement = connection.prepare_cached(&format!("SELECT 1 FROM {table} WHERE {column} = ?1"))?;
-        if statement.exists([id])? {
+        if connection.finds(&format!("SELECT 1 FROM {table} WHERE {column} = ?1"), [id])? {
             return Err(StoreError::from(ArchiveError::Exists(id.to_owned())).into());
         }
     }

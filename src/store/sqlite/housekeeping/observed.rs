@@ -1,30 +1,30 @@
 //! What the database knows about the environments of its chains, and whether it is intact.
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, Row};
 
 use crate::store::error::Result;
 use crate::store::housekeeping::facts::{Condition, Observed, Pause, RecordedProgram};
 use crate::store::sqlite::database::codec::{count, from_json, path_text};
 use crate::store::sqlite::database::connection::Sqlite;
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::tree_rows::TABLES;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// A database of this size, in bytes, is checked in less than a tenth of a second.
 const LARGEST: i64 = 64 << 20;
 /// How many of the newest chains are looked at.
 const NEWEST: u32 = 1000;
 
-pub(in crate::store::sqlite) fn observed(connection: &Connection, most: u32) -> TxResult<Observed> {
+pub(crate) fn observed(connection: &Connection, most: u32) -> TxResult<Observed> {
     let (programs, pauses) = (programs(connection)?, pauses(connection, most)?);
     Ok(Observed { programs, pauses, unrecorded: unrecorded(connection)? })
 }
 
-pub(in crate::store::sqlite) fn condition(store: &Sqlite) -> Result<Condition> {
+pub(crate) fn condition(store: &Sqlite) -> Result<Condition> {
     store.query(|connection| condition_within(connection, LARGEST))
 }
 
-pub(in crate::store::sqlite) fn condition_within(connection: &Connection, largest: i64) -> TxResult<Condition> {
+pub(crate) fn condition_within(connection: &Connection, largest: i64) -> TxResult<Condition> {
     let pragma = |name: &str| connection.pragma_query_value::<i64, _>(None, name, |row| row.get(0));
     if pragma("page_count")?.saturating_mul(pragma("page_size")?) > largest {
         for table in TABLES {
@@ -37,24 +37,18 @@ pub(in crate::store::sqlite) fn condition_within(connection: &Connection, larges
 }
 
 fn programs(connection: &Connection) -> TxResult<Vec<RecordedProgram>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT f.launch ->> '$.claude' AS program, count(DISTINCT f.root) AS chains
+    let sql = "SELECT f.launch ->> '$.claude' AS program, count(DISTINCT f.root) AS chains
                  FROM (SELECT id FROM frames INDEXED BY roots WHERE parent IS NULL AND status <> 'done'
                        ORDER BY seq DESC LIMIT ?1) AS root
                  CROSS JOIN frames AS f ON f.root = root.id
-                 WHERE f.launch ->> '$.claude' <> '' GROUP BY program ORDER BY program",
-    )?;
-    let programs =
-        statement.query_map([NEWEST], |row| Ok((row.get::<_, String>("program")?, count(row, "chains")?)))?;
-    let mut known = connection.prepare_cached("SELECT version, modified FROM versions WHERE program = ?1")?;
+                 WHERE f.launch ->> '$.claude' <> '' GROUP BY program ORDER BY program";
+    let read = |row: &Row<'_>| Ok((row.get::<_, String>("program")?, count(row, "chains")?));
+    let version = |row: &Row<'_>| Ok((row.get::<_, String>("version")?, row.get::<_, i64>("modified")?));
     let mut found = Vec::new();
-    for program in programs {
-        let (program, chains) = program?;
-        let known = known.query_row([path_text(program.as_ref())?], |row| {
-            Ok((row.get::<_, String>("version")?, row.get::<_, i64>("modified")?))
-        });
-        let known = known
-            .optional()?
+    for (program, chains) in connection.read_all(sql, [NEWEST], read)? {
+        let sql = "SELECT version, modified FROM versions WHERE program = ?1";
+        let known = connection
+            .read_first(sql, [path_text(program.as_ref())?], version)?
             .and_then(|(version, modified)| Some((version, Timestamp::from_nanosecond(modified.into()).ok()?)));
         found.push(RecordedProgram { path: program.into(), chains, known });
     }
@@ -62,22 +56,20 @@ fn programs(connection: &Connection) -> TxResult<Vec<RecordedProgram>> {
 }
 
 fn unrecorded(connection: &Connection) -> TxResult<u64> {
-    let mut statement = connection.prepare_cached(
+    connection.read_one(
         "SELECT count(*) AS lost FROM frames INDEXED BY unrecorded_frames
          WHERE trouble ->> 'unrecorded' = 1 AND status NOT IN ('done', 'failed')",
-    )?;
-    Ok(statement.query_row([], |row| count(row, "lost"))?)
+        [],
+        |row| count(row, "lost"),
+    )
 }
 
 fn pauses(connection: &Connection, most: u32) -> TxResult<Vec<Pause>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT r.call IS NOT NULL AS suspended, f.launch AS launch
+    let sql = "SELECT r.call IS NOT NULL AS suspended, f.launch AS launch
                  FROM requests AS r CROSS JOIN frames AS f ON f.id = r.frame
-                 WHERE r.status <> 'withdrawn' ORDER BY r.seq DESC LIMIT ?1",
-    )?;
-    let pauses = statement
-        .query_map([most], |row| Ok(Pause { suspended: row.get("suspended")?, launch: from_json(row, "launch")? }))?;
-    Ok(pauses.collect::<rusqlite::Result<_>>()?)
+                 WHERE r.status <> 'withdrawn' ORDER BY r.seq DESC LIMIT ?1";
+    let pause = |row: &Row<'_>| Ok(Pause { suspended: row.get("suspended")?, launch: from_json(row, "launch")? });
+    connection.read_all(sql, [most], pause)
 }
 
 #[cfg(test)]

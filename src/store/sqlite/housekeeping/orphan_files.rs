@@ -18,7 +18,7 @@ use crate::store::files::lease::Lease;
 use crate::store::housekeeping::orphans::{Orphan, TRASH, is_orphan, is_run, of_frame, orphan};
 use crate::store::sqlite::database::codec::{Id, id, maybe_id, maybe_json};
 use crate::store::sqlite::database::connection::Sqlite;
-use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// The files that nothing uses any more. Those of a running frame are in use.
 ///
@@ -141,15 +141,12 @@ fn copies(store: &Sqlite) -> Result<HashMap<FrameId, Vec<AttemptId>>> {
 
 /// The attempts of a frame whose copies are needed: the frame continues from one, and so will frames that have not begun.
 pub(crate) fn copies_of(connection: &Connection, frame: FrameId) -> TxResult<Vec<AttemptId>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT checkpoint AS copy FROM frames WHERE id = ?1 AND checkpoint IS NOT NULL
+    let sql = "SELECT checkpoint AS copy FROM frames WHERE id = ?1 AND checkpoint IS NOT NULL
          UNION ALL SELECT json_extract(baseline, '$.checkpoint') FROM frames INDEXED BY frames_by_baseline
          WHERE baseline IS NOT NULL
            AND CASE WHEN json_valid(baseline) THEN json_extract(baseline, '$.frame') END = ?1
-           AND checkpoint IS NULL AND json_extract(baseline, '$.checkpoint') IS NOT NULL",
-    )?;
-    let copies = statement.query_map([Id(frame)], |row| id(row, "copy"))?;
-    Ok(copies.collect::<rusqlite::Result<_>>()?)
+           AND checkpoint IS NULL AND json_extract(baseline, '$.checkpoint') IS NOT NULL";
+    connection.read_all(sql, [Id(frame)], |row| id(row, "copy"))
 }
 
 #[cfg(test)]

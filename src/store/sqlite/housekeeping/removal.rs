@@ -9,9 +9,9 @@ use crate::store::error::Result;
 use crate::store::housekeeping::removal::{Decided, Removable, RemovableOf};
 use crate::store::sqlite::database::codec::{Id, count, from_json, id, time};
 use crate::store::sqlite::database::connection::Sqlite;
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::housekeeping::orphan_files;
 use crate::store::sqlite::tables::tree_rows::{self, TABLES, Table};
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// How old trees are, the oldest first. `$of` says which.
 macro_rules! ages {
@@ -46,18 +46,14 @@ const NEEDED: &str = "SELECT 1 FROM frames AS f CROSS JOIN requests AS r ON r.ch
 const ATTEMPTS: &str = "SELECT count(*) AS made FROM frames AS f CROSS JOIN attempts AS a INDEXED BY attempts_by_frame
      ON a.frame = f.id WHERE f.root = ?1";
 
-pub(in crate::store::sqlite) fn removable(connection: &Connection, of: RemovableOf) -> TxResult<Vec<Removable>> {
+pub(crate) fn removable(connection: &Connection, of: RemovableOf) -> TxResult<Vec<Removable>> {
     match of {
         RemovableOf::Retention(retention) => all_removable(connection, retention),
         RemovableOf::Root(root) => Ok(aged(connection, root)?.into_iter().collect()),
     }
 }
 
-pub(in crate::store::sqlite) fn remove_trees(
-    store: &Sqlite,
-    trees: &[Decided],
-    retention: Retention,
-) -> Result<Vec<FrameId>> {
+pub(crate) fn remove_trees(store: &Sqlite, trees: &[Decided], retention: Retention) -> Result<Vec<FrameId>> {
     let (mut removed, mut frames) = (Vec::new(), Vec::new());
     store.write(Step::Remove, |connection| {
         // The rows of a tree refer to each other.
@@ -70,7 +66,7 @@ pub(in crate::store::sqlite) fn remove_trees(
             tree_rows::collect(connection, *root)?;
             frames.extend(tree_rows::frames(connection)?);
             for Table { name, of_members } in TABLES {
-                connection.prepare_cached(&format!("DELETE FROM {name} WHERE {of_members}"))?.execute([])?;
+                connection.run(&format!("DELETE FROM {name} WHERE {of_members}"), [])?;
             }
             removed.push(*root);
         }
@@ -80,7 +76,7 @@ pub(in crate::store::sqlite) fn remove_trees(
     Ok(removed)
 }
 
-pub(in crate::store::sqlite) fn shrink(store: &Sqlite) -> Result<u64> {
+pub(crate) fn shrink(store: &Sqlite) -> Result<u64> {
     let length = || std::fs::metadata(store.dir.database()).map_or(0, |file| file.len());
     let before = length();
     store.wrote.set(true);
@@ -115,8 +111,7 @@ const PAGES_IN_A_STEP: u32 = 500;
 const LARGEST_COPY: u64 = 64 << 20;
 
 fn all_removable(connection: &Connection, retention: Retention) -> TxResult<Vec<Removable>> {
-    let mut statement = connection.prepare_cached(ALL_AGES)?;
-    let trees = statement.query_map([], from_row)?.collect::<rusqlite::Result<Vec<_>>>()?;
+    let trees = connection.read_all(ALL_AGES, [], from_row)?;
     let mut found = Vec::new();
     for tree in trees.into_iter().filter(|tree| retention.removes(&tree.age)) {
         let tree = completed(connection, tree)?;
@@ -125,14 +120,12 @@ fn all_removable(connection: &Connection, retention: Retention) -> TxResult<Vec<
     Ok(found)
 }
 
-fn aged(connection: &Connection, root: FrameId) -> rusqlite::Result<Option<Removable>> {
-    let mut statement = connection.prepare_cached(AGE)?;
-    let mut found = statement.query_map([Id(root)], from_row)?;
-    found.next().transpose()?.map(|tree| completed(connection, tree)).transpose()
+fn aged(connection: &Connection, root: FrameId) -> TxResult<Option<Removable>> {
+    connection.read_first(AGE, [Id(root)], from_row)?.map(|tree| completed(connection, tree)).transpose()
 }
 
-fn completed(connection: &Connection, mut tree: Removable) -> rusqlite::Result<Removable> {
-    tree.age.needed = connection.prepare_cached(NEEDED)?.exists([Id(tree.root)])?;
+fn completed(connection: &Connection, mut tree: Removable) -> TxResult<Removable> {
+    tree.age.needed = connection.finds(NEEDED, [Id(tree.root)])?;
     let mut statement = connection.prepare_cached(
         "SELECT id, status = 'done' AS done, is_group FROM frames WHERE root = ?1 ORDER BY depth, seq",
     )?;
@@ -141,7 +134,7 @@ fn completed(connection: &Connection, mut tree: Removable) -> rusqlite::Result<R
         tree.frames.push((id(row, "id")?, row.get("done")?));
         tree.agents += usize::from(!row.get::<_, bool>("is_group")?);
     }
-    tree.attempts = connection.prepare_cached(ATTEMPTS)?.query_row([Id(tree.root)], |row| count(row, "made"))?;
+    tree.attempts = connection.read_one(ATTEMPTS, [Id(tree.root)], |row| count(row, "made"))?;
     Ok(tree)
 }
 

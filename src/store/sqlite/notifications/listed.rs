@@ -4,7 +4,7 @@ use rusqlite::{Connection, Row};
 
 use crate::store::outbox::{ListedNotification, Notifications};
 use crate::store::sqlite::database::codec::{count, id, maybe_id, maybe_time, signed, time};
-use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 macro_rules! listed {
     ($which:literal) => {
@@ -19,13 +19,12 @@ macro_rules! listed {
 const NEWEST: &str = listed!("ORDER BY n.seq DESC LIMIT ?1");
 const NEXT_DUE: &str = listed!("WHERE n.status = 'pending' ORDER BY n.due LIMIT ?1");
 
-pub(in crate::store::sqlite) fn list(connection: &Connection, of: Notifications) -> TxResult<Vec<ListedNotification>> {
+pub(crate) fn list(connection: &Connection, of: Notifications) -> TxResult<Vec<ListedNotification>> {
     let (sql, most) = match of {
         Notifications::Newest(most) => (NEWEST, most),
         Notifications::NextDue => (NEXT_DUE, 1),
     };
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut found: Vec<_> = statement.query_map([signed(most as u64)], listed)?.collect::<rusqlite::Result<_>>()?;
+    let mut found: Vec<_> = connection.read_all(sql, [signed(most as u64)], listed)?;
     found.reverse();
     Ok(found)
 }

@@ -1,7 +1,7 @@
 //! Sending notifications: each is claimed by one process at a time, and claimed again if that process dies.
 
 use jiff::{SignedDuration, Timestamp};
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, Row};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ use crate::store::error::Result;
 use crate::store::outbox::{Claimed, SendOutcome};
 use crate::store::sqlite::database::codec::{self, At, Id, from_json, id, maybe_id, time};
 use crate::store::sqlite::database::connection::Sqlite;
-use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 // A claim is a time before which nobody else claims it. A clock that was set back is noticed by a time that is too far away.
 const DUE: &str = "SELECT n.id, n.frame, n.event, n.request, n.made, n.failures, n.detail,
@@ -26,7 +26,7 @@ const DUE: &str = "SELECT n.id, n.frame, n.event, n.request, n.made, n.failures,
        JOIN chains AS c ON c.root = f.root LEFT JOIN requests AS r ON r.id = n.request
      WHERE n.status = 'pending' AND (n.due <= ?1 OR n.due > ?2) ORDER BY n.due, n.seq LIMIT 1";
 
-pub(in crate::store::sqlite) fn claim(store: &Sqlite, lasts: SignedDuration) -> Result<Option<Claimed>> {
+pub(crate) fn claim(store: &Sqlite, lasts: SignedDuration) -> Result<Option<Claimed>> {
     // Most looks find nothing, and a write wakes everybody who watches the database.
     if store.query(|connection| Ok(due(connection, codec::now())?.is_none()))? {
         return Ok(None);
@@ -40,27 +40,21 @@ pub(in crate::store::sqlite) fn claim(store: &Sqlite, lasts: SignedDuration) -> 
                 continue;
             }
             let until = At(now.0.saturating_add(lasts).unwrap_or(now.0));
-            connection.prepare_cached("UPDATE notifications SET due = ?2, claim = ?3 WHERE id = ?1")?.execute((
-                Id(id),
-                until,
-                &claimed.claim,
-            ))?;
+            connection
+                .run("UPDATE notifications SET due = ?2, claim = ?3 WHERE id = ?1", (Id(id), until, &claimed.claim))?;
             return Ok(Some(claimed));
         }
         Ok(None)
     })
 }
 
-pub(in crate::store::sqlite) fn end(
-    connection: &Connection,
-    claimed: &Claimed,
-    outcome: SendOutcome<'_>,
-) -> TxResult<Option<Timestamp>> {
+pub(crate) fn end(connection: &Connection, claimed: &Claimed, outcome: SendOutcome<'_>) -> TxResult<Option<Timestamp>> {
     let (now, id) = (codec::now(), claimed.about.id);
-    let failures: Option<u32> = connection
-        .prepare_cached("SELECT failures FROM notifications WHERE id = ?1 AND claim = ?2 AND status = 'pending'")?
-        .query_row((Id(id), &claimed.claim), |row| row.get(0))
-        .optional()?;
+    let failures: Option<u32> = connection.read_first(
+        "SELECT failures FROM notifications WHERE id = ?1 AND claim = ?2 AND status = 'pending'",
+        (Id(id), &claimed.claim),
+        |row| row.get(0),
+    )?;
     let Some(failures) = failures else { return Ok(None) };
     let (failures, why, next) = match outcome {
         SendOutcome::Sent => {
@@ -70,11 +64,10 @@ pub(in crate::store::sqlite) fn end(
         SendOutcome::Failed(why) => (failures + 1, Some(why), next_try(failures + 1, now.0)),
         SendOutcome::GivenBack => (failures, None, Some(now.0)),
     };
-    connection
-        .prepare_cached(
-            "UPDATE notifications SET failures = ?2, why = ifnull(?3, why), due = ifnull(?4, due) WHERE id = ?1",
-        )?
-        .execute((Id(id), failures, why, next.map(At)))?;
+    connection.run(
+        "UPDATE notifications SET failures = ?2, why = ifnull(?3, why), due = ifnull(?4, due) WHERE id = ?1",
+        (Id(id), failures, why, next.map(At)),
+    )?;
     if next.is_none() {
         over(connection, now, id, "failed")?;
     }
@@ -82,19 +75,13 @@ pub(in crate::store::sqlite) fn end(
 }
 
 fn over(connection: &Connection, now: At, id: NotificationId, status: &str) -> TxResult<()> {
-    connection.prepare_cached("UPDATE notifications SET status = ?2, ended = ?3 WHERE id = ?1")?.execute((
-        Id(id),
-        status,
-        now,
-    ))?;
-    Ok(())
+    connection.run("UPDATE notifications SET status = ?2, ended = ?3 WHERE id = ?1", (Id(id), status, now))
 }
 
 /// The next that is due, and whether it is no longer so.
 fn due(connection: &Connection, now: At) -> TxResult<Option<(Claimed, bool)>> {
     let never = At(now.0.saturating_add(NEVER_LATER).unwrap_or(now.0));
-    let mut statement = connection.prepare_cached(DUE)?;
-    Ok(statement.query_row((now, never), |row| Ok((claimed(row)?, is_outdated(row, now.0)?))).optional()?)
+    connection.read_first(DUE, (now, never), |row| Ok((claimed(row)?, is_outdated(row, now.0)?)))
 }
 
 fn claimed(row: &Row<'_>) -> rusqlite::Result<Claimed> {

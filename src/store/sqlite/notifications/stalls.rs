@@ -10,18 +10,12 @@ use crate::store::error::Result;
 use crate::store::sqlite::database::codec;
 use crate::store::sqlite::database::connection::Sqlite;
 use crate::store::sqlite::tables::notifications::{self, Noted};
+use crate::store::sqlite::transaction::Statements;
 
-pub(in crate::store::sqlite) fn note_stall(
-    store: &Sqlite,
-    frame: FrameId,
-    attempt: AttemptId,
-    last_event: Timestamp,
-) -> Result<()> {
+pub(crate) fn note_stall(store: &Sqlite, frame: FrameId, attempt: AttemptId, last_event: Timestamp) -> Result<()> {
     let subject = format!("stalled {attempt} {}", last_event.as_millisecond());
     // Whoever looks again finds the same, and a write wakes everybody who watches the database.
-    if store.query(|connection| {
-        Ok(connection.prepare_cached("SELECT 1 FROM notifications WHERE subject = ?1")?.exists([&subject])?)
-    })? {
+    if store.query(|connection| connection.finds("SELECT 1 FROM notifications WHERE subject = ?1", [&subject]))? {
         return Ok(());
     }
     store.write(Step::NoteStall, |connection| {

@@ -3,7 +3,7 @@
 //! This is how a Claude session that started a chain by itself, and was adopted later, comes to stand above that chain. No
 //! other chain is joined: whoever joins one reads its replies.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 use crate::core::chain::frame_state::FrameState;
 use crate::core::events::log_entry::LogEntry;
@@ -12,8 +12,8 @@ use crate::core::requests::request::RequestKind;
 use crate::store::error::StoreError;
 use crate::store::records::requests::Caller;
 use crate::store::sqlite::database::codec::{At, Id, id};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::{chains, events, frames, requests};
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// Records that an agent waits for the reply of the root of another tree, or of one that was a root until it was joined; `kind` names
 /// it. Returns the request; `None`: it is a frame of its own tree that it did not join, or one that does not wait.
@@ -36,10 +36,11 @@ pub(super) fn join(
     if !is_other_root && child.parent != Some(parent.id) {
         return Ok(None);
     }
-    let awaited = connection
-        .prepare_cached("SELECT id FROM requests WHERE frame = ?1 AND child = ?2 AND status <> 'withdrawn'")?
-        .query_row((Id(parent.id), Id(child.id)), |row| id(row, "id"))
-        .optional()?;
+    let awaited = connection.read_first(
+        "SELECT id FROM requests WHERE frame = ?1 AND child = ?2 AND status <> 'withdrawn'",
+        (Id(parent.id), Id(child.id)),
+        |row| id(row, "id"),
+    )?;
     if awaited.is_some() {
         return Ok(awaited);
     }
@@ -48,15 +49,12 @@ pub(super) fn join(
         let (_, frames) = size(connection, parent.root)?;
         let (limits, others) = (chains::limits(connection, parent.root)?, chains::limits(connection, child.id)?);
         limits.admit(parent.depth + below, frames, more)?;
-        connection.prepare_cached("UPDATE frames SET root = ?2, depth = depth + ?3 WHERE root = ?1")?.execute((
-            Id(child.id),
-            Id(parent.root),
-            parent.depth,
-        ))?;
-        connection
-            .prepare_cached("UPDATE frames SET parent = ?2 WHERE id = ?1")?
-            .execute((Id(child.id), Id(parent.id)))?;
-        connection.prepare_cached("DELETE FROM chains WHERE root = ?1")?.execute([Id(child.id)])?;
+        connection.run(
+            "UPDATE frames SET root = ?2, depth = depth + ?3 WHERE root = ?1",
+            (Id(child.id), Id(parent.root), parent.depth),
+        )?;
+        connection.run("UPDATE frames SET parent = ?2 WHERE id = ?1", (Id(child.id), Id(parent.id)))?;
+        connection.run("DELETE FROM chains WHERE root = ?1", [Id(child.id)])?;
         chains::set_limits(connection, parent.root, limits.stricter(others))?;
         events::append(connection, now, child.id, &LogEntry::Joined { parent: parent.id })?;
     }
@@ -67,14 +65,14 @@ pub(super) fn join(
 pub(crate) fn has_started(connection: &Connection, frame: FrameId, root: FrameId) -> TxResult<bool> {
     let sql = "SELECT 1 FROM frames WHERE id = ?2 AND parent IS NULL
         AND (started_from = ?1 OR started_from IN (SELECT session FROM attempts WHERE frame = ?1))";
-    Ok(connection.prepare_cached(sql)?.exists((Id(frame), Id(root)))?)
+    connection.finds(sql, (Id(frame), Id(root)))
 }
 
 /// How many levels and how many agents a tree has.
 fn size(connection: &Connection, root: FrameId) -> TxResult<(u32, u32)> {
-    let mut statement =
-        connection.prepare_cached("SELECT max(depth), sum(NOT is_group) FROM frames WHERE root = ?1")?;
-    Ok(statement.query_row([Id(root)], |row| Ok((row.get(0)?, row.get(1)?)))?)
+    connection.read_one("SELECT max(depth), sum(NOT is_group) FROM frames WHERE root = ?1", [Id(root)], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })
 }
 
 #[cfg(test)]

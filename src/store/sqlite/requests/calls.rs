@@ -6,15 +6,11 @@ use crate::core::id::{AttemptId, FrameId};
 use crate::core::requests::request::{Request, RequestKind};
 use crate::store::records::requests::{Caller, PrintedRequests};
 use crate::store::sqlite::database::codec::{self, Id};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::requests::{jobs, withdraw};
 use crate::store::sqlite::tables::requests::{self, requests};
+use crate::store::sqlite::transaction::TxResult;
 
-pub(in crate::store::sqlite) fn complete_requests(
-    connection: &Connection,
-    caller: Caller,
-    printed: PrintedRequests<'_>,
-) -> TxResult<()> {
+pub(crate) fn complete_requests(connection: &Connection, caller: Caller, printed: PrintedRequests<'_>) -> TxResult<()> {
     requests::check(connection, caller)?;
     let now = codec::now();
     if let Some(open) = printed.open {

@@ -1,6 +1,6 @@
 //! Groups: frames without an agent, made together with their members, and ended when all of those are over.
 
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, Row};
 
 use crate::core::agent::launch::Launch;
 use crate::core::chain::frame::{Frame, Task};
@@ -10,14 +10,13 @@ use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::store::records::requests::Replies;
 use crate::store::sqlite::database::codec::{At, Id, from_json, id};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::{events, frames, notifications};
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
-pub(in crate::store::sqlite) fn replies(connection: &Connection, frame: FrameId) -> TxResult<Replies> {
+pub(crate) fn replies(connection: &Connection, frame: FrameId) -> TxResult<Replies> {
     let sql = "SELECT r.reply, f.task FROM frames AS f LEFT JOIN replies AS r ON r.frame = f.id WHERE f.id = ?1";
-    let mut statement = connection.prepare_cached(sql)?;
     let found = |row: &Row<'_>| Ok((row.get("reply")?, from_json::<Task>(row, "task")?));
-    let Some((reply, task)) = statement.query_row([Id(frame)], found).optional()? else {
+    let Some((reply, task)) = connection.read_first(sql, [Id(frame)], found)? else {
         return Ok(Replies::default());
     };
     Ok(Replies { reply, members: members(connection, frame, &task)? })
@@ -52,12 +51,11 @@ pub(crate) fn end(connection: &Connection, now: At, group: FrameId) -> TxResult<
 /// The members of a group, in order; none if the frame is not a group.
 pub(crate) fn members(connection: &Connection, group: FrameId, task: &Task) -> TxResult<Vec<GroupMember>> {
     let Task::Group(tasks) = task else { return Ok(Vec::new()) };
-    let mut statement = connection.prepare_cached(
+    let sql =
         "SELECT f.id, f.title, ifnull(f.outcome, f.state) AS state, f.launch, r.reply FROM frames AS f LEFT JOIN replies AS r ON r.frame = f.id
-         WHERE f.parent = ?1 ORDER BY f.seq",
-    )?;
+         WHERE f.parent = ?1 ORDER BY f.seq";
     let mut tasks = tasks.iter();
-    let members = statement.query_map([Id(group)], |row| {
+    connection.read_all(sql, [Id(group)], |row| {
         let task = tasks.next().cloned().map_or_else(|| row.get("title"), Ok)?;
         let Launch { worktree, .. } = from_json(row, "launch")?;
         Ok(GroupMember {
@@ -67,8 +65,7 @@ pub(crate) fn members(connection: &Connection, group: FrameId, task: &Task) -> T
             reply: row.get("reply")?,
             worktree,
         })
-    })?;
-    Ok(members.collect::<rusqlite::Result<_>>()?)
+    })
 }
 
 #[cfg(test)]

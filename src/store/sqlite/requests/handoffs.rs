@@ -8,9 +8,9 @@ use crate::core::chain::handoff;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::store::sqlite::database::codec::At;
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::requests::groups;
 use crate::store::sqlite::tables::{events, frames, notifications, requests};
+use crate::store::sqlite::transaction::TxResult;
 
 /// Ends a frame that has handed off to one that has replied, with its reply. Returns its state, if it did: another process may have
 /// been faster.

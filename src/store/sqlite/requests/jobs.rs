@@ -7,9 +7,9 @@ use crate::core::requests::request::{External, Request, RequestKind};
 use crate::core::waits::scheduled::{Scheduled, Scheduler};
 use crate::store::records::requests::Caller;
 use crate::store::sqlite::database::codec::{At, Id, from_json};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::requests::withdraw;
 use crate::store::sqlite::tables::requests;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// Records a job, unless it is recorded already.
 pub(crate) fn record(connection: &Connection, now: At, caller: Caller, job: &Scheduled) -> TxResult<()> {
@@ -32,14 +32,10 @@ pub(crate) fn remove(connection: &Connection, now: At, caller: Caller, job: &str
 
 /// Whether a request has recorded a job, whatever became of it.
 fn is_recorded(connection: &Connection, frame: FrameId, wanted: &Scheduled) -> TxResult<bool> {
-    let mut statement =
-        connection.prepare_cached("SELECT detail FROM requests WHERE frame = ?1 AND kind = 'wait' ORDER BY seq")?;
-    for known in statement.query_map([Id(frame)], |row| from_json::<RequestKind>(row, "detail"))? {
-        if known?.scheduled().is_some_and(|known| known.is_job() && known.by == wanted.by) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let sql = "SELECT detail FROM requests WHERE frame = ?1 AND kind = 'wait' ORDER BY seq";
+    let known: Vec<RequestKind> = connection.read_all(sql, [Id(frame)], |row| from_json(row, "detail"))?;
+    let is_wanted = |known: &Scheduled| known.is_job() && known.by == wanted.by;
+    Ok(known.iter().any(|known| known.scheduled().is_some_and(is_wanted)))
 }
 
 /// The jobs of a frame whose prompts have not been delivered.

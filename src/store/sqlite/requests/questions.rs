@@ -13,11 +13,11 @@ use crate::core::steering::origin::Origin;
 use crate::store::error::StoreError;
 use crate::store::records::questions::Question;
 use crate::store::sqlite::database::codec::{self, At, Id};
-use crate::store::sqlite::fault::{Fault, TxResult};
 use crate::store::sqlite::requests::questions::asked::load;
 use crate::store::sqlite::tables::{events, requests};
+use crate::store::sqlite::transaction::{Fault, Statements, TxResult};
 
-pub(in crate::store::sqlite) fn record_answer(
+pub(crate) fn record_answer(
     connection: &Connection,
     id: RequestId,
     text: &str,
@@ -43,9 +43,10 @@ fn first_answer(connection: &Connection, now: At, question: &Question, text: &st
         let replaceable = request.state.after(RequestEvent::Replace).is_ok();
         return Err(StoreError::AlreadyAnswered { question: question.id, answered, answer, replaceable }.into());
     }
-    connection
-        .prepare_cached("INSERT INTO answers (question, answered, answer, origin) VALUES (?1, ?2, ?3, ?4)")?
-        .execute((Id(question.id), now, text, codec::json(origin, &[])?))?;
+    connection.run(
+        "INSERT INTO answers (question, answered, answer, origin) VALUES (?1, ?2, ?3, ?4)",
+        (Id(question.id), now, text, codec::json(origin, &[])?),
+    )?;
     advance(connection, now, question.id, RequestEvent::Resolve)?;
     let entry = LogEntry::Answered { request: question.id, answer: text.to_owned(), by: origin.clone() };
     events::append(connection, now, question.frame, &entry)
@@ -59,9 +60,10 @@ fn replace_answer(connection: &Connection, now: At, question: &Question, text: &
         Err(Fault::Known(StoreError::IllegalRequest(_))) => return Err(StoreError::Delivered(question.id).into()),
         advanced => advanced?,
     }
-    connection
-        .prepare_cached("UPDATE answers SET answered = ?2, answer = ?3, origin = ?4 WHERE question = ?1")?
-        .execute((Id(question.id), now, text, codec::json(origin, &[])?))?;
+    connection.run(
+        "UPDATE answers SET answered = ?2, answer = ?3, origin = ?4 WHERE question = ?1",
+        (Id(question.id), now, text, codec::json(origin, &[])?),
+    )?;
     let (answer, by) = (text.to_owned(), origin.clone());
     let entry = LogEntry::AnswerReplaced { request: question.id, answer, replaced, by };
     events::append(connection, now, question.frame, &entry)

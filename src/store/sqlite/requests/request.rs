@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 use crate::core::chain::frame_state::FrameState;
 use crate::core::events::log_entry::LogEntry;
@@ -15,14 +15,14 @@ use crate::core::waits::wait_progress::WaitProgress;
 use crate::store::error::StoreError;
 use crate::store::records::requests::{Caller, Requests, Seen};
 use crate::store::sqlite::database::codec::{self, At, Id, from_json};
-use crate::store::sqlite::fault::{Fault, TxResult};
 use crate::store::sqlite::requests::questions::{expiry, flood};
 use crate::store::sqlite::requests::results::result;
 use crate::store::sqlite::requests::{attach, calls, jobs, posted};
 use crate::store::sqlite::tables::events;
 use crate::store::sqlite::tables::requests::{self, requests};
+use crate::store::sqlite::transaction::{Fault, Statements, TxResult};
 
-pub(in crate::store::sqlite) fn request(
+pub(crate) fn request(
     connection: &Connection,
     caller: Caller,
     call: Option<&str>,
@@ -41,7 +41,7 @@ pub(in crate::store::sqlite) fn request(
     Ok(standing)
 }
 
-pub(in crate::store::sqlite) fn requests(
+pub(crate) fn requests(
     connection: &Connection,
     which: Requests<'_>,
 ) -> TxResult<Vec<(Request, Option<RequestResult>)>> {
@@ -60,7 +60,7 @@ pub(in crate::store::sqlite) fn requests(
     found.into_iter().map(with_result).collect()
 }
 
-pub(in crate::store::sqlite) fn looked(connection: &Connection, request: RequestId, seen: &Seen<'_>) -> TxResult<bool> {
+pub(crate) fn looked(connection: &Connection, request: RequestId, seen: &Seen<'_>) -> TxResult<bool> {
     let request = requests::load(connection, request)?.ok_or(StoreError::UnknownRequest(request))?;
     if (request.state == RequestState::Open) == matches!(seen, Seen::Filed) {
         return Ok(false);
@@ -138,9 +138,9 @@ pub(crate) fn any_open(connection: &Connection, requests: &[Request]) -> TxResul
 }
 
 fn state_of(connection: &Connection, frame: FrameId) -> TxResult<Option<FrameState>> {
-    let mut statement =
-        connection.prepare_cached("SELECT ifnull(outcome, state) AS state FROM frames WHERE id = ?1")?;
-    Ok(statement.query_row([Id(frame)], |row| from_json(row, "state")).optional()?)
+    connection.read_first("SELECT ifnull(outcome, state) AS state FROM frames WHERE id = ?1", [Id(frame)], |row| {
+        from_json(row, "state")
+    })
 }
 
 /// Those of an attempt whose results its agent has not been given.

@@ -1,6 +1,6 @@
 //! The results of requests.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::question::batch::{self, Part};
@@ -9,9 +9,9 @@ use crate::core::requests::request::{External, Request, RequestKind, RequestResu
 use crate::core::waits::scheduled::{Scheduled, Scheduler};
 use crate::core::waits::words;
 use crate::store::sqlite::database::codec::Id;
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::frames;
 use crate::store::sqlite::tables::requests::{self, requests};
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// The result of a request, if it is over.
 pub(crate) fn result(connection: &Connection, request: &Request) -> TxResult<Option<RequestResult>> {
@@ -39,8 +39,7 @@ pub(crate) fn result(connection: &Connection, request: &Request) -> TxResult<Opt
 
 /// What a question ended with: its answer, or what its agent gets once it has expired.
 fn answer(connection: &Connection, question: RequestId) -> TxResult<Option<String>> {
-    let mut statement = connection.prepare_cached("SELECT answer FROM answers WHERE question = ?1")?;
-    Ok(statement.query_row([Id(question)], |row| row.get(0)).optional()?)
+    connection.read_first("SELECT answer FROM answers WHERE question = ?1", [Id(question)], |row| row.get(0))
 }
 
 /// The result of each question of a batch is that of all of them.

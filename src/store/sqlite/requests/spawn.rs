@@ -10,9 +10,9 @@ use crate::core::id::{AttemptId, ChainName, FrameId};
 use crate::core::requests::request::RequestKind;
 use crate::store::records::new_agents::{AskedFor, NewChain, NewFrame, NewGroup};
 use crate::store::sqlite::database::codec::{self, At, Id};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::frames::{self, Place};
 use crate::store::sqlite::tables::{chains, names, requests};
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 impl NewChain<'_> {
     /// How many agents it has.
@@ -69,11 +69,7 @@ impl NewChain<'_> {
     }
 }
 
-pub(in crate::store::sqlite) fn create<'a>(
-    connection: &Connection,
-    new: NewChain<'a>,
-    asked: Option<AskedFor<'_>>,
-) -> TxResult<FrameId> {
+pub(crate) fn create<'a>(connection: &Connection, new: NewChain<'a>, asked: Option<AskedFor<'_>>) -> TxResult<FrameId> {
     let (now, top) = (codec::now(), new.top());
     match asked {
         Some(asked) => create_below(connection, now, top, new, asked)?,
@@ -107,9 +103,11 @@ fn create_below(
 
 /// Whether `parent` may have this many more children.
 fn admit(connection: &Connection, parent: &Frame, more: u32) -> TxResult<()> {
-    let frames: u32 = connection
-        .prepare_cached("SELECT count(*) FROM frames WHERE root = ?1 AND NOT is_group")?
-        .query_row([Id(parent.root)], |row| row.get(0))?;
+    let frames: u32 = connection.read_one(
+        "SELECT count(*) FROM frames WHERE root = ?1 AND NOT is_group",
+        [Id(parent.root)],
+        |row| row.get(0),
+    )?;
     Ok(chains::limits(connection, parent.root)?.admit(parent.depth + 1, frames, more)?)
 }
 

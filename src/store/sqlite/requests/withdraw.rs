@@ -7,9 +7,9 @@ use crate::core::id::{AttemptId, FrameId};
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::requests::request_state::RequestEvent;
 use crate::store::sqlite::database::codec::{At, Id, id};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::events;
 use crate::store::sqlite::tables::requests::{self, requests};
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// Withdraws the requests of calls that are not `open`.
 pub(crate) fn withdraw_calls(connection: &Connection, now: At, attempt: AttemptId, open: &[&str]) -> TxResult<()> {
@@ -56,27 +56,22 @@ pub(crate) fn withdraw(connection: &Connection, now: At, request: &Request) -> T
 
 /// Deletes a child that never ran and that its parent does not wait for any more. A group goes with its members.
 fn delete_unborn(connection: &Connection, now: At, parent: FrameId, child: FrameId) -> TxResult<()> {
-    let members: Vec<FrameId> = connection
-        .prepare_cached(
-            "SELECT member.id FROM frames AS member JOIN frames AS child ON child.id = member.parent
+    let members: Vec<FrameId> = connection.read_all(
+        "SELECT member.id FROM frames AS member JOIN frames AS child ON child.id = member.parent
              WHERE child.id = ?1 AND child.is_group AND child.parent = ?2",
-        )?
-        .query_map((Id(child), Id(parent)), |row| id(row, "id"))?
-        .collect::<rusqlite::Result<_>>()?;
+        (Id(child), Id(parent)),
+        |row| id(row, "id"),
+    )?;
     for member in members {
         delete_unborn(connection, now, child, member)?;
     }
-    let deleted = connection
-        .prepare_cached(
-            "DELETE FROM frames WHERE id = ?1 AND parent = ?2
+    let sql = "DELETE FROM frames WHERE id = ?1 AND parent = ?2
              AND NOT EXISTS (SELECT 1 FROM attempts WHERE frame = ?1)
              AND NOT EXISTS (SELECT 1 FROM frames WHERE parent = ?1)
              AND NOT EXISTS (SELECT 1 FROM stops WHERE frame = ?1)
              AND NOT EXISTS (SELECT 1 FROM messages WHERE frame = ?1)
-             AND NOT EXISTS (SELECT 1 FROM requests WHERE frame = ?2 AND child = ?1 AND status <> 'withdrawn')",
-        )?
-        .execute((Id(child), Id(parent)))?;
-    if deleted > 0 {
+             AND NOT EXISTS (SELECT 1 FROM requests WHERE frame = ?2 AND child = ?1 AND status <> 'withdrawn')";
+    if connection.prepare_cached(sql)?.execute((Id(child), Id(parent)))? > 0 {
         events::append(connection, now, child, &LogEntry::Deleted { parent })?;
     }
     Ok(())

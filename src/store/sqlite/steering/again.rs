@@ -8,10 +8,10 @@ use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::store::error::StoreError;
 use crate::store::sqlite::database::codec::{At, Id};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::requests::{groups, request};
 use crate::store::sqlite::steering::stops;
 use crate::store::sqlite::tables::{events, frames, requests};
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// Lets a frame go on that rests, and one be tried again that failed, was cancelled or backs off: once what it asked for is
 /// there. A group is tried again with those of its members that failed. One that rests and is to stop stays as it is.
@@ -45,14 +45,12 @@ pub(crate) fn try_again(connection: &Connection, now: At, frame: FrameId, top: F
 
 /// Whether the agent that asked for a frame, or for the group that it is in, is being told of its end, or was.
 fn is_failure_delivered(connection: &Connection, frame: FrameId, top: FrameId) -> TxResult<bool> {
-    let told = connection
-        .prepare_cached(
-            "SELECT 1 FROM frames AS f LEFT JOIN frames AS p ON p.id = f.parent AND p.is_group
+    connection.finds(
+        "SELECT 1 FROM frames AS f LEFT JOIN frames AS p ON p.id = f.parent AND p.is_group
              JOIN requests AS r ON r.child IN (f.id, p.id)
              WHERE f.id = ?1 AND (r.status = 'delivering' OR (r.status = 'delivered' AND f.id <> ?2))",
-        )?
-        .exists((Id(frame), Id(top)))?;
-    Ok(told)
+        (Id(frame), Id(top)),
+    )
 }
 
 /// Lets an agent go on that rests, unless somebody wants it stopped. Returns its state.

@@ -11,10 +11,10 @@ use crate::store::error::StoreError;
 use crate::store::records::requests::Caller;
 use crate::store::records::steering::Telling;
 use crate::store::sqlite::database::codec::{self, At, Id, id, maybe_id, maybe_json, time};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::{events, frames, requests};
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
-pub(in crate::store::sqlite) fn tell(
+pub(crate) fn tell(
     connection: &Connection,
     frame: FrameId,
     how: Telling,
@@ -31,11 +31,7 @@ pub(in crate::store::sqlite) fn tell(
     insert(connection, now, frame, text, sender, false)
 }
 
-pub(in crate::store::sqlite) fn give_messages(
-    connection: &Connection,
-    caller: Caller,
-    longest: usize,
-) -> TxResult<Vec<Message>> {
+pub(crate) fn give_messages(connection: &Connection, caller: Caller, longest: usize) -> TxResult<Vec<Message>> {
     requests::check(connection, caller)?;
     let given = Some(pending(connection, caller.frame)?)
         .filter(|given| in_words(given).is_some_and(|text| text.len() <= longest))
@@ -46,7 +42,7 @@ pub(in crate::store::sqlite) fn give_messages(
 }
 
 /// Records an instruction for an agent, which must be over.
-pub(in crate::store) fn instruct(
+pub(crate) fn instruct(
     connection: &Connection,
     frame: FrameId,
     text: &str,
@@ -60,9 +56,10 @@ pub(in crate::store) fn instruct(
 /// Has an agent that is over go on.
 fn resume(connection: &Connection, now: At, before: &Frame) -> TxResult<()> {
     let state = frames::advance(connection, before, FrameEvent::Instruct, now.0)?;
-    connection
-        .prepare_cached("UPDATE frames SET outcome = ifnull(outcome, ?2) WHERE id = ?1")?
-        .execute((Id(before.id), codec::json(&before.state, &[])?))?;
+    connection.run(
+        "UPDATE frames SET outcome = ifnull(outcome, ?2) WHERE id = ?1",
+        (Id(before.id), codec::json(&before.state, &[])?),
+    )?;
     events::append(connection, now, before.id, &LogEntry::Instructed { from: before.state.clone(), to: state })
 }
 
@@ -75,43 +72,38 @@ fn insert(
     instructs: bool,
 ) -> TxResult<MessageId> {
     let message = MessageId::random();
-    connection
-        .prepare_cached(
-            "INSERT INTO messages (id, frame, made, instructs, origin, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?
-        .execute((Id(message), Id(frame), now, instructs, codec::json(sender, &[])?, text))?;
+    connection.run(
+        "INSERT INTO messages (id, frame, made, instructs, origin, text) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        (Id(message), Id(frame), now, instructs, codec::json(sender, &[])?, text),
+    )?;
     events::append(connection, now, frame, &LogEntry::Message { message, by: sender.by })?;
     Ok(message)
 }
 
 /// The messages to an agent, in order.
 pub(super) fn all(connection: &Connection, frame: FrameId) -> TxResult<Vec<Message>> {
-    let mut statement = connection.prepare_cached("SELECT * FROM messages WHERE frame = ?1 ORDER BY seq")?;
-    Ok(statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?)
+    connection.read_all("SELECT * FROM messages WHERE frame = ?1 ORDER BY seq", [Id(frame)], from_row)
 }
 
 /// The messages that a frame's agent has not been given.
 pub(crate) fn pending(connection: &Connection, frame: FrameId) -> TxResult<Vec<Message>> {
     let sql = "SELECT * FROM messages WHERE frame = ?1 AND delivered_in IS NULL ORDER BY seq";
-    let mut statement = connection.prepare_cached(sql)?;
-    Ok(statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?)
+    connection.read_all(sql, [Id(frame)], from_row)
 }
 
 /// The messages that an attempt was given.
 pub(crate) fn given_in(connection: &Connection, attempt: AttemptId) -> TxResult<Vec<Message>> {
     let sql = "SELECT * FROM messages WHERE delivered_in = ?1 ORDER BY seq";
-    let mut statement = connection.prepare_cached(sql)?;
-    Ok(statement.query_map([Id(attempt)], from_row)?.collect::<rusqlite::Result<_>>()?)
+    connection.read_all(sql, [Id(attempt)], from_row)
 }
 
 /// Records that an attempt is given these messages.
 pub(crate) fn give(connection: &Connection, frame: FrameId, attempt: AttemptId, given: &[MessageId]) -> TxResult<()> {
     for message in given {
-        connection.prepare_cached("UPDATE messages SET delivered_in = ?3 WHERE id = ?1 AND frame = ?2")?.execute((
-            Id(*message),
-            Id(frame),
-            Id(attempt),
-        ))?;
+        connection.run(
+            "UPDATE messages SET delivered_in = ?3 WHERE id = ?1 AND frame = ?2",
+            (Id(*message), Id(frame), Id(attempt)),
+        )?;
     }
     Ok(())
 }
@@ -121,12 +113,12 @@ pub(crate) fn give_back(connection: &Connection, attempt: AttemptId, unseen: Opt
     match unseen {
         None => {
             let sql = "UPDATE messages SET delivered_in = NULL WHERE delivered_in = ?1";
-            connection.prepare_cached(sql)?.execute([Id(attempt)])?;
+            connection.run(sql, [Id(attempt)])?;
         }
         Some(unseen) => {
             for message in unseen {
                 let sql = "UPDATE messages SET delivered_in = NULL WHERE id = ?2 AND delivered_in = ?1";
-                connection.prepare_cached(sql)?.execute((Id(attempt), Id(*message)))?;
+                connection.run(sql, (Id(attempt), Id(*message)))?;
             }
         }
     }
@@ -137,8 +129,7 @@ pub(crate) fn give_back(connection: &Connection, attempt: AttemptId, unseen: Opt
 pub(crate) fn reply(connection: &Connection, frame: FrameId, reply: &str) -> TxResult<()> {
     let sql = "UPDATE messages SET reply = ?2
                WHERE seq = (SELECT max(seq) FROM messages WHERE frame = ?1 AND instructs)";
-    connection.prepare_cached(sql)?.execute((Id(frame), reply))?;
-    Ok(())
+    connection.run(sql, (Id(frame), reply))
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Message> {

@@ -12,9 +12,9 @@ use crate::core::id::FrameId;
 use crate::core::steering::stop_order::Stop;
 use crate::store::error::StoreError;
 use crate::store::records::steering::Steering;
-use crate::store::sqlite::fault::{Fault, TxResult};
+use crate::store::sqlite::transaction::{Fault, TxResult};
 
-pub(in crate::store::sqlite) fn steering(connection: &Connection, frame: FrameId) -> TxResult<Steering> {
+pub(crate) fn steering(connection: &Connection, frame: FrameId) -> TxResult<Steering> {
     Ok(Steering { stop: stops::open(connection, frame)?, messages: messages::all(connection, frame)? })
 }
 

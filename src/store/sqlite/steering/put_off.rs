@@ -7,8 +7,8 @@ use crate::core::chain::frame_state::{FrameEvent, FrameState};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::store::sqlite::database::codec::At;
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::{events, frames, notifications};
+use crate::store::sqlite::transaction::TxResult;
 
 /// Has a frame wait for its next try because its attempt could not begin: why. What runs, backs off already or is over stays as
 /// it is: another process was faster.

@@ -6,11 +6,11 @@ use crate::core::chain::frame_state::FrameState;
 use crate::core::id::FrameId;
 use crate::store::records::steering::StateChange;
 use crate::store::sqlite::database::codec;
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::requests::{groups, handoffs};
 use crate::store::sqlite::steering::{again, put_off};
+use crate::store::sqlite::transaction::TxResult;
 
-pub(in crate::store::sqlite) fn change_state(
+pub(crate) fn change_state(
     connection: &Connection,
     frame: FrameId,
     change: StateChange<'_>,

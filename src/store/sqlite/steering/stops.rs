@@ -1,6 +1,6 @@
 //! Stops: recorded for an agent and all below it, and carried out when none of them runs any more.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::{Failure, FrameEvent, FrameState};
@@ -11,13 +11,13 @@ use crate::core::requests::request_state::RequestState;
 use crate::core::steering::stop_order::{Stop, StopKind};
 use crate::store::records::steering::Ordered;
 use crate::store::sqlite::database::codec::{self, At, Id, from_json, id};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::requests::{calls, withdraw};
 use crate::store::sqlite::tables::below::below;
 use crate::store::sqlite::tables::requests::{self, requests};
 use crate::store::sqlite::tables::{events, frames, notifications};
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
-pub(in crate::store::sqlite) fn order_stop(
+pub(crate) fn order_stop(
     connection: &Connection,
     frame: FrameId,
     stop: &Stop,
@@ -57,8 +57,7 @@ fn order(
     stop: &Stop,
     reports: &[(FrameId, String)],
 ) -> TxResult<Ordered> {
-    let mut statement = connection.prepare_cached(BELOW)?;
-    let below = statement.query_map([Id(top)], |row| id(row, "id"))?.collect::<rusqlite::Result<Vec<_>>>()?;
+    let below = connection.read_all(BELOW, [Id(top)], |row| id(row, "id"))?;
     let mut ordered = Ordered::default();
     for id in below {
         let frame = frames::existing(connection, id)?;
@@ -118,9 +117,7 @@ fn carry_out(connection: &Connection, now: At, frame: &Frame) -> TxResult<()> {
 
 /// What follows when a stop has been carried out.
 fn is_over(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> TxResult<()> {
-    connection
-        .prepare_cached("UPDATE stops SET ended = ?2 WHERE frame = ?1 AND ended IS NULL")?
-        .execute((Id(frame.id), now))?;
+    connection.run("UPDATE stops SET ended = ?2 WHERE frame = ?1 AND ended IS NULL", (Id(frame.id), now))?;
     if stop.how == StopKind::Pause {
         return Ok(());
     }
@@ -169,7 +166,7 @@ pub(crate) fn settled(
 }
 
 fn runs_below(connection: &Connection, frame: FrameId) -> TxResult<bool> {
-    Ok(connection.prepare_cached(RUNS_BELOW)?.exists([Id(frame)])?)
+    connection.finds(RUNS_BELOW, [Id(frame)])
 }
 
 /// Records what is wanted of a frame, beside what was wanted already.
@@ -177,34 +174,34 @@ fn want(connection: &Connection, now: At, frame: FrameId, stop: &Stop) -> TxResu
     let before = open(connection, frame)?;
     let text = |stop: &Stop| codec::json(stop, &[]);
     match before {
-        Some(before) => connection
-            .prepare_cached("UPDATE stops SET stop = ?2 WHERE frame = ?1 AND ended IS NULL")?
-            .execute((Id(frame), text(&before.and(stop.clone()))?))?,
-        None => connection.prepare_cached("INSERT INTO stops (frame, asked, stop) VALUES (?1, ?2, ?3)")?.execute((
-            Id(frame),
-            now,
-            text(stop)?,
-        ))?,
+        Some(before) => connection.run(
+            "UPDATE stops SET stop = ?2 WHERE frame = ?1 AND ended IS NULL",
+            (Id(frame), text(&before.and(stop.clone()))?),
+        )?,
+        None => connection
+            .run("INSERT INTO stops (frame, asked, stop) VALUES (?1, ?2, ?3)", (Id(frame), now, text(stop)?))?,
     };
     Ok(())
 }
 
 /// What is wanted of a frame and not yet carried out.
 pub(crate) fn open(connection: &Connection, frame: FrameId) -> TxResult<Option<Stop>> {
-    let mut statement = connection.prepare_cached("SELECT stop FROM stops WHERE frame = ?1 AND ended IS NULL")?;
-    Ok(statement.query_row([Id(frame)], |row| from_json(row, "stop")).optional()?)
+    connection.read_first("SELECT stop FROM stops WHERE frame = ?1 AND ended IS NULL", [Id(frame)], |row| {
+        from_json(row, "stop")
+    })
 }
 
-pub(crate) fn all_open(connection: &Connection) -> rusqlite::Result<Vec<(FrameId, Stop)>> {
-    let mut statement = connection.prepare_cached("SELECT frame, stop FROM stops WHERE ended IS NULL")?;
-    statement.query_map([], |row| Ok((id(row, "frame")?, from_json(row, "stop")?)))?.collect()
+pub(crate) fn all_open(connection: &Connection) -> TxResult<Vec<(FrameId, Stop)>> {
+    connection.read_all("SELECT frame, stop FROM stops WHERE ended IS NULL", [], |row| {
+        Ok((id(row, "frame")?, from_json(row, "stop")?))
+    })
 }
 
 /// The last stop of a frame.
 pub(crate) fn last(connection: &Connection, frame: FrameId) -> TxResult<Option<Stop>> {
-    let mut statement =
-        connection.prepare_cached("SELECT stop FROM stops WHERE frame = ?1 ORDER BY seq DESC LIMIT 1")?;
-    Ok(statement.query_row([Id(frame)], |row| from_json(row, "stop")).optional()?)
+    connection.read_first("SELECT stop FROM stops WHERE frame = ?1 ORDER BY seq DESC LIMIT 1", [Id(frame)], |row| {
+        from_json(row, "stop")
+    })
 }
 
 #[cfg(test)]

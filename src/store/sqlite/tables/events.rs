@@ -6,7 +6,7 @@ use crate::core::events::log_entry::{LogEntry, RecordedEntry};
 use crate::core::id::FrameId;
 use crate::store::records::chains::EventRecord;
 use crate::store::sqlite::database::codec::{At, Id, count, from_json, id, time};
-use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<EventRecord> {
     Ok(EventRecord {
@@ -20,21 +20,17 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<EventRecord> {
 /// What happened to a frame, in order.
 pub(crate) fn of_frame(connection: &Connection, frame: FrameId) -> TxResult<Vec<EventRecord>> {
     let sql = "SELECT seq, at, frame, kind, detail FROM events WHERE frame = ?1 ORDER BY seq";
-    let mut statement = connection.prepare_cached(sql)?;
-    Ok(statement.query_map([Id(frame)], from_row)?.collect::<rusqlite::Result<_>>()?)
+    connection.read_all(sql, [Id(frame)], from_row)
 }
 
 /// Appends to the log, within the transaction of the change that it tells of.
 pub(crate) fn append(connection: &Connection, at: At, frame: FrameId, entry: &LogEntry) -> TxResult<()> {
     let RecordedEntry { kind, detail } =
         entry.recorded().map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-    connection.prepare_cached("INSERT INTO events (at, frame, kind, detail) VALUES (?1, ?2, ?3, ?4)")?.execute((
-        at,
-        Id(frame),
-        kind,
-        detail.to_string(),
-    ))?;
-    Ok(())
+    connection.run(
+        "INSERT INTO events (at, frame, kind, detail) VALUES (?1, ?2, ?3, ?4)",
+        (at, Id(frame), kind, detail.to_string()),
+    )
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::core::agent::launch::Launch;
 use crate::core::chain::frame::{Frame, Task};
@@ -14,8 +14,8 @@ use crate::core::text::escape::shortened;
 use crate::store::error::StoreError;
 use crate::store::records::new_agents::NewFrame;
 use crate::store::sqlite::database::codec::{self, At, Id, from_json, id, maybe_id, maybe_json, path, path_text, time};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::{events, names};
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// The position of a new frame in its tree, and how it begins.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ impl Place {
     }
 }
 
-pub(in crate::store::sqlite) fn frame(connection: &Connection, id: FrameId) -> TxResult<Option<Frame>> {
+pub(crate) fn frame(connection: &Connection, id: FrameId) -> TxResult<Option<Frame>> {
     load(connection, id)
 }
 
@@ -52,13 +52,11 @@ pub(crate) fn insert(connection: &Connection, now: At, new: &NewFrame, place: &P
     };
     let title = shortened(&new.task.title());
     let session = place.checkpoint.map_or_else(|| new.id.into(), |_| SessionId::random());
-    connection
-        .prepare_cached(
-            "INSERT INTO frames (id, parent, root, depth, state, since, created, checkpoint, title, cwd, launch, task,
+    connection.run(
+        "INSERT INTO frames (id, parent, root, depth, state, since, created, checkpoint, title, cwd, launch, task,
              baseline, started_from, session)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
-        )?
-        .execute(params![
+        params![
             Id(new.id),
             place.parent.map(Id),
             Id(place.root),
@@ -73,15 +71,15 @@ pub(crate) fn insert(connection: &Connection, now: At, new: &NewFrame, place: &P
             new.baseline.map(|baseline| codec::json(&baseline, &[])).transpose()?,
             new.started_from.map(Id),
             Id(session),
-        ])?;
+        ],
+    )?;
     let (parent, to, checkpoint) = (place.parent, place.state.clone(), place.checkpoint);
     events::append(connection, now, new.id, &LogEntry::Created { parent, title, to, checkpoint })
 }
 
 /// One frame.
 pub(crate) fn load(connection: &Connection, frame: FrameId) -> TxResult<Option<Frame>> {
-    let mut statement = connection.prepare_cached("SELECT * FROM frames WHERE id = ?1")?;
-    Ok(statement.query_row([Id(frame)], from_row).optional()?)
+    connection.read_first("SELECT * FROM frames WHERE id = ?1", [Id(frame)], from_row)
 }
 
 /// One frame that must exist.
@@ -91,19 +89,16 @@ pub(crate) fn existing(connection: &Connection, frame: FrameId) -> TxResult<Fram
 
 /// A frame's reply.
 pub(crate) fn reply(connection: &Connection, frame: FrameId) -> TxResult<Option<String>> {
-    let mut statement = connection.prepare_cached("SELECT reply FROM replies WHERE frame = ?1")?;
-    Ok(statement.query_row([Id(frame)], |row| row.get(0)).optional()?)
+    connection.read_first("SELECT reply FROM replies WHERE frame = ?1", [Id(frame)], |row| row.get(0))
 }
 
 /// Records a frame's reply, or what else its parent gets for it.
 pub(crate) fn set_reply(connection: &Connection, frame: FrameId, reply: &str) -> TxResult<()> {
-    connection
-        .prepare_cached(
-            "INSERT INTO replies (frame, reply) VALUES (?1, ?2)
+    connection.run(
+        "INSERT INTO replies (frame, reply) VALUES (?1, ?2)
              ON CONFLICT (frame) DO UPDATE SET reply = excluded.reply",
-        )?
-        .execute((Id(frame), reply))?;
-    Ok(())
+        (Id(frame), reply),
+    )
 }
 
 /// Moves a frame to the state after `event`. There is no other way to change a state.
@@ -116,11 +111,10 @@ pub(crate) fn advance(
     since: Timestamp,
 ) -> TxResult<FrameState> {
     let state = frame.state.clone().after(event)?;
-    connection.prepare_cached("UPDATE frames SET state = ?2, since = ?3 WHERE id = ?1")?.execute((
-        Id(frame.id),
-        codec::json(&state, &[])?,
-        At(since),
-    ))?;
+    connection.run(
+        "UPDATE frames SET state = ?2, since = ?3 WHERE id = ?1",
+        (Id(frame.id), codec::json(&state, &[])?, At(since)),
+    )?;
     let goes_on = |state: &FrameState| state.is_pending() || matches!(state, FrameState::Running { .. });
     if goes_on(&state) && !goes_on(&frame.state) {
         names::give_up_if_taken(connection, codec::now(), frame.root)?;

@@ -1,13 +1,13 @@
 //! The names that people give to chains. Of the chains that go on, one at most has a name.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{ChainName, FrameId};
 use crate::store::error::StoreError;
 use crate::store::sqlite::database::codec::{At, Id, id};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::events;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// The chain of a name that goes on, as lists show it: by its root, or by whichever of its agents runs.
 const GOES_ON: &str = "SELECT f.id FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root
@@ -32,18 +32,15 @@ pub(crate) fn give_up_if_taken(connection: &Connection, now: At, root: FrameId) 
 
 /// What a person calls a chain.
 fn name(connection: &Connection, root: FrameId) -> TxResult<Option<String>> {
-    let mut statement = connection.prepare_cached("SELECT name FROM chains WHERE root = ?1")?;
-    Ok(statement.query_row([Id(root)], |row| row.get(0)).optional()?.flatten())
+    Ok(connection.read_first("SELECT name FROM chains WHERE root = ?1", [Id(root)], |row| row.get(0))?.flatten())
 }
 
 fn taken(connection: &Connection, except: FrameId, name: &str) -> TxResult<Option<FrameId>> {
-    let mut statement = connection.prepare_cached(GOES_ON)?;
-    Ok(statement.query_row((name, Id(except)), |row| id(row, "id")).optional()?)
+    connection.read_first(GOES_ON, (name, Id(except)), |row| id(row, "id"))
 }
 
 fn set(connection: &Connection, root: FrameId, name: Option<&str>) -> TxResult<()> {
-    connection.prepare_cached("UPDATE chains SET name = ?2 WHERE root = ?1")?.execute((Id(root), name))?;
-    Ok(())
+    connection.run("UPDATE chains SET name = ?2 WHERE root = ?1", (Id(root), name))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Whether anybody wants to be told is in the database, not in a config file: an agent's process records events, too, and its
 //! environment decides nothing.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::core::chain::frame::Frame;
@@ -12,7 +12,7 @@ use crate::core::id::{FrameId, NotificationId, RequestId};
 use crate::core::notifications::occasion::Occasion;
 use crate::core::requests::request::RequestKind;
 use crate::store::sqlite::database::codec::{At, Id, from_json};
-use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// What happened.
 pub(crate) struct Noted<'a> {
@@ -27,8 +27,9 @@ pub(crate) struct Noted<'a> {
 
 /// The events of which a person wants to be told.
 pub(crate) fn wanted(connection: &Connection) -> TxResult<Vec<Occasion>> {
-    let mut statement = connection.prepare_cached("SELECT events FROM subscription")?;
-    Ok(statement.query_row([], |row| from_json(row, "events")).optional()?.unwrap_or_default())
+    Ok(connection
+        .read_first("SELECT events FROM subscription", [], |row| from_json(row, "events"))?
+        .unwrap_or_default())
 }
 
 /// Records what happened, if a person wants to be told.
@@ -36,12 +37,10 @@ pub(crate) fn note(connection: &Connection, now: At, noted: &Noted<'_>) -> TxRes
     if !wanted(connection)?.contains(&noted.occasion) {
         return Ok(());
     }
-    connection
-        .prepare_cached(
-            "INSERT INTO notifications (id, frame, event, request, subject, made, due, detail)
+    connection.run(
+        "INSERT INTO notifications (id, frame, event, request, subject, made, due, detail)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7) ON CONFLICT DO NOTHING",
-        )?
-        .execute((
+        (
             Id(NotificationId::random()),
             Id(noted.frame),
             noted.occasion.name(),
@@ -49,8 +48,8 @@ pub(crate) fn note(connection: &Connection, now: At, noted: &Noted<'_>) -> TxRes
             noted.subject,
             now,
             noted.detail.to_string(),
-        ))?;
-    Ok(())
+        ),
+    )
 }
 
 /// Notes a request that a person is to answer.

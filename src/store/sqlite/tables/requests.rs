@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension, Params, Row};
+use rusqlite::{Connection, Params, Row};
 
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, RequestId};
@@ -12,8 +12,8 @@ use crate::core::waits::wait_progress::WaitProgress;
 use crate::store::error::StoreError;
 use crate::store::records::requests::Caller;
 use crate::store::sqlite::database::codec::{self, At, Id, from_json, id, maybe_json, time};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::{events, notifications};
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// A query for requests. The states in which an agent has not been given the result are `open`, `resolved`, `expired` and `delivering`.
 macro_rules! requests {
@@ -38,14 +38,12 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Request> {
 
 /// The requests that a [query](requests) finds.
 pub(crate) fn all(connection: &Connection, sql: &str, parameters: impl Params) -> TxResult<Vec<Request>> {
-    let mut statement = connection.prepare_cached(sql)?;
-    Ok(statement.query_map(parameters, from_row)?.collect::<rusqlite::Result<_>>()?)
+    connection.read_all(sql, parameters, from_row)
 }
 
 /// One request.
 pub(crate) fn load(connection: &Connection, request: RequestId) -> TxResult<Option<Request>> {
-    let mut statement = connection.prepare_cached(requests!("WHERE r.id = ?1"))?;
-    Ok(statement.query_row([Id(request)], from_row).optional()?)
+    connection.read_first(requests!("WHERE r.id = ?1"), [Id(request)], from_row)
 }
 
 /// The requests of a frame whose results its agent has not been given.
@@ -63,9 +61,10 @@ pub(crate) fn delivering(connection: &Connection, attempt: AttemptId) -> TxResul
 
 /// Only the running attempt of a frame may make requests: nobody would receive the result of another one's.
 pub(crate) fn check(connection: &Connection, caller: Caller) -> TxResult<()> {
-    let running = connection
-        .prepare_cached("SELECT 1 FROM attempts WHERE id = ?1 AND frame = ?2 AND ended IS NULL")?
-        .exists((Id(caller.attempt), Id(caller.frame)))?;
+    let running = connection.finds(
+        "SELECT 1 FROM attempts WHERE id = ?1 AND frame = ?2 AND ended IS NULL",
+        (Id(caller.attempt), Id(caller.frame)),
+    )?;
     let stale = || StoreError::StaleCaller { frame: caller.frame, attempt: caller.attempt };
     if running { Ok(()) } else { Err(stale().into()) }
 }
@@ -83,12 +82,10 @@ pub(crate) fn insert(
         RequestKind::Wait(wait) => wait.files().collect(),
         _ => Vec::new(),
     };
-    connection
-        .prepare_cached(
-            "INSERT INTO requests (id, frame, attempt, made, since, state, detail, call)
+    connection.run(
+        "INSERT INTO requests (id, frame, attempt, made, since, state, detail, call)
              VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7)",
-        )?
-        .execute((
+        (
             Id(request),
             Id(caller.frame),
             Id(caller.attempt),
@@ -96,7 +93,8 @@ pub(crate) fn insert(
             codec::json(&RequestState::Open, &[])?,
             codec::json(kind, &paths)?,
             call,
-        ))?;
+        ),
+    )?;
     let entry = LogEntry::Requested { request, attempt: caller.attempt, detail: Box::new(kind.clone()) };
     events::append(connection, now, caller.frame, &entry)?;
     notifications::note_request(connection, now, caller.frame, request, kind)?;
@@ -112,20 +110,17 @@ pub(crate) fn advance(
 ) -> TxResult<RequestState> {
     let state = request.state.clone().after(event)?;
     if state != request.state {
-        connection.prepare_cached("UPDATE requests SET state = ?2, since = ?3 WHERE id = ?1")?.execute((
-            Id(request.id),
-            codec::json(&state, &[])?,
-            now,
-        ))?;
+        connection.run(
+            "UPDATE requests SET state = ?2, since = ?3 WHERE id = ?1",
+            (Id(request.id), codec::json(&state, &[])?, now),
+        )?;
     }
     Ok(state)
 }
 
 /// Records how far a wait is.
 pub(crate) fn note(connection: &Connection, request: RequestId, progress: &WaitProgress) -> TxResult<()> {
-    let mut statement = connection.prepare_cached("UPDATE requests SET looked = ?2 WHERE id = ?1")?;
-    statement.execute((Id(request), codec::json(progress, &[])?))?;
-    Ok(())
+    connection.run("UPDATE requests SET looked = ?2 WHERE id = ?1", (Id(request), codec::json(progress, &[])?))
 }
 
 /// Makes handoffs of this frame ordinary calls: its agent has to continue.
@@ -133,9 +128,8 @@ pub(crate) fn revoke_handoffs(connection: &Connection, frame: FrameId) -> TxResu
     for request in pending(connection, frame)? {
         if let RequestKind::Spawn { child, task, handoff: true } = request.kind {
             let call = RequestKind::Spawn { child, task, handoff: false };
-            connection
-                .prepare_cached("UPDATE requests SET detail = ?2 WHERE id = ?1")?
-                .execute((Id(request.id), codec::json(&call, &[])?))?;
+            let sql = "UPDATE requests SET detail = ?2 WHERE id = ?1";
+            connection.run(sql, (Id(request.id), codec::json(&call, &[])?))?;
         }
     }
     Ok(())

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::core::id::FrameId;
 use crate::store::sqlite::database::codec::{self, Id};
-use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// A table, and which of its rows belong to the frames in the temporary table `members`.
 pub(crate) struct Table {
@@ -49,14 +49,12 @@ pub(crate) fn collect(connection: &Connection, root: FrameId) -> TxResult<()> {
 /// database's own.
 pub(crate) fn columns(connection: &Connection, table: &str) -> TxResult<Vec<String>> {
     // Generated columns are hidden ones to this pragma.
-    let mut statement = connection.prepare_cached("SELECT name FROM pragma_table_info(?1) WHERE name <> 'seq'")?;
-    Ok(statement.query_map([table], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
+    connection.read_all("SELECT name FROM pragma_table_info(?1) WHERE name <> 'seq'", [table], |row| row.get(0))
 }
 
 /// The frames in `members`, parents first.
 pub(crate) fn frames(connection: &Connection) -> TxResult<Vec<FrameId>> {
-    let mut statement = connection.prepare("SELECT id FROM frames WHERE id IN members ORDER BY depth, seq")?;
-    Ok(statement.query_map([], |row| codec::id(row, "id"))?.collect::<rusqlite::Result<_>>()?)
+    connection.read_all("SELECT id FROM frames WHERE id IN members ORDER BY depth, seq", [], |row| codec::id(row, "id"))
 }
 
 #[cfg(test)]

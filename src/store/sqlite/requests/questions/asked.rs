@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
+use rusqlite::{Connection, Row, params_from_iter};
 use uuid::Uuid;
 
 use crate::core::id::{FrameId, RequestId};
@@ -10,8 +10,8 @@ use crate::core::requests::request::RequestKind;
 use crate::core::requests::request_state::RequestState;
 use crate::store::records::questions::{Asked, FirstQuestions, Question, Questions, Together};
 use crate::store::sqlite::database::codec::{Id, from_json, id, maybe_json, maybe_time, path, time};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::below::below;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 impl<T: Into<Asked>> From<T> for Questions {
     fn from(asked: T) -> Self {
@@ -77,11 +77,7 @@ macro_rules! in_order {
 const OPEN_IN_ORDER: &str = in_order!("INDEXED BY open_questions_in_order", "r.status = 'open'");
 const ALL_IN_ORDER: &str = in_order!("NOT INDEXED", "r.status <> 'withdrawn'");
 
-pub(in crate::store::sqlite) fn questions(
-    connection: &Connection,
-    which: Questions,
-    only_open: bool,
-) -> TxResult<Vec<Question>> {
+pub(crate) fn questions(connection: &Connection, which: Questions, only_open: bool) -> TxResult<Vec<Question>> {
     match which {
         Questions::All(asked) => all(connection, asked, only_open),
         Questions::Unfiled(top) => unfiled(connection, top),
@@ -102,7 +98,7 @@ fn all(connection: &Connection, asked: Asked, only_open: bool) -> TxResult<Vec<Q
 
 /// Every poll asks, and mostly there are none anywhere. A statement that sees only this takes a fraction of the time to prepare.
 fn unfiled(connection: &Connection, top: Option<FrameId>) -> TxResult<Vec<Question>> {
-    if !connection.prepare_cached(ids_of_unfiled!())?.exists([])? {
+    if !connection.finds(ids_of_unfiled!(), [])? {
         return Ok(Vec::new());
     }
     match top {
@@ -112,12 +108,10 @@ fn unfiled(connection: &Connection, top: Option<FrameId>) -> TxResult<Vec<Questi
 }
 
 fn found(connection: &Connection, sql: &str, id: Option<Uuid>) -> TxResult<Vec<Question>> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let found = statement.query_map(params_from_iter(id.map(Id)), from_row)?;
-    Ok(found.collect::<rusqlite::Result<_>>()?)
+    connection.read_all(sql, params_from_iter(id.map(Id)), from_row)
 }
 
-pub(in crate::store::sqlite) fn first_questions(
+pub(crate) fn first_questions(
     connection: &Connection,
     most: usize,
     within: Option<&[PathBuf]>,
@@ -140,8 +134,7 @@ pub(in crate::store::sqlite) fn first_questions(
 }
 
 pub(crate) fn load(connection: &Connection, id: RequestId) -> TxResult<Option<Question>> {
-    let mut statement = connection.prepare_cached(ONE)?;
-    Ok(statement.query_row([Id(id)], from_row).optional()?)
+    connection.read_first(ONE, [Id(id)], from_row)
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Question> {

@@ -7,26 +7,21 @@ use crate::core::events::log_entry::LogEntry;
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::requests::request_state::RequestEvent;
 use crate::store::sqlite::database::codec::{self, Id};
-use crate::store::sqlite::fault::TxResult;
 use crate::store::sqlite::tables::{events, requests};
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// Records that nobody has answered an open question in time, if that is so at `now`.
-pub(in crate::store::sqlite::requests) fn expire(
-    connection: &Connection,
-    request: &Request,
-    now: Timestamp,
-) -> TxResult<()> {
+pub(crate) fn expire(connection: &Connection, request: &Request, now: Timestamp) -> TxResult<()> {
     let RequestKind::Ask(form) = &request.kind else { return Ok(()) };
     if !form.is_over(now) {
         return Ok(());
     }
     let now = codec::now();
     // What its agent gets. It has no origin, and its request says that it is not an answer.
-    connection.prepare_cached("INSERT INTO answers (question, answered, answer) VALUES (?1, ?2, ?3)")?.execute((
-        Id(request.id),
-        now,
-        form.unanswered(),
-    ))?;
+    connection.run(
+        "INSERT INTO answers (question, answered, answer) VALUES (?1, ?2, ?3)",
+        (Id(request.id), now, form.unanswered()),
+    )?;
     requests::advance(connection, now, request, RequestEvent::Expire)?;
     let (expires_at, default) = (form.expires_at, form.default.clone());
     events::append(connection, now, request.frame, &LogEntry::Expired { request: request.id, expires_at, default })

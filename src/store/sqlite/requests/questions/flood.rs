@@ -7,7 +7,7 @@ use crate::core::id::FrameId;
 use crate::core::requests::request::RequestKind;
 use crate::store::error::StoreError;
 use crate::store::sqlite::database::codec::{self, At, Id};
-use crate::store::sqlite::fault::TxResult;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// What holds unless the person who starts a chain says otherwise.
 const PER_HOUR: u64 = 200;
@@ -15,7 +15,7 @@ const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
 /// Refuses more questions of a chain that has asked many within an hour. What a person has answered counts no more: they know
 /// about the chain. What agents post in files is asked at the end of their turn, once each.
-pub(in crate::store) fn check(connection: &Connection, frame: FrameId, kinds: &[RequestKind]) -> TxResult<()> {
+pub(crate) fn check(connection: &Connection, frame: FrameId, kinds: &[RequestKind]) -> TxResult<()> {
     let is_question = |kind: &&RequestKind| match kind {
         RequestKind::Ask(form) => form.posted.is_none(),
         RequestKind::Permission { .. } | RequestKind::Plan(_) => true,
@@ -25,16 +25,18 @@ pub(in crate::store) fn check(connection: &Connection, frame: FrameId, kinds: &[
     if more == 0 {
         return Ok(());
     }
-    let most: Option<i64> = connection
-        .prepare_cached("SELECT json_extract(launch, '$.questions_per_hour') FROM frames WHERE id = ?1")?
-        .query_row([Id(frame)], |row| row.get(0))?;
+    let most: Option<i64> = connection.read_one(
+        "SELECT json_extract(launch, '$.questions_per_hour') FROM frames WHERE id = ?1",
+        [Id(frame)],
+        |row| row.get(0),
+    )?;
     let most = most.map_or(PER_HOUR, i64::unsigned_abs);
     let sql =
         "SELECT count(*) FROM frames AS own JOIN frames AS f ON f.root = own.root JOIN requests AS r ON r.frame = f.id
         WHERE own.id = ?1 AND r.made > ?2 AND r.kind = 'ask' AND r.status <> 'withdrawn'
         AND NOT EXISTS (SELECT 1 FROM answers AS a WHERE a.question = r.question)";
     let since = At(codec::now().0 - HOUR);
-    let asked: i64 = connection.prepare_cached(sql)?.query_row((Id(frame), since), |row| row.get(0))?;
+    let asked: i64 = connection.read_one(sql, (Id(frame), since), |row| row.get(0))?;
     if asked.unsigned_abs() + more > most { Err(StoreError::TooManyQuestions(most).into()) } else { Ok(()) }
 }
 

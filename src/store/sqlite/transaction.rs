@@ -1,8 +1,9 @@
-//! What can go wrong inside a transaction.
+//! Statements inside a transaction, and what can go wrong there.
 
 use std::path::PathBuf;
 
 use rusqlite::ffi::{ErrorCode, SQLITE_IOERR_SHMSIZE};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Result as SqlResult, Row};
 
 use crate::store::error::StoreError;
 
@@ -47,6 +48,50 @@ impl<E: Into<StoreError>> From<E> for Fault {
 impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
+    }
+}
+
+/// Statements, each of which a connection prepares once.
+pub(crate) trait Statements {
+    fn prepared(&self, sql: &str) -> SqlResult<CachedStatement<'_>>;
+
+    fn run(&self, sql: &str, values: impl Params) -> TxResult<()> {
+        self.prepared(sql)?.execute(values)?;
+        Ok(())
+    }
+
+    /// Whether the statement has a row.
+    fn finds(&self, sql: &str, values: impl Params) -> TxResult<bool> {
+        Ok(self.prepared(sql)?.exists(values)?)
+    }
+
+    /// The row of a statement that always has one.
+    fn read_one<T>(&self, sql: &str, values: impl Params, read: impl FnOnce(&Row<'_>) -> SqlResult<T>) -> TxResult<T> {
+        Ok(self.prepared(sql)?.query_row(values, read)?)
+    }
+
+    fn read_first<T>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnOnce(&Row<'_>) -> SqlResult<T>,
+    ) -> TxResult<Option<T>> {
+        Ok(self.prepared(sql)?.query_row(values, read).optional()?)
+    }
+
+    fn read_all<T>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnMut(&Row<'_>) -> SqlResult<T>,
+    ) -> TxResult<Vec<T>> {
+        Ok(self.prepared(sql)?.query_map(values, read)?.collect::<SqlResult<_>>()?)
+    }
+}
+
+impl Statements for Connection {
+    fn prepared(&self, sql: &str) -> SqlResult<CachedStatement<'_>> {
+        self.prepare_cached(sql)
     }
 }
 
