@@ -14,12 +14,11 @@ use crate::store::files::ownership::trusted;
 use crate::store::files::state_dir::StateDir;
 use crate::store::housekeeping::Housekeeping;
 use crate::store::outbox::Outbox;
-use crate::store::records::Records;
 use crate::store::records::abandoned::abandoned;
-use crate::store::records::attempts::{Attempt, Attempts};
-use crate::store::records::chains::{ChainChange, ChainOf, EventRecord, Extent, Target, TreeOf};
-use crate::store::records::new_agents::{AskedFor, NewChain};
-use crate::store::records::questions::{Question, Questions};
+use crate::store::records::{
+    AskedFor, Attempt, Attempts, ChainChange, ChainOf, EventRecord, Extent, NewChain, Question, Questions, Records,
+    Target, TreeOf,
+};
 use crate::store::sqlite::database::connection::Sqlite;
 
 /// What a database offers.

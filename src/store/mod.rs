@@ -40,17 +40,12 @@ pub(crate) use crate::store::housekeeping::removal::{Decided, Removable};
 pub use crate::store::outbox::ListedNotification;
 pub(crate) use crate::store::outbox::{Claimed, Notifications, SendOutcome, Subscribing, Subscription};
 pub use crate::store::records::attempt_end::AttemptEnd;
-pub(crate) use crate::store::records::attempt_end::{AtEnd, Recovery};
 pub use crate::store::records::attempts::NewAttempt;
-pub(crate) use crate::store::records::attempts::{Attempt, Attempts, Counted, Counting, KnownProgram};
-pub(crate) use crate::store::records::chains::{
-    ChainChange, ChainOf, EventRecord, Extent, Instruction, Scope, Target, TreeOf, WorktreesOf,
-};
 pub use crate::store::records::lists::Summary;
-pub(crate) use crate::store::records::lists::{ChainKind, Chains};
 pub use crate::store::records::new_agents::{AskedFor, NewFrame};
-pub(crate) use crate::store::records::new_agents::{NewChain, NewGroup};
-pub(crate) use crate::store::records::questions::{Asked, Exchange, Question, Questions, Together};
 pub use crate::store::records::requests::Caller;
-pub(crate) use crate::store::records::requests::{PrintedRequests, Replies, Requests, ResultUse, Seen, Undelivered};
-pub(crate) use crate::store::records::steering::{StateChange, Telling};
+pub(crate) use crate::store::records::{
+    Asked, AtEnd, Attempt, Attempts, ChainChange, ChainKind, ChainOf, Chains, Counted, Counting, EventRecord, Exchange,
+    Extent, Instruction, KnownProgram, NewChain, NewGroup, PrintedRequests, Question, Questions, Recovery, Replies,
+    Requests, ResultUse, Scope, Seen, StateChange, Target, Telling, Together, TreeOf, Undelivered, WorktreesOf,
+};

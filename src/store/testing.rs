@@ -20,14 +20,10 @@ use crate::core::steering::origin::Origin;
 use crate::core::waits::wait_progress::{CheckResult, WaitProgress};
 use crate::store::error::Result;
 use crate::store::handle::Store;
-use crate::store::records::attempt_end::AttemptEnd;
-use crate::store::records::attempts::NewAttempt;
-use crate::store::records::chains::TreeOf;
-use crate::store::records::lists::{Chains, Summary};
-use crate::store::records::new_agents::{AskedFor, NewChain, NewFrame, NewGroup};
-use crate::store::records::questions::Question;
-use crate::store::records::requests::{Caller, Requests, Seen};
-use crate::store::records::steering::StateChange;
+use crate::store::records::{
+    AskedFor, AttemptEnd, Caller, Chains, NewAttempt, NewChain, NewFrame, NewGroup, Question, Requests, Seen,
+    StateChange, Summary, TreeOf,
+};
 
 /// A store in a directory of its own.
 pub(crate) fn store() -> (TempDir, Store) {

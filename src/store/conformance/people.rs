@@ -17,11 +17,7 @@ use crate::store::conformance::{Open, fresh};
 use crate::store::error::StoreError;
 use crate::store::handle::Store;
 use crate::store::outbox::{Notifications, SendOutcome, Subscribing, Subscription};
-use crate::store::records::chains::{Scope, Target};
-use crate::store::records::lists::Chains;
-use crate::store::records::new_agents::NewFrame;
-use crate::store::records::questions::Asked;
-use crate::store::records::steering::Telling;
+use crate::store::records::{Asked, Chains, NewFrame, Scope, Target, Telling};
 use crate::store::testing::{new, reply};
 
 pub(super) fn person() -> MessageSender {

@@ -14,12 +14,10 @@ use crate::core::waits::conditions::External;
 use crate::store::conformance::people::person;
 use crate::store::conformance::{Open, fresh};
 use crate::store::error::StoreError;
-use crate::store::records::attempt_end::Recovery;
-use crate::store::records::attempts::{Attempts, Counting};
-use crate::store::records::chains::{Extent, TreeOf};
-use crate::store::records::new_agents::{AskedFor, NewFrame};
-use crate::store::records::requests::{Caller, PrintedRequests, Requests, ResultUse, Seen};
-use crate::store::records::steering::{StateChange, Telling};
+use crate::store::records::{
+    AskedFor, Attempts, Caller, Counting, Extent, NewFrame, PrintedRequests, Recovery, Requests, ResultUse, Seen,
+    StateChange, Telling, TreeOf,
+};
 use crate::store::testing::{ask, attempt, group, new, refused, reply};
 
 pub(crate) fn a_chain_is_created_whole_or_not_at_all(open: Open) {

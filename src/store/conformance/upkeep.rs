@@ -15,9 +15,7 @@ use crate::store::handle::Store;
 use crate::store::housekeeping::archive::{Here, Unpacked};
 use crate::store::housekeeping::facts::{Condition, FactsOf};
 use crate::store::housekeeping::removal::Decided;
-use crate::store::records::attempts::KnownProgram;
-use crate::store::records::chains::WorktreesOf;
-use crate::store::records::new_agents::NewFrame;
+use crate::store::records::{KnownProgram, NewFrame, WorktreesOf};
 use crate::store::testing::{new, reply};
 
 fn everything() -> Retention {

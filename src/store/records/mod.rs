@@ -16,24 +16,30 @@ use crate::core::steering::message::{Message, MessageSender};
 use crate::core::steering::origin::Origin;
 use crate::core::steering::stop_order::Stop;
 use crate::store::error::Result;
-use crate::store::records::attempt_end::{AtEnd, AttemptEnd, EndedAttempt, Recovery};
-use crate::store::records::attempts::{Attempt, Attempts, Counted, Counting, KnownProgram, NewAttempt};
-use crate::store::records::chains::{ChainChange, ChainOf, EventRecord, Extent, Scope, Target, TreeOf, WorktreesOf};
-use crate::store::records::lists::{ChainKind, ChainList, Chains};
-use crate::store::records::new_agents::{AskedFor, NewChain};
-use crate::store::records::questions::{Asked, Exchanges, FirstQuestions, Question, Questions};
-use crate::store::records::requests::{Caller, PrintedRequests, Replies, Requests, ResultUse, Seen, Undelivered};
-use crate::store::records::steering::{Ordered, StateChange, Steering, Telling};
+pub(crate) use crate::store::records::attempt_end::{AtEnd, AttemptEnd, EndedAttempt, Recovery};
+pub(crate) use crate::store::records::attempts::{Attempt, Attempts, Counted, Counting, KnownProgram, NewAttempt};
+pub(crate) use crate::store::records::chains::{
+    ChainChange, ChainOf, EventRecord, Extent, Instruction, Scope, Target, TreeOf, WorktreesOf,
+};
+pub(crate) use crate::store::records::lists::{ChainKind, ChainList, Chains, Summary};
+pub(crate) use crate::store::records::new_agents::{AskedFor, NewChain, NewFrame, NewGroup};
+pub(crate) use crate::store::records::questions::{
+    Asked, Exchange, Exchanges, FirstQuestions, Given, Question, Questions, Together,
+};
+pub(crate) use crate::store::records::requests::{
+    Caller, PrintedRequests, Replies, Requests, ResultUse, Seen, Undelivered,
+};
+pub(crate) use crate::store::records::steering::{Ordered, StateChange, Steering, Telling};
 
 pub(crate) mod abandoned;
-pub(crate) mod attempt_end;
-pub(crate) mod attempts;
-pub(crate) mod chains;
-pub(crate) mod lists;
-pub(crate) mod new_agents;
-pub(crate) mod questions;
-pub(crate) mod requests;
-pub(crate) mod steering;
+pub(super) mod attempt_end;
+pub(super) mod attempts;
+mod chains;
+pub(super) mod lists;
+pub(super) mod new_agents;
+mod questions;
+pub(super) mod requests;
+mod steering;
 
 /// The records of chains. Each operation is one transaction or one consistent read, and says what must be atomic beyond that.
 pub trait Records {

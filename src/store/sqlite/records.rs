@@ -17,15 +17,12 @@ use crate::core::steering::origin::Origin;
 use crate::core::steering::stop_order::Stop;
 use crate::failpoint::Step;
 use crate::store::error::Result;
-use crate::store::records::Records;
-use crate::store::records::attempt_end::{AtEnd, AttemptEnd, EndedAttempt, Recovery};
-use crate::store::records::attempts::{Attempt, Attempts, Counted, Counting, KnownProgram, NewAttempt};
-use crate::store::records::chains::{ChainChange, ChainOf, EventRecord, Extent, Scope, Target, TreeOf, WorktreesOf};
-use crate::store::records::lists::{ChainKind, ChainList, Chains};
-use crate::store::records::new_agents::{AskedFor, NewChain};
-use crate::store::records::questions::{Asked, Exchanges, FirstQuestions, Question, Questions};
-use crate::store::records::requests::{Caller, PrintedRequests, Replies, Requests, ResultUse, Seen, Undelivered};
-use crate::store::records::steering::{Ordered, StateChange, Steering, Telling};
+use crate::store::records::{
+    Asked, AskedFor, AtEnd, Attempt, AttemptEnd, Attempts, Caller, ChainChange, ChainKind, ChainList, ChainOf, Chains,
+    Counted, Counting, EndedAttempt, EventRecord, Exchanges, Extent, FirstQuestions, KnownProgram, NewAttempt,
+    NewChain, Ordered, PrintedRequests, Question, Questions, Records, Recovery, Replies, Requests, ResultUse, Scope,
+    Seen, StateChange, Steering, Target, Telling, TreeOf, Undelivered, WorktreesOf,
+};
 use crate::store::sqlite::attempts::{attempt, end, program_cache, recovery, returns, spent, undelivered};
 use crate::store::sqlite::chains::{candidates, exchanges, history, limits, listing, lookup, repair, trees, worktrees};
 use crate::store::sqlite::database::connection::Sqlite;

@@ -12,8 +12,7 @@ use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::RequestResult;
 use crate::core::requests::request_state::Handover;
 use crate::store::error::StoreError;
-use crate::store::records::attempts::{Attempt, Attempts, NewAttempt};
-use crate::store::records::chains::Extent;
+use crate::store::records::{Attempt, Attempts, Extent, NewAttempt};
 use crate::store::sqlite::attempts::spent::{spending, totals};
 use crate::store::sqlite::chains::limits;
 use crate::store::sqlite::database::codec::{self, At, Id, count, id, maybe_id, maybe_json, maybe_time, signed, time};
@@ -171,7 +170,7 @@ mod tests {
     use crate::core::attempt::facts::Facts;
     use crate::core::id::SessionId;
     use crate::store::handle::Store;
-    use crate::store::records::attempt_end::AttemptEnd;
+    use crate::store::records::AttemptEnd;
     use crate::store::testing::{attempt, attempt_end, refused, reply, store};
 
     #[test]

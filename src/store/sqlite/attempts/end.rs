@@ -10,8 +10,7 @@ use crate::core::chain::frame_state::{Ended, FrameEvent};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::requests::request_state::RequestEvent;
 use crate::core::steering::stop_order::Stop;
-use crate::store::records::attempt_end::{AttemptEnd, EndedAttempt};
-use crate::store::records::requests::Caller;
+use crate::store::records::{AttemptEnd, Caller, EndedAttempt};
 use crate::store::sqlite::attempts::spent;
 use crate::store::sqlite::chains::limits;
 use crate::store::sqlite::database::codec::{self, At, Id, path_text, time};
@@ -141,7 +140,7 @@ mod tests {
     use crate::failpoint::Step;
     use crate::store::error::StoreError;
     use crate::store::handle::Store;
-    use crate::store::records::chains::EventRecord;
+    use crate::store::records::EventRecord;
     use crate::store::sqlite::database::codec::id;
     use crate::store::testing::{ask, attempt, attempt_end, new, refused, reply, store};
     use std::path::PathBuf;

@@ -5,7 +5,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use rusqlite::Connection;
 
-use crate::store::records::attempts::KnownProgram;
+use crate::store::records::KnownProgram;
 use crate::store::sqlite::database::codec::path_text;
 use crate::store::sqlite::transaction::{Statements, TxResult};
 

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{FrameId, SessionId};
-use crate::store::records::attempt_end::Recovery;
+use crate::store::records::Recovery;
 use crate::store::sqlite::database::codec::{self, Id, path_text};
 use crate::store::sqlite::tables::events;
 use crate::store::sqlite::transaction::{Statements, TxResult};

@@ -11,9 +11,7 @@ use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::requests::request_state::{Handover, RequestEvent, RequestState};
 use crate::store::error::StoreError;
-use crate::store::records::attempt_end::AtEnd;
-use crate::store::records::chains::Target;
-use crate::store::records::requests::{Caller, ResultUse};
+use crate::store::records::{AtEnd, Caller, ResultUse, Target};
 use crate::store::sqlite::attempts::attempt as attempts;
 use crate::store::sqlite::database::codec::{self, Id};
 use crate::store::sqlite::requests::calls;
@@ -110,7 +108,7 @@ mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::core::requests::request::RequestResult;
-    use crate::store::records::attempts::NewAttempt;
+    use crate::store::records::NewAttempt;
     use crate::store::testing::{ask, attempt, new, reply, store};
 
     #[test]

@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::core::agent::usage::{Spending, Spent, Totals, Usage};
 use crate::core::id::{AttemptId, FrameId};
-use crate::store::records::attempts::{Counted, Counting};
+use crate::store::records::{Counted, Counting};
 use crate::store::sqlite::database::codec::{self, At, Id, count, maybe_json, signed, time};
 use crate::store::sqlite::tables::below::below;
 use crate::store::sqlite::transaction::{Statements, TxResult};
@@ -157,7 +157,7 @@ mod tests {
     use crate::core::attempt::facts::Facts;
     use crate::store::AttemptEnd;
     use crate::store::handle::Store;
-    use crate::store::records::requests::Caller;
+    use crate::store::records::Caller;
     use crate::store::testing::{attempt_end, new, reply, store};
     use jiff::Timestamp;
 

@@ -6,7 +6,7 @@ use crate::core::chain::frame::Frame;
 use crate::core::id::FrameId;
 use crate::core::requests::proposed_plan::PlanDecision;
 use crate::core::requests::request::RequestKind;
-use crate::store::records::requests::Undelivered;
+use crate::store::records::Undelivered;
 use crate::store::sqlite::database::codec::{Id, from_json};
 use crate::store::sqlite::requests::request::deliveries;
 use crate::store::sqlite::steering::{messages, stops};

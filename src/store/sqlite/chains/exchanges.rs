@@ -8,8 +8,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, Row};
 
 use crate::core::events::log_entry::LogEntry;
-use crate::store::records::chains::EventRecord;
-use crate::store::records::questions::{Asked, Exchange, Exchanges, Given};
+use crate::store::records::{Asked, EventRecord, Exchange, Exchanges, Given};
 use crate::store::sqlite::database::codec::{At, Id, count, from_json, id, maybe_id, maybe_time, path, time};
 use crate::store::sqlite::tables::below::below;
 use crate::store::sqlite::tables::events::{self};

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use crate::store::records::chains::{EventRecord, Extent};
+use crate::store::records::{EventRecord, Extent};
 use crate::store::sqlite::database::codec::{Id, signed};
 use crate::store::sqlite::tables::below::below;
 use crate::store::sqlite::tables::events::from_row;
@@ -22,7 +22,7 @@ pub(crate) fn events(connection: &Connection, of: Extent, after: u64) -> TxResul
 #[cfg(test)]
 mod tests {
     use super::Extent;
-    use crate::store::records::attempts::Attempts;
+    use crate::store::records::Attempts;
     use crate::store::testing::{new, reply, store};
 
     #[test]

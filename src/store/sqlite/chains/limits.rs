@@ -16,7 +16,7 @@ use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::core::notifications::occasion::Occasion;
 use crate::store::error::StoreError;
-use crate::store::records::chains::{ChainOf, Target};
+use crate::store::records::{ChainOf, Target};
 use crate::store::sqlite::database::codec::{self, At, Id, from_json, id, time};
 use crate::store::sqlite::tables::notifications::{self, Noted};
 use crate::store::sqlite::tables::{chains, events};
@@ -144,7 +144,7 @@ mod tests {
     use crate::core::chain::runnable::Attempted;
     use crate::store::error::StoreError;
     use crate::store::handle::Store;
-    use crate::store::records::requests::Caller;
+    use crate::store::records::Caller;
     use crate::store::testing::{attempt, new, refused, reply, store};
 
     /// A root that waits for this many children.

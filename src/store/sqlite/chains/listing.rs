@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row};
 
 use crate::core::chain::frame_state::AgentStatus;
 use crate::core::id::FrameId;
-use crate::store::records::lists::{ChainKind, ChainList, Chains, Summary};
+use crate::store::records::{ChainKind, ChainList, Chains, Summary};
 use crate::store::sqlite::database::codec::{Id, count, from_json, id, path, path_text, signed, time};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 

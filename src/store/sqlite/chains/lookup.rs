@@ -8,7 +8,7 @@ use crate::core::requests::request::RequestKind;
 use crate::core::text::escape::shortened;
 use crate::store::candidate::Candidate;
 use crate::store::error::StoreError;
-use crate::store::records::chains::{Scope, Target};
+use crate::store::records::{Scope, Target};
 use crate::store::sqlite::database::codec::{Id, from_json, id};
 use crate::store::sqlite::requests::attach;
 use crate::store::sqlite::tables::below::below;
@@ -130,8 +130,7 @@ mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::core::id::SessionId;
-    use crate::store::records::attempts::NewAttempt;
-    use crate::store::records::new_agents::NewChain;
+    use crate::store::records::{NewAttempt, NewChain};
     use crate::store::testing::{ask, attempt, new, reply, store};
 
     fn prefix(text: &str) -> IdPrefix {

@@ -9,7 +9,7 @@ use crate::core::chain::frame_state::FrameState;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::store::error::StoreError;
-use crate::store::records::chains::{ChainChange, Instruction};
+use crate::store::records::{ChainChange, Instruction};
 use crate::store::sqlite::chains::limits;
 use crate::store::sqlite::database::codec::{self, Id, id};
 use crate::store::sqlite::steering::messages;

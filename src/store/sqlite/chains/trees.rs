@@ -9,7 +9,7 @@ use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
 use crate::core::requests::request::Request;
 use crate::core::steering::stop_order::Stop;
-use crate::store::records::chains::TreeOf;
+use crate::store::records::TreeOf;
 use crate::store::sqlite::chains::limits;
 use crate::store::sqlite::database::codec::{Id, from_json, id, maybe_id, time};
 use crate::store::sqlite::steering::stops;

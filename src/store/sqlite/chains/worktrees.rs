@@ -4,7 +4,7 @@ use rusqlite::{Connection, Row};
 
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::id::FrameId;
-use crate::store::records::chains::WorktreesOf;
+use crate::store::records::WorktreesOf;
 use crate::store::sqlite::database::codec::{At, Id, from_json, id};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 

@@ -17,6 +17,7 @@ use crate::store::files::lease::Lease;
 use crate::store::files::state_dir::StateDir;
 use crate::store::housekeeping::facts::{Facts, FactsOf, FactsPage};
 use crate::store::records::abandoned::abandoned;
+
 use crate::store::sqlite::database::codec::{Id, count, from_json, id, maybe_id, maybe_time, signed};
 use crate::store::sqlite::database::connection::Sqlite;
 use crate::store::sqlite::database::schema::{self, Difference};

@@ -80,8 +80,7 @@ mod tests {
     use crate::core::agent::launch::Launch;
     use crate::core::attempt::ending::Ending;
     use crate::store::Store;
-    use crate::store::records::attempts::KnownProgram;
-    use crate::store::records::new_agents::NewFrame;
+    use crate::store::records::{KnownProgram, NewFrame};
     use crate::store::testing::{ask, new, reply, store};
 
     fn started_with(claude: &str) -> NewFrame {

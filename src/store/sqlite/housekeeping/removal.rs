@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::store::Store;
-    use crate::store::records::requests::Caller;
+    use crate::store::records::Caller;
     use crate::store::testing::{ask, new, reply, store};
 
     fn everything() -> Retention {

@@ -28,9 +28,8 @@ pub(crate) fn note_stall(store: &Sqlite, frame: FrameId, attempt: AttemptId, las
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::outbox::Subscribing;
-    use crate::store::outbox::{Notifications, Subscription};
-    use crate::store::records::attempts::Attempts;
+    use crate::store::outbox::{Notifications, Subscribing, Subscription};
+    use crate::store::records::Attempts;
     use crate::store::testing::{reply, store};
 
     #[test]

@@ -10,7 +10,7 @@ use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
 use crate::store::error::StoreError;
-use crate::store::records::requests::Caller;
+use crate::store::records::Caller;
 use crate::store::sqlite::database::codec::{At, Id, id};
 use crate::store::sqlite::tables::{chains, events, frames, requests};
 use crate::store::sqlite::transaction::{Statements, TxResult};
@@ -82,8 +82,7 @@ mod tests {
     use crate::core::chain::limits::{LimitReached, Limits};
     use crate::core::id::IdPrefix;
     use crate::store::handle::Store;
-    use crate::store::records::chains::{Scope, Target};
-    use crate::store::records::new_agents::NewFrame;
+    use crate::store::records::{NewFrame, Scope, Target};
     use crate::store::testing::{ask, new, refused, reply, store};
 
     impl Store {

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::core::id::{AttemptId, FrameId};
 use crate::core::requests::request::{Request, RequestKind};
-use crate::store::records::requests::{Caller, PrintedRequests};
+use crate::store::records::{Caller, PrintedRequests};
 use crate::store::sqlite::database::codec::{self, Id};
 use crate::store::sqlite::requests::{jobs, withdraw};
 use crate::store::sqlite::tables::requests::{self, requests};
@@ -42,7 +42,7 @@ mod tests {
     use super::{PrintedRequests, RequestKind};
     use crate::core::attempt::ending::Ending;
     use crate::store::error::StoreError;
-    use crate::store::records::requests::{Requests, ResultUse};
+    use crate::store::records::{Requests, ResultUse};
     use crate::store::testing::{ask, reply, store};
 
     #[test]

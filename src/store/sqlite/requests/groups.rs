@@ -8,7 +8,7 @@ use crate::core::chain::frame_state::{FrameEvent, FrameState};
 use crate::core::chain::group::{self, GroupMember};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
-use crate::store::records::requests::Replies;
+use crate::store::records::Replies;
 use crate::store::sqlite::database::codec::{At, Id, from_json, id};
 use crate::store::sqlite::tables::{events, frames, notifications};
 use crate::store::sqlite::transaction::{Statements, TxResult};

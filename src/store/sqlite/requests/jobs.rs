@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use crate::core::id::FrameId;
 use crate::core::requests::request::{External, Request, RequestKind};
 use crate::core::waits::scheduled::{Scheduled, Scheduler};
-use crate::store::records::requests::Caller;
+use crate::store::records::Caller;
 use crate::store::sqlite::database::codec::{At, Id, from_json};
 use crate::store::sqlite::requests::withdraw;
 use crate::store::sqlite::tables::requests;

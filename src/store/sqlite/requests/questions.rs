@@ -11,7 +11,7 @@ use crate::core::id::RequestId;
 use crate::core::requests::request_state::RequestEvent;
 use crate::core::steering::origin::Origin;
 use crate::store::error::StoreError;
-use crate::store::records::questions::Question;
+use crate::store::records::Question;
 use crate::store::sqlite::database::codec::{self, At, Id};
 use crate::store::sqlite::requests::questions::asked::load;
 use crate::store::sqlite::tables::{events, requests};
@@ -105,9 +105,7 @@ mod tests {
     use crate::core::requests::question::posted_question::Posted;
     use crate::core::requests::request::{RequestKind, RequestResult};
     use crate::store::handle::Store;
-    use crate::store::records::attempts::Attempts;
-    use crate::store::records::questions::Questions;
-    use crate::store::records::requests::Seen;
+    use crate::store::records::{Attempts, Questions, Seen};
     use crate::store::testing::{ask, attempt, refused, reply, store};
 
     #[test]

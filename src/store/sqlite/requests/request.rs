@@ -13,7 +13,7 @@ use crate::core::requests::request_state::{RequestEvent, RequestState};
 use crate::core::waits::outlook;
 use crate::core::waits::wait_progress::WaitProgress;
 use crate::store::error::StoreError;
-use crate::store::records::requests::{Caller, Requests, Seen};
+use crate::store::records::{Caller, Requests, Seen};
 use crate::store::sqlite::database::codec::{self, At, Id, from_json};
 use crate::store::sqlite::requests::questions::{expiry, flood};
 use crate::store::sqlite::requests::results::result;

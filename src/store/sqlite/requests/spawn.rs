@@ -8,7 +8,7 @@ use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::chain::limits::Limits;
 use crate::core::id::{AttemptId, ChainName, FrameId};
 use crate::core::requests::request::RequestKind;
-use crate::store::records::new_agents::{AskedFor, NewChain, NewFrame, NewGroup};
+use crate::store::records::{AskedFor, NewChain, NewFrame, NewGroup};
 use crate::store::sqlite::database::codec::{self, At, Id};
 use crate::store::sqlite::tables::frames::{self, Place};
 use crate::store::sqlite::tables::{chains, names, requests};

@@ -71,9 +71,7 @@ mod tests {
     use crate::core::requests::request::RequestResult;
     use crate::core::requests::request_state::RequestState;
     use crate::store::Store;
-    use crate::store::records::attempts::NewAttempt;
-    use crate::store::records::requests::{Caller, Requests};
-    use crate::store::records::steering::StateChange;
+    use crate::store::records::{Caller, NewAttempt, Requests, StateChange};
     use crate::store::testing::{attempt, new, reply, store};
 
     /// Whoever wakes the parent, step by step.

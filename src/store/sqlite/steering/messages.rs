@@ -8,8 +8,7 @@ use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, MessageId};
 use crate::core::steering::message::{Message, MessageSender, in_words};
 use crate::store::error::StoreError;
-use crate::store::records::requests::Caller;
-use crate::store::records::steering::Telling;
+use crate::store::records::{Caller, Telling};
 use crate::store::sqlite::database::codec::{self, At, Id, id, maybe_id, maybe_json, time};
 use crate::store::sqlite::tables::{events, frames, requests};
 use crate::store::sqlite::transaction::{Statements, TxResult};
@@ -152,7 +151,7 @@ mod tests {
     use crate::core::attempt::facts::Facts;
     use crate::core::steering::origin::Origin;
     use crate::core::steering::stop_order::By;
-    use crate::store::records::attempt_end::AttemptEnd;
+    use crate::store::records::AttemptEnd;
     use crate::store::testing::{attempt_end, refused, reply, store};
 
     #[test]

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use crate::core::id::FrameId;
 use crate::core::steering::stop_order::Stop;
 use crate::store::error::StoreError;
-use crate::store::records::steering::Steering;
+use crate::store::records::Steering;
 use crate::store::sqlite::transaction::{Fault, TxResult};
 
 pub(crate) fn steering(connection: &Connection, frame: FrameId) -> TxResult<Steering> {

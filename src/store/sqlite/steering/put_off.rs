@@ -37,9 +37,8 @@ mod tests {
     use super::*;
     use crate::core::chain::frame_state::Wait;
     use crate::core::notifications::occasion::Occasion;
-    use crate::store::outbox::Subscribing;
-    use crate::store::outbox::{Notifications, Subscription};
-    use crate::store::records::steering::StateChange;
+    use crate::store::outbox::{Notifications, Subscribing, Subscription};
+    use crate::store::records::StateChange;
     use crate::store::testing::{reply, store};
 
     #[test]

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::core::chain::frame_state::FrameState;
 use crate::core::id::FrameId;
-use crate::store::records::steering::StateChange;
+use crate::store::records::StateChange;
 use crate::store::sqlite::database::codec;
 use crate::store::sqlite::requests::{groups, handoffs};
 use crate::store::sqlite::steering::{again, put_off};

@@ -9,7 +9,7 @@ use crate::core::id::FrameId;
 use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
 use crate::core::requests::request_state::RequestState;
 use crate::core::steering::stop_order::{Stop, StopKind};
-use crate::store::records::steering::Ordered;
+use crate::store::records::Ordered;
 use crate::store::sqlite::database::codec::{self, At, Id, from_json, id};
 use crate::store::sqlite::requests::{calls, withdraw};
 use crate::store::sqlite::tables::below::below;
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::core::steering::stop_order::By;
-    use crate::store::records::new_agents::NewGroup;
+    use crate::store::records::NewGroup;
     use crate::store::testing::{new, store};
 
     #[test]

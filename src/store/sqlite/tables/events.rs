@@ -4,7 +4,7 @@ use rusqlite::{Connection, Row};
 
 use crate::core::events::log_entry::{LogEntry, RecordedEntry};
 use crate::core::id::FrameId;
-use crate::store::records::chains::EventRecord;
+use crate::store::records::EventRecord;
 use crate::store::sqlite::database::codec::{At, Id, count, from_json, id, time};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 

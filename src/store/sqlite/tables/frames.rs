@@ -12,7 +12,7 @@ use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::core::text::escape::shortened;
 use crate::store::error::StoreError;
-use crate::store::records::new_agents::NewFrame;
+use crate::store::records::NewFrame;
 use crate::store::sqlite::database::codec::{self, At, Id, from_json, id, maybe_id, maybe_json, path, path_text, time};
 use crate::store::sqlite::tables::{events, names};
 use crate::store::sqlite::transaction::{Statements, TxResult};
@@ -161,7 +161,7 @@ mod tests {
     use crate::core::agent::usage::Usage;
     use crate::core::chain::frame::Baseline;
     use crate::core::chain::limits::Limits;
-    use crate::store::records::new_agents::NewChain;
+    use crate::store::records::NewChain;
     use crate::store::testing::{new, store};
     use std::path::PathBuf;
 

@@ -10,7 +10,7 @@ use crate::core::requests::request::{Request, RequestKind};
 use crate::core::requests::request_state::{Handover, RequestEvent, RequestState};
 use crate::core::waits::wait_progress::WaitProgress;
 use crate::store::error::StoreError;
-use crate::store::records::requests::Caller;
+use crate::store::records::Caller;
 use crate::store::sqlite::database::codec::{self, At, Id, from_json, id, maybe_json, time};
 use crate::store::sqlite::tables::{events, notifications};
 use crate::store::sqlite::transaction::{Statements, TxResult};

@@ -13,9 +13,7 @@ use crate::core::requests::request::External;
 use crate::core::steering::stop_order::{By, Stop, StopKind};
 use crate::core::waits::scheduled::{Scheduled, Scheduler};
 use crate::store::handle::Store;
-use crate::store::records::new_agents::AskedFor;
-use crate::store::records::requests::{Caller, Seen};
-use crate::store::records::steering::StateChange;
+use crate::store::records::{AskedFor, Caller, Seen, StateChange};
 use crate::store::testing::{ask, attempt, attempt_end, group, new, reply, store};
 
 fn found(store: &Store) -> Vec<(FrameId, ContinueReason)> {

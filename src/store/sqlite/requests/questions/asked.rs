@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
 use crate::core::requests::request_state::RequestState;
-use crate::store::records::questions::{Asked, FirstQuestions, Question, Questions, Together};
+use crate::store::records::{Asked, FirstQuestions, Question, Questions, Together};
 use crate::store::sqlite::database::codec::{Id, from_json, id, maybe_json, maybe_time, path, time};
 use crate::store::sqlite::tables::below::below;
 use crate::store::sqlite::transaction::{Statements, TxResult};

@@ -40,7 +40,7 @@ mod tests {
     use crate::core::steering::origin::Origin;
     use crate::store::error::StoreError;
     use crate::store::handle::Store;
-    use crate::store::records::requests::Seen;
+    use crate::store::records::Seen;
     use crate::store::testing::{refused, reply, store};
 
     /// A question that has expired long ago, which nobody has noticed.
