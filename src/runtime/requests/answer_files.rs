@@ -1,18 +1,23 @@
-//! What is in the files in which open questions can be answered, for people.
+//! The files in which open questions can be answered: what is in them, and recording the answers.
+
+use std::path::Path;
 
 use jiff::Timestamp;
 
 use crate::core::chain::pace::{InFile, RefusedAnswer};
 use crate::core::chain::tree::Tree;
 use crate::core::id::{AttemptId, RequestId};
+use crate::core::requests::answer;
 use crate::core::requests::question::Form;
-use crate::core::requests::question::answer_file::AnswerFile;
-use crate::core::requests::request::RequestKind;
+use crate::core::requests::question::answer_file::{AnswerFile, AnswerFileContent};
+use crate::core::requests::question::question_file::QUIET;
+use crate::core::requests::request::{Request, RequestKind};
+use crate::core::steering::origin::FromFile;
 use crate::core::waits::wait_progress::WaitProgress;
 use crate::runtime::RuntimeError;
-use crate::runtime::requests::question_files::AskedUntil;
-use crate::runtime::requests::{posted, question_files};
-use crate::store::{Question, Requests, Seen, Store};
+use crate::runtime::requests::question_files::{AskedUntil, FoundAnswer};
+use crate::runtime::requests::{file_content, posted, question_files};
+use crate::store::{Question, Requests, Seen, Store, StoreError};
 
 /// Adds it to the questions of a chain.
 pub(crate) fn observe(store: &Store, tree: &mut Tree, now: Timestamp) -> Result<(), RuntimeError> {
@@ -45,12 +50,67 @@ pub(crate) fn note_earlier(store: &Store, attempt: AttemptId, ended: Option<Time
     Ok(())
 }
 
-/// What the file in which a question can be answered says to a process that stays, or looks at all chains.
+/// Reads posted questions again that could not be read, and records the answers to all of them that are in files.
+pub(crate) fn update_posted(store: &Store, tree: &Tree, now: Timestamp) -> Result<(), RuntimeError> {
+    for (request, form, posted) in posted::requests(tree).filter(|(request, ..)| !request.state.is_resolved()) {
+        let read_now = posted.trouble.as_ref().and_then(|why| posted::form_of(form, posted, why));
+        if let Some(form) = &read_now {
+            store.looked(request.id, &Seen::Form(form))?;
+        }
+        take(store, request, read_now.as_ref().unwrap_or(form), now)?;
+    }
+    Ok(())
+}
+
+/// Records the answer in the file of an open question, if there is one that counts.
+pub(crate) fn take(store: &Store, request: &Request, form: &Form, now: Timestamp) -> Result<(), RuntimeError> {
+    let Some(path) = form.answered_in() else { return Ok(()) };
+    match find_answer(&path, form, &AskedUntil::read(store, request.id, &request.progress)?, now) {
+        FoundAnswer::Answer(text, read) => {
+            let file = form.posted.is_none().then_some(FromFile { path, changed: read.changed });
+            match store.record_answer(request.id, &text, &read.origin(file), false) {
+                // Another process was faster.
+                Err(
+                    StoreError::AlreadyAnswered { .. }
+                    | StoreError::QuestionExpired { .. }
+                    | StoreError::QuestionWithdrawn(_),
+                ) => Ok(()),
+                recorded => Ok(recorded.map(drop)?),
+            }
+        }
+        FoundAnswer::ToNote(seen) => Ok(store.looked(request.id, &Seen::Progress(&seen)).map(drop)?),
+        // What is not an answer is reported with the question.
+        FoundAnswer::None(_) | FoundAnswer::Refused(_) | FoundAnswer::Invalid(_) | FoundAnswer::Soon(_) => Ok(()),
+    }
+}
+
+fn find_answer(path: &Path, form: &Form, asked: &AskedUntil, now: Timestamp) -> FoundAnswer {
+    let found = match &form.posted {
+        Some(posted) => posted::find_answer(posted, asked),
+        None => question_files::find_answer(path, form, asked, now),
+    };
+    match found {
+        FoundAnswer::Answer(text, read) => match answer::from_text(&RequestKind::Ask(form.clone()), &text) {
+            Ok(text) => FoundAnswer::Answer(text, read),
+            Err(why) => FoundAnswer::Invalid(format!("has an answer that does not count: {why}")),
+        },
+        found => found,
+    }
+}
+
+/// What the file in which a question can be answered says, as far as that can be said without the record of the attempt that asked.
 pub(crate) fn state(form: &Form, seen: &WaitProgress, now: Timestamp) -> InFile {
-    match (&form.posted, &form.file) {
-        (Some(posted), _) => posted::answer_state(posted, form, seen, now),
-        (None, Some(path)) => question_files::answer_state(path, form, seen, now),
-        (None, None) => InFile::NoAnswer,
+    let Some(path) = form.answered_in() else { return InFile::NoAnswer };
+    let refused = |why: String| InFile::Refused { was_reported: seen.was_reported(&why), why };
+    match find_answer(&path, form, &AskedUntil::some_time(seen), now) {
+        FoundAnswer::None(_) => InFile::NoAnswer,
+        // Somebody may still be writing it.
+        FoundAnswer::Refused(why) => file_content::quiet_from(&path, now).map_or_else(|| refused(why), InFile::Soon),
+        FoundAnswer::Invalid(why) => refused(why),
+        FoundAnswer::Soon(time) => InFile::Soon(time),
+        // The process that runs the chain records it.
+        FoundAnswer::ToNote(_) => InFile::Answer(Timestamp::MAX),
+        FoundAnswer::Answer(_, read) => InFile::Answer(read.changed),
     }
 }
 
@@ -89,16 +149,13 @@ fn seen(
     seen: &WaitProgress,
     now: Timestamp,
 ) -> Result<Option<AnswerFile>, RuntimeError> {
-    let asked = || AskedUntil::read(store, id, seen);
-    Ok(match (&form.posted, &form.file) {
-        (Some(posted), _) => match posted.answered() {
-            Some(path) => Some(AnswerFile { path, content: posted::content(posted, form, &asked()?) }),
-            None => None,
-        },
-        (None, Some(path)) => {
-            let content = question_files::content(path, form, &asked()?, now);
-            Some(AnswerFile { path: path.clone(), content })
-        }
-        (None, None) => None,
-    })
+    let Some(path) = form.answered_in() else { return Ok(None) };
+    let content = match find_answer(&path, form, &AskedUntil::read(store, id, seen)?, now) {
+        FoundAnswer::None(why) => AnswerFileContent::Unanswered { why },
+        FoundAnswer::Refused(why) | FoundAnswer::Invalid(why) => AnswerFileContent::Refused { why },
+        FoundAnswer::Soon(counts_at) => AnswerFileContent::Soon { counts_at },
+        FoundAnswer::ToNote(_) => AnswerFileContent::Soon { counts_at: now.saturating_add(QUIET).unwrap_or(now) },
+        FoundAnswer::Answer(..) => AnswerFileContent::Answered,
+    };
+    Ok(Some(AnswerFile { path, content }))
 }

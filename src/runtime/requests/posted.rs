@@ -10,20 +10,16 @@ use std::io::ErrorKind;
 use jiff::Timestamp;
 
 use crate::core::chain::frame::Frame;
-use crate::core::chain::pace::InFile;
 use crate::core::chain::tree::Tree;
 use crate::core::posted::{answered, marker, pending};
-use crate::core::requests::answer;
 use crate::core::requests::question::Form;
-use crate::core::requests::question::answer_file;
 use crate::core::requests::question::posted_question::{ANSWERED, PENDING, Posted};
 use crate::core::requests::request::{Request, RequestKind};
-use crate::core::waits::wait_progress::WaitProgress;
 use crate::runtime::RuntimeError;
-use crate::runtime::requests::file_content::{self, Content, Earlier, digest};
+use crate::runtime::requests::file_content::{self, Earlier, digest};
 use crate::runtime::requests::posted::folder::{Folder, said};
-use crate::runtime::requests::question_files::{AskedUntil, EARLY, no_answer, record_first, refused, refused_if_quiet};
-use crate::store::{Caller, Seen, Store};
+use crate::runtime::requests::question_files::{AskedUntil, EARLY, FoundAnswer};
+use crate::store::{Caller, Store};
 
 /// Records the questions that an agent says it has posted in its last lines. One whose file cannot be read is recorded, too: a
 /// person is told, and can answer all the same.
@@ -48,19 +44,8 @@ pub(crate) fn any(tree: &Tree) -> bool {
     requests(tree).next().is_some()
 }
 
-/// Brings records and files together: reads questions again that could not be read, and records answers that are in files.
-pub(crate) fn look(store: &Store, tree: &Tree) -> Result<(), RuntimeError> {
-    for (request, form, posted) in requests(tree).filter(|(request, ..)| !request.state.is_resolved()) {
-        let read_now = posted.trouble.as_ref().and_then(|why| form_of(form, posted, why));
-        if let Some(form) = &read_now {
-            store.looked(request.id, &Seen::Form(form))?;
-        }
-        take(store, request, read_now.as_ref().unwrap_or(form), posted)?;
-    }
-    Ok(())
-}
-
-fn requests(tree: &Tree) -> impl Iterator<Item = (&Request, &Form, &Posted)> {
+/// The posted questions of a chain.
+pub(super) fn requests(tree: &Tree) -> impl Iterator<Item = (&Request, &Form, &Posted)> {
     let requests = tree.leaves_up().into_iter().flat_map(|node| &node.requests);
     requests.filter_map(|request| match &request.kind {
         RequestKind::Ask(form) => Some((request, form, form.posted.as_ref()?)),
@@ -81,7 +66,7 @@ fn form(posted: &Posted) -> Result<Form, String> {
 
 /// The same of a question that could not be read; `None`: it cannot be for the same reason, `why`. Unless its file says when it
 /// expires, it does when it would have.
-fn form_of(unread: &Form, posted: &Posted, why: &str) -> Option<Form> {
+pub(super) fn form_of(unread: &Form, posted: &Posted, why: &str) -> Option<Form> {
     let form = match form(posted) {
         Err(now) if now == why => return None,
         read => read.unwrap_or_else(|now| in_trouble(posted.clone(), now)),
@@ -99,40 +84,6 @@ fn in_trouble(posted: Posted, why: String) -> Form {
     Form { posted: Some(Posted { trouble: Some(why), ..posted }), ..Form::text(&question) }
 }
 
-/// Records the answer in the file of an open question, if there is one that counts.
-fn take(store: &Store, request: &Request, form: &Form, posted: &Posted) -> Result<(), RuntimeError> {
-    let Ok((text, read)) = answer_in(posted, &AskedUntil::read(store, request.id, &request.progress)?) else {
-        return Ok(());
-    };
-    let Ok(text) = answer::from_text(&RequestKind::Ask(form.clone()), &text) else { return Ok(()) };
-    record_first(store.record_answer(request.id, &text, &read.origin(None), false).map(drop))
-}
-
-/// What is in the file of the answer to an open question, for a person.
-pub(super) fn content(posted: &Posted, form: &Form, asked: &AskedUntil) -> answer_file::AnswerFileContent {
-    use answer_file::AnswerFileContent::{Answered, Refused};
-    match answer_in(posted, asked) {
-        Err(content) => content,
-        Ok((text, _)) => match answer::from_text(&RequestKind::Ask(form.clone()), &text) {
-            Ok(_) => Answered,
-            Err(why) => Refused { why: no_answer(&why) },
-        },
-    }
-}
-
-/// What the file of an answer says, as far as that can be said without the record of the attempt that asked.
-pub(super) fn answer_state(posted: &Posted, form: &Form, seen: &WaitProgress, now: Timestamp) -> InFile {
-    let Some(path) = posted.answered() else { return InFile::NoAnswer };
-    match answer_in(posted, &AskedUntil::some_time(seen)) {
-        Err(answer_file::AnswerFileContent::Refused { why }) => refused_if_quiet(&path, why, seen, now),
-        Err(_) => InFile::NoAnswer,
-        Ok((text, found)) => match answer::from_text(&RequestKind::Ask(form.clone()), &text) {
-            Ok(_) => InFile::Answer(found.changed),
-            Err(why) => refused(no_answer(&why), seen),
-        },
-    }
-}
-
 /// What the agent that has posted a question has left as its answer.
 pub(super) fn earlier_in(posted: &Posted) -> Option<Earlier> {
     let read = Folder::open(&posted.dir, ANSWERED).ok()?.read(&posted.file_name()?);
@@ -140,30 +91,28 @@ pub(super) fn earlier_in(posted: &Posted) -> Option<Earlier> {
     found.map(|found| Earlier { what: digest(&found.text, true), changed: found.changed })
 }
 
-/// The answer in a file, and the file. What was written while the agent worked, the agent may have written.
-fn answer_in(posted: &Posted, asked: &AskedUntil) -> Result<(String, Content), answer_file::AnswerFileContent> {
-    let unanswered = |why: &str| answer_file::AnswerFileContent::Unanswered { why: why.to_owned() };
-    let refused = |why: String| answer_file::AnswerFileContent::Refused { why };
-    let name = posted.file_name().ok_or_else(|| unanswered("cannot be a file"))?;
+/// What the file of an answer says. What was written while the agent worked, the agent may have written.
+pub(super) fn find_answer(posted: &Posted, asked: &AskedUntil) -> FoundAnswer {
+    let Some(name) = posted.file_name() else { return FoundAnswer::None("cannot be a file".to_owned()) };
     let folder = match Folder::open(&posted.dir, ANSWERED) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Err(if posted.dir.exists() {
-                unanswered("does not exist")
-            } else {
-                refused(format!("cannot be read: {} does not exist", posted.dir.display()))
-            });
-        }
-        folder => folder.map_err(|error| refused(said(&error)))?,
+        Ok(folder) => folder,
+        Err(error) if error.kind() != ErrorKind::NotFound => return FoundAnswer::Refused(said(&error)),
+        Err(_) if posted.dir.exists() => return FoundAnswer::None("does not exist".to_owned()),
+        Err(_) => return FoundAnswer::Refused(format!("cannot be read: {} does not exist", posted.dir.display())),
     };
-    let found = folder.read(&name).map_err(refused)?.ok_or_else(|| unanswered("does not exist"))?;
+    let found = match folder.read(&name) {
+        Ok(Some(found)) => found,
+        Ok(None) => return FoundAnswer::None("does not exist".to_owned()),
+        Err(why) => return FoundAnswer::Refused(why),
+    };
     if answered::recorded_as(&found.text).is_some() {
-        return Err(unanswered("has the answer to an earlier question of this name"));
+        return FoundAnswer::None("has the answer to an earlier question of this name".to_owned());
     }
-    let text = answered::answer(&found.text).map_err(|why| refused(why.to_string()))?;
-    if asked.is_early(&digest(&found.text, true), &found) {
-        return Err(refused(EARLY.to_owned()));
+    match answered::answer(&found.text) {
+        Err(why) => FoundAnswer::Refused(why.to_string()),
+        Ok(_) if asked.is_early(&digest(&found.text, true), &found) => FoundAnswer::Refused(EARLY.to_owned()),
+        Ok(text) => FoundAnswer::Answer(text, found),
     }
-    Ok((text, found))
 }
 
 #[cfg(test)]

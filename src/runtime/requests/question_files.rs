@@ -2,7 +2,6 @@
 //!
 //! An agent has named the file, and anybody may replace it at any time: no link leads elsewhere.
 
-use std::fmt::Display;
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -11,20 +10,15 @@ use std::path::{Component, Path, PathBuf};
 use jiff::Timestamp;
 use rustix::fs::Mode;
 
-use crate::core::chain::pace::InFile;
 use crate::core::id::RequestId;
-use crate::core::requests::answer;
 use crate::core::requests::question::Form;
-use crate::core::requests::question::answer_file;
 use crate::core::requests::question::question_file::{self, BadText, NoAnswerYet, WrittenAnswer};
-use crate::core::requests::request::RequestKind;
-use crate::core::steering::origin::FromFile;
 use crate::core::waits::wait_progress::WaitProgress;
 use crate::failpoint::{self, Step};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::file_content::{self, Content, Earlier, FLAGS, digest};
 use crate::runtime::requests::record::{self, Reach};
-use crate::store::{Attempts, Caller, Seen, Store, StoreError};
+use crate::store::{Attempts, Caller, Store, StoreError};
 
 /// The file that an agent asks with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,12 +43,14 @@ pub(super) struct AskedUntil {
     seen: WaitProgress,
 }
 
-/// What is in the file of a question that is open.
-enum Look {
-    /// Nobody has written an answer yet.
-    Nothing(String),
-    /// No answer, and why.
+/// What is in the file in which an open question can be answered.
+pub(super) enum FoundAnswer {
+    /// Not yet an answer, and why.
+    None(String),
+    /// Something that does not count, and why.
     Refused(String),
+    /// A text that is not an answer to the question, and why.
+    Invalid(String),
     /// An answer that counts from this time on, unless the file changes.
     Soon(Timestamp),
     /// The same, if it is recorded now that the file was seen.
@@ -219,100 +215,25 @@ pub(super) fn earlier_in(path: &Path, form: &Form) -> Option<Earlier> {
 }
 
 /// What the file at `path` says about a question.
-fn look(path: &Path, form: &Form, asked: &AskedUntil, now: Timestamp) -> Look {
+pub(super) fn find_answer(path: &Path, form: &Form, asked: &AskedUntil, now: Timestamp) -> FoundAnswer {
     let read = match read(path) {
         Ok(read) => read,
-        Err(why) => return Look::Refused(why),
+        Err(why) => return FoundAnswer::Refused(why),
     };
     let (answer, closed) = match question_file::written(&read.text, form) {
         Ok(WrittenAnswer { answer, closed }) => (answer.to_owned(), closed),
-        Err(why @ (NoAnswerYet::NoMark | NoAnswerYet::Empty)) => return Look::Nothing(why.to_string()),
-        Err(why @ NoAnswerYet::OtherQuestion) => return Look::Refused(why.to_string()),
+        Err(why @ (NoAnswerYet::NoMark | NoAnswerYet::Empty)) => return FoundAnswer::None(why.to_string()),
+        Err(why @ NoAnswerYet::OtherQuestion) => return FoundAnswer::Refused(why.to_string()),
     };
     if asked.is_early(&digest(answer.as_str(), closed), &read) {
-        return Look::Refused(EARLY.to_owned());
+        return FoundAnswer::Refused(EARLY.to_owned());
     }
     let counts = match asked.seen.quiet_since(read.changed, now) {
         _ if closed => None,
-        None => return Look::ToNote(asked.seen.with_changed_ahead(read.changed, now)),
+        None => return FoundAnswer::ToNote(asked.seen.with_changed_ahead(read.changed, now)),
         Some(quiet_since) => question_file::counts_from(quiet_since, now),
     };
-    counts.map_or_else(|| Look::Answer(answer, read), Look::Soon)
-}
-
-/// What the file of a question says, as far as that can be said without the record of its attempt.
-pub(super) fn answer_state(path: &Path, form: &Form, seen: &WaitProgress, now: Timestamp) -> InFile {
-    match look(path, form, &AskedUntil::some_time(seen), now) {
-        Look::Nothing(_) => InFile::NoAnswer,
-        Look::Refused(why) => refused_if_quiet(path, why, seen, now),
-        Look::Soon(time) => InFile::Soon(time),
-        // Whoever is due records it.
-        Look::ToNote(_) => InFile::Answer(Timestamp::MAX),
-        Look::Answer(text, read) => match answer::from_text(&RequestKind::Ask(form.clone()), &text) {
-            Ok(_) => InFile::Answer(read.changed),
-            Err(why) => refused(no_answer(&why), seen),
-        },
-    }
-}
-
-/// What does not count.
-pub(super) fn refused(why: String, seen: &WaitProgress) -> InFile {
-    InFile::Refused { was_reported: seen.was_reported(&why), why }
-}
-
-/// The same, unless somebody may still be writing it.
-pub(super) fn refused_if_quiet(path: &Path, why: String, seen: &WaitProgress, now: Timestamp) -> InFile {
-    file_content::quiet_from(path, now).map_or_else(|| refused(why, seen), InFile::Soon)
-}
-
-/// Why a text is no answer to its question.
-pub(super) fn no_answer(why: &impl Display) -> String {
-    format!("has an answer that does not count: {why}")
-}
-
-/// What is in the file of an open question, for a person.
-pub(super) fn content(path: &Path, form: &Form, asked: &AskedUntil, now: Timestamp) -> answer_file::AnswerFileContent {
-    use answer_file::AnswerFileContent::{Answered, Refused, Soon, Unanswered};
-    match look(path, form, asked, now) {
-        Look::Nothing(why) => Unanswered { why },
-        Look::Refused(why) => Refused { why },
-        Look::Soon(counts_at) => Soon { counts_at },
-        Look::ToNote(_) => Soon { counts_at: now.saturating_add(question_file::QUIET).unwrap_or(now) },
-        Look::Answer(text, _) => match answer::from_text(&RequestKind::Ask(form.clone()), &text) {
-            Ok(_) => Answered,
-            Err(why) => Refused { why: no_answer(&why) },
-        },
-    }
-}
-
-/// Records the answer in the file of an open question, if there is one.
-pub(crate) fn take(
-    store: &Store,
-    id: RequestId,
-    form: &Form,
-    seen: &WaitProgress,
-    now: Timestamp,
-) -> Result<(), RuntimeError> {
-    let Some(path) = &form.file else { return Ok(()) };
-    let (text, read) = match look(path, form, &AskedUntil::read(store, id, seen)?, now) {
-        Look::Answer(text, read) => (text, read),
-        Look::ToNote(seen) => return Ok(store.looked(id, &Seen::Progress(&seen)).map(drop)?),
-        Look::Nothing(_) | Look::Refused(_) | Look::Soon(_) => return Ok(()),
-    };
-    // What is not an answer stays in the file, and whoever looks at the question is told why it is not.
-    let Ok(text) = answer::from_text(&RequestKind::Ask(form.clone()), &text) else { return Ok(()) };
-    let origin = read.origin(Some(FromFile { path: path.clone(), changed: read.changed }));
-    record_first(store.record_answer(id, &text, &origin, false).map(drop))
-}
-
-/// Whoever was faster has answered.
-pub(super) fn record_first(recorded: Result<(), StoreError>) -> Result<(), RuntimeError> {
-    match recorded {
-        Err(
-            StoreError::AlreadyAnswered { .. } | StoreError::QuestionExpired { .. } | StoreError::QuestionWithdrawn(_),
-        ) => Ok(()),
-        recorded => Ok(recorded?),
-    }
+    counts.map_or_else(|| FoundAnswer::Answer(answer, read), FoundAnswer::Soon)
 }
 
 /// The whole file, or why it cannot be read.

@@ -11,12 +11,12 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
     (temp, path)
 }
 
-fn why(look: Look) -> String {
-    match look {
-        Look::Nothing(why) | Look::Refused(why) => why,
-        Look::Soon(time) => format!("counts from {time}"),
-        Look::ToNote(seen) => format!("to note: {seen:?}"),
-        Look::Answer(text, _) => format!("an answer: {text}"),
+fn why(found: FoundAnswer) -> String {
+    match found {
+        FoundAnswer::None(why) | FoundAnswer::Refused(why) | FoundAnswer::Invalid(why) => why,
+        FoundAnswer::Soon(time) => format!("counts from {time}"),
+        FoundAnswer::ToNote(seen) => format!("to note: {seen:?}"),
+        FoundAnswer::Answer(text, _) => format!("an answer: {text}"),
     }
 }
 
@@ -48,7 +48,7 @@ fn whatever_is_there_it_is_said_why_it_is_no_answer() {
     fs::write(at("empty"), "").unwrap();
     rustix::fs::mknodat(rustix::fs::CWD, at("fifo"), rustix::fs::FileType::Fifo, Mode::from(0o600), 0).unwrap();
     let now = Timestamp::now();
-    let look = |name: &str| why(look(&at(name), &Form::text("When?"), &asked(Some(Timestamp::UNIX_EPOCH)), now));
+    let look = |name: &str| why(find_answer(&at(name), &Form::text("When?"), &asked(Some(Timestamp::UNIX_EPOCH)), now));
     for (name, expected) in [
         ("missing", "does not exist"),
         ("whole/below", "does not exist"),
@@ -76,7 +76,7 @@ fn an_answer_is_younger_than_the_attempt_that_asked_and_complete() {
     File::options().write(true).open(&path).unwrap().set_modified(far).unwrap();
     let changed = read(&path).unwrap().changed;
     let later = |seconds| changed + jiff::SignedDuration::from_secs(seconds);
-    let look = |asked: &AskedUntil, now| why(look(&path, &Form::text("When?"), asked, now));
+    let look = |asked: &AskedUntil, now| why(find_answer(&path, &Form::text("When?"), asked, now));
     let begun = asked(Some(later(-100)));
     assert_eq!(look(&begun, later(1)), format!("counts from {}", later(10)));
     assert_eq!(look(&begun, later(10)), "an answer: now");

@@ -21,13 +21,13 @@ use crate::core::waits::outlook::of_time;
 use crate::core::waits::wait_progress::{CheckResult, WaitProgress};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::posted::filing;
-use crate::runtime::requests::{answer_files, posted, question_files};
+use crate::runtime::requests::{answer_files, posted};
 use crate::store::{Seen, Store, Trying};
 
 /// Records how far the chain's external waits are, as far as that can be judged without starting a process, and which questions
 /// have expired. Returns whether there are commands to be run now.
 pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> Result<bool, RuntimeError> {
-    posted::look(store, tree)?;
+    answer_files::update_posted(store, tree, now)?;
     let mut to_run = false;
     for (request, frame, wait, recorded) in open::waits(tree) {
         let mut seen = WaitProgress::default();
@@ -45,7 +45,7 @@ pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> R
     }
     // An answer that is there counts, even if nobody looked in time.
     for (request, form) in in_files(tree) {
-        question_files::take(store, request.id, form, &request.progress, now)?;
+        answer_files::take(store, request, form, now)?;
     }
     for (question, _) in expiring(tree).filter(|(_, form)| form.is_over(now)) {
         store.looked(question, &Seen::Time(now))?;
