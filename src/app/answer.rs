@@ -8,7 +8,7 @@ use crate::core::requests::answer;
 use crate::core::requests::permit::{Permit, permit};
 use crate::core::requests::proposed_plan::PlanDecision;
 use crate::core::requests::request::RequestKind;
-use crate::runtime::requests::answerer;
+use crate::runtime::requests::agent_lookup;
 use crate::store::{Driving, Question, Scope, StoreError, Target};
 
 /// An answer as somebody gives it.
@@ -69,12 +69,12 @@ const LARGEST: usize = 8 << 20;
 pub(crate) fn only_people(app: &App<'_>) -> Result<(), AppError> {
     app.asker.may(PersonsTask::Answer)?;
     for session in &app.asker.sessions {
-        if let Some(agent) = answerer::agent_of(app.store, *session)? {
+        if let Some(agent) = agent_lookup::agent_of(app.store, *session)? {
             return Err(AnswerError::InSessionOf(agent).into());
         }
     }
     match &app.asker.runner {
-        Some(runner) if !answerer::is_of_notification(app.store, &runner.notifications)? => {
+        Some(runner) if !agent_lookup::is_of_notification(app.store, &runner.notifications)? => {
             Err(AnswerError::BelowRunner(runner.process).into())
         }
         _ => Ok(()),

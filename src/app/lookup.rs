@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::app::error::{AppError, Refusal};
 use crate::core::id::{FrameId, IdPrefix, Reference};
 use crate::runtime::requests::agent_lookup;
-use crate::runtime::worktrees::project::project_of;
+use crate::runtime::worktrees::directory::project_of;
 use crate::store::{Chains, Scope, Store, StoreError, Target};
 
 /// The frame that an id names, for commands that only read.

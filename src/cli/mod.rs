@@ -95,9 +95,9 @@ commands! {
     "service" => Service(housekeeping::service::ServiceCommand),
     "config" => Config(housekeeping::config::ConfigCommand),
     "completions" => Completions(housekeeping::completions::Completions),
-    "hook" => Hook(agent::hook::Hook),
-    "hook-result" => HookResult(agent::hook_result::HookResult),
-    "permission" => PermissionTool(agent::permission::PermissionTool),
+    "hook" => Hook(agent::Hook),
+    "hook-result" => HookResult(agent::HookResult),
+    "permission" => PermissionTool(agent::PermissionTool),
 }
 
 /// Runs the program with these arguments, the program's name first.

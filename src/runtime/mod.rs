@@ -29,7 +29,7 @@ use crate::claude::transcript::ancestry::Broken;
 use crate::core::agent::overrides::BadLaunch;
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::runtime::run::places::Places;
-use crate::runtime::worktrees::place::Elsewhere;
+use crate::runtime::worktrees::directory::Elsewhere;
 use crate::runtime::worktrees::worktree::WorktreeError;
 use crate::store::StoreError;
 

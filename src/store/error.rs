@@ -1,8 +1,8 @@
 //! What can go wrong in the store, by what a person can do about it.
 
 use std::error::Error;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use jiff::Timestamp;
 
@@ -15,7 +15,6 @@ use crate::core::housekeeping::file_ownership::Exposed;
 use crate::core::housekeeping::fsck_finding::FsckFinding;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request_state::IllegalRequestEvent;
-use crate::store::candidate::Candidate;
 
 /// What the functions of the store return.
 pub(crate) type Result<T> = std::result::Result<T, StoreError>;
@@ -257,5 +256,22 @@ impl StoreError {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full(path),
             _ => Self::Io { path, source },
         }
+    }
+}
+
+/// One of several things that an id may mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its id: as much of it as tells it from the others.
+    pub id: String,
+    /// What it is.
+    pub kind: &'static str,
+    /// What it is about.
+    pub title: String,
+}
+
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} {})", self.id, self.kind, self.title)
     }
 }

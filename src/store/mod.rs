@@ -9,7 +9,6 @@
 //!   transaction appends the change to the event log.
 //! * Nothing waits for a process inside a transaction, and nothing waits for a lease at all.
 
-mod candidate;
 mod changes;
 #[cfg(test)]
 mod conformance;
@@ -39,9 +38,8 @@ pub(crate) use crate::store::housekeeping::orphans::Orphan;
 pub(crate) use crate::store::housekeeping::removal::{Decided, Removable};
 pub use crate::store::outbox::ListedNotification;
 pub(crate) use crate::store::outbox::{Claimed, Notifications, SendOutcome, Subscribing, Subscription};
-pub use crate::store::records::attempt_end::AttemptEnd;
-pub use crate::store::records::attempts::NewAttempt;
-pub use crate::store::records::lists::Summary;
+pub use crate::store::records::attempts::{AttemptEnd, NewAttempt};
+pub use crate::store::records::chains::Summary;
 pub use crate::store::records::new_agents::{AskedFor, NewFrame};
 pub use crate::store::records::requests::Caller;
 pub(crate) use crate::store::records::{

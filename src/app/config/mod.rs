@@ -4,7 +4,6 @@
 //! has trusted its content.
 
 pub(crate) mod change;
-mod edit;
 pub(crate) mod file;
 pub(crate) mod launch;
 pub(crate) mod layers;

@@ -9,8 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::app::App;
 use crate::app::asker::PersonsTask;
 use crate::app::error::AppError;
-use crate::app::view::cost::CostView;
-use crate::app::view::stats::{StatsView, SumView};
+use crate::app::view::cost::{CostView, StatsView, SumView};
 use crate::core::agent::usage::Spent;
 use crate::store::{Counted, Counting};
 

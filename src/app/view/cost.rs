@@ -1,4 +1,4 @@
-//! What something cost.
+//! What agents cost, each and summed up.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -49,6 +49,27 @@ impl schemars::JsonSchema for CostView {
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         CostFields::json_schema(generator)
     }
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct StatsView {
+    /// Attempts that began before are not counted.
+    pub(crate) since: Timestamp,
+    pub(crate) total: SumView,
+    pub(crate) days: Vec<SumView>,
+    pub(crate) models: Vec<SumView>,
+    pub(crate) instructions: Vec<SumView>,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct SumView {
+    /// The day, model or file; `null`: none is known, or there was a prompt instead of a file.
+    pub(crate) name: Option<String>,
+    pub(crate) attempts: u64,
+    #[serde(flatten)]
+    pub(crate) cost: CostView,
 }
 
 #[cfg(test)]

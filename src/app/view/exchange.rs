@@ -9,7 +9,7 @@ use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::steering::origin::Origin;
 use crate::runtime::RuntimeError;
-use crate::runtime::activity::reaction;
+use crate::runtime::activity::excerpts;
 use crate::store::{EventRecord, Exchange, Store};
 
 /// A question with everything on record about it, as `history` lists it.
@@ -103,7 +103,7 @@ fn given_at(exchange: &Exchange) -> Option<Timestamp> {
 
 impl ExchangeView {
     pub(crate) fn gather(store: &Store, exchange: Exchange) -> Result<Self, RuntimeError> {
-        let then = reaction::reaction(store, &exchange)?;
+        let then = excerpts::reaction(store, &exchange)?;
         let at = given_at(&exchange);
         let given = exchange.given.zip(at).map(|(given, at)| GivenView { attempt: given.attempt, at });
         let outcome = Outcome::new(&exchange.records);

@@ -14,4 +14,3 @@ pub(crate) mod question;
 #[cfg(test)]
 mod schema;
 pub(crate) mod settings;
-pub(crate) mod stats;

@@ -10,6 +10,7 @@ use crate::app::view::agent::AgentView;
 use crate::app::view::agent_detail::AgentDetailView;
 use crate::app::view::chain::ChainView;
 use crate::app::view::chain_status::{ChainStatusView, RequestView};
+use crate::app::view::cost::StatsView;
 use crate::app::view::exchange::ExchangeView;
 use crate::app::view::outcome::{
     AnsweredView, ErrorView, FsckView, GcView, ImportView, NotificationTestView, NotificationView, RmView, StoppedView,
@@ -17,7 +18,6 @@ use crate::app::view::outcome::{
 };
 use crate::app::view::question::QuestionView;
 use crate::app::view::settings::{ConfigView, SettingView};
-use crate::app::view::stats::StatsView;
 use crate::core::events::agent_event::AgentEvent;
 use crate::core::notifications::payload::Payload;
 use crate::runtime::housekeeping::doctor::DoctorReport;

@@ -7,7 +7,6 @@ pub(crate) mod form;
 pub(crate) mod limits;
 pub(crate) mod positions;
 pub(crate) mod tasks;
-pub(crate) mod typed_instructions;
 
 use clap::builder::RangedU64ValueParser;
 

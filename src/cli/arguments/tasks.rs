@@ -1,11 +1,13 @@
 //! Agents' tasks: instruction files and prompts, in command-line order.
 
+use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use clap::error::Error;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use crate::app::GivenText;
+use crate::cli::output::tell;
 
 /// The tasks that the command line names.
 #[derive(Clone, Debug)]
@@ -49,5 +51,22 @@ impl Args for Tasks {
 
     fn augment_args_for_update(command: Command) -> Command {
         Arguments::augment_args_for_update(command)
+    }
+}
+
+/// Says what to type, once it is read.
+#[derive(Debug, Default)]
+pub(crate) struct TypedInstructions {
+    has_begun: bool,
+}
+
+impl Read for TypedInstructions {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut input = io::stdin().lock();
+        if !self.has_begun && input.is_terminal() {
+            tell("type the instructions, then press Ctrl-D on an empty line");
+        }
+        self.has_begun = true;
+        input.read(buffer)
     }
 }

@@ -10,8 +10,7 @@ use crate::cli::arguments::{at_least_one, candidates};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::output::format::{age, cut, one_line, table};
-use crate::cli::output::moment;
+use crate::cli::output::format::{self, age, cut, one_line, table};
 use crate::cli::output::{self, ListCommand, hint, print, print_json, tell};
 use crate::cli::report::asked;
 use crate::cli::report::waits::{described, in_part};
@@ -186,7 +185,7 @@ fn offered(listed: &QuestionView, now: Timestamp) -> Vec<Vec<String>> {
     let together = listed.asked_together.map(|together| format!("  {}", asked::together(together)));
     let how = asked::choosing(form).map(|how| format!("  {how}"));
     let default = form.default.iter().map(|default| format!("  default: {}", one_line(default)));
-    let expiry = form.expires_at.map(|at| format!("  {}", moment::expiry(at, now, &TimeZone::system())));
+    let expiry = form.expires_at.map(|at| format!("  {}", format::expiry(at, now, &TimeZone::system())));
     let in_file = form.answer_file.as_ref().and_then(|file| file.note(now));
     let in_file = in_file.map(|note| format!("  {}", one_line(&note)));
     let about = how.into_iter().chain(together).chain(default).chain(expiry).chain(in_file);

@@ -8,8 +8,8 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::one_line;
+use crate::cli::output::live::ProgressLine;
 use crate::cli::output::{hint, print, print_json, tell};
-use crate::cli::report::progress::ProgressLine;
 
 /// Check the state directory for inconsistencies
 ///

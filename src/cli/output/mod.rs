@@ -4,7 +4,6 @@
 pub(crate) mod format;
 pub(crate) mod live;
 pub(crate) mod log;
-pub(crate) mod moment;
 mod stderr;
 mod stdout;
 

@@ -12,8 +12,7 @@ use crate::app::answer::{self, Approval};
 use crate::cli::confirm;
 use crate::cli::error::CliError;
 use crate::cli::output;
-use crate::cli::output::format::{age, bytes, cut};
-use crate::cli::output::moment;
+use crate::cli::output::format::{self, age, bytes, cut};
 use crate::core::requests::approval::call_place::CallPlace;
 use crate::core::requests::approval::notebook;
 use crate::core::requests::approval::{self, Before};
@@ -53,8 +52,8 @@ pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Re
     });
     if let RequestKind::Ask(Form { expires_at: Some(at), .. }) = &asked.kind {
         text.push_str(&match (asked.answered, asked.expired) {
-            (None, None) => format!("{}\n", moment::expiry(*at, Timestamp::now(), &TimeZone::system())),
-            (None, Some(_)) => format!("{NOBODY} ({})\n", moment::expiry(*at, Timestamp::now(), &TimeZone::system())),
+            (None, None) => format!("{}\n", format::expiry(*at, Timestamp::now(), &TimeZone::system())),
+            (None, Some(_)) => format!("{NOBODY} ({})\n", format::expiry(*at, Timestamp::now(), &TimeZone::system())),
             (Some(_), _) => String::new(),
         });
     }

@@ -8,5 +8,4 @@ pub(crate) mod event_lines;
 pub(crate) mod history;
 pub(crate) mod live;
 pub(crate) mod one_line;
-pub(crate) mod progress;
 pub(crate) mod waits;

@@ -3,8 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::cli::output::format::{age, cut, one_line};
-use crate::cli::output::moment;
+use crate::cli::output::format::{self, age, cut, one_line};
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::RequestId;
 use crate::core::requests::approval;
@@ -68,7 +67,7 @@ pub(crate) fn described(what: &Blocking) -> String {
 pub(crate) fn with_expiry(what: &Blocking) -> String {
     match what {
         Blocking::Question { form: Form { expires_at: Some(at), .. }, .. } => {
-            format!("{} ({})", described(what), moment::expiry(*at, Timestamp::now(), &TimeZone::system()))
+            format!("{} ({})", described(what), format::expiry(*at, Timestamp::now(), &TimeZone::system()))
         }
         _ => described(what),
     }
@@ -80,12 +79,12 @@ pub(crate) fn with_times(blocker: &Blocker, now: Timestamp, zone: &TimeZone) -> 
     let until = |at: Timestamp| if at > now { format!(" (in {})", time_until(at, now)) } else { String::new() };
     match &blocker.what {
         Blocking::Question { form: Form { expires_at: Some(at), .. }, .. } => {
-            format!("for {what}, asked {} ago, {}", age(blocker.since, now), moment::expiry(*at, now, zone))
+            format!("for {what}, asked {} ago, {}", age(blocker.since, now), format::expiry(*at, now, zone))
         }
         Blocking::Question { .. } | Blocking::Permission { .. } | Blocking::Plan { .. } => {
             format!("for {what}, asked {} ago", age(blocker.since, now))
         }
-        Blocking::External { wait: External::Time(at), .. } => format!("until {}", moment::moment(*at, now, zone)),
+        Blocking::External { wait: External::Time(at), .. } => format!("until {}", format::moment(*at, now, zone)),
         Blocking::External { wait: External::Scheduled(scheduled), .. } => format!("for {what}{}", until(scheduled.at)),
         Blocking::UsageLimit { resets_at } => format!("for {what}{}", until(*resets_at)),
         Blocking::Retry { at, .. } => format!("for {what}{}", until(*at)),

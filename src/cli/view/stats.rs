@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use jiff::tz::TimeZone;
 
 use crate::app::lists::stats::{self, Input};
-use crate::app::view::stats::{StatsView, SumView};
+use crate::app::view::cost::{StatsView, SumView};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;

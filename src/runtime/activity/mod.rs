@@ -1,10 +1,9 @@
 //! What agents do and did, for everybody who watches: nothing here changes a record or a conversation.
 
 pub(crate) mod chain_events;
-pub(crate) mod last_words;
+pub(crate) mod excerpts;
 pub(crate) mod now;
 mod output;
-pub(crate) mod reaction;
 mod records;
 pub(crate) mod watch;
 

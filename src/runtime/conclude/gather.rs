@@ -21,10 +21,10 @@ use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, FrameId, MessageId};
 use crate::core::steering::message::Message;
 use crate::failpoint::{self, Step};
-use crate::runtime::conclude::printed::{Printed, transcript_of};
+use crate::runtime::conclude::cost;
+use crate::runtime::conclude::printed::{self, Printed, transcript_of};
 use crate::runtime::conclude::salvage::{self, Salvaged};
-use crate::runtime::conclude::unseen::unseen;
-use crate::runtime::conclude::{cost, denied, given, jobs};
+use crate::runtime::conclude::unseen::{self, unseen};
 use crate::runtime::delivery::situation;
 use crate::runtime::requests::posted;
 use crate::runtime::{RuntimeError, while_trying};
@@ -102,7 +102,7 @@ pub(super) fn gather(
     let AtEnd { mut given, looked_up, shown, has_open, awaits_permission, messages } =
         store.at_end(frame.id, attempt.id)?;
     let results = given.iter().map(|delivery| delivery.result.text().to_owned()).collect();
-    let texts = given::texts(frame, &given, &messages);
+    let texts = unseen::texts(frame, &given, &messages);
     // Results that the agent looked up itself were not given to it at the start.
     given.retain(|delivery| !looked_up.contains(&delivery.request));
 
@@ -142,7 +142,7 @@ pub(super) fn gather(
         ended,
         ran: begun.ran(),
         situation: situation::at_the_end(frame, attempt.mode.as_deref(), &digest, transcript.as_deref(), &given)?,
-        denied: denied::denied(store, frame, &digest)?,
+        denied: printed::denied(store, frame, &digest)?,
         spending,
         total,
         attempt,
@@ -217,7 +217,7 @@ fn complete_requests(
 ) -> Result<(), RuntimeError> {
     let caller = Caller { frame: frame.id, attempt: attempt.id };
     let open: Vec<&str> = digest.calls.open.iter().map(|call| call.id.as_str()).collect();
-    let (open, made) = (digest.result.is_some().then_some(open.as_slice()), jobs::made(&digest.jobs));
+    let (open, made) = (digest.result.is_some().then_some(open.as_slice()), printed::made(&digest.jobs));
     let removed = &digest.jobs.removed;
     if open.is_some() || !made.is_empty() || !removed.is_empty() {
         store.complete_requests(caller, PrintedRequests { open, made: &made, removed })?;

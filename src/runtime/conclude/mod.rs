@@ -3,12 +3,8 @@
 //!
 //! A runner calls this when its `claude` has ended, and so does a later one that finds an attempt without a runner.
 
-mod apply;
 mod cost;
-mod denied;
 mod gather;
-mod given;
-mod jobs;
 mod printed;
 mod record;
 pub(crate) mod report;
@@ -18,12 +14,16 @@ mod unseen;
 use std::time::Duration;
 
 use crate::claude::processes::process::ProcessExit;
-use crate::core::attempt::decision::{Decision, decide};
+use crate::core::attempt::decision::{Decision, Fate, decide};
 use crate::core::chain::frame::Frame;
-use crate::runtime::RuntimeError;
+use crate::core::chain::frame_state::Ended;
+use crate::core::id::AttemptId;
 pub(crate) use crate::runtime::conclude::gather::Begun;
-use crate::runtime::conclude::gather::gather;
+use crate::runtime::conclude::gather::{Gathered, gather};
 use crate::runtime::conclude::printed::Printed;
+use crate::runtime::recovery::restore;
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::files::checkpoint;
 use crate::store::{Attempt, Attempts, Lease, Store, StoreError};
 
 /// Concludes the attempt of `frame` that is recorded as running. The lease proves that its process has ended.
@@ -62,8 +62,34 @@ fn finish(
         }
     };
     tracing::debug!(attempt = %gathered.attempt.id, ?decision, "the attempt has ended");
-    apply::apply(store, frame, &gathered, &decision, copies.as_deref())?;
+    apply(store, frame, &gathered, &decision, copies.as_deref())?;
     Ok(decision)
+}
+
+/// Removes what the attempt needed and what the decision has made unnecessary. `copies`: the attempts whose copies are needed, if a
+/// copy of this one's conversation exists.
+fn apply(
+    store: &Store,
+    frame: &Frame,
+    gathered: &Gathered,
+    decision: &Decision,
+    copies: Option<&[AttemptId]>,
+) -> Result<(), RuntimeError> {
+    store.dir().clear_attempt(frame.id).map_err(while_trying("remove what the attempt needed"))?;
+    match (decision.session, copies) {
+        (Fate::Discard | Fate::Lost, _) => restore::undo(store, frame, gathered.transcript.as_deref()),
+        (Fate::Keep, Some(copies)) => {
+            let pruned = checkpoint::prune(store.dir(), frame.id, copies);
+            pruned.map_err(while_trying("remove older copies of transcripts"))
+        }
+        (Fate::Keep, None) => {
+            if decision.frame != Ended::Done {
+                let session = gathered.attempt.session.short();
+                tracing::warn!("claude left no usable transcript of session {session}: it may not be resumable");
+            }
+            Ok(())
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,20 +1,29 @@
-//! The output of an attempt, and what it says about the end.
+//! What `claude` printed: its end, denied calls, and jobs that no hook recorded.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
 use crate::claude::attempt_ending;
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::options::limits_left;
 use crate::claude::processes::process::ProcessExit;
+use crate::claude::stream::background_work::{Jobs, Made};
 use crate::claude::stream::digest::Digest;
-use crate::claude::stream::output_reader;
+use crate::claude::stream::{denials, output_reader};
+use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
+use crate::claude::tools::scheduling;
+use crate::claude::transcript::reopen::NOT_RUN;
 use crate::claude::transcript::{locate, turn};
+use crate::core::agent::denied_call::Denied;
 use crate::core::attempt::ending::{Ending, Objection};
 use crate::core::chain::frame::Frame;
+use crate::core::waits::scheduled::Scheduled;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
-use crate::store::{Attempt, Lease, Store};
+use crate::store::{Attempt, Lease, Requests, Store};
 
 /// Error output beyond this size adds nothing new.
 const MOST_ERROR_OUTPUT: u64 = 16 * 1024;
@@ -100,12 +109,34 @@ fn open_at(path: &Path, offset: u64) -> io::Result<File> {
     Ok(file)
 }
 
+/// The jobs that an attempt has made, so that its agent's reply does not count before they are due.
+pub(super) fn made(jobs: &Jobs) -> Vec<Scheduled> {
+    let job = |Made { input, response }: &Made| scheduling::job(input, response, Timestamp::now(), &TimeZone::system());
+    jobs.made.iter().filter_map(job).filter(Scheduled::can_be_given).collect()
+}
+
+/// The denied calls. Those that a person is asked about are recorded with the answer.
+pub(super) fn denied(store: &Store, frame: &Frame, digest: &Digest) -> Result<Vec<Denied>, RuntimeError> {
+    let mut listed = Vec::new();
+    for denial in digest.denials.listed() {
+        let may_be_made_again = denial.denied.said.starts_with(NOT_RUN) || denial.denied.tool == ASK_USER_QUESTION;
+        if !may_be_made_again && store.requests(Requests::OfCall(frame.id, &denial.call))?.is_empty() {
+            listed.push(denial);
+        }
+    }
+    Ok(denials::recorded(listed, &digest.asking_hooks))
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
 
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::claude::stream::output_reader;
     use crate::core::agent::launch::Launch;
+    use crate::core::requests::request::RequestKind;
     use crate::store::testing::{self, attempt, new};
     use crate::store::{Attempts, NewFrame};
 
@@ -189,5 +220,28 @@ mod tests {
         // Without a transcript there is nothing to complete it with: the turn has no reply.
         let ended = printed(WORKED, None, ProcessExit::Ended);
         assert!(ended.digest.result.is_none() && !matches!(ended.ending, Ending::Reply(_)));
+    }
+
+    #[test]
+    fn a_denied_call_is_listed_unless_it_may_be_made_again_or_a_person_is_asked() {
+        let (_temp, store) = testing::store();
+        let caller = store.start(store.root());
+        let asked = RequestKind::Permission { tool: "Bash".into(), input: json!({}), reason: None, place: None };
+        store.request(caller, Some("asked"), &[asked]).unwrap();
+        let frame = store.frame(caller.frame).unwrap().unwrap();
+        let calls = [
+            ("denied", "Bash", "not this"),
+            ("silent", "Write", ""),
+            ("asked", "Bash", "not this"),
+            ("beside", "Bash", NOT_RUN),
+            ("question", ASK_USER_QUESTION, "nobody can be asked"),
+        ];
+        let result = |(call, _, said): &(&str, &str, &str)| json!({"type": "tool_result", "tool_use_id": call, "is_error": true, "content": said});
+        let listed = |(call, tool, _): &(&str, &str, &str)| json!({"tool_use_id": call, "tool_name": tool, "tool_input": {"command": call}});
+        let results = json!({"type": "user", "message": {"content": calls.iter().map(result).collect::<Vec<Value>>()}});
+        let end = json!({"type": "result", "permission_denials": calls.iter().map(listed).collect::<Vec<Value>>()});
+        let digest = output_reader::read(format!("{results}\n{end}\n").as_bytes()).unwrap();
+        let found = denied(&store, &frame, &digest).unwrap();
+        assert_eq!(found.iter().map(|denied| denied.input.as_str()).collect::<Vec<_>>(), ["denied", "silent"]);
     }
 }

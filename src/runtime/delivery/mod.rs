@@ -1,6 +1,5 @@
 //! Hands agents the results of their requests, and tells them what has changed around them.
 
-pub(crate) mod plans;
 pub(crate) mod situation;
 pub(crate) mod stale_files;
 mod transcript_copies;

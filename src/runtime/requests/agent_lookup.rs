@@ -1,5 +1,5 @@
-//! What an agent means by an id. It can refer to itself, its descendants, and their requests. Any other id is treated as unknown.
-//! And the other way: which agent asked for one. And what one that runs has printed.
+//! What an agent means by an id: it can refer to itself, its descendants, and their requests, and any other id is treated as
+//! unknown. Also what the records say about a process that wants to answer, and what a running agent has printed.
 
 use std::io::BufReader;
 use std::path::PathBuf;
@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::output_reader;
 use crate::core::chain::frame::Frame;
-use crate::core::id::{FrameId, IdPrefix};
+use crate::core::id::{FrameId, IdPrefix, SessionId};
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
-use crate::store::{Attempt, Attempts, Caller, Chains, Scope, Store, StoreError, Target};
+use crate::store::{Attempt, Attempts, Caller, Chains, Notifications, Scope, Store, StoreError, Target};
 
 /// What an id refers to for an agent that asks for a result. By its full id, this includes a chain that the agent's session
 /// started before it was adopted.
@@ -118,6 +118,39 @@ pub(crate) fn running(store: &Store, frame: FrameId) -> Result<Option<(Attempt, 
     let read = || output_reader::read(BufReader::new(store.dir().open_printed(frame, attempt.output_from)?));
     let digest = read().map_err(while_trying(READ_PRINTED))?;
     Ok(Some((attempt, digest)))
+}
+
+/// So many notifications are looked at. The command of an older one has long ended.
+const NEWEST: usize = 1000;
+
+/// The agent whose session this is. The session of a person that became a chain is theirs: its agent has another one.
+///
+/// # Errors
+///
+/// The database cannot be read.
+pub(crate) fn agent_of(store: &Store, session: SessionId) -> Result<Option<FrameId>, StoreError> {
+    let Ok(id) = session.to_string().parse::<IdPrefix>() else { return Ok(None) };
+    let found = match store.lookup(Scope::All, &id) {
+        Ok(Target::Frame(frame)) => frame,
+        Ok(Target::Request(_)) | Err(StoreError::Unknown(_) | StoreError::Ambiguous { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let has_it = store.frame(found)?.is_some_and(|frame| frame.session == session)
+        || store.attempts(Attempts::Of(found.into()))?.iter().any(|attempt| attempt.session == session);
+    Ok(has_it.then_some(found))
+}
+
+/// Whether one of these is a notification whose command may be running.
+///
+/// # Errors
+///
+/// The database cannot be read.
+pub(crate) fn is_of_notification(store: &Store, named: &[String]) -> Result<bool, StoreError> {
+    if named.is_empty() {
+        return Ok(false);
+    }
+    let known = store.outbox().list(Notifications::Newest(NEWEST))?;
+    Ok(known.iter().any(|known| named.contains(&known.id.to_string())))
 }
 
 #[cfg(test)]

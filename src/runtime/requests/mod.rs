@@ -4,7 +4,6 @@ pub(crate) mod adopt;
 pub(crate) mod agent_lookup;
 pub(crate) mod agent_request;
 pub(crate) mod answer_files;
-pub(crate) mod answerer;
 mod file_content;
 pub(crate) mod fork;
 pub(crate) mod place;

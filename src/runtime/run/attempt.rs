@@ -30,7 +30,6 @@ use crate::core::chain::progress_lines::step;
 use crate::core::chain::runnable::Attempted;
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
-use crate::runtime::delivery::plans;
 use crate::runtime::delivery::situation;
 use crate::runtime::delivery::ways::{self, AttemptInput, Means};
 use crate::runtime::programs::Program;
@@ -38,7 +37,7 @@ use crate::runtime::recovery::{restore, room};
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::run::attempt::elsewhere::Elsewhere;
 use crate::runtime::run::places::Places;
-use crate::runtime::worktrees::{place, worktree};
+use crate::runtime::worktrees::{directory, worktree};
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
 use crate::store::{Lease, NewAttempt, Store, StoreError, TreeOf, Undelivered};
 
@@ -107,7 +106,7 @@ pub(crate) fn start(
     if !frame.cwd.is_dir() {
         return Err(RuntimeError::NoWorkingDirectory { frame: frame.id, cwd: frame.cwd });
     }
-    place::unmoved(&frame.cwd).map_err(|elsewhere| RuntimeError::Moved { frame: frame.id, elsewhere })?;
+    directory::unmoved(&frame.cwd).map_err(|elsewhere| RuntimeError::Moved { frame: frame.id, elsewhere })?;
     if let Some((folder, why)) = room::unusable(&frame) {
         return Err(RuntimeError::ClaudeFolder { what: "use".to_owned(), folder, source: why });
     }
@@ -182,10 +181,11 @@ impl Starting<'_> {
         let id = AttemptId::random();
         loop {
             let undelivered = store.undelivered(frame)?;
-            let chosen = plans::chosen(&undelivered);
+            let chosen = situation::chosen(&undelivered);
             let Undelivered { results: deliveries, moot, messages, .. } = undelivered;
             let given: Vec<_> = deliveries.iter().cloned().chain(moot).collect();
-            let restored = situation::restored(frame, self.program, chosen.as_ref().map(plans::ChosenMode::as_chosen));
+            let restored =
+                situation::restored(frame, self.program, chosen.as_ref().map(situation::ChosenMode::as_chosen));
             let AttemptInput { prompt: text, message, transcript, placed, resumed_calls, notice } =
                 ways::input(store, self.own, frame, &given, &messages, &restored, means)?;
             let prompt = store

@@ -13,7 +13,7 @@ use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::{Ended, FailureKind};
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
-use crate::runtime::worktrees::place::Elsewhere;
+use crate::runtime::worktrees::directory::Elsewhere;
 use crate::runtime::worktrees::worktree::WorktreeError;
 use crate::store::Store;
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::core::agent::child_worktree::Worktree;
 use crate::failpoint::{self, Step};
+use crate::runtime::worktrees::directory::{self, Elsewhere};
 use crate::runtime::worktrees::git::{Git, GitError, Place};
-use crate::runtime::worktrees::place::{self, Elsewhere};
 
 /// Why a worktree cannot be created.
 #[derive(Debug, thiserror::Error)]
@@ -110,9 +110,9 @@ fn made(worktree: &Worktree, cwd: &Path) -> Result<(), WorktreeError> {
     }
     // Git does not store empty folders. A link that it does store may lead anywhere.
     let deepest = cwd.ancestors().find(|folder| folder.symlink_metadata().is_ok()).unwrap_or(cwd);
-    place::unmoved(deepest)?;
+    directory::unmoved(deepest)?;
     fs::create_dir_all(cwd).map_err(io("make the working directory in the worktree"))?;
-    Ok(place::unmoved(cwd)?)
+    Ok(directory::unmoved(cwd)?)
 }
 
 /// Whether there is a branch of this name.

@@ -1,6 +1,5 @@
 //! The files of the state directory: their paths, and how they are written.
 
-pub(crate) mod canonical;
 pub(crate) mod checkpoint;
 pub(crate) mod driving;
 pub(crate) mod durable;

@@ -11,9 +11,8 @@ use uuid::Uuid;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::failpoint::{self, Moment, Step};
 use crate::store::error::{Result, StoreError};
-use crate::store::files::canonical::canonical;
 use crate::store::files::durable::{Durability, TEMPORARY, make_private, open_private, replace};
-use crate::store::files::entries::remove;
+use crate::store::files::entries::{canonical, remove};
 
 /// The name of the file that stops a frame's agent.
 pub(crate) const STOP: &str = "stop";

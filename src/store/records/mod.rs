@@ -16,12 +16,13 @@ use crate::core::steering::message::{Message, MessageSender};
 use crate::core::steering::origin::Origin;
 use crate::core::steering::stop_order::Stop;
 use crate::store::error::Result;
-pub(crate) use crate::store::records::attempt_end::{AtEnd, AttemptEnd, EndedAttempt, Recovery};
-pub(crate) use crate::store::records::attempts::{Attempt, Attempts, Counted, Counting, KnownProgram, NewAttempt};
-pub(crate) use crate::store::records::chains::{
-    ChainChange, ChainOf, EventRecord, Extent, Instruction, Scope, Target, TreeOf, WorktreesOf,
+pub(crate) use crate::store::records::attempts::{
+    AtEnd, Attempt, AttemptEnd, Attempts, Counted, Counting, EndedAttempt, KnownProgram, NewAttempt, Recovery,
 };
-pub(crate) use crate::store::records::lists::{ChainKind, ChainList, Chains, Summary};
+pub(crate) use crate::store::records::chains::{
+    ChainChange, ChainKind, ChainList, ChainOf, Chains, EventRecord, Extent, Instruction, Scope, Summary, Target,
+    TreeOf, WorktreesOf,
+};
 pub(crate) use crate::store::records::new_agents::{AskedFor, NewChain, NewFrame, NewGroup};
 pub(crate) use crate::store::records::questions::{
     Asked, Exchange, Exchanges, FirstQuestions, Given, Question, Questions, Together,
@@ -32,10 +33,8 @@ pub(crate) use crate::store::records::requests::{
 pub(crate) use crate::store::records::steering::{Ordered, StateChange, Steering, Telling};
 
 pub(crate) mod abandoned;
-pub(super) mod attempt_end;
 pub(super) mod attempts;
-mod chains;
-pub(super) mod lists;
+pub(super) mod chains;
 pub(super) mod new_agents;
 mod questions;
 pub(super) mod requests;

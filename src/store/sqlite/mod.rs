@@ -6,7 +6,6 @@ pub(crate) mod database;
 
 pub(crate) mod housekeeping;
 mod notifications;
-mod outbox;
 mod records;
 mod requests;
 mod steering;

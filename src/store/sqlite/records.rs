@@ -23,12 +23,13 @@ use crate::store::records::{
     NewChain, Ordered, PrintedRequests, Question, Questions, Records, Recovery, Replies, Requests, ResultUse, Scope,
     Seen, StateChange, Steering, Target, Telling, TreeOf, Undelivered, WorktreesOf,
 };
-use crate::store::sqlite::attempts::{attempt, end, program_cache, recovery, returns, spent, undelivered};
-use crate::store::sqlite::chains::{candidates, exchanges, history, limits, listing, lookup, repair, trees, worktrees};
+use crate::store::sqlite::attempts::{attempt, end, program_cache, returns, spent, undelivered};
+use crate::store::sqlite::chains::{candidates, exchanges, limits, listing, lookup, repair, trees, worktrees};
 use crate::store::sqlite::database::connection::Sqlite;
 use crate::store::sqlite::requests::questions::{self, asked};
 use crate::store::sqlite::requests::{calls, groups, request, spawn};
 use crate::store::sqlite::steering::{self, messages, state_change, stops};
+use crate::store::sqlite::tables::events;
 use crate::store::sqlite::tables::frames;
 
 impl Records for Sqlite {
@@ -87,7 +88,7 @@ impl Records for Sqlite {
     }
 
     fn record_recovery(&self, frame: FrameId, session: SessionId, recovery: Recovery<'_>) -> Result<()> {
-        self.write(Step::PutBack, |connection| recovery::record_recovery(connection, frame, session, recovery))
+        self.write(Step::PutBack, |connection| attempt::record_recovery(connection, frame, session, recovery))
     }
 
     fn begin(&self, frame: FrameId, attempt: &NewAttempt) -> Result<()> {
@@ -180,7 +181,7 @@ impl Records for Sqlite {
     }
 
     fn events(&self, of: Extent, after: u64) -> Result<Vec<EventRecord>> {
-        self.query(|connection| history::events(connection, of, after))
+        self.query(|connection| events::events(connection, of, after))
     }
 
     fn known_program(&self, program: &Path, modified: Timestamp) -> Result<Option<KnownProgram>> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use rusqlite::ffi::{ErrorCode, SQLITE_IOERR_SHMSIZE};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Result as SqlResult, Row};
 
+use crate::failpoint::{self, Step};
 use crate::store::error::StoreError;
 
 /// What functions inside a transaction return.
@@ -93,6 +94,16 @@ impl Statements for Connection {
     fn prepared(&self, sql: &str) -> SqlResult<CachedStatement<'_>> {
         self.prepare_cached(sql)
     }
+}
+
+/// Has SQLite itself run out of space, where a test wants that. It does not get any for as long as this process lives.
+pub(crate) fn meet_full_disk(connection: &Connection, step: Step) -> TxResult<()> {
+    if failpoint::is_full(step) {
+        let pages: u32 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
+        connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
+        connection.execute_batch("CREATE TABLE filler (x); INSERT INTO filler VALUES (zeroblob(10000000));")?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

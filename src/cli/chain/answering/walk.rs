@@ -16,7 +16,7 @@ use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::approval;
 use crate::core::requests::request::RequestKind;
 use crate::core::text::wrap::wrapped_text;
-use crate::runtime::activity::last_words::last_words;
+use crate::runtime::activity::excerpts::last_words;
 use crate::store::Question;
 
 /// Questions in the order in which they are shown, and the answers that were given here.

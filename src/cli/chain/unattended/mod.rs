@@ -1,5 +1,41 @@
 //! Commands that continue chains without a person.
 
-mod for_a_person;
 pub(crate) mod resume_all;
 pub(crate) mod watch;
+
+use std::io::{self, IsTerminal};
+
+use crate::app::chains::unattended::{self, Interrupted};
+use crate::cli::output::{hint, tell, warn};
+use crate::core::chain::pace::RefusedAnswer;
+use crate::runtime::RuntimeError;
+use crate::store::Store;
+
+/// Whether to say that something in a file does not count as an answer. Cron would mail it every minute.
+pub(super) fn is_news(refused: &RefusedAnswer) -> bool {
+    !refused.was_reported || io::stderr().is_terminal()
+}
+
+/// Says why something in a file does not count as an answer, and what helps.
+pub(super) fn tell_of_refused(refused: &RefusedAnswer) {
+    let (chain, path) = (refused.root.short(), refused.path.display());
+    warn(&format!("{chain}: {path} {}", refused.why));
+    hint(&format!("correct the file, or answer the question: agent-cli questions {chain}"));
+}
+
+/// Says which chains were interrupted. Only on a terminal: cron would mail it every minute.
+pub(super) fn tell_of_interrupted(store: &Store) -> Result<(), RuntimeError> {
+    if !io::stderr().is_terminal() {
+        return Ok(());
+    }
+    let Some(Interrupted { newest, others }) = unattended::interrupted(store)? else { return Ok(()) };
+    match others {
+        0 => tell(&format!("1 chain was interrupted and is left to you: agent-cli resume {}", newest.short())),
+        others => tell(&format!(
+            "{} chains were interrupted and are left to you: agent-cli resume {} continues the newest, and agent-cli ls -p --status cancelled lists all",
+            others + 1,
+            newest.short(),
+        )),
+    }
+    Ok(())
+}

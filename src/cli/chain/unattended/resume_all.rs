@@ -9,7 +9,7 @@ use crate::app::chains::unattended::{self, Ended, Event};
 use crate::app::config::setting;
 use crate::app::error::AppError;
 use crate::cli::chain::drive;
-use crate::cli::chain::unattended::for_a_person;
+use crate::cli::chain::unattended::{is_news, tell_of_interrupted, tell_of_refused};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -35,9 +35,9 @@ impl ResumeAll {
         // Most polls find a database at rest, and nothing to do.
         let is_idle = |store: &Store| {
             let ToContinue { roots, refused } = unattended::to_continue(&context.app(store))?;
-            let is_idle = roots.is_empty() && !refused.iter().any(for_a_person::is_news);
+            let is_idle = roots.is_empty() && !refused.iter().any(is_news);
             if is_idle {
-                for_a_person::tell_of_interrupted(store)?;
+                tell_of_interrupted(store)?;
             }
             Ok::<bool, AppError>(is_idle)
         };
@@ -48,7 +48,7 @@ impl ResumeAll {
         let app = context.app(&store);
         app.asker.may(PersonsTask::ResumeAll)?;
         let worst = self.follow_all(context, &app, None)?;
-        for_a_person::tell_of_interrupted(&store)?;
+        tell_of_interrupted(&store)?;
         Ok(worst)
     }
 
@@ -101,8 +101,8 @@ impl ResumeAll {
                 Some(self.report(store, ended))
             }
             (Event::Refused(refused), _) => {
-                if for_a_person::is_news(&refused) {
-                    for_a_person::tell_of_refused(&refused);
+                if is_news(&refused) {
+                    tell_of_refused(&refused);
                 }
                 None
             }

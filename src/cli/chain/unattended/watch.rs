@@ -8,8 +8,8 @@ use clap::Args;
 use crate::app::asker::PersonsTask;
 use crate::app::chains::unattended::{self, Ended, Event};
 use crate::cli::chain::drive;
-use crate::cli::chain::unattended::for_a_person;
 use crate::cli::chain::unattended::resume_all::ResumeAll;
+use crate::cli::chain::unattended::tell_of_interrupted;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -48,7 +48,7 @@ impl Watch {
         app.asker.may(PersonsTask::Watch)?;
         let settings = all.settings(context)?;
         tell("watching for chains that can continue; Ctrl-C ends it");
-        for_a_person::tell_of_interrupted(&store)?;
+        tell_of_interrupted(&store)?;
         context.follow_config()?;
         let interrupted = Cell::new(false);
         let mut live = Live::new(store.dir().path());

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::cli::error::CliError;
-use crate::cli::output;
+use crate::cli::output::{self, print_event};
 use crate::core::chain::tree::Tree;
 use crate::core::events::agent_event::AgentEvent;
 use crate::core::id::FrameId;
@@ -89,4 +89,16 @@ fn follow(
         see(Seen::Chain(follower.tree()))?;
         follower.wait(look)?;
     }
+}
+
+/// A notification comes earlier.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Prints what happens from now on in the chain of `top`. A reader that has gone away ends nothing.
+pub(crate) fn start(state_dir: &Path, top: FrameId) -> Result<Beside, CliError> {
+    Beside::start(state_dir, top, LOOK, |seen| match seen {
+        Seen::Event(event) if !output::was_unread() => Ok(print_event(event)?),
+        // What happened before was another command's to print.
+        Seen::Event(_) | Seen::Before(_) | Seen::Chain(_) | Seen::Last => Ok(()),
+    })
 }

@@ -1,16 +1,15 @@
 //! Checks whether the external waits of frames are over.
 
-mod agents;
 mod command;
+mod condition;
 pub(crate) mod events;
-mod files;
 mod open;
 pub(crate) mod tries;
 pub(crate) mod watched;
 
 use jiff::Timestamp;
 
-pub(crate) use files::is_within;
+pub(crate) use condition::is_within;
 
 use crate::core::chain::tree::Tree;
 use crate::core::id::RequestId;
@@ -103,9 +102,9 @@ fn look_at(
         return Ok(None);
     }
     Ok(match &wait.conditions()[at] {
-        External::File(path) => Some(files::exists(path)),
-        External::Matching(matching) => Some(files::matches(matching)),
-        External::Agent(agent) => Some(agents::look_at(store, agent)?),
+        External::File(path) => Some(condition::exists(path)),
+        External::Matching(matching) => Some(condition::matches(matching)),
+        External::Agent(agent) => Some(condition::look_at(store, agent)?),
         condition => of_time(condition, now),
     })
 }

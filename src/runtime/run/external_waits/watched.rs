@@ -19,7 +19,7 @@ use crate::core::requests::request::{Request, RequestKind};
 use crate::core::waits::conditions::{AwaitedAgent, External};
 use crate::core::waits::wait_progress::CheckResult;
 use crate::runtime::requests::answer_files;
-use crate::runtime::run::external_waits::{agents, open};
+use crate::runtime::run::external_waits::{condition, open};
 use crate::store::{Lease, Store};
 
 /// How often a chain is looked at of which another process runs a part: it may rest without a word.
@@ -86,7 +86,7 @@ impl Watched {
     /// Whether something is no longer as it was when the chain was looked at.
     pub(crate) fn has_changed(&self, store: &Store) -> bool {
         // What cannot be known has not changed.
-        let is_over = |agent: &AwaitedAgent| matches!(agents::look_at(store, agent), Ok(CheckResult::Met(_)));
+        let is_over = |agent: &AwaitedAgent| matches!(condition::look_at(store, agent), Ok(CheckResult::Met(_)));
         let is_free = |frame: &FrameId| Lease::is_held(store.dir(), *frame).is_ok_and(|held| !held);
         self.files.iter().any(|(path, seen)| *seen != Some(print(path)))
             || self.agents.iter().any(is_over)

@@ -8,14 +8,16 @@ use rusqlite::{Connection, Row, params_from_iter};
 
 use crate::core::chain::frame_state::{FrameEvent, FrameState};
 use crate::core::events::log_entry::LogEntry;
-use crate::core::id::{AttemptId, FrameId, RequestId};
+use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 use crate::core::requests::request::RequestResult;
 use crate::core::requests::request_state::Handover;
 use crate::store::error::StoreError;
-use crate::store::records::{Attempt, Attempts, Extent, NewAttempt};
+use crate::store::records::{Attempt, Attempts, Extent, NewAttempt, Recovery};
 use crate::store::sqlite::attempts::spent::{spending, totals};
 use crate::store::sqlite::chains::limits;
-use crate::store::sqlite::database::codec::{self, At, Id, count, id, maybe_id, maybe_json, maybe_time, signed, time};
+use crate::store::sqlite::database::codec::{
+    self, At, Id, count, id, maybe_id, maybe_json, maybe_time, path_text, signed, time,
+};
 use crate::store::sqlite::requests::results::result;
 use crate::store::sqlite::steering::messages;
 use crate::store::sqlite::tables::below::below;
@@ -160,6 +162,23 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
     })
 }
 
+pub(crate) fn record_recovery(
+    connection: &Connection,
+    frame: FrameId,
+    session: SessionId,
+    recovery: Recovery<'_>,
+) -> TxResult<()> {
+    match recovery {
+        Recovery::Moved(transcript) => {
+            let sql = "UPDATE attempts SET transcript = ?3 WHERE frame = ?1 AND session = ?2";
+            connection.run(sql, (Id(frame), Id(session), path_text(transcript)?))
+        }
+        Recovery::SetAside(other) => {
+            events::append(connection, codec::now(), frame, &LogEntry::SetAside { session, other })
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
@@ -247,5 +266,23 @@ mod tests {
         let calls: Vec<_> = denied.into_iter().map(|attempt| (attempt.frame, attempt.denied)).collect();
         assert_eq!(calls, [(done, vec![call.clone()])]);
         assert_eq!(ended(refused("not logged in")).1, []);
+    }
+
+    #[test]
+    fn a_transcript_that_was_moved_is_that_of_every_attempt_in_its_session() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        store.end(caller, &reply("SGN_PEND_STARTED"));
+        let session = store.attempts(caller.frame).unwrap()[0].session;
+        let other = store.start(store.root());
+        store.record_recovery(caller.frame, session, Recovery::Moved("/new.jsonl".as_ref())).unwrap();
+        store.record_recovery(other.frame, session, Recovery::Moved("/elsewhere.jsonl".as_ref())).unwrap();
+        let transcript = |frame| store.attempts(frame).unwrap()[0].transcript.clone();
+        assert_eq!((transcript(caller.frame), transcript(other.frame)), (Some("/new.jsonl".into()), None));
+
+        let said = SessionId::random();
+        store.record_recovery(caller.frame, session, Recovery::SetAside(said)).unwrap();
+        let events = store.events(caller.frame, 0).unwrap();
+        assert_eq!(events.last().and_then(|record| record.entry.set_aside()), Some(said));
     }
 }

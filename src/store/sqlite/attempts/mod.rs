@@ -3,7 +3,6 @@
 pub(crate) mod attempt;
 pub(crate) mod end;
 pub(crate) mod program_cache;
-pub(crate) mod recovery;
 pub(crate) mod returns;
 pub(crate) mod spent;
 pub(crate) mod undelivered;

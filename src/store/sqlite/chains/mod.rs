@@ -2,7 +2,6 @@
 
 pub(crate) mod candidates;
 pub(crate) mod exchanges;
-pub(crate) mod history;
 pub(crate) mod limits;
 pub(crate) mod listing;
 pub(crate) mod lookup;

@@ -1,11 +1,12 @@
-//! The worktrees of agents that have one of their own.
+//! The worktrees of agents, and who needs them.
 
 use rusqlite::{Connection, Row};
 
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::id::FrameId;
+use crate::store::housekeeping::removal::Worker;
 use crate::store::records::WorktreesOf;
-use crate::store::sqlite::database::codec::{At, Id, from_json, id};
+use crate::store::sqlite::database::codec::{At, Id, from_json, id, path_text};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
 const OF_CHAIN: &str = "SELECT id, json_extract(launch, '$.worktree') AS worktree FROM frames
@@ -25,4 +26,18 @@ pub(crate) fn worktrees(connection: &Connection, of: WorktreesOf) -> TxResult<Ve
         WorktreesOf::HandedOver { before } => connection.read_all(HANDED_OVER, [At(before)], worktree)?,
     };
     Ok(found)
+}
+
+pub(crate) fn workers(connection: &Connection, worktree: &Worktree) -> TxResult<Vec<Worker>> {
+    // What is below a folder comes between its name with `/` and its name with the next character, `0`.
+    let sql =
+        "SELECT id, root, status FROM frames INDEXED BY unfinished_frames_by_cwd WHERE status <> 'done' AND cwd = ?1
+         UNION ALL SELECT id, root, status FROM frames INDEXED BY unfinished_frames_by_cwd
+         WHERE status <> 'done' AND cwd > ?1 || '/' AND cwd < ?1 || '0'";
+    let worker = |row: &Row<'_>| {
+        let status: String = row.get("status")?;
+        let is_over = ["failed", "cancelled"].contains(&status.as_str());
+        Ok(Worker { frame: id(row, "id")?, root: id(row, "root")?, is_over })
+    };
+    connection.read_all(sql, [path_text(&worktree.path)?], worker)
 }

@@ -13,8 +13,8 @@ use crate::store::changes::Changes;
 use crate::store::error::{Result, StoreError};
 use crate::store::files::state_dir::StateDir;
 use crate::store::sqlite::database::snapshot::{self, Stamp};
-use crate::store::sqlite::database::{full_disk, open, schema};
-use crate::store::sqlite::transaction::{Fault, Statements, TxResult};
+use crate::store::sqlite::database::{open, schema};
+use crate::store::sqlite::transaction::{self, Fault, Statements, TxResult};
 
 /// One connection to the database, and the directory that contains it.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Sqlite {
             schema::still_known(connection, &self.dir.database())?;
             self.still_there()?;
             let outcome = work(connection)?;
-            full_disk::meet_full_disk(connection, step)?;
+            transaction::meet_full_disk(connection, step)?;
             failpoint::at(step, Moment::Within);
             Ok(outcome)
         };

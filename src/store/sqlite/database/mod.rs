@@ -4,7 +4,6 @@ pub(crate) mod codec;
 pub(crate) mod connection;
 #[cfg(test)]
 mod fixtures;
-pub(crate) mod full_disk;
 pub(crate) mod migrations;
 pub(crate) mod open;
 pub(crate) mod schema;

@@ -10,9 +10,8 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use crate::failpoint::{self, Moment, Step};
 use crate::store::error::StoreError;
 use crate::store::housekeeping::archive::writer::SCHEMA;
-use crate::store::sqlite::database::full_disk;
 use crate::store::sqlite::database::migrations::STEPS;
-use crate::store::sqlite::transaction::{Statements, TxResult};
+use crate::store::sqlite::transaction::{self, Statements, TxResult};
 
 /// Marks a database as one of this program ("acli").
 const APPLICATION: i32 = 0x6163_6c69;
@@ -96,7 +95,7 @@ pub(crate) fn migrate(connection: &Connection) -> TxResult<()> {
     if version < known() {
         mark(&transaction, known())?;
     }
-    full_disk::meet_full_disk(&transaction, Step::Migrate)?;
+    transaction::meet_full_disk(&transaction, Step::Migrate)?;
     failpoint::at(Step::Migrate, Moment::Within);
     transaction.commit()?;
     Ok(())

@@ -24,7 +24,7 @@ use crate::store::sqlite::database::codec;
 use crate::store::sqlite::database::connection::Sqlite;
 use crate::store::sqlite::housekeeping::fsck;
 use crate::store::sqlite::tables::tree_rows::{self, TABLES};
-use crate::store::sqlite::tables::{frames, names};
+use crate::store::sqlite::tables::{chains, frames};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
 pub(crate) fn import(store: &Sqlite, archive: &Adapted) -> Result<FrameId> {
@@ -38,7 +38,7 @@ pub(crate) fn import(store: &Sqlite, archive: &Adapted) -> Result<FrameId> {
         }
         verify(connection, root, &archive.rows)?;
         if frames::existing(connection, root)?.state.is_pending() {
-            names::give_up_if_taken(connection, codec::now(), root)?;
+            chains::give_up_if_taken(connection, codec::now(), root)?;
         }
         usable(connection, &archive.stage)?;
         for id in &archive.frames {

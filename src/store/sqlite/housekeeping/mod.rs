@@ -6,7 +6,6 @@ mod import;
 pub(crate) mod observed;
 pub(crate) mod orphan_files;
 pub(crate) mod removal;
-pub(crate) mod workers;
 
 use std::io::Write;
 
@@ -36,7 +35,7 @@ impl Housekeeping for Sqlite {
     }
 
     fn workers(&self, worktree: &Worktree) -> Result<Vec<Worker>> {
-        self.query(|connection| workers::workers(connection, worktree))
+        self.query(|connection| crate::store::sqlite::chains::worktrees::workers(connection, worktree))
     }
 
     fn facts(&self, of: FactsOf<'_>) -> Result<Facts> {

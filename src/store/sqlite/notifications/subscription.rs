@@ -1,12 +1,17 @@
-//! Of which events a person wants to be told.
+//! Which events cause notifications, and stalls, which no record shows.
 
+use jiff::Timestamp;
 use rusqlite::{Connection, Row};
+use serde_json::json;
 
+use crate::core::id::{AttemptId, FrameId};
+use crate::core::notifications::occasion::Occasion;
 use crate::failpoint::Step;
 use crate::store::error::Result;
 use crate::store::outbox::{Subscribing, Subscription};
 use crate::store::sqlite::database::codec::{self, from_json, path, path_text};
 use crate::store::sqlite::database::connection::Sqlite;
+use crate::store::sqlite::tables::notifications::{self, Noted};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
 pub(crate) fn subscribe(store: &Sqlite, to: &Subscribing) -> Result<()> {
@@ -39,4 +44,42 @@ fn drop_unwanted(connection: &Connection) -> TxResult<()> {
     let sql = "UPDATE notifications SET status = 'outdated', ended = ?1 WHERE status = 'pending'
                AND event NOT IN (SELECT value FROM subscription, json_each(subscription.events))";
     connection.run(sql, [codec::now()])
+}
+
+pub(crate) fn note_stall(store: &Sqlite, frame: FrameId, attempt: AttemptId, last_event: Timestamp) -> Result<()> {
+    let subject = format!("stalled {attempt} {}", last_event.as_millisecond());
+    // Whoever looks again finds the same, and a write wakes everybody who watches the database.
+    if store.query(|connection| connection.finds("SELECT 1 FROM notifications WHERE subject = ?1", [&subject]))? {
+        return Ok(());
+    }
+    store.write(Step::NoteStall, |connection| {
+        let detail = json!({"last_event": format!("{last_event:.0}")});
+        let (occasion, request, subject) = (Occasion::Stalled, None, Some(subject.as_str()));
+        notifications::note(connection, codec::now(), &Noted { occasion, frame, request, subject, detail })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::outbox::{Notifications, Subscribing, Subscription};
+    use crate::store::records::Attempts;
+    use crate::store::testing::{reply, store};
+
+    #[test]
+    fn a_silence_is_noted_once_as_long_as_the_agent_runs() {
+        let (_temp, store) = store();
+        let wanted = Subscription { config: "/c".into(), events: vec![Occasion::Stalled] };
+        store.outbox().subscribe(&Subscribing::To(wanted)).unwrap();
+        let caller = store.start(store.root());
+        assert_eq!(store.attempts(Attempts::Running).unwrap().len(), 1);
+        let then = Timestamp::UNIX_EPOCH;
+        for _ in 0..2 {
+            store.outbox().note_stall(caller.frame, caller.attempt, then).unwrap();
+        }
+        assert_eq!(store.outbox().list(Notifications::Newest(9)).unwrap().len(), 1);
+        store.end(caller, &reply("done"));
+        assert_eq!(store.outbox().claim(jiff::SignedDuration::ZERO).unwrap(), None);
+        assert!(store.attempts(Attempts::Running).unwrap().is_empty());
+    }
 }

@@ -5,7 +5,6 @@ pub(crate) mod calls;
 pub(crate) mod groups;
 pub(crate) mod handoffs;
 pub(crate) mod jobs;
-pub(crate) mod posted;
 pub(crate) mod questions;
 pub(crate) mod request;
 pub(crate) mod results;

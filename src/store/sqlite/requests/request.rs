@@ -17,7 +17,7 @@ use crate::store::records::{Caller, Requests, Seen};
 use crate::store::sqlite::database::codec::{self, At, Id, from_json};
 use crate::store::sqlite::requests::questions::{expiry, flood};
 use crate::store::sqlite::requests::results::result;
-use crate::store::sqlite::requests::{attach, calls, jobs, posted};
+use crate::store::sqlite::requests::{attach, calls, jobs, questions};
 use crate::store::sqlite::tables::events;
 use crate::store::sqlite::tables::requests::{self, requests};
 use crate::store::sqlite::transaction::{Fault, Statements, TxResult};
@@ -74,8 +74,8 @@ pub(crate) fn looked(connection: &Connection, request: RequestId, seen: &Seen<'_
             note(connection, &request, &progress)
         }
         Seen::Time(now) => expiry::expire(connection, &request, *now),
-        Seen::Form(form) => posted::reword(connection, &request, form),
-        Seen::Filed => posted::filed(connection, &request),
+        Seen::Form(form) => questions::reword(connection, &request, form),
+        Seen::Filed => questions::filed(connection, &request),
     }?;
     Ok(true)
 }
@@ -90,7 +90,7 @@ fn record(
 ) -> TxResult<Option<RequestId>> {
     let known = match kind {
         RequestKind::Spawn { child, .. } => return attach::join(connection, now, caller, *child, kind),
-        RequestKind::Ask(form) => posted::recorded(connection, caller.attempt, form)?,
+        RequestKind::Ask(form) => questions::recorded(connection, caller.attempt, form)?,
         _ => None,
     };
     known.map_or_else(|| requests::insert(connection, now, caller, call, kind), Ok).map(Some)

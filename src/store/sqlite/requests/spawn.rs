@@ -11,7 +11,7 @@ use crate::core::requests::request::RequestKind;
 use crate::store::records::{AskedFor, NewChain, NewFrame, NewGroup};
 use crate::store::sqlite::database::codec::{self, At, Id};
 use crate::store::sqlite::tables::frames::{self, Place};
-use crate::store::sqlite::tables::{chains, names, requests};
+use crate::store::sqlite::tables::{chains, requests};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
 impl NewChain<'_> {
@@ -83,7 +83,7 @@ fn create_chain(connection: &Connection, now: At, top: FrameId, new: NewChain<'_
     limits.admit(1, 0, new.agents())?;
     chains::insert(connection, top, limits)?;
     new.insert(connection, now, top, None)?;
-    new.name().map_or(Ok(()), |name| names::give(connection, top, name))
+    new.name().map_or(Ok(()), |name| chains::give(connection, top, name))
 }
 
 fn create_below(

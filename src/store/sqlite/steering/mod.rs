@@ -1,8 +1,6 @@
 //! Operations with which people and agents steer agents: stop, pause, tell, continue.
 
-pub(crate) mod again;
 pub(crate) mod messages;
-pub(crate) mod put_off;
 pub(crate) mod state_change;
 pub(crate) mod stops;
 

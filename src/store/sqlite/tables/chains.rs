@@ -1,10 +1,13 @@
-//! The rows of chains: what holds for all of one.
+//! The rows of chains: limits and names. Of the chains that continue, only one can have a name.
 
 use rusqlite::Connection;
 
 use crate::core::chain::limits::Limits;
-use crate::core::id::FrameId;
-use crate::store::sqlite::database::codec::{self, Id, from_json};
+use crate::core::events::log_entry::LogEntry;
+use crate::core::id::{ChainName, FrameId};
+use crate::store::error::StoreError;
+use crate::store::sqlite::database::codec::{self, At, Id, from_json, id};
+use crate::store::sqlite::tables::events;
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// The limits of a tree.
@@ -22,4 +25,95 @@ pub(crate) fn insert(connection: &Connection, root: FrameId, limits: Limits) -> 
 pub(crate) fn set_limits(connection: &Connection, root: FrameId, limits: Limits) -> TxResult<()> {
     let limits = codec::json(&limits, &[])?;
     connection.run("UPDATE chains SET limits = ?2 WHERE root = ?1", (Id(root), limits))
+}
+
+/// The chain of a name that goes on, as lists show it: by its root, or by whichever of its agents runs.
+const GOES_ON: &str = "SELECT f.id FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root
+     WHERE c.name = ?1 AND c.root <> ?2 AND (f.status IN ('ready', 'running', 'waiting')
+       OR EXISTS (SELECT 1 FROM frames AS member WHERE member.root = c.root AND member.status = 'running')) LIMIT 1";
+
+/// Names a chain that is being made.
+pub(crate) fn give(connection: &Connection, root: FrameId, name: &ChainName) -> TxResult<()> {
+    if let Some(by) = taken(connection, root, name.as_str())? {
+        return Err(StoreError::NameTaken { name: name.as_str().to_owned(), by }.into());
+    }
+    set(connection, root, Some(name.as_str()))
+}
+
+/// Takes the name away from a chain that goes on again, if it was given to another one that does, and says so in its log.
+pub(crate) fn give_up_if_taken(connection: &Connection, now: At, root: FrameId) -> TxResult<()> {
+    let Some(name) = name(connection, root)? else { return Ok(()) };
+    let Some(by) = taken(connection, root, &name)? else { return Ok(()) };
+    set(connection, root, None)?;
+    events::append(connection, now, root, &LogEntry::NameLost { name, to: by })
+}
+
+/// What a person calls a chain.
+fn name(connection: &Connection, root: FrameId) -> TxResult<Option<String>> {
+    Ok(connection.read_first("SELECT name FROM chains WHERE root = ?1", [Id(root)], |row| row.get(0))?.flatten())
+}
+
+fn taken(connection: &Connection, except: FrameId, name: &str) -> TxResult<Option<FrameId>> {
+    connection.read_first(GOES_ON, (name, Id(except)), |row| id(row, "id"))
+}
+
+fn set(connection: &Connection, root: FrameId, name: Option<&str>) -> TxResult<()> {
+    connection.run("UPDATE chains SET name = ?2 WHERE root = ?1", (Id(root), name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::attempt::ending::Ending;
+    use crate::store::testing::{new, reply, store};
+    use crate::store::{Chains, NewFrame, Store};
+
+    fn name() -> ChainName {
+        "nightly".parse().unwrap()
+    }
+
+    fn named(store: &Store) -> Result<FrameId, StoreError> {
+        store.create_root(&NewFrame { name: Some(name()), ..new("task") })
+    }
+
+    fn found(store: &Store) -> Vec<FrameId> {
+        store.chains(Chains::Named(&name())).unwrap().chains.iter().map(|chain| chain.id).collect()
+    }
+
+    #[test]
+    fn of_the_chains_that_go_on_one_has_the_name() {
+        let (_temp, store) = store();
+        let first = named(&store).unwrap();
+        assert!(matches!(named(&store), Err(StoreError::NameTaken { by, .. }) if by == first));
+        assert_eq!(store.roots().len(), 1, "nothing was made");
+        store.end(store.start(first), &reply("done"));
+        let second = named(&store).unwrap();
+        assert_eq!(found(&store), [second]);
+        assert_eq!(store.chains(Chains::Named(&"other".parse().unwrap())).unwrap().chains, []);
+    }
+
+    #[test]
+    fn a_chain_that_goes_on_again_gives_its_name_up_to_the_one_that_has_it() {
+        let (_temp, store) = store();
+        let first = named(&store).unwrap();
+        store.end(store.start(first), &Ending::Error("max turns".into()));
+        let second = named(&store).unwrap();
+        store.try_again(first).unwrap();
+        assert_eq!(store.chain_of(first).unwrap().name, None);
+        assert!(store.events(first, 0).unwrap().iter().any(|event| matches!(event.entry, LogEntry::NameLost { .. })));
+        assert_eq!(found(&store), [second]);
+    }
+
+    #[test]
+    fn a_name_means_the_chain_that_goes_on_and_else_the_newest() {
+        let (_temp, store) = store();
+        let first = named(&store).unwrap();
+        store.end(store.start(first), &Ending::Error("max turns".into()));
+        let second = named(&store).unwrap();
+        store.end(store.start(second), &reply("done"));
+        assert_eq!(found(&store), [second]);
+        store.try_again(first).unwrap();
+        assert_eq!(found(&store), [first]);
+        assert_eq!(store.chain_of(second).unwrap().name.as_deref(), Some("nightly"), "it ended with this name");
+    }
 }

@@ -14,7 +14,7 @@ use crate::core::text::escape::shortened;
 use crate::store::error::StoreError;
 use crate::store::records::NewFrame;
 use crate::store::sqlite::database::codec::{self, At, Id, from_json, id, maybe_id, maybe_json, path, path_text, time};
-use crate::store::sqlite::tables::{events, names};
+use crate::store::sqlite::tables::{chains, events};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// The position of a new frame in its tree, and how it begins.
@@ -117,7 +117,7 @@ pub(crate) fn advance(
     )?;
     let goes_on = |state: &FrameState| state.is_pending() || matches!(state, FrameState::Running { .. });
     if goes_on(&state) && !goes_on(&frame.state) {
-        names::give_up_if_taken(connection, codec::now(), frame.root)?;
+        chains::give_up_if_taken(connection, codec::now(), frame.root)?;
     }
     Ok(state)
 }

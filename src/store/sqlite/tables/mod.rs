@@ -4,7 +4,6 @@ pub(crate) mod below;
 pub(crate) mod chains;
 pub(crate) mod events;
 pub(crate) mod frames;
-pub(crate) mod names;
 pub(crate) mod notifications;
 pub(crate) mod requests;
 pub(crate) mod tree_rows;

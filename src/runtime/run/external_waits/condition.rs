@@ -1,4 +1,4 @@
-//! Looks at files that are waited for. An agent has named them: whatever is there, it neither hangs nor fills the memory.
+//! Checks one condition of a wait. An agent has named the file: whatever it is, the check neither hangs nor fills the memory.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
@@ -6,9 +6,12 @@ use std::path::{Component, Path};
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::core::waits::conditions::Matching;
+use crate::core::requests::request::RequestResult;
+use crate::core::waits::conditions::{AwaitedAgent, Matching};
 use crate::core::waits::pattern;
 use crate::core::waits::wait_progress::CheckResult;
+use crate::runtime::RuntimeError;
+use crate::store::Store;
 
 /// The largest file in which anything is looked for.
 const MOST_BYTES: u64 = 8 * 1024 * 1024;
@@ -75,6 +78,24 @@ fn why_not(path: &Path, error: &io::Error) -> String {
         ErrorKind::NotFound | ErrorKind::NotADirectory => "does not exist yet".to_owned(),
         _ => format!("cannot be looked at: {error}"),
     }
+}
+
+/// Whether an agent is over. One that was removed will never be: its end has come.
+pub(super) fn look_at(store: &Store, agent: &AwaitedAgent) -> Result<CheckResult, RuntimeError> {
+    let id = agent.id.short();
+    let Some(frame) = store.frame(agent.id)? else {
+        return Ok(CheckResult::Met(Some(format!("{id} was removed: it has no result"))));
+    };
+    Ok(match frame.result(store.replies(agent.id)?.reply) {
+        None => CheckResult::NotYet(frame.state.name().to_owned()),
+        Some(RequestResult::Text(reply) | RequestResult::Default(reply)) => {
+            CheckResult::Met(Some(format!("{id} is done:\n\n{reply}")))
+        }
+        // An agent never ends unanswered, only a question does.
+        Some(
+            RequestResult::Failed(why) | RequestResult::PartlyFailed(why) | RequestResult::Unanswered { said: why, .. },
+        ) => CheckResult::Met(Some(format!("{id} has failed:\n\n{why}"))),
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,33 @@
-//! Which project a directory belongs to.
+//! Where an agent works, and in which project. A path is text, and what it leads to may change between a check and an attempt.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// A recorded directory that leads elsewhere now.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} leads to {} now, because {} is a link", recorded.display(), real.display(), link.display())]
+pub(crate) struct Elsewhere {
+    pub recorded: PathBuf,
+    pub real: PathBuf,
+    pub link: PathBuf,
+}
+
+/// Checks that a recorded directory, which had no links on its way when it was recorded, has none now. One that does not exist leads
+/// nowhere.
+///
+/// # Errors
+///
+/// [`Elsewhere`] names the link.
+pub(crate) fn unmoved(recorded: &Path) -> Result<(), Elsewhere> {
+    let Ok(real) = fs::canonicalize(recorded) else { return Ok(()) };
+    if real == recorded {
+        return Ok(());
+    }
+    let mut above: Vec<&Path> = recorded.ancestors().collect();
+    above.reverse();
+    let link = above.into_iter().find(|path| path.is_symlink()).unwrap_or(recorded).to_owned();
+    Err(Elsewhere { recorded: recorded.to_owned(), real, link })
+}
 
 /// The project of a directory: the top of its git repository, of which all worktrees are part; elsewhere the directory.
 /// Nothing but file names and `.git` files decides, so the directory itself may be gone.
@@ -18,7 +44,24 @@ pub(crate) fn project_of(dir: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
+
+    #[test]
+    fn a_link_on_the_way_is_named() {
+        let temp = tempfile::tempdir().unwrap();
+        let top = temp.path().canonicalize().unwrap();
+        fs::create_dir_all(top.join("project/w/d")).unwrap();
+        fs::create_dir_all(top.join("outside/d")).unwrap();
+        let dir = top.join("project/w/d");
+        assert_eq!(unmoved(&dir), Ok(()));
+        fs::rename(top.join("project/w"), top.join("project/w2")).unwrap();
+        assert_eq!(unmoved(&dir), Ok(()), "it is gone");
+        symlink("../outside", top.join("project/w")).unwrap();
+        let moved = unmoved(&dir).unwrap_err();
+        assert_eq!((moved.link, moved.real), (top.join("project/w"), top.join("outside/d")));
+    }
 
     #[test]
     fn a_project_is_a_repository_with_its_worktrees_or_a_directory() {

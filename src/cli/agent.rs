@@ -1,0 +1,123 @@
+//! Commands that Claude Code runs for an agent, not for people: they read its question from standard input and print
+//! the answer.
+
+use std::fs::File;
+use std::io::{self, BufRead, Read, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::claude::tools::hook_input::HookAnswer;
+use crate::claude::tools::permission_server;
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::ExitStatus;
+use crate::cli::output::print_json;
+use crate::runtime::protocol::{HookResponse, ProtocolError, Typed, hook, messages, permission};
+use crate::store::{Caller, StateDir};
+
+/// Nobody reads the standard error of a command that runs for `claude`, so it goes to the frame's log.
+fn note(context: &Context, caller: Caller, command: &str, error: &CliError) {
+    let log = context.store().ok().and_then(|store| store.dir().open_errors(caller.frame).ok());
+    if let Some(mut log) = log {
+        let _ = writeln!(log, "agent-cli {command}: {error}");
+    }
+}
+
+/// Print the result of a request: for claude, not for people
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub(crate) struct HookResult {
+    /// It failed: print it as an error
+    #[arg(long)]
+    failed: bool,
+
+    /// The file with the result
+    file: PathBuf,
+}
+
+impl HookResult {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        // The rules allow agents to call this with any arguments.
+        let Some(frame) = StateDir::result_of(&self.file) else {
+            return Err(CliError::usage(format!("{} is not the result of a request", self.file.display())));
+        };
+        if context.caller.is_some_and(|caller| caller.frame != frame) {
+            return Err(CliError::usage(format!("{} is a result of another agent", self.file.display())));
+        }
+        let print = |mut to: Box<dyn Write>| {
+            io::copy(&mut File::open(&self.file)?, &mut to)?;
+            to.flush()
+        };
+        let printed = if self.failed { print(Box::new(io::stderr())) } else { print(Box::new(io::stdout())) };
+        printed.map_err(|error| CliError::failed(format!("the result cannot be printed: {error}")))?;
+        Ok(if self.failed { ExitStatus::Failed } else { ExitStatus::Ok })
+    }
+}
+
+/// Decide on calls that need an approval: for claude, not for people
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub(crate) struct PermissionTool {}
+
+impl PermissionTool {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        let asking = context.asking()?;
+        for line in io::stdin().lock().split(b'\n') {
+            let line = line.map_err(|error| CliError::failed(format!("cannot read what claude asks: {error}")))?;
+            let answer = permission_server::respond(&line, |call| {
+                permission::decide(asking.as_ref(), call, |caller, error| {
+                    note(context, caller, "permission", &error.into());
+                })
+            });
+            if let Some(answer) = answer {
+                print_json(&answer)?;
+            }
+        }
+        Ok(ExitStatus::Ok)
+    }
+}
+
+/// Answer a hook of Claude Code: for claude, not for people
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub(crate) struct Hook {
+    /// After calls: give the agent its messages
+    #[arg(long)]
+    messages: bool,
+    /// Before commands: only refuse a request inside a larger one
+    #[arg(long, conflicts_with = "messages")]
+    embedded: bool,
+}
+
+impl Hook {
+    /// `parse` reads the words of a command that an agent calls.
+    pub(crate) fn run(self, context: &Context, parse: impl FnOnce(&[String]) -> Typed) -> Result<ExitStatus, CliError> {
+        let Some(caller) = context.caller else { return Ok(ExitStatus::Ok) };
+        let answered = self.answer(context, parse).unwrap_or_else(|error| {
+            note(context, caller, "hook", &error);
+            HookAnswer::Pass.into()
+        });
+        if let Some(answer) = answered.answer.to_json() {
+            print_json(&answer)?;
+        }
+        answered.printed().unwrap_or_else(|error| note(context, caller, "hook", &error.into()));
+        Ok(ExitStatus::Ok)
+    }
+
+    fn answer(&self, context: &Context, parse: impl FnOnce(&[String]) -> Typed) -> Result<HookResponse, CliError> {
+        let Some(asking) = context.asking()? else { return Ok(HookAnswer::Pass.into()) };
+        let mut input = Vec::new();
+        let read = io::stdin().read_to_end(&mut input);
+        read.map_err(|error| CliError::failed(format!("failed to read the hook's input: {error}")))?;
+        let answered = match self {
+            Self { messages: true, .. } => messages::answer(&asking, &input),
+            Self { embedded: true, .. } => hook::refuse_embedded(&asking, &input),
+            _ => hook::answer(&asking, &input, parse),
+        };
+        answered.map_err(|error| match error {
+            ProtocolError::Runtime(error) => error.into(),
+            ProtocolError::Request(error) => CliError::usage(error),
+        })
+    }
+}
