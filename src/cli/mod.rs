@@ -24,7 +24,6 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use arguments::commands::commands;
 use chain::request;
 use context::Context;
 use error::CliError;
@@ -66,6 +65,32 @@ struct MannerOptions {
     color: Option<ColorChoice>,
 }
 
+/// Makes the enum `Subcommands` of names, variants, arguments and what their commands need besides the context.
+macro_rules! commands {
+    ($($name:literal => $variant:ident($arguments:ty) $(with $more:expr)?,)*) => {
+        #[derive(Debug, Subcommand)]
+        enum Subcommands {
+            $(#[command(name = $name)] $variant($arguments),)*
+        }
+
+        impl Subcommands {
+            /// Describes the command of this name.
+            fn described(name: &str) -> Option<Command> {
+                match name {
+                    $($name => Some(<$arguments>::augment_args(Command::new($name))),)*
+                    _ => None,
+                }
+            }
+
+            fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+                match self {
+                    $(Self::$variant(command) => command.run(context $(, $more)?),)*
+                }
+            }
+        }
+    };
+}
+
 commands! {
     "spawn" => Spawn(chain::spawn::Spawn),
     "resume" => Resume(chain::resume::Resume),
@@ -95,7 +120,7 @@ commands! {
     "service" => Service(housekeeping::service::ServiceCommand),
     "config" => Config(housekeeping::config::ConfigCommand),
     "completions" => Completions(housekeeping::completions::Completions),
-    "hook" => Hook(agent::Hook),
+    "hook" => Hook(agent::Hook) with typed,
     "hook-result" => HookResult(agent::HookResult),
     "permission" => PermissionTool(agent::PermissionTool),
 }
@@ -122,7 +147,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if let (None, Some(colour)) = (manner.color, configured_colour(&context)) {
         output::colour(colour);
     }
-    let exit = reported(execute(command, &context), &arguments);
+    let exit = reported(command.run(&context), &arguments);
     // Only after everything else: the commands of a person may take their time.
     if is_driver {
         context.finish_notifications();
@@ -163,42 +188,6 @@ fn unparsed(error: &clap::Error, arguments: Vec<OsString>) -> ExitStatus {
         None => usage(error, arguments),
     }
     exit
-}
-
-fn execute(command: Subcommands, context: &Context) -> Result<ExitStatus, CliError> {
-    match command {
-        Subcommands::Spawn(command) => command.run(context),
-        Subcommands::Resume(command) => command.run(context),
-        Subcommands::Watch(command) => command.run(context),
-        Subcommands::Ask(command) => command.run(context),
-        Subcommands::Wait(command) => command.run(context),
-        Subcommands::Questions(command) => command.run(context),
-        Subcommands::Inbox(command) => command.run(context),
-        Subcommands::Answer(command) => command.run(context),
-        Subcommands::Stop(command) => command.run(context),
-        Subcommands::Pause(command) => command.run(context),
-        Subcommands::Tell(command) => command.run(context),
-        Subcommands::Ls(command) => command.run(context),
-        Subcommands::Tree(command) => command.run(context),
-        Subcommands::Show(command) => command.run(context),
-        Subcommands::Logs(command) => command.run(context),
-        Subcommands::Open(command) => command.run(context),
-        Subcommands::History(command) => command.run(context),
-        Subcommands::Stats(command) => command.run(context),
-        Subcommands::Notifications(command) => command.run(context),
-        Subcommands::Doctor(command) => command.run(context),
-        Subcommands::Export(command) => command.run(context),
-        Subcommands::Import(command) => command.run(context),
-        Subcommands::Rm(command) => command.run(context),
-        Subcommands::Gc(command) => command.run(context),
-        Subcommands::Fsck(command) => command.run(context),
-        Subcommands::Service(command) => command.run(context),
-        Subcommands::Config(command) => command.run(context),
-        Subcommands::Completions(command) => command.run(),
-        Subcommands::Hook(command) => command.run(context, typed),
-        Subcommands::HookResult(command) => command.run(context),
-        Subcommands::PermissionTool(command) => command.run(context),
-    }
 }
 
 /// Reports an error.

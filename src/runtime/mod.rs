@@ -136,13 +136,18 @@ pub(crate) enum RuntimeError {
     NoCaller(FrameId),
 }
 
-/// What failed if what an agent printed cannot be read.
 /// The span of everything that is done about an agent, by which a log can follow it.
 fn agent_span(agent: FrameId) -> tracing::Span {
     tracing::info_span!("agent", agent = %agent)
 }
 
+/// What failed if what an agent printed cannot be read.
 const READ_PRINTED: &str = "read what claude printed";
+
+/// Runs `work` on this thread.
+pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work))
+}
 
 /// Adds to an error what was tried.
 fn while_trying<'a>(what: &'a str) -> impl FnOnce(std::io::Error) -> RuntimeError + 'a {

@@ -15,7 +15,7 @@ use crate::runtime::run::driven::Driven;
 use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
 use crate::runtime::run::signals::{self, Signals};
 use crate::runtime::run::status::{self, ChainStatus};
-use crate::runtime::{RunSettings, RuntimeError};
+use crate::runtime::{self, RunSettings, RuntimeError};
 use crate::store::Store;
 
 /// What a front knows about where it runs. It is asked only for what is needed: a poll reads no settings.
@@ -100,9 +100,7 @@ pub(crate) fn check(store: &Store, settings: &RunSettings, launch: &Launch, cwd:
 }
 
 fn block_on<T>(work: impl Future<Output = Result<T, AppError>>) -> Result<T, AppError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|source| RuntimeError::Io { what: "start the runner".into(), source })?;
-    runtime.block_on(work)
+    runtime::block_on(work).map_err(|source| RuntimeError::Io { what: "start the runner".into(), source })?
 }
 
 #[cfg(test)]

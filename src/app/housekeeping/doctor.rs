@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::app::Asker;
 use crate::app::error::{AppError, Refusal};
+use crate::runtime::block_on;
 use crate::runtime::housekeeping::doctor::{Case, DoctorReport, examine};
 use crate::runtime::notifications::config_file::{BadConfig, ConfigFile};
 use crate::store::{StateDir, Store, StoreError};
@@ -43,9 +44,8 @@ pub(crate) fn doctor(asker: &Asker, input: Input<'_>) -> Result<DoctorReport, Ap
         under_cron: input.under_cron,
         config: input.config,
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Refusal::failure(format!("failed to start the runner: {error}")))?;
-    Ok(runtime.block_on(examine(&case)))
+    let examined = block_on(examine(&case));
+    Ok(examined.map_err(|error| Refusal::failure(format!("failed to start the runner: {error}")))?)
 }
 
 /// The `claude` to check, and how it was named, or where it is searched for.

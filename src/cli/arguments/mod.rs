@@ -2,7 +2,6 @@
 
 pub(crate) mod candidates;
 pub(crate) mod claude_args;
-pub(crate) mod commands;
 pub(crate) mod form;
 pub(crate) mod limits;
 pub(crate) mod positions;

@@ -7,6 +7,7 @@ use clap::{Args, Command};
 use clap_complete::Shell;
 use clap_complete::env::{CompleteEnv, Shells};
 
+use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::print;
@@ -25,7 +26,7 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn run(self) -> Result<ExitStatus, CliError> {
+    pub(crate) fn run(self, _: &Context) -> Result<ExitStatus, CliError> {
         let name = self.shell.to_string();
         let unknown = || CliError::usage(format!("no completions for {name}"));
         let shells = Shells::builtins();

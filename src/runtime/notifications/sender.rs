@@ -17,6 +17,7 @@ use tokio::time::sleep;
 use crate::core::notifications::event_commands;
 use crate::core::notifications::occasion::Occasion;
 use crate::core::notifications::payload::{AskedQuestion, Payload};
+use crate::runtime::block_on;
 use crate::runtime::notifications::command::{self, Shell};
 use crate::runtime::notifications::config_file::ConfigFile;
 use crate::runtime::notifications::reload::{self, News, Reload};
@@ -120,10 +121,6 @@ impl Commands {
 
 impl Sender {
     /// Has the events of `config` noted from now on, and starts to send.
-    ///
-    /// # Errors
-    ///
-    /// The state directory cannot be written.
     pub(crate) fn start(
         store: &Store,
         config: ConfigFile,
@@ -135,10 +132,6 @@ impl Sender {
     }
 
     /// The same, as the config file at `path` says at any time.
-    ///
-    /// # Errors
-    ///
-    /// The state directory cannot be written.
     pub(crate) fn follow(store: &Store, path: PathBuf, own_program: &Path, voice: Voice) -> Result<Self, StoreError> {
         let none =
             ConfigFile { path: path.clone(), commands: event_commands::EventCommands::default(), problems: Vec::new() };
@@ -173,9 +166,7 @@ fn means(store: &Store, config: ConfigFile, own_program: &Path, voice: Voice) ->
 }
 
 fn run(dir: &Path, means: &mut Means, finishing: watch::Receiver<bool>) -> Result<(), StoreError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| StoreError::io(dir, error))?;
-    runtime.block_on(async {
+    let ran = block_on(async {
         let mut finishing = finishing;
         let store = loop {
             match Store::open(dir) {
@@ -194,7 +185,7 @@ fn run(dir: &Path, means: &mut Means, finishing: watch::Receiver<bool>) -> Resul
             }
         }
     });
-    Ok(())
+    ran.map_err(|error| StoreError::io(dir, error))
 }
 
 async fn send(store: &Store, means: &mut Means, mut finishing: watch::Receiver<bool>) -> Result<(), StoreError> {
@@ -316,11 +307,8 @@ pub(crate) fn try_out(
 ) -> Option<Result<(), String>> {
     let command = config.commands.of.get(&event)?;
     let shell = shell(state_dir, config, own_program);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let ran = runtime.map_err(|error| error.to_string());
-    Some(ran.and_then(|runtime| {
-        runtime.block_on(command::run(&shell, command, &Payload::example(event, Timestamp::now())))
-    }))
+    let payload = Payload::example(event, Timestamp::now());
+    Some(block_on(command::run(&shell, command, &payload)).unwrap_or_else(|error| Err(error.to_string())))
 }
 
 fn shell(state_dir: &Path, config: &ConfigFile, own_program: &Path) -> Shell {

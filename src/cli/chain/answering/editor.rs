@@ -9,6 +9,7 @@ use std::path::Path;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::error::CliError;
+use crate::runtime::block_on;
 
 /// The text that the person has saved, without its final line break; `None`: nothing but blanks.
 ///
@@ -44,13 +45,12 @@ pub(crate) fn open(path: &Path, otherwise: &str) -> Result<(), CliError> {
     let mut command = tokio::process::Command::new("sh");
     // Like git: the editor may have arguments.
     command.arg("-c").arg(format!("{editor} \"$@\"")).arg(&editor).arg(path);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| cannot(&error))?;
-    let ended = runtime.block_on(async {
+    let ended = block_on(async {
         // Ctrl-C in an editor is for the editor.
         let _interrupts = signal(SignalKind::interrupt())?;
         command.status().await
     });
-    let ended = ended.map_err(|error| cannot(&error))?;
+    let ended = ended.flatten().map_err(|error| cannot(&error))?;
     if ended.success() {
         return Ok(());
     }
