@@ -137,10 +137,6 @@ impl Context {
     }
 
     /// The settings for work in `cwd`.
-    ///
-    /// # Errors
-    ///
-    /// A file cannot be used, or has something wrong in it.
     pub(crate) fn configuration(&self, cwd: &Path) -> Result<Configuration, CliError> {
         let bad = |error: &BadConfig| CliError::usage(error.to_string()).hint(error.hint.clone());
         let project = self.project_file(cwd).map_err(|error| bad(&error))?;

@@ -39,10 +39,6 @@ pub(crate) struct Program {
 
 /// Checks how a chain is to be started before anything is recorded: the program must be Claude Code and not too old and, if that
 /// is not certain, accept these arguments.
-///
-/// # Errors
-///
-/// [`RuntimeError`] when the program cannot be used or refuses its arguments.
 pub(crate) async fn check(
     store: &Store,
     settings: &RunSettings,

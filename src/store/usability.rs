@@ -16,7 +16,6 @@ use crate::store::handle::Store;
 use crate::store::housekeeping::facts::Condition;
 
 /// What is to be said of the state directory at `dir`. Nothing is made that stays. `named`: a person chose it.
-#[must_use]
 pub(crate) fn findings(dir: &Path, named: bool) -> Vec<Finding> {
     let (place, is_usable) = place(dir, named);
     if !is_usable {
@@ -35,7 +34,6 @@ pub(crate) fn findings(dir: &Path, named: bool) -> Vec<Finding> {
 }
 
 /// The store, if there is one already, and what is to be said of it.
-#[must_use]
 pub(crate) fn open(dir: &Path) -> (Option<Store>, Finding) {
     if StateDir::new(dir).is_ok_and(|dir| !dir.database().exists()) {
         return (None, Finding::ok(DATABASE, "not created yet; the first chain creates it"));

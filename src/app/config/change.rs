@@ -173,10 +173,6 @@ fn unusable(error: BadConfig) -> Refusal {
 }
 
 /// The text with `setting` set to `value`; `None`: with it removed.
-///
-/// # Errors
-///
-/// The text is not TOML, or has something else where the table of the key should be: why, in one line.
 pub(crate) fn with(text: &str, setting: &Setting, value: Option<&Value>) -> Result<String, String> {
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
     let (table, key) = match setting.key.split_once('.') {

@@ -14,10 +14,6 @@ pub(crate) struct Parsed {
 }
 
 /// Reads a file. One bad key does not switch the others off.
-///
-/// # Errors
-///
-/// It is not TOML: why, in one line.
 pub(crate) fn parse(text: &str) -> Result<Parsed, String> {
     let mut parsed = Parsed { problems: event_commands::parse(text)?.problems, ..Parsed::default() };
     for (name, value) in event_commands::table(text)? {

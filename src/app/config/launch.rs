@@ -61,10 +61,6 @@ pub(crate) fn questions_dir(settings: &Settings) -> Result<Option<PathBuf>, Refu
 }
 
 /// The folder of questions, without links on the way: whatever is put there later leads nowhere else.
-///
-/// # Errors
-///
-/// Why it cannot be used.
 pub(crate) fn real_questions_dir(named: &Path) -> Result<PathBuf, String> {
     let dir = fs::canonicalize(named).map_err(|error| format!("it cannot be used: {error}"))?;
     match dir.to_str() {

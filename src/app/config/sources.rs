@@ -42,19 +42,11 @@ pub(crate) struct Configuration {
 }
 
 /// The user's file at `path`; `None`: it does not exist.
-///
-/// # Errors
-///
-/// It cannot be read, is not TOML, or somebody else could write it.
 pub(crate) fn user_file(path: &Path) -> Result<Option<Source>, BadConfig> {
     config_file::text(path)?.map(|text| Source::new(path.to_owned(), text)).transpose()
 }
 
 /// The project's file for work in `cwd`: in that folder or above it, within its git repository.
-///
-/// # Errors
-///
-/// It cannot be read, or is not TOML.
 pub(crate) fn project_file(cwd: &Path) -> Result<Option<Source>, BadConfig> {
     let Some(path) = project_path(cwd) else { return Ok(None) };
     let bad = |why: String| BadConfig {
@@ -107,10 +99,6 @@ impl Source {
 
 impl Configuration {
     /// Resolves the settings for a directory from the user's file, the project's file and the variables that `variable` knows.
-    ///
-    /// # Errors
-    ///
-    /// The name of a variable whose value is none, and what it should be.
     pub(crate) fn resolve(
         user: Option<&Source>,
         project: Option<&Source>,

@@ -29,20 +29,12 @@ impl Trust {
     }
 
     /// Trusts `content` at `path`, instead of what was trusted there before.
-    ///
-    /// # Errors
-    ///
-    /// The list cannot be written, or the path is one that no line can hold.
     pub(crate) fn add(&self, path: &Path, content: &str) -> io::Result<()> {
         let line = line(path, content).ok_or_else(|| io::Error::other("its path is not UTF-8, or has a line break"))?;
         self.write(path, Some(line))
     }
 
     /// Trusts nothing at `path`. Returns whether anything was.
-    ///
-    /// # Errors
-    ///
-    /// The list cannot be written.
     pub(crate) fn remove(&self, path: &Path) -> io::Result<bool> {
         let had = fs::read_to_string(&self.list).unwrap_or_default().lines().any(|line| is_of(line, path));
         if had {
@@ -76,10 +68,6 @@ fn line(path: &Path, content: &str) -> Option<String> {
 }
 
 /// Replaces a file as a whole: it is never met half written. What a link leads to is replaced, not the link.
-///
-/// # Errors
-///
-/// It cannot be written.
 pub(crate) fn replace(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mode = fs::metadata(&real).map_or(mode, |found| found.permissions().mode() & 0o7777);

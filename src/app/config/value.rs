@@ -43,11 +43,7 @@ pub(crate) enum Value {
 const MOST: u64 = u32::MAX as u64;
 
 impl Value {
-    /// Reads what a variable or the command line says.
-    ///
-    /// # Errors
-    ///
-    /// What it should be, to be put after "is not".
+    /// Reads what a variable or the command line says. The error says what it should be, to follow "is not".
     pub(crate) fn from_text(kind: Kind, text: &str) -> Result<Self, String> {
         match kind {
             Kind::Text | Kind::Path if text.is_empty() => Err("a text: it is empty".to_owned()),

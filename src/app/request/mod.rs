@@ -30,10 +30,6 @@ pub(crate) enum Outcome {
 }
 
 /// The agent that asks.
-///
-/// # Errors
-///
-/// A person asks for what only agents can do.
 pub(crate) fn caller(agent: Option<Caller>, input: &Input) -> Result<Caller, Refusal> {
     agent.ok_or_else(|| match input {
         Input::Ask(_) => Refusal::new("only agents can ask: this shell was not started by agent-cli")

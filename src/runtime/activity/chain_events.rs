@@ -48,9 +48,6 @@ struct Source {
 }
 
 impl<'a> ChainEvents<'a> {
-    /// # Errors
-    ///
-    /// Those of the state directory.
     pub(crate) fn new(store: &'a Store, top: FrameId, whole: bool, most: Option<usize>) -> Result<Self, RuntimeError> {
         let (sources, places) = (Vec::new(), HashMap::new());
         let tree = Tree::new(top, Vec::new());
@@ -61,10 +58,6 @@ impl<'a> ChainEvents<'a> {
     }
 
     /// Reads what was recorded since: agents, attempts, requests and ends.
-    ///
-    /// # Errors
-    ///
-    /// Those of the state directory.
     pub(crate) fn refresh(&mut self, now: Option<Timestamp>) -> Result<(), RuntimeError> {
         // What ended before was printed before.
         let records = self.store.events(Extent::Below(self.top), self.seq)?;
@@ -131,10 +124,6 @@ impl<'a> ChainEvents<'a> {
     }
 
     /// Notes that agents have printed something.
-    ///
-    /// # Errors
-    ///
-    /// Those of the state directory.
     pub(crate) fn printed(&mut self, frames: &HashSet<FrameId>) -> Result<(), RuntimeError> {
         for frame in frames {
             if let Some(place) = self.places.get(frame) {
@@ -147,10 +136,6 @@ impl<'a> ChainEvents<'a> {
     }
 
     /// The next event; `None`: there is no more at present. `now`: the time, if it is read as soon as it is printed.
-    ///
-    /// # Errors
-    ///
-    /// What was printed cannot be read.
     pub(crate) fn next(&mut self, now: Option<Timestamp>) -> Result<Option<AgentEvent>, RuntimeError> {
         for source in &mut self.sources {
             if source.printed.is_empty() {
@@ -162,10 +147,6 @@ impl<'a> ChainEvents<'a> {
     }
 
     /// Reads of what each agent has printed only the last `most` bytes. Returns whether anything is passed over.
-    ///
-    /// # Errors
-    ///
-    /// What was printed cannot be read.
     pub(crate) fn skip_to_end(&mut self, most: u64) -> Result<bool, RuntimeError> {
         for source in &mut self.sources {
             source.is_cut = source.output.skip_to_end(most).map_err(while_trying(READ_PRINTED))?;
@@ -175,14 +156,12 @@ impl<'a> ChainEvents<'a> {
     }
 
     /// Since when nothing is passed over; `None`: that is not known.
-    #[must_use]
     pub(crate) fn complete_since(&self) -> Option<Timestamp> {
         let cut = self.sources.iter().filter(|source| source.is_cut);
         cut.map(|source| source.first).try_fold(Timestamp::MIN, |since, first| Some(since.max(first?)))
     }
 
     /// The chain as it was recorded at the last refresh.
-    #[must_use]
     pub(crate) fn tree(&self) -> &Tree {
         &self.tree
     }

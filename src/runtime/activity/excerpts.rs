@@ -52,10 +52,6 @@ pub(crate) fn last_words(store: &Store, frame: FrameId) -> Result<Option<String>
 const TEXT: usize = 2_000;
 
 /// The first call or text of the agent after it was given an answer; `None`: there was none, or there was no answer.
-///
-/// # Errors
-///
-/// What it printed cannot be read.
 pub(crate) fn reaction(store: &Store, exchange: &Exchange) -> Result<Option<AgentEvent>, RuntimeError> {
     let (Some(given), Some(answered)) = (exchange.given, exchange.records.last()) else { return Ok(None) };
     let path = store.dir().printed(exchange.frame);

@@ -35,7 +35,6 @@ pub(crate) struct Doing {
 
 impl Doing {
     /// In words, with a note if it is stalled.
-    #[must_use]
     pub(crate) fn words(&self, now: Timestamp) -> String {
         let words = self.activity.words(now);
         let silent = now.duration_since(self.last_event).as_mins();
@@ -49,10 +48,6 @@ const TAIL: u64 = 1024 * 1024;
 const TEXT: usize = 2_000;
 
 /// What an agent that is recorded as running does; `None`: it does not run.
-///
-/// # Errors
-///
-/// Those of the state directory.
 pub(crate) fn activity_of(store: &Store, frame: FrameId, now: Timestamp) -> Result<Option<Doing>, RuntimeError> {
     let Some(attempt) = store.attempts(Attempts::RunningOf(frame))?.pop() else { return Ok(None) };
     if !store.frame(frame)?.is_some_and(|frame| matches!(frame.state, FrameState::Running { .. })) {
@@ -90,10 +85,6 @@ pub(crate) fn activity_of(store: &Store, frame: FrameId, now: Timestamp) -> Resu
 }
 
 /// What the running agents of a tree do.
-///
-/// # Errors
-///
-/// Those of the state directory.
 pub(crate) fn activities(store: &Store, tree: &Tree, now: Timestamp) -> Result<BTreeMap<FrameId, Doing>, RuntimeError> {
     let nodes = tree.parents_first().into_iter();
     let running = nodes.filter(|node| matches!(node.state, FrameState::Running { .. }));

@@ -91,10 +91,6 @@ impl Output {
     }
 
     /// Goes on with the lines of the last `most` bytes. Returns whether any were passed over.
-    ///
-    /// # Errors
-    ///
-    /// Those of the file.
     pub(super) fn skip_to_end(&mut self, most: u64) -> io::Result<bool> {
         let Some(file) = self.file.as_mut().filter(|_| self.until.saturating_sub(self.read) > most) else {
             return Ok(false);
@@ -127,10 +123,6 @@ impl Output {
     ///
     /// Most lines do not say when they were printed. What is read as soon as it is printed happened `now`; of what is
     /// read later (`None`) only this is known, that it did not happen before the line before it.
-    ///
-    /// # Errors
-    ///
-    /// Those of the file.
     pub(super) fn read(&mut self, now: Option<Timestamp>, events: &mut VecDeque<AgentEvent>) -> io::Result<bool> {
         let mut piece = vec![0; PIECE];
         let length = self.read_piece(&mut piece)?;

@@ -95,19 +95,11 @@ impl<'a> Follower<'a> {
     }
 
     /// The next event; `None`: there is no more at present.
-    ///
-    /// # Errors
-    ///
-    /// What was printed cannot be read.
     pub(crate) fn next(&mut self) -> Result<Option<AgentEvent>, RuntimeError> {
         self.events.next(Some(now()))
     }
 
     /// Waits until there may be something new, at most so long.
-    ///
-    /// # Errors
-    ///
-    /// Those of the state directory.
     pub(crate) fn wait(&mut self, longest: Duration) -> Result<(), RuntimeError> {
         let mut printed = HashSet::new();
         let mut is_due = false;
@@ -136,10 +128,6 @@ impl<'a> Follower<'a> {
     }
 
     /// Reads what was recorded since.
-    ///
-    /// # Errors
-    ///
-    /// Those of the state directory.
     pub(crate) fn refresh(&mut self) -> Result<(), RuntimeError> {
         self.refreshed = Instant::now();
         self.events.refresh(Some(now()))?;

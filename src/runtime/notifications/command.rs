@@ -30,10 +30,6 @@ const KEPT: usize = 400;
 const ARRIVES: Duration = Duration::from_millis(100);
 
 /// Runs a command in its own process group, which is killed when its time is over.
-///
-/// # Errors
-///
-/// In words, why the person was not told.
 pub(crate) async fn run(shell: &Shell, command: &str, payload: &Payload) -> Result<(), String> {
     failpoint::at(Step::RunNotification, Moment::Before);
     let started = started(shell, command, payload).map_err(|error| format!("sh cannot be started: {error}"));

@@ -18,7 +18,6 @@ pub(crate) struct ConfigFile {
 
 impl ConfigFile {
     /// The folder in which its commands run: its own, not that of a link to it.
-    #[must_use]
     pub(crate) fn folder(&self) -> PathBuf {
         let real = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         real.parent().unwrap_or(Path::new("/")).to_owned()
@@ -39,10 +38,6 @@ pub(crate) struct BadConfig {
 pub(crate) const LARGEST: u64 = 1 << 20;
 
 /// Reads the commands in the config file at `path`, an absolute one; `None`: it does not exist.
-///
-/// # Errors
-///
-/// It cannot be read, or somebody else could write it.
 pub(crate) fn read(path: &Path) -> Result<Option<ConfigFile>, BadConfig> {
     let Some(text) = text(path)? else { return Ok(None) };
     let parsed = event_commands::parse(&text).map_err(|why| not_toml(path, &why))?;
@@ -56,10 +51,6 @@ pub(crate) fn not_toml(path: &Path, why: &str) -> BadConfig {
 }
 
 /// The text of the user's config file at `path`, an absolute one; `None`: it does not exist.
-///
-/// # Errors
-///
-/// It cannot be read, or somebody else could write it.
 pub(crate) fn text(path: &Path) -> Result<Option<String>, BadConfig> {
     let bad = |why: String, hint: &str| BadConfig { path: path.to_owned(), why, hint: hint.to_owned() };
     let unreadable =

@@ -124,10 +124,6 @@ pub(crate) fn running(store: &Store, frame: FrameId) -> Result<Option<(Attempt, 
 const NEWEST: usize = 1000;
 
 /// The agent whose session this is. The session of a person that became a chain is theirs: its agent has another one.
-///
-/// # Errors
-///
-/// The database cannot be read.
 pub(crate) fn agent_of(store: &Store, session: SessionId) -> Result<Option<FrameId>, StoreError> {
     let Ok(id) = session.to_string().parse::<IdPrefix>() else { return Ok(None) };
     let found = match store.lookup(Scope::All, &id) {
@@ -141,10 +137,6 @@ pub(crate) fn agent_of(store: &Store, session: SessionId) -> Result<Option<Frame
 }
 
 /// Whether one of these is a notification whose command may be running.
-///
-/// # Errors
-///
-/// The database cannot be read.
 pub(crate) fn is_of_notification(store: &Store, named: &[String]) -> Result<bool, StoreError> {
     if named.is_empty() {
         return Ok(false);

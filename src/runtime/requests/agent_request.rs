@@ -23,10 +23,6 @@ pub(crate) enum AgentRequest {
 
 impl AgentRequest {
     /// Records it. `call` is the tool call that is suspended until the result is available.
-    ///
-    /// # Errors
-    ///
-    /// [`RuntimeError`] when the request is refused, or the caller's attempt has ended.
     pub(crate) fn record(self, store: &Store, caller: Caller, call: Option<&str>) -> Result<Target, RuntimeError> {
         match self {
             Self::Spawn(request, overrides) => {

@@ -20,10 +20,6 @@ pub(crate) fn place(input: &Value, directory: &Path) -> CallPlace {
 }
 
 /// Where a call acts whose place was not recorded: in the directory that its agent's shell was in last.
-///
-/// # Errors
-///
-/// The database cannot be read.
 pub(crate) fn of_frame(store: &Store, frame: FrameId, input: &Value) -> Result<Option<CallPlace>, StoreError> {
     Ok(store.frame(frame)?.map(|frame| place(input, last_directory(&frame))))
 }
@@ -34,10 +30,6 @@ pub(crate) fn last_directory(frame: &Frame) -> &Path {
 }
 
 /// The same question, with the place of its call.
-///
-/// # Errors
-///
-/// The database cannot be read.
 pub(crate) fn with_place(store: &Store, question: Question) -> Result<Question, StoreError> {
     let kind = match question.kind {
         RequestKind::Permission { tool, input, reason, place: None } => {

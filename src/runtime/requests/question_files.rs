@@ -61,10 +61,6 @@ pub(super) enum FoundAnswer {
 
 impl QuestionFile {
     /// The file at `path`, which counts from `directory`. Nothing is written yet.
-    ///
-    /// # Errors
-    ///
-    /// Why the calling agent cannot ask with it.
     pub(crate) fn named(store: &Store, caller: Caller, path: &Path, directory: &Path) -> Result<Self, String> {
         let name = path.display().to_string();
         let refused = |why: String| refused_as(&name, &why);
@@ -80,10 +76,6 @@ impl QuestionFile {
     }
 
     /// The question in it.
-    ///
-    /// # Errors
-    ///
-    /// It has none.
     pub(crate) fn question(&self) -> Result<String, String> {
         let text = read(&self.path).map_err(|why| refused_as(&self.name, &why))?.text;
         match question_file::question(&text) {
@@ -94,7 +86,6 @@ impl QuestionFile {
     }
 
     /// The file of a question, and the question as one that stands in it.
-    #[must_use]
     pub(crate) fn of(self, form: Form) -> (Self, Form) {
         let form = Form { file: Some(self.path.clone()), ..form };
         let (new, refused) = if fs::symlink_metadata(&self.path).is_ok() {
@@ -130,10 +121,6 @@ impl QuestionFile {
     }
 
     /// Writes the file if there is none.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be asked with.
     pub(crate) fn make(&self, form: &Form) -> Result<(), RuntimeError> {
         if let Some(why) = &self.refused {
             return Err(RuntimeError::QuestionFile(why.clone()));

@@ -56,11 +56,6 @@ pub(crate) struct SpawnRequest {
 
 /// Creates a chain: a root, or a group of agents without a parent. `started_from`: the session of Claude Code whose user starts
 /// it; `name`: what the user calls it. Returns the id of its top.
-///
-/// # Errors
-///
-/// [`RuntimeError`] when the tree would be beyond its limit, there can be no worktree, or the state directory cannot be
-/// written.
 pub(crate) fn start(
     store: &Store,
     request: &SpawnRequest,
@@ -83,11 +78,6 @@ pub(crate) fn start(
 
 /// Records that the calling agent wants the reply of another agent, or of several. Returns the id of the child, or of
 /// their group.
-///
-/// # Errors
-///
-/// [`RuntimeError`] when the tree is at its limit, the child would have wider permissions than its parent, there can be no
-/// worktree, or the caller's attempt has ended.
 pub(crate) fn spawn(
     store: &Store,
     caller: Caller,
@@ -130,7 +120,6 @@ fn giving(store: &Store, parent: &Frame) -> Result<Launch, RuntimeError> {
 
 impl SpawnRequest {
     /// What a request for these agents calls them, in full.
-    #[must_use]
     pub(crate) fn title(&self) -> String {
         match self.tasks.as_slice() {
             [NamedTask { task: Task::File(path), .. }] => path.display().to_string(),
@@ -181,10 +170,6 @@ impl SpawnRequest {
 }
 
 /// Records questions of the calling agent. Returns the id of the first.
-///
-/// # Errors
-///
-/// [`RuntimeError`] when the caller's attempt has ended.
 pub(crate) fn ask(
     store: &Store,
     caller: Caller,
@@ -199,10 +184,6 @@ pub(crate) fn ask(
 
 /// The directory in which the files have to be that the calling agent shows to a person: what a question contains, its agent can
 /// read back. `None`: anywhere.
-///
-/// # Errors
-///
-/// The caller does not exist, or the database cannot be read.
 pub(crate) fn shows_only_below(store: &Store, caller: Caller) -> Result<Option<PathBuf>, RuntimeError> {
     let frame = frame_of(store, caller)?;
     Ok(Some(frame.cwd).filter(|_| !frame.launch.is_unrestricted()))
@@ -218,10 +199,6 @@ pub(crate) struct Reach {
 }
 
 /// Where the calling agent can ask with files: what a question contains, its agent can read back.
-///
-/// # Errors
-///
-/// The caller does not exist, or its directory.
 pub(crate) fn reach(store: &Store, caller: Caller) -> Result<Reach, RuntimeError> {
     let frame = frame_of(store, caller)?;
     let below = if frame.launch.is_unrestricted() {
@@ -233,10 +210,6 @@ pub(crate) fn reach(store: &Store, caller: Caller) -> Result<Reach, RuntimeError
 }
 
 /// Records that the calling agent waits for something outside of the chain. Returns the request's id.
-///
-/// # Errors
-///
-/// [`RuntimeError`] when the caller's attempt has ended.
 pub(crate) fn wait(
     store: &Store,
     caller: Caller,
@@ -249,10 +222,6 @@ pub(crate) fn wait(
 
 /// The result of a frame that the calling agent asks about; `None`: it has none yet. If the chain was not started in the agent's
 /// name, the agent waits for it from now on, and the runner of its tree drives that chain too.
-///
-/// # Errors
-///
-/// [`RuntimeError`] when the caller's attempt has ended.
 fn result_of_chain(store: &Store, caller: Caller, frame: FrameId) -> Result<Option<RequestResult>, RuntimeError> {
     let Some(known) = store.frame(frame)? else { return Ok(None) };
     let result = known.result(store.replies(frame)?.reply);
@@ -267,19 +236,11 @@ fn result_of_chain(store: &Store, caller: Caller, frame: FrameId) -> Result<Opti
 }
 
 /// The result of a request, delivered or not; `None`: it is open, or was withdrawn.
-///
-/// # Errors
-///
-/// The database cannot be read.
 pub(crate) fn result_of(store: &Store, request: RequestId) -> Result<Option<RequestResult>, RuntimeError> {
     Ok(store.requests(Requests::One(request))?.pop().and_then(|(_, result)| result))
 }
 
 /// The result of whatever the calling agent asks about; `None`: it has none yet.
-///
-/// # Errors
-///
-/// [`RuntimeError`] when the caller's attempt has ended.
 pub(crate) fn result_for(store: &Store, caller: Caller, of: Target) -> Result<Option<RequestResult>, RuntimeError> {
     match of {
         Target::Frame(frame) => result_of_chain(store, caller, frame),

@@ -145,7 +145,6 @@ impl FrameErrorKind {
     }
 
     /// Whether its frame waits for what its agent asked for all the same.
-    #[must_use]
     pub(crate) fn leaves_a_wait(&self) -> bool {
         matches!(self, Self::Unrecorded(_))
     }

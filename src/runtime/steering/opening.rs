@@ -42,19 +42,11 @@ const PAUSED: &str =
 
 impl Opening {
     /// The conversation of a frame's agent as it is now, even while the agent works.
-    ///
-    /// # Errors
-    ///
-    /// It has none.
     pub(crate) fn new(store: &Store, frame: &Frame) -> Result<Self, RuntimeError> {
         Ok(Self::found(store, frame)?.0)
     }
 
     /// The same, with suspended calls closed in a copy: Claude Code would run them again in what it opens.
-    ///
-    /// # Errors
-    ///
-    /// There is no conversation, or it cannot be copied.
     pub(crate) fn prepared(store: &Store, frame: &Frame) -> Result<Self, RuntimeError> {
         let (mut opening, transcript) = Self::found(store, frame)?;
         let close = || {

@@ -17,10 +17,6 @@ use crate::store::files::entries::remove;
 use crate::store::files::state_dir::{SEEN, StateDir};
 
 /// Copies a transcript, up to its last whole line. When this returns, the copy outlives a power failure.
-///
-/// # Errors
-///
-/// The transcript cannot be read or has no whole line, or the copy cannot be written.
 pub(crate) fn keep(dir: &StateDir, frame: FrameId, attempt: AttemptId, transcript: &Path) -> io::Result<()> {
     let mut source = File::open(transcript)?;
     let whole = whole_lines(&mut source)?;
@@ -39,10 +35,6 @@ pub(crate) fn keep_conversation(dir: &StateDir, frame: FrameId, attempt: Attempt
 
 /// Deletes the copies of a frame's attempts and what belongs to them, except those in `keep`, and what a killed process left half
 /// written.
-///
-/// # Errors
-///
-/// The frame's directory cannot be read, or a file in it cannot be deleted.
 pub(crate) fn prune(dir: &StateDir, frame: FrameId, keep: &[AttemptId]) -> io::Result<()> {
     let entries = match fs::read_dir(dir.frame_path(frame)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -77,10 +69,6 @@ pub(crate) enum Compared {
 }
 
 /// Compares the file at `transcript` with the kept copy of the attempt.
-///
-/// # Errors
-///
-/// One of them cannot be read.
 pub(crate) fn compare(dir: &StateDir, frame: FrameId, attempt: AttemptId, transcript: &Path) -> io::Result<Compared> {
     let gone_is_none = |opened: io::Result<File>| match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -123,10 +111,6 @@ pub(crate) fn is_same(one: File, other: File, length: u64) -> io::Result<bool> {
 
 /// Restores a session in Claude Code's folder from its copy, unless it is there. Returns whether it did: without a copy it
 /// cannot.
-///
-/// # Errors
-///
-/// The copy cannot be read, or `to` cannot be written.
 pub(crate) fn restore(dir: &StateDir, frame: FrameId, attempt: AttemptId, to: &Path) -> io::Result<bool> {
     if matches!(compare(dir, frame, attempt, to)?, Compared::NoCopy | Compared::Same) {
         return Ok(false);
@@ -136,10 +120,6 @@ pub(crate) fn restore(dir: &StateDir, frame: FrameId, attempt: AttemptId, to: &P
 }
 
 /// Writes a conversation to Claude Code's folder as a session.
-///
-/// # Errors
-///
-/// `conversation` cannot be read, or `to` cannot be written.
 pub(crate) fn put(conversation: &Path, to: &Path) -> io::Result<()> {
     let mut conversation = File::open(conversation)?;
     let length = conversation.metadata()?.len();
@@ -152,10 +132,6 @@ pub(crate) fn put_text(conversation: &[u8], to: &Path) -> io::Result<()> {
 }
 
 /// Whether the file at `path` is a session: complete lines, the last of them JSON.
-///
-/// # Errors
-///
-/// It cannot be read.
 pub(crate) fn lines(path: &Path) -> io::Result<UsableLines> {
     let mut file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(UsableLines::None),

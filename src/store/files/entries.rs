@@ -5,7 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// How many bytes the files at `path` and below it hold; links are not followed. What cannot be read counts nothing.
-#[must_use]
 pub(crate) fn size(path: &Path) -> u64 {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => entries(path).unwrap_or_default().iter().map(|entry| size(&entry.path())).sum(),

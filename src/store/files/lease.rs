@@ -78,10 +78,6 @@ impl Lease {
 
     /// Whether somebody has the lease. Creates nothing, and keeps nobody from taking it: for a moment the file has a shared
     /// lock, which can be distinguished from a lease.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be opened or locked.
     pub(crate) fn is_held(dir: &StateDir, frame: FrameId) -> Result<bool> {
         let path = dir.printed(frame);
         let broken = |error| StoreError::io(&path, error);
@@ -94,30 +90,18 @@ impl Lease {
     }
 
     /// The frame's output, opened for appending: for `claude` to print to. The lease lasts until it is closed, too.
-    ///
-    /// # Errors
-    ///
-    /// The system has no more file descriptors.
     pub(crate) fn output(&self) -> io::Result<File> {
         self.is_shared.store(true, Ordering::Relaxed);
         self.output.try_clone()
     }
 
     /// How much was printed so far.
-    ///
-    /// # Errors
-    ///
-    /// The system cannot tell.
     pub(crate) fn len(&self) -> io::Result<u64> {
         Ok(self.output.metadata()?.len())
     }
 
     /// What was printed from byte `from` on, also when the file has no name any more. Of a file that is shorter, for somebody has
     /// emptied it, all that is there was printed since.
-    ///
-    /// # Errors
-    ///
-    /// The system cannot tell how long it is.
     pub(crate) fn printed(&self, from: u64) -> io::Result<impl Read> {
         let at = if self.len()? < from { 0 } else { from };
         Ok(Printed { output: &self.output, at })
@@ -125,10 +109,6 @@ impl Lease {
 
     /// Where the next attempt's output begins. A line that a killed process left unfinished is terminated, so that it cannot
     /// spoil the next one.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be read or written.
     pub(crate) fn seal(&self) -> io::Result<u64> {
         let length = self.len()?;
         let mut last = [b'\n'];

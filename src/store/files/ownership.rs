@@ -44,10 +44,6 @@ fn exposed_itself(path: &Path) -> io::Result<Option<Exposed>> {
 
 /// The first place on the way to `path`, an absolute one, where others could put something else in its place: the path as it is
 /// named, and the one that links lead to. What does not exist is passed over.
-///
-/// # Errors
-///
-/// A directory on the way cannot be looked at.
 pub(crate) fn exposed(path: &Path) -> io::Result<Option<Exposed>> {
     let named = on_the_way(path)?;
     match (named, fs::canonicalize(path)) {

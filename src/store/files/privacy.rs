@@ -13,10 +13,6 @@ use crate::store::files::state_dir::StateDir;
 impl StateDir {
     /// The files and directories that others can read, or that their owner cannot, each with its permissions. The state directory
     /// itself may be one that the user made for other things, too: it is not among them.
-    ///
-    /// # Errors
-    ///
-    /// The state directory cannot be read.
     pub(crate) fn not_private(&self) -> Result<Vec<(PathBuf, u32)>> {
         let mut found = Vec::new();
         let database = entries(self.path()).map_err(|error| StoreError::io(self.path(), error))?;
@@ -29,10 +25,6 @@ impl StateDir {
 }
 
 /// Gives a file of the state directory the permissions that it should have.
-///
-/// # Errors
-///
-/// The system's.
 pub(crate) fn make_private(path: &Path) -> Result<()> {
     let set = || fs::set_permissions(path, Permissions::from_mode(wanted(&fs::symlink_metadata(path)?)));
     match set() {

@@ -28,10 +28,6 @@ pub(crate) fn kept(folder: &Path) -> io::Result<BTreeSet<PathBuf>> {
 
 /// Copies what is in the folders. When this returns, the copies outlive a power failure. What is the same in the copies of the
 /// attempt `earlier` is the same file.
-///
-/// # Errors
-///
-/// A file cannot be read, or a copy cannot be written.
 pub(crate) fn keep(
     dir: &StateDir,
     frame: FrameId,
@@ -55,17 +51,12 @@ pub(crate) fn keep(
 }
 
 /// Whether there are copies of an attempt, be they empty.
-#[must_use]
 pub(crate) fn is_kept(dir: &StateDir, frame: FrameId, attempt: AttemptId) -> bool {
     dir.beside(frame, attempt).is_dir()
 }
 
 /// Makes the folders hold what they held when the attempt was kept; `None`: nothing. Of files that others may share, only those
 /// are written that are missing, unless `exactly`.
-///
-/// # Errors
-///
-/// A copy cannot be read, or its place cannot be written.
 pub(crate) fn restore(
     dir: &StateDir,
     frame: FrameId,
@@ -94,10 +85,6 @@ pub(crate) fn restore(
 }
 
 /// Copies what is in folders to other ones, so that another session has it, too.
-///
-/// # Errors
-///
-/// A file cannot be read, or a copy cannot be written.
 pub(crate) fn share(from: &[SessionFolder], to: &[SessionFolder]) -> io::Result<()> {
     for (from, to) in from.iter().zip(to).filter(|(from, to)| from.path != to.path) {
         copy(Step::PutBack, from, &from.path, &to.path, None)?;

@@ -41,10 +41,6 @@ const LEASES: &str = "leases";
 
 impl StateDir {
     /// The state directory at `path`, which need not exist.
-    ///
-    /// # Errors
-    ///
-    /// The path is empty, is not valid UTF-8, or the current directory is gone.
     pub(crate) fn new(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
         let path = canonical(&path);
@@ -89,10 +85,6 @@ impl StateDir {
     }
 
     /// The directory of agents' worktrees, which need not exist. Canonical, because git and Claude Code report canonical paths.
-    ///
-    /// # Errors
-    ///
-    /// The state directory does not exist.
     pub(crate) fn worktrees(&self) -> io::Result<PathBuf> {
         Ok(self.path.canonicalize()?.join("worktrees"))
     }
@@ -103,10 +95,6 @@ impl StateDir {
     }
 
     /// The directory of a frame, created if it does not exist.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be created.
     pub(crate) fn frame_dir(&self, frame: FrameId) -> io::Result<PathBuf> {
         let path = self.frame_path(frame);
         make_private(&path)?;
@@ -166,10 +154,6 @@ impl StateDir {
     }
 
     /// [`StateDir::errors`], opened for appending, and created if it does not exist.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be created or opened.
     pub(crate) fn open_errors(&self, frame: FrameId) -> io::Result<File> {
         failpoint::around(Step::ErrorLog, || {
             self.frame_dir(frame)?;
@@ -219,37 +203,21 @@ impl StateDir {
     }
 
     /// Tells a frame's `claude` that there are messages for its agent.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written.
     pub(crate) fn note_message(&self, frame: FrameId) -> io::Result<()> {
         self.write(Step::Tell, &self.message_file(frame), b"")
     }
 
     /// Forgets that. Messages that are recorded later are noted again.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be removed.
     pub(crate) fn forget_messages(&self, frame: FrameId) -> io::Result<()> {
         remove(&self.message_file(frame))
     }
 
     /// Tells a frame's `claude` to stop when its running tool is done.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written.
     pub(crate) fn ask_to_stop(&self, frame: FrameId, now: bool) -> io::Result<()> {
         self.write(Step::Stop, &self.stop_file(frame), if now { STOP_NOW } else { b"" })
     }
 
     /// Notes that whoever runs a frame's `claude` stops it.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written.
     pub(crate) fn notice_stop(&self, frame: FrameId) -> io::Result<()> {
         self.write(Step::Stop, &self.stop_file(frame), STOP_NOTICED)
     }
@@ -265,10 +233,6 @@ impl StateDir {
     }
 
     /// Takes that back.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be removed.
     pub(crate) fn forget_stop(&self, frame: FrameId) -> io::Result<()> {
         remove(&self.stop_file(frame))
     }
@@ -291,10 +255,6 @@ impl StateDir {
     /// A file without a name that holds `text`, opened for reading: `claude`'s standard input.
     ///
     /// A pipe would be cut short when the runner dies; this cannot be.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be written.
     pub(crate) fn prompt_file(&self, frame: FrameId, text: &str) -> io::Result<File> {
         failpoint::around(Step::Prompt, || {
             let folder = self.frame_dir(frame)?;
@@ -309,10 +269,6 @@ impl StateDir {
     }
 
     /// Writes a file of a frame that an attempt can write again. Readers see all of it, or the file before it.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be written.
     pub(crate) fn write(&self, step: Step, path: &Path, content: &[u8]) -> io::Result<()> {
         replace(step, path, Durability::Process, |file| file.write_all(content))
     }

@@ -16,28 +16,16 @@ use crate::store::files::state_dir::StateDir;
 pub(crate) const FOLDER: &str = "tool-results";
 
 /// Copies the results beside a transcript that are not kept yet. When this returns, the copies outlive a power failure.
-///
-/// # Errors
-///
-/// A result cannot be read, or a copy cannot be written.
 pub(crate) fn keep(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
     copy_missing(Step::KeepCopy, &transcript.with_extension("").join(FOLDER), &kept(dir, frame, session))
 }
 
 /// Puts copies back beside a transcript, where they are missing.
-///
-/// # Errors
-///
-/// A copy cannot be read, or its place cannot be written.
 pub(crate) fn restore(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
     copy_missing(Step::PutBack, &kept(dir, frame, session), &transcript.with_extension("").join(FOLDER))
 }
 
 /// Deletes the results beside a transcript that are not kept: those of an attempt that is discarded.
-///
-/// # Errors
-///
-/// A folder cannot be read, or a result cannot be deleted.
 pub(crate) fn forget(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
     let kept = kept(dir, frame, session);
     for entry in entries(&transcript.with_extension("").join(FOLDER))? {
@@ -49,10 +37,6 @@ pub(crate) fn forget(dir: &StateDir, frame: FrameId, session: SessionId, transcr
 }
 
 /// The sessions of a frame whose tools had large results.
-///
-/// # Errors
-///
-/// The frame's directory cannot be read.
 pub(crate) fn sessions(dir: &StateDir, frame: FrameId) -> io::Result<Vec<SessionId>> {
     let names = entries(&dir.frame_path(frame))?.into_iter().filter(|entry| entry.path().is_dir());
     Ok(names.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
@@ -60,10 +44,6 @@ pub(crate) fn sessions(dir: &StateDir, frame: FrameId) -> io::Result<Vec<Session
 
 /// Replaces the paths of results in the kept copy of a checkpoint: `old` is the directory of a session, `new` its directory now.
 /// Returns whether there were any.
-///
-/// # Errors
-///
-/// The copy cannot be read or written.
 pub(crate) fn tell(dir: &StateDir, frame: FrameId, checkpoint: AttemptId, old: &Path, new: &Path) -> io::Result<bool> {
     let copy = dir.checkpoint(frame, checkpoint);
     let Ok(text) = fs::read_to_string(&copy) else { return Ok(false) };

@@ -23,10 +23,6 @@ pub trait Housekeeping {
 
     /// Removes trees from the database, with their logs, and then their files in the state directory: those of them that may still
     /// be removed. Returns which those were. However many they are, the disk is waited for twice.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be written, or a directory cannot be removed.
     fn remove_trees(&self, trees: &[Decided], retention: Retention) -> Result<Vec<FrameId>>;
 
     /// Gives the space of removed rows back to the file system. Returns by how many bytes the database has shrunk. When
@@ -34,10 +30,6 @@ pub trait Housekeeping {
     ///
     /// Others can write in between, because each step is short. A database that was not created for such steps is copied as a whole,
     /// which makes writers wait, unless it is so large that they would give up.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be written, or others are writing it for too long.
     fn shrink(&self) -> Result<u64>;
 
     /// The agents that work in a worktree or would continue in it: all that are not done.
@@ -51,17 +43,9 @@ pub trait Housekeeping {
     fn frame_facts(&self, of: FactsOf<'_>, after: u64) -> Result<FactsPage>;
 
     /// What in the database is missing, or is not what this program makes.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be read.
     fn other_schema(&self) -> Result<Vec<String>>;
 
     /// Makes an index that is missing. Returns whether it was.
-    ///
-    /// # Errors
-    ///
-    /// The database cannot be written.
     fn make_index(&self, missing: &str) -> Result<bool>;
 
     /// The programs of chains that are not done, and how the last requests paused their agents: at most `most`.
@@ -88,16 +72,8 @@ pub trait Housekeeping {
     fn import(&self, archive: &Adapted) -> Result<FrameId>;
 
     /// The files that nothing uses any more. Those of a running frame are in use.
-    ///
-    /// # Errors
-    ///
-    /// The database or the state directory cannot be read.
     fn orphan_files(&self) -> Result<Vec<Orphan>>;
 
     /// Removes a file or directory if it is still unused. Returns whether it did.
-    ///
-    /// # Errors
-    ///
-    /// The database or the lease cannot be read, or the file cannot be deleted.
     fn remove_orphan_file(&self, orphan: &Orphan) -> Result<bool>;
 }

@@ -56,10 +56,6 @@ impl StateDir {
     }
 
     /// Removes what was written for an attempt of a frame that is over. Only whoever has the lease may do so.
-    ///
-    /// # Errors
-    ///
-    /// The directory cannot be read, or a file in it cannot be deleted.
     pub(crate) fn clear_attempt(&self, frame: FrameId) -> io::Result<()> {
         for entry in entries(&self.frame_path(frame))? {
             if entry.file_name().to_str().is_some_and(is_of_attempt) {

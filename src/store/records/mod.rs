@@ -72,10 +72,6 @@ pub trait Records {
     fn lookup(&self, scope: Scope, prefix: &IdPrefix) -> Result<Target>;
 
     /// The frame that is meant or whose agent made a request, and the chain that it belongs to.
-    ///
-    /// # Errors
-    ///
-    /// The frame or request does not exist, or the database cannot be read.
     fn chain_of(&self, target: Target) -> Result<ChainOf>;
 
     /// Changes the chain that a frame belongs to, from now on: its limits, and the launch options of all its agents that are not done
@@ -107,10 +103,6 @@ pub trait Records {
     fn change_state(&self, frame: FrameId, change: StateChange<'_>) -> Result<Option<FrameState>>;
 
     /// Records the outcome of recovering a session of `frame`.
-    ///
-    /// # Errors
-    ///
-    /// The path is not valid UTF-8, or the database cannot be written.
     fn record_recovery(&self, frame: FrameId, session: SessionId, recovery: Recovery<'_>) -> Result<()>;
 
     /// Records that an attempt begins. Its process must not be started before this has returned.
@@ -209,10 +201,6 @@ pub trait Records {
     /// them runs. `reports`: what some of them have done so far, for their parents.
     ///
     /// Nothing was found if all of them are over, or rest already.
-    ///
-    /// # Errors
-    ///
-    /// The frame does not exist, or the database cannot be written.
     fn order_stop(&self, frame: FrameId, stop: &Stop, reports: &[(FrameId, String)]) -> Result<Ordered>;
 
     /// Records a message to an agent. An instruction has it go on, while what its parent sees stays as it is.
@@ -244,9 +232,5 @@ pub trait Records {
     fn known_program(&self, program: &Path, modified: Timestamp) -> Result<Option<KnownProgram>>;
 
     /// Remembers this about the program at `program`, which was last modified at `modified`, until it changes.
-    ///
-    /// # Errors
-    ///
-    /// The path is not valid UTF-8, or the database cannot be written.
     fn remember_program(&self, program: &Path, modified: Timestamp, known: &KnownProgram) -> Result<()>;
 }

@@ -158,9 +158,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// # Errors
-    ///
-    /// The text is not an answer.
     fn record(&mut self, asked: &Question, text: &str, is_text: bool) -> Result<Step, CliError> {
         let item = &mut self.items[self.at];
         let (question, text) = (asked.id.short(), text.to_owned());

@@ -21,10 +21,6 @@ use crate::store::sqlite::database::connection::Sqlite;
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// The files that nothing uses any more. Those of a running frame are in use.
-///
-/// # Errors
-///
-/// The database or the state directory cannot be read.
 pub(super) fn orphan_files(store: &Sqlite) -> Result<Vec<Orphan>> {
     let frames = store.dir.frames();
     let broken = |error| StoreError::io(&frames, error);
@@ -53,10 +49,6 @@ pub(super) fn orphan_files(store: &Sqlite) -> Result<Vec<Orphan>> {
 }
 
 /// Removes a file or directory if it is still unused. Returns whether it did.
-///
-/// # Errors
-///
-/// The database or the lease cannot be read, or the file cannot be deleted.
 pub(super) fn remove_orphan_file(store: &Sqlite, orphan: &Orphan) -> Result<bool> {
     let Some(frame) = orphan.frame else {
         let name = orphan.path.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok());
