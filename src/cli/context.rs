@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::app::chains::run::Surroundings;
+use crate::app::chains::run::RunSurroundings;
 use crate::app::config::launch;
 use crate::app::config::setting::{LOG, STATE_DIR as STATE_DIR_SETTING, STOP_GRACE};
 use crate::app::config::sources::{self, Configuration, Problem, Source};
@@ -291,7 +291,7 @@ impl Context {
 
 const VOICE: Voice = Voice { tell: output::tell, warn: output::warn, hint: output::hint };
 
-impl Surroundings for Context {
+impl RunSurroundings for Context {
     fn run_settings(&self, claude: Option<PathBuf>) -> Result<RunSettings, AppError> {
         self.settings(claude)
     }

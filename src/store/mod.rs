@@ -33,7 +33,7 @@ pub(crate) use crate::store::files::state_dir::StateDir;
 pub(crate) use crate::store::files::trying::Trying;
 pub use crate::store::handle::Store;
 pub(crate) use crate::store::housekeeping::archive::{Adapted, Brought, Here, Unpacked};
-pub(crate) use crate::store::housekeeping::facts::{FactsOf, Observed, Pause, RecordedProgram};
+pub(crate) use crate::store::housekeeping::facts::{FactsOf, Observed, RecordedPause, RecordedProgram};
 pub(crate) use crate::store::housekeeping::orphans::Orphan;
 pub(crate) use crate::store::housekeeping::removal::{Decided, Removable};
 pub use crate::store::outbox::ListedNotification;

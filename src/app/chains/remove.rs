@@ -9,7 +9,7 @@ use crate::runtime::housekeeping::removal::{self, Removal, RemovedChain};
 
 /// A chain, with what a person should know before they remove it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Chain {
+pub(crate) struct RemovableChain {
     pub(crate) root: FrameId,
     pub(crate) task: String,
     pub(crate) state: &'static str,
@@ -24,13 +24,13 @@ pub(crate) struct Input {
 }
 
 /// The chain that an id stands for: its own, or that of one of its agents or questions.
-pub(crate) fn chain(app: &App<'_>, id: &str) -> Result<Chain, AppError> {
+pub(crate) fn chain(app: &App<'_>, id: &str) -> Result<RemovableChain, AppError> {
     app.asker.may(PersonsTask::Remove)?;
     let root = app.store.chain_of(lookup::frame_named(app, id)?)?.root;
     let (task, state) =
         app.store.frame(root)?.map(|frame| (frame.task.title(), frame.state.name())).unwrap_or_default();
     let agents = app.store.tree(root)?.all().filter(|node| !node.is_group).count();
-    Ok(Chain { root, task, state, agents })
+    Ok(RemovableChain { root, task, state, agents })
 }
 
 pub(crate) fn remove(app: &App<'_>, Input { root, ignored }: Input) -> Result<RemovedChain, AppError> {

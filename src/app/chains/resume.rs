@@ -1,8 +1,8 @@
 //! Resumes a chain, changes how it continues, or looks up what an agent has requested.
 
 use crate::app::App;
-use crate::app::chains::run::{self, Next, Surroundings};
-use crate::app::chains::tell::{self, Text};
+use crate::app::chains::run::{self, NextRun, RunSurroundings};
+use crate::app::chains::tell::{self, DeferredText};
 use crate::app::error::{AppError, Refusal};
 use crate::app::lookup;
 use crate::core::agent::launch::Launch;
@@ -24,7 +24,7 @@ pub(crate) struct Input {
     /// How agents are started from now on. Its program is as the asker names it.
     pub(crate) repair: Repair,
     /// A new instruction for an agent that has ended.
-    pub(crate) prompt: Option<Text>,
+    pub(crate) prompt: Option<DeferredText>,
     /// Retry now instead of waiting for a usage limit or backoff.
     pub(crate) now: bool,
     /// Report to agents which files changed while they waited.
@@ -53,7 +53,7 @@ pub(crate) struct Resumed {
     pub(crate) named: Option<Named>,
     /// How many agents start with new options from now on.
     pub(crate) repaired: usize,
-    pub(crate) next: Next,
+    pub(crate) next: NextRun,
 }
 
 /// A chain with the name that it had.
@@ -89,7 +89,7 @@ pub(crate) fn look(store: &Store, id: &str) -> Result<Option<(FrameId, ChainStat
 }
 
 /// Finds the chain, and changes it as the asker wants. What is refused changes nothing.
-pub(crate) fn resume(app: &App<'_>, input: Input, surroundings: &impl Surroundings) -> Result<Outcome, AppError> {
+pub(crate) fn resume(app: &App<'_>, input: Input, surroundings: &impl RunSurroundings) -> Result<Outcome, AppError> {
     let store = app.store;
     if let Some(caller) = app.asker.agent {
         refuse_to_agents(&input)?;
@@ -129,7 +129,7 @@ fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
 }
 
 /// What the id names. An unknown session is adopted if Claude Code has it.
-fn target(app: &App<'_>, input: &Input, surroundings: &impl Surroundings) -> Result<Target, AppError> {
+fn target(app: &App<'_>, input: &Input, surroundings: &impl RunSurroundings) -> Result<Target, AppError> {
     let error = match app.store.lookup(Scope::All, &lookup::id_of(app, &input.id)?) {
         Ok(target) => return Ok(target),
         Err(error) => error,
@@ -143,7 +143,7 @@ fn target(app: &App<'_>, input: &Input, surroundings: &impl Surroundings) -> Res
 }
 
 /// How an adopted session is started.
-fn adopted(repair: &Repair, surroundings: &impl Surroundings) -> Result<Launch, AppError> {
+fn adopted(repair: &Repair, surroundings: &impl RunSurroundings) -> Result<Launch, AppError> {
     let of_surroundings = surroundings.launch()?;
     let claude = surroundings.claude(repair.claude.as_deref())?;
     let Repair { model, permission_mode, questions_dir, args, .. } = repair.clone();
@@ -152,7 +152,12 @@ fn adopted(repair: &Repair, surroundings: &impl Surroundings) -> Result<Launch, 
 }
 
 /// The changes to how agents of the chain are started, which Claude Code accepts.
-fn repair(store: &Store, top: FrameId, repair: &Repair, surroundings: &impl Surroundings) -> Result<Repair, AppError> {
+fn repair(
+    store: &Store,
+    top: FrameId,
+    repair: &Repair,
+    surroundings: &impl RunSurroundings,
+) -> Result<Repair, AppError> {
     let Some(frame) = store.frame(top)? else { return Err(StoreError::UnknownFrame(top).into()) };
     if frame.root != top {
         let refusal = Refusal::new(format!(
@@ -176,7 +181,7 @@ fn repair(store: &Store, top: FrameId, repair: &Repair, surroundings: &impl Surr
 }
 
 /// A new instruction for an agent, which must have ended.
-fn instruction(app: &App<'_>, id: FrameId, prompt: Text) -> Result<Instruction, AppError> {
+fn instruction(app: &App<'_>, id: FrameId, prompt: DeferredText) -> Result<Instruction, AppError> {
     let frame = tell::agent(app.store, id)?;
     if !frame.state.is_over() {
         let refusal = Refusal::new(format!("{} is still {}", id.short(), frame.state.name()));

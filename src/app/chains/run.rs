@@ -19,7 +19,7 @@ use crate::runtime::{self, RunSettings, RuntimeError};
 use crate::store::Store;
 
 /// What a front knows about where it runs. It is asked only for what is needed: a poll reads no settings.
-pub(crate) trait Surroundings {
+pub(crate) trait RunSurroundings {
     /// `claude`: the program that the asker has named.
     fn run_settings(&self, claude: Option<PathBuf>) -> Result<RunSettings, AppError>;
 
@@ -32,7 +32,7 @@ pub(crate) trait Surroundings {
 
 /// What can be done for a chain now.
 #[derive(Debug)]
-pub(crate) enum Next {
+pub(crate) enum NextRun {
     /// No agent in it can run.
     Nothing(ChainStatus),
     Run(RunSettings),
@@ -51,10 +51,10 @@ pub(crate) fn next(
     store: &Store,
     top: FrameId,
     settings: impl FnOnce() -> Result<RunSettings, AppError>,
-) -> Result<Next, AppError> {
+) -> Result<NextRun, AppError> {
     Ok(match status::poll(store, top)? {
-        Some(status) => Next::Nothing(status),
-        None => Next::Run(settings()?),
+        Some(status) => NextRun::Nothing(status),
+        None => NextRun::Run(settings()?),
     })
 }
 
@@ -111,7 +111,7 @@ pub(crate) mod testing {
     use crate::runtime::Stopping;
 
     /// Those of a shell whose `claude` is `/usr/bin/claude`.
-    pub(crate) struct Shell;
+    pub(crate) struct TestShell;
 
     pub(crate) fn settings() -> RunSettings {
         RunSettings {
@@ -124,7 +124,7 @@ pub(crate) mod testing {
         }
     }
 
-    impl Surroundings for Shell {
+    impl RunSurroundings for TestShell {
         fn run_settings(&self, claude: Option<PathBuf>) -> Result<RunSettings, AppError> {
             Ok(RunSettings { claude, ..settings() })
         }
@@ -154,9 +154,9 @@ mod tests {
         let (_temp, store) = store::testing::store();
         let waits = store.asking("When?").0;
         let waiting = next(&store, waits, || panic!("they are not read")).unwrap();
-        assert!(matches!(waiting, Next::Nothing(ChainStatus::Waits { new: false, .. })), "{waiting:?}");
+        assert!(matches!(waiting, NextRun::Nothing(ChainStatus::Waits { new: false, .. })), "{waiting:?}");
         let ready = next(&store, store.root(), || Ok(testing::settings())).unwrap();
-        assert!(matches!(ready, Next::Run(_)), "{ready:?}");
+        assert!(matches!(ready, NextRun::Run(_)), "{ready:?}");
     }
 
     #[test]

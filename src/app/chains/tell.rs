@@ -12,11 +12,11 @@ use crate::runtime::steering::tell::{self, Arrives};
 use crate::store::{Store, StoreError};
 
 /// A text for an agent. It is read only if nothing else is refused: a person may have to type it.
-pub(crate) type Text = Box<dyn FnOnce() -> Result<String, AppError>>;
+pub(crate) type DeferredText = Box<dyn FnOnce() -> Result<String, AppError>>;
 
 pub(crate) struct Input {
     pub(crate) id: String,
-    pub(crate) text: Text,
+    pub(crate) text: DeferredText,
 }
 
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub(crate) fn sender(app: &App<'_>) -> MessageSender {
 }
 
 /// The text, if an agent may be given it.
-pub(crate) fn read(text: Text) -> Result<String, AppError> {
+pub(crate) fn read(text: DeferredText) -> Result<String, AppError> {
     let text = text()?;
     match text.len() {
         _ if text.trim().is_empty() => {

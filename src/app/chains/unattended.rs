@@ -24,17 +24,17 @@ pub(crate) const MAX_PARALLEL_TOTAL: u32 = 4;
 
 /// What happens while chains are continued.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum UnattendedEvent {
     /// A chain begins to run.
     Begins(FrameId),
-    Ended(Ended),
+    Ended(EndedChain),
     /// Something in a file does not count as an answer.
     Refused(RefusedAnswer),
 }
 
 /// A chain that has run as far as it could.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct EndedChain {
     pub(crate) root: FrameId,
     pub(crate) interrupted: bool,
     /// What a person should know about agents although nothing went wrong.
@@ -81,7 +81,7 @@ pub(crate) async fn continue_all(
     settings: &RunSettings,
     stop: watch::Receiver<Signals>,
     until: Until,
-    mut happens: impl FnMut(Event),
+    mut happens: impl FnMut(UnattendedEvent),
 ) -> Result<bool, AppError> {
     app.asker.may(match until {
         Until::Idle => PersonsTask::ResumeAll,
@@ -89,9 +89,9 @@ pub(crate) async fn continue_all(
     })?;
     let course = |course| {
         happens(match course {
-            Course::Begins(root) => Event::Begins(root),
-            Course::Ended(root, driven) => Event::Ended(ended(app.store, root, driven)),
-            Course::Refused(refused) => Event::Refused(refused),
+            Course::Begins(root) => UnattendedEvent::Begins(root),
+            Course::Ended(root, driven) => UnattendedEvent::Ended(ended(app.store, root, driven)),
+            Course::Refused(refused) => UnattendedEvent::Refused(refused),
         });
     };
     continuing::continue_chains(app.store, settings, stop.clone(), until, course).await?;
@@ -105,7 +105,7 @@ pub(crate) async fn continue_these(
     settings: &RunSettings,
     stop: watch::Receiver<Signals>,
     roots: &[FrameId],
-    mut happens: impl FnMut(Event),
+    mut happens: impl FnMut(UnattendedEvent),
 ) -> Result<bool, AppError> {
     app.asker.may(PersonsTask::ResumeAll)?;
     let at_once = settings.places.as_ref().map_or(1, |places| places.most() as usize);
@@ -114,27 +114,27 @@ pub(crate) async fn continue_these(
         async move { (root, scheduler::drive(app.store, settings, root, stop).await) }
     };
     for root in roots {
-        happens(Event::Begins(*root));
+        happens(UnattendedEvent::Begins(*root));
     }
     let mut chains = stream::iter(roots.iter().map(drive)).buffer_unordered(at_once);
     while let Some((root, driven)) = chains.next().await {
-        happens(Event::Ended(ended(app.store, root, driven)));
+        happens(UnattendedEvent::Ended(ended(app.store, root, driven)));
     }
     let is_stopped = stop.borrow().any();
     Ok(is_stopped)
 }
 
-fn ended(store: &Store, root: FrameId, driven: Result<Driven, RuntimeError>) -> Ended {
+fn ended(store: &Store, root: FrameId, driven: Result<Driven, RuntimeError>) -> EndedChain {
     let driven = match driven {
         Ok(driven) => driven,
         Err(error) => {
-            return Ended { root, interrupted: false, notes: Vec::new(), status: Err(error), is_news: true };
+            return EndedChain { root, interrupted: false, notes: Vec::new(), status: Err(error), is_news: true };
         }
     };
     let (interrupted, notes, is_uneventful) = (driven.interrupted, driven.notes.clone(), driven.is_uneventful());
     let status = status::after_unattended(store, root, driven);
     let waits = matches!(&status, Ok(ChainStatus::Waits { errors, .. }) if errors.is_empty());
-    Ended { root, interrupted, notes, status, is_news: !(is_uneventful && waits) }
+    EndedChain { root, interrupted, notes, status, is_news: !(is_uneventful && waits) }
 }
 
 /// The chains that were interrupted, if there are any.

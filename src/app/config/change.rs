@@ -10,7 +10,7 @@ use crate::app::asker::PersonsTask;
 use crate::app::config::setting::{InProject, Setting};
 use crate::app::config::sources::{self, PROJECT_FILE, Source};
 use crate::app::config::trust::{self, Trust};
-use crate::app::config::value::{Kind, Value};
+use crate::app::config::value::{Kind, SettingValue};
 use crate::app::error::{AppError, Refusal};
 use crate::runtime::notifications::config_file::BadConfig;
 use crate::store::{StateDir, Store};
@@ -28,7 +28,7 @@ pub(crate) struct Files {
 
 /// The file that is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum WhichFile {
     User,
     Project,
 }
@@ -44,12 +44,12 @@ pub(crate) struct Changed {
 
 impl Files {
     /// The path of a file, whether it exists or not.
-    pub(crate) fn path(&self, which: Which) -> Result<PathBuf, Refusal> {
+    pub(crate) fn path(&self, which: WhichFile) -> Result<PathBuf, Refusal> {
         match which {
-            Which::User => self.user.clone().ok_or_else(|| {
+            WhichFile::User => self.user.clone().ok_or_else(|| {
                 Refusal::failure("no home directory to keep a config file in").hint("set AGENT_CLI_CONFIG to its path")
             }),
-            Which::Project => {
+            WhichFile::Project => {
                 let cwd = self.directory()?;
                 Ok(sources::project_path(cwd).unwrap_or_else(|| sources::project_folder(cwd).join(PROJECT_FILE)))
             }
@@ -57,10 +57,10 @@ impl Files {
     }
 
     /// The value that words stand for.
-    pub(crate) fn value(&self, setting: &Setting, words: &[String], which: Which) -> Result<Value, Refusal> {
+    pub(crate) fn value(&self, setting: &Setting, words: &[String], which: WhichFile) -> Result<SettingValue, Refusal> {
         let value = match (setting.kind, words) {
-            (Kind::Words, words) => Value::Words(words.to_vec()),
-            (kind, [word]) => Value::from_text(kind, word).map_err(|wanted| {
+            (Kind::Words, words) => SettingValue::Words(words.to_vec()),
+            (kind, [word]) => SettingValue::from_text(kind, word).map_err(|wanted| {
                 Refusal::new(format!("{word:?} is not {wanted}")).hint(format!("{} is {}", setting.key, setting.help))
             })?,
             (_, _) => {
@@ -68,7 +68,7 @@ impl Files {
                 return Err(refusal.hint("put a value of several words into quotes"));
             }
         };
-        if which == Which::Project && setting.in_project == InProject::Never {
+        if which == WhichFile::Project && setting.in_project == InProject::Never {
             return Err(Refusal::new(format!("{} cannot be set for a project", setting.key))
                 .hint("leave --project out: it is about all of your chains"));
         }
@@ -85,27 +85,27 @@ impl Files {
         &self,
         asker: &Asker,
         setting: &Setting,
-        value: Option<&Value>,
-        which: Which,
+        value: Option<&SettingValue>,
+        which: WhichFile,
     ) -> Result<Changed, AppError> {
         asker.may(PersonsTask::ChangeSettings)?;
         let path = self.path(which)?;
         let source = self.read(which)?;
         let before = source.as_ref().map_or("", |source| source.text.as_str());
-        let is_own = which == Which::User || source.as_ref().is_none_or(|source| self.is_trusted(source));
+        let is_own = which == WhichFile::User || source.as_ref().is_none_or(|source| self.is_trusted(source));
         let cannot = |why: String| Refusal::failure(format!("{} was not changed: {why}", path.display()));
         let after = with(before, setting, value).map_err(cannot)?;
         trust::replace(&path, &after, 0o644).map_err(|error| cannot(error.to_string()))?;
-        if which == Which::Project && is_own {
+        if which == WhichFile::Project && is_own {
             self.add_trust(&path, &after)?;
         }
         Ok(Changed { path, is_trusted: is_own, problems: Vec::new() })
     }
 
     /// A file that a person has edited; `None`: it does not exist.
-    pub(crate) fn edited(&self, which: Which) -> Result<Option<Changed>, AppError> {
+    pub(crate) fn edited(&self, which: WhichFile) -> Result<Option<Changed>, AppError> {
         let Some(source) = self.read(which)? else { return Ok(None) };
-        let is_trusted = which == Which::User || self.is_trusted(&source);
+        let is_trusted = which == WhichFile::User || self.is_trusted(&source);
         let problems = source.problems().to_vec();
         Ok(Some(Changed { path: self.path(which)?, is_trusted, problems }))
     }
@@ -137,16 +137,16 @@ impl Files {
         self.directory.as_deref().map_err(cannot)
     }
 
-    fn read(&self, which: Which) -> Result<Option<Source>, Refusal> {
+    fn read(&self, which: WhichFile) -> Result<Option<Source>, Refusal> {
         let read = match which {
-            Which::User => sources::user_file(&self.path(which)?),
-            Which::Project => sources::project_file(self.directory()?),
+            WhichFile::User => sources::user_file(&self.path(which)?),
+            WhichFile::Project => sources::project_file(self.directory()?),
         };
         read.map_err(unusable)
     }
 
     fn project(&self) -> Result<Source, Refusal> {
-        self.read(Which::Project)?.ok_or_else(|| {
+        self.read(WhichFile::Project)?.ok_or_else(|| {
             Refusal::failure(format!("there is no {PROJECT_FILE} here, or above within a git repository"))
                 .hint("agent-cli config edit --project makes one")
         })
@@ -173,7 +173,7 @@ fn unusable(error: BadConfig) -> Refusal {
 }
 
 /// The text with `setting` set to `value`; `None`: with it removed.
-pub(crate) fn with(text: &str, setting: &Setting, value: Option<&Value>) -> Result<String, String> {
+pub(crate) fn with(text: &str, setting: &Setting, value: Option<&SettingValue>) -> Result<String, String> {
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
     let (table, key) = match setting.key.split_once('.') {
         None => (document.as_table_mut(), setting.key),
@@ -235,18 +235,18 @@ mod tests {
     fn a_value_is_one_of_its_kind_and_of_its_file() {
         let (_temp, files) = files();
         let value = |key, given: &[&str], which| files.value(setting(key), &words(given), which);
-        let model = value("spawn.model", &["sonnet"], Which::Project).unwrap();
+        let model = value("spawn.model", &["sonnet"], WhichFile::Project).unwrap();
         assert_eq!(model.to_string(), "sonnet");
-        let several = value("spawn.model", &["a", "b"], Which::User).unwrap_err();
+        let several = value("spawn.model", &["a", "b"], WhichFile::User).unwrap_err();
         assert_eq!(several.to_string(), "spawn.model is not a list");
-        value("spawn.claude-args", &["--a", "--b"], Which::User).unwrap();
-        let wrong = value("limits.max-agents", &["many"], Which::User).unwrap_err().to_string();
+        value("spawn.claude-args", &["--a", "--b"], WhichFile::User).unwrap();
+        let wrong = value("limits.max-agents", &["many"], WhichFile::User).unwrap_err().to_string();
         assert!(wrong.starts_with("\"many\" is not "), "{wrong}");
-        value("state-dir", &["x"], Which::User).unwrap();
-        let refused = value("state-dir", &["x"], Which::Project).unwrap_err();
+        value("state-dir", &["x"], WhichFile::User).unwrap();
+        let refused = value("state-dir", &["x"], WhichFile::Project).unwrap_err();
         assert_eq!(refused.to_string(), "state-dir cannot be set for a project");
         let here = files.directory.as_ref().unwrap().join("x");
-        assert_eq!(value("state-dir", &["x"], Which::User).unwrap().to_string(), here.display().to_string());
+        assert_eq!(value("state-dir", &["x"], WhichFile::User).unwrap().to_string(), here.display().to_string());
     }
 
     #[test]
@@ -257,21 +257,21 @@ mod tests {
             let value = files.value(model, &words(&[value]), which).unwrap();
             files.change(&person, model, Some(&value), which).unwrap()
         };
-        let changed = set(&files, "sonnet", Which::User);
+        let changed = set(&files, "sonnet", WhichFile::User);
         assert!(changed.is_trusted && fs::read_to_string(&changed.path).unwrap().contains("sonnet"));
         assert!(!files.state_dir.exists());
-        let project = set(&files, "sonnet", Which::Project);
-        assert!(project.is_trusted && files.edited(Which::Project).unwrap().unwrap().is_trusted);
-        assert!(set(&files, "opus", Which::Project).is_trusted, "it was trusted");
+        let project = set(&files, "sonnet", WhichFile::Project);
+        assert!(project.is_trusted && files.edited(WhichFile::Project).unwrap().unwrap().is_trusted);
+        assert!(set(&files, "opus", WhichFile::Project).is_trusted, "it was trusted");
         fs::write(&project.path, "[spawn]\nmodel = \"haiku\"\n").unwrap();
-        assert!(!files.edited(Which::Project).unwrap().unwrap().is_trusted);
-        assert!(!set(&files, "opus", Which::Project).is_trusted, "others have changed it");
+        assert!(!files.edited(WhichFile::Project).unwrap().unwrap().is_trusted);
+        assert!(!set(&files, "opus", WhichFile::Project).is_trusted, "others have changed it");
         assert_eq!(files.trust_project(&person).unwrap(), project.path);
-        assert!(files.edited(Which::Project).unwrap().unwrap().is_trusted);
+        assert!(files.edited(WhichFile::Project).unwrap().unwrap().is_trusted);
         assert_eq!(files.untrust_project(&person).unwrap(), (project.path.clone(), true));
         assert_eq!(files.untrust_project(&person).unwrap(), (project.path.clone(), false));
         files.trust_project(&person).unwrap();
-        let removed = files.change(&person, model, None, Which::Project).unwrap();
+        let removed = files.change(&person, model, None, WhichFile::Project).unwrap();
         assert!(removed.is_trusted && !fs::read_to_string(&project.path).unwrap().contains("opus"));
     }
 
@@ -281,11 +281,11 @@ mod tests {
         let person = Asker::default();
         let none = files.trust_project(&person).unwrap_err().to_string();
         assert!(none.starts_with("there is no .agent-cli.toml here"), "{none}");
-        assert!(files.edited(Which::Project).unwrap().is_none());
-        fs::write(files.path(Which::Project).unwrap(), "colour = 1\n").unwrap();
+        assert!(files.edited(WhichFile::Project).unwrap().is_none());
+        fs::write(files.path(WhichFile::Project).unwrap(), "colour = 1\n").unwrap();
         let wrong = files.trust_project(&person).unwrap_err().to_string();
         assert!(wrong.contains("colour"), "{wrong}");
-        assert_eq!(files.edited(Which::Project).unwrap().unwrap().problems.len(), 1);
+        assert_eq!(files.edited(WhichFile::Project).unwrap().unwrap().problems.len(), 1);
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
         let agent = Asker { agent, ..Asker::default() };
         let model = setting("spawn.model");
         for refused in [
-            files.change(&agent, model, None, Which::User).map(drop),
+            files.change(&agent, model, None, WhichFile::User).map(drop),
             files.trust_project(&agent).map(drop),
             files.untrust_project(&agent).map(drop),
         ] {
@@ -307,19 +307,19 @@ mod tests {
     fn a_missing_place_is_an_error_of_what_needs_it() {
         let (_temp, files) = files();
         let files = Files { user: None, directory: Err(io::Error::from(io::ErrorKind::NotFound)), ..files };
-        let error = files.path(Which::User).unwrap_err();
+        let error = files.path(WhichFile::User).unwrap_err();
         assert_eq!(error.to_string(), "no home directory to keep a config file in");
-        let error = files.path(Which::Project).unwrap_err().to_string();
+        let error = files.path(WhichFile::Project).unwrap_err().to_string();
         assert!(error.starts_with("the current directory cannot be used: "), "{error}");
-        files.value(setting("spawn.model"), &words(&["sonnet"]), Which::User).unwrap();
+        files.value(setting("spawn.model"), &words(&["sonnet"]), WhichFile::User).unwrap();
     }
 
     #[test]
     fn the_rest_of_a_file_stays_as_it_is() {
         let text = "# mine\ncolor = 'never' # dark\n\n[spawn]\nmodel = 'a' # cheap\n";
-        let changed = with(text, &MODEL, Some(&Value::Text("b".into()))).unwrap();
+        let changed = with(text, &MODEL, Some(&SettingValue::Text("b".into()))).unwrap();
         assert_eq!(changed, text.replace("'a'", "\"b\""));
-        let changed = with(text, &MAX_AGENTS, Some(&Value::Count(3))).unwrap();
+        let changed = with(text, &MAX_AGENTS, Some(&SettingValue::Count(3))).unwrap();
         assert_eq!(changed, format!("{text}\n[limits]\nmax-agents = 3\n"));
         assert_eq!(with(&changed, &MODEL, None).unwrap(), changed.replace("model = 'a' # cheap\n", ""));
         assert_eq!(with("", &MODEL, None).unwrap().trim(), "[spawn]");
@@ -331,7 +331,7 @@ mod tests {
         #[test]
         fn what_is_set_is_read(at in 0..SETTINGS.len(), other in 0..SETTINGS.len(), text in "(\\PC{0,8}|[1-9][0-9]{0,5}|[1-9]{1,3}[smhd]|true|ask|never)") {
             let setting = &SETTINGS[at];
-            if let Ok(value) = Value::from_text(setting.kind, &text) {
+            if let Ok(value) = SettingValue::from_text(setting.kind, &text) {
                 let before = SETTINGS[other].default_value();
                 let first = with("", &SETTINGS[other], before.as_ref()).unwrap();
                 let written = with(&first, setting, Some(&value)).unwrap();

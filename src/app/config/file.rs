@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::app::config::setting::{SETTINGS, Setting};
-use crate::app::config::value::Value;
+use crate::app::config::value::SettingValue;
 use crate::core::notifications::event_commands;
 
 /// The values of a file, and what is wrong with it.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Parsed {
-    pub values: BTreeMap<&'static str, Value>,
+    pub values: BTreeMap<&'static str, SettingValue>,
     pub problems: Vec<String>,
 }
 
@@ -22,7 +22,7 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, String> {
             toml::Value::Table(on) if name == event_commands::TABLE => {
                 for (key, value) in on {
                     let setting = Setting::named(&format!("{name}.{key}"));
-                    let read = setting.and_then(|it| Some((it.key, Value::from_toml(it.kind, &value).ok()?)));
+                    let read = setting.and_then(|it| Some((it.key, SettingValue::from_toml(it.kind, &value).ok()?)));
                     parsed.values.extend(read);
                 }
             }
@@ -45,7 +45,7 @@ impl Parsed {
             self.problems.push(unknown(key));
             return;
         };
-        match Value::from_toml(setting.kind, value) {
+        match SettingValue::from_toml(setting.kind, value) {
             Ok(value) => drop(self.values.insert(setting.key, value)),
             Err(wanted) => self.problems.push(format!("`{key}` is not {wanted}")),
         }

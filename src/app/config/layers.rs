@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::app::config::setting::{InProject, SETTINGS, Setting};
-use crate::app::config::value::Value;
+use crate::app::config::value::SettingValue;
 use crate::core::agent::permission_mode;
 
 /// Who set a value.
@@ -21,7 +21,7 @@ pub(crate) enum ValueSource {
 /// What one file, or the environment, sets.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
-    pub values: BTreeMap<&'static str, (Value, ValueSource)>,
+    pub values: BTreeMap<&'static str, (SettingValue, ValueSource)>,
     /// Whether its values count as they are. Those of others may only narrow what counts below them.
     pub is_trusted: bool,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Layer {
 #[derive(Clone, Debug)]
 pub(crate) struct Ignored {
     pub setting: &'static Setting,
-    pub value: Value,
+    pub value: SettingValue,
     /// Whether it would count if the user trusted the file.
     pub needs_trust: bool,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Ignored {
 /// The values that count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
-    values: BTreeMap<&'static str, (Value, ValueSource)>,
+    values: BTreeMap<&'static str, (SettingValue, ValueSource)>,
     pub ignored: Vec<Ignored>,
 }
 
@@ -64,12 +64,12 @@ impl Settings {
     }
 
     /// What somebody has set.
-    pub(crate) fn given(&self, setting: &Setting) -> Option<&Value> {
+    pub(crate) fn given(&self, setting: &Setting) -> Option<&SettingValue> {
         self.values.get(setting.key).map(|(value, _)| value)
     }
 
     /// The same, or the default.
-    pub(crate) fn value(&self, setting: &Setting) -> Option<Value> {
+    pub(crate) fn value(&self, setting: &Setting) -> Option<SettingValue> {
         self.given(setting).cloned().or_else(|| setting.default_value())
     }
 
@@ -83,35 +83,35 @@ impl Settings {
     }
 
     pub(crate) fn is_on(&self, setting: &Setting) -> bool {
-        self.given(setting) == Some(&Value::Switch(true))
+        self.given(setting) == Some(&SettingValue::Switch(true))
     }
 
     /// The number that somebody has set. Those of limits have 32 bits.
     pub(crate) fn count(&self, setting: &Setting) -> Option<u32> {
-        if let Value::Count(count) = self.given(setting)? { u32::try_from(*count).ok() } else { None }
+        if let SettingValue::Count(count) = self.given(setting)? { u32::try_from(*count).ok() } else { None }
     }
 
     pub(crate) fn dollars(&self, setting: &Setting) -> Option<f64> {
-        if let Value::Dollars(amount) = self.given(setting)? { Some(*amount) } else { None }
+        if let SettingValue::Dollars(amount) = self.given(setting)? { Some(*amount) } else { None }
     }
 
     /// The duration that somebody has set, in seconds.
     pub(crate) fn seconds(&self, setting: &Setting) -> Option<u64> {
-        if let Value::Duration(time) = self.given(setting)? { Some(time.as_secs().unsigned_abs()) } else { None }
+        if let SettingValue::Duration(time) = self.given(setting)? { Some(time.as_secs().unsigned_abs()) } else { None }
     }
 
     pub(crate) fn words(&self, setting: &Setting) -> Vec<String> {
-        if let Some(Value::Words(words)) = self.given(setting) { words.clone() } else { Vec::new() }
+        if let Some(SettingValue::Words(words)) = self.given(setting) { words.clone() } else { Vec::new() }
     }
 }
 
 /// Whether a value of a file that is not trusted counts. `below`: what counts without it; `None`: nothing bounds it.
-fn may_narrow(in_project: InProject, value: &Value, below: Option<&Value>) -> bool {
+fn may_narrow(in_project: InProject, value: &SettingValue, below: Option<&SettingValue>) -> bool {
     match in_project {
         InProject::Always => true,
         InProject::AtMost => below.is_none_or(|below| value.is_at_most(below)),
         InProject::NarrowerMode => {
-            let own = below.and_then(Value::text).unwrap_or(permission_mode::DEFAULT);
+            let own = below.and_then(SettingValue::text).unwrap_or(permission_mode::DEFAULT);
             value.text().is_some_and(|mode| permission_mode::covers(own, mode))
         }
         InProject::Only(only) => value.to_string() == only,
@@ -129,9 +129,9 @@ mod tests {
     };
 
     fn layer(origin: &ValueSource, is_trusted: bool, values: &[(&'static Setting, &str)]) -> Layer {
-        let values = values
-            .iter()
-            .map(|(setting, text)| (setting.key, (Value::from_text(setting.kind, text).unwrap(), origin.clone())));
+        let values = values.iter().map(|(setting, text)| {
+            (setting.key, (SettingValue::from_text(setting.kind, text).unwrap(), origin.clone()))
+        });
         Layer { values: values.collect(), is_trusted }
     }
 
@@ -209,7 +209,7 @@ mod tests {
             let text = theirs.to_string();
             let layers = low.into_iter().chain([project(false, &[(&MAX_AGENTS, text.as_str())])]).collect();
             let found = Settings::resolve(layers).value(&MAX_AGENTS);
-            prop_assert_eq!(found, Some(Value::Count(own.unwrap_or(256).min(theirs).into())));
+            prop_assert_eq!(found, Some(SettingValue::Count(own.unwrap_or(256).min(theirs).into())));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The settings that there are.
 
-use crate::app::config::value::{Kind, Value};
+use crate::app::config::value::{Kind, SettingValue};
 
 /// What can be set.
 #[derive(Debug)]
@@ -297,8 +297,8 @@ impl Setting {
     }
 
     /// Its default as a value.
-    pub(crate) fn default_value(&self) -> Option<Value> {
-        self.default.and_then(|text| Value::from_text(self.kind, text).ok())
+    pub(crate) fn default_value(&self) -> Option<SettingValue> {
+        self.default.and_then(|text| SettingValue::from_text(self.kind, text).ok())
     }
 
     /// The key that is most like one that does not exist.
@@ -340,11 +340,11 @@ mod tests {
     #[test]
     fn the_defaults_are_those_that_count() {
         let seconds = |setting: &Setting| match setting.default_value() {
-            Some(Value::Duration(duration)) => Duration::try_from(duration).unwrap(),
+            Some(SettingValue::Duration(duration)) => Duration::try_from(duration).unwrap(),
             other => panic!("{other:?}"),
         };
         let count = |setting: &Setting| match setting.default_value() {
-            Some(Value::Count(count)) => u32::try_from(count).unwrap(),
+            Some(SettingValue::Count(count)) => u32::try_from(count).unwrap(),
             other => panic!("{other:?}"),
         };
         let limits = Limits::default();

@@ -9,7 +9,7 @@ use crate::app::config::file::{self, Parsed};
 use crate::app::config::layers::{Layer, Settings, ValueSource};
 use crate::app::config::setting::SETTINGS;
 use crate::app::config::trust::Trust;
-use crate::app::config::value::Value;
+use crate::app::config::value::SettingValue;
 use crate::runtime::notifications::config_file::{self, BadConfig, LARGEST};
 
 /// The name of a project's file.
@@ -130,7 +130,7 @@ fn of_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Layer, (&'s
     for setting in SETTINGS {
         let Some(name) = setting.variable else { continue };
         let Some(text) = variable(name).filter(|text| !text.is_empty()) else { continue };
-        let value = Value::from_text(setting.kind, &text).map_err(|wanted| (name, wanted))?;
+        let value = SettingValue::from_text(setting.kind, &text).map_err(|wanted| (name, wanted))?;
         values.insert(setting.key, (value, ValueSource::Variable(name)));
     }
     Ok(Layer { values, is_trusted: true })

@@ -30,7 +30,7 @@ pub(crate) enum Kind {
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum SettingValue {
     Text(String),
     Switch(bool),
     Count(u64),
@@ -42,7 +42,7 @@ pub(crate) enum Value {
 /// The largest count: limits are recorded as 32 bits.
 const MOST: u64 = u32::MAX as u64;
 
-impl Value {
+impl SettingValue {
     /// Reads what a variable or the command line says. The error says what it should be, to follow "is not".
     pub(crate) fn from_text(kind: Kind, text: &str) -> Result<Self, String> {
         match kind {
@@ -149,7 +149,7 @@ impl Value {
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for SettingValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(text),
@@ -187,15 +187,15 @@ mod tests {
             (Kind::Duration, "7"),
             (Kind::RunningTime, "0s"),
         ] {
-            assert!(Value::from_text(kind, bad).is_err(), "{kind:?} {bad:?}");
+            assert!(SettingValue::from_text(kind, bad).is_err(), "{kind:?} {bad:?}");
         }
-        assert_eq!(Value::from_text(Kind::Command, ""), Ok(Value::Text(String::new())));
+        assert_eq!(SettingValue::from_text(Kind::Command, ""), Ok(SettingValue::Text(String::new())));
     }
 
     #[test]
     fn a_path_is_meant_where_it_is_written() {
         let meant = |text: &str| {
-            let value = Value::Text(text.into()).in_folder(Kind::Path, Path::new("/p"), Some(Path::new("/h")));
+            let value = SettingValue::Text(text.into()).in_folder(Kind::Path, Path::new("/p"), Some(Path::new("/h")));
             value.text().unwrap().to_owned()
         };
         assert_eq!([meant("a"), meant("/a"), meant("~/a")], ["/p/a", "/a", "/h/a"]);
@@ -205,10 +205,10 @@ mod tests {
         #[test]
         fn what_is_written_is_read_again(at in 0..SETTINGS.len(), text in "(\\PC{0,10}|[0-9]{1,6}|[0-9]{1,4}[smhd]|true|ask|never)") {
             let kind = SETTINGS[at].kind;
-            if let Ok(value) = Value::from_text(kind, &text) {
+            if let Ok(value) = SettingValue::from_text(kind, &text) {
                 let written = format!("key = {}", value.to_toml());
                 let read: toml::Table = written.parse().unwrap();
-                prop_assert_eq!(Value::from_toml(kind, &read["key"]), Ok(value));
+                prop_assert_eq!(SettingValue::from_toml(kind, &read["key"]), Ok(value));
             }
         }
     }

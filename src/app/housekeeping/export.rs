@@ -14,7 +14,7 @@ use crate::store::Store;
 
 /// A chain that can be exported.
 #[derive(Debug)]
-pub(crate) struct Export<'a> {
+pub(crate) struct ExportableChain<'a> {
     store: &'a Store,
     pub(crate) chain: FrameId,
     /// The names of arguments of its agents that may hold a secret.
@@ -22,7 +22,7 @@ pub(crate) struct Export<'a> {
 }
 
 /// The chain of the agent that an id names.
-pub(crate) fn export<'a>(app: &App<'a>, id: &str) -> Result<Export<'a>, AppError> {
+pub(crate) fn export<'a>(app: &App<'a>, id: &str) -> Result<ExportableChain<'a>, AppError> {
     app.asker.may(PersonsTask::Export)?;
     let chain = app.store.chain_of(frame_named(app, id)?)?.root;
     let mut secrets = Vec::new();
@@ -32,10 +32,10 @@ pub(crate) fn export<'a>(app: &App<'a>, id: &str) -> Result<Export<'a>, AppError
     }
     secrets.sort();
     secrets.dedup();
-    Ok(Export { store: app.store, chain, secrets })
+    Ok(ExportableChain { store: app.store, chain, secrets })
 }
 
-impl Export<'_> {
+impl ExportableChain<'_> {
     pub(crate) fn write(&self, to: &mut dyn Write) -> Result<(), AppError> {
         self.store.housekeeping().export(self.chain, to)?;
         Ok(to.flush().map_err(|error| Refusal::failure(format!("failed to write the archive: {error}")))?)

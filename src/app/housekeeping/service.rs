@@ -8,7 +8,7 @@ use crate::app::asker::PersonsTask;
 use crate::app::error::AppError;
 use crate::claude::doctor::surroundings::DoctorFacts;
 use crate::core::housekeeping::service_units::ServiceSpec;
-use crate::runtime::housekeeping::service::{Installed, Plan, Service};
+use crate::runtime::housekeeping::service::{Installed, Service, ServicePlan};
 
 #[derive(Debug)]
 pub(crate) struct Input<'a> {
@@ -39,7 +39,7 @@ pub(crate) fn plan(
     input: &Input<'_>,
     around: &DoctorFacts,
     value: impl Fn(&str) -> Option<OsString>,
-) -> Result<Plan, AppError> {
+) -> Result<ServicePlan, AppError> {
     asker.may(PersonsTask::ChangeService)?;
     let mut variables = variables(input, around, value);
     variables.iter_mut().for_each(|(_, value)| "(its value)".clone_into(value));

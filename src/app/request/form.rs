@@ -26,7 +26,7 @@ pub(crate) struct FormInput {
 /// One of several questions.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct BatchQuestion {
     name: Option<String>,
     question: String,
     context: Option<String>,
@@ -80,7 +80,7 @@ pub(super) fn one(question: &str, context: Option<String>, input: FormInput, now
 
 /// The forms of the questions in a JSON array. `expires`: for those that do not say it themselves.
 pub(super) fn several(json: &str, expires: Option<&str>, now: Timestamp) -> Result<Vec<Form>, Refusal> {
-    let asked: Vec<Asked> = serde_json::from_str(json)
+    let asked: Vec<BatchQuestion> = serde_json::from_str(json)
         .map_err(|error| bad_json(&format!("the questions cannot be read: {}", one_line(&error.to_string()))))?;
     if asked.is_empty() || asked.len() > MOST_QUESTIONS {
         return Err(bad_json(&format!("1 to {MOST_QUESTIONS} questions can be asked at once, not {}", asked.len())));
@@ -100,7 +100,7 @@ pub(super) fn several(json: &str, expires: Option<&str>, now: Timestamp) -> Resu
     Ok(forms)
 }
 
-fn one_of_several(asked: Asked, id: RequestId, expires: Option<&str>, now: Timestamp) -> Result<Form, String> {
+fn one_of_several(asked: BatchQuestion, id: RequestId, expires: Option<&str>, now: Timestamp) -> Result<Form, String> {
     let option = |option| match option {
         Offered::Key(key) => QuestionOption { key, description: String::new() },
         Offered::Described(Described { key, description }) => QuestionOption { key, description },

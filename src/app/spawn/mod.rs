@@ -12,7 +12,7 @@ use crate::app::config::launch;
 use crate::app::config::setting;
 use crate::app::config::sources::Configuration;
 use crate::app::error::{AppError, Refusal};
-use crate::app::spawn::note::Note;
+use crate::app::spawn::note::SpawnNote;
 use crate::app::{App, GivenText, lookup};
 use crate::claude::environment::variables::Variables;
 use crate::claude::installation::program;
@@ -25,7 +25,7 @@ use crate::core::chain::frame::Task;
 use crate::core::chain::limits::{Limits, NewLimits};
 use crate::core::id::{ChainName, FrameId, SessionId};
 use crate::runtime::requests::agent_request::AgentRequest;
-use crate::runtime::requests::fork::{self, BadSource, Source};
+use crate::runtime::requests::fork::{self, BadSource, ForkSource};
 use crate::runtime::requests::record::{self, NamedTask, SpawnRequest};
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Caller;
@@ -147,7 +147,7 @@ pub(crate) fn start(
     tasks: Vec<NamedTask>,
     configuration: &Configuration,
     mut run: RunSettings,
-    tell: &mut dyn FnMut(Note),
+    tell: &mut dyn FnMut(SpawnNote),
 ) -> Result<Outcome, AppError> {
     if input.fork.is_some() {
         return Err(Refusal::new("only an agent can fork: there is no conversation to start with")
@@ -231,7 +231,7 @@ fn checked(
     input: &Input,
     tasks: Vec<NamedTask>,
     is_apart: bool,
-    source: impl FnOnce(Beginning<'_>) -> Result<Source, AppError>,
+    source: impl FnOnce(Beginning<'_>) -> Result<ForkSource, AppError>,
 ) -> Result<SpawnRequest, AppError> {
     let named = input.cwd.as_deref().map(|named| working_directory(&app.directory, Some(named))).transpose()?;
     options::parse(&input.args).map_err(Refusal::from)?;

@@ -17,7 +17,7 @@ use crate::runtime::worktrees::worktree;
 use crate::store::{Chains, Store};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Note {
+pub(crate) enum SpawnNote {
     /// Values of the project's file do not count because the user has not trusted it.
     Untrusted { file: PathBuf, keys: Vec<&'static str> },
     /// Agents that may change files in `dir` could move away what says which commands are run.
@@ -37,16 +37,16 @@ pub(crate) enum Guarded {
     StateDirectory,
 }
 
-pub(super) fn untrusted(configuration: &Configuration) -> Option<Note> {
+pub(super) fn untrusted(configuration: &Configuration) -> Option<SpawnNote> {
     let untrusted = configuration.settings.ignored.iter().filter(|it| it.needs_trust);
     let keys: Vec<_> = untrusted.map(|it| it.setting.key).collect();
     let file = configuration.project.clone().filter(|_| !keys.is_empty())?;
-    Some(Note::Untrusted { file, keys })
+    Some(SpawnNote::Untrusted { file, keys })
 }
 
 /// From `acceptEdits` on, Claude Code lets agents move what is in their directories. It is no error, because a person may work in
 /// their home directory. `cwd`: where the agents work, if it is not a new worktree.
-pub(super) fn reach(store: &Store, config: Option<&Path>, launch: &Launch, cwd: Option<&Path>) -> Option<Note> {
+pub(super) fn reach(store: &Store, config: Option<&Path>, launch: &Launch, cwd: Option<&Path>) -> Option<SpawnNote> {
     if !launch.covers(permission_mode::ACCEPT_EDITS) {
         return None;
     }
@@ -61,22 +61,22 @@ pub(super) fn reach(store: &Store, config: Option<&Path>, launch: &Launch, cwd: 
     let mut places = named.into_iter().chain(led_to).chain([state]);
     places.find_map(|(what, place)| {
         let dir = dirs.iter().find(|dir| place.starts_with(dir))?.clone();
-        Some(Note::Reach { dir, what, place })
+        Some(SpawnNote::Reach { dir, what, place })
     })
 }
 
-pub(super) fn dropped(variables: &Variables) -> Option<Note> {
+pub(super) fn dropped(variables: &Variables) -> Option<SpawnNote> {
     let dropped = inherited::dropped_on_purpose(variables.set());
-    (!dropped.is_empty()).then(|| Note::Dropped(dropped.into_iter().map(str::to_owned).collect()))
+    (!dropped.is_empty()).then(|| SpawnNote::Dropped(dropped.into_iter().map(str::to_owned).collect()))
 }
 
-pub(super) fn uncommitted(request: &SpawnRequest) -> Option<Note> {
+pub(super) fn uncommitted(request: &SpawnRequest) -> Option<SpawnNote> {
     let has_changes = request.apart && worktree::has_uncommitted_changes(&request.cwd);
-    has_changes.then(|| Note::Uncommitted(request.cwd.clone()))
+    has_changes.then(|| SpawnNote::Uncommitted(request.cwd.clone()))
 }
 
 /// After a new chain has run: what a person should know before they resume it.
-pub(crate) fn after(app: &App<'_>, chain: FrameId, cwd: &Path, launch: &Launch) -> Result<Option<Note>, AppError> {
+pub(crate) fn after(app: &App<'_>, chain: FrameId, cwd: &Path, launch: &Launch) -> Result<Option<SpawnNote>, AppError> {
     let waits = app.store.frame(chain)?.is_some_and(|frame| !frame.state.is_over());
     // A person who has started chains before knows it.
     if !waits || app.store.chains(Chains::Newest { most: 2, kinds: None })?.chains.len() != 1 {
@@ -84,7 +84,7 @@ pub(crate) fn after(app: &App<'_>, chain: FrameId, cwd: &Path, launch: &Launch) 
     }
     let around = surroundings::look(cwd, &app.variables, launch);
     let is_only_here = !around.login_only_here.is_empty();
-    Ok(is_only_here.then(|| Note::LoginOnlyHere {
+    Ok(is_only_here.then(|| SpawnNote::LoginOnlyHere {
         login: crontab::only_here(&around.login_only_here),
         remedy: crontab::put_into(&around),
     }))
@@ -109,7 +109,7 @@ mod tests {
         };
         let file = project.path().join(sources::PROJECT_FILE);
         let found = untrusted(&configuration("[spawn]\nclaude-args = ['--verbose']\n"));
-        assert_eq!(found, Some(Note::Untrusted { file, keys: vec!["spawn.claude-args"] }));
+        assert_eq!(found, Some(SpawnNote::Untrusted { file, keys: vec!["spawn.claude-args"] }));
         assert_eq!(untrusted(&configuration("[spawn]\nworktree = true\n")), None);
     }
 
@@ -120,8 +120,9 @@ mod tests {
         let state = store.dir().path().to_owned();
         let mode = |mode: &str| Launch { permission_mode: Some(mode.to_owned()), ..Launch::default() };
         let found = |launch: &Launch, config: Option<&Path>, cwd| reach(&store, config, launch, cwd);
-        let is_state =
-            |dir: &Path| Some(Note::Reach { dir: dir.into(), what: Guarded::StateDirectory, place: state.clone() });
+        let is_state = |dir: &Path| {
+            Some(SpawnNote::Reach { dir: dir.into(), what: Guarded::StateDirectory, place: state.clone() })
+        };
         let holding = state.parent().unwrap();
         assert_eq!(found(&mode("acceptEdits"), None, Some(holding)), is_state(holding));
         assert_eq!(found(&mode("default"), None, Some(holding)), None, "it may change nothing");
@@ -130,7 +131,7 @@ mod tests {
 
         let args = options::parse(&[format!("--add-dir={}", holding.display())]).unwrap();
         let added = Launch { args, ..mode("acceptEdits") };
-        assert!(matches!(found(&added, None, None), Some(Note::Reach { what: Guarded::StateDirectory, .. })));
+        assert!(matches!(found(&added, None, None), Some(SpawnNote::Reach { what: Guarded::StateDirectory, .. })));
 
         let (home, elsewhere) = (top.join("home"), top.join("elsewhere"));
         fs::create_dir_all(&home).unwrap();
@@ -140,7 +141,7 @@ mod tests {
         fs::write(&file, "").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
         let is_config = |dir: &Path, place: &Path| {
-            Some(Note::Reach { dir: dir.into(), what: Guarded::ConfigFile, place: place.into() })
+            Some(SpawnNote::Reach { dir: dir.into(), what: Guarded::ConfigFile, place: place.into() })
         };
         assert_eq!(found(&mode("acceptEdits"), Some(&link), Some(&home)), is_config(&home, &link));
         assert_eq!(found(&mode("acceptEdits"), Some(&link), Some(&elsewhere)), is_config(&elsewhere, &file));
@@ -151,7 +152,7 @@ mod tests {
         let set = |name: &str| [(name, "1")].into_iter().collect::<Variables>();
         let dropped = |name: &str| dropped(&set(name));
         let name = "CLAUDE_CODE_SOMETHING_NEW";
-        assert_eq!(dropped(name), Some(Note::Dropped(vec![name.to_owned()])));
+        assert_eq!(dropped(name), Some(SpawnNote::Dropped(vec![name.to_owned()])));
         assert_eq!(dropped("LANG"), None);
     }
 
@@ -163,7 +164,7 @@ mod tests {
         };
         assert_eq!(note(true), None);
         fs::write(cwd.join("new"), "text").unwrap();
-        assert_eq!(note(true), Some(Note::Uncommitted(cwd.clone())));
+        assert_eq!(note(true), Some(SpawnNote::Uncommitted(cwd.clone())));
         assert_eq!(note(false), None);
     }
 
@@ -179,7 +180,9 @@ mod tests {
         };
         let after = |app: &App<'_>| after(app, chain, home.path(), &launch);
         let logged_in = with(&[("ANTHROPIC_API_KEY", "secret")]);
-        let Some(Note::LoginOnlyHere { login, .. }) = after(&logged_in).unwrap() else { panic!("it is the first") };
+        let Some(SpawnNote::LoginOnlyHere { login, .. }) = after(&logged_in).unwrap() else {
+            panic!("it is the first")
+        };
         assert!(login.contains("ANTHROPIC_API_KEY"), "{login}");
         assert_eq!(after(&with(&[])).unwrap(), None);
         store.root();

@@ -17,7 +17,7 @@ struct Place {
     temp: TempDir,
     store: Store,
     /// What the person was told.
-    notes: Vec<Note>,
+    notes: Vec<SpawnNote>,
 }
 
 impl Place {
@@ -127,7 +127,7 @@ fn a_chain_is_recorded_as_it_was_asked_for() {
     assert_eq!(session(&place.app().variables), SESSION_ID.parse().ok());
     let chain = place.store.chain_of(outcome.chain).unwrap();
     assert_eq!((chain.name.as_deref(), chain.limits.max_depth), (Some("review"), 3));
-    assert_eq!(place.notes, [Note::Dropped(vec!["CLAUDE_CODE_SOMETHING_NEW".to_owned()])]);
+    assert_eq!(place.notes, [SpawnNote::Dropped(vec!["CLAUDE_CODE_SOMETHING_NEW".to_owned()])]);
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn a_person_is_told_what_agents_could_replace() {
     let permission_mode = Some("acceptEdits".to_owned());
     let above = Input { cwd: Some("..".into()), permission_mode, ..instructions() };
     place.start(above.clone(), "").unwrap();
-    assert!(matches!(place.notes[..], [Note::Reach { .. }, Note::Dropped(_)]), "{:?}", place.notes);
+    assert!(matches!(place.notes[..], [SpawnNote::Reach { .. }, SpawnNote::Dropped(_)]), "{:?}", place.notes);
 }
 
 /// What an agent that works in the place asks for.

@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-use crate::app::chains::run::{self, FirstRun, Next};
+use crate::app::chains::run::{self, FirstRun, NextRun};
 use crate::app::error::AppError;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -11,7 +11,7 @@ use crate::cli::hints;
 use crate::cli::output;
 use crate::cli::report::chain_status::{self, OutputOptions, StatusReport};
 use crate::cli::report::live::beside;
-use crate::cli::report::live::display::Live;
+use crate::cli::report::live::display::LiveDisplay;
 use crate::core::attempt::decision::Note;
 use crate::core::attempt::signal;
 use crate::core::id::FrameId;
@@ -47,13 +47,13 @@ pub(super) fn drive_new(
 pub(super) fn go_on(
     context: &Context,
     store: &Store,
-    next: Next,
+    next: NextRun,
     top: FrameId,
     output_options: OutputOptions,
 ) -> Result<ExitStatus, CliError> {
     let status = match next {
-        Next::Nothing(status) => status,
-        Next::Run(settings) => {
+        NextRun::Nothing(status) => status,
+        NextRun::Run(settings) => {
             let driven = driven(context, store, &settings, top, output_options)?;
             status::after(store, top, driven)?
         }
@@ -79,7 +79,7 @@ fn driven(
 ) -> Result<Driven, CliError> {
     let (stream, live) = match output_options.stream {
         true => (Some(beside::start(store.dir().path(), top).map_err(|error| error.hint_resume(top))?), None),
-        false => (None, Live::new(store.dir().path())),
+        false => (None, LiveDisplay::new(store.dir().path())),
     };
     let live = live.map(|mut live| {
         live.begin(top);

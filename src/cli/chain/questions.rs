@@ -27,7 +27,7 @@ use crate::store::{Question, Store};
 /// With an id, everything is shown: every line of a call, and how files would change. Without one, the questions of this
 /// project's chains are listed, oldest first; what is left out is counted on standard error.
 #[derive(Debug, Args)]
-pub(crate) struct Questions {
+pub(crate) struct QuestionsCommand {
     /// Id of a question, or of a chain or agent (a name, `last`) for all of its questions, to show in full
     #[arg(add = candidates::questions())]
     id: Option<String>,
@@ -52,7 +52,7 @@ pub(crate) struct Questions {
 /// More than a person looks through.
 const MOST: usize = 100;
 
-impl Questions {
+impl QuestionsCommand {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
         let app = context.app(&store);

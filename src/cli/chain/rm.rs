@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::app::chains::remove::{self, Chain, Input};
+use crate::app::chains::remove::{self, Input, RemovableChain};
 use crate::app::view::outcome::RmView;
 use crate::cli::arguments::candidates;
 use crate::cli::confirm;
@@ -57,7 +57,7 @@ impl Rm {
     }
 }
 
-fn confirm_removal(Chain { root, task, state, agents }: &Chain) -> Result<(), CliError> {
+fn confirm_removal(RemovableChain { root, task, state, agents }: &RemovableChain) -> Result<(), CliError> {
     let what = format!("{} ({}; {state}, agents: {agents})", one_line(task), root.short());
     if let Some(obstacle) = confirm::obstacle() {
         let error = CliError::usage(format!("cannot ask whether to remove {what}: {obstacle}"));

@@ -9,7 +9,7 @@ use crate::app::config::launch;
 use crate::app::request::Input;
 use crate::app::spawn;
 use crate::app::spawn::instructions;
-use crate::app::spawn::note::{self, Guarded, Note};
+use crate::app::spawn::note::{self, Guarded, SpawnNote};
 use crate::claude::invocation::STATE_DIR;
 use crate::cli::arguments::candidates;
 use crate::cli::arguments::claude_args::ForClaude;
@@ -185,14 +185,14 @@ impl Spawn {
     }
 }
 
-fn print_note(note: Note) {
+fn print_note(note: SpawnNote) {
     match note {
-        Note::Untrusted { file, keys } => {
+        SpawnNote::Untrusted { file, keys } => {
             let (file, keys) = (file.display(), keys.join(", "));
             warn(&format!("{file} also sets {keys}: ignored, because you have not trusted the file"));
             hint("read it, then run agent-cli config trust");
         }
-        Note::Reach { dir, what, place } => {
+        SpawnNote::Reach { dir, what, place } => {
             let (what, variable) = match what {
                 Guarded::ConfigFile => ("the config file", CONFIG),
                 Guarded::StateDirectory => ("the state directory", STATE_DIR),
@@ -204,16 +204,16 @@ fn print_note(note: Note) {
             ));
             hint(&format!("set {variable} to a place outside of it, or have them work elsewhere: --cwd DIR"));
         }
-        Note::Dropped(names) => {
+        SpawnNote::Dropped(names) => {
             let s = if names.len() == 1 { "" } else { "s" };
             warn(&format!("agents do not get the variable{s} {}, which could break a chain", names.join(", ")));
             hint("put what agents need into the settings of Claude Code; docs/protocol.md lists what they inherit");
         }
-        Note::Uncommitted(cwd) => {
+        SpawnNote::Uncommitted(cwd) => {
             let cwd = cwd.display();
             tell(&format!("the worktree starts from the last commit, without the uncommitted changes in {cwd}"));
         }
-        Note::LoginOnlyHere { login, remedy } => {
+        SpawnNote::LoginOnlyHere { login, remedy } => {
             warn(&format!("{login}: agent-cli resume from cron would not have it"));
             hint(&format!("{remedy}, or into the crontab; agent-cli doctor --cron checks"));
         }

@@ -26,7 +26,7 @@ use crate::core::steering::stop_order::StopKind;
   agent-cli stop 4f2c1a90 --reason \"wrong branch\"
   agent-cli stop 4f2c1a90 --now
   agent-cli resume 4f2c1a90 --prompt \"Undo what you did.\"")]
-pub(crate) struct Stop {
+pub(crate) struct StopCommand {
     #[command(flatten)]
     options: Options,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Stop {
   agent-cli pause 4f2c1a90
   agent-cli tell 4f2c1a90 \"Use the test server.\"
   agent-cli resume 4f2c1a90")]
-pub(crate) struct Pause {
+pub(crate) struct PauseCommand {
     #[command(flatten)]
     options: Options,
 }
@@ -69,13 +69,13 @@ struct Options {
     json: bool,
 }
 
-impl Stop {
+impl StopCommand {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         self.options.run(context, StopKind::Stop)
     }
 }
 
-impl Pause {
+impl PauseCommand {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         self.options.run(context, StopKind::Pause)
     }

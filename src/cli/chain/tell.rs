@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use clap::Args;
 
-use crate::app::chains::tell::{self, Input, Text};
+use crate::app::chains::tell::{self, DeferredText, Input};
 use crate::app::error::Refusal;
 use crate::cli::arguments::candidates;
 use crate::cli::context::Context;
@@ -55,7 +55,7 @@ impl Tell {
 }
 
 /// A text on the command line, or else what standard input has.
-pub(super) fn typed_text(text: Option<String>) -> Text {
+pub(super) fn typed_text(text: Option<String>) -> DeferredText {
     Box::new(|| match text.filter(|text| text != "-") {
         Some(text) => Ok(text),
         None => {

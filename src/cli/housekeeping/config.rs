@@ -13,7 +13,7 @@ use crate::app::config::file;
 use crate::app::config::layers::{Settings, ValueSource};
 use crate::app::config::setting::{SETTINGS, Setting};
 use crate::app::config::sources::{Configuration, PROJECT_FILE};
-use crate::app::config::value::Value;
+use crate::app::config::value::SettingValue;
 use crate::app::view::settings::{ConfigView, SettingView};
 use crate::cli::chain::answering::editor;
 use crate::cli::context::{Context, config_path};
@@ -69,7 +69,7 @@ enum ConfigSubcommand {
         value: Vec<String>,
 
         #[command(flatten)]
-        which: Which,
+        which: FileArgs,
     },
     /// Remove a setting from your config file
     Unset {
@@ -77,17 +77,17 @@ enum ConfigSubcommand {
         key: String,
 
         #[command(flatten)]
-        which: Which,
+        which: FileArgs,
     },
     /// Print the path of your config file
     Path {
         #[command(flatten)]
-        which: Which,
+        which: FileArgs,
     },
     /// Open your config file in $VISUAL or $EDITOR
     Edit {
         #[command(flatten)]
-        which: Which,
+        which: FileArgs,
     },
     /// Trust the project's file as it is now
     Trust,
@@ -96,7 +96,7 @@ enum ConfigSubcommand {
 }
 
 #[derive(Clone, Copy, Debug, Args)]
-struct Which {
+struct FileArgs {
     /// The project's file instead of your own
     #[arg(long)]
     project: bool,
@@ -132,9 +132,9 @@ fn named(key: &str) -> Result<&'static Setting, CliError> {
     Setting::named(key).ok_or_else(|| CliError::usage(file::unknown(key)))
 }
 
-impl Which {
-    fn file(self) -> change::Which {
-        if self.project { change::Which::Project } else { change::Which::User }
+impl FileArgs {
+    fn file(self) -> change::WhichFile {
+        if self.project { change::WhichFile::Project } else { change::WhichFile::User }
     }
 }
 
@@ -199,12 +199,17 @@ fn get(context: &Context, setting: &'static Setting, json: bool) -> Result<ExitS
     Ok(ExitStatus::Ok)
 }
 
-fn set(context: &Context, setting: &Setting, words: &[String], which: Which) -> Result<ExitStatus, CliError> {
+fn set(context: &Context, setting: &Setting, words: &[String], which: FileArgs) -> Result<ExitStatus, CliError> {
     let value = files(context)?.value(setting, words, which.file())?;
     change(context, setting, Some(&value), which)
 }
 
-fn change(context: &Context, setting: &Setting, value: Option<&Value>, which: Which) -> Result<ExitStatus, CliError> {
+fn change(
+    context: &Context,
+    setting: &Setting,
+    value: Option<&SettingValue>,
+    which: FileArgs,
+) -> Result<ExitStatus, CliError> {
     let changed = files(context)?.change(&context.asker(), setting, value, which.file())?;
     let done = value.map_or("removed".to_owned(), |value| format!("set to {}", one_line(&value.to_string())));
     tell(&format!("{} is {done} in {}", setting.key, changed.path.display()));
@@ -214,7 +219,7 @@ fn change(context: &Context, setting: &Setting, value: Option<&Value>, which: Wh
     Ok(ExitStatus::Ok)
 }
 
-fn edited(context: &Context, which: Which) -> Result<ExitStatus, CliError> {
+fn edited(context: &Context, which: FileArgs) -> Result<ExitStatus, CliError> {
     let files = files(context)?;
     let path = files.path(which.file())?;
     if let Some(folder) = path.parent() {

@@ -18,7 +18,7 @@ use crate::core::text::shell::shell_path;
 /// The file contains every conversation of the chain: keep it as private as the chain itself. The chain is not removed;
 /// resume only one of the two. `agent-cli import` reads the file.
 #[derive(Debug, Args)]
-pub(crate) struct Export {
+pub(crate) struct ExportCommand {
     /// Id of an agent of the chain, or of one of its sessions
     #[arg(add = candidates::chains())]
     id: String,
@@ -28,7 +28,7 @@ pub(crate) struct Export {
     output: Option<PathBuf>,
 }
 
-impl Export {
+impl ExportCommand {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
         let export = export::export(&context.app(&store), &self.id)?;

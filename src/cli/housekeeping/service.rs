@@ -16,7 +16,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::{hint, print, print_json, tell, warn};
 use crate::core::text::shell::quoted;
-use crate::runtime::housekeeping::service::{Manager, Plan, PlannedFile, Service, ServiceError, ServiceStatus};
+use crate::runtime::housekeeping::service::{Manager, PlannedFile, Service, ServiceError, ServicePlan, ServiceStatus};
 
 /// Install a timer that resumes chains every minute
 ///
@@ -125,7 +125,7 @@ fn install(
     Ok(())
 }
 
-fn print_plan(plan: &Plan) -> Result<(), CliError> {
+fn print_plan(plan: &ServicePlan) -> Result<(), CliError> {
     for PlannedFile { path, text, is_there, .. } in &plan.files {
         if *is_there {
             print(&format!("unchanged {}\n", path.display()))?;

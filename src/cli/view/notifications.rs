@@ -33,7 +33,7 @@ use crate::runtime::notifications::config_file::ConfigFile;
 
 Example:
   agent-cli notifications --test question")]
-pub(crate) struct Notifications {
+pub(crate) struct NotificationsCommand {
     /// Run the command for EVENT now with an example, and say whether it succeeds
     #[arg(long, value_name = "EVENT", value_parser = event())]
     test: Option<Occasion>,
@@ -50,7 +50,7 @@ pub(crate) struct Notifications {
 /// More than a person looks through.
 const MOST: usize = 20;
 
-impl Notifications {
+impl NotificationsCommand {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         // Before anything is read.
         context.asker().may(PersonsTask::SeeNotifications)?;

@@ -22,7 +22,7 @@ use crate::cli::output::print_line;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   agent-cli open last")]
-pub(crate) struct Open {
+pub(crate) struct OpenCommand {
     /// Id of an agent or chain, the name of a chain, or `last`
     #[arg(add = candidates::all_agents())]
     id: String,
@@ -32,7 +32,7 @@ pub(crate) struct Open {
     print: bool,
 }
 
-impl Open {
+impl OpenCommand {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
         let Outcome { agent, opening } = open::open(&context.app(&store), &self.id)?;

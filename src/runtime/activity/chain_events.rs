@@ -23,7 +23,7 @@ pub(crate) struct ChainEvents<'a> {
     whole: bool,
     /// How many bytes of a text are kept; `None`: all.
     most: Option<usize>,
-    sources: Vec<Source>,
+    sources: Vec<AgentSource>,
     places: HashMap<FrameId, usize>,
     /// The last entry of the log that was read.
     seq: u64,
@@ -32,7 +32,7 @@ pub(crate) struct ChainEvents<'a> {
 
 /// The events of one frame that were read and not handed over yet.
 #[derive(Debug)]
-struct Source {
+struct AgentSource {
     frame: FrameId,
     output: Output,
     printed: VecDeque<AgentEvent>,
@@ -71,7 +71,7 @@ impl<'a> ChainEvents<'a> {
             self.places.entry(frame).or_insert_with(|| {
                 let output = Output::new(frame, self.store.dir().printed(frame), self.most);
                 let (printed, recorded) = (VecDeque::new(), VecDeque::new());
-                self.sources.push(Source {
+                self.sources.push(AgentSource {
                     frame,
                     output,
                     printed,
@@ -84,7 +84,7 @@ impl<'a> ChainEvents<'a> {
                 self.sources.len() - 1
             });
         }
-        self.sources.iter_mut().try_for_each(Source::look)?;
+        self.sources.iter_mut().try_for_each(AgentSource::look)?;
         let mut spans: HashMap<FrameId, Vec<Span>> = HashMap::new();
         for attempt in self.store.attempts(Attempts::Of(Extent::Below(self.top)))? {
             spans.entry(attempt.frame).or_default().push(Span::new(&attempt));
@@ -143,7 +143,7 @@ impl<'a> ChainEvents<'a> {
             }
         }
         let first = self.sources.iter_mut().filter(|source| source.head().is_some()).min_by_key(|source| source.head());
-        Ok(first.and_then(Source::take))
+        Ok(first.and_then(AgentSource::take))
     }
 
     /// Reads of what each agent has printed only the last `most` bytes. Returns whether anything is passed over.
@@ -172,7 +172,7 @@ impl<'a> ChainEvents<'a> {
     }
 }
 
-impl Source {
+impl AgentSource {
     fn look(&mut self) -> Result<(), RuntimeError> {
         self.is_dry = false;
         self.output.look().map_err(while_trying(READ_PRINTED))

@@ -19,7 +19,7 @@ use crate::store::{Lease, Store};
 
 /// Why a [`Follower`] woke up.
 #[derive(Debug)]
-enum News {
+enum WakeReason {
     Printed(FrameId),
     Recorded,
     Stop,
@@ -27,12 +27,12 @@ enum News {
 
 /// Ends the wait of a [`Follower`] from another thread.
 #[derive(Clone, Debug)]
-pub(crate) struct Stopper(Sender<News>);
+pub(crate) struct Stopper(Sender<WakeReason>);
 
 impl Stopper {
     pub(crate) fn stop(&self) {
         // One that has ended already needs no stop.
-        let _ = self.0.send(News::Stop);
+        let _ = self.0.send(WakeReason::Stop);
     }
 }
 
@@ -45,8 +45,8 @@ pub(crate) struct Follower<'a> {
     watcher: Option<RecommendedWatcher>,
     frames: Arc<Mutex<HashMap<PathBuf, FrameId>>>,
     watched: HashSet<FrameId>,
-    sender: Sender<News>,
-    receiver: Receiver<News>,
+    sender: Sender<WakeReason>,
+    receiver: Receiver<WakeReason>,
     refreshed: Instant,
     /// When it last woke up.
     woke: Instant,
@@ -106,7 +106,7 @@ impl<'a> Follower<'a> {
         let longest = longest.min(FALLBACK.saturating_sub(self.refreshed.elapsed()).max(Duration::from_millis(1)));
         let first = self.receiver.recv_timeout(longest);
         // Many agents print all the time. Whoever looks at every line by itself is busy with nothing else.
-        if !matches!(first, Ok(News::Stop) | Err(_))
+        if !matches!(first, Ok(WakeReason::Stop) | Err(_))
             && let Some(early) = GATHER.checked_sub(self.woke.elapsed())
         {
             std::thread::sleep(early);
@@ -135,11 +135,11 @@ impl<'a> Follower<'a> {
         Ok(())
     }
 
-    fn take(&mut self, news: &News, printed: &mut HashSet<FrameId>, is_due: &mut bool) {
+    fn take(&mut self, news: &WakeReason, printed: &mut HashSet<FrameId>, is_due: &mut bool) {
         match news {
-            News::Printed(frame) => drop(printed.insert(*frame)),
-            News::Recorded => *is_due = true,
-            News::Stop => self.is_stopped = true,
+            WakeReason::Printed(frame) => drop(printed.insert(*frame)),
+            WakeReason::Recorded => *is_due = true,
+            WakeReason::Stop => self.is_stopped = true,
         }
     }
 
@@ -165,7 +165,7 @@ fn now() -> Timestamp {
 
 fn watcher(
     store: &Store,
-    sender: Sender<News>,
+    sender: Sender<WakeReason>,
     frames: Arc<Mutex<HashMap<PathBuf, FrameId>>>,
 ) -> Option<RecommendedWatcher> {
     let woken_by = store.changes().woken_by();
@@ -178,8 +178,8 @@ fn watcher(
         for path in &event.paths {
             let frame = frames.lock().unwrap_or_else(PoisonError::into_inner).get(path).copied();
             let news = match frame {
-                Some(frame) => News::Printed(frame),
-                None if woken_by.contains(path) => News::Recorded,
+                Some(frame) => WakeReason::Printed(frame),
+                None if woken_by.contains(path) => WakeReason::Recorded,
                 None => continue,
             };
             // Nobody follows any more.

@@ -54,7 +54,7 @@ pub(crate) struct AttemptInput {
 }
 
 /// What the next attempt can use.
-pub(crate) struct Means {
+pub(crate) struct DeliveryMeans {
     /// Whether a suspended call can return its result.
     pub(crate) hooks: bool,
     /// How `claude` takes the result of such a call from standard input; `None`: not at all.
@@ -71,7 +71,7 @@ pub(crate) fn input(
     deliveries: &[Delivery],
     messages: &[Message],
     restored: &Restored,
-    means: &Means,
+    means: &DeliveryMeans,
 ) -> Result<AttemptInput, RuntimeError> {
     let deliveries = &one_for_each_batch(deliveries);
     let mut notices = notices(store, own, frame);

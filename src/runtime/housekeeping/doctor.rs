@@ -21,7 +21,7 @@ use crate::runtime::notifications;
 use crate::runtime::notifications::config_file::{BadConfig, ConfigFile};
 use crate::runtime::recovery::room;
 use crate::store::usability;
-use crate::store::{Caller, Observed, Pause, RecordedProgram};
+use crate::store::{Caller, Observed, RecordedPause, RecordedProgram};
 
 /// What to examine.
 #[derive(Debug)]
@@ -240,7 +240,7 @@ fn inside(caller: Caller) -> Finding {
 }
 
 /// Whether hooks run at all: the last requests show it.
-fn pauses_of(pauses: &[Pause], can_suspend: bool, around: &DoctorFacts) -> Option<Finding> {
+fn pauses_of(pauses: &[RecordedPause], can_suspend: bool, around: &DoctorFacts) -> Option<Finding> {
     let name = "pauses";
     let all = pauses.len();
     let suspended = pauses.iter().filter(|pause| pause.suspended).count();
@@ -251,7 +251,7 @@ fn pauses_of(pauses: &[Pause], can_suspend: bool, around: &DoctorFacts) -> Optio
     if suspended > 0 {
         return Some(Finding::ok(name, counts));
     }
-    let without = |pause: &Pause| pause.launch.no_hooks || pause.launch.args.has("--bare");
+    let without = |pause: &RecordedPause| pause.launch.no_hooks || pause.launch.args.has("--bare");
     if pauses.iter().all(without) {
         return Some(Finding::ok(name, format!("{counts}: their chains were started with --no-hooks or --bare")));
     }
@@ -301,14 +301,15 @@ mod tests {
 
     #[test]
     fn what_became_of_requests_is_reported_with_the_reason() {
-        let pause = |suspended, no_hooks| Pause { suspended, launch: Launch { no_hooks, ..Launch::default() } };
-        let message =
-            |pauses: &[Pause], can, around: &DoctorFacts| pauses_of(pauses, can, around).map(|found| found.message);
+        let pause = |suspended, no_hooks| RecordedPause { suspended, launch: Launch { no_hooks, ..Launch::default() } };
+        let message = |pauses: &[RecordedPause], can, around: &DoctorFacts| {
+            pauses_of(pauses, can, around).map(|found| found.message)
+        };
         let plain = DoctorFacts::default();
         assert_eq!(message(&[], true, &plain), None);
         let some = [pause(true, false), pause(false, false)];
         assert_eq!(message(&some, true, &plain).unwrap(), "1 of the last 2 requests suspended their call");
-        let why = |pauses: &[Pause], can, around: &DoctorFacts| {
+        let why = |pauses: &[RecordedPause], can, around: &DoctorFacts| {
             message(pauses, can, around).unwrap().split_once(": ").unwrap().1.to_owned()
         };
         let none = [pause(false, false)];

@@ -50,7 +50,7 @@ pub(crate) struct Service {
 
 /// What an installation writes and runs.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct ServicePlan {
     pub(crate) files: Vec<PlannedFile>,
     pub(crate) commands: Vec<Vec<String>>,
 }
@@ -119,7 +119,11 @@ impl Service {
     }
 
     /// What [`install`](Self::install) does. An environment file that exists is only replaced if there are `variables` to save.
-    pub(crate) fn plan(&self, spec: &ServiceSpec<'_>, variables: &[(String, String)]) -> Result<Plan, ServiceError> {
+    pub(crate) fn plan(
+        &self,
+        spec: &ServiceSpec<'_>,
+        variables: &[(String, String)],
+    ) -> Result<ServicePlan, ServiceError> {
         let paths = spec.paths.iter().map(|(_, path)| path.as_path());
         for path in [spec.program, spec.environment].into_iter().chain(paths) {
             match path.to_str() {
@@ -151,7 +155,7 @@ impl Service {
                 vec![words(&["launchctl", "load", "-w", &agent])]
             }
         };
-        Ok(Plan { files, commands })
+        Ok(ServicePlan { files, commands })
     }
 
     /// Writes the files that are not there, and has the service started every minute.
@@ -160,7 +164,7 @@ impl Service {
         spec: &ServiceSpec<'_>,
         variables: &[(String, String)],
     ) -> Result<Installed, ServiceError> {
-        let Plan { files, commands } = self.plan(spec, variables)?;
+        let ServicePlan { files, commands } = self.plan(spec, variables)?;
         files.iter().filter(|file| !file.is_there).try_for_each(write)?;
         if self.manager == Manager::Launchd {
             // One that is not loaded cannot be unloaded.

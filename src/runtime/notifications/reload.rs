@@ -12,16 +12,16 @@ use crate::runtime::notifications::config_file::{self, BadConfig, ConfigFile};
 pub(super) const DEBOUNCE: Duration = Duration::from_millis(100);
 
 /// What a file looks like from outside: inode, size, times in nanoseconds. `None`: there is none.
-type Look = Option<(u64, u64, [i64; 4])>;
+type FileLook = Option<(u64, u64, [i64; 4])>;
 
 /// A config file that is looked at again and again.
 #[derive(Debug)]
 pub(super) struct Reload {
     path: PathBuf,
     /// As it was when it was read; `None`: it was not.
-    read: Option<Look>,
+    read: Option<FileLook>,
     /// As it was a moment ago, if it is changing.
-    changing: Option<Look>,
+    changing: Option<FileLook>,
 }
 
 /// What came of a look.

@@ -23,7 +23,7 @@ use crate::runtime::notifications::config_file::ConfigFile;
 use crate::runtime::notifications::reload::{self, News, Reload};
 use crate::runtime::notifications::stalls::Silences;
 use crate::runtime::run::signals;
-use crate::runtime::run::unattended::changes::Changes;
+use crate::runtime::run::unattended::changes::ChangeWatch;
 use crate::store::{Claimed, Notifications, SendOutcome, Store, StoreError, Subscribing, Subscription};
 
 /// How many commands run at once.
@@ -62,13 +62,13 @@ pub(crate) struct Voice {
 }
 
 /// What notifications are sent with, and where changes of that come from.
-struct Means {
+struct SenderConfig {
     commands: Arc<Commands>,
     /// `None`: it stays as it is.
     reload: Option<Reload>,
 }
 
-impl Means {
+impl SenderConfig {
     /// Uses the config file as it is now, if it has changed. One that cannot be used is reported, and the former counts. Returns
     /// whether to look again soon.
     fn renew(&mut self, store: &Store) -> Result<bool, StoreError> {
@@ -136,12 +136,12 @@ impl Sender {
         let none =
             ConfigFile { path: path.clone(), commands: event_commands::EventCommands::default(), problems: Vec::new() };
         let reload = Some(Reload::new(path));
-        let mut means = Means { reload, ..means(store, none, own_program, voice) };
+        let mut means = SenderConfig { reload, ..means(store, none, own_program, voice) };
         means.renew(store)?;
         Ok(Self::with(store.dir().path(), means))
     }
 
-    fn with(dir: &Path, mut means: Means) -> Self {
+    fn with(dir: &Path, mut means: SenderConfig) -> Self {
         let (finish, finishing) = watch::channel(false);
         let dir = dir.to_owned();
         let thread = thread::spawn(move || {
@@ -160,12 +160,12 @@ impl Sender {
     }
 }
 
-fn means(store: &Store, config: ConfigFile, own_program: &Path, voice: Voice) -> Means {
+fn means(store: &Store, config: ConfigFile, own_program: &Path, voice: Voice) -> SenderConfig {
     let shell = shell(store.dir().path(), &config, own_program);
-    Means { commands: Arc::new(Commands { config, shell, voice }), reload: None }
+    SenderConfig { commands: Arc::new(Commands { config, shell, voice }), reload: None }
 }
 
-fn run(dir: &Path, means: &mut Means, finishing: watch::Receiver<bool>) -> Result<(), StoreError> {
+fn run(dir: &Path, means: &mut SenderConfig, finishing: watch::Receiver<bool>) -> Result<(), StoreError> {
     let ran = block_on(async {
         let mut finishing = finishing;
         let store = loop {
@@ -188,8 +188,8 @@ fn run(dir: &Path, means: &mut Means, finishing: watch::Receiver<bool>) -> Resul
     ran.map_err(|error| StoreError::io(dir, error))
 }
 
-async fn send(store: &Store, means: &mut Means, mut finishing: watch::Receiver<bool>) -> Result<(), StoreError> {
-    let mut changes = Changes::new(store);
+async fn send(store: &Store, means: &mut SenderConfig, mut finishing: watch::Receiver<bool>) -> Result<(), StoreError> {
+    let mut changes = ChangeWatch::new(store);
     let mut silences = Silences::default();
     let mut running = FuturesUnordered::new();
     let mut sending: Vec<Claimed> = Vec::new();

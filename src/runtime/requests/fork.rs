@@ -16,7 +16,7 @@ use crate::store::{Attempt, Caller, Scope, Store, StoreError, Target};
 
 /// A conversation, and what its forks share with it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Source {
+pub(crate) struct ForkSource {
     pub baseline: Baseline,
     /// The tree that it belongs to; `None`: agent-cli did not start the session.
     pub root: Option<FrameId>,
@@ -57,7 +57,7 @@ pub(crate) enum BadSource {
 /// # Errors
 ///
 /// [`BadSource`], the id is unknown, or the state directory cannot be read.
-pub(crate) fn source(store: &Store, id: &IdPrefix, launch: &Launch) -> Result<Source, RuntimeError> {
+pub(crate) fn source(store: &Store, id: &IdPrefix, launch: &Launch) -> Result<ForkSource, RuntimeError> {
     match store.lookup(Scope::All, id) {
         Ok(target) => of_target(store, target, id),
         Err(StoreError::Unknown(unknown)) => match of_session(id, launch)? {
@@ -69,7 +69,7 @@ pub(crate) fn source(store: &Store, id: &IdPrefix, launch: &Launch) -> Result<So
 }
 
 /// The conversation that an agent names by `id`: it must belong to the agent's own tree.
-pub(crate) fn source_for_agent(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Source, RuntimeError> {
+pub(crate) fn source_for_agent(store: &Store, caller: Caller, id: &IdPrefix) -> Result<ForkSource, RuntimeError> {
     let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
     match store.lookup(Scope::Below(frame.root), id) {
         Ok(target) => of_target(store, target, id),
@@ -80,7 +80,7 @@ pub(crate) fn source_for_agent(store: &Store, caller: Caller, id: &IdPrefix) -> 
 
 /// The conversation of the agent that asks, up to the call with which it does. It is a checkpoint as soon as the agent pauses, and
 /// no fork starts before.
-pub(crate) fn source_of_caller(store: &Store, caller: Caller) -> Result<Source, RuntimeError> {
+pub(crate) fn source_of_caller(store: &Store, caller: Caller) -> Result<ForkSource, RuntimeError> {
     let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
     let baseline = Baseline {
         session: frame.session,
@@ -92,10 +92,10 @@ pub(crate) fn source_of_caller(store: &Store, caller: Caller) -> Result<Source, 
     let native_questions = frame.launch.native_questions;
     // Its first attempt is recorded with its model when it ends.
     let model = agent_lookup::running(store, frame.id)?.and_then(|(_, digest)| digest.model).or(frame.launch.model);
-    Ok(Source { baseline, root: Some(frame.root), cwd: frame.cwd, model, native_questions })
+    Ok(ForkSource { baseline, root: Some(frame.root), cwd: frame.cwd, model, native_questions })
 }
 
-fn of_target(store: &Store, target: Target, id: &IdPrefix) -> Result<Source, RuntimeError> {
+fn of_target(store: &Store, target: Target, id: &IdPrefix) -> Result<ForkSource, RuntimeError> {
     let unknown = || StoreError::Unknown(id.as_str().to_owned());
     match target {
         Target::Frame(frame) => of_frame(store, store.frame(frame)?.ok_or_else(unknown)?),
@@ -103,7 +103,7 @@ fn of_target(store: &Store, target: Target, id: &IdPrefix) -> Result<Source, Run
     }
 }
 
-fn of_frame(store: &Store, frame: Frame) -> Result<Source, RuntimeError> {
+fn of_frame(store: &Store, frame: Frame) -> Result<ForkSource, RuntimeError> {
     if matches!(frame.state, FrameState::Running { .. }) {
         return Err(BadSource::Running(frame.id).into());
     }
@@ -116,7 +116,7 @@ fn of_frame(store: &Store, frame: Frame) -> Result<Source, RuntimeError> {
     let baseline =
         Baseline { session: kept.session, frame: Some(frame.id), checkpoint: Some(kept.copy), cost_usd, usage };
     let native_questions = frame.launch.native_questions;
-    Ok(Source { baseline, root: Some(frame.root), cwd: frame.cwd, model: frame.launch.model, native_questions })
+    Ok(ForkSource { baseline, root: Some(frame.root), cwd: frame.cwd, model: frame.launch.model, native_questions })
 }
 
 /// What a session had spent when it was forked: an agent that forked itself had not ended its attempt.
@@ -137,14 +137,14 @@ pub(crate) fn totals(frame: &Frame, attempts: &[Attempt], kept: KeptConversation
     own.or_else(before_adoption).unwrap_or_default()
 }
 
-fn of_session(id: &IdPrefix, launch: &Launch) -> Result<Option<Source>, RuntimeError> {
+fn of_session(id: &IdPrefix, launch: &Launch) -> Result<Option<ForkSource>, RuntimeError> {
     let (Ok(session), Some(config)) = (id.as_str().parse::<SessionId>(), config_dir(launch)) else { return Ok(None) };
     let Some(found) = locate::find_anywhere(&config, session) else { return Ok(None) };
     let origin = locate::origin(&found).map_err(while_trying("read the transcript"))?;
     let cwd = origin.cwd.ok_or(BadSource::NoWorkingDirectory(session))?;
     let Totals { usd: cost_usd, usage } = origin.total;
     let baseline = Baseline { session, frame: None, checkpoint: None, cost_usd, usage };
-    Ok(Some(Source { baseline, root: None, cwd, model: origin.model, native_questions: false }))
+    Ok(Some(ForkSource { baseline, root: None, cwd, model: origin.model, native_questions: false }))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::core::requests::question::Form;
 use crate::core::requests::request::{External, RequestKind, RequestResult};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::agent_lookup;
-use crate::runtime::requests::fork::{BadSource, Source};
+use crate::runtime::requests::fork::{BadSource, ForkSource};
 use crate::runtime::while_trying;
 use crate::runtime::worktrees::worktree;
 use crate::store::{AskedFor, Caller, NewFrame, NewGroup, Requests, ResultUse, Store, Target};
@@ -49,7 +49,7 @@ pub(crate) struct SpawnRequest {
     /// Whether each works in its own git worktree.
     pub apart: bool,
     /// The conversation that all of them begin with.
-    pub source: Option<Source>,
+    pub source: Option<ForkSource>,
     /// Whether their reply also is the reply of the agent that asks.
     pub handoff: bool,
 }

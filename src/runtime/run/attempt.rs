@@ -31,11 +31,11 @@ use crate::core::chain::runnable::Attempted;
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
 use crate::runtime::delivery::situation;
-use crate::runtime::delivery::ways::{self, AttemptInput, Means};
+use crate::runtime::delivery::ways::{self, AttemptInput, DeliveryMeans};
 use crate::runtime::programs::Program;
 use crate::runtime::recovery::{restore, room};
 use crate::runtime::requests::agent_lookup;
-use crate::runtime::run::attempt::elsewhere::Elsewhere;
+use crate::runtime::run::attempt::elsewhere::ElsewhereSettings;
 use crate::runtime::run::places::Places;
 use crate::runtime::worktrees::{directory, worktree};
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
@@ -52,7 +52,7 @@ pub(crate) enum AttemptStart {
         /// The process.
         running: Box<Running>,
         /// The lease, and what is needed to conclude the attempt.
-        live: Live,
+        live: RunningAttempt,
         /// Offset of its events in the frame's output.
         output_from: u64,
         /// Whether a hook can stop it when its running tool is done.
@@ -72,7 +72,7 @@ pub(crate) enum AttemptStart {
 
 /// An attempt that runs.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct RunningAttempt {
     pub(crate) attempt: AttemptId,
     pub(crate) lease: Lease,
     /// Whether it was started without a prompt, to continue at the call where its session stopped.
@@ -133,7 +133,7 @@ pub(crate) fn start(
         Starting { store, own, frame: &frame, tried, program, way, elsewhere, settings, hooks, errors, output_from };
     let is_forked = way == Way::Input && !situation::returns_to_worktree(&frame, program);
     let result_input = program.result_input.filter(|_| is_forked);
-    match starting.record(&Means { hooks: hooks && way != Way::Prompt, result_input, source })? {
+    match starting.record(&DeliveryMeans { hooks: hooks && way != Way::Prompt, result_input, source })? {
         Ok(recorded) => starting.run(recorded, lease),
         Err(refused) => Ok(refused),
     }
@@ -153,7 +153,7 @@ struct Starting<'a> {
     tried: &'a Attempted,
     program: &'a Program,
     way: Way,
-    elsewhere: Option<Elsewhere>,
+    elsewhere: Option<ElsewhereSettings>,
     settings: Option<PathBuf>,
     /// Whether agent-cli's hooks run in it.
     hooks: bool,
@@ -176,7 +176,7 @@ struct Recorded {
 
 impl Starting<'_> {
     /// Records the attempt with all that its agent is given, or says why it does not start.
-    fn record(&self, means: &Means) -> Result<Result<Recorded, AttemptStart>, RuntimeError> {
+    fn record(&self, means: &DeliveryMeans) -> Result<Result<Recorded, AttemptStart>, RuntimeError> {
         let Self { store, frame, .. } = *self;
         let id = AttemptId::random();
         loop {
@@ -290,7 +290,7 @@ impl Starting<'_> {
         Ok(match failpoint::around(Step::Start, || Running::start(command)) {
             Ok(running) => AttemptStart::Started {
                 running: Box::new(running.with_input(held)),
-                live: Live { attempt: id, lease, is_silent, way, began: Instant::now() },
+                live: RunningAttempt { attempt: id, lease, is_silent, way, began: Instant::now() },
                 output_from,
                 has_stop_hook: hooks && !frame.launch.args.has("--bare"),
                 transcript: config_dir(&frame.launch)
@@ -311,7 +311,7 @@ fn settings(
     own: &RunSettings,
     frame: &Frame,
     program: &Program,
-    elsewhere: Option<&Elsewhere>,
+    elsewhere: Option<&ElsewhereSettings>,
 ) -> Result<Option<PathBuf>, RuntimeError> {
     let base = elsewhere.map_or(&frame.cwd, |elsewhere| &elsewhere.base);
     let mut user = elsewhere.map(|elsewhere| elsewhere.settings.clone());

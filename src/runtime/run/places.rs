@@ -10,23 +10,23 @@ use crate::runtime::run::signals::Signals;
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     most: u32,
-    here: Rc<watch::Sender<Here>>,
+    here: Rc<watch::Sender<OwnAgents>>,
 }
 
 /// The agents that this process runs.
 #[derive(Clone, Copy, Debug, Default)]
-struct Here {
+struct OwnAgents {
     running: usize,
     ended: u64,
 }
 
 /// The place of a running agent. It is free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place(Places);
+pub(crate) struct TakenPlace(Places);
 
 impl Places {
     pub(crate) fn new(most: u32) -> Self {
-        Self { most, here: Rc::new(watch::Sender::new(Here::default())) }
+        Self { most, here: Rc::new(watch::Sender::new(OwnAgents::default())) }
     }
 
     /// The limit. It is checked in the transaction that would start an agent, for all processes alike.
@@ -34,9 +34,9 @@ impl Places {
         self.most
     }
 
-    pub(crate) fn take(&self) -> Place {
+    pub(crate) fn take(&self) -> TakenPlace {
         self.here.send_modify(|here| here.running += 1);
-        Place(self.clone())
+        TakenPlace(self.clone())
     }
 
     /// How many agents of this process have ended.
@@ -65,9 +65,9 @@ pub(crate) async fn freed(places: Option<&Places>, ended: u64, mut stop: watch::
     }
 }
 
-impl Drop for Place {
+impl Drop for TakenPlace {
     fn drop(&mut self) {
-        self.0.here.send_modify(|here| *here = Here { running: here.running - 1, ended: here.ended + 1 });
+        self.0.here.send_modify(|here| *here = OwnAgents { running: here.running - 1, ended: here.ended + 1 });
     }
 }
 

@@ -18,13 +18,13 @@ use crate::core::text::shell::quoted;
 use crate::runtime::conclude::{self, Begun};
 use crate::runtime::programs::{self, Program};
 use crate::runtime::recovery::room;
-use crate::runtime::run::attempt::{self, AttemptStart, Live};
+use crate::runtime::run::attempt::{self, AttemptStart, RunningAttempt};
 use crate::runtime::run::driven::{Busy, Driven};
 use crate::runtime::run::external_waits;
-use crate::runtime::run::external_waits::events::{Event, Events};
+use crate::runtime::run::external_waits::events::{RunEvent, RunEvents};
 use crate::runtime::run::external_waits::watched::{Prints, Watched};
 use crate::runtime::run::frame_error::FrameErrorKind;
-use crate::runtime::run::places::{Place, Places};
+use crate::runtime::run::places::{Places, TakenPlace};
 use crate::runtime::run::running_agent::RunningAgent;
 use crate::runtime::run::scheduler::queue::{After, Queue};
 use crate::runtime::run::signals::Signals;
@@ -56,7 +56,7 @@ pub(crate) async fn drive(
         store,
         settings,
         top,
-        events: Events::new(stop.clone()),
+        events: RunEvents::new(stop.clone()),
         stop,
         attempted: Attempted::default(),
         live: HashMap::new(),
@@ -93,14 +93,14 @@ struct Drive<'a> {
     top: FrameId,
     stop: watch::Receiver<Signals>,
     attempted: Attempted,
-    live: HashMap<FrameId, Live>,
+    live: HashMap<FrameId, RunningAttempt>,
     /// The places of those that are live, if there is a limit over all chains.
-    taken: HashMap<FrameId, Place>,
+    taken: HashMap<FrameId, TakenPlace>,
     /// How to continue frames whose `claude` refused the earlier ways.
     ways: HashMap<FrameId, Way>,
     /// The programs that refused to continue frames in a fork, and now resume them in place.
     refused_forks: HashMap<FrameId, Program>,
-    events: Events,
+    events: RunEvents,
     /// When the run began.
     began: Timestamp,
     /// When an agent had last ended.
@@ -145,7 +145,7 @@ impl Drive<'_> {
         let mut is_unseen = false;
         loop {
             match self.events.next(self.store, watched, missing, seen).await? {
-                Event::Ended(frame, exit) => {
+                RunEvent::Ended(frame, exit) => {
                     let decision = self.conclude(frame, exit)?;
                     let is_alike =
                         missing.is_none() && !self.stop.borrow().any() && !self.events.has_news(self.store)?;
@@ -157,12 +157,12 @@ impl Drive<'_> {
                     }
                     is_unseen = true;
                 }
-                Event::Tried(tried) => {
+                RunEvent::Tried(tried) => {
                     self.events.tries.record(self.store, &tried)?;
                     return Ok(false);
                 }
-                Event::Changed => return Ok(false),
-                Event::Idle => return Ok(!is_unseen),
+                RunEvent::Changed => return Ok(false),
+                RunEvent::Idle => return Ok(!is_unseen),
             }
         }
     }
@@ -288,7 +288,7 @@ impl Drive<'_> {
     }
 
     /// An agent runs from now on, until [`Self::conclude`].
-    fn started(&mut self, agent: RunningAgent, live: Live) {
+    fn started(&mut self, agent: RunningAgent, live: RunningAttempt) {
         let id = agent.frame;
         self.attempted.begin(id);
         self.live.insert(id, live);

@@ -23,7 +23,7 @@ pub(crate) struct Opening {
     /// The `claude` of the agent.
     pub program: PathBuf,
     /// What it is to copy: a session, or the file of a kept copy where Claude Code has that session no more.
-    pub source: Source,
+    pub source: OpenedFrom,
     /// Where the agent works: Claude Code looks for the session there.
     pub cwd: PathBuf,
     /// The agent's configuration directory, if it is not the usual one.
@@ -31,7 +31,7 @@ pub(crate) struct Opening {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Source {
+pub(crate) enum OpenedFrom {
     Session(SessionId),
     Copy(PathBuf),
 }
@@ -59,7 +59,7 @@ impl Opening {
             Ok(Some(copy))
         };
         if let Some(copy) = close().map_err(while_trying("copy the conversation"))? {
-            opening.source = Source::Copy(copy);
+            opening.source = OpenedFrom::Copy(copy);
         }
         Ok(opening)
     }
@@ -69,12 +69,13 @@ impl Opening {
         if frame.task.is_group() {
             return Err(BadSource::Group(frame.id).into());
         }
-        let located =
-            |session| Some((Source::Session(session), locate::find(&config_dir(&frame.launch)?, &frame.cwd, session)?));
+        let located = |session| {
+            Some((OpenedFrom::Session(session), locate::find(&config_dir(&frame.launch)?, &frame.cwd, session)?))
+        };
         let kept = frame.continues();
         let copy = || {
             kept.map(|kept| store.dir().checkpoint(kept.frame, kept.copy))
-                .map(|copy| (Source::Copy(copy.clone()), copy))
+                .map(|copy| (OpenedFrom::Copy(copy.clone()), copy))
         };
         let found = located(frame.session).or_else(|| located(kept?.session)).or_else(copy);
         let (source, transcript) = found.ok_or(BadSource::Empty(frame.id))?;
@@ -85,8 +86,8 @@ impl Opening {
     /// The arguments of `claude`.
     pub(crate) fn arguments(&self) -> [OsString; 3] {
         let source = match &self.source {
-            Source::Session(session) => session.to_string().into(),
-            Source::Copy(path) => path.into(),
+            OpenedFrom::Session(session) => session.to_string().into(),
+            OpenedFrom::Copy(path) => path.into(),
         };
         ["--resume".into(), source, "--fork-session".into()]
     }
@@ -116,7 +117,7 @@ mod tests {
         let session = "0193e7b0-1c2d-4abc-8def-0123456789ff".parse().unwrap();
         let opening = Opening {
             program: "/bin/claude".into(),
-            source: Source::Session(session),
+            source: OpenedFrom::Session(session),
             cwd: "/srv/it's here".into(),
             config_dir: Some("/home/me/other claude".into()),
         };
@@ -125,7 +126,7 @@ mod tests {
             r"cd '/srv/it'\''s here' && CLAUDE_CONFIG_DIR='/home/me/other claude' /bin/claude --resume 0193e7b0-1c2d-4abc-8def-0123456789ff --fork-session"
         );
         let copy =
-            Opening { source: Source::Copy("/s/a.jsonl".into()), config_dir: None, cwd: "/srv".into(), ..opening };
+            Opening { source: OpenedFrom::Copy("/s/a.jsonl".into()), config_dir: None, cwd: "/srv".into(), ..opening };
         assert_eq!(copy.command(), "cd /srv && /bin/claude --resume /s/a.jsonl --fork-session");
     }
 }

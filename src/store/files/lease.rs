@@ -104,7 +104,7 @@ impl Lease {
     /// emptied it, all that is there was printed since.
     pub(crate) fn printed(&self, from: u64) -> io::Result<impl Read> {
         let at = if self.len()? < from { 0 } else { from };
-        Ok(Printed { output: &self.output, at })
+        Ok(PrintedReader { output: &self.output, at })
     }
 
     /// Where the next attempt's output begins. A line that a killed process left unfinished is terminated, so that it cannot
@@ -136,12 +136,12 @@ impl StateDir {
 }
 
 /// Reads without moving the place at which others read or write.
-struct Printed<'a> {
+struct PrintedReader<'a> {
     output: &'a File,
     at: u64,
 }
 
-impl Read for Printed<'_> {
+impl Read for PrintedReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.output.read_at(into, self.at)?;
         self.at += read as u64;

@@ -12,7 +12,7 @@ use crate::core::id::FrameId;
 
 /// What the database holds besides its frames.
 #[derive(Debug, Default)]
-pub struct Facts {
+pub struct DatabaseFacts {
     /// Every frame.
     pub known: Known,
     /// Every request that can be read.
@@ -61,7 +61,7 @@ pub struct RecordedProgram {
 
 /// How one request paused its agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pause {
+pub struct RecordedPause {
     /// Whether its call was suspended. If not, it ran as a program, and the agent gave a signal.
     pub suspended: bool,
     /// The launch options of its agent.
@@ -74,7 +74,7 @@ pub struct Observed {
     /// The programs of chains that are not done, as far as the newest of these know.
     pub programs: Vec<RecordedProgram>,
     /// How the last requests paused their agents, the newest first. Withdrawn ones paused nobody.
-    pub pauses: Vec<Pause>,
+    pub pauses: Vec<RecordedPause>,
     /// How many agents are to do a turn again that `claude` could not record.
     pub unrecorded: u64,
 }

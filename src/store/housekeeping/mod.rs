@@ -7,7 +7,7 @@ use crate::core::housekeeping::retention::Retention;
 use crate::core::id::FrameId;
 use crate::store::error::Result;
 use crate::store::housekeeping::archive::adapt::Adapted;
-use crate::store::housekeeping::facts::{Condition, Facts, FactsOf, FactsPage, Observed};
+use crate::store::housekeeping::facts::{Condition, DatabaseFacts, FactsOf, FactsPage, Observed};
 use crate::store::housekeeping::orphans::Orphan;
 use crate::store::housekeeping::removal::{Decided, Removable, RemovableOf, Worker};
 
@@ -36,7 +36,7 @@ pub trait Housekeeping {
     fn workers(&self, worktree: &Worktree) -> Result<Vec<Worker>>;
 
     /// What the database says about everything but its frames.
-    fn facts(&self, of: FactsOf<'_>) -> Result<Facts>;
+    fn facts(&self, of: FactsOf<'_>) -> Result<DatabaseFacts>;
 
     /// The next frames after `after`, with what is there of their files. Transcripts in Claude Code's folders are for the caller to
     /// look at.

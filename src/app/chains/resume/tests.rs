@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::*;
-use crate::app::chains::run::testing::Shell;
+use crate::app::chains::run::testing::TestShell;
 use crate::app::{Asker, testing};
 use crate::core::attempt::ending::Ending;
 use crate::core::chain::frame_state::Wait;
@@ -24,12 +24,12 @@ fn input(id: impl Into<String>) -> Input {
     }
 }
 
-fn prompt(text: &str) -> Option<Text> {
+fn prompt(text: &str) -> Option<DeferredText> {
     let text = text.to_owned();
     Some(Box::new(|| Ok(text)))
 }
 
-fn unread() -> Option<Text> {
+fn unread() -> Option<DeferredText> {
     Some(Box::new(|| panic!("it is not read")))
 }
 
@@ -42,14 +42,14 @@ fn model(model: &str) -> Repair {
 }
 
 fn resumed(app: &App<'_>, input: Input) -> Resumed {
-    match resume(app, input, &Shell).unwrap() {
+    match resume(app, input, &TestShell).unwrap() {
         Outcome::Chain(resumed) => resumed,
         Outcome::Result(result) => panic!("{result:?}"),
     }
 }
 
 fn message_of_refusal(app: &App<'_>, input: Input) -> String {
-    resume(app, input, &Shell).unwrap_err().to_string()
+    resume(app, input, &TestShell).unwrap_err().to_string()
 }
 
 fn done(store: &Store) -> FrameId {
@@ -61,7 +61,7 @@ fn done(store: &Store) -> FrameId {
 /// What nothing asks for anything.
 struct Unneeded;
 
-impl Surroundings for Unneeded {
+impl RunSurroundings for Unneeded {
     fn run_settings(&self, _: Option<PathBuf>) -> Result<RunSettings, AppError> {
         panic!("settings are not read")
     }
@@ -83,7 +83,7 @@ fn a_chain_that_waits_has_a_status_and_needs_no_settings() {
     for id in [waits.to_string(), waits.short(), question.to_string()] {
         let Outcome::Chain(resumed) = resume(&app, input(id.as_str()), &Unneeded).unwrap() else { panic!("{id}") };
         assert_eq!((resumed.top, resumed.repaired), (waits, 0));
-        assert!(matches!(resumed.next, Next::Nothing(ChainStatus::Waits { .. })), "{id}");
+        assert!(matches!(resumed.next, NextRun::Nothing(ChainStatus::Waits { .. })), "{id}");
     }
     for id in [waits.to_string(), question.short()] {
         assert!(matches!(look(&store, &id), Ok(Some((top, ChainStatus::Waits { .. }))) if top == waits), "{id}");
@@ -97,7 +97,7 @@ fn a_chain_that_can_run_gets_settings_as_the_asker_wants() {
     let (_temp, store) = store::testing::store();
     let run = |stale_check| {
         let resumed = resumed(&testing::app(&store), Input { stale_check, ..input(store.root().to_string()) });
-        let Next::Run(settings) = resumed.next else { panic!("{:?}", resumed.next) };
+        let NextRun::Run(settings) = resumed.next else { panic!("{:?}", resumed.next) };
         settings.stale_check
     };
     assert!(run(true) && !run(false));
@@ -161,7 +161,7 @@ fn an_agent_that_has_ended_gets_a_new_instruction_from_whom_gives_it() {
     let app = App { asker, ..testing::app(&store) };
     let agent = done(&store);
     let resumed = resumed(&app, Input { prompt: prompt("And now?"), ..input(agent.to_string()) });
-    assert!(matches!(resumed.next, Next::Run(_)), "{resumed:?}");
+    assert!(matches!(resumed.next, NextRun::Run(_)), "{resumed:?}");
     let message = store.steering(agent).unwrap().messages.remove(0);
     let sender = message.sender.unwrap();
     assert_eq!((message.text.as_str(), message.instructs), ("And now?", true));
@@ -188,7 +188,7 @@ fn a_refused_resume_changes_nothing() {
     assert_eq!(store.chain_of(waits).unwrap().limits, before);
     assert_eq!(store.frame(waits).unwrap().unwrap().launch.model, None);
     let resumed = resumed(&app, Input { limits: depth(3), ..input(waits.to_string()) });
-    assert!(matches!(resumed.next, Next::Nothing(_)));
+    assert!(matches!(resumed.next, NextRun::Nothing(_)));
     assert_eq!(store.chain_of(waits).unwrap().limits.max_depth, 3);
 }
 
@@ -222,7 +222,7 @@ fn a_usage_limit_is_waited_for_unless_the_asker_retries_now() {
     resumed(&app, input(caller.frame.to_string()));
     assert!(pauses());
     let resumed = resumed(&app, Input { now: true, ..input(caller.frame.to_string()) });
-    assert!(matches!(resumed.next, Next::Run(_)) && !pauses());
+    assert!(matches!(resumed.next, NextRun::Run(_)) && !pauses());
 }
 
 #[test]
@@ -240,11 +240,11 @@ fn a_name_is_lost_once_another_chain_has_it() {
 #[test]
 fn an_adopted_session_is_started_as_in_these_surroundings() {
     let given = Repair { permission_mode: Some("acceptEdits".into()), ..model("opus") };
-    let launch = adopted(&given, &Shell).unwrap();
+    let launch = adopted(&given, &TestShell).unwrap();
     assert_eq!(launch.claude, Path::new("/usr/bin/claude"));
     assert_eq!((launch.model.as_deref(), launch.permission_mode.as_deref()), (Some("opus"), Some("acceptEdits")));
     let named = Repair { claude: Some("other".into()), ..Repair::default() };
-    let launch = adopted(&named, &Shell).unwrap();
+    let launch = adopted(&named, &TestShell).unwrap();
     assert_eq!(launch.claude, Path::new("/usr/bin/other"));
     assert_eq!((launch.model, launch.permission_mode.as_deref()), (None, Some("plan")));
 }

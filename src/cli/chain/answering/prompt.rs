@@ -12,7 +12,7 @@ use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
 
 use crate::cli::chain::answering::keys::{Arrived, Keys, has_more};
-use crate::cli::chain::answering::typed::{self, Command, Typed};
+use crate::cli::chain::answering::typed::{self, Command, TypedLine};
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::core::text::columns::columns;
@@ -107,13 +107,13 @@ impl Prompt {
                 let line = self.line(&(more(shown) + " "))?;
                 let Line::Typed(text) = &line else { return Ok(Some(line)) };
                 match typed::read(text) {
-                    Typed::Nothing => break,
-                    Typed::Command(Command::All) => {
+                    TypedLine::Nothing => break,
+                    TypedLine::Command(Command::All) => {
                         all = true;
                         break;
                     }
-                    Typed::Command(Command::Skip | Command::Back | Command::Quit) => return Ok(Some(line)),
-                    Typed::Command(Command::Help) => output::ask(&wrapped_text(&typed::help(), width)),
+                    TypedLine::Command(Command::Skip | Command::Back | Command::Quit) => return Ok(Some(line)),
+                    TypedLine::Command(Command::Help) => output::ask(&wrapped_text(&typed::help(), width)),
                     _ => output::tell("Enter or :all shows the rest first"),
                 }
             }

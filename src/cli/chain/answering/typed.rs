@@ -1,7 +1,7 @@
 //! What a line means that a person types in the inbox: an answer, or a command, which begins with a colon.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Typed<'a> {
+pub(super) enum TypedLine<'a> {
     /// An answer; it may name choices.
     Answer(&'a str),
     /// An answer, taken as text whatever it looks like.
@@ -44,27 +44,27 @@ pub(super) fn help() -> String {
 }
 
 /// What `line` means. The bytes of an answer are those of the line.
-pub(super) fn read(line: &str) -> Typed<'_> {
+pub(super) fn read(line: &str) -> TypedLine<'_> {
     let trimmed = line.trim();
     if trimmed.is_empty() {
-        return Typed::Nothing;
+        return TypedLine::Nothing;
     }
     // A bare question mark is meant for the inbox: it tells an agent nothing.
     if trimmed == "?" {
-        return Typed::Command(Command::Help);
+        return TypedLine::Command(Command::Help);
     }
-    let Some(word) = trimmed.strip_prefix(':') else { return Typed::Answer(line) };
+    let Some(word) = trimmed.strip_prefix(':') else { return TypedLine::Answer(line) };
     if let Some(text) = ["text ", "t "].iter().find_map(|name| word.strip_prefix(name)) {
-        return Typed::Text(text);
+        return TypedLine::Text(text);
     }
     if word == "?" {
-        return Typed::Command(Command::Help);
+        return TypedLine::Command(Command::Help);
     }
     if word.is_empty() || !word.chars().all(|c| c.is_ascii_alphabetic()) {
-        return Typed::Answer(line);
+        return TypedLine::Answer(line);
     }
     let named = COMMANDS.iter().find(|(_, name, _)| *name == word || word.len() == 1 && name.starts_with(word));
-    named.map_or(Typed::NoCommand(trimmed), |(command, ..)| Typed::Command(*command))
+    named.map_or(TypedLine::NoCommand(trimmed), |(command, ..)| TypedLine::Command(*command))
 }
 
 #[cfg(test)]
@@ -74,26 +74,26 @@ mod tests {
     #[test]
     fn only_a_word_behind_a_colon_is_a_command() {
         for (line, expected) in [
-            ("Jan 1st", Typed::Answer("Jan 1st")),
-            ("  two \t", Typed::Answer("  two \t")),
-            (":q", Typed::Command(Command::Quit)),
-            (" :quit ", Typed::Command(Command::Quit)),
-            (":?", Typed::Command(Command::Help)),
-            (" ?", Typed::Command(Command::Help)),
-            ("why?", Typed::Answer("why?")),
-            (":text ?", Typed::Text("?")),
-            (":e", Typed::Command(Command::Edit)),
-            (":a", Typed::Command(Command::All)),
-            (":sikp", Typed::NoCommand(":sikp")),
-            (":", Typed::Answer(":")),
-            (":)", Typed::Answer(":)")),
-            (":: a", Typed::Answer(":: a")),
-            (":set x", Typed::Answer(":set x")),
-            (":text :q", Typed::Text(":q")),
-            (":t 7", Typed::Text("7")),
-            ("q", Typed::Answer("q")),
-            ("", Typed::Nothing),
-            (" \t", Typed::Nothing),
+            ("Jan 1st", TypedLine::Answer("Jan 1st")),
+            ("  two \t", TypedLine::Answer("  two \t")),
+            (":q", TypedLine::Command(Command::Quit)),
+            (" :quit ", TypedLine::Command(Command::Quit)),
+            (":?", TypedLine::Command(Command::Help)),
+            (" ?", TypedLine::Command(Command::Help)),
+            ("why?", TypedLine::Answer("why?")),
+            (":text ?", TypedLine::Text("?")),
+            (":e", TypedLine::Command(Command::Edit)),
+            (":a", TypedLine::Command(Command::All)),
+            (":sikp", TypedLine::NoCommand(":sikp")),
+            (":", TypedLine::Answer(":")),
+            (":)", TypedLine::Answer(":)")),
+            (":: a", TypedLine::Answer(":: a")),
+            (":set x", TypedLine::Answer(":set x")),
+            (":text :q", TypedLine::Text(":q")),
+            (":t 7", TypedLine::Text("7")),
+            ("q", TypedLine::Answer("q")),
+            ("", TypedLine::Nothing),
+            (" \t", TypedLine::Nothing),
         ] {
             assert_eq!(read(line), expected, "{line:?}");
         }
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn every_command_has_a_letter_of_its_own() {
         for (command, name, _) in COMMANDS {
-            assert_eq!(read(&format!(":{}", &name[..1])), Typed::Command(command));
+            assert_eq!(read(&format!(":{}", &name[..1])), TypedLine::Command(command));
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::app::answer::{self, AnswerStatus, Input, TooLate};
 use crate::app::lookup::{Projects, here};
 use crate::cli::chain::answering::editor;
 use crate::cli::chain::answering::prompt::{Line, Prompt};
-use crate::cli::chain::answering::typed::{self, Command, Typed};
+use crate::cli::chain::answering::typed::{self, Command, TypedLine};
 use crate::cli::error::CliError;
 use crate::cli::output::format::cut;
 use crate::cli::output::{self, ListCommand, tell};
@@ -53,7 +53,7 @@ pub(super) enum Exit {
 }
 
 /// Where a person goes from a question.
-enum Step {
+enum WalkStep {
     Next,
     /// To the next one: this one can no longer be answered here.
     Drop,
@@ -76,23 +76,23 @@ impl<'a> Walk<'a> {
                 AnswerStatus::Open(asked) => self.visit(prompt, &asked)?,
                 AnswerStatus::Answered(asked) => {
                     tell(&format!("{} has been answered{}", item.id.short(), by(&asked)));
-                    Step::Drop
+                    WalkStep::Drop
                 }
                 AnswerStatus::Expired => {
                     tell(&format!("{} has expired", item.id.short()));
-                    Step::Drop
+                    WalkStep::Drop
                 }
                 AnswerStatus::Gone => {
                     tell(&format!("{} is gone: its agent no longer waits for an answer", item.id.short()));
-                    Step::Drop
+                    WalkStep::Drop
                 }
             };
             match step {
-                Step::Next => self.at += 1,
-                Step::Drop => drop(self.items.remove(self.at)),
-                Step::Back if self.at == 0 => tell("this is the first one"),
-                Step::Back => self.at -= 1,
-                Step::Leave(exit) => return Ok(exit),
+                WalkStep::Next => self.at += 1,
+                WalkStep::Drop => drop(self.items.remove(self.at)),
+                WalkStep::Back if self.at == 0 => tell("this is the first one"),
+                WalkStep::Back => self.at -= 1,
+                WalkStep::Leave(exit) => return Ok(exit),
             }
         }
     }
@@ -110,7 +110,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Shows one question, and takes what a person types about it.
-    fn visit(&mut self, prompt: &mut Prompt, asked: &Question) -> Result<Step, CliError> {
+    fn visit(&mut self, prompt: &mut Prompt, asked: &Question) -> Result<WalkStep, CliError> {
         let (columns, _) = output::size_of_errors();
         let text = format!("\n({} of {}) {}", self.at + 1, self.items.len() + self.behind, self.shown(asked)?);
         let how = wrapped_text(&how_to_answer(&asked.kind), columns);
@@ -124,9 +124,9 @@ impl<'a> Walk<'a> {
             let line = prompt.line("> ")?;
             let Line::Typed(line) = &line else { return Ok(step(&line)) };
             let (text, is_text) = match typed::read(line) {
-                Typed::Answer(text) => (answer::spelled_out(&asked.kind, text), false),
-                Typed::Text(text) => (text.to_owned(), true),
-                Typed::Command(Command::Edit) => match editor::write(&written) {
+                TypedLine::Answer(text) => (answer::spelled_out(&asked.kind, text), false),
+                TypedLine::Text(text) => (text.to_owned(), true),
+                TypedLine::Command(Command::Edit) => match editor::write(&written) {
                     Ok(Some(text)) => {
                         written.clone_from(&text);
                         (text, false)
@@ -140,13 +140,13 @@ impl<'a> Walk<'a> {
                         continue;
                     }
                 },
-                Typed::Command(Command::Help | Command::All) | Typed::Nothing => {
+                TypedLine::Command(Command::Help | Command::All) | TypedLine::Nothing => {
                     output::ask(&wrapped_text(&typed::help(), columns));
                     output::ask(&how);
                     continue;
                 }
-                Typed::Command(command) => return Ok(where_to(command)),
-                Typed::NoCommand(word) => {
+                TypedLine::Command(command) => return Ok(where_to(command)),
+                TypedLine::NoCommand(word) => {
                     tell(&format!("{word} is not a command; to answer with exactly this: :text {word}"));
                     continue;
                 }
@@ -158,7 +158,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn record(&mut self, asked: &Question, text: &str, is_text: bool) -> Result<Step, CliError> {
+    fn record(&mut self, asked: &Question, text: &str, is_text: bool) -> Result<WalkStep, CliError> {
         let item = &mut self.items[self.at];
         let (question, text) = (asked.id.short(), text.to_owned());
         let input = Input { question: asked.id, text, is_verbatim: is_text, mode: None, replace: item.answered };
@@ -168,25 +168,25 @@ impl<'a> Walk<'a> {
                 let again = if item.answered { "answer replaced" } else { "answer recorded" };
                 item.answered = true;
                 tell(again);
-                Ok(Step::Next)
+                Ok(WalkStep::Next)
             }
             Err(TooLate::Answered(asked)) => {
                 let by = asked.map(|asked| by(&asked)).unwrap_or_default();
                 tell(&format!("{question} has already been answered{by}; yours was not recorded"));
-                Ok(Step::Drop)
+                Ok(WalkStep::Drop)
             }
             // An answer that was given here still counts.
             Err(TooLate::Delivered(error)) => {
                 CliError::from(error).without_hints().report();
-                Ok(Step::Next)
+                Ok(WalkStep::Next)
             }
             Err(TooLate::Removed) => {
                 tell(&format!("{question} has been removed with its chain; yours was not recorded"));
-                Ok(Step::Drop)
+                Ok(WalkStep::Drop)
             }
             Err(TooLate::Closed(error)) => {
                 CliError::from(error).without_hints().report();
-                Ok(Step::Drop)
+                Ok(WalkStep::Drop)
             }
         }
     }
@@ -255,21 +255,21 @@ fn how_to_answer(kind: &RequestKind) -> String {
 }
 
 /// Where a line leads that was typed in place of an answer.
-fn step(line: &Line) -> Step {
+fn step(line: &Line) -> WalkStep {
     match line {
-        Line::Interrupted => Step::Leave(Exit::Interrupted),
-        Line::Closed => Step::Leave(Exit::AtWill),
+        Line::Interrupted => WalkStep::Leave(Exit::Interrupted),
+        Line::Closed => WalkStep::Leave(Exit::AtWill),
         Line::Typed(text) => match typed::read(text) {
-            Typed::Command(command) => where_to(command),
-            _ => Step::Next,
+            TypedLine::Command(command) => where_to(command),
+            _ => WalkStep::Next,
         },
     }
 }
 
-fn where_to(command: Command) -> Step {
+fn where_to(command: Command) -> WalkStep {
     match command {
-        Command::Back => Step::Back,
-        Command::Quit => Step::Leave(Exit::AtWill),
-        Command::Skip | Command::All | Command::Edit | Command::Help => Step::Next,
+        Command::Back => WalkStep::Back,
+        Command::Quit => WalkStep::Leave(Exit::AtWill),
+        Command::Skip | Command::All | Command::Edit | Command::Help => WalkStep::Next,
     }
 }

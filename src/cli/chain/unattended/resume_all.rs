@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::app::App;
 use crate::app::asker::PersonsTask;
-use crate::app::chains::unattended::{self, Ended, Event};
+use crate::app::chains::unattended::{self, EndedChain, UnattendedEvent};
 use crate::app::config::setting;
 use crate::app::error::AppError;
 use crate::cli::chain::drive;
@@ -14,7 +14,7 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::report::chain_status::{OutputOptions, StatusReport};
-use crate::cli::report::live::display::Live;
+use crate::cli::report::live::display::LiveDisplay;
 use crate::cli::report::one_line;
 use crate::core::id::FrameId;
 use crate::runtime::RunSettings;
@@ -66,7 +66,7 @@ impl ResumeAll {
     fn follow_all(&self, context: &Context, app: &App<'_>, roots: Option<&[FrameId]>) -> Result<ExitStatus, CliError> {
         let settings = self.settings(context)?;
         let worst = Cell::new(ExitStatus::Ok);
-        let mut live = Live::new(app.store.dir().path());
+        let mut live = LiveDisplay::new(app.store.dir().path());
         let happens = |event| {
             if let Some(exit) = self.follow(app.store, live.as_mut(), event) {
                 worst.set(worse(worst.get(), exit));
@@ -90,17 +90,22 @@ impl ResumeAll {
     }
 
     /// Shows a chain as long as it is driven, and prints how it stands after that.
-    pub(crate) fn follow(&self, store: &Store, live: Option<&mut Live>, event: Event) -> Option<ExitStatus> {
+    pub(crate) fn follow(
+        &self,
+        store: &Store,
+        live: Option<&mut LiveDisplay>,
+        event: UnattendedEvent,
+    ) -> Option<ExitStatus> {
         match (event, live) {
-            (Event::Begins(root), live) => {
+            (UnattendedEvent::Begins(root), live) => {
                 live.into_iter().for_each(|live| live.begin(root));
                 None
             }
-            (Event::Ended(ended), live) => {
+            (UnattendedEvent::Ended(ended), live) => {
                 live.into_iter().for_each(|live| live.end(ended.root));
                 Some(self.report(store, ended))
             }
-            (Event::Refused(refused), _) => {
+            (UnattendedEvent::Refused(refused), _) => {
                 if is_news(&refused) {
                     tell_of_refused(&refused);
                 }
@@ -109,7 +114,7 @@ impl ResumeAll {
         }
     }
 
-    fn report(&self, store: &Store, Ended { root, notes, status, is_news, .. }: Ended) -> ExitStatus {
+    fn report(&self, store: &Store, EndedChain { root, notes, status, is_news, .. }: EndedChain) -> ExitStatus {
         drive::print_notes(&notes);
         if !is_news {
             return if self.output_options.exit_code { ExitStatus::Waiting } else { ExitStatus::Ok };

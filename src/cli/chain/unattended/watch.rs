@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::app::asker::PersonsTask;
-use crate::app::chains::unattended::{self, Ended, Event};
+use crate::app::chains::unattended::{self, EndedChain, UnattendedEvent};
 use crate::cli::chain::drive;
 use crate::cli::chain::unattended::resume_all::ResumeAll;
 use crate::cli::chain::unattended::tell_of_interrupted;
@@ -15,7 +15,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::tell;
 use crate::cli::report::chain_status::OutputOptions;
-use crate::cli::report::live::display::Live;
+use crate::cli::report::live::display::LiveDisplay;
 use crate::runtime::run::unattended::continuing::Until;
 
 /// Continue chains as soon as they can continue, until you stop it
@@ -51,9 +51,9 @@ impl Watch {
         tell_of_interrupted(&store)?;
         context.follow_config()?;
         let interrupted = Cell::new(false);
-        let mut live = Live::new(store.dir().path());
-        let happens = |event: Event| {
-            let is_interrupted = matches!(&event, Event::Ended(Ended { interrupted: true, .. }));
+        let mut live = LiveDisplay::new(store.dir().path());
+        let happens = |event: UnattendedEvent| {
+            let is_interrupted = matches!(&event, UnattendedEvent::Ended(EndedChain { interrupted: true, .. }));
             interrupted.set(interrupted.get() || is_interrupted);
             all.follow(&store, live.as_mut(), event);
         };

@@ -16,7 +16,7 @@ use crate::store::Store;
 
 /// What a watcher is shown.
 #[derive(Debug)]
-pub(crate) enum Seen<'a> {
+pub(crate) enum WatchUpdate<'a> {
     /// An event that happened before it began to watch.
     Before(&'a AgentEvent),
     Event(&'a AgentEvent),
@@ -28,18 +28,18 @@ pub(crate) enum Seen<'a> {
 
 /// A watcher that runs.
 #[derive(Debug)]
-pub(crate) struct Beside {
+pub(crate) struct ChainWatcher {
     stopper: Stopper,
     thread: JoinHandle<Result<(), CliError>>,
 }
 
-impl Beside {
+impl ChainWatcher {
     /// Watches the chain of `top`. `look`: how often `see` is shown the chain although nothing happens.
     pub(crate) fn start(
         state_dir: &Path,
         top: FrameId,
         look: Duration,
-        mut see: impl FnMut(Seen<'_>) -> Result<(), CliError> + Send + 'static,
+        mut see: impl FnMut(WatchUpdate<'_>) -> Result<(), CliError> + Send + 'static,
     ) -> Result<Self, CliError> {
         let (sender, ready) = std::sync::mpsc::channel();
         let state_dir = state_dir.to_owned();
@@ -47,7 +47,7 @@ impl Beside {
             let store = Store::open(&state_dir)?;
             let mut events = ChainEvents::new(&store, top, true, Some(TEXT))?;
             while let Some(event) = events.next(None)? {
-                see(Seen::Before(&event))?;
+                see(WatchUpdate::Before(&event))?;
             }
             let mut follower = Follower::new(&store, events);
             let _ = sender.send(follower.stopper());
@@ -76,17 +76,17 @@ fn joined(thread: JoinHandle<Result<(), CliError>>) -> Result<(), CliError> {
 fn follow(
     follower: &mut Follower<'_>,
     look: Duration,
-    mut see: impl FnMut(Seen<'_>) -> Result<(), CliError>,
+    mut see: impl FnMut(WatchUpdate<'_>) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     loop {
         let is_last = follower.is_stopped();
         while let Some(event) = follower.next()? {
-            see(Seen::Event(&event))?;
+            see(WatchUpdate::Event(&event))?;
         }
         if is_last {
-            return see(Seen::Last);
+            return see(WatchUpdate::Last);
         }
-        see(Seen::Chain(follower.tree()))?;
+        see(WatchUpdate::Chain(follower.tree()))?;
         follower.wait(look)?;
     }
 }
@@ -95,10 +95,10 @@ fn follow(
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Prints what happens from now on in the chain of `top`. A reader that has gone away ends nothing.
-pub(crate) fn start(state_dir: &Path, top: FrameId) -> Result<Beside, CliError> {
-    Beside::start(state_dir, top, LOOK, |seen| match seen {
-        Seen::Event(event) if !output::was_unread() => Ok(print_event(event)?),
+pub(crate) fn start(state_dir: &Path, top: FrameId) -> Result<ChainWatcher, CliError> {
+    ChainWatcher::start(state_dir, top, LOOK, |seen| match seen {
+        WatchUpdate::Event(event) if !output::was_unread() => Ok(print_event(event)?),
         // What happened before was another command's to print.
-        Seen::Event(_) | Seen::Before(_) | Seen::Chain(_) | Seen::Last => Ok(()),
+        WatchUpdate::Event(_) | WatchUpdate::Before(_) | WatchUpdate::Chain(_) | WatchUpdate::Last => Ok(()),
     })
 }

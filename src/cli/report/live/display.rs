@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::error::CliError;
 use crate::cli::output;
-use crate::cli::report::live::beside::{Beside, Seen};
+use crate::cli::report::live::beside::{ChainWatcher, WatchUpdate};
 use crate::cli::report::live::rows::{Agents, clock, rows};
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
@@ -17,10 +17,10 @@ use crate::store::Store;
 
 /// A display that is drawn.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct LiveDisplay {
     state_dir: PathBuf,
     shown: Arc<Mutex<Shown>>,
-    watching: HashMap<FrameId, Beside>,
+    watching: HashMap<FrameId, ChainWatcher>,
     /// Every chain that was shown.
     chains: BTreeSet<FrameId>,
     began: Instant,
@@ -38,7 +38,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// How many lines stay free for what is written above.
 const FREE: usize = 4;
 
-impl Live {
+impl LiveDisplay {
     /// A display without chains; `None`: standard error cannot be drawn on.
     pub(crate) fn new(state_dir: &Path) -> Option<Self> {
         let can_draw = !output::is_quiet() && output::live::can_draw();
@@ -59,23 +59,23 @@ impl Live {
         shown.chains.insert(place, (Agents::default(), None));
         drop(shown);
         let of_thread = Arc::clone(&self.shown);
-        let see = move |seen: Seen<'_>| {
+        let see = move |seen: WatchUpdate<'_>| {
             let mut shown = locked(&of_thread);
             let Some((agents, tree)) = shown.chains.get_mut(&place) else { return Ok(()) };
             match seen {
-                Seen::Before(event) | Seen::Event(event) => agents.absorb(event),
-                Seen::Chain(now) => {
+                WatchUpdate::Before(event) | WatchUpdate::Event(event) => agents.absorb(event),
+                WatchUpdate::Chain(now) => {
                     *tree = Some(now.clone());
                     shown.draw();
                 }
-                Seen::Last => {
+                WatchUpdate::Last => {
                     shown.chains.remove(&place);
                     shown.draw();
                 }
             }
             Ok(())
         };
-        match Beside::start(&self.state_dir, top, LOOK, see) {
+        match ChainWatcher::start(&self.state_dir, top, LOOK, see) {
             Ok(watching) => drop(self.watching.insert(top, watching)),
             Err(error) => output::warn(&format!("{} is not shown: {error}", top.short())),
         }

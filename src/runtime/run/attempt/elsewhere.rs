@@ -13,7 +13,7 @@ use crate::store::Store;
 
 /// What an agent is given that works elsewhere than the uppermost agent of its chain, whose directory a person named.
 #[derive(Debug)]
-pub(super) struct Elsewhere {
+pub(super) struct ElsewhereSettings {
     /// Where that one works.
     pub(super) base: PathBuf,
     /// The settings of the project there, as they apply to this agent.
@@ -23,7 +23,7 @@ pub(super) struct Elsewhere {
 }
 
 /// What `frame` is given if it works elsewhere; `None`: it works where its chain was started.
-pub(super) fn look(store: &Store, frame: &Frame) -> Result<Option<Elsewhere>, RuntimeError> {
+pub(super) fn look(store: &Store, frame: &Frame) -> Result<Option<ElsewhereSettings>, RuntimeError> {
     let base = agent_lookup::uppermost(store, frame)?.cwd;
     if base == frame.cwd {
         return Ok(None);
@@ -41,10 +41,10 @@ pub(super) fn look(store: &Store, frame: &Frame) -> Result<Option<Elsewhere>, Ru
     }
     let settings = of_project::settings(&base, &places, &frame.launch);
     if of_project::is_trusted(&frame.cwd, &frame.launch) {
-        return Ok(Some(Elsewhere { base, settings, own: None }));
+        return Ok(Some(ElsewhereSettings { base, settings, own: None }));
     }
     let folder = store.dir().settings(frame.id).with_file_name("instructions");
     let collected = || of_project::collect_instructions(&folder, &frame.cwd);
     failpoint::around(Step::Settings, collected).map_err(while_trying("collect the instructions of its directory"))?;
-    Ok(Some(Elsewhere { base, settings, own: Some((of_project::remaining(&frame.launch), folder)) }))
+    Ok(Some(ElsewhereSettings { base, settings, own: Some((of_project::remaining(&frame.launch), folder)) }))
 }

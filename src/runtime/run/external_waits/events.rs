@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(200);
 const CLOSELY: u32 = 3;
 
 /// What the loop goes on with.
-pub(crate) enum Event {
+pub(crate) enum RunEvent {
     /// An agent of this process has ended.
     Ended(FrameId, ProcessExit),
     /// A command of this process has ended.
@@ -35,7 +35,7 @@ pub(crate) enum Event {
 }
 
 /// Where events come from.
-pub(crate) struct Events {
+pub(crate) struct RunEvents {
     /// The agents that run.
     pub(crate) exits: JoinSet<(FrameId, ProcessExit)>,
     /// The commands that agents wait for.
@@ -45,7 +45,7 @@ pub(crate) struct Events {
     seen_version: Option<i64>,
 }
 
-impl Events {
+impl RunEvents {
     pub(crate) fn new(stop: watch::Receiver<Signals>) -> Self {
         Self { exits: JoinSet::new(), tries: Tries::default(), stop, seen_version: None }
     }
@@ -73,7 +73,7 @@ impl Events {
         watched: &Watched,
         missing: Option<&Places>,
         ended: u64,
-    ) -> Result<Event, RuntimeError> {
+    ) -> Result<RunEvent, RuntimeError> {
         let place = places::freed(missing, ended, self.stop.clone());
         tokio::pin!(place);
         let mut looks = 0_u32;
@@ -82,20 +82,20 @@ impl Events {
             tokio::select! {
                 Some(ended) = self.exits.join_next(), if runs => {
                     let (frame, exit) = ended.map_err(|error| while_trying("wait for claude")(error.into()))?;
-                    return Ok(Event::Ended(frame, exit));
+                    return Ok(RunEvent::Ended(frame, exit));
                 }
-                tried = self.tries.next(), if tries => return Ok(tried.map_or(Event::Changed, Event::Tried)),
-                () = &mut place, if missing.is_some() => return Ok(Event::Changed),
+                tried = self.tries.next(), if tries => return Ok(tried.map_or(RunEvent::Changed, RunEvent::Tried)),
+                () = &mut place, if missing.is_some() => return Ok(RunEvent::Changed),
                 _ = self.stop.wait_for(|signals| signals.any()), if tries && !is_stopped => self.tries.end().await,
                 () = tokio::time::sleep(LOOK), if runs || tries || missing.is_some() => {
                     looks += 1;
                     let is_written = self.seen_version != Some(store.changes().version_of_others()?);
                     let has_come = || watched.is_due(Timestamp::now());
                     if is_written || has_come() || looks.is_multiple_of(CLOSELY) && watched.has_changed(store) {
-                        return Ok(Event::Changed);
+                        return Ok(RunEvent::Changed);
                     }
                 }
-                else => return Ok(Event::Idle),
+                else => return Ok(RunEvent::Idle),
             }
         }
     }

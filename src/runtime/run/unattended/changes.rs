@@ -17,7 +17,7 @@ use crate::store::{StateDir, Store};
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Watches directories, not files: a file may not exist yet, and may be replaced.
-pub(crate) struct Changes {
+pub(crate) struct ChangeWatch {
     /// `None`: the system watches nothing.
     watcher: Option<RecommendedWatcher>,
     changed: Arc<Notify>,
@@ -32,7 +32,7 @@ pub(crate) struct Changes {
 /// Which folder it is: its device and its number there.
 type Identity = (u64, u64);
 
-impl Changes {
+impl ChangeWatch {
     /// Of the records, for a start.
     pub(crate) fn new(store: &Store) -> Self {
         let changed = Arc::new(Notify::new());
@@ -129,11 +129,11 @@ mod tests {
         let (state, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let store = Store::open(state.path()).unwrap();
         let dir = store.dir();
-        let mut changes = Changes::new(&store);
+        let mut changes = ChangeWatch::new(&store);
         // Its folder does not exist either.
         let file = project.path().join("out/report");
         let noticed =
-            async |changes: &Changes| tokio::time::timeout(Duration::from_secs(60), changes.next()).await.is_ok();
+            async |changes: &ChangeWatch| tokio::time::timeout(Duration::from_secs(60), changes.next()).await.is_ok();
         changes.watch_for(dir, std::slice::from_ref(&file));
         assert!(noticed(&changes).await, "what may have changed before");
         fs::create_dir(project.path().join("out")).unwrap();
@@ -153,7 +153,7 @@ mod tests {
         let dir = store.dir();
         let folder = project.path().join("out");
         fs::create_dir(&folder).unwrap();
-        let mut changes = Changes::new(&store);
+        let mut changes = ChangeWatch::new(&store);
         let files = [folder.join("report")];
         changes.watch_for(dir, &files);
         for removed in [false, true] {
@@ -163,7 +163,7 @@ mod tests {
                 fs::rename(&folder, project.path().join("old")).unwrap();
             }
             fs::create_dir(&folder).unwrap();
-            let is_watched_anew = async |changes: &mut Changes| {
+            let is_watched_anew = async |changes: &mut ChangeWatch| {
                 changes.next().await;
                 changes.watch_for(dir, &files);
                 changes.watched.get(&folder).copied() == identity(&folder) && changes.gone.lock().unwrap().is_empty()
@@ -180,7 +180,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let store = Store::open(state.path()).unwrap();
         let dir = store.dir();
-        let mut changes = Changes { watcher: None, ..Changes::new(&store) };
+        let mut changes = ChangeWatch { watcher: None, ..ChangeWatch::new(&store) };
         changes.watch_for(dir, &[]);
         assert!(tokio::time::timeout(Duration::from_secs(60), changes.next()).await.is_ok());
     }

@@ -17,7 +17,7 @@ use crate::runtime::requests::answer_files;
 use crate::runtime::requests::posted::filing;
 use crate::runtime::run::driven::Driven;
 use crate::runtime::run::signals::Signals;
-use crate::runtime::run::unattended::changes::Changes;
+use crate::runtime::run::unattended::changes::ChangeWatch;
 use crate::runtime::run::{external_waits, scheduler, status};
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Store;
@@ -64,7 +64,7 @@ pub(crate) async fn continue_chains(
 ) -> Result<(), RuntimeError> {
     store.changes().version_of_others()?;
     // Whoever does not stay looks once.
-    let mut changes = (until == Until::Stopped).then(|| Changes::new(store));
+    let mut changes = (until == Until::Stopped).then(|| ChangeWatch::new(store));
     // Each chain that is driven has an agent that runs, or waits for a place.
     let at_once = settings.places.as_ref().map_or(usize::MAX, |places| places.most() as usize);
     let mut stopped = stop.clone();
@@ -169,7 +169,7 @@ fn look_of(driven: Option<&Driven>) -> CheckOutcome {
     }
 }
 
-async fn next_change(changes: Option<&Changes>) {
+async fn next_change(changes: Option<&ChangeWatch>) {
     match changes {
         Some(changes) => changes.next().await,
         None => std::future::pending().await,

@@ -15,7 +15,7 @@ use crate::store::error::{Result, StoreError};
 use crate::store::files::checkpoint;
 use crate::store::files::lease::Lease;
 use crate::store::files::state_dir::StateDir;
-use crate::store::housekeeping::facts::{Facts, FactsOf, FactsPage};
+use crate::store::housekeeping::facts::{DatabaseFacts, FactsOf, FactsPage};
 use crate::store::records::abandoned::abandoned;
 
 use crate::store::sqlite::database::codec::{Id, count, from_json, id, maybe_id, maybe_time, signed};
@@ -28,8 +28,8 @@ use crate::store::sqlite::transaction::{Statements, TxResult};
 /// How many frames are in memory at once.
 const AT_ONCE: u32 = 500;
 
-pub(crate) fn facts(connection: &Connection, of: FactsOf<'_>) -> TxResult<Facts> {
-    let mut facts = Facts::default();
+pub(crate) fn facts(connection: &Connection, of: FactsOf<'_>) -> TxResult<DatabaseFacts> {
+    let mut facts = DatabaseFacts::default();
     if matches!(of, FactsOf::All) {
         facts.findings = damage(connection)?;
         check_rows(connection, &all, &mut facts.findings)?;
@@ -91,12 +91,12 @@ fn damage(connection: &Connection) -> TxResult<Vec<FsckFinding>> {
 }
 
 /// What the database says of the frames in `members`, without their files.
-pub(crate) fn members(connection: &Connection) -> TxResult<(Vec<FrameFacts>, Facts)> {
+pub(crate) fn members(connection: &Connection) -> TxResult<(Vec<FrameFacts>, DatabaseFacts)> {
     let condition = |table: &str| {
         let of = TABLES.iter().find(|of| of.name == table).map_or("false", |of| of.of_members);
         format!("WHERE {of}")
     };
-    let mut facts = Facts::default();
+    let mut facts = DatabaseFacts::default();
     check_rows(connection, &condition, &mut facts.findings)?;
     let frames = read(connection, "frames", "id", condition, &mut facts.findings, frames::from_row)?;
     let held = FrameFiles { held: true, ..FrameFiles::default() };

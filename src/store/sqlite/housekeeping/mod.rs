@@ -16,7 +16,7 @@ use crate::failpoint::Step;
 use crate::store::error::Result;
 use crate::store::housekeeping::Housekeeping;
 use crate::store::housekeeping::archive::adapt::Adapted;
-use crate::store::housekeeping::facts::{Condition, Facts, FactsOf, FactsPage, Observed};
+use crate::store::housekeeping::facts::{Condition, DatabaseFacts, FactsOf, FactsPage, Observed};
 use crate::store::housekeeping::orphans::Orphan;
 use crate::store::housekeeping::removal::{Decided, Removable, RemovableOf, Worker};
 use crate::store::sqlite::database::connection::Sqlite;
@@ -38,7 +38,7 @@ impl Housekeeping for Sqlite {
         self.query(|connection| crate::store::sqlite::chains::worktrees::workers(connection, worktree))
     }
 
-    fn facts(&self, of: FactsOf<'_>) -> Result<Facts> {
+    fn facts(&self, of: FactsOf<'_>) -> Result<DatabaseFacts> {
         self.read(|connection| fsck::facts(connection, of))
     }
 

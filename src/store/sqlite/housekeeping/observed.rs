@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, Row};
 
 use crate::store::error::Result;
-use crate::store::housekeeping::facts::{Condition, Observed, Pause, RecordedProgram};
+use crate::store::housekeeping::facts::{Condition, Observed, RecordedPause, RecordedProgram};
 use crate::store::sqlite::database::codec::{count, from_json, path_text};
 use crate::store::sqlite::database::connection::Sqlite;
 use crate::store::sqlite::tables::tree_rows::TABLES;
@@ -64,11 +64,12 @@ fn unrecorded(connection: &Connection) -> TxResult<u64> {
     )
 }
 
-fn pauses(connection: &Connection, most: u32) -> TxResult<Vec<Pause>> {
+fn pauses(connection: &Connection, most: u32) -> TxResult<Vec<RecordedPause>> {
     let sql = "SELECT r.call IS NOT NULL AS suspended, f.launch AS launch
                  FROM requests AS r CROSS JOIN frames AS f ON f.id = r.frame
                  WHERE r.status <> 'withdrawn' ORDER BY r.seq DESC LIMIT ?1";
-    let pause = |row: &Row<'_>| Ok(Pause { suspended: row.get("suspended")?, launch: from_json(row, "launch")? });
+    let pause =
+        |row: &Row<'_>| Ok(RecordedPause { suspended: row.get("suspended")?, launch: from_json(row, "launch")? });
     connection.read_all(sql, [most], pause)
 }
 

@@ -10,7 +10,7 @@ use crate::core::id::{AttemptId, ChainName, FrameId};
 use crate::core::requests::request::RequestKind;
 use crate::store::records::{AskedFor, NewChain, NewFrame, NewGroup};
 use crate::store::sqlite::database::codec::{self, At, Id};
-use crate::store::sqlite::tables::frames::{self, Place};
+use crate::store::sqlite::tables::frames::{self, FramePosition};
 use crate::store::sqlite::tables::{chains, requests};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
@@ -57,12 +57,12 @@ impl NewChain<'_> {
         parent: Option<&Frame>,
     ) -> TxResult<()> {
         match self {
-            Self::Agent(agent) => frames::insert(connection, now, agent, &Place::new(top, parent)),
+            Self::Agent(agent) => frames::insert(connection, now, agent, &FramePosition::new(top, parent)),
             Self::Group(group) => insert(connection, now, top, group, parent),
             Self::Adopted(agent, session) => {
                 let (state, checkpoint) =
                     (FrameState::Waiting { wait: Wait::AgentDecides }, Some(AttemptId(session.0)));
-                let place = Place { state, checkpoint, ..Place::new(top, parent) };
+                let place = FramePosition { state, checkpoint, ..FramePosition::new(top, parent) };
                 frames::insert(connection, now, &NewFrame { id: top, ..(*agent).clone() }, &place)
             }
         }
@@ -114,7 +114,11 @@ fn admit(connection: &Connection, parent: &Frame, more: u32) -> TxResult<()> {
 /// Records a group and its members. It is not a level of its own: its members are one below the agent that asked for it.
 fn insert(connection: &Connection, now: At, group: FrameId, new: &NewGroup, parent: Option<&Frame>) -> TxResult<()> {
     let depth = parent.map_or(0, |parent| parent.depth);
-    let place = Place { depth, state: FrameState::Waiting { wait: Wait::Requests }, ..Place::new(group, parent) };
+    let place = FramePosition {
+        depth,
+        state: FrameState::Waiting { wait: Wait::Requests },
+        ..FramePosition::new(group, parent)
+    };
     let first = new.members[0].clone();
     let launch = Launch { worktree: None, ..first.launch };
     let (task, cwd, started_from) = (Task::Group(new.tasks.clone()), new.cwd.clone(), first.started_from);
@@ -122,7 +126,8 @@ fn insert(connection: &Connection, now: At, group: FrameId, new: &NewGroup, pare
         NewFrame { id: group, task, cwd, launch, baseline: None, started_from, limits: first.limits, name: first.name };
     frames::insert(connection, now, &frame, &place)?;
     for member in &new.members {
-        let below = Place { parent: Some(group), depth: place.depth + 1, state: FrameState::Ready, ..place.clone() };
+        let below =
+            FramePosition { parent: Some(group), depth: place.depth + 1, state: FrameState::Ready, ..place.clone() };
         frames::insert(connection, now, member, &below)?;
     }
     Ok(())

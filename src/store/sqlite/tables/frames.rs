@@ -19,7 +19,7 @@ use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// The position of a new frame in its tree, and how it begins.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct FramePosition {
     pub(crate) parent: Option<FrameId>,
     pub(crate) root: FrameId,
     pub(crate) depth: u32,
@@ -27,7 +27,7 @@ pub(crate) struct Place {
     pub(crate) checkpoint: Option<AttemptId>,
 }
 
-impl Place {
+impl FramePosition {
     /// That of a frame which is ready: below `parent`, or at the top of a chain of its own.
     pub(crate) fn new(frame: FrameId, parent: Option<&Frame>) -> Self {
         Self {
@@ -45,7 +45,7 @@ pub(crate) fn frame(connection: &Connection, id: FrameId) -> TxResult<Option<Fra
 }
 
 /// Records a frame.
-pub(crate) fn insert(connection: &Connection, now: At, new: &NewFrame, place: &Place) -> TxResult<()> {
+pub(crate) fn insert(connection: &Connection, now: At, new: &NewFrame, place: &FramePosition) -> TxResult<()> {
     let task_paths: &[&Path] = match &new.task {
         Task::File(path) => &[path],
         Task::Prompt(_) | Task::Group(_) => &[],
