@@ -13,7 +13,7 @@ use crate::store::files::durable::{TEMPORARY, create_private};
 use crate::store::files::ownership::trusted;
 use crate::store::files::state_dir::StateDir;
 use crate::store::handle::Store;
-use crate::store::housekeeping::facts::Condition;
+use crate::store::housekeeping::database_facts::Condition;
 
 /// What is to be said of the state directory at `dir`. Nothing is made that stays. `named`: a person chose it.
 pub(crate) fn findings(dir: &Path, named: bool) -> Vec<Finding> {

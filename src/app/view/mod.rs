@@ -9,8 +9,8 @@ pub(crate) mod chain_status;
 pub(crate) mod cost;
 pub(crate) mod denied;
 pub(crate) mod exchange;
+#[cfg(test)]
+mod json_schemas;
 pub(crate) mod outcome;
 pub(crate) mod question;
-#[cfg(test)]
-mod schema;
 pub(crate) mod settings;

@@ -10,8 +10,8 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::hints;
 use crate::cli::output;
 use crate::cli::report::chain_status::{self, OutputOptions, StatusReport};
-use crate::cli::report::live::beside;
 use crate::cli::report::live::display::LiveDisplay;
+use crate::cli::report::live::watcher;
 use crate::core::attempt::decision::Note;
 use crate::core::attempt::signal;
 use crate::core::id::FrameId;
@@ -78,7 +78,7 @@ fn driven(
     output_options: OutputOptions,
 ) -> Result<Driven, CliError> {
     let (stream, live) = match output_options.stream {
-        true => (Some(beside::start(store.dir().path(), top).map_err(|error| error.hint_resume(top))?), None),
+        true => (Some(watcher::start(store.dir().path(), top).map_err(|error| error.hint_resume(top))?), None),
         false => (None, LiveDisplay::new(store.dir().path())),
     };
     let live = live.map(|mut live| {

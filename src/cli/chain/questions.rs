@@ -12,7 +12,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{self, age, cut, one_line, table};
 use crate::cli::output::{self, ListCommand, hint, print, print_json, tell};
-use crate::cli::report::asked;
+use crate::cli::report::question_text;
 use crate::cli::report::waits::{described, in_part};
 use crate::core::requests::question::{Form, QuestionOption};
 use crate::core::requests::request::RequestKind;
@@ -111,13 +111,13 @@ fn in_full(store: &Store, questions: &[Question]) -> Result<ExitStatus, CliError
     if questions.is_empty() {
         tell("no open questions");
     }
-    let all = questions.iter().map(|question| asked::whole(store, question, output::width()));
+    let all = questions.iter().map(|question| question_text::whole(store, question, output::width()));
     print(&all.collect::<Result<Vec<_>, _>>()?.join("\n"))?;
     if let Some(open) = questions.iter().find(|question| question.answer.is_none() && question.expired.is_none()) {
         if let RequestKind::Ask(form) = answer_files::observed(store, open.clone(), Timestamp::now())?.kind {
-            asked::hint_at_file(&form);
+            question_text::hint_at_file(&form);
         }
-        hint(&format!("agent-cli answer {} {}", open.id.short(), asked::to_answer(&open.kind)));
+        hint(&format!("agent-cli answer {} {}", open.id.short(), question_text::to_answer(&open.kind)));
     }
     Ok(ExitStatus::Ok)
 }
@@ -161,7 +161,7 @@ fn rows(listed: &QuestionView, now: Timestamp, width: Option<usize>) -> Vec<Vec<
     if listed.expired.is_some() {
         let default = form(listed).and_then(|form| form.default.as_ref());
         let default = default.map(|default| format!(", so the default counts: {}", cut(default, most)));
-        rows.push(note(format!("-> {}{}", asked::NOBODY, default.unwrap_or_default())));
+        rows.push(note(format!("-> {}{}", question_text::NOBODY, default.unwrap_or_default())));
     }
     rows
 }
@@ -182,8 +182,8 @@ fn offered(listed: &QuestionView, now: Timestamp) -> Vec<Vec<String>> {
         description if description.is_empty() => format!("  {} {}", form.mark(at), one_line(&option.key)),
         description => format!("  {} {}: {description}", form.mark(at), one_line(&option.key)),
     };
-    let together = listed.asked_together.map(|together| format!("  {}", asked::together(together)));
-    let how = asked::choosing(form).map(|how| format!("  {how}"));
+    let together = listed.asked_together.map(|together| format!("  {}", question_text::together(together)));
+    let how = question_text::choosing(form).map(|how| format!("  {how}"));
     let default = form.default.iter().map(|default| format!("  default: {}", one_line(default)));
     let expiry = form.expires_at.map(|at| format!("  {}", format::expiry(at, now, &TimeZone::system())));
     let in_file = form.answer_file.as_ref().and_then(|file| file.note(now));

@@ -10,9 +10,9 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::hints;
 use crate::cli::output::{self, PrintError, print_json, print_line};
-use crate::cli::report::asked;
 use crate::cli::report::costs;
 use crate::cli::report::denied;
+use crate::cli::report::question_text;
 use crate::cli::report::waits::with_expiry;
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::attempt::signal;
@@ -211,8 +211,8 @@ fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
     }
     let answer = blockers.iter().find_map(|blocker| match &blocker.what {
         Blocking::Question { id, form } => {
-            asked::hint_at_file(form);
-            Some(format!("{} {}", id.short(), asked::to_answer_form(form)))
+            question_text::hint_at_file(form);
+            Some(format!("{} {}", id.short(), question_text::to_answer_form(form)))
         }
         Blocking::Permission { id, .. } => {
             output::hint(&format!("agent-cli questions {} shows the whole call", id.short()));
@@ -220,7 +220,7 @@ fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
         }
         Blocking::Plan { id, plan } => {
             output::hint(&format!("agent-cli questions {} shows the whole plan", id.short()));
-            Some(format!("{} {}", id.short(), asked::to_answer_plan(plan)))
+            Some(format!("{} {}", id.short(), question_text::to_answer_plan(plan)))
         }
         _ => None,
     });

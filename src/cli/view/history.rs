@@ -12,7 +12,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{age, fitted, one_line};
 use crate::cli::output::{self, ListCommand, print, print_json, tell};
-use crate::cli::report::asked::of_form;
+use crate::cli::report::question_text::of_form;
 use crate::cli::view::logs;
 use crate::core::events::agent_event::AgentEventKind;
 use crate::core::requests::approval::{self, Before};

@@ -23,7 +23,7 @@ use crate::core::events::following::ChainOutlook;
 use crate::core::id::FrameId;
 use crate::core::text::duration::{duration, moment};
 use crate::runtime::activity::chain_events::ChainEvents;
-use crate::runtime::activity::watch::Follower;
+use crate::runtime::activity::follower::Follower;
 use crate::store::Store;
 
 /// Show what an agent said and did

@@ -11,11 +11,11 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{age, one_line, table};
 use crate::cli::output::{self, print, print_json};
-use crate::cli::report::asked;
 use crate::cli::report::chain_status::abandoned;
 use crate::cli::report::costs;
 use crate::cli::report::denied;
 use crate::cli::report::history;
+use crate::cli::report::question_text;
 use crate::cli::report::waits::with_expiry;
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::launch::{Launch, OnPermission};
@@ -48,7 +48,7 @@ impl Show {
                 .iter()
                 .for_each(|warning| output::warn(warning));
             for asked in &questions {
-                print(&format!("\n{}", asked::whole(&store, asked, output::width())?))?;
+                print(&format!("\n{}", question_text::whole(&store, asked, output::width())?))?;
             }
         }
         Ok(ExitStatus::Ok)

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use crate::core::chain::tree::Tree;
 use crate::core::events::agent_event::{AgentEvent, AgentEventKind};
 use crate::core::id::FrameId;
+use crate::runtime::activity::log_events;
 use crate::runtime::activity::output::{Output, Span};
-use crate::runtime::activity::records;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Attempts, EventRecord, Extent, Requests, Store};
 
@@ -108,15 +108,15 @@ impl<'a> ChainEvents<'a> {
 
     /// What an entry of the log tells of its agent.
     fn recorded(&self, record: &EventRecord) -> Result<Vec<AgentEvent>, RuntimeError> {
-        let mut events: Vec<AgentEvent> = records::event(record).into_iter().collect();
-        if let Some(id) = records::message_of(record) {
+        let mut events: Vec<AgentEvent> = log_events::event(record).into_iter().collect();
+        if let Some(id) = log_events::message_of(record) {
             let messages = self.store.steering(record.frame)?.messages;
             let message = messages.iter().find(|message| message.id == id);
-            events.extend(message.map(|message| records::message_event(record, message, self.most)));
+            events.extend(message.map(|message| log_events::message_event(record, message, self.most)));
         }
-        for id in records::placed(record) {
+        for id in log_events::placed(record) {
             for (request, result) in self.store.requests(Requests::One(*id))? {
-                let result = result.and_then(|result| records::result_event(record, &request, &result, self.most));
+                let result = result.and_then(|result| log_events::result_event(record, &request, &result, self.most));
                 events.extend(result);
             }
         }

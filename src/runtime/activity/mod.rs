@@ -2,10 +2,10 @@
 
 pub(crate) mod chain_events;
 pub(crate) mod excerpts;
+pub(crate) mod follower;
+mod log_events;
 pub(crate) mod now;
 mod output;
-mod records;
-pub(crate) mod watch;
 
 /// How many bytes of a text views keep unless they show all: an event may be of any size.
 pub(crate) const TEXT: usize = 10_000;

@@ -114,7 +114,7 @@ pub(crate) async fn examine(case: &Case<'_>) -> DoctorReport {
     let (store, database) = usability::open(case.state_dir);
     checks.push(database);
     if case.caller.is_none() {
-        checks.extend(notifications::doctor::findings(&case.config, store.as_ref(), case.under_cron, &shell));
+        checks.extend(notifications::config_check::findings(&case.config, store.as_ref(), case.under_cron, &shell));
     }
     // An agent learns nothing about chains that it did not start.
     if let Some(store) = store.filter(|_| case.caller.is_none()) {

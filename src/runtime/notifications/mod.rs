@@ -1,9 +1,9 @@
 //! Tells a person what happens, with the commands of their config file. Only a person's processes do so: those of agents leave
 //! everything in the outbox.
 
-mod command;
+pub(crate) mod config_check;
 pub(crate) mod config_file;
-pub(crate) mod doctor;
 mod reload;
+mod run_command;
 pub(crate) mod sender;
 mod stalls;

@@ -18,12 +18,12 @@ use crate::core::notifications::event_commands;
 use crate::core::notifications::occasion::Occasion;
 use crate::core::notifications::payload::{AskedQuestion, Payload};
 use crate::runtime::block_on;
-use crate::runtime::notifications::command::{self, Shell};
 use crate::runtime::notifications::config_file::ConfigFile;
 use crate::runtime::notifications::reload::{self, News, Reload};
+use crate::runtime::notifications::run_command::{self, Shell};
 use crate::runtime::notifications::stalls::Silences;
 use crate::runtime::run::signals;
-use crate::runtime::run::unattended::changes::ChangeWatch;
+use crate::runtime::run::unattended::change_watch::ChangeWatch;
 use crate::store::{Claimed, Notifications, SendOutcome, Store, StoreError, Subscribing, Subscription};
 
 /// How many commands run at once.
@@ -238,7 +238,7 @@ async fn one(commands: Arc<Commands>, claimed: Claimed, payload: Payload) -> (Cl
     let Some(command) = commands.config.commands.of.get(&claimed.about.event) else {
         return (claimed, Err("the config file has no command for it any more".to_owned()));
     };
-    let outcome = command::run(&commands.shell, command, &payload).await;
+    let outcome = run_command::run(&commands.shell, command, &payload).await;
     (claimed, outcome)
 }
 
@@ -308,7 +308,7 @@ pub(crate) fn try_out(
     let command = config.commands.of.get(&event)?;
     let shell = shell(state_dir, config, own_program);
     let payload = Payload::example(event, Timestamp::now());
-    Some(block_on(command::run(&shell, command, &payload)).unwrap_or_else(|error| Err(error.to_string())))
+    Some(block_on(run_command::run(&shell, command, &payload)).unwrap_or_else(|error| Err(error.to_string())))
 }
 
 fn shell(state_dir: &Path, config: &ConfigFile, own_program: &Path) -> Shell {

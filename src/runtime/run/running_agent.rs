@@ -8,7 +8,7 @@ use crate::claude::environment::variables::Variables;
 use crate::claude::processes::process::Running;
 use crate::core::agent::launch::Launch;
 use crate::core::id::{AttemptId, FrameId};
-use crate::runtime::steering::asked::Timeout;
+use crate::runtime::steering::stop_notice::Timeout;
 use crate::store::StateDir;
 
 #[derive(Debug)]

@@ -21,7 +21,7 @@ use crate::runtime::recovery::room;
 use crate::runtime::run::attempt::{self, AttemptStart, RunningAttempt};
 use crate::runtime::run::driven::{Busy, Driven};
 use crate::runtime::run::external_waits;
-use crate::runtime::run::external_waits::events::{RunEvent, RunEvents};
+use crate::runtime::run::external_waits::run_events::{RunEvent, RunEvents};
 use crate::runtime::run::external_waits::watched::{Prints, Watched};
 use crate::runtime::run::frame_error::FrameErrorKind;
 use crate::runtime::run::places::{Places, TakenPlace};
@@ -30,7 +30,7 @@ use crate::runtime::run::scheduler::queue::{After, Queue};
 use crate::runtime::run::signals::Signals;
 use crate::runtime::run::stopping;
 use crate::runtime::steering::try_again::try_again;
-use crate::runtime::steering::{self, asked};
+use crate::runtime::steering::{self, stop_notice};
 use crate::runtime::{RunSettings, RuntimeError, agent_span};
 use crate::store::{Attempts, Driving, StateChange, Store, StoreError, TreeOf};
 
@@ -184,7 +184,7 @@ impl Drive<'_> {
     fn tree_as_it_is(&mut self) -> Result<(Tree, Prints), RuntimeError> {
         tracing::debug!("{}: the whole chain is looked at", self.top.short());
         if self.events.is_written_by_others(self.store)? {
-            asked::tell(self.store, self.live.keys().copied())?;
+            stop_notice::tell(self.store, self.live.keys().copied())?;
         }
         self.driven.busy.clear();
         let mut tree = self.store.tree(self.top)?;
@@ -228,9 +228,9 @@ impl Drive<'_> {
                 return Ok(false);
             }
         };
-        let timeout = asked::timeout(self.store, &frame)?;
+        let timeout = stop_notice::timeout(self.store, &frame)?;
         if timeout.is_some_and(|timeout| timeout.rest.is_zero()) {
-            steering::stop::stop(self.store, &frame, &asked::over(&frame), None)?;
+            steering::stop::stop(self.store, &frame, &stop_notice::over(&frame), None)?;
             return Ok(true);
         }
         let way = self.way(id, &program);

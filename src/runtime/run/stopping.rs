@@ -15,7 +15,7 @@ use crate::runtime::Stopping;
 use crate::runtime::run::background::{self, RunningTurn};
 use crate::runtime::run::running_agent::RunningAgent;
 use crate::runtime::run::signals::Signals;
-use crate::runtime::steering::asked;
+use crate::runtime::steering::stop_notice;
 
 /// How often an agent that is to stop is observed.
 const LOOK: Duration = Duration::from_millis(50);
@@ -32,7 +32,7 @@ pub(crate) async fn ended(
         exit = agent.running.ended() => return exit,
         () = turn.is_over(stopping.tell) => return background::end(&mut agent.running, &turn).await,
         () = another(&mut signals, 0) => None,
-        stop = asked::to_stop(&dir, frame, agent.timeout) => Some(stop),
+        stop = stop_notice::to_stop(&dir, frame, agent.timeout) => Some(stop),
     };
     turn.end_input();
     let (mut now, ordered) = (stop.as_ref().is_some_and(|stop| stop.now), u32::from(stop.is_some()));

@@ -1,7 +1,7 @@
 //! What people and agents above do to agents of a chain: stop, pause, tell, continue.
 
-pub(crate) mod asked;
 pub(crate) mod opening;
 pub(crate) mod stop;
+pub(crate) mod stop_notice;
 pub(crate) mod tell;
 pub(crate) mod try_again;

@@ -12,7 +12,7 @@ use crate::core::id::FrameId;
 use crate::core::steering::stop_order::{Stop, StopKind};
 use crate::failpoint::{self, Step};
 use crate::runtime::conclude::{self, Begun, report};
-use crate::runtime::steering::asked;
+use crate::runtime::steering::stop_notice;
 use crate::runtime::{RuntimeError, Stopping, while_trying};
 use crate::store::{Attempts, Lease, StateChange, Store};
 
@@ -45,7 +45,7 @@ pub(crate) fn stop(
     let reports = reports(store, frame, stop)?;
     let ordered = store.order_stop(frame.id, stop, &reports)?;
     for agent in &ordered.running {
-        asked::ask(store, *agent, stop.now)?;
+        stop_notice::ask(store, *agent, stop.now)?;
     }
     if stop.how == StopKind::Stop {
         ordered.ended.iter().try_for_each(|agent| clear(store, *agent))?;

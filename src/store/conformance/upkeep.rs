@@ -13,8 +13,8 @@ use crate::core::id::FrameId;
 use crate::store::conformance::{Open, fresh};
 use crate::store::handle::Store;
 use crate::store::housekeeping::archive::{Here, Unpacked};
-use crate::store::housekeeping::facts::{Condition, FactsOf};
-use crate::store::housekeeping::removal::Decided;
+use crate::store::housekeeping::database_facts::{Condition, FactsOf};
+use crate::store::housekeeping::removable::Decided;
 use crate::store::records::{KnownProgram, NewFrame, WorktreesOf};
 use crate::store::testing::{new, reply};
 

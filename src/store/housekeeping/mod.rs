@@ -7,14 +7,14 @@ use crate::core::housekeeping::retention::Retention;
 use crate::core::id::FrameId;
 use crate::store::error::Result;
 use crate::store::housekeeping::archive::adapt::Adapted;
-use crate::store::housekeeping::facts::{Condition, DatabaseFacts, FactsOf, FactsPage, Observed};
+use crate::store::housekeeping::database_facts::{Condition, DatabaseFacts, FactsOf, FactsPage, Observed};
 use crate::store::housekeeping::orphans::Orphan;
-use crate::store::housekeeping::removal::{Decided, Removable, RemovableOf, Worker};
+use crate::store::housekeeping::removable::{Decided, Removable, RemovableOf, Worker};
 
 pub(crate) mod archive;
-pub(crate) mod facts;
+pub(crate) mod database_facts;
 pub(crate) mod orphans;
-pub(crate) mod removal;
+pub(crate) mod removable;
 
 /// What looks after the database and the state directory as a whole.
 pub trait Housekeeping {

@@ -17,8 +17,8 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::{self, print_json, print_line, tell};
-use crate::cli::report::asked;
 use crate::cli::report::chain_status::OutputOptions;
+use crate::cli::report::question_text;
 use crate::core::id::RequestId;
 use crate::core::requests::request::RequestKind;
 use crate::core::text::shell::quoted;
@@ -88,7 +88,7 @@ impl Answer {
         let input = Input { question: id, text, is_verbatim, mode: self.mode.clone(), replace: self.replace };
         let text = answer::check(&app, &input)?;
         if let (Some(asked), true) = (&asked, self.answer.is_some() || self.text.is_some()) {
-            asked::confirm(&store, asked, &text)?;
+            question_text::confirm(&store, asked, &text)?;
         }
         let Outcome { chain, running_elsewhere } = answer::answer(&app, &input)?;
         if self.resume {
@@ -140,9 +140,9 @@ fn from_standard_input(store: &Store, asked: Option<&Question>) -> Result<String
     if confirm::is_at_a_terminal() {
         match asked {
             Some(asked) if matches!(asked.kind, RequestKind::Permission { .. } | RequestKind::Plan(_)) => {
-                return asked::decide(store, asked);
+                return question_text::decide(store, asked);
             }
-            Some(asked) => asked::show(store, asked)?,
+            Some(asked) => question_text::show(store, asked)?,
             None => {}
         }
         output::ask("type the answer, then press Ctrl-D on an empty line\n");

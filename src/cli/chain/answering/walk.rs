@@ -11,7 +11,7 @@ use crate::cli::chain::answering::typed::{self, Command, TypedLine};
 use crate::cli::error::CliError;
 use crate::cli::output::format::cut;
 use crate::cli::output::{self, ListCommand, tell};
-use crate::cli::report::asked;
+use crate::cli::report::question_text;
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::approval;
 use crate::core::requests::request::RequestKind;
@@ -194,7 +194,7 @@ impl<'a> Walk<'a> {
     /// The whole question, and what its agent said before.
     fn shown(&self, asked: &Question) -> Result<String, CliError> {
         let width = output::width_of_errors();
-        let mut text = asked::whole(self.app.store, asked, width)?;
+        let mut text = question_text::whole(self.app.store, asked, width)?;
         // What the agent said is no reason to keep a question from a person.
         if let Ok(Some(said)) = last_words(self.app.store, asked.frame) {
             text.push_str("what the agent said last:\n");

@@ -9,8 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::error::CliError;
 use crate::cli::output;
-use crate::cli::report::live::beside::{ChainWatcher, WatchUpdate};
 use crate::cli::report::live::rows::{Agents, clock, rows};
+use crate::cli::report::live::watcher::{ChainWatcher, WatchUpdate};
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
 use crate::store::Store;

@@ -1,5 +1,5 @@
 //! What is shown of chains while this process drives them.
 
-pub(crate) mod beside;
 pub(crate) mod display;
 mod rows;
+pub(crate) mod watcher;

@@ -2,8 +2,8 @@
 
 mod command;
 mod condition;
-pub(crate) mod events;
-mod open;
+mod open_requests;
+pub(crate) mod run_events;
 pub(crate) mod tries;
 pub(crate) mod watched;
 
@@ -28,7 +28,7 @@ use crate::store::{Seen, Store, Trying};
 pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> Result<bool, RuntimeError> {
     answer_files::update_posted(store, tree, now)?;
     let mut to_run = false;
-    for (request, frame, wait, recorded) in open::waits(tree) {
+    for (request, frame, wait, recorded) in open_requests::waits(tree) {
         let mut seen = WaitProgress::default();
         for at in 0..wait.conditions().len() {
             if let Some(look @ CheckResult::Met(_)) = look_at(store, wait, recorded, at, now)? {
@@ -78,13 +78,13 @@ pub(crate) fn observe(store: &Store, tree: &mut Tree, now: Timestamp) -> Result<
 
 /// Whether the chain waits for anything outside of it that only its runner notices.
 pub(crate) fn has_outside_waits(tree: &Tree) -> bool {
-    let waits = open::waits(tree).next().is_some() || expiring(tree).next().is_some();
+    let waits = open_requests::waits(tree).next().is_some() || expiring(tree).next().is_some();
     waits || posted::any(tree) || in_files(tree).next().is_some()
 }
 
 /// The open questions that stand in files.
 fn in_files(tree: &Tree) -> impl Iterator<Item = (&Request, &Form)> {
-    open::requests(tree).filter_map(|request| match &request.kind {
+    open_requests::requests(tree).filter_map(|request| match &request.kind {
         RequestKind::Ask(form) if form.file.is_some() => Some((request, form)),
         _ => None,
     })
@@ -110,7 +110,7 @@ fn look_at(
 }
 
 fn expiring(tree: &Tree) -> impl Iterator<Item = (RequestId, &Form)> {
-    open::requests(tree).filter_map(|request| match &request.kind {
+    open_requests::requests(tree).filter_map(|request| match &request.kind {
         RequestKind::Ask(form) if form.expires_at.is_some() => Some((request.id, form)),
         _ => None,
     })
@@ -165,7 +165,7 @@ mod tests {
         let look = |now| without_processes(&store, &store.tree(root).unwrap(), now).unwrap();
         let met = || {
             let tree = store.tree(root).unwrap();
-            let (_, _, _, progress) = open::waits(&tree).next().expect("it waits");
+            let (_, _, _, progress) = open_requests::waits(&tree).next().expect("it waits");
             [progress.is_met(0), progress.is_met(1)]
         };
         let now = Timestamp::now();
@@ -205,10 +205,10 @@ mod tests {
         let (_temp, store, root) = waiting(External::File("/nowhere/report".into()));
         let mut tree = store.tree(root).unwrap();
         observe(&store, &mut tree, Timestamp::now()).unwrap();
-        let (_, _, _, shown) = open::waits(&tree).next().unwrap();
+        let (_, _, _, shown) = open_requests::waits(&tree).next().unwrap();
         assert_eq!(shown.seen(0).why_not.as_deref(), Some("does not exist yet"));
         let tree = store.tree(root).unwrap();
-        assert_eq!(open::waits(&tree).next().unwrap().3, &WaitProgress::default());
+        assert_eq!(open_requests::waits(&tree).next().unwrap().3, &WaitProgress::default());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::core::waits::conditions::{External, Try};
 use crate::core::waits::outlook;
 use crate::core::waits::wait_progress::{CheckResult, WaitProgress};
 use crate::runtime::RuntimeError;
-use crate::runtime::run::external_waits::{command, open};
+use crate::runtime::run::external_waits::{command, open_requests};
 use crate::store::{Seen, Store, Trying};
 
 /// How many run at once, whatever agents wait for.
@@ -49,7 +49,7 @@ impl Tries {
     /// Starts the commands that are due, and ends those that nobody waits for any more. `since`: commands without an interval are due
     /// that were not tried since.
     pub(crate) fn start(&mut self, store: &Store, tree: &Tree, since: Timestamp) -> Result<(), RuntimeError> {
-        let waited_for: HashSet<RequestId> = open::waits(tree).map(|(request, ..)| request).collect();
+        let waited_for: HashSet<RequestId> = open_requests::waits(tree).map(|(request, ..)| request).collect();
         self.running.retain(|Key { request, .. }, task| {
             let is_open = waited_for.contains(request);
             if !is_open {
@@ -58,7 +58,7 @@ impl Tries {
             is_open
         });
         self.taken.retain(|frame, _| self.running.keys().any(|key| key.frame == *frame));
-        for (request, frame, wait, progress) in open::waits(tree) {
+        for (request, frame, wait, progress) in open_requests::waits(tree) {
             for (at, tried) in due(wait, progress, since, Timestamp::now()) {
                 let key = Key { frame, request, at };
                 if self.ends.len() >= MOST {

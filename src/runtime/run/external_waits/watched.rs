@@ -19,7 +19,7 @@ use crate::core::requests::request::{Request, RequestKind};
 use crate::core::waits::conditions::{AwaitedAgent, External};
 use crate::core::waits::wait_progress::CheckResult;
 use crate::runtime::requests::answer_files;
-use crate::runtime::run::external_waits::{condition, open};
+use crate::runtime::run::external_waits::{condition, open_requests};
 use crate::store::{Lease, Store};
 
 /// How often a chain is looked at of which another process runs a part: it may rest without a word.
@@ -101,7 +101,7 @@ fn print(path: &Path) -> Print {
 }
 
 fn files(tree: &Tree) -> impl Iterator<Item = PathBuf> {
-    open::requests(tree).flat_map(|request| match &request.kind {
+    open_requests::requests(tree).flat_map(|request| match &request.kind {
         RequestKind::Wait(wait) => wait.files().map(Path::to_owned).collect(),
         RequestKind::Ask(form) => {
             let unread = form.posted.as_ref().filter(|posted| posted.trouble.is_some());
@@ -113,7 +113,7 @@ fn files(tree: &Tree) -> impl Iterator<Item = PathBuf> {
 
 /// The agents whose end others wait for and was not seen.
 fn awaited_agents(tree: &Tree) -> impl Iterator<Item = &AwaitedAgent> {
-    open::waits(tree).flat_map(|(_, _, wait, progress)| {
+    open_requests::waits(tree).flat_map(|(_, _, wait, progress)| {
         let conditions = wait.conditions().iter().enumerate().filter(|(at, _)| !progress.is_met(*at));
         conditions.filter_map(|(_, condition)| agent(condition))
     })
@@ -128,7 +128,7 @@ fn agent(condition: &External) -> Option<&AwaitedAgent> {
 
 /// When answers in files count that somebody may still be writing.
 fn answers_count(tree: &Tree, now: Timestamp) -> impl Iterator<Item = Timestamp> {
-    open::requests(tree).filter_map(move |Request { kind, progress, .. }| match kind {
+    open_requests::requests(tree).filter_map(move |Request { kind, progress, .. }| match kind {
         RequestKind::Ask(form) => match answer_files::state(form, progress, now) {
             InFile::Soon(time) => Some(time),
             InFile::NoAnswer | InFile::Refused { .. } | InFile::Answer(_) => None,

@@ -17,7 +17,7 @@ use crate::runtime::requests::answer_files;
 use crate::runtime::requests::posted::filing;
 use crate::runtime::run::driven::Driven;
 use crate::runtime::run::signals::Signals;
-use crate::runtime::run::unattended::changes::ChangeWatch;
+use crate::runtime::run::unattended::change_watch::ChangeWatch;
 use crate::runtime::run::{external_waits, scheduler, status};
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Store;

@@ -4,7 +4,7 @@ use rusqlite::{Connection, Row};
 
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::id::FrameId;
-use crate::store::housekeeping::removal::Worker;
+use crate::store::housekeeping::removable::Worker;
 use crate::store::records::WorktreesOf;
 use crate::store::sqlite::database::codec::{At, Id, from_json, id, path_text};
 use crate::store::sqlite::transaction::{Statements, TxResult};

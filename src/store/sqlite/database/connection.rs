@@ -13,7 +13,7 @@ use crate::store::changes::Changes;
 use crate::store::error::{Result, StoreError};
 use crate::store::files::state_dir::StateDir;
 use crate::store::sqlite::database::snapshot::{self, Stamp};
-use crate::store::sqlite::database::{open, schema};
+use crate::store::sqlite::database::{connect, schema};
 use crate::store::sqlite::transaction::{self, Fault, Statements, TxResult};
 
 /// One connection to the database, and the directory that contains it.
@@ -37,7 +37,7 @@ impl Sqlite {
 
     /// Opens the database in `dir`, which is created if it does not exist.
     pub(crate) fn open(dir: StateDir) -> Result<Self> {
-        let connection = open::connection(&dir)?;
+        let connection = connect::connection(&dir)?;
         let file = file_at(&dir);
         Ok(Self { connection, dir, wrote: Cell::new(false), file, seen: None })
     }
@@ -118,7 +118,7 @@ fn file_at(dir: &StateDir) -> Option<FileId> {
 
 impl Drop for Sqlite {
     /// The last connection to close copies the log into the database and deletes it, with two syncs. A poll leaves that
-    /// to those who write (`open::connection` says so): it would cost a poll more than all its reading. But a log that
+    /// to those who write (`connect::connection` says so): it would cost a poll more than all its reading. But a log that
     /// a killed writer left behind has to be read by every poll, so a long one is worth the price.
     fn drop(&mut self) {
         let long = || fs::metadata(self.dir.database_log()).is_ok_and(|log| log.len() > Self::LOG_LIMIT);

@@ -15,7 +15,7 @@ use crate::store::error::{Result, StoreError};
 use crate::store::files::checkpoint;
 use crate::store::files::lease::Lease;
 use crate::store::files::state_dir::StateDir;
-use crate::store::housekeeping::facts::{DatabaseFacts, FactsOf, FactsPage};
+use crate::store::housekeeping::database_facts::{DatabaseFacts, FactsOf, FactsPage};
 use crate::store::records::abandoned::abandoned;
 
 use crate::store::sqlite::database::codec::{Id, count, from_json, id, maybe_id, maybe_time, signed};

@@ -5,7 +5,7 @@ pub(crate) mod fsck;
 mod import;
 pub(crate) mod observed;
 pub(crate) mod orphan_files;
-pub(crate) mod removal;
+pub(crate) mod tree_removal;
 
 use std::io::Write;
 
@@ -16,22 +16,22 @@ use crate::failpoint::Step;
 use crate::store::error::Result;
 use crate::store::housekeeping::Housekeeping;
 use crate::store::housekeeping::archive::adapt::Adapted;
-use crate::store::housekeeping::facts::{Condition, DatabaseFacts, FactsOf, FactsPage, Observed};
+use crate::store::housekeeping::database_facts::{Condition, DatabaseFacts, FactsOf, FactsPage, Observed};
 use crate::store::housekeeping::orphans::Orphan;
-use crate::store::housekeeping::removal::{Decided, Removable, RemovableOf, Worker};
+use crate::store::housekeeping::removable::{Decided, Removable, RemovableOf, Worker};
 use crate::store::sqlite::database::connection::Sqlite;
 
 impl Housekeeping for Sqlite {
     fn removable(&self, of: RemovableOf) -> Result<Vec<Removable>> {
-        self.read(|connection| removal::removable(connection, of))
+        self.read(|connection| tree_removal::removable(connection, of))
     }
 
     fn remove_trees(&self, trees: &[Decided], retention: Retention) -> Result<Vec<FrameId>> {
-        removal::remove_trees(self, trees, retention)
+        tree_removal::remove_trees(self, trees, retention)
     }
 
     fn shrink(&self) -> Result<u64> {
-        removal::shrink(self)
+        tree_removal::shrink(self)
     }
 
     fn workers(&self, worktree: &Worktree) -> Result<Vec<Worker>> {

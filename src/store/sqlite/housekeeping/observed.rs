@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, Row};
 
 use crate::store::error::Result;
-use crate::store::housekeeping::facts::{Condition, Observed, RecordedPause, RecordedProgram};
+use crate::store::housekeeping::database_facts::{Condition, Observed, RecordedPause, RecordedProgram};
 use crate::store::sqlite::database::codec::{count, from_json, path_text};
 use crate::store::sqlite::database::connection::Sqlite;
 use crate::store::sqlite::tables::tree_rows::TABLES;

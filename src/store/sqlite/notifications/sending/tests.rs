@@ -7,7 +7,7 @@ use crate::core::attempt::ending::Ending;
 use crate::core::chain::limits::{Limits, NewLimits};
 use crate::core::housekeeping::retention::Retention;
 use crate::core::notifications::retry::MOST_TRIES;
-use crate::store::housekeeping::removal::Decided;
+use crate::store::housekeeping::removable::Decided;
 use crate::store::outbox::{Notifications, Subscribing, Subscription};
 use crate::store::testing::{ask, new, refused, reply, store};
 use crate::store::{NewFrame, Store};

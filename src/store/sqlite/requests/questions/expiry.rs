@@ -29,7 +29,7 @@ pub(crate) fn expire(connection: &Connection, request: &Request, now: Timestamp)
 
 #[cfg(test)]
 mod tests {
-    use crate::store::housekeeping::facts::FactsOf;
+    use crate::store::housekeeping::database_facts::FactsOf;
     use std::sync::Barrier;
 
     use super::*;

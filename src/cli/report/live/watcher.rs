@@ -11,7 +11,7 @@ use crate::core::events::agent_event::AgentEvent;
 use crate::core::id::FrameId;
 use crate::runtime::activity::TEXT;
 use crate::runtime::activity::chain_events::ChainEvents;
-use crate::runtime::activity::watch::{Follower, Stopper};
+use crate::runtime::activity::follower::{Follower, Stopper};
 use crate::store::Store;
 
 /// What a watcher is shown.

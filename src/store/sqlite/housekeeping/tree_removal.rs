@@ -6,7 +6,7 @@ use crate::core::housekeeping::retention::{Age, Retention};
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
 use crate::store::error::Result;
-use crate::store::housekeeping::removal::{Decided, Removable, RemovableOf};
+use crate::store::housekeeping::removable::{Decided, Removable, RemovableOf};
 use crate::store::sqlite::database::codec::{Id, count, from_json, id, time};
 use crate::store::sqlite::database::connection::Sqlite;
 use crate::store::sqlite::housekeeping::orphan_files;
