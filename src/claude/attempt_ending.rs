@@ -9,7 +9,6 @@ use crate::core::attempt::ending::{Ending, Objection};
 /// How an attempt ended. `errors`: what it wrote to standard error.
 ///
 /// The last `result` event decides, by its `is_error`. Without one, the process died or refused to start.
-#[must_use]
 pub(crate) fn classify(digest: &Digest, exit: ProcessExit, errors: &str) -> Ending {
     match &digest.result {
         // A turn that ended well before it was stopped counts.
@@ -114,7 +113,6 @@ fn refused(digest: &Digest, why: String) -> Ending {
 }
 
 /// Whether `claude` says that the session does not exist.
-#[must_use]
 pub(crate) fn has_no_session(said: &str) -> bool {
     said.contains("No conversation found with session ID")
 }

@@ -72,7 +72,6 @@ pub(crate) struct Invocation<'a> {
 
 impl Invocation<'_> {
     /// The arguments. The prompt is not among them: it comes from standard input, where its length is not limited.
-    #[must_use]
     pub(crate) fn arguments(&self) -> Vec<String> {
         let joined = |name: &str, value: &str| format!("{name}={value}");
         let mut arguments = ["-p", "--output-format=stream-json", "--verbose"].map(str::to_owned).to_vec();
@@ -117,7 +116,6 @@ impl Invocation<'_> {
     }
 
     /// The process to start, without its standard streams.
-    #[must_use]
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(self.program);
         command.args(self.arguments()).current_dir(self.cwd);
@@ -168,7 +166,6 @@ fn search_path(own: Option<&Path>, recorded: Option<&str>, current: Option<&OsSt
 }
 
 /// Whether Claude Code might take a word of a prompt for the name of a file to attach.
-#[must_use]
 pub(crate) fn has_mention(text: &str) -> bool {
     let is_blank = |c: char| c.is_whitespace() || c == '\u{feff}';
     text.match_indices('@').any(|(at, _)| text[..at].chars().next_back().is_none_or(is_blank))

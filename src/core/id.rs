@@ -18,13 +18,11 @@ macro_rules! id {
 
         impl $name {
             /// A new random id.
-            #[must_use]
             pub fn random() -> Self {
                 Self(Uuid::new_v4())
             }
 
             /// The first eight characters: what lists show to people.
-            #[must_use]
             pub fn short(self) -> String {
                 self.0.simple().to_string()[..8].to_owned()
             }
@@ -105,7 +103,6 @@ impl IdPrefix {
     const FULL: usize = 36;
 
     /// The prefix as the database stores it.
-    #[must_use]
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -163,7 +160,6 @@ impl ChainName {
     const LONGEST: usize = 40;
 
     /// The name.
-    #[must_use]
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

@@ -9,7 +9,6 @@ use crate::claude::settings::settings_file::{ClaudeSettings, SettingsFile};
 use crate::core::housekeeping::doctor_finding::Finding;
 
 /// Whether there is a program that can be used. `how`: how it was found; `answer`: what it printed for `--version`.
-#[must_use]
 pub(crate) fn program(how: &str, found: Result<(&Path, &str), &ProgramError>) -> Finding {
     let (path, answer) = match found {
         Ok(found) => found,
@@ -33,7 +32,6 @@ pub(crate) fn program(how: &str, found: Result<(&Path, &str), &ProgramError>) ->
 }
 
 /// What the version supports, and whether it was tested.
-#[must_use]
 pub(crate) fn version(version: Version) -> Finding {
     let name = "version";
     if version < Version::SUSPENDS {
@@ -51,7 +49,6 @@ pub(crate) fn version(version: Version) -> Finding {
 }
 
 /// How this version differs from the newest one that was tested. agent-cli takes every difference into account.
-#[must_use]
 pub(crate) fn differences(version: Version) -> Vec<&'static str> {
     let known = [
         (Version::SUSPENDS, "calls cannot be suspended"),
@@ -62,7 +59,6 @@ pub(crate) fn differences(version: Version) -> Vec<&'static str> {
 }
 
 /// Whether `PATH` contains exactly one `claude`. `found`: those in `PATH`, each with the file that it resolves to.
-#[must_use]
 pub(crate) fn in_path(found: &[PathBuf], is_named: bool) -> Option<Finding> {
     let list = found.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
     match found {
@@ -79,7 +75,6 @@ pub(crate) fn in_path(found: &[PathBuf], is_named: bool) -> Option<Finding> {
 }
 
 /// Whether there are credentials. Only a request could tell whether they are accepted.
-#[must_use]
 pub(crate) fn login(around: &DoctorFacts) -> Finding {
     let name = "login";
     let hint = "run claude and log in, or set ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN";
@@ -91,7 +86,6 @@ pub(crate) fn login(around: &DoctorFacts) -> Finding {
 }
 
 /// Variables that agents do not get: those that they do not inherit, and those that settings would set.
-#[must_use]
 pub(crate) fn variables(around: &DoctorFacts) -> Vec<Finding> {
     let name = "environment";
     let mut findings = Vec::new();
@@ -122,7 +116,6 @@ pub(crate) fn variables(around: &DoctorFacts) -> Vec<Finding> {
 }
 
 /// Settings files that Claude Code silently ignores.
-#[must_use]
 pub(crate) fn settings(around: &DoctorFacts) -> Vec<Finding> {
     let name = "settings";
     let broken = around.settings.iter().filter_map(|file| Some((&file.path, file.content.as_ref().err()?)));
@@ -137,7 +130,6 @@ pub(crate) fn settings(around: &DoctorFacts) -> Vec<Finding> {
 }
 
 /// Whether settings let the hook of this program run.
-#[must_use]
 pub(crate) fn hooks(around: &DoctorFacts) -> Finding {
     match hooks_switched_off(around) {
         None => Finding::ok("hooks", "no settings disable hooks"),
@@ -150,7 +142,6 @@ pub(crate) fn hooks(around: &DoctorFacts) -> Finding {
 }
 
 /// What disables hooks from the command line, if anything does. The file with the highest precedence that says something counts.
-#[must_use]
 pub(crate) fn hooks_switched_off(around: &DoctorFacts) -> Option<String> {
     let only_managed = valid(around).find(|(file, settings)| file.managed && settings.allow_managed_hooks_only);
     let disabled = valid(around).find(|(_, settings)| settings.disable_all_hooks.is_some());
@@ -162,7 +153,6 @@ pub(crate) fn hooks_switched_off(around: &DoctorFacts) -> Option<String> {
 }
 
 /// How long Claude Code keeps the transcripts that chains continue from.
-#[must_use]
 pub(crate) fn retention(around: &DoctorFacts) -> Finding {
     let name = "retention";
     let set = valid(around).find_map(|(file, settings)| Some((file, settings.cleanup_period_days?)));
@@ -182,7 +172,6 @@ pub(crate) fn retention(around: &DoctorFacts) -> Finding {
 }
 
 /// Rules that deny what every chain needs.
-#[must_use]
 pub(crate) fn rules(around: &DoctorFacts) -> Vec<Finding> {
     let name = "permissions";
     let found = valid(around).flat_map(|(file, settings)| settings.denied.iter().map(move |rule| (file, rule)));
@@ -197,7 +186,6 @@ pub(crate) fn rules(around: &DoctorFacts) -> Vec<Finding> {
 }
 
 /// Whether agents get the permission mode that the environment asks for.
-#[must_use]
 pub(crate) fn permission_mode(around: &DoctorFacts, mode: Option<&str>) -> Finding {
     let name = "permission-mode";
     let shown =
@@ -226,7 +214,6 @@ pub(crate) fn permission_mode(around: &DoctorFacts, mode: Option<&str>) -> Findi
 }
 
 /// Whether the working directory's `CLAUDE.md` tells agents how to pause. They may also know it from elsewhere.
-#[must_use]
 pub(crate) fn convention(around: &DoctorFacts, cwd: &Path) -> Finding {
     let file = cwd.join("CLAUDE.md");
     let shown = file.display();

@@ -8,7 +8,6 @@ use crate::claude::doctor::surroundings::DoctorFacts;
 use crate::core::housekeeping::doctor_finding::Finding;
 
 /// Whether there is a login without this shell's variables. `here`: what this shell sees; `there`: what cron would see.
-#[must_use]
 pub(crate) fn login(here: &DoctorFacts, there: &DoctorFacts) -> Finding {
     let name = "login";
     if !here.login_only_here.is_empty() {
@@ -40,13 +39,11 @@ pub(crate) fn login(here: &DoctorFacts, there: &DoctorFacts) -> Finding {
 }
 
 /// Reports that these variables are the only login.
-#[must_use]
 pub(crate) fn only_here(names: &[String]) -> String {
     format!("the login exists only in this shell's environment ({})", names.join(", "))
 }
 
 /// Where to set variables that a chain needs wherever it is resumed.
-#[must_use]
 pub(crate) fn put_into(around: &DoctorFacts) -> String {
     let settings = around.user_settings.as_deref().unwrap_or(Path::new("~/.claude/settings.json"));
     format!("put it into \"env\" in {}", settings.display())
@@ -54,7 +51,6 @@ pub(crate) fn put_into(around: &DoctorFacts) -> String {
 
 /// Which other variables of this shell agents would miss. `recorded`: the variables that matter to them and that chains have
 /// recorded.
-#[must_use]
 pub(crate) fn variables(here: &DoctorFacts, recorded: &[&str]) -> Finding {
     let name = "environment";
     let is_login = |name: &String| here.login_variables.contains(name) || here.login_only_here.contains(name);
@@ -74,7 +70,6 @@ pub(crate) fn variables(here: &DoctorFacts, recorded: &[&str]) -> Finding {
 }
 
 /// Whether cron's `PATH` contains a `claude`. Recorded chains name theirs.
-#[must_use]
 pub(crate) fn path(path: &OsStr, found: Option<&Path>) -> Finding {
     let (name, path) = ("path", path.display());
     match found {
@@ -90,7 +85,6 @@ pub(crate) fn path(path: &OsStr, found: Option<&Path>) -> Finding {
 }
 
 /// Whether chains would find this shell's configuration directory.
-#[must_use]
 pub(crate) fn configuration(named: Option<&OsStr>) -> Option<Finding> {
     let named = named?.display();
     Some(Finding::warning(

@@ -51,7 +51,6 @@ pub(crate) enum Convention {
 }
 
 /// Gathers everything for a `claude` with these launch options and variables that works in `cwd`.
-#[must_use]
 pub(crate) fn look(cwd: &Path, variables: &Variables, launch: &Launch) -> DoctorFacts {
     let named = || variables.get(CONFIG_DIR).map(PathBuf::from);
     let config = config_dir_of(named(), launch);

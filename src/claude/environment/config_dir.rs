@@ -9,7 +9,6 @@ use crate::core::agent::launch::Launch;
 pub(crate) const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
 
 /// The directory in which Claude Code keeps the sessions of a frame with these launch options.
-#[must_use]
 pub(crate) fn config_dir(launch: &Launch) -> Option<PathBuf> {
     config_dir_of(named_config_dir(), launch)
 }
@@ -20,7 +19,6 @@ pub(crate) fn config_dir_of(named: Option<PathBuf>, launch: &Launch) -> Option<P
 }
 
 /// The directory that the user of this process has set. An empty value counts as unset.
-#[must_use]
 pub(crate) fn named_config_dir() -> Option<PathBuf> {
     env::var_os(CONFIG_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from)
 }

@@ -190,7 +190,6 @@ pub(crate) const BREAKING: [&str; 4] = [
 ];
 
 /// Whether `claude` processes inherit a variable.
-#[must_use]
 pub(crate) fn is_inherited(name: &str) -> bool {
     !is_its_own(name) || is_listed(name)
 }
@@ -205,14 +204,12 @@ pub(crate) fn is_listed(name: &str) -> bool {
 }
 
 /// Those of these variables that somebody set on purpose and that are not inherited.
-#[must_use]
 pub(crate) fn dropped_on_purpose<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let expected = |name: &&str| OF_A_SESSION.contains(name) || SET_ANEW.contains(name);
     names.into_iter().filter(|name| !is_inherited(name) && !expected(name)).collect()
 }
 
 /// The variables of this process that `claude` processes do not inherit.
-#[must_use]
 pub(crate) fn not_inherited() -> Vec<String> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     names.filter(|name| !is_inherited(name)).collect()

@@ -176,7 +176,6 @@ const SECRET: [&str; 9] =
 const MOST_BYTES: usize = 32 * 1024;
 
 /// The values to record of these variables.
-#[must_use]
 pub(crate) fn of(variables: &Variables) -> BTreeMap<String, String> {
     let value = |name: &str| variables.value(name)?.to_str().filter(|value| may_be_kept(value)).map(str::to_owned);
     let listed = variables.names().filter(|name| is_listed(name));

@@ -12,7 +12,6 @@ const NAMED_BY: [&str; 2] = ["CLAUDE_CODE_SHELL", "SHELL"];
 ///
 /// The user may have a function named `cd`. In bash and zsh, `builtin` bypasses it, whereas `command` of zsh looks for a program. A
 /// shell that is only taken for one of them, because of the folder that it is in, may not have `builtin`.
-#[must_use]
 pub(crate) fn change_directory(variables: &Variables) -> &'static str {
     let mut named = NAMED_BY.iter().filter_map(|name| variables.get(name));
     let file = named.find(|shell| seems_to_be_one(shell)).and_then(|shell| Path::new(shell).file_name());

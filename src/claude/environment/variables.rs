@@ -16,13 +16,11 @@ pub(crate) const SET_BY_CRON: [(&str, &str); 2] = [("PATH", "/usr/bin:/bin"), ("
 
 impl Variables {
     /// Those of this process. A name that is not UTF-8 is one that nobody looks for.
-    #[must_use]
     pub(crate) fn of_process() -> Self {
         Self(std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect())
     }
 
     /// Those that cron sets for a command of the same user if the crontab sets none.
-    #[must_use]
     pub(crate) fn under_cron(&self) -> Self {
         let kept = self.0.iter().filter(|(name, _)| KEPT_BY_CRON.contains(&name.as_str()));
         let kept = kept.map(|(name, value)| (name.clone(), value.clone()));
@@ -30,13 +28,11 @@ impl Variables {
     }
 
     /// A variable's value. An empty one counts as unset.
-    #[must_use]
     pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
         self.0.get(name).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
     /// A variable's value, which may be empty.
-    #[must_use]
     pub(crate) fn value(&self, name: &str) -> Option<&OsStr> {
         self.0.get(name).map(OsString::as_os_str)
     }

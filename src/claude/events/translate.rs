@@ -23,7 +23,6 @@ pub(crate) struct Translated {
 }
 
 /// The events of a line. An empty one, and one that repeats another, has none.
-#[must_use]
 pub(crate) fn translate(line: &[u8]) -> Translated {
     match json::read::<StreamEvent>(line) {
         Ok(event) => of(event),

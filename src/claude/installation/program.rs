@@ -65,10 +65,6 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 ///
 /// A name without a slash is looked up in `path`, as a shell does. The result is absolute and keeps symbolic links, so
 /// an upgrade behind a link is followed.
-///
-/// # Errors
-///
-/// [`ProgramError`] when the named program is not usable, or none is found.
 pub(crate) fn locate(
     named: Option<&Path>,
     recorded: Option<&Path>,
@@ -87,7 +83,6 @@ pub(crate) fn locate(
 }
 
 /// The different programs named `claude` in `PATH`, in its order. Several names of one file count once.
-#[must_use]
 pub(crate) fn all_in_path(path: Option<&OsStr>) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     let mut files = Vec::new();

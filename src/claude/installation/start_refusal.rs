@@ -24,7 +24,6 @@ pub(crate) enum StartRefusal {
 
 impl StartRefusal {
     /// The cause of this message.
-    #[must_use]
     pub(crate) fn of(said: &str) -> Self {
         let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
         if has(&["No conversation found"]) {
@@ -51,7 +50,6 @@ impl StartRefusal {
     }
 
     /// Whether the command line is the cause: every start would fail alike, and nothing has begun.
-    #[must_use]
     pub(crate) fn is_of_the_command_line(self) -> bool {
         matches!(self, Self::Mode | Self::Superuser | Self::Arguments)
     }

@@ -15,14 +15,12 @@ pub(crate) use parse::as_claude_reads;
 const MODES: [&str; 7] = ["acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan"];
 
 /// Whether Claude Code is known to have this option.
-#[must_use]
 pub(crate) fn knows(option: &str) -> bool {
     let name = known::canonical(option);
     known::takes(name).is_some() || known::is_reserved(name)
 }
 
 /// Whether any release of Claude Code accepts these launch options.
-#[must_use]
 pub(crate) fn are_known(launch: &Launch) -> bool {
     let knows_mode = launch.permission_mode.as_deref().is_none_or(|mode| MODES.contains(&mode));
     knows_mode && launch.args.pairs().all(|(name, _)| knows(name))

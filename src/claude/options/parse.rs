@@ -54,10 +54,6 @@ pub(crate) enum BadArgument {
 }
 
 /// The options that a user wants to pass to `claude`.
-///
-/// # Errors
-///
-/// [`BadArgument`] if the words are ambiguous, or `agent-cli` controls an option itself.
 pub(crate) fn parse<S: AsRef<str>>(words: &[S]) -> Result<ClaudeArgs, BadArgument> {
     let mut pairs: Vec<Pair> = Vec::new();
     let mut words = words.iter().map(AsRef::as_ref).peekable();

@@ -35,7 +35,6 @@ pub(crate) struct Mark {
 
 impl Mark {
     /// Whether the agent belongs to this state directory, whichever path leads to it.
-    #[must_use]
     pub(crate) fn is_of(&self, state_dir: &Path) -> bool {
         process_table::is_same_directory(&self.state_dir, state_dir)
     }
@@ -72,7 +71,6 @@ pub(crate) struct Runner {
 }
 
 /// The nearest process above this one that runs agents.
-#[must_use]
 pub(crate) fn runner() -> Option<Runner> {
     let own = env::current_exe().ok().and_then(|own| fs::metadata(own).ok())?;
     let is_own = |pid: Pid| {
@@ -110,7 +108,6 @@ fn is_below_nobody(line: impl Iterator<Item = i32>, leader: Option<Pid>) -> bool
 }
 
 /// Who runs this process.
-#[must_use]
 pub(crate) fn origin() -> Origin {
     let uid = Uid::current();
     Origin {

@@ -83,7 +83,6 @@ pub(crate) fn lives(pid: u32) -> bool {
 
 impl ProcessExit {
     /// Whether the process was killed, by a signal or as shells report it (Claude Code ends with 143 on SIGTERM).
-    #[must_use]
     pub(crate) fn was_killed(self) -> bool {
         matches!(
             self,
@@ -94,7 +93,6 @@ impl ProcessExit {
 
 impl ProcessExit {
     /// Whether agent-cli ended it.
-    #[must_use]
     pub(crate) fn is_stopped(self) -> bool {
         matches!(self, Self::Stopped | Self::Killed | Self::ShutDown)
     }

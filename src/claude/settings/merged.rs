@@ -20,7 +20,6 @@ use crate::core::text::shell::quoted;
 ///
 /// Settings of the wrong shape stay as they are, so that Claude Code refuses them. A path that is not UTF-8 cannot be named in
 /// settings: then there are no hooks, and agents pause by signals.
-#[must_use]
 pub(crate) fn settings(user: Option<&Value>, rules: &[String], own: Option<&OwnHooks<'_>>) -> Value {
     let mut settings = user.cloned().unwrap_or_else(|| json!({}));
     let Some(fields) = settings.as_object_mut() else { return settings };
@@ -89,7 +88,6 @@ impl StopHook<'_> {
 }
 
 /// The value of the user's `--settings`: JSON, or the path of a JSON file. `None`: neither.
-#[must_use]
 pub(crate) fn read(given: &str, cwd: &Path) -> Option<Value> {
     let of_file = || fs::read_to_string(cwd.join(given)).ok();
     let text = if given.trim_start().starts_with('{') { given.to_owned() } else { of_file()? };

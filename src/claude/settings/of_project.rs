@@ -42,7 +42,6 @@ const PERMISSIONS_OF_TRUST: [&str; 3] = ["allow", "defaultMode", "additionalDire
 const FILE_TOOLS: [&str; 7] = ["Edit", "Glob", "Grep", "MultiEdit", "NotebookEdit", "Read", "Write"];
 
 /// The launch options as an agent elsewhere gets them: paths lead where they led for the uppermost agent, which works in `base`.
-#[must_use]
 pub(crate) fn based(launch: Launch, base: &Path) -> Launch {
     let words = launch.args.words().into_iter().map(|word| match word.split_once('=') {
         Some((name, value)) if PATHS.contains(&name) && !value.trim_start().starts_with(['{', '/', '~']) => {
@@ -60,7 +59,6 @@ fn sources(launch: &Launch) -> Vec<&str> {
 }
 
 /// The files that still count: the user's.
-#[must_use]
 pub(crate) fn remaining(launch: &Launch) -> String {
     if sources(launch).contains(&"user") { "user".to_owned() } else { String::new() }
 }
@@ -75,7 +73,6 @@ pub(crate) fn is_trusted(folder: &Path, launch: &Launch) -> bool {
 
 /// The settings of the project in `base`, as they apply to an agent elsewhere. `places`: the directories to which its relative rules
 /// also apply, that of the project first.
-#[must_use]
 pub(crate) fn settings(base: &Path, places: &[PathBuf], launch: &Launch) -> Value {
     let counting = sources(launch);
     let mut all = json!({});
@@ -155,10 +152,6 @@ fn rule_for(rule: &str, place: &Path) -> Option<String> {
 
 /// Collects in `folder` the instructions that Claude Code would read for an agent in `cwd`: without the settings of the project it
 /// reads none. Nothing that leads out of its own folder is among them.
-///
-/// # Errors
-///
-/// The folder cannot be written.
 pub(crate) fn collect_instructions(folder: &Path, cwd: &Path) -> std::io::Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;

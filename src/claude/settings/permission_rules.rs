@@ -24,7 +24,6 @@ const REQUESTS: [&str; 10] = [
 
 /// The rule for the command that returns a result. `own`: the executable of agent-cli. In plan mode a command needs a rule from
 /// 2.1.300 on, even if a hook allows it. `None`: Claude Code could take the path for a pattern.
-#[must_use]
 fn hook_result(own: &Path) -> Option<String> {
     let path = own.to_str()?;
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+@=, ".contains(c);
@@ -34,7 +33,6 @@ fn hook_result(own: &Path) -> Option<String> {
 /// All rules. `own`: the executable of agent-cli, if it is the hook. `instructions`: a file that the agent may read wherever it
 /// is, because a person named it. `of_skills`: what its skills allow it, which Claude Code forgets when a session is resumed. A
 /// rule that denies a call takes precedence over all of them.
-#[must_use]
 pub(crate) fn rules(own: Option<&Path>, instructions: Option<&Path>, of_skills: &[String]) -> Vec<String> {
     let requests = REQUESTS.into_iter().map(str::to_owned);
     let own = requests.chain(own.and_then(hook_result)).chain(instructions.and_then(read));
@@ -43,7 +41,6 @@ pub(crate) fn rules(own: Option<&Path>, instructions: Option<&Path>, of_skills: 
 
 /// The rule that lets an agent read one file, given by an absolute path. `None`: no rule matches exactly that file, or Claude
 /// Code asks about such a path whatever the rules say.
-#[must_use]
 pub(crate) fn read(file: &Path) -> Option<String> {
     let path = file.to_str()?;
     // The pattern has no escape for a question mark, and in 2.1.197 none for a backslash before a slash.
@@ -57,14 +54,12 @@ pub(crate) fn read(file: &Path) -> Option<String> {
 
 /// The rule that keeps every tool for files from changing what begins with a path and continues with `pattern`. `None`: no rule can
 /// name it.
-#[must_use]
 pub(crate) fn no_edit(path: &Path, pattern: &str) -> Option<String> {
     let path = path.to_str().filter(|path| path.starts_with('/') && !path.chars().any(char::is_control))?;
     Some(format!("Edit(/{}{pattern})", escaped(&escaped(path, "\\*[]{}!#"), "\\()")))
 }
 
 /// Whether a rule may be about a Bash call with this command. In doubt it is.
-#[must_use]
 pub(crate) fn may_match(rule: &str, command: &str) -> bool {
     let rule = rule.trim();
     if rule == "*" {
@@ -96,7 +91,6 @@ fn is_like(pattern: &str, text: &str) -> bool {
 
 /// Whether Claude Code asks before an agent reads a file there, whatever the rules say: it treats trailing blanks and dots in a
 /// name as an attack on Windows.
-#[must_use]
 pub(crate) fn is_always_asked_about(file: &Path) -> bool {
     file.to_str().is_none_or(|path| path.split('/').any(|name| name.ends_with([' ', '.'])))
 }

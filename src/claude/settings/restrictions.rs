@@ -10,7 +10,6 @@ use crate::claude::settings::settings_file::{given_settings, managed_files, sett
 use crate::core::agent::launch::Launch;
 
 /// Whether a rule may concern a Bash call that runs `command`, which is the request with these words.
-#[must_use]
 pub(crate) fn may_concern(command: &str, words: &[String], cwd: &Path, launch: &Launch) -> bool {
     let forms = forms(command, words);
     rules(cwd, launch).iter().any(|rule| forms.iter().any(|form| may_match(rule, form)))

@@ -52,10 +52,7 @@ pub(crate) struct ClaudeSettings {
 }
 
 impl ClaudeSettings {
-    ///
-    /// # Errors
-    ///
-    /// Why Claude Code ignores the whole file.
+    /// The error says why Claude Code ignores the whole file.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let is_json = serde_json::from_str::<IgnoredAny>(text);
         // The parser's message could quote a secret, so only the position is reported.

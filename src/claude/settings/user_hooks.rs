@@ -15,7 +15,6 @@ use crate::claude::tools::hook_input::POST_TOOL_USE;
 use crate::core::agent::launch::Launch;
 
 /// Whether a user's hook may run after a call of `tool` by an agent that works in `cwd`. A file that cannot be read has none.
-#[must_use]
 pub(crate) fn run_after(tool: &str, cwd: &Path, launch: &Launch) -> bool {
     let given = launch.args.last(merged::OPTION).and_then(|given| merged::read(given, cwd));
     let is_concerned = |settings: &Value| concern(&settings["hooks"], tool);

@@ -17,13 +17,11 @@ const WORDS: [&str; 5] = [
 ];
 
 /// Whether a call was cut short, by its result. `text`: what the model sees; `beside`: what Claude Code notes beside it.
-#[must_use]
 pub(crate) fn is_cut_short(text: &str, beside: &Value) -> bool {
     beside == REJECTED || beside["interrupted"] == true || WORDS.iter().any(|words| text.starts_with(words))
 }
 
 /// Whether the result belongs to a command that was killed or asked to end.
-#[must_use]
 pub(crate) fn is_of_a_killed_command(text: &str) -> bool {
     ["Exit code 130", "Exit code 137", "Exit code 143"].iter().any(|words| text.starts_with(words))
 }

@@ -41,7 +41,6 @@ const UNAPPROVED: [&str; 4] = [
 
 impl Denials {
     /// The denied calls, in order.
-    #[must_use]
     pub(crate) fn listed(&self) -> &[Denial] {
         &self.listed
     }
@@ -90,7 +89,6 @@ fn in_short(input: &Value) -> String {
 }
 
 /// What is recorded of denied calls.
-#[must_use]
 pub(crate) fn recorded<'a>(denials: impl IntoIterator<Item = &'a Denial>, hooks: &AskingHooks) -> Vec<Denied> {
     let denials = denials.into_iter().map(|denial| {
         let denied = denial.denied.clone();

@@ -65,14 +65,12 @@ impl Digest {
     /// The tool call at which the session is suspended, if the call can return its result: it must be the last of its message, or
     /// Claude Code may lose the result (seen with 2.1.197). A call of an earlier attempt that was suspended again does not count:
     /// it could not return its result.
-    #[must_use]
     pub(crate) fn suspended_call(&self) -> Option<&str> {
         let call = self.result.as_ref()?.deferred_call.as_deref()?;
         (self.calls.last().is_some_and(|last| last.id == call)).then_some(call)
     }
 
     /// Whether it is where it began, suspended at the same call: what is to come is on its standard input.
-    #[must_use]
     pub(crate) fn is_where_it_began(&self) -> bool {
         !self.worked && self.suspended_again.is_some() && self.result.as_ref().is_some_and(|result| result.deferred)
     }
@@ -87,7 +85,6 @@ impl Digest {
 
     /// Whether the call at which the session is suspended can be handed its result from outside. What has run in the background
     /// would be reported first. A call of an earlier attempt that was suspended again has not taken it.
-    #[must_use]
     pub(crate) fn takes_result(&self) -> bool {
         let call = self.result.as_ref().and_then(|result| result.deferred_call.as_ref());
         !self.ran_beside
@@ -189,13 +186,11 @@ impl Digest {
 
     /// The last tool calls whose results the conversation lacks, given that it has the results of the calls `answered`. Claude
     /// Code removes a call without a result from a conversation that is continued.
-    #[must_use]
     pub(crate) fn uncertain_calls(&self, answered: &HashSet<String>) -> Vec<String> {
         self.calls.uncertain(self.result.is_some(), answered)
     }
 
     /// The tool calls whose results the conversation lacks, given that it has everything that was printed.
-    #[must_use]
     pub(crate) fn unfinished_calls(&self) -> Vec<String> {
         self.calls.unfinished(self.result.is_some())
     }

@@ -26,14 +26,12 @@ pub(crate) struct WrittenTurn {
 
 impl Digest {
     /// Whether `claude` may stay alive after its agent's turn. Otherwise it exits by itself.
-    #[must_use]
     pub(crate) fn may_live_on(&self) -> bool {
         self.result.is_some() || !self.tasks.is_empty()
     }
 
     /// How long `claude` may stay alive in this state of its agent. It does not exit while a task runs, and a task that ends
     /// meanwhile would continue the agent's turn past a suspended call.
-    #[must_use]
     pub(crate) fn patience(&self, rest: TurnState, grace: Duration) -> Option<Duration> {
         let waits = rest == TurnState::Paused && !self.tasks.is_empty();
         let limit = |patience| match () {
@@ -45,7 +43,6 @@ impl Digest {
     }
 
     /// Whether the agent's turn is over, given what the transcript contains. While a subagent runs, `claude` prints no result.
-    #[must_use]
     pub(crate) fn rest(&self, written: &WrittenTurn) -> TurnState {
         match &self.result {
             Some(result) if result.is_error || result.deferred || result.stopped_by_hook => TurnState::Paused,
@@ -83,7 +80,6 @@ impl Digest {
     }
 
     /// What runs in the agent's background, for people.
-    #[must_use]
     pub(crate) fn background(&self) -> String {
         let titles: Vec<&str> = self.tasks.iter().map(|task| task.title.as_str()).collect();
         titles.join(", ")

@@ -102,7 +102,6 @@ pub(crate) struct OutputFollower {
 
 impl OutputFollower {
     /// Reads the events in the file at `path`, starting at offset `from`.
-    #[must_use]
     pub(crate) fn new(path: PathBuf, from: u64) -> Self {
         Self { path, at: from, digest: Digest::default() }
     }

@@ -29,14 +29,12 @@ const LAST_CALLS: usize = 20;
 impl ToolCalls {
     /// The last tool calls whose results the conversation lacks, given that it has the results of the calls `answered`. Claude
     /// Code removes a call without a result from a conversation that is continued.
-    #[must_use]
     pub(crate) fn uncertain(&self, has_ended: bool, answered: &HashSet<String>) -> Vec<String> {
         let unfinished = |call: &&ToolCall| self.is_unfinished(&call.id, has_ended) || !answered.contains(&call.id);
         self.summaries(self.last.iter().filter(unfinished))
     }
 
     /// The tool calls whose results the conversation lacks, given that it has everything that was printed.
-    #[must_use]
     pub(crate) fn unfinished(&self, has_ended: bool) -> Vec<String> {
         let made = self.last.iter().chain(self.open.iter().filter(|open| !self.last.contains(open)));
         self.summaries(made.filter(|call| self.is_unfinished(&call.id, has_ended)))
@@ -54,7 +52,6 @@ impl ToolCalls {
     }
 
     /// The agent's last call.
-    #[must_use]
     pub(crate) fn last(&self) -> Option<&ToolCall> {
         self.last.back()
     }

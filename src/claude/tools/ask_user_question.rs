@@ -11,7 +11,6 @@ pub(crate) const ASK_USER_QUESTION: &str = "AskUserQuestion";
 
 /// The questions in a call's input, in order. `None` if Claude Code would refuse them: none, two identical ones, or another
 /// shape.
-#[must_use]
 pub(crate) fn questions(input: &Value) -> Option<Vec<Form>> {
     let asked = input["questions"].as_array()?.iter().map(question).collect::<Option<Vec<_>>>()?;
     let mut seen = HashSet::new();
@@ -20,7 +19,6 @@ pub(crate) fn questions(input: &Value) -> Option<Vec<Form>> {
 }
 
 /// The input with which an answered call runs. `results`: pairs of a question and its result.
-#[must_use]
 pub(crate) fn with_answers(input: &Value, results: &[(&str, &RequestResult)]) -> Value {
     let mut input = input.clone();
     let answers: Map<String, Value> =
@@ -30,14 +28,12 @@ pub(crate) fn with_answers(input: &Value, results: &[(&str, &RequestResult)]) ->
 }
 
 /// Whether a call has run with these results.
-#[must_use]
 pub(crate) fn has_run_with(input: &Value, results: &[(&str, &RequestResult)]) -> bool {
     answered(results).all(|(asked, said)| input["answers"][asked] == *said)
 }
 
 /// What the tool itself returns when it was answered, for a call that cannot run. In the words of 2.1.197, and for questions
 /// that nobody answered in those of 2.1.330.
-#[must_use]
 pub(crate) fn result(results: &[(&str, &RequestResult)]) -> String {
     let answers: Vec<_> = answered(results).map(|(asked, said)| format!("\"{asked}\"=\"{said}\"")).collect();
     let answers = answers.join(", ");
@@ -55,7 +51,6 @@ pub(crate) fn result(results: &[(&str, &RequestResult)]) -> String {
 
 /// The same for a call that is denied because nobody answered all of its questions, with what agent-cli itself says of that. A
 /// hook cannot give the call the idle time of which it would speak by itself.
-#[must_use]
 pub(crate) fn denial(results: &[(&str, &RequestResult)]) -> String {
     let said = results.iter().find(|(_, result)| matches!(result, RequestResult::Unanswered { .. }));
     let said = said.map(|(_, result)| format!("{}. ", result.text())).unwrap_or_default();

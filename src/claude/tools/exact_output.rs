@@ -8,7 +8,6 @@ const MOST_BYTES: usize = 30_000;
 
 /// Whether the call that made these requests can return all of their results unchanged. Bash trims the output of a
 /// command, and replaces it if nothing is left; AskUserQuestion does neither.
-#[must_use]
 pub(crate) fn returns_unchanged(deliveries: &[Delivery]) -> bool {
     deliveries.iter().map(|delivery| delivery.result.text().len()).sum::<usize>() <= MOST_BYTES
         && deliveries

@@ -13,14 +13,12 @@ pub(crate) const PLAN_MODE: &str = "plan";
 ///
 /// From 2.1.300 on, Claude Code adds the contents of the plan's file to the input of hooks and ignores what the agent says
 /// instead.
-#[must_use]
 pub(crate) fn plan(input: &Value, modes: Vec<String>) -> ProposedPlan {
     let text = |name: &str| input[name].as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned);
     ProposedPlan { text: text("plan"), file: text("planFilePath"), modes }
 }
 
 /// What the agent is told if the answer decides about its plan: the tool's own words, with the approved plan.
-#[must_use]
 pub(crate) fn result(plan: &ProposedPlan, answer: &str) -> Option<RequestResult> {
     Some(match (plan.decided(answer)?, &plan.text) {
         (PlanDecision::Refused { reason }, _) if reason.is_empty() => {

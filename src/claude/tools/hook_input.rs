@@ -71,10 +71,7 @@ pub(crate) enum HookAnswer {
 }
 
 impl HookInput {
-    ///
-    /// # Errors
-    ///
-    /// If it is not a JSON object.
+    /// Fails if it is not a JSON object.
     pub(crate) fn parse(text: &[u8]) -> Result<Self, serde_json::Error> {
         let mut fields: Map<String, Value> = line_json::read(text)?;
         // Any of these fields shows that there is a subagent: a call of it that was deferred would be lost.
@@ -94,7 +91,6 @@ impl HookInput {
     }
 
     /// The command that is about to run, before a call of the Bash tool.
-    #[must_use]
     pub(crate) fn command(&self) -> Option<&str> {
         let is_call = self.hook_event_name.as_deref() == Some(PRE_TOOL_USE) && self.tool_name.as_deref() == Some(BASH);
         is_call.then(|| self.tool_input.get("command")?.as_str()).flatten()
@@ -103,7 +99,6 @@ impl HookInput {
 
 impl HookAnswer {
     /// What the hook prints. Empty if it decides nothing.
-    #[must_use]
     pub(crate) fn to_json(&self) -> Option<Value> {
         let mut output = json!({"hookEventName": PRE_TOOL_USE});
         match self {

@@ -36,7 +36,6 @@ pub(crate) enum Permission {
 
 /// The file from which Claude Code starts the server. `own`: the absolute path of agent-cli; `environment`: what it needs to
 /// know. `None`: the path is not UTF-8 and cannot be named.
-#[must_use]
 pub(crate) fn config(own: &Path, environment: &[(&str, String)]) -> Option<Value> {
     let environment: serde_json::Map<String, Value> =
         environment.iter().map(|(name, value)| ((*name).to_owned(), value.as_str().into())).collect();

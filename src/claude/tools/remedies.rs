@@ -8,7 +8,6 @@ use crate::core::agent::launch::{Launch, OnPermission};
 
 /// The options of `agent-cli spawn` with which the call runs or a person is asked about it: each a list of arguments. Empty if a
 /// rule, a hook or the mode denied it, or if it is not certain to help.
-#[must_use]
 pub(crate) fn remedies(denied: &Denied, launch: &Launch, cwd: &Path) -> Vec<Vec<String>> {
     let mode = launch.permission_mode.as_deref();
     // Plan mode permits no changes, whoever allows them.

@@ -25,7 +25,6 @@ pub(crate) enum Job {
 }
 
 /// The prompt that a call of ScheduleWakeup made `now` asks for. `None`: it cancels such calls, or Claude Code refuses it.
-#[must_use]
 pub(crate) fn wakeup(input: &Value, now: Timestamp, zone: &TimeZone) -> Option<Scheduled> {
     let delay = &input["delaySeconds"];
     let delay = delay.as_f64().or_else(|| delay.as_str()?.trim().parse().ok()).filter(|delay| !delay.is_nan())?;
@@ -47,13 +46,11 @@ fn returned(at: Timestamp, seconds: f64, zone: &TimeZone) -> String {
 }
 
 /// What kind of job a call of CronCreate creates. Claude Code's default is recurring.
-#[must_use]
 pub(crate) fn kind(input: &Value) -> Job {
     if input["recurring"] == false && input["durable"] != true { Job::OneShot } else { Job::Lasting }
 }
 
 /// The prompt of a job that CronCreate created `now`. `None`: it recurs, or its time is unknown.
-#[must_use]
 pub(crate) fn job(input: &Value, response: &Value, now: Timestamp, zone: &TimeZone) -> Option<Scheduled> {
     if response["recurring"] != false {
         return None;
@@ -67,7 +64,6 @@ pub(crate) fn job(input: &Value, response: &Value, now: Timestamp, zone: &TimeZo
 }
 
 /// The job that CronDelete deleted.
-#[must_use]
 pub(crate) fn deleted(response: &Value) -> Option<&str> {
     response["id"].as_str()
 }

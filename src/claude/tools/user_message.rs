@@ -8,7 +8,6 @@ use crate::claude::transcript::insert_results::CallResult;
 pub(crate) const OPTION: &str = "--input-format=stream-json";
 
 /// The message with the result of `call`, and a text beside it unless that is empty.
-#[must_use]
 pub(crate) fn with_result(call: &str, result: &CallResult, text: &str) -> String {
     let mut blocks =
         vec![json!({"type": "tool_result", "tool_use_id": call, "content": result.text, "is_error": result.is_error})];

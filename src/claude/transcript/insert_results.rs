@@ -31,10 +31,6 @@ pub(crate) struct WithResults {
 
 /// Copies a transcript and adds the results of calls that have none in it. A call is no longer open if the agent has continued
 /// past it: it got something else as its result.
-///
-/// # Errors
-///
-/// The conversation in the copy would be incomplete.
 pub(crate) fn copy(transcript: &Entries, mut results: HashMap<String, CallResult>) -> Result<WithResults, Broken> {
     let open = open_calls(transcript, true);
     let (mut changes, mut given) = (HashMap::new(), HashSet::new());
@@ -69,10 +65,6 @@ pub(crate) struct OneOpen {
 
 /// Copies a transcript and adds the results of all open calls but one, whose mark is then the last: Claude Code may lose what it
 /// is handed for another. `None`: that call is not suspended, or another one would stay open.
-///
-/// # Errors
-///
-/// The conversation in the copy would be incomplete.
 pub(crate) fn leaving_open(
     transcript: &Entries,
     call: &str,
@@ -121,12 +113,8 @@ fn last_call(transcript: &Entries) -> Option<&str> {
     calls.find(|block| block["type"] == "tool_use").and_then(|block| block["id"].as_str())
 }
 
-/// A copy of a transcript in which all suspended calls have the result that `said` gives; `None`: it has none. Claude Code would make them again in
-/// a fork.
-///
-/// # Errors
-///
-/// The conversation in the copy would be incomplete.
+/// A copy of a transcript in which all suspended calls have the result that `said` gives; `None`: it has none. Claude Code would
+/// make them again in a fork.
 pub(crate) fn closed<'a>(transcript: &Entries, said: impl Fn(&str) -> &'a str) -> Result<Option<Vec<u8>>, Broken> {
     let open = suspended_calls(transcript);
     if open.is_empty() {
@@ -139,7 +127,6 @@ pub(crate) fn closed<'a>(transcript: &Entries, said: impl Fn(&str) -> &'a str) -
 
 /// The calls of a transcript that have no result, if one of them is marked as suspended. Otherwise empty: Claude Code itself
 /// tells the agent about calls that were cut short.
-#[must_use]
 pub(crate) fn suspended_calls(transcript: &Entries) -> Vec<String> {
     let open = open_calls(transcript, false);
     let marked: Vec<&str> = transcript.rows().filter_map(|(_, entry)| mark(entry)).collect();

@@ -29,7 +29,6 @@ pub(crate) struct ForeignSession {
 ///
 /// Claude Code derives the folder's name from the working directory, in a way that has changed between versions. The folder by
 /// today's rule is tried first, then all others.
-#[must_use]
 pub(crate) fn find(config_dir: &Path, cwd: &Path, session: SessionId) -> Option<PathBuf> {
     let likely = expected(config_dir, cwd, session);
     if likely.is_file() {
@@ -39,7 +38,6 @@ pub(crate) fn find(config_dir: &Path, cwd: &Path, session: SessionId) -> Option<
 }
 
 /// The transcript of a session whose working directory is not known.
-#[must_use]
 pub(crate) fn find_anywhere(config_dir: &Path, session: SessionId) -> Option<PathBuf> {
     let folders = fs::read_dir(config_dir.join(PROJECTS)).ok()?;
     folders.flatten().map(|folder| folder.path().join(file_name(session))).find(|path| path.is_file())
@@ -71,13 +69,11 @@ fn list(config_dir: &Path) -> HashMap<SessionId, PathBuf> {
 }
 
 /// Where Claude Code looks for the transcript of a session that worked in `cwd`.
-#[must_use]
 pub(crate) fn expected(config_dir: &Path, cwd: &Path, session: SessionId) -> PathBuf {
     config_dir.join(PROJECTS).join(folder_name(cwd)).join(file_name(session))
 }
 
 /// Whether `path` is a place where Claude Code keeps the transcript of a session.
-#[must_use]
 pub(crate) fn is_place(path: &Path, config_dir: &Path, session: SessionId) -> bool {
     let folder = path.parent().filter(|folder| folder.file_name().is_some());
     path.file_name().is_some_and(|name| name == file_name(session).as_str())

@@ -19,10 +19,6 @@ pub(crate) const NOT_RUN: &str =
 
 /// Copies a transcript that ends with the denial of `call`, and reopens that call. `None`: there is no such call, or the agent
 /// has continued since.
-///
-/// # Errors
-///
-/// The conversation in the copy would be incomplete.
 pub(crate) fn copy(transcript: &Entries, call: &str) -> Result<Option<Vec<u8>>, Broken> {
     let mut made: Option<&Value> = None;
     let mut changes = HashMap::new();

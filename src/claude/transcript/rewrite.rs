@@ -54,7 +54,6 @@ impl Entries {
     }
 
     /// The lines that `other` does not have.
-    #[must_use]
     pub(crate) fn beyond(&self, other: &Self) -> Self {
         let known: HashSet<&[u8]> = other.lines.iter().map(EntryLine::name).collect();
         let lines = self.lines.iter().filter(|line| !known.contains(line.name()));
@@ -62,20 +61,17 @@ impl Entries {
     }
 
     /// Whether they contain any message.
-    #[must_use]
     pub(crate) fn are_words(&self) -> bool {
         self.lines.iter().any(|line| matches!(line.entry["type"].as_str(), Some("user" | "assistant")))
     }
 
     /// These lines, and then those of `others`.
-    #[must_use]
     pub(crate) fn followed_by(mut self, others: Self) -> Self {
         self.lines.extend(others.lines);
         self
     }
 
     /// The same lines as a transcript of `session`.
-    #[must_use]
     pub(crate) fn of_session(&self, session: SessionId) -> Vec<u8> {
         let mut text = Vec::new();
         for line in &self.lines {
@@ -123,10 +119,6 @@ impl Entries {
     }
 
     /// A copy with `changes` to some lines, and the lines `added` at its end. Without changes, lines are identical to the byte.
-    ///
-    /// # Errors
-    ///
-    /// The conversation would be incomplete.
     pub(crate) fn copy(&self, changes: &HashMap<usize, Change>, added: Vec<Value>) -> Result<Vec<u8>, Broken> {
         let mut dropped = HashMap::new();
         let mut kept = Vec::new();

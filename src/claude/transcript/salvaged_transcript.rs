@@ -42,7 +42,6 @@ impl SalvagedTranscript {
     }
 
     /// Whether it has this result, either of its call or in a prompt.
-    #[must_use]
     pub(crate) fn has_result(&self, delivery: &Delivery) -> bool {
         let heading = prompt::heading(delivery);
         if let Some(scheduled) = delivery.kind.scheduled() {

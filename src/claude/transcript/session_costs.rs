@@ -40,9 +40,7 @@ struct CostMessage {
 
 /// Reads a transcript.
 ///
-/// # Errors
-///
-/// Those of the file. Lines that are no JSON, or have other shapes, are passed over.
+/// Lines that are not JSON, or have other shapes, are skipped.
 pub(crate) fn read(transcript: &Path) -> io::Result<SessionCosts> {
     let mut costs = SessionCosts::default();
     for line in BufReader::new(File::open(transcript)?).split(b'\n') {

@@ -16,7 +16,6 @@ use crate::core::text::json;
 const RESULTS: &str = "tool-results";
 
 /// The folders of a session. `plans`: the names of its plans.
-#[must_use]
 pub(crate) fn folders(
     config_dir: &Path,
     transcript: &Path,

@@ -32,7 +32,6 @@ pub(crate) fn read(transcript: &Path) -> io::Result<WrittenTurn> {
 
 impl TurnReader {
     /// Reads the transcript at `path`.
-    #[must_use]
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, ..Self::default() }
     }

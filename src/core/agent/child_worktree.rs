@@ -78,19 +78,16 @@ pub(crate) struct Held {
 
 impl Worktree {
     /// The reply of the agent that worked in it, unchanged, followed by where its work is.
-    #[must_use]
     pub(crate) fn named_in(&self, said: &str) -> String {
         format!("{said}\n\n({})", self.whereabouts())
     }
 
     /// Where the work of its agent is, in words.
-    #[must_use]
     pub(crate) fn whereabouts(&self) -> String {
         format!("its work is on the branch {}, in the worktree {}", self.branch, self.path.display())
     }
 
     /// The branch for an agent whose task has this title. `id` distinguishes agents with the same title.
-    #[must_use]
     pub(crate) fn branch_for(title: &str, id: &str) -> String {
         let stem = title.strip_suffix(".md").unwrap_or(title);
         let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
@@ -104,7 +101,6 @@ impl Worktree {
 ///
 /// The last line counts. If an agent without a worktree ends with such a line, perhaps one that it was given itself, a
 /// correction follows.
-#[must_use]
 pub(crate) fn with_place(said: String, worktree: Option<&Worktree>) -> String {
     match worktree {
         Some(worktree) => worktree.named_in(&said),
@@ -122,7 +118,6 @@ fn ends_like_one(said: &str) -> bool {
 impl WorktreeCondition {
     /// Why nothing may be removed, in words; `None`: nothing would be lost. `with_ignored`: ignored files may go,
     /// whatever they are.
-    #[must_use]
     pub(crate) fn held(&self, with_ignored: bool) -> Option<String> {
         let files: Vec<_> = self.ignored.iter().filter(|file| !with_ignored && !file.is_made_again()).collect();
         let ignored = (!files.is_empty()).then(|| {
@@ -180,7 +175,6 @@ const MADE_AGAIN_FILES: [&str; 8] = ["pyc", "pyo", "o", "obj", "class", "tsbuild
 
 impl IgnoredFiles {
     /// Whether its users can plainly recreate it.
-    #[must_use]
     pub(crate) fn is_made_again(&self) -> bool {
         let is = |name: &str| MADE_AGAIN.contains(&name) || name.ends_with(".egg-info");
         if self.is_folder {

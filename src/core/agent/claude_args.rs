@@ -28,7 +28,6 @@ impl ClaudeArgs {
     }
 
     /// The list as words for `claude`, one for each option.
-    #[must_use]
     pub(crate) fn words(&self) -> Vec<String> {
         self.0.iter().map(Pair::word).collect()
     }
@@ -37,30 +36,25 @@ impl ClaudeArgs {
         self.0.iter().map(|pair| (pair.name.as_str(), pair.value.as_deref()))
     }
 
-    #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    #[must_use]
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|pair| pair.name == name)
     }
 
     /// The value of an option whose last occurrence counts.
-    #[must_use]
     pub(crate) fn last(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|pair| pair.name == name)?.value.as_deref()
     }
 
     /// All options except this one.
-    #[must_use]
     pub(crate) fn without(&self, name: &str) -> Self {
         Self(self.0.iter().filter(|pair| pair.name != name).cloned().collect())
     }
 
     /// The same options with this one, in the place in which it was first given.
-    #[must_use]
     pub(crate) fn with_only(&self, pair: Pair) -> Self {
         let at = self.0.iter().position(|other| other.name == pair.name).unwrap_or(self.0.len());
         let mut all = self.without(&pair.name).0;
@@ -69,7 +63,6 @@ impl ClaudeArgs {
     }
 
     /// The same options, with all values of this one as one text: Claude Code takes only the last.
-    #[must_use]
     pub(crate) fn with_joined(&self, name: &str) -> Self {
         let texts: Vec<&str> = self.pairs().filter(|(other, _)| *other == name).filter_map(|(_, text)| text).collect();
         if texts.len() < 2 {
@@ -79,19 +72,16 @@ impl ClaudeArgs {
     }
 
     /// These options followed by others.
-    #[must_use]
     pub(crate) fn and(&self, others: &Self) -> Self {
         Self(self.0.iter().chain(&others.0).cloned().collect())
     }
 
     /// The rest of the list, if it begins with `first`.
-    #[must_use]
     pub(crate) fn behind(&self, first: &Self) -> Option<Self> {
         self.0.strip_prefix(first.0.as_slice()).map(|rest| Self(rest.to_vec()))
     }
 
     /// The same options with other values.
-    #[must_use]
     pub(crate) fn with_values(self, change: impl Fn(&str) -> String) -> Self {
         let changed = |pair: Pair| Pair { value: pair.value.map(|value| change(&value)), ..pair };
         Self(self.0.into_iter().map(changed).collect())
@@ -139,7 +129,6 @@ impl Pair {
     }
 }
 
-#[must_use]
 pub(crate) fn is_name(word: &str) -> bool {
     word.strip_prefix("--").is_some_and(|name| {
         name.starts_with(|c: char| c.is_ascii_alphanumeric())

@@ -22,7 +22,6 @@ pub struct Denied {
 
 impl Denied {
     /// The call in a few words.
-    #[must_use]
     pub(crate) fn call(&self) -> String {
         format!("{}: `{}`", self.tool, self.input)
     }
@@ -30,7 +29,6 @@ impl Denied {
 
 /// Denied calls in words, some of them by name: `2 calls were denied: Bash: ...`. `whose` names the agent if the context does
 /// not.
-#[must_use]
 pub(crate) fn in_words(denied: &[Denied], whose: Option<&str>) -> String {
     const NAMED: usize = 4;
     let mut named: Vec<String> = Vec::new();

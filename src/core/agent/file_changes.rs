@@ -29,7 +29,6 @@ pub(crate) struct FileChanges {
 
 impl FileSnapshot {
     /// The changes since then. `now` covers the same files.
-    #[must_use]
     pub(crate) fn changes(&self, now: &Self) -> FileChanges {
         let mut changes = FileChanges::default();
         for (path, before) in &self.files {
@@ -47,7 +46,6 @@ impl FileSnapshot {
 
 impl FileChanges {
     /// The notice for the agent that works in `cwd`, in at most three lines. `None`: nothing changed.
-    #[must_use]
     pub(crate) fn notice(&self, cwd: &Path) -> Option<String> {
         let mut lines = Vec::new();
         if !self.changed.is_empty() {

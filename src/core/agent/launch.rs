@@ -79,7 +79,6 @@ pub enum OnPermission {
 
 impl Launch {
     /// The same options for a frame that has not begun, with Claude Code's own tool for questions where it is useful.
-    #[must_use]
     pub(crate) fn with_native_questions(self) -> Self {
         let native_questions = !self.no_hooks && !self.args.has(PROMPT_TOOL);
         Self { native_questions, ..self }
@@ -87,7 +86,6 @@ impl Launch {
 
     /// The same options for a fork of a conversation that was held with or without that tool: a fork with other tools
     /// would miss the prompt cache. Asking about approvals needs the tool in any case.
-    #[must_use]
     pub(crate) fn forking(self, native_questions: bool) -> Self {
         let keeps = native_questions || self.on_permission == OnPermission::Ask;
         Self { native_questions: self.native_questions && keeps, ..self }
@@ -95,7 +93,6 @@ impl Launch {
 
     /// The same options in another permission mode. A switch that overrides every mode is replaced by one that grants
     /// the same rights within that mode.
-    #[must_use]
     pub(crate) fn in_mode(self, mode: &str) -> Self {
         let args = match self.is_unrestricted() && mode != permission_mode::UNRESTRICTED {
             true => self.args.without(SKIP_PERMISSIONS).and(&ClaudeArgs::switch(MAY_SKIP_PERMISSIONS)),
@@ -105,7 +102,6 @@ impl Launch {
     }
 
     /// Whether this frame's agent may do everything, so that nothing can be wider.
-    #[must_use]
     pub(crate) fn is_unrestricted(&self) -> bool {
         self.permission_mode.as_deref() == Some(permission_mode::UNRESTRICTED) || self.args.has(SKIP_PERMISSIONS)
     }

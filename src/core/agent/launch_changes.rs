@@ -21,7 +21,6 @@ pub struct Repair {
 impl Launch {
     /// The repaired options of a frame. It keeps what it asked to have different from `top`, the first agent of its
     /// chain.
-    #[must_use]
     pub(crate) fn repaired(self, top: &Self, repair: &Repair) -> Self {
         fn other<T: PartialEq>(own: T, top: &T, new: Option<T>) -> T {
             if own == *top { new.unwrap_or(own) } else { own }

@@ -34,11 +34,7 @@ pub(crate) enum BadLaunch {
 }
 
 impl Launch {
-    /// The launch options of a child that this frame's agent asks for.
-    ///
-    /// # Errors
-    ///
-    /// [`BadLaunch`] if the child would get more rights than its parent has.
+    /// The launch options of a child that this frame's agent asks for, which may not have more rights than its parent.
     pub(crate) fn child(&self, wanted: Overrides) -> Result<Self, BadLaunch> {
         if !self.is_unrestricted() {
             check_child_args(&wanted.args)?;

@@ -13,7 +13,6 @@ pub(crate) const ACCEPT_EDITS: &str = "acceptEdits";
 
 /// Whether an agent in `mode` may do no more than one in `own`. Any release may add modes that are unknown here: those
 /// include only themselves.
-#[must_use]
 pub(crate) fn covers(own: &str, mode: &str) -> bool {
     let known = |mode| MODES.iter().position(|known| *known == plain(mode));
     own == UNRESTRICTED || mode == own || known(mode).zip(known(own)).is_some_and(|(mode, own)| mode <= own)

@@ -26,7 +26,6 @@ pub(crate) enum FileSelection {
 }
 
 impl SessionFolder {
-    #[must_use]
     pub(crate) fn has(&self, file: &Path) -> bool {
         match &self.files {
             FileSelection::All { but } => but.is_empty() || !file.starts_with(but),
@@ -41,7 +40,6 @@ impl SessionFolder {
     }
 
     /// Whether only the agent has files in the folder.
-    #[must_use]
     pub(crate) fn is_its_own(&self) -> bool {
         matches!(self.files, FileSelection::All { .. })
     }

@@ -45,7 +45,6 @@ impl Situation {
 }
 
 /// The notice for an agent that may no longer be in its former mode. `now`: the mode that it is in.
-#[must_use]
 pub(crate) fn of_mode(was: &str, now: Option<&str>) -> String {
     let now = now.map_or_else(|| "that which you began with".to_owned(), named);
     format!("Your permission mode was {}, which you may not have any more: it is {now} now.", named(was))
@@ -53,7 +52,6 @@ pub(crate) fn of_mode(was: &str, now: Option<&str>) -> String {
 
 /// The notice for an agent that entered a worktree with EnterWorktree and, as Claude Code sees it, no longer works in
 /// it.
-#[must_use]
 pub(crate) fn of_worktree(worktree: &Path, is_gone: bool) -> String {
     let worktree = named(&worktree.display().to_string());
     match is_gone {
@@ -65,7 +63,6 @@ pub(crate) fn of_worktree(worktree: &Path, is_gone: bool) -> String {
 }
 
 /// The notice for an agent whose shell is in a different directory.
-#[must_use]
 pub(crate) fn of_shell(was: &Path, now: &Path, is_gone: bool) -> String {
     let [was, now] = [was, now].map(|path| named(&path.display().to_string()));
     let gone = if is_gone { ", which is gone" } else { "" };

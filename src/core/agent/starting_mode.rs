@@ -34,7 +34,6 @@ pub(crate) struct Beginning {
 ///
 /// An agent may be in its chain's starting modes and in narrower ones. Only a person who approves a plan can choose a
 /// wider one.
-#[must_use]
 pub(crate) fn beginning(launch: &Launch, last_mode: Option<&str>, chosen: Option<Chosen<'_>>) -> Beginning {
     let other_than_launch = |mode: &str| Some(mode.to_owned()).filter(|mode| !is_of(launch, mode));
     match (last_mode, chosen) {
@@ -50,7 +49,6 @@ pub(crate) fn beginning(launch: &Launch, last_mode: Option<&str>, chosen: Option
 }
 
 /// The mode in which an attempt left its agent, if it differs from `launch`. `began_with`: the same when it began.
-#[must_use]
 pub(crate) fn last_mode(launch: &Launch, began_with: Option<&str>, printed: Option<&Modes>) -> Option<String> {
     match printed {
         Some(Modes { first, last }) if !is_same(first, last) => Some(last.clone()).filter(|mode| !is_of(launch, mode)),
@@ -61,7 +59,6 @@ pub(crate) fn last_mode(launch: &Launch, began_with: Option<&str>, printed: Opti
 
 /// The mode in which an agent is now, if it may differ from `launch`: without a mode among the launch options, the user's settings
 /// name one, and `claude` prints it.
-#[must_use]
 pub(crate) fn current_mode(launch: &Launch, began_with: Option<&str>, printed: Option<&Modes>) -> Option<String> {
     let of_settings = || {
         let mode = &printed.filter(|_| launch.permission_mode.is_none() && !launch.is_unrestricted())?.last;
@@ -75,7 +72,6 @@ pub(crate) fn current_mode(launch: &Launch, began_with: Option<&str>, printed: O
 ///
 /// Requests that the agent made in a narrower mode stand, and so does the mode: a person may have said "not yet". A
 /// wider mode is lost with the conversation.
-#[must_use]
 pub(crate) fn after_loss(launch: &Launch, before: Option<&str>, last_mode: Option<String>) -> Option<String> {
     let is_narrower = |mode: &String| giving(launch, before).covers(mode);
     last_mode.filter(is_narrower).or_else(|| before.map(str::to_owned))
@@ -83,7 +79,6 @@ pub(crate) fn after_loss(launch: &Launch, before: Option<&str>, last_mode: Optio
 
 /// The launch options that bound a child's when the agent asks for it now: in a narrower mode than its own it cannot
 /// give more than it may have itself. `is_in`: that mode, if it differs from `launch`.
-#[must_use]
 pub(crate) fn giving(launch: &Launch, is_in: Option<&str>) -> Launch {
     match is_in {
         Some(mode) if launch.covers(mode) => launch.clone().in_mode(mode),

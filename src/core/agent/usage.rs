@@ -25,19 +25,16 @@ pub(crate) fn rounded_usd(usd: f64) -> f64 {
 
 impl Usage {
     /// Adds each count.
-    #[must_use]
     pub(crate) fn plus(self, other: Self) -> Self {
         self.with(other, u64::saturating_add)
     }
 
     /// Takes each count off; nothing falls below zero.
-    #[must_use]
     pub(crate) fn minus(self, other: Self) -> Self {
         self.with(other, u64::saturating_sub)
     }
 
     /// The larger of each count.
-    #[must_use]
     pub(crate) fn max(self, other: Self) -> Self {
         self.with(other, u64::max)
     }
@@ -53,7 +50,6 @@ impl Usage {
 
     /// How many plain input tokens cost as much. The ratios are those of the API's price list, give or take a model: good
     /// enough to estimate what a killed attempt cost.
-    #[must_use]
     pub(crate) fn weight(self) -> f64 {
         let Self { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = self;
         input_tokens as f64
@@ -63,7 +59,6 @@ impl Usage {
     }
 
     /// US dollars for each unit of [`Self::weight`], if these tokens cost so much. An estimate says nothing about the price.
-    #[must_use]
     pub(crate) fn rate(self, usd: f64, estimated: bool) -> Option<f64> {
         let weight = self.weight();
         (!estimated && usd > 0.0 && weight > 0.0).then(|| usd / weight)
@@ -111,13 +106,11 @@ pub struct Spent {
 
 impl Spent {
     /// As [`Usage::rate`].
-    #[must_use]
     pub(crate) fn rate(&self) -> Option<f64> {
         self.usage.rate(self.cost_usd, self.estimated)
     }
 
     /// Adds what others have cost.
-    #[must_use]
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             usage: self.usage.plus(other.usage),

@@ -17,26 +17,22 @@ pub enum Way {
 impl Way {
     /// Whether an attempt continues in the session itself. `prompted`: whether it has a prompt; `in_worktree`: whether
     /// Claude Code would return its agent to the worktree that it entered, which it does not do for a fork.
-    #[must_use]
     pub(crate) fn is_in_place(self, prompted: bool, in_worktree: bool) -> bool {
         in_worktree || (self == Self::InPlace && !prompted)
     }
 
     /// The way in which a frame continues. `after_refusals`: the one that refusals in this run have led to; `refuses_forks`: whether
     /// its `claude` is known to refuse forks.
-    #[must_use]
     pub(crate) fn first(after_refusals: Option<Self>, refuses_forks: bool) -> Self {
         after_refusals.unwrap_or(if refuses_forks { Self::InPlace } else { Self::Input })
     }
 
     /// Whether it is shown that a `claude` objects to forks if it accepts this way: it has refused a fork before.
-    #[must_use]
     pub(crate) fn shows_refusal_of_forks(self, refuses_forks: bool) -> bool {
         self == Self::InPlace && !refuses_forks
     }
 
     /// The way to try after this one was refused; `None`: the refusal stands.
-    #[must_use]
     pub(crate) fn after_refusal(self) -> Option<Self> {
         match self {
             Self::Input => Some(Self::Fork),

@@ -79,14 +79,12 @@ pub enum Note {
 
 impl Decision {
     /// Whether the frame has begun to wait for something new.
-    #[must_use]
     pub(crate) fn begins_to_wait(&self) -> bool {
         matches!(self.frame, Ended::Wait(_) | Ended::Retry { .. })
     }
 }
 
 /// Decides what follows from the end of an attempt. Pure and exhaustive.
-#[must_use]
 pub fn decide(facts: &Facts) -> Decision {
     let meaning = Meaning::of(facts);
     let (session, frame) = row(&meaning, facts);

@@ -30,7 +30,6 @@ pub(crate) struct Possible {
 
 impl DeliveryWay {
     /// The way for the next attempt of `frame`, which is told `notices` in addition to the results.
-    #[must_use]
     pub(crate) fn of(frame: &Frame, deliveries: &[Delivery], notices: &[String], possible: Possible) -> Self {
         let Possible { hooks, unchanged, bare } = possible;
         let permission = deliveries.iter().find(|delivery| matches!(delivery.kind, RequestKind::Permission { .. }));

@@ -54,14 +54,12 @@ pub struct Facts {
 
 impl Facts {
     /// Whether its agent may wait for what was ended, and has not been told about an end of that kind just now.
-    #[must_use]
     pub(crate) fn is_cut_off(&self) -> bool {
         let was_told = self.trouble.as_ref().is_some_and(|trouble| !trouble.background.is_empty());
         !self.ended_beside.is_empty() && !was_told && self.stop.is_none() && self.salvage != Salvage::Nothing
     }
 
     /// The facts of a frame's first attempt that ended like this, with nothing else to note.
-    #[must_use]
     pub fn of(ending: Ending) -> Self {
         Self {
             ending,

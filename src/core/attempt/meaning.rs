@@ -67,11 +67,9 @@ pub enum Meaning {
 }
 
 impl Meaning {
-    ///
     /// The records win over the agent's words: an agent that asked and then chats has paused all the same, and so has
     /// one whose process died after it asked. Whether the results exist already makes no difference: an answer may
     /// arrive before the process has ended.
-    #[must_use]
     pub(crate) fn of(facts: &Facts) -> Self {
         match &facts.ending {
             Ending::Reply(text) => Self::of_reply(text, facts),
@@ -91,7 +89,6 @@ impl Meaning {
     }
 
     /// One word, as it is recorded.
-    #[must_use]
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Reply(_) => "reply",
@@ -112,7 +109,6 @@ impl Meaning {
     }
 
     /// Other details that are recorded, for people. A reply has its own column.
-    #[must_use]
     pub(crate) fn message(&self) -> Option<String> {
         match self {
             Self::Refused { why, .. } | Self::Error(why) | Self::Unavailable { why, .. } => Some(why.clone()),
@@ -131,7 +127,6 @@ impl Meaning {
     }
 
     /// The equivalent signal.
-    #[must_use]
     pub(crate) fn signal(&self) -> Option<Signal> {
         match self {
             Self::Started => Some(Signal::Started),

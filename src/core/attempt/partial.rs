@@ -60,7 +60,6 @@ impl Partial {
 
     /// What the parent of an agent is told that was stopped. Its own words stand last, so that nothing in them can be taken for
     /// this program's.
-    #[must_use]
     pub(crate) fn report(&self, stop: &Stop) -> String {
         let mut parts = vec![stop.in_words()];
         parts.push(match (self.used, self.last.len()) {

@@ -9,7 +9,6 @@ use crate::core::text::fence::{Fence, is_one_line};
 use crate::core::waits::scheduled::Scheduled;
 
 /// The first prompt of a frame. `deliveries` and `notices` come from an attempt that left no conversation.
-#[must_use]
 pub(crate) fn first(frame: &Frame, deliveries: &[Delivery], notices: &[String]) -> String {
     let task = of_task(&frame.task);
     let added: Vec<String> =
@@ -50,7 +49,6 @@ fn of_task(task: &Task) -> String {
 ///
 /// The first line is `SGN_RESUME`. A prompt with nothing else asks the agent to check for itself whether its wait is
 /// over.
-#[must_use]
 pub(crate) fn resume(deliveries: &[Delivery], notices: &[String]) -> String {
     if let Some(scheduled) = only_scheduled(deliveries, notices) {
         return scheduled;
@@ -68,7 +66,6 @@ fn only_scheduled(deliveries: &[Delivery], notices: &[String]) -> Option<String>
 
 /// The prompt that lets an agent continue after its calls have received their results: what else it has to know.
 /// `others` are results that no call returns, and prompts.
-#[must_use]
 pub(crate) fn go_on(others: &[Delivery], notices: &[String]) -> String {
     if let Some(scheduled) = only_scheduled(others, notices) {
         return scheduled;
@@ -79,7 +76,6 @@ pub(crate) fn go_on(others: &[Delivery], notices: &[String]) -> String {
 }
 
 /// What an agent is told about an attempt that ended badly.
-#[must_use]
 pub(crate) fn of_trouble(trouble: &Trouble) -> String {
     if !trouble.background.is_empty() {
         return of_background(&trouble.background);
@@ -118,7 +114,6 @@ fn of_background(ended: &[String]) -> String {
 }
 
 /// The heading of a request's result in a prompt, which occurs nowhere earlier.
-#[must_use]
 pub(crate) fn heading(delivery: &Delivery) -> String {
     let (command, id) = (delivery.kind.command(), delivery.known_as());
     let how = match &delivery.result {

@@ -28,19 +28,16 @@ const ABANDONED: Duration = Duration::from_secs(3);
 
 impl TurnState {
     /// The state after a reply: a signal on a line of its own says that its agent waits.
-    #[must_use]
     pub(crate) fn of_reply(text: &str) -> Self {
         if Signal::on_a_line(text).is_some() { Self::Paused } else { Self::Replied }
     }
 
     /// The state if the agent is known to have undelivered requests: it waits for them, whatever it has said.
-    #[must_use]
     pub(crate) fn with_requests(self) -> Self {
         if self == Self::Replied { Self::Paused } else { self }
     }
 
     /// How long `claude` may continue with its agent's background work, if it is allowed `grace` after a reply.
-    #[must_use]
     pub(crate) fn patience(self, grace: Duration) -> Option<Duration> {
         match self {
             Self::Works => None,
@@ -50,7 +47,6 @@ impl TurnState {
     }
 
     /// Whether a `claude` that nobody has ended, and whose last activity was at `since`, was abandoned by its runner.
-    #[must_use]
     pub(crate) fn is_abandoned(self, since: Duration, grace: Duration) -> bool {
         self.patience(grace).is_some_and(|patience| since >= patience + ABANDONED)
     }
@@ -58,7 +54,6 @@ impl TurnState {
 
 impl Launch {
     /// How long `claude` may continue with background work after its agent has replied.
-    #[must_use]
     pub(crate) fn background_grace(&self) -> Duration {
         self.background_grace.map_or(GRACE, Duration::from_secs)
     }

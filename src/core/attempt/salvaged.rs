@@ -40,7 +40,6 @@ pub(crate) struct Contents {
 
 impl Signs {
     /// The result, if it is clear without reading the transcript.
-    #[must_use]
     pub(crate) fn unread(self) -> Option<Salvage> {
         if !self.has_transcript {
             // A process that ended normally has one, perhaps in a place where only a newer version keeps it.
@@ -50,7 +49,6 @@ impl Signs {
         (!self.may_be_unwritten() && !self.is_cut && !self.is_suspended).then_some(Salvage::Whole)
     }
 
-    #[must_use]
     pub(crate) fn salvage(self, contents: Contents) -> Salvage {
         let lacks_its_end = self.is_cut || (self.is_suspended && !contents.marks_suspension);
         let continues = contents.continues && contents.has_deliveries;

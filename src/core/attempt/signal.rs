@@ -31,19 +31,16 @@ impl Signal {
     /// The last signal that stands on a line of its own in `reply`.
     ///
     /// [`RESUME`] is said to agents, never by them, so it is part of a reply like any other word.
-    #[must_use]
     pub(crate) fn on_a_line(reply: &str) -> Option<Self> {
         own_lines(reply).filter_map(Self::of_line).last()
     }
 
     /// The signals whose words stand inside sentences of `reply`, in order.
-    #[must_use]
     pub(crate) fn in_sentences(reply: &str) -> Vec<Self> {
         let lines = own_lines(reply).filter(|line| Self::of_line(line).is_none());
         lines.flat_map(Self::words_of).collect()
     }
 
-    #[must_use]
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Started => STARTED,
@@ -53,7 +50,6 @@ impl Signal {
     }
 
     /// Whether `text` contains its word anywhere.
-    #[must_use]
     pub(crate) fn is_named_in(self, text: &str) -> bool {
         places(text, self.word()).next().is_some()
     }

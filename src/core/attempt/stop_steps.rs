@@ -42,7 +42,6 @@ pub(crate) const GRACE: Duration = Duration::from_secs(60);
 
 impl StopPhase {
     /// The phase after a person sends one more signal.
-    #[must_use]
     pub(crate) fn on_signal(self, tool: Tool) -> Self {
         match self {
             Self::Runs if tool == Tool::Runs => Self::Finishes,
@@ -52,13 +51,11 @@ impl StopPhase {
     }
 
     /// The phase when its running tool is not to finish.
-    #[must_use]
     pub(crate) fn without_grace(self) -> Self {
         if self == Self::Finishes { Self::Interrupted } else { self }
     }
 
     /// The phase after the current one has lasted `lasted`. `grace`: how long a tool may take to finish.
-    #[must_use]
     pub(crate) fn on_time(self, lasted: Duration, tool: Tool, grace: Duration) -> Self {
         let is_over = match self {
             Self::Runs | Self::Killed => false,

@@ -53,7 +53,6 @@ pub(crate) struct Load {
 impl Limits {
     /// What keeps a frame of a tree with this load from starting. `limited`: when its account's usage limit is lifted.
     /// If there are several reasons, the one that lasts longest by itself.
-    #[must_use]
     pub(crate) fn refuse(self, load: Load, limited: Option<Timestamp>) -> Option<NotAdmitted> {
         let Load { running, spent_usd } = load;
         let budget = self.max_budget_usd.filter(|max_usd| spent_usd >= *max_usd);
@@ -66,7 +65,6 @@ impl Limits {
 
 impl Tree {
     /// What keeps the frames of this tree from starting.
-    #[must_use]
     pub(crate) fn admission(&self, now: Timestamp) -> Admission<'_> {
         let mut load = Load { running: 0, spent_usd: self.whole().spent_usd };
         let mut accounts: HashMap<Option<&str>, Timestamp> = HashMap::new();
@@ -103,14 +101,12 @@ pub(crate) struct Admission<'a> {
 
 impl Admission<'_> {
     /// What keeps this frame from starting.
-    #[must_use]
     pub(crate) fn refuse(&self, node: &Node) -> Option<NotAdmitted> {
         let limited = self.accounts.get(&account(self.tree, node)).copied();
         self.tree.whole().limits.refuse(self.load, limited)
     }
 
     /// How many more frames may run at the same time.
-    #[must_use]
     pub(crate) fn room(&self) -> usize {
         self.tree.whole().limits.max_parallel.saturating_sub(self.load.running) as usize
     }

@@ -15,13 +15,11 @@ const LONGEST: SignedDuration = SignedDuration::from_hours(1);
 
 impl Wait {
     /// Whether only time ends this wait.
-    #[must_use]
     pub(crate) fn is_pause(&self) -> bool {
         matches!(self, Self::UsageLimit { .. } | Self::Retry { .. } | Self::Restart { .. })
     }
 
     /// When a pause that began at `since` ends; `None` for other waits.
-    #[must_use]
     pub(crate) fn pause_ends(&self, since: Timestamp) -> Option<Timestamp> {
         let backed_off = |tries| since.saturating_add(until_next_try(tries)).unwrap_or(since);
         match self {
@@ -33,7 +31,6 @@ impl Wait {
     }
 
     /// When a pause that began at `since` ends, if it is not over at `now`.
-    #[must_use]
     pub(crate) fn paused_until(&self, since: Timestamp, now: Timestamp) -> Option<Timestamp> {
         self.pause_ends(since).filter(|end| since <= now && now < *end)
     }

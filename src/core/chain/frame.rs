@@ -121,20 +121,17 @@ pub struct Trouble {
 
 impl Frame {
     /// The state in which its parent sees it.
-    #[must_use]
     pub(crate) fn for_its_parent(&self) -> &FrameState {
         self.outcome.as_ref().unwrap_or(&self.state)
     }
 
     /// What its agent said, as its parent receives it. A group names the worktree of each of its agents itself.
-    #[must_use]
     pub(crate) fn reported(&self, said: String) -> String {
         if self.task.is_group() { said } else { child_worktree::with_place(said, self.launch.worktree.as_ref()) }
     }
 
     /// What its parent receives, if it is over. `reply` is its reply, or that of all agents of a group; a group that failed has
     /// one, too, and an agent that was stopped says what it has done.
-    #[must_use]
     pub(crate) fn result(&self, reply: Option<String>) -> Option<RequestResult> {
         match (self.for_its_parent(), reply) {
             (FrameState::Done, reply) => Some(RequestResult::Text(self.reported(reply.unwrap_or_default()))),
@@ -151,7 +148,6 @@ impl Frame {
     }
 
     /// What its next attempt continues from; `None`: it starts a conversation.
-    #[must_use]
     pub(crate) fn continues(&self) -> Option<KeptConversation> {
         let own = |copy| KeptConversation { frame: self.id, copy, session: self.kept_session(copy) };
         // If nothing else is recorded, the copy was named after the session.
@@ -165,7 +161,6 @@ impl Frame {
 
     /// Whether it continues from somebody else's session, which they may continue too: it was adopted, and no attempt
     /// was kept.
-    #[must_use]
     pub(crate) fn is_adopted(&self) -> bool {
         self.checkpoint.is_some_and(|copy| self.kept_session(copy) != self.session)
     }
@@ -178,7 +173,6 @@ impl Frame {
 
 impl Task {
     /// A short form of the task, for lists.
-    #[must_use]
     pub(crate) fn title(&self) -> String {
         match self {
             Self::File(path) => path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
@@ -188,7 +182,6 @@ impl Task {
     }
 
     /// The command that starts it again.
-    #[must_use]
     pub(crate) fn command(&self) -> String {
         const LONG: usize = 200;
         match self {
@@ -205,7 +198,6 @@ impl Task {
     }
 
     /// Whether it belongs to a group, which has no agent.
-    #[must_use]
     pub(crate) fn is_group(&self) -> bool {
         matches!(self, Self::Group(_))
     }

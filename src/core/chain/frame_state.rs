@@ -236,7 +236,6 @@ impl Ended {
     }
 
     /// Whether the attempt changed anything for its frame. One that only has to be repeated, at once or after a pause, did not.
-    #[must_use]
     pub(crate) fn is_progress(&self) -> bool {
         match self {
             Self::Wait(wait) => !wait.is_pause(),
@@ -250,9 +249,7 @@ impl Ended {
 impl FrameState {
     /// The state after `event`.
     ///
-    /// # Errors
-    ///
-    /// [`IllegalEvent`] for every pair that the diagram in the module's documentation does not show.
+    /// Every pair that the diagram in the module's documentation does not show is an [`IllegalEvent`].
     pub(crate) fn after(self, event: FrameEvent) -> Result<Self, IllegalEvent> {
         use FrameEvent::{Begin, Continue, End, Instruct, Pause, PutOff, Stop, TryAgain};
         match (self, event) {
@@ -315,7 +312,6 @@ impl FrameState {
     }
 
     /// The state in one word, as people and `--json` see it.
-    #[must_use]
     pub(crate) fn name(&self) -> &'static str {
         self.status().name()
     }
@@ -333,7 +329,6 @@ impl FrameState {
     }
 
     /// Whether it has neither ended nor an attempt: what it waits for may come.
-    #[must_use]
     pub(crate) fn is_pending(&self) -> bool {
         matches!(self, Self::Ready | Self::Waiting { .. })
     }
@@ -341,13 +336,11 @@ impl FrameState {
     /// Whether a parent need no longer wait for this frame.
     ///
     /// A cancelled or paused frame is not over: a person may continue it.
-    #[must_use]
     pub(crate) fn is_over(&self) -> bool {
         matches!(self, Self::Done | Self::Failed { .. })
     }
 
     /// Whether somebody stopped it.
-    #[must_use]
     pub(crate) fn was_stopped(&self) -> bool {
         matches!(self, Self::Failed { failure: Failure { kind: FailureKind::Stopped, .. } })
     }

@@ -25,7 +25,6 @@ pub struct GroupMember {
 /// How a group in `state` ends; `None` if it has ended, or one of its members is not over.
 ///
 /// It is done when all members are done. A failed member does not stop the others: the group fails when all are over.
-#[must_use]
 pub(crate) fn ended(state: &FrameState, members: &[GroupMember]) -> Option<Ended> {
     if !state.is_pending() || !members.iter().all(|member| member.state.is_over()) {
         return None;
@@ -45,7 +44,6 @@ pub(crate) fn ended(state: &FrameState, members: &[GroupMember]) -> Option<Ended
 ///
 /// If a reply looks like a heading, the headings have one `#` more than any line of a reply, and the first line says
 /// so: a counterfeit can then be distinguished from this program's words.
-#[must_use]
 pub(crate) fn text(members: &[GroupMember]) -> String {
     let all = members.len();
     let failed = members.iter().filter(|member| member.failure().is_some()).count();
@@ -64,7 +62,6 @@ pub(crate) fn text(members: &[GroupMember]) -> String {
 
 impl GroupMember {
     /// Why it failed, if it did.
-    #[must_use]
     pub(crate) fn failure(&self) -> Option<&Failure> {
         match &self.state {
             FrameState::Failed { failure } => Some(failure),
@@ -86,7 +83,6 @@ impl GroupMember {
 
 impl Tree {
     /// The groups whose members are all over, and which are not over themselves.
-    #[must_use]
     pub(crate) fn groups_to_end(&self) -> Vec<FrameId> {
         let ends = |node: &&Node| {
             node.is_group && node.state.is_pending() && self.is_awaited(node) && !self.has_open_requests(node)

@@ -53,10 +53,6 @@ pub enum LimitReached {
 
 impl Limits {
     /// Whether a tree of `frames` frames may have `more` of them at `depth`. Groups are not counted.
-    ///
-    /// # Errors
-    ///
-    /// The limit that forbids it.
     pub(crate) fn admit(self, depth: u32, frames: u32, more: u32) -> Result<(), LimitReached> {
         if depth > self.max_depth {
             return Err(LimitReached::Depth(self.max_depth));
@@ -68,7 +64,6 @@ impl Limits {
     }
 
     /// The stricter of each limit.
-    #[must_use]
     pub(crate) fn stricter(self, other: Self) -> Self {
         let budgets = [self.max_budget_usd, other.max_budget_usd].into_iter().flatten();
         Self {
@@ -81,14 +76,12 @@ impl Limits {
     }
 
     /// How long an agent may be silent before it is shown as stalled.
-    #[must_use]
     pub(crate) fn stall_after(self) -> SignedDuration {
         let given = self.stall_after_s.map(|seconds| SignedDuration::from_secs(seconds.try_into().unwrap_or(i64::MAX)));
         given.unwrap_or(STALL_AFTER)
     }
 
     /// These limits with the new values. A chain that may be deeper may also have as many frames.
-    #[must_use]
     pub(crate) fn changed(self, new: NewLimits) -> Self {
         let max_depth = new.max_depth.unwrap_or(self.max_depth);
         Self {
@@ -103,7 +96,6 @@ impl Limits {
 
 impl NewLimits {
     /// These, and where there is none, those of `other`.
-    #[must_use]
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             max_depth: self.max_depth.or(other.max_depth),
@@ -115,7 +107,6 @@ impl NewLimits {
     }
 
     /// Whether there is any new value.
-    #[must_use]
     pub(crate) fn any(self) -> bool {
         self != Self::default()
     }

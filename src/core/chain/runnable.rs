@@ -21,13 +21,11 @@ pub(crate) struct Attempted {
 
 impl Tree {
     /// The frames whose agents can run now, deepest first, as many as the limits allow beside those already running.
-    #[must_use]
     pub(crate) fn runnable(&self, attempted: &Attempted, now: Timestamp) -> Vec<FrameId> {
         self.runnable_and_ready(attempted, now).0
     }
 
     /// The same, and those that could run if more were allowed to.
-    #[must_use]
     pub(crate) fn runnable_and_ready(&self, attempted: &Attempted, now: Timestamp) -> (Vec<FrameId>, Vec<FrameId>) {
         let admission = self.admission(now);
         let wanted = self.leaves_up().into_iter().filter(|node| self.can_run(node, attempted, now));
@@ -43,7 +41,6 @@ impl Tree {
     /// The frames that a new `resume` retries: those that were stopped, and those that failed as long as nobody has
     /// been told and nobody can be. A parent that still waits for others is told when they are over; until then, a poll
     /// must not cost an attempt.
-    #[must_use]
     pub(crate) fn to_try_again(&self) -> Vec<&Node> {
         self.leaves_up()
             .into_iter()
@@ -58,7 +55,6 @@ impl Tree {
 
     /// The frames that only wait for a retry after a failed attempt. A person who resumes the top need not wait for it: they may
     /// have fixed the cause.
-    #[must_use]
     pub(crate) fn to_restart(&self) -> Vec<&Node> {
         let backs_off = |node: &&Node| matches!(node.state, FrameState::Waiting { wait: Wait::Restart { .. } });
         let can_start = |node: &&Node| self.is_awaited(node) && !self.has_open_requests(node);
@@ -67,7 +63,6 @@ impl Tree {
 
     /// The frames that a person continues who resumes the top, parents first: those that were paused with it, or with one
     /// above it. What was paused by an id further down is continued by that id, so that a poll of the chain leaves it alone.
-    #[must_use]
     pub(crate) fn to_continue(&self) -> Vec<FrameId> {
         let is_below = |of: FrameId| of != self.top() && self.parents_first().iter().any(|node| node.id == of);
         let is_paused = |node: &&Node| {
@@ -80,7 +75,6 @@ impl Tree {
 
     /// Whether a frame is ready for another attempt, which may still be [denied
     /// admission](crate::core::chain::admission).
-    #[must_use]
     pub(crate) fn can_run(&self, node: &Node, attempted: &Attempted, now: Timestamp) -> bool {
         if node.is_group || attempted.skips(node, now) || !self.is_awaited(node) {
             return false;
@@ -104,7 +98,6 @@ impl Tree {
 
     /// Whether a frame's error concerns whoever drives the tree. If the parent was told about a failure, the parent
     /// handles it; a frame that continued has no error any more.
-    #[must_use]
     pub(crate) fn concerns_the_caller(&self, frame: FrameId) -> bool {
         self.get(frame).is_some_and(|node| match node.state {
             FrameState::Done => false,

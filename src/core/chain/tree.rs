@@ -61,7 +61,6 @@ pub struct Node {
 
 impl Node {
     /// Whether its parent need no longer wait for it.
-    #[must_use]
     pub(crate) fn is_over(&self) -> bool {
         self.has_outcome || self.state.is_over()
     }
@@ -75,7 +74,6 @@ impl Tree {
 
     /// A tree of `nodes`, in the order in which they were made. Nodes that cannot be reached from `top` are ignored, so
     /// a damaged tree (a missing parent, a cycle) does no harm.
-    #[must_use]
     pub(crate) fn new(top: FrameId, nodes: Vec<Node>) -> Self {
         let mut children: HashMap<FrameId, Vec<FrameId>> = HashMap::new();
         for node in &nodes {
@@ -88,13 +86,11 @@ impl Tree {
     }
 
     /// The same tree as part of this whole.
-    #[must_use]
     pub(crate) fn within(self, whole: Whole) -> Self {
         Self { whole, ..self }
     }
 
     /// What is true of the whole tree.
-    #[must_use]
     pub(crate) fn whole(&self) -> &Whole {
         &self.whole
     }
@@ -105,25 +101,21 @@ impl Tree {
     }
 
     /// The frame at the top.
-    #[must_use]
     pub fn top(&self) -> FrameId {
         self.top
     }
 
     /// One frame.
-    #[must_use]
     pub fn get(&self, id: FrameId) -> Option<&Node> {
         self.nodes.get(&id)
     }
 
     /// The children of a frame, in the order in which they were asked for.
-    #[must_use]
     pub fn children(&self, id: FrameId) -> &[FrameId] {
         self.children.get(&id).map_or(&[], Vec::as_slice)
     }
 
     /// All frames, each after the frames below it.
-    #[must_use]
     pub fn leaves_up(&self) -> Vec<&Node> {
         let mut order = Vec::with_capacity(self.nodes.len());
         let mut seen = HashSet::new();
@@ -140,7 +132,6 @@ impl Tree {
     }
 
     /// All frames, each before the frames below it, siblings in order.
-    #[must_use]
     pub(crate) fn parents_first(&self) -> Vec<&Node> {
         let mut order = Vec::with_capacity(self.nodes.len());
         let mut seen = HashSet::new();
@@ -156,7 +147,6 @@ impl Tree {
 
     /// A frame is awaited when it is the top, or when its parent has ended its turn and still needs its reply. A group
     /// awaits its members as soon as it is awaited itself.
-    #[must_use]
     pub(crate) fn is_awaited(&self, node: &Node) -> bool {
         if node.id == self.top {
             return true;
@@ -166,7 +156,6 @@ impl Tree {
     }
 
     /// Whether a request has everything it asked for.
-    #[must_use]
     pub(crate) fn is_over(&self, request: &Request) -> bool {
         let is_child_over = |child| Ok::<_, Infallible>(self.get(child).is_none_or(Node::is_over));
         request.is_over(is_child_over).unwrap_or_else(|never| match never {})
@@ -174,7 +163,6 @@ impl Tree {
 
     /// Whether a request of this frame still lacks a result that its agent needs, or a member of this group is not
     /// over.
-    #[must_use]
     pub(crate) fn has_open_requests(&self, node: &Node) -> bool {
         let is_missing = |request: &Request| !self.is_over(request) && !request.kind.is_job();
         node.requests.iter().any(is_missing) || self.open_members(node) > 0
@@ -187,7 +175,6 @@ impl Tree {
     }
 
     /// How many children a waiting frame still waits for.
-    #[must_use]
     pub(crate) fn children_awaited_by(&self, node: &Node) -> usize {
         let open = |request: &&Request| matches!(request.kind, RequestKind::Spawn { .. }) && !self.is_over(request);
         match node.state {

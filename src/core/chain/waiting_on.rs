@@ -117,7 +117,6 @@ pub(crate) enum Blocking {
 impl Tree {
     /// The status of the whole chain, in the words for the states of agents: it runs as long as one of its agents does, and
     /// what waits for nothing but somebody to continue an agent is as that agent is.
-    #[must_use]
     pub(crate) fn status(&self, now: Timestamp) -> AgentStatus {
         let nodes = self.parents_first();
         if nodes.iter().any(|node| matches!(node.state, FrameState::Running { .. })) {
@@ -137,13 +136,11 @@ impl Tree {
     }
 
     /// What the tree waits for, deepest first.
-    #[must_use]
     pub(crate) fn blockers(&self, now: Timestamp) -> Vec<Blocker> {
         self.leaves_up().into_iter().flat_map(|node| self.blockers_of(node, now)).collect()
     }
 
     /// What one frame waits for, not counting its children.
-    #[must_use]
     pub(crate) fn blockers_of(&self, node: &Node, now: Timestamp) -> Vec<Blocker> {
         if let (FrameState::Paused { .. }, Some(stop)) = (&node.state, &node.stop) {
             // Whoever resumes the top continues what was paused above it.
@@ -204,7 +201,6 @@ impl From<NotAdmitted> for Blocking {
 impl Tree {
     /// The next time after `now` at which a pause ends, a question expires, or a time comes that an agent waits for. `since`: when
     /// commands without an interval were due last.
-    #[must_use]
     pub(crate) fn next_by_time(&self, attempted: &Attempted, since: Timestamp, now: Timestamp) -> Option<Timestamp> {
         // An account over its usage limit keeps agents anywhere in the chain.
         let pauses = self.all().flat_map(|node| [pause_ends(node), attempted.skipped_until(node)]).flatten();

@@ -147,7 +147,6 @@ impl ActivityTracker {
     }
 
     /// What the agent does at `now`. A throttled agent is so only until its next try: the model's first token comes later.
-    #[must_use]
     pub(crate) fn activity(&self, now: Timestamp) -> Activity {
         match (&self.phase, self.open.last()) {
             (ActivityPhase::Starting, _) => Activity::Starting,
@@ -170,7 +169,6 @@ impl ActivityTracker {
 
 impl Activity {
     /// In words: `running Bash: cargo test`, `throttled: 529, try 3 of 10, next in 12 s`.
-    #[must_use]
     pub(crate) fn words(&self, now: Timestamp) -> String {
         let of = |max: &Option<u64>| max.map(|max| format!(" of {max}")).unwrap_or_default();
         match self {
@@ -192,7 +190,6 @@ impl Activity {
 }
 
 /// Whether a running agent has had no event for so long that a person should look.
-#[must_use]
 pub(crate) fn is_stalled(last_event: Timestamp, now: Timestamp, after: SignedDuration) -> bool {
     now.duration_since(last_event) >= after
 }

@@ -163,15 +163,12 @@ pub struct RecordedEntry {
 }
 
 impl LogEntry {
-    /// # Errors
-    ///
-    /// It contains a path that is not valid UTF-8.
+    /// Fails if it contains a path that is not valid UTF-8.
     pub(crate) fn recorded(&self) -> serde_json::Result<RecordedEntry> {
         RecordedEntry::deserialize(serde_json::to_value(self)?)
     }
 
     /// The request that it is about.
-    #[must_use]
     pub(crate) fn request(&self) -> Option<RequestId> {
         match self {
             Self::Requested { request, .. }
@@ -187,7 +184,6 @@ impl LogEntry {
     }
 
     /// The attempt in which it happened.
-    #[must_use]
     pub(crate) fn attempt(&self) -> Option<AttemptId> {
         match self {
             Self::Began { attempt, .. } | Self::Requested { attempt, .. } | Self::PermissionUsed { attempt, .. } => {
@@ -199,7 +195,6 @@ impl LogEntry {
     }
 
     /// Who gave the answer that it tells of.
-    #[must_use]
     pub(crate) fn origin(&self) -> Option<&Origin> {
         match self {
             Self::Answered { by, .. } | Self::AnswerReplaced { by, .. } => Some(by),
@@ -208,7 +203,6 @@ impl LogEntry {
     }
 
     /// The session that was made of what somebody said in another, if it tells of one.
-    #[must_use]
     pub(crate) fn set_aside(&self) -> Option<SessionId> {
         match self {
             Self::SetAside { other, .. } => Some(*other),

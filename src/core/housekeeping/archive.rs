@@ -97,10 +97,6 @@ pub(crate) const MOST_ENTRIES: usize = 1 << 20;
 
 impl Manifest {
     /// Reads the content of the first entry, with the newest schema that this program knows.
-    ///
-    /// # Errors
-    ///
-    /// [`BadArchive`] if it is not a manifest, or is one of a newer program.
     pub(crate) fn parse(content: &[u8], schema: u32) -> Result<Self, BadArchive> {
         let versions: Versions = serde_json::from_slice(content).map_err(|_| BadArchive::Foreign)?;
         if versions.format > FORMAT || versions.schema > schema {
@@ -112,7 +108,6 @@ impl Manifest {
 
 impl ArchiveMember {
     /// The member with this path. A file stays in its frame's directory.
-    #[must_use]
     pub(crate) fn parse(path: &str) -> Option<Self> {
         if let Some(table) = path.strip_prefix("rows/") {
             let table = table.strip_suffix(".ndjson").filter(|table| is_table_name(table))?;
@@ -124,7 +119,6 @@ impl ArchiveMember {
     }
 
     /// Its path in the archive.
-    #[must_use]
     pub(crate) fn path(&self) -> String {
         match self {
             Self::Rows(table) => format!("rows/{table}.ndjson"),
@@ -133,7 +127,6 @@ impl ArchiveMember {
     }
 
     /// The largest size: rows are held in memory.
-    #[must_use]
     pub(crate) fn limit(&self) -> u64 {
         match self {
             Self::Rows(_) => 256 << 20,
@@ -143,7 +136,6 @@ impl ArchiveMember {
 }
 
 /// Whether a text is an id exactly as this program writes it, so that each thing has only one name.
-#[must_use]
 pub(crate) fn is_id(text: &str) -> bool {
     text.parse().is_ok_and(|id: SessionId| id.to_string() == text)
 }
@@ -152,7 +144,6 @@ fn is_table_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_')
 }
 
-#[must_use]
 pub(crate) fn is_transcript(name: &str) -> bool {
     name.strip_suffix(".jsonl").is_some_and(is_id)
 }

@@ -73,7 +73,6 @@ pub struct TreePosition {
 pub(crate) type Known = HashMap<FrameId, TreePosition>;
 
 /// What is wrong with these frames and requests, which are all, in the given order.
-#[must_use]
 pub(crate) fn judge(frames: &[FrameFacts], requests: &[RequestFacts]) -> Vec<FsckFinding> {
     let place = |frame: &Frame| TreePosition { parent: frame.parent, root: frame.root, depth: frame.depth };
     let known: Known = frames.iter().map(|facts| (facts.frame.id, place(&facts.frame))).collect();
@@ -81,14 +80,12 @@ pub(crate) fn judge(frames: &[FrameFacts], requests: &[RequestFacts]) -> Vec<Fsc
 }
 
 /// What is wrong with a frame.
-#[must_use]
 pub(crate) fn judge_frame(facts: &FrameFacts, known: &Known) -> Vec<FsckFinding> {
     let found = in_its_place(&facts.frame, known).into_iter().chain(state(facts)).chain(files(facts));
     found.map(|kind| FsckFinding { frame: Some(facts.frame.id), kind }).collect()
 }
 
 /// What is wrong with requests.
-#[must_use]
 pub(crate) fn judge_requests(requests: &[RequestFacts], known: &Known) -> Vec<FsckFinding> {
     let found = requests.iter().filter_map(|facts| Some((facts.frame, request(facts, known)?)));
     found.map(|(frame, kind)| FsckFinding { frame: Some(frame), kind }).collect()

@@ -30,7 +30,6 @@ pub(crate) struct Finding {
 
 impl Status {
     /// The finding as printed.
-    #[must_use]
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -58,7 +57,6 @@ impl Finding {
 }
 
 /// The worst status of these findings.
-#[must_use]
 pub(crate) fn worst(findings: &[Finding]) -> Status {
     findings.iter().map(|finding| finding.status).max().unwrap_or(Status::Ok)
 }

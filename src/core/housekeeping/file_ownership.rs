@@ -44,7 +44,6 @@ pub(crate) enum Exposure {
 
 impl Owned {
     /// How others could replace what is trusted.
-    #[must_use]
     pub(crate) fn exposure(&self) -> Option<Exposure> {
         const OTHERS: u32 = 0o002;
         const GROUP: u32 = 0o020;
@@ -61,7 +60,6 @@ impl Owned {
 
 impl Exposure {
     /// What follows the name of the place, or "in a directory that".
-    #[must_use]
     pub(crate) fn in_words(self) -> &'static str {
         match self {
             Self::BelongsToAnother => "belongs to another user",
@@ -71,7 +69,6 @@ impl Exposure {
 }
 
 impl Exposed {
-    #[must_use]
     pub(crate) fn in_words(&self) -> String {
         let place = self.place.display();
         match self.how {
@@ -81,7 +78,6 @@ impl Exposed {
     }
 
     /// The command that changes it.
-    #[must_use]
     pub(crate) fn remedy(&self) -> String {
         let place = word(&self.place);
         match self.how {

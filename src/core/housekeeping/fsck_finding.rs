@@ -133,7 +133,6 @@ pub enum FindingKind {
 
 impl FsckFinding {
     /// Whether nothing is wrong: it only announces what will happen.
-    #[must_use]
     pub(crate) fn is_note(&self) -> bool {
         matches!(
             self.kind,
@@ -142,7 +141,6 @@ impl FsckFinding {
     }
 
     /// Whether the database says it by itself, all of it at one moment. Files change while somebody works.
-    #[must_use]
     pub(crate) fn is_certain(&self) -> bool {
         matches!(
             self.kind,
@@ -155,7 +153,6 @@ impl FsckFinding {
     }
 
     /// What a person can do about it if this program cannot repair it.
-    #[must_use]
     pub(crate) fn hint(&self) -> Option<String> {
         let short = self.frame.map(FrameId::short).unwrap_or_default();
         Some(match &self.kind {

@@ -81,7 +81,6 @@ pub struct AllowedCall {
 
 impl Inventory {
     /// The inventory of a chain about which nothing is known yet.
-    #[must_use]
     pub(crate) fn new(root: FrameId) -> Self {
         Self { root, limits: Limits::default(), agents: Vec::new(), commands: Vec::new(), allowed_calls: Vec::new() }
     }
@@ -101,7 +100,6 @@ impl Inventory {
     }
 
     /// The inventory in words, one item per line, each of them complete and escaped.
-    #[must_use]
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = InventoryLines(vec![format!("the chain {} would run:", self.root.short())]);
         let Limits { max_depth, max_agents, max_parallel, max_budget_usd, stall_after_s: _ } = self.limits;
@@ -193,7 +191,6 @@ impl InventoryLines {
 
 /// The options among these that may hold a secret: those with JSON, which has a place for variables and headers, and
 /// those named for one.
-#[must_use]
 pub(crate) fn may_be_secret(args: &ClaudeArgs) -> Vec<&str> {
     let is_json = |value: &str| value.trim_start().starts_with(['{', '[']);
     let is_named = |name: &str| ["key", "token", "secret", "password", "header"].iter().any(|word| name.contains(word));

@@ -44,21 +44,18 @@ impl FromStr for Move {
 }
 
 impl Relocation {
-    #[must_use]
     pub(crate) fn new(mut moves: Vec<Move>) -> Self {
         moves.sort_by_key(|one| std::cmp::Reverse(one.old.components().count()));
         Self(moves)
     }
 
     /// The new location of a path.
-    #[must_use]
     pub(crate) fn path(&self, path: &Path) -> PathBuf {
         let moved = self.0.iter().find_map(|one| Some((one, path.strip_prefix(&one.old).ok()?)));
         moved.map_or_else(|| path.to_owned(), |(one, rest)| one.new.components().chain(rest.components()).collect())
     }
 
     /// A task whose instructions have moved.
-    #[must_use]
     pub(crate) fn task(&self, task: Task) -> Task {
         match task {
             Task::File(path) => Task::File(self.path(&path)),
@@ -67,7 +64,6 @@ impl Relocation {
     }
 
     /// A request of which a file has moved.
-    #[must_use]
     pub(crate) fn request_kind(&self, kind: RequestKind) -> RequestKind {
         match kind {
             RequestKind::Wait(wait) => RequestKind::Wait(wait.with_paths(&|path| self.path(path))),
@@ -82,7 +78,6 @@ impl Relocation {
     }
 
     /// Launch options whose paths have moved: the values of arguments that are one.
-    #[must_use]
     pub(crate) fn launch(&self, launch: Launch) -> Launch {
         let value = |value: &str| match value.starts_with('/') {
             true => self.path(Path::new(value)).to_string_lossy().into_owned(),
@@ -102,14 +97,12 @@ impl Relocation {
     }
 
     /// What an agent has around it, at its new location.
-    #[must_use]
     pub(crate) fn situation(&self, situation: Situation) -> Situation {
         let [shell, worktree] = [situation.shell, situation.worktree].map(|path| path.map(|path| self.path(&path)));
         Situation { shell, worktree, ..situation }
     }
 
     /// A line of a transcript whose session now works elsewhere. What was said is left unchanged.
-    #[must_use]
     pub(crate) fn transcript_line(&self, line: &str) -> String {
         const KEY: &str = "\"cwd\":";
         let mut moved = String::with_capacity(line.len());

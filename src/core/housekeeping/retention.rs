@@ -36,7 +36,6 @@ impl Retention {
     ///
     /// A root that is done may have frames below it that still wait: nobody waits for them, but a person may resume
     /// each of them, so the tree is not finished.
-    #[must_use]
     pub(crate) fn removes(&self, tree: &Age) -> bool {
         let finished = match tree.root {
             FrameState::Done => true,

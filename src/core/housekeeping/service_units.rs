@@ -104,9 +104,7 @@ pub(crate) fn launchd_agent(label: &str, spec: &ServiceSpec<'_>) -> String {
 
 /// The file with login variables. A shell and systemd read it alike.
 ///
-/// # Errors
-///
-/// The name of a variable whose value has several lines.
+/// The error is the name of a variable whose value has several lines.
 pub(crate) fn environment_file(variables: &[(String, String)]) -> Result<String, String> {
     let mut text = "# Read by the service of agent-cli. Only you can read this file.\n# One variable a line, for example:\n# CLAUDE_CODE_OAUTH_TOKEN=\"…\"\n".to_owned();
     for (name, value) in variables {

@@ -44,9 +44,7 @@ impl Default for EventCommands {
 
 /// Reads a config file. One bad key does not switch the others off.
 ///
-/// # Errors
-///
-/// It is not TOML: why, in one line.
+/// The error says in one line why it is not TOML.
 pub(crate) fn parse(text: &str) -> Result<ParsedCommands, String> {
     let (mut commands, mut problems) = (EventCommands::default(), Vec::new());
     match table(text)?.remove(TABLE) {
@@ -61,9 +59,7 @@ pub(crate) fn parse(text: &str) -> Result<ParsedCommands, String> {
 
 /// Everything in a config file.
 ///
-/// # Errors
-///
-/// It is not TOML: why, in one line.
+/// The error says in one line why it is not TOML.
 pub(crate) fn table(text: &str) -> Result<toml::Table, String> {
     text.parse().map_err(|error: toml::de::Error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();

@@ -31,7 +31,6 @@ impl Occasion {
         [Self::Question, Self::Approval, Self::Done, Self::Failed, Self::Limit, Self::Stalled, Self::Budget];
 
     /// Its name in the config file, in the environment of the command, and in JSON.
-    #[must_use]
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Question => "question",
@@ -44,13 +43,11 @@ impl Occasion {
         }
     }
 
-    #[must_use]
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|occasion| occasion.name() == name)
     }
 
     /// What a request is; `None`: nobody has to answer it.
-    #[must_use]
     pub(crate) fn of_request(kind: &RequestKind) -> Option<Self> {
         match kind {
             RequestKind::Ask { .. } => Some(Self::Question),
@@ -61,7 +58,6 @@ impl Occasion {
 
     /// What it means that a frame has entered this state. What becomes of an agent below the root is told to the agent above it.
     /// `out_of_time`: whether its timeout has stopped it; whoever else stops an agent knows that.
-    #[must_use]
     pub(crate) fn of_state(state: &FrameState, is_root: bool, out_of_time: bool) -> Option<Self> {
         match state {
             FrameState::Done if is_root => Some(Self::Done),

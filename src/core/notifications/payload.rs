@@ -87,7 +87,6 @@ pub(crate) struct About {
 }
 
 impl Payload {
-    #[must_use]
     pub(crate) fn new(about: About, question: Option<AskedQuestion>, reply: Option<String>) -> Self {
         let About { id, event, at, failures, chain, agent, detail } = about;
         let message = message(event, &detail, question.as_ref(), reply.as_deref());
@@ -95,7 +94,6 @@ impl Payload {
     }
 
     /// What the command might get one day, for somebody who tries it.
-    #[must_use]
     pub(crate) fn example(event: Occasion, now: Timestamp) -> Self {
         let (id, detail) = (
             FrameId::random(),
@@ -133,7 +131,6 @@ impl Payload {
     }
 
     /// Variables for the command. Texts are one escaped line, so that they do no harm on a terminal; the object has them whole.
-    #[must_use]
     pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
         let text = |text: &str| escape::one_line(text.trim()).chars().take(LONGEST).collect::<String>();
         let mut variables = vec![

@@ -11,7 +11,6 @@ pub(crate) const MOST_TRIES: u32 = 6;
 pub(crate) const NEVER_LATER: SignedDuration = SignedDuration::from_hours(1);
 
 /// When to try again after this many failures; `None`: never.
-#[must_use]
 pub(crate) fn next_try(failures: u32, now: Timestamp) -> Option<Timestamp> {
     (failures < MOST_TRIES).then(|| now.saturating_add(until_next_try(failures)).unwrap_or(now))
 }

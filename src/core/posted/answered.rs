@@ -22,10 +22,6 @@ pub(crate) enum BadAnswer {
 const ANSWER: [&str; 8] = ["answer", "response", "reply", "value", "choice", "selected", "selected_option", "answers"];
 
 /// The answer in a file of the folder `answered`. Several chosen options become a list with commas.
-///
-/// # Errors
-///
-/// [`BadAnswer`].
 pub(crate) fn answer(content: &str) -> Result<String, BadAnswer> {
     let value: Value = serde_json::from_str(content).map_err(|error| BadAnswer::NotJson(error.to_string()))?;
     let found = match &value {
@@ -79,7 +75,6 @@ pub(crate) enum End<'a> {
 const RECORDED_AS: &str = "recorded_as";
 
 /// The question that a file was written for, if it was written here.
-#[must_use]
 pub(crate) fn recorded_as(content: &str) -> Option<RequestId> {
     let object = serde_json::from_str::<Map<String, Value>>(content).ok()?;
     object.get(RECORDED_AS)?.as_str()?.parse().ok()
@@ -87,7 +82,6 @@ pub(crate) fn recorded_as(content: &str) -> Option<RequestId> {
 
 /// The text of the file of a question that is over: the question's own, if there was an object in it, with its end added.
 /// `there`: what is in that file. What a person has written stays in it.
-#[must_use]
 pub(crate) fn file(
     pending: Option<&str>,
     there: Option<&str>,

@@ -5,7 +5,6 @@ use crate::core::text::escape::shortened;
 const MARKER: &str = "QUESTION_POSTED:";
 
 /// The ids in the last lines of a reply, in their order. An agent that posts several questions writes a line for each.
-#[must_use]
 pub(crate) fn posted(reply: &str) -> Vec<String> {
     const MOST: usize = 20;
     let lines = reply.lines().rev().map(|line| line.trim().trim_matches(['`', '*', '_']).trim());

@@ -30,10 +30,6 @@ const QUESTION: [&str; 5] = ["question", "text", "prompt", "message", "title"];
 const KEY: [&str; 6] = ["key", "value", "id", "label", "name", "title"];
 
 /// The question in a file of the folder `pending`. `made`: when the file was posted, unless it says so.
-///
-/// # Errors
-///
-/// [`BadQuestion`].
 pub(crate) fn question(content: &str, posted: Posted, made: Timestamp) -> Result<Form, BadQuestion> {
     let value: Value = serde_json::from_str(content).map_err(|error| BadQuestion::NotJson(error.to_string()))?;
     let Value::Object(outer) = value else { return Err(BadQuestion::NotAnObject) };

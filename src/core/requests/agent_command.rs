@@ -46,7 +46,6 @@ impl Call {
 }
 
 /// The request that `command` makes.
-#[must_use]
 pub fn recognise(command: &str, surroundings: &Surroundings<'_>) -> Recognised {
     match whole(command, surroundings) {
         Some(call) => Recognised::Request(call),

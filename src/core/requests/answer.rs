@@ -43,10 +43,6 @@ pub(crate) enum NoAnswer {
 ///
 /// A text that names no option is the answer itself where text may be free, unless it consists of numbers: a
 /// typing mistake is not an answer.
-///
-/// # Errors
-///
-/// [`NoAnswer`] if the text cannot be one.
 pub(crate) fn from_text(kind: &RequestKind, text: &str) -> Result<String, NoAnswer> {
     match kind {
         RequestKind::Ask(form) if !form.options.is_empty() => match form.chosen(text) {
@@ -62,10 +58,6 @@ pub(crate) fn from_text(kind: &RequestKind, text: &str) -> Result<String, NoAnsw
 }
 
 /// The answer that a person gives to `kind` with exactly `text`, even if it is a number.
-///
-/// # Errors
-///
-/// [`NoAnswer`] if the text cannot be one.
 pub(crate) fn verbatim(kind: &RequestKind, text: &str) -> Result<String, NoAnswer> {
     if text.trim().is_empty() {
         return Err(NoAnswer::Empty);

@@ -49,7 +49,6 @@ impl FromStr for CronExpression {
 
 impl CronExpression {
     /// The first minute after `now` at which it is due, in the time zone of `now`. `None`: not within a year.
-    #[must_use]
     pub(crate) fn next(&self, now: &Zoned) -> Option<Timestamp> {
         let zone = now.time_zone();
         let mut date = now.date();

@@ -13,7 +13,6 @@ pub(crate) enum Permit {
 }
 
 /// The decision in an answer. `None`: it is neither.
-#[must_use]
 pub(crate) fn permit(text: &str) -> Option<Permit> {
     let text = text.trim();
     let (word, reason) = text.split_once(char::is_whitespace).unwrap_or((text, ""));

@@ -43,7 +43,6 @@ const OFFERED: [&str; 4] = [DEFAULT, "acceptEdits", "auto", "dontAsk"];
 /// The first is the agent's own, or the default one if it was started in plan mode. A person may choose another for the
 /// first agent of a chain, but the mode that never asks only if somebody started the agent so. Any other agent's mode
 /// cannot be wider than its parent's; if the parent was started in plan mode, a person decides with the plan.
-#[must_use]
 pub(crate) fn modes(launch: &Launch, parent: Option<&Launch>) -> Vec<String> {
     let own = match launch.permission_mode.as_deref() {
         _ if launch.is_unrestricted() => permission_mode::UNRESTRICTED,
@@ -60,7 +59,6 @@ pub(crate) fn modes(launch: &Launch, parent: Option<&Launch>) -> Vec<String> {
 
 impl ProposedPlan {
     /// The decision in an answer: `allow`, `allow MODE`, `deny`, `deny REASON`. `None`: it is none of these.
-    #[must_use]
     pub(crate) fn decided(&self, answer: &str) -> Option<PlanDecision> {
         let mode = || {
             let (word, mode) = answer.trim().split_once(char::is_whitespace)?;
@@ -78,7 +76,6 @@ impl ProposedPlan {
     }
 
     /// The first line of the plan.
-    #[must_use]
     pub(crate) fn summary(&self) -> &str {
         let text = self.text.as_deref().unwrap_or_default();
         text.lines().find(|line| !line.trim().is_empty()).unwrap_or("(no plan)")

@@ -79,7 +79,6 @@ pub struct QuestionOption {
 
 impl Form {
     /// A question that any text answers.
-    #[must_use]
     pub fn text(question: &str) -> Self {
         Self {
             question: question.to_owned(),
@@ -102,7 +101,6 @@ impl Form {
     ///
     /// Options are named by their keys or, if [they have some](Self::is_numbered), by their numbers, from 1; several are separated
     /// by commas.
-    #[must_use]
     pub(crate) fn chosen(&self, text: &str) -> Option<String> {
         let one = |text: &str| self.named(text.trim());
         let several = || joined(text.split(',').map(one)).filter(|_| self.multiple);
@@ -110,7 +108,6 @@ impl Form {
     }
 
     /// The answer that exactly `text` is: numbers mean nothing. `None`: it neither names options nor may be free.
-    #[must_use]
     pub(crate) fn exactly(&self, text: &str) -> Option<String> {
         if self.free_text {
             return Some(text.to_owned());
@@ -121,7 +118,6 @@ impl Form {
     }
 
     /// The file in which it can be answered, if there is one.
-    #[must_use]
     pub(crate) fn answered_in(&self) -> Option<PathBuf> {
         match &self.posted {
             Some(posted) => posted.answered(),
@@ -137,7 +133,6 @@ impl Form {
 
     /// Whether options have numbers. They have none if a key looks like the number of another option: one of two people would then
     /// choose what they do not mean.
-    #[must_use]
     pub(crate) fn is_numbered(&self) -> bool {
         self.misleading_key().is_none()
     }
@@ -154,13 +149,11 @@ impl Form {
     }
 
     /// What stands before an option in a list. `at`: from 0.
-    #[must_use]
     pub(crate) fn mark(&self, at: usize) -> String {
         if self.is_numbered() { format!("{}.", at + 1) } else { "-".to_owned() }
     }
 
     /// What a person could type to choose something; `None`: there is nothing to choose from.
-    #[must_use]
     pub(crate) fn example(&self) -> Option<&str> {
         match (self.options.len(), self.multiple) {
             (0, _) => None,
@@ -170,7 +163,6 @@ impl Form {
     }
 
     /// Whether `text` is a number, or a list with numbers in it.
-    #[must_use]
     pub(crate) fn is_meant_as_numbers(&self, text: &str) -> bool {
         let among_keys = || {
             let parts = || text.split(',').map(str::trim);
@@ -182,7 +174,6 @@ impl Form {
     }
 
     /// The same question, which expires so many seconds after `now` unless it says itself when.
-    #[must_use]
     pub(crate) fn expiring_after(self, seconds: Option<u64>, now: Timestamp) -> Self {
         let after = seconds.and_then(|seconds| i64::try_from(seconds).ok());
         let at = || Timestamp::from_second(now.as_second().checked_add(after?)?).ok();
@@ -190,20 +181,17 @@ impl Form {
     }
 
     /// Whether it has expired at `now`, if nobody has answered it.
-    #[must_use]
     pub(crate) fn is_over(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|expires_at| expires_at <= now)
     }
 
     /// How long it waited for an answer if it was asked at `made` and has expired.
-    #[must_use]
     pub(crate) fn seconds_since(&self, made: Timestamp) -> u64 {
         let waited = self.expires_at.map(|expires_at| expires_at.duration_since(made).as_secs());
         waited.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or_default()
     }
 
     /// What the agent gets once the question has expired. A default is its first line.
-    #[must_use]
     pub(crate) fn unanswered(&self) -> String {
         let until = self.expires_at.map(|expires_at| format!(" until {expires_at:.0}")).unwrap_or_default();
         match &self.default {
@@ -213,7 +201,6 @@ impl Form {
     }
 
     /// How the options are named in an answer, and whether it can be something else; `None`: there are none.
-    #[must_use]
     pub(crate) fn naming(&self) -> Option<String> {
         let what = match (self.options.is_empty(), self.is_numbered(), self.multiple) {
             (true, ..) => return None,
@@ -226,7 +213,6 @@ impl Form {
     }
 
     /// The options, on one line.
-    #[must_use]
     pub(crate) fn offered(&self) -> String {
         let is_numbered = self.is_numbered();
         let one = |(at, option): (usize, &QuestionOption)| match shortened(option.key.trim()) {

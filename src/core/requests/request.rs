@@ -98,7 +98,6 @@ impl Request {
 }
 
 /// Whether an agent has asked only for jobs whose time has not come. It has ended its turn and waits for the first.
-#[must_use]
 pub(crate) fn are_jobs_to_come(requests: &[Request]) -> bool {
     !requests.is_empty() && requests.iter().all(|request| request.kind.is_job() && !request.state.is_resolved())
 }
@@ -125,7 +124,6 @@ pub enum RequestResult {
 
 impl Delivery {
     /// The shortened id that the agent was given for this request: a child's own, else the request's.
-    #[must_use]
     pub(crate) fn known_as(&self) -> String {
         match &self.kind {
             RequestKind::Spawn { child, .. } => child.short(),
@@ -137,7 +135,6 @@ impl Delivery {
 
     /// What an agent is told in place of a result that it is to fetch itself, because the user's hooks run after
     /// commands but not on text in a prompt. Errors stay in the prompt: no such hook runs after a command that fails.
-    #[must_use]
     pub(crate) fn for_fetching(self) -> Self {
         let id = match &self.kind {
             RequestKind::Spawn { child, .. } => child.to_string(),
@@ -154,13 +151,11 @@ impl Delivery {
 }
 
 impl RequestResult {
-    #[must_use]
     pub(crate) fn is_failure(&self) -> bool {
         !matches!(self, Self::Text(_) | Self::Default(_))
     }
 
     /// The text that its agent receives.
-    #[must_use]
     pub(crate) fn text(&self) -> &str {
         match self {
             Self::Text(text)
@@ -172,7 +167,6 @@ impl RequestResult {
     }
 
     /// Whether the agent saw the result when its call returned this, rather than a denial or another command's output.
-    #[must_use]
     pub(crate) fn is_in(&self, returned: &Returned) -> bool {
         match self {
             Self::Text(text) | Self::Default(text) => !returned.is_error && returned.text.contains(text),
@@ -185,7 +179,6 @@ impl RequestResult {
 
 impl RequestKind {
     /// The question, if it was asked with Claude Code's own tool.
-    #[must_use]
     pub(crate) fn native_question(&self) -> Option<&str> {
         match self {
             Self::Ask(form) => form.native.then_some(&form.question),
@@ -194,7 +187,6 @@ impl RequestKind {
     }
 
     /// The prompt that its agent wants, if it waits for one.
-    #[must_use]
     pub(crate) fn scheduled(&self) -> Option<&Scheduled> {
         match self {
             Self::Wait(External::Scheduled(scheduled)) => Some(scheduled),
@@ -203,13 +195,11 @@ impl RequestKind {
     }
 
     /// Whether its agent continues without the result.
-    #[must_use]
     pub(crate) fn is_job(&self) -> bool {
         self.scheduled().is_some_and(Scheduled::is_job)
     }
 
     /// The command that makes this request, shortened if it is long, so that people and agents recognise it.
-    #[must_use]
     pub(crate) fn command(&self) -> String {
         match self {
             Self::Spawn { task, handoff: true, .. } => format!("agent-cli spawn --handoff {}", shortened(task)),

@@ -139,9 +139,7 @@ impl RequestEvent {
 impl RequestState {
     /// The state after `event`.
     ///
-    /// # Errors
-    ///
-    /// [`IllegalRequestEvent`] for every pair that the diagram in the module's documentation does not show.
+    /// Every pair that the diagram in the module's documentation does not show is an [`IllegalRequestEvent`].
     pub(crate) fn after(self, event: RequestEvent) -> Result<Self, IllegalRequestEvent> {
         use RequestEvent::{Deliver, Expire, GiveBack, Keep, Replace, Resolve, Return, Show, Use, Withdraw};
         let illegal = Err(IllegalRequestEvent { state: self.name(), event: event.name() });
@@ -181,7 +179,6 @@ impl RequestState {
     }
 
     /// Its name in lists and in the database.
-    #[must_use]
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -195,7 +192,6 @@ impl RequestState {
 
     /// Whether it was answered or has expired, or what it waits for has happened. A child's end is not recorded here, but in the child's own
     /// state.
-    #[must_use]
     pub(crate) fn is_resolved(&self) -> bool {
         matches!(
             self,
@@ -204,7 +200,6 @@ impl RequestState {
     }
 
     /// Whether nobody answered it in time.
-    #[must_use]
     pub(crate) fn is_expired(&self) -> bool {
         matches!(self, Self::Expired | Self::Delivering { expired: true, .. } | Self::Delivered { expired: true, .. })
     }

@@ -40,7 +40,6 @@ pub struct MessageSender {
 
 /// What an agent reads: who says it, and the text, which ends at a line that none of the texts has. The id in the first line is what
 /// shows that its conversation has the message. `None`: there is nothing to tell.
-#[must_use]
 pub(crate) fn in_words(messages: &[Message]) -> Option<String> {
     let fence = Fence::of("message", messages.iter().map(|message| message.text.as_str()));
     let sections = messages.iter().map(|message| {
@@ -58,7 +57,6 @@ pub(crate) fn in_words(messages: &[Message]) -> Option<String> {
 
 impl Message {
     /// Whether a conversation has it.
-    #[must_use]
     pub(crate) fn is_in(&self, conversation: &str) -> bool {
         conversation.contains(&format!("(message {})", self.id.short()))
     }

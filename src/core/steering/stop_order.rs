@@ -52,13 +52,11 @@ pub enum By {
 
 impl Stop {
     /// Whether nobody but a timeout wants it.
-    #[must_use]
     pub(crate) fn is_timeout(&self) -> bool {
         matches!(self.by, By::Timeout(_))
     }
 
     /// What is wanted when `later` is wanted too: whoever wants more gets it. If both want the same, both reasons are kept.
-    #[must_use]
     pub(crate) fn and(self, later: Self) -> Self {
         let now = self.now || later.now;
         let report = self.report.clone().or(later.report.clone());
@@ -86,7 +84,6 @@ impl Stop {
     }
 
     /// What happened, in one line: `stopped by a person: wrong branch`.
-    #[must_use]
     pub(crate) fn in_words(&self) -> String {
         let happened = match self.how {
             StopKind::Pause => "paused",

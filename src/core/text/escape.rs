@@ -115,7 +115,6 @@ fn is_invisible(c: char) -> bool {
 }
 
 /// `text` on one line, escaped and at most 120 characters long.
-#[must_use]
 pub(crate) fn shortened(text: &str) -> String {
     const MOST: usize = 120;
     let beginning: String = text.chars().take(MOST + 1).collect();

@@ -15,9 +15,7 @@ use serde_json::value::RawValue;
 /// characters count as escaped; a number that is too large is `null`, as `JSON.stringify` writes it; of a key that occurs twice
 /// the last counts; and what is nested more than [`DEEPEST`] levels deep becomes [`TOO_DEEP`].
 ///
-/// # Errors
-///
-/// It is not JSON (truncated, for example), or not of this shape.
+/// Fails if it is not JSON (truncated, for example), or not of this shape.
 pub(crate) fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, serde_json::Error> {
     // A lenient shape could pass over an error in a text and continue within that text, so such a line is not even tried.
     if !may_have_half_a_character(line)

@@ -33,7 +33,6 @@ pub(crate) struct Text {
 
 impl Script {
     /// What `script` contains. `None` if it cannot be read.
-    #[must_use]
     pub(crate) fn read(script: &str) -> Option<Self> {
         let mut reader = ScriptReader { rest: script, script: Self::default(), documents: Vec::new(), depth: 0 };
         reader.list(None, None)?;

@@ -34,7 +34,6 @@ pub(crate) struct Simple {
 ///
 /// Before it there may be `cd DIR`, and beside it what changes neither what it does nor what is seen of its output: comments,
 /// redirections of standard error, and a here-document.
-#[must_use]
 pub(crate) fn split(command: &str, surroundings: &Surroundings<'_>) -> Option<Simple> {
     if command.contains(UNSURE) {
         return None;
@@ -54,13 +53,11 @@ pub(crate) fn split(command: &str, surroundings: &Surroundings<'_>) -> Option<Si
 }
 
 /// Quotes `word` so that every shell reads it as this one word.
-#[must_use]
 pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// A word of a command that a person may paste: quoted if a shell would read it otherwise. In zsh, `=ls` is the path of ls.
-#[must_use]
 pub(crate) fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
     if !word.is_empty() && !word.starts_with('=') && word.chars().all(is_plain) {
@@ -71,7 +68,6 @@ pub(crate) fn shell_word(word: &str) -> String {
 }
 
 /// The same of a path.
-#[must_use]
 pub(crate) fn shell_path(path: &Path) -> String {
     shell_word(&path.display().to_string())
 }
@@ -79,14 +75,12 @@ pub(crate) fn shell_path(path: &Path) -> String {
 /// A command that runs in `directory`, an absolute path, and leaves the shell there. If the directory cannot be entered, the
 /// command runs anyway. What the shell prints about the new directory is dropped. `change`: how the shell changes its directory. In
 /// plan mode, Claude Code runs no command that does so twice.
-#[must_use]
 pub(crate) fn going_to(change: &str, directory: &Path, command: &str) -> String {
     format!("{change} {} >/dev/null 2>&1; {command}", quoted(&directory.display().to_string()))
 }
 
 /// A command that must not run anywhere but in `directory`. A function named `cd` in the user's shell is bypassed; shells that do
 /// not know `builtin` know `command`.
-#[must_use]
 pub(crate) fn only_in(directory: &Path, command: &str) -> String {
     let directory = quoted(&directory.display().to_string());
     // The command on the following lines may contain anything, including comments and here-documents.

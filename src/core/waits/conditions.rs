@@ -92,7 +92,6 @@ pub(crate) struct Try<'a> {
 
 impl External {
     /// What it consists of: itself, unless it combines several.
-    #[must_use]
     pub(crate) fn conditions(&self) -> &[Self] {
         match self {
             Self::Any(conditions) | Self::All(conditions) => conditions,
@@ -146,7 +145,6 @@ impl External {
     }
 
     /// Whether two commands of an agent ask for the same. A duration gives a different time each time.
-    #[must_use]
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         let several = |some: &[Self], others: &[Self]| {
             some.len() == others.len() && some.iter().zip(others).all(|(one, other)| one.is_same_as(other))

@@ -52,10 +52,6 @@ pub(crate) enum BadPrompt {
 }
 
 /// Checks whether `prompt` can be given to an agent.
-///
-/// # Errors
-///
-/// [`BadPrompt`] if it cannot.
 pub(crate) fn check(prompt: &str) -> Result<(), BadPrompt> {
     if prompt.trim().is_empty() {
         return Err(BadPrompt::Blank);
@@ -71,7 +67,6 @@ impl Scheduled {
     ///
     /// A prompt that begins with `/` is a slash command of Claude Code, and some of those end a run without a request to the
     /// model. `/loop` is what ScheduleWakeup is made for.
-    #[must_use]
     pub(crate) fn prompt(&self) -> String {
         let is_loop = self.prompt == "/loop" || self.prompt.starts_with("/loop ");
         if self.prompt.starts_with('/') && !is_loop { format!("\n{}", self.prompt) } else { self.prompt.clone() }
@@ -79,7 +74,6 @@ impl Scheduled {
 
     /// Whether the prompt can be the whole message to its agent, as Claude Code itself gives it. Others could have had the agent
     /// write it: one that could pass for words of agent-cli, or for several texts, stands below a heading.
-    #[must_use]
     pub(crate) fn stands_alone(&self) -> bool {
         const OURS: [&str; 4] = ["sgn_", "result of `", "tells you", "--- end of "];
         let text = self.prompt.to_lowercase();
@@ -88,13 +82,11 @@ impl Scheduled {
     }
 
     /// Whether the prompt can be given to an agent.
-    #[must_use]
     pub(crate) fn can_be_given(&self) -> bool {
         check(&self.prompt).is_ok()
     }
 
     /// The call that asked for it, as people and agents recognise it.
-    #[must_use]
     pub(crate) fn call(&self) -> String {
         match &self.by {
             Scheduler::Wakeup { .. } => format!("ScheduleWakeup {:.0}", self.at),
@@ -103,7 +95,6 @@ impl Scheduled {
     }
 
     /// Whether its agent continues in the meantime.
-    #[must_use]
     pub(crate) fn is_job(&self) -> bool {
         matches!(self.by, Scheduler::Job { .. })
     }

@@ -70,19 +70,16 @@ impl ConditionProgress {
 
 impl WaitProgress {
     /// What was seen of the condition at this place.
-    #[must_use]
     pub(crate) fn seen(&self, at: usize) -> ConditionProgress {
         self.0.get(at).cloned().unwrap_or_default()
     }
 
     /// Whether the condition at this place was met.
-    #[must_use]
     pub(crate) fn is_met(&self, at: usize) -> bool {
         self.0.get(at).is_some_and(|seen| seen.met.is_some())
     }
 
     /// Whether the wait is over.
-    #[must_use]
     pub(crate) fn is_over(&self, wait: &External) -> bool {
         let mut met = (0..wait.conditions().len()).map(|at| self.is_met(at));
         match wait {
@@ -110,7 +107,6 @@ impl WaitProgress {
     }
 
     /// With what somebody else has seen who did not know of all of this. What was met stays met, and no try is forgotten.
-    #[must_use]
     pub(crate) fn with(&self, other: &Self) -> Self {
         let both = 0..self.0.len().max(other.0.len());
         Self(both.map(|at| self.seen(at).with(other.seen(at))).collect())
@@ -118,38 +114,32 @@ impl WaitProgress {
 
     /// Since when a file is as it is that was changed at `changed`, as far as that can be known. `None`: the time is still to
     /// come and seen for the first time. Somebody has set a clock, or the file is on a machine with another one.
-    #[must_use]
     pub(crate) fn quiet_since(&self, changed: Timestamp, now: Timestamp) -> Option<Timestamp> {
         let seen = || self.0.first().filter(|seen| seen.changed == Some(changed))?.tried.filter(|first| *first <= now);
         if changed <= now { Some(changed) } else { seen() }
     }
 
     /// The same with a file that is first seen at `now` and was changed later than that.
-    #[must_use]
     pub(crate) fn with_changed_ahead(&self, changed: Timestamp, now: Timestamp) -> Self {
         Self(vec![ConditionProgress { changed: Some(changed), tried: Some(now), ..self.seen(0) }])
     }
 
     /// The same with a file that an agent has left like this at the end of its turn.
-    #[must_use]
     pub(crate) fn with_earlier(&self, earlier: &str) -> Self {
         Self(vec![ConditionProgress { earlier: Some(earlier.to_owned()), ..self.seen(0) }])
     }
 
     /// Whether an agent has left a file like this at the end of its turn.
-    #[must_use]
     pub(crate) fn was_earlier(&self, like: &str) -> bool {
         self.0.first().is_some_and(|seen| seen.earlier.as_deref() == Some(like))
     }
 
     /// The same with a file whose answer does not count, for a reason that a person was told.
-    #[must_use]
     pub(crate) fn with_reported(&self, why: &str) -> Self {
         Self(vec![ConditionProgress { why_not: Some(why.to_owned()), ..self.seen(0) }])
     }
 
     /// Whether a person was told why the answer in a file does not count.
-    #[must_use]
     pub(crate) fn was_reported(&self, why: &str) -> bool {
         self.0.first().is_some_and(|seen| seen.why_not.as_deref() == Some(why))
     }

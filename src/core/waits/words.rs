@@ -38,13 +38,11 @@ impl External {
     }
 
     /// The command that waits for it, so that people and agents recognise it.
-    #[must_use]
     pub(crate) fn call(&self) -> String {
         format!("agent-cli wait {}", self.options())
     }
 
     /// What is waited for, after the words "waits for".
-    #[must_use]
     pub(crate) fn in_words(&self) -> String {
         match self {
             Self::File(path) => format!("the file {}", path.display()),
@@ -81,7 +79,6 @@ pub(crate) struct ConditionState {
 }
 
 /// How far the conditions of a wait are.
-#[must_use]
 pub(crate) fn states(wait: &External, progress: &WaitProgress, now: Timestamp) -> Vec<ConditionState> {
     let state = |(at, condition): (usize, &External)| ConditionState {
         condition: condition.clone(),
@@ -92,7 +89,6 @@ pub(crate) fn states(wait: &External, progress: &WaitProgress, now: Timestamp) -
 }
 
 /// What is waited for, and how far that is, after the words "waits for".
-#[must_use]
 pub(crate) fn described(wait: &External, conditions: &[ConditionState]) -> String {
     let with_state = |condition: &ConditionState| match condition.state.as_str() {
         "" => condition.condition.in_words(),
@@ -128,7 +124,6 @@ fn state(wait: &External, progress: &WaitProgress, at: usize, now: Timestamp) ->
 }
 
 /// The result of a wait that is over, for the agent that waits.
-#[must_use]
 pub(crate) fn result(wait: &External, progress: &WaitProgress) -> String {
     let conditions = wait.conditions();
     if !matches!(wait, External::Any(_) | External::All(_)) {

@@ -7,7 +7,6 @@ use crate::core::requests::agent_command::verb::{NAME, Verb, global_options};
 use crate::core::text::script::{HOLE, Script, ScriptCommand};
 
 /// The request that `command` makes or may make. `Some(None)`: only a shell knows which one.
-#[must_use]
 pub(super) fn find(command: &str) -> Option<Option<Verb>> {
     if !command.contains(NAME) {
         return None;

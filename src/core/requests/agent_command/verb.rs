@@ -31,7 +31,6 @@ impl Verb {
     }
 
     /// Its name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Spawn => "spawn",

@@ -36,7 +36,6 @@ impl Lead {
     }
 
     /// Whether the path leads elsewhere than it says.
-    #[must_use]
     pub(crate) fn is_elsewhere(&self) -> bool {
         self.real != self.path
     }
@@ -56,7 +55,6 @@ impl CallPlace {
     }
 
     /// Where `path` leads, if that is elsewhere than it says.
-    #[must_use]
     pub(crate) fn elsewhere(&self, path: &str) -> Option<&str> {
         let says = Path::new(&self.directory.path).join(local(path));
         let real = self.paths.iter().find(|lead| lead.path == path).map(|lead| lead.real.as_str());
@@ -64,7 +62,6 @@ impl CallPlace {
     }
 
     /// What leads elsewhere `now` than it did: then the call is not the one that a person was shown.
-    #[must_use]
     pub(crate) fn moved(&self, now: &Self) -> Option<Moved> {
         let pairs = std::iter::once((&self.directory, &now.directory)).chain(self.paths.iter().zip(&now.paths));
         pairs.into_iter().find(|(was, now)| was.real != now.real).map(|(was, now)| Moved {
@@ -85,7 +82,6 @@ pub(crate) struct Moved {
 
 impl Moved {
     /// Why an allowed call is not run, for its agent.
-    #[must_use]
     pub(crate) fn in_words(&self) -> String {
         let [path, was, now] = [&self.path, &self.was, &self.now].map(|path| one_line(path));
         format!(
@@ -106,7 +102,6 @@ const NAMES: [&str; 6] = ["path", "file", "dir", "folder", "cwd", "root"];
 const LONGEST: usize = 4096;
 
 /// The paths in a call's input, in their order.
-#[must_use]
 pub(crate) fn named_paths(input: &Value) -> Vec<String> {
     let mut paths = Vec::new();
     collect("", input, &mut paths);
@@ -114,7 +109,6 @@ pub(crate) fn named_paths(input: &Value) -> Vec<String> {
 }
 
 /// Whether it matters in which directory a call is made: a command acts there, and a relative path begins there.
-#[must_use]
 pub(crate) fn depends_on_directory(input: &Value) -> bool {
     let is_relative = |path: &String| path != "~" && !STARTS.iter().any(|start| path.starts_with(start));
     input["command"].is_string() || named_paths(input).iter().any(is_relative)
@@ -157,7 +151,6 @@ fn local(path: &str) -> &str {
 
 /// Whether `later` is what Claude Code makes in `began` of a relative path that it made `earlier` of in `shell`: a resumed
 /// `claude` starts in the agent's directory, and reads relative paths from there.
-#[must_use]
 pub(crate) fn is_same_relative(earlier: &str, shell: &Path, later: &str, began: &Path) -> bool {
     let later = Path::new(later);
     let is_plain = |path: &Path| path.is_absolute() && !path.components().any(|part| part == Component::ParentDir);

@@ -13,9 +13,7 @@ pub(crate) fn changed_notebook<'a>(tool: &str, input: &'a Value) -> Option<&'a s
 
 /// The source of a cell. A notebook of an older format has no ids: then the cell is named by its number, as `cell-0`.
 ///
-/// # Errors
-///
-/// In words after "a cell that", why it is not known.
+/// The error says why it is not known, in words that follow "a cell that".
 pub(crate) fn source(notebook: &str, cell: &Value) -> Result<String, String> {
     let notebook: Value = serde_json::from_str(notebook).map_err(|_| "cannot be shown: the notebook is not JSON")?;
     let cells = notebook["cells"].as_array().ok_or("cannot be shown: the notebook has no cells")?;

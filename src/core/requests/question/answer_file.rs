@@ -34,19 +34,16 @@ pub enum AnswerFileContent {
 
 impl AnswerFile {
     /// What a person should know who has written something there.
-    #[must_use]
     pub(crate) fn note(&self, now: Timestamp) -> Option<String> {
         (!matches!(self.content, AnswerFileContent::Unanswered { .. })).then(|| self.in_words(now))
     }
 
     /// Whether somebody has written something that does not count.
-    #[must_use]
     pub(crate) fn is_refused(&self) -> bool {
         matches!(self.content, AnswerFileContent::Refused { .. })
     }
 
     /// The same in any case. The path is an agent's.
-    #[must_use]
     pub(crate) fn in_words(&self, now: Timestamp) -> String {
         let path = self.path.display();
         match &self.content {

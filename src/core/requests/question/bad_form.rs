@@ -46,10 +46,6 @@ const MOST_TEXT: usize = 1 << 20;
 
 impl Form {
     /// The form as it is asked at `now`: its default is written like an answer.
-    ///
-    /// # Errors
-    ///
-    /// [`BadForm`].
     pub(crate) fn checked(mut self, now: Timestamp) -> Result<Self, BadForm> {
         if self.question.trim().is_empty() {
             return Err(BadForm::NoQuestion);

@@ -14,7 +14,6 @@ pub(crate) struct Part {
 }
 
 /// The result of a batch: a JSON array on one line, with the questions in the order in which they were asked.
-#[must_use]
 pub(crate) fn result(parts: &[Part]) -> RequestResult {
     let part = |part: &Part| {
         let mut object = json!({"question": part.form.question, "answer": part.answer, "expired": part.expired});

@@ -24,7 +24,6 @@ pub struct Posted {
 
 impl Posted {
     /// The name of its files. `None`: no file can have that name, or it would lead elsewhere.
-    #[must_use]
     pub(crate) fn file_name(&self) -> Option<String> {
         const LONGEST: usize = 100;
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
@@ -33,13 +32,11 @@ impl Posted {
     }
 
     /// Its own file.
-    #[must_use]
     pub(crate) fn pending(&self) -> Option<PathBuf> {
         Some(self.dir.join(PENDING).join(self.file_name()?))
     }
 
     /// The file of its answer.
-    #[must_use]
     pub(crate) fn answered(&self) -> Option<PathBuf> {
         Some(self.dir.join(ANSWERED).join(self.file_name()?))
     }

@@ -44,10 +44,6 @@ pub(crate) struct WrittenAnswer<'a> {
 }
 
 /// The question in the text of a file that an agent asks with.
-///
-/// # Errors
-///
-/// [`BadText`].
 pub(crate) fn question(text: &str) -> Result<&str, BadText> {
     let (question, after) = marks(text).last().map_or((text, ""), |at| (&text[..at], &text[at + MARK.len()..]));
     if !after.trim().is_empty() {
@@ -57,16 +53,11 @@ pub(crate) fn question(text: &str) -> Result<&str, BadText> {
 }
 
 /// Whether the answer to a question has one place in its file. Its agent must not have it in the context.
-///
-/// # Errors
-///
-/// [`BadText::Marked`].
 pub(crate) fn check(form: &Form) -> Result<(), BadText> {
     if marks(&in_full(form)).count() == marks(&form.question).count() { Ok(()) } else { Err(BadText::Marked) }
 }
 
 /// The text of a new file for a question, with room for the answer.
-#[must_use]
 pub(crate) fn text(form: &Form) -> String {
     format!("{}\n\n{MARK} \n", in_full(form))
 }
@@ -89,9 +80,7 @@ fn in_full(form: &Form) -> String {
 
 /// What a person has written below the question, in a file that its agent wrote or in a new one.
 ///
-/// # Errors
-///
-/// [`NoAnswerYet`]. Whoever changes the question cannot have it answered: the record would name another one.
+/// A changed question cannot be answered: the record would name another one.
 pub(crate) fn written<'a>(text: &'a str, form: &Form) -> Result<WrittenAnswer<'a>, NoAnswerYet> {
     match written_below(text, &form.question) {
         Err(NoAnswerYet::OtherQuestion) => written_below(text, &in_full(form)),
@@ -123,7 +112,6 @@ fn answer_from(after: &str) -> &str {
 }
 
 /// When an answer counts that nobody has closed and that was not changed since `quiet_since`; `None`: now.
-#[must_use]
 pub(crate) fn counts_from(quiet_since: Timestamp, now: Timestamp) -> Option<Timestamp> {
     Some(quiet_since.saturating_add(QUIET).unwrap_or(quiet_since)).filter(|counts| now < *counts)
 }
