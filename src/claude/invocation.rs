@@ -48,9 +48,7 @@ pub(crate) struct Invocation<'a> {
     pub in_place: bool,
     /// Whether its standard input is a message in its own format instead of a prompt.
     pub takes_message: bool,
-    /// The agent's working directory.
     pub cwd: &'a Path,
-    /// The frame's launch options.
     pub launch: &'a Launch,
     /// The state directory. Absolute.
     pub state_dir: &'a Path,

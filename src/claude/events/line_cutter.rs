@@ -16,7 +16,6 @@ pub(crate) struct LineCutter {
     place: ScanPosition,
 }
 
-/// A complete line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CutLine<'a> {
     pub text: &'a [u8],

@@ -27,30 +27,22 @@ pub(crate) enum ProgramError {
     /// The file is not executable.
     #[error("{} is not an executable file", .0.display())]
     NotExecutable(PathBuf),
-    /// It could not be started.
     #[error("{} cannot be started: {source}", path.display())]
     NotStarted {
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
-    /// `--version` failed.
     #[error("{} --version failed with {status}: {said}", path.display())]
     Failed {
         path: PathBuf,
-        /// How it ended.
         status: ExitStatus,
-        /// What it wrote to standard error.
         said: String,
     },
-    /// It did not answer.
     #[error("{} --version did not answer within {} seconds", .0.display(), ANSWER_WITHIN.as_secs())]
     NoAnswer(PathBuf),
-    /// It is another program.
     #[error("{} is not Claude Code: it answers --version with: {said}", path.display())]
     NotClaude {
         path: PathBuf,
-        /// The first line that it printed.
         said: String,
     },
     /// It lacks what agent-cli needs.

@@ -23,7 +23,6 @@ pub(crate) enum StartRefusal {
 }
 
 impl StartRefusal {
-    /// The cause of this message.
     pub(crate) fn of(said: &str) -> Self {
         let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
         if has(&["No conversation found"]) {

@@ -3,7 +3,6 @@
 //!
 //! An option that is missing here works if its value is joined to it: `--option=value`.
 
-/// What an option takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Takes {
     /// Nothing: it is a switch.

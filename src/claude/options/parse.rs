@@ -15,31 +15,23 @@ pub(crate) enum BadArgument {
     /// After some options, Claude Code takes every word for a value, even a mistyped one. agent-cli takes one value per option.
     #[error("{word} is neither an option of claude nor a value of {option}")]
     Trailing {
-        /// The option before it.
         option: String,
-        /// The word.
         word: String,
     },
     /// The word after it may be a value or a prompt: only that release of Claude Code knows.
     #[error("agent-cli does not know {option}, and cannot tell whether {word} is its value")]
     Unjoined {
-        /// The option.
         option: String,
-        /// The word.
         word: String,
     },
-    /// Its value is missing.
     #[error("{0} needs a value")]
     NoValue(String),
-    /// It is a switch.
     #[error("{0} takes no value")]
     TakesNoValue(String),
     /// Its value has the wrong type.
     #[error("{option} takes a number, not {value}")]
     NotANumber {
-        /// The option.
         option: String,
-        /// The given value.
         value: String,
     },
     /// Short options may be joined to each other and to values; only known ones can be separated.

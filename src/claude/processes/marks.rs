@@ -26,9 +26,7 @@ use crate::core::steering::origin::Origin;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub process: i32,
-    /// The agent's frame.
     pub frame: FrameId,
-    /// The agent's attempt.
     pub attempt: AttemptId,
     state_dir: PathBuf,
 }

@@ -13,7 +13,6 @@ use tokio::process::{Child, ChildStderr, ChildStdout};
 use crate::claude::processes::children::Own;
 use crate::failpoint::{self, Step};
 
-/// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProcessExit {
     /// It exited with this code.

@@ -51,7 +51,6 @@ pub(crate) fn deny(settings: &mut Value, rules: Vec<String>) {
     }
 }
 
-/// The hooks of agent-cli.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnHooks<'a> {
     /// The executable, an absolute path.

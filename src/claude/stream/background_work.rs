@@ -20,7 +20,6 @@ pub(crate) struct Jobs {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Made {
-    /// The tool's input.
     pub input: Value,
     /// What the tool returned beside the text.
     pub response: Value,

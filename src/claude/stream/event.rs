@@ -93,7 +93,6 @@ pub(crate) struct StreamBlock {
     pub(crate) thinking: Value,
 }
 
-/// A tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ToolCall {
     /// Claude's id for it.

@@ -23,7 +23,6 @@ pub(crate) struct ResultEvent {
     pub stopped_by_hook: bool,
     /// Whether its model was not asked: what was to be done with the prompt ended without a request.
     pub is_unasked: bool,
-    /// Tokens of this attempt.
     pub usage: Usage,
     /// US dollars, as `claude` counts them. Newer versions include what the session cost before it was resumed.
     pub total_cost_usd: f64,

@@ -52,7 +52,6 @@ impl Answers {
         }
     }
 
-    /// How many there are.
     pub(crate) fn count(&self) -> u64 {
         self.0.len() as u64
     }

@@ -51,7 +51,6 @@ impl ToolCalls {
         calls.map(|call| call.summary.clone()).chain(of_subagents).collect()
     }
 
-    /// The agent's last call.
     pub(crate) fn last(&self) -> Option<&ToolCall> {
         self.last.back()
     }

@@ -33,9 +33,7 @@ pub(crate) struct HookInput {
     pub session_id: Option<String>,
     /// The directory of the agent's shell.
     pub cwd: Option<String>,
-    /// The session's transcript.
     pub transcript_path: Option<String>,
-    /// The permission mode.
     pub permission_mode: Option<String>,
     /// The subagent of Claude Code that makes the call, if any. Its calls cannot be suspended.
     pub agent_id: Option<String>,
@@ -62,7 +60,6 @@ pub(crate) enum HookAnswer {
     },
     /// After calls: what the agent is told beside their results.
     Tell {
-        /// The event.
         event: String,
         text: String,
     },

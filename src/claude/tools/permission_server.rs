@@ -20,7 +20,6 @@ pub(crate) struct PermissionCall {
     pub id: Option<String>,
 }
 
-/// The answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Permission {
     /// It runs unchanged.

@@ -15,9 +15,7 @@ use crate::claude::transcript::rewrite::{Change, Entries};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CallResult {
-    /// The exact text.
     pub text: String,
-    /// Whether the call failed.
     pub is_error: bool,
 }
 
@@ -102,7 +100,6 @@ pub(crate) fn leaving_open(
     Ok(Some(OneOpen { text: Some(text), others }))
 }
 
-/// The agent's last call.
 fn last_call(transcript: &Entries) -> Option<&str> {
     let own = transcript
         .rows()

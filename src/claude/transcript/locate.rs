@@ -17,7 +17,6 @@ use crate::failpoint::{self, Moment, Step};
 /// What is known about a session that agent-cli did not start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ForeignSession {
-    /// Its working directory.
     pub cwd: Option<PathBuf>,
     /// The model that answered last.
     pub model: Option<String>,

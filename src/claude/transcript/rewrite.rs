@@ -23,7 +23,6 @@ struct EntryLine {
 }
 
 impl EntryLine {
-    /// Its id.
     fn name(&self) -> &[u8] {
         self.entry["uuid"].as_str().map_or(&self.text, str::as_bytes)
     }
@@ -85,7 +84,6 @@ impl Entries {
         text
     }
 
-    /// All lines, parsed.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Value> {
         self.lines.iter().map(|line| &line.entry)
     }

@@ -44,7 +44,6 @@ impl ClaudeArgs {
         self.0.iter().any(|pair| pair.name == name)
     }
 
-    /// The value of an option whose last occurrence counts.
     pub(crate) fn last(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|pair| pair.name == name)?.value.as_deref()
     }

@@ -16,7 +16,6 @@ pub(crate) struct FileSnapshot {
     pub head: Option<String>,
 }
 
-/// What has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FileChanges {
     /// Files with different content.

@@ -126,7 +126,6 @@ impl Meaning {
         }
     }
 
-    /// The equivalent signal.
     pub(crate) fn signal(&self) -> Option<Signal> {
         match self {
             Self::Started => Some(Signal::Started),

@@ -17,7 +17,6 @@ pub(crate) struct Signs {
     pub has_result: bool,
     /// Whether its process was killed, perhaps before it had written down what it printed.
     pub was_killed: bool,
-    /// Whether the transcript exists.
     pub has_transcript: bool,
     /// Whether there is no room for one.
     pub has_no_room: bool,

@@ -16,27 +16,22 @@ pub enum NotAdmitted {
     /// The tree has spent its budget, in US dollars.
     #[error("the chain has spent ${spent_usd:.4} of its budget of ${max_usd:.4}")]
     Budget {
-        /// The budget.
         max_usd: f64,
-        /// What was spent.
         spent_usd: f64,
     },
     /// Another frame met the usage limit of the account that both use.
     #[error("the account has reached its usage limit, until {resets_at:.0}")]
     UsageLimit {
-        /// When it is lifted.
         resets_at: Timestamp,
     },
     /// The maximum number of agents of all chains is running.
     #[error("{most} agents of all chains are running, which is the limit")]
     ParallelTotal {
-        /// How many.
         most: u32,
     },
     /// The maximum number of the tree's agents is running.
     #[error("{most} agents of the chain are running, which is its limit")]
     Parallel {
-        /// How many.
         most: u32,
     },
 }

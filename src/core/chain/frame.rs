@@ -94,7 +94,6 @@ pub(crate) struct KeptConversation {
     pub frame: FrameId,
     /// The name of the copy.
     pub copy: AttemptId,
-    /// The session.
     pub session: SessionId,
 }
 

@@ -10,15 +10,12 @@ use crate::core::text::fence::is_line_break;
 /// One agent of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupMember {
-    /// Its frame.
     pub id: FrameId,
     /// Its task, as the command named it, on one line.
     pub task: String,
     /// Where it is in its life.
     pub state: FrameState,
-    /// Its reply.
     pub reply: Option<String>,
-    /// Its own worktree.
     pub worktree: Option<Worktree>,
 }
 

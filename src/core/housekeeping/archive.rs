@@ -21,7 +21,6 @@ pub(crate) struct Manifest {
     /// The version of the program that wrote it, for people.
     #[serde(rename = "agent-cli")]
     pub program: String,
-    /// The version of the layout.
     pub format: u32,
     /// The version of the database that the rows are from.
     pub schema: u32,
@@ -53,12 +52,9 @@ pub(crate) enum ArchiveMember {
     },
 }
 
-/// A row of the database.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ArchiveRow {
-    /// Its table.
     pub table: String,
-    /// Its columns: text, numbers and null.
     pub values: Map<String, Value>,
 }
 
@@ -88,7 +84,6 @@ pub(crate) const TABLES: [&str; 9] =
 pub(crate) const MANIFEST: &str = "manifest.json";
 /// The path of the last entry.
 pub(crate) const SUMS: &str = "SHA256SUMS";
-/// The longest manifest.
 pub(crate) const LARGEST_MANIFEST: u64 = 64 << 10;
 /// The most content: more is refused before it fills the disk.
 pub(crate) const LARGEST_ARCHIVE: u64 = 64 << 30;
@@ -118,7 +113,6 @@ impl ArchiveMember {
         is_file_name(name).then(|| Self::File { frame, name: name.to_owned() })
     }
 
-    /// Its path in the archive.
     pub(crate) fn path(&self) -> String {
         match self {
             Self::Rows(table) => format!("rows/{table}.ndjson"),

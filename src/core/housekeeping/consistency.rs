@@ -22,7 +22,6 @@ pub enum UsableLines {
 /// What is known about a frame.
 #[derive(Clone, Debug)]
 pub struct FrameFacts {
-    /// The frame.
     pub frame: Frame,
     /// Whether it has a reply.
     pub replied: bool,
@@ -51,13 +50,10 @@ pub struct FrameFiles {
 /// What is known about a request.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestFacts {
-    /// The request.
     pub id: RequestId,
-    /// Whose agent made it.
     pub frame: FrameId,
     /// The child that it was made for.
     pub child: Option<FrameId>,
-    /// Whether it was withdrawn.
     pub withdrawn: bool,
 }
 

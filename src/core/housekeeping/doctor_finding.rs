@@ -29,7 +29,6 @@ pub(crate) struct Finding {
 }
 
 impl Status {
-    /// The finding as printed.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",

@@ -7,7 +7,6 @@ use crate::core::text::escape::shortened;
 /// Why a text is not an answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoAnswer {
-    /// The text is empty.
     #[error("the answer is empty")]
     Empty,
     /// An approval needs `allow` or `deny`.
@@ -18,23 +17,18 @@ pub(crate) enum NoAnswer {
         "answer with \"allow\" and optionally the mode to continue in ({modes}), or with \"deny\" and optionally a reason"
     )]
     NotOnThePlan {
-        /// The available modes.
         modes: String,
     },
     /// The question takes nothing but its options.
     #[error("\"{}\" is not one of the options: {offered}", shortened(given.trim()))]
     NotAnOption {
-        /// What was given.
         given: String,
-        /// The options with their numbers.
         offered: String,
     },
     /// Numbers that are not options.
     #[error("\"{}\" is not one of the options: {offered}", shortened(given))]
     NoSuchChoice {
-        /// What was given.
         given: String,
-        /// The available choices with their numbers.
         offered: String,
     },
 }

@@ -24,7 +24,6 @@ pub struct ProposedPlan {
 pub(crate) enum PlanDecision {
     /// The agent continues in this mode.
     Approved {
-        /// The mode.
         mode: String,
     },
     /// It stays in plan mode.

@@ -19,7 +19,6 @@ use crate::core::waits::wait_progress::WaitProgress;
 /// A request that an agent made and whose result has not been delivered to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Its id.
     pub id: RequestId,
     /// The frame whose agent made it.
     pub frame: FrameId,
@@ -111,7 +110,6 @@ pub enum RequestResult {
     Default(String),
     /// The child failed, and why.
     Failed(String),
-    /// Some agents of a group failed: the replies of all.
     PartlyFailed(String),
     /// Nobody answered in time, and there is no default.
     Unanswered {

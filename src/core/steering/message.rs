@@ -11,7 +11,6 @@ use crate::core::text::fence::Fence;
 /// A text for an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its id.
     pub id: MessageId,
     /// When it was recorded.
     pub made: Timestamp,

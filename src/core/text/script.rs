@@ -6,7 +6,6 @@
 /// Stands for a part of a word that only a shell knows.
 pub(crate) const HOLE: char = '\u{fffc}';
 
-/// What a script contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Script {
     pub commands: Vec<ScriptCommand>,

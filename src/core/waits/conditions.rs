@@ -134,7 +134,6 @@ impl External {
         }
     }
 
-    /// All of its commands.
     pub(crate) fn commands(&self) -> impl Iterator<Item = Try<'_>> {
         self.conditions().iter().filter_map(Self::command_to_try)
     }

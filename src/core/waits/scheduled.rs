@@ -43,10 +43,8 @@ pub(crate) const MOST_PROMPT: usize = 1024 * 1024;
 /// Why a prompt is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadPrompt {
-    /// It is empty.
     #[error("the prompt is empty: say what you want to be told then")]
     Blank,
-    /// It is too long.
     #[error("the prompt has more than 1 MiB: write it to a file, and name the file in the prompt")]
     TooLong,
 }

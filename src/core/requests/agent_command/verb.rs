@@ -30,7 +30,6 @@ impl Verb {
         })
     }
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Spawn => "spawn",
