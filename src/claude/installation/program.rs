@@ -28,23 +28,13 @@ pub(crate) enum ProgramError {
     #[error("{} is not an executable file", .0.display())]
     NotExecutable(PathBuf),
     #[error("{} cannot be started: {source}", path.display())]
-    NotStarted {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    NotStarted { path: PathBuf, source: std::io::Error },
     #[error("{} --version failed with {status}: {said}", path.display())]
-    Failed {
-        path: PathBuf,
-        status: ExitStatus,
-        said: String,
-    },
+    Failed { path: PathBuf, status: ExitStatus, said: String },
     #[error("{} --version did not answer within {} seconds", .0.display(), ANSWER_WITHIN.as_secs())]
     NoAnswer(PathBuf),
     #[error("{} is not Claude Code: it answers --version with: {said}", path.display())]
-    NotClaude {
-        path: PathBuf,
-        said: String,
-    },
+    NotClaude { path: PathBuf, said: String },
     /// It lacks what agent-cli needs.
     #[error("{} is Claude Code {found}, and agent-cli needs {oldest} or newer", path.display(), oldest = Version::OLDEST)]
     TooOld { path: PathBuf, found: Version },

@@ -14,26 +14,17 @@ pub(crate) enum BadArgument {
     Positional(String),
     /// After some options, Claude Code takes every word for a value, even a mistyped one. agent-cli takes one value per option.
     #[error("{word} is neither an option of claude nor a value of {option}")]
-    Trailing {
-        option: String,
-        word: String,
-    },
+    Trailing { option: String, word: String },
     /// The word after it may be a value or a prompt: only that release of Claude Code knows.
     #[error("agent-cli does not know {option}, and cannot tell whether {word} is its value")]
-    Unjoined {
-        option: String,
-        word: String,
-    },
+    Unjoined { option: String, word: String },
     #[error("{0} needs a value")]
     NoValue(String),
     #[error("{0} takes no value")]
     TakesNoValue(String),
     /// Its value has the wrong type.
     #[error("{option} takes a number, not {value}")]
-    NotANumber {
-        option: String,
-        value: String,
-    },
+    NotANumber { option: String, value: String },
     /// Short options may be joined to each other and to values; only known ones can be separated.
     #[error("{0} is not an option of claude that agent-cli knows")]
     UnknownShort(String),

@@ -59,10 +59,7 @@ pub(crate) enum HookAnswer {
         reason: String,
     },
     /// After calls: what the agent is told beside their results.
-    Tell {
-        event: String,
-        text: String,
-    },
+    Tell { event: String, text: String },
     /// After a Bash call: the agent sees this output, and nothing that the shell printed around it.
     Show { output: String },
 }

@@ -145,32 +145,32 @@ fn row(meaning: &Meaning, facts: &Facts) -> (Fate, Ended) {
     // Completed work is continued, not repeated. Without any, nothing is worth keeping.
     let worth = |worked: &bool| if *worked { Keep } else { Discard };
     match (meaning, facts.has_checkpoint) {
-        (Meaning::Reply(_), _) => (Keep, Ended::Done),
+        (Meaning::Ended(Ending::Reply(_)), _) => (Keep, Ended::Done),
         (Meaning::HasMessages | Meaning::CutOff, _) => (Keep, Ended::Again),
         (Meaning::Requested, _) => (Keep, Ended::Wait(Wait::Requests)),
-        (Meaning::Started, _) => (Keep, Ended::Wait(Wait::AgentDecides)),
+        (Meaning::Started | Meaning::Ended(Ending::Suspended), _) => (Keep, Ended::Wait(Wait::AgentDecides)),
         (Meaning::Ongoing, false) => (Keep, Ended::Wait(Wait::AgentDecides)),
         (Meaning::Ongoing, true) => (Discard, Ended::Back),
         (Meaning::Unhandled, false) => (Discard, failed(FailureKind::Unhandled, UNHANDLED)),
         (Meaning::Unhandled, true) => (Discard, back_off(UNHANDLED)),
-        (Meaning::UsageLimit { resets_at, worked }, _) => {
+        (Meaning::Ended(Ending::UsageLimit { resets_at, worked }), _) => {
             (worth(worked), Ended::Wait(Wait::UsageLimit { resets_at: *resets_at, tries: 0 }))
         }
-        (Meaning::Unavailable { why, worked }, _) => (worth(worked), Ended::Retry { why: why.clone() }),
+        (Meaning::Ended(Ending::Unavailable { why, worked }), _) => (worth(worked), Ended::Retry { why: why.clone() }),
         // Its parent could do nothing about it: it is tried again when there may be room.
-        (Meaning::Refused { why, objection: Objection::Room }, false) => (Discard, back_off(why)),
-        (Meaning::Refused { why, .. }, false) => (Discard, failed(FailureKind::Refused, why)),
-        (Meaning::Refused { .. }, true) if other_way(facts, meaning).is_some() => (Discard, Ended::Back),
-        (Meaning::Refused { why, .. }, true) => (Discard, back_off(why)),
-        (Meaning::Error(why), _) => (Keep, failed(FailureKind::Error, why)),
-        (Meaning::Stopped { worked }, _) => (worth(worked), Ended::Cancel),
-        (Meaning::ShutDown { worked: true }, _) => (Keep, Ended::Again),
-        (Meaning::ShutDown { worked: false }, _) => (Discard, Ended::Back),
+        (Meaning::Ended(Ending::Refused { why, objection: Objection::Room }), false) => (Discard, back_off(why)),
+        (Meaning::Ended(Ending::Refused { why, .. }), false) => (Discard, failed(FailureKind::Refused, why)),
+        (Meaning::Ended(Ending::Refused { .. }), true) if other_way(facts, meaning).is_some() => (Discard, Ended::Back),
+        (Meaning::Ended(Ending::Refused { why, .. }), true) => (Discard, back_off(why)),
+        (Meaning::Ended(Ending::Error(why)), _) => (Keep, failed(FailureKind::Error, why)),
+        (Meaning::Ended(Ending::Stopped { worked }), _) => (worth(worked), Ended::Cancel),
+        (Meaning::Ended(Ending::ShutDown { worked: true }), _) => (Keep, Ended::Again),
+        (Meaning::Ended(Ending::ShutDown { worked: false }), _) => (Discard, Ended::Back),
         // The half-finished session is the best checkpoint available.
-        (Meaning::Died { worked: true, .. }, _) if facts.is_abandoned => (Keep, Ended::Again),
-        (Meaning::Died { worked: false, .. }, _) if facts.is_abandoned => (Discard, Ended::Back),
-        (Meaning::Died { worked: true, how }, _) => (Keep, Ended::Die { why: how.clone() }),
-        (Meaning::Died { worked: false, how }, _) => (Discard, Ended::Die { why: how.clone() }),
+        (Meaning::Ended(Ending::Died { worked: true, .. }), _) if facts.is_abandoned => (Keep, Ended::Again),
+        (Meaning::Ended(Ending::Died { worked: false, .. }), _) if facts.is_abandoned => (Discard, Ended::Back),
+        (Meaning::Ended(Ending::Died { worked: true, how }), _) => (Keep, Ended::Die { why: how.clone() }),
+        (Meaning::Ended(Ending::Died { worked: false, how }), _) => (Discard, Ended::Die { why: how.clone() }),
     }
 }
 
@@ -221,7 +221,7 @@ fn next(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended) -> Next 
     if let Some(way) = other_way(facts, meaning) {
         return Next::Continue(way);
     }
-    let is_limited = matches!(meaning, Meaning::UsageLimit { .. } | Meaning::Unavailable { .. });
+    let is_limited = matches!(meaning, Meaning::Ended(Ending::UsageLimit { .. } | Ending::Unavailable { .. }));
     let is_again = *frame == Ended::Again && !matches!(meaning, Meaning::HasMessages | Meaning::CutOff);
     let backs_off = matches!(frame, Ended::BackOff { .. } | Ended::Die { .. });
     match session == Fate::Discard || is_again || is_limited || backs_off {
@@ -232,35 +232,32 @@ fn next(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended) -> Next 
 
 /// How the frame continues at once if `claude` refused to continue it like this.
 fn other_way(facts: &Facts, meaning: &Meaning) -> Option<Way> {
-    let Meaning::Refused { objection: Objection::Unknown, .. } = meaning else { return None };
+    let Meaning::Ended(Ending::Refused { objection: Objection::Unknown, .. }) = meaning else { return None };
     facts.silent.and_then(Way::after_refusal).filter(|_| facts.has_checkpoint && facts.stop.is_none())
 }
 
 /// If an attempt of an earlier run died, this run has not failed: it has not tried yet.
 fn died_elsewhere(facts: &Facts, meaning: &Meaning) -> bool {
-    facts.is_abandoned && matches!(meaning, Meaning::Died { .. })
+    facts.is_abandoned && matches!(meaning, Meaning::Ended(Ending::Died { .. }))
 }
 
 fn error(facts: &Facts, meaning: &Meaning) -> Option<String> {
     match meaning {
-        Meaning::Reply(_) => None,
+        Meaning::Ended(Ending::Reply(_)) => None,
         _ if is_wanted(facts, StopKind::Stop) => facts.stop.as_ref().map(Stop::in_words),
-        Meaning::Stopped { .. } | Meaning::ShutDown { .. } | Meaning::Died { .. }
-            if is_wanted(facts, StopKind::Pause) =>
-        {
-            None
-        }
-        Meaning::Refused { why, .. } | Meaning::Error(why) => Some(why.clone()),
         Meaning::Unhandled => Some(UNHANDLED.to_owned()),
-        Meaning::Died { how, .. } => Some(format!("{how} before the agent had finished")),
-        Meaning::Stopped { .. } | Meaning::ShutDown { .. } => Some("stopped".to_owned()),
-        Meaning::HasMessages
-        | Meaning::CutOff
-        | Meaning::Requested
-        | Meaning::Started
-        | Meaning::Ongoing
-        | Meaning::UsageLimit { .. }
-        | Meaning::Unavailable { .. } => None,
+        Meaning::Ended(ending) => match ending {
+            Ending::Refused { why, .. } | Ending::Error(why) => Some(why.clone()),
+            Ending::Stopped { .. } | Ending::ShutDown { .. } | Ending::Died { .. }
+                if is_wanted(facts, StopKind::Pause) =>
+            {
+                None
+            }
+            Ending::Died { how, .. } => Some(format!("{how} before the agent had finished")),
+            Ending::Stopped { .. } | Ending::ShutDown { .. } => Some("stopped".to_owned()),
+            Ending::Reply(_) | Ending::Suspended | Ending::UsageLimit { .. } | Ending::Unavailable { .. } => None,
+        },
+        Meaning::HasMessages | Meaning::CutOff | Meaning::Requested | Meaning::Started | Meaning::Ongoing => None,
     }
 }
 

@@ -1,20 +1,16 @@
 //! What the end of an attempt means given the records: whether its agent waits for its requests, and whether a signal
 //! in its reply counts.
 
-use jiff::Timestamp;
-
-use crate::core::attempt::ending::{Ending, Objection};
+use crate::core::attempt::ending::Ending;
 use crate::core::attempt::facts::Facts;
 use crate::core::attempt::signal::Signal;
 
 /// The meaning of an attempt's end: a row of the table of [decisions](crate::core::attempt::decision).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Meaning {
-    /// The agent replied.
-    Reply(String),
-    /// It replied, and was told something before that was known. It has to be given that.
+    /// It replied, and was told something before that was known. It must be given that.
     HasMessages,
-    /// It replied, and what it may have meant to wait for was ended. It has to be told.
+    /// It replied, and what it may have meant to wait for was ended. It must be told.
     CutOff,
     /// It waits for the requests that it made.
     Requested,
@@ -24,46 +20,8 @@ pub enum Meaning {
     Ongoing,
     /// It was woken and does not know why.
     Unhandled,
-    /// As [`Ending::UsageLimit`].
-    UsageLimit {
-        /// When the limit is lifted.
-        resets_at: Timestamp,
-        /// Whether the agent had worked.
-        worked: bool,
-    },
-    /// As [`Ending::Unavailable`].
-    Unavailable {
-        /// The message of `claude`.
-        why: String,
-        /// Whether the agent had worked.
-        worked: bool,
-    },
-    /// As [`Ending::Refused`].
-    Refused {
-        /// The message of `claude`.
-        why: String,
-        /// The reason of the refusal.
-        objection: Objection,
-    },
-    /// As [`Ending::Error`].
-    Error(String),
-    /// As [`Ending::Stopped`].
-    Stopped {
-        /// Whether the agent had worked.
-        worked: bool,
-    },
-    /// As [`Ending::ShutDown`].
-    ShutDown {
-        /// Whether the agent had worked.
-        worked: bool,
-    },
-    /// As [`Ending::Died`].
-    Died {
-        /// Whether the agent had worked.
-        worked: bool,
-        /// How its process ended.
-        how: String,
-    },
+    /// What its ending says. A text is its reply.
+    Ended(Ending),
 }
 
 impl Meaning {
@@ -76,53 +34,40 @@ impl Meaning {
             // Claude Code reports an error when the agent was stopped at a call.
             Ending::Error(_) if facts.awaits_approval => Self::Requested,
             Ending::Suspended | Ending::Died { .. } if facts.waits_for_requests() => Self::Requested,
-            // Somebody else's hook suspended a call: there is no record of what that waits for.
+            // The hook of another program suspended a call: there is no record of what that waits for.
             Ending::Suspended => Self::Started,
-            Ending::UsageLimit { resets_at, worked } => Self::UsageLimit { resets_at: *resets_at, worked: *worked },
-            Ending::Unavailable { why, worked } => Self::Unavailable { why: why.clone(), worked: *worked },
-            Ending::Refused { why, objection } => Self::Refused { why: why.clone(), objection: *objection },
-            Ending::Error(why) => Self::Error(why.clone()),
-            Ending::Stopped { worked } => Self::Stopped { worked: *worked },
-            Ending::ShutDown { worked } => Self::ShutDown { worked: *worked },
-            Ending::Died { worked, how } => Self::Died { worked: *worked, how: how.clone() },
+            ending => Self::Ended(ending.clone()),
         }
     }
 
     /// One word, as it is recorded.
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Self::Reply(_) => "reply",
             Self::HasMessages => "has_messages",
             Self::CutOff => "cut_off",
             Self::Requested => "requested",
-            Self::Started => "started",
+            Self::Started | Self::Ended(Ending::Suspended) => "started",
             Self::Ongoing => "ongoing",
             Self::Unhandled => "unhandled",
-            Self::UsageLimit { .. } => "usage_limit",
-            Self::Unavailable { .. } => "unavailable",
-            Self::Refused { .. } => "refused",
-            Self::Error(_) => "error",
-            Self::Stopped { .. } => "stopped",
-            Self::ShutDown { .. } => "shut_down",
-            Self::Died { .. } => "died",
+            Self::Ended(Ending::Reply(_)) => "reply",
+            Self::Ended(Ending::UsageLimit { .. }) => "usage_limit",
+            Self::Ended(Ending::Unavailable { .. }) => "unavailable",
+            Self::Ended(Ending::Refused { .. }) => "refused",
+            Self::Ended(Ending::Error(_)) => "error",
+            Self::Ended(Ending::Stopped { .. }) => "stopped",
+            Self::Ended(Ending::ShutDown { .. }) => "shut_down",
+            Self::Ended(Ending::Died { .. }) => "died",
         }
     }
 
     /// Other details that are recorded, for people. A reply has its own column.
     pub(crate) fn message(&self) -> Option<String> {
-        match self {
-            Self::Refused { why, .. } | Self::Error(why) | Self::Unavailable { why, .. } => Some(why.clone()),
-            Self::Died { how, .. } => Some(how.clone()),
-            Self::UsageLimit { resets_at, .. } => Some(format!("resets at {resets_at}")),
-            Self::Reply(_)
-            | Self::HasMessages
-            | Self::CutOff
-            | Self::Requested
-            | Self::Started
-            | Self::Ongoing
-            | Self::Unhandled
-            | Self::Stopped { .. }
-            | Self::ShutDown { .. } => None,
+        let Self::Ended(ending) = self else { return None };
+        match ending {
+            Ending::Refused { why, .. } | Ending::Error(why) | Ending::Unavailable { why, .. } => Some(why.clone()),
+            Ending::Died { how, .. } => Some(how.clone()),
+            Ending::UsageLimit { resets_at, .. } => Some(format!("resets at {resets_at}")),
+            Ending::Reply(_) | Ending::Suspended | Ending::Stopped { .. } | Ending::ShutDown { .. } => None,
         }
     }
 
@@ -148,7 +93,7 @@ impl Meaning {
             Some(Signal::Unhandled) => Self::Unhandled,
             None if facts.has_messages && facts.stop.is_none() => Self::HasMessages,
             None if facts.is_cut_off() => Self::CutOff,
-            None => Self::Reply(text.to_owned()),
+            None => Self::Ended(facts.ending.clone()),
         }
     }
 }
@@ -189,7 +134,7 @@ mod tests {
     }
 
     fn reply(text: &str) -> Meaning {
-        Meaning::Reply(text.into())
+        Meaning::Ended(said(text))
     }
 
     fn given(texts: &[&str], facts: Facts) -> Facts {
@@ -212,13 +157,16 @@ mod tests {
             let unseen = Facts { unseen: vec![RequestId::random()], ..woken(ending) };
             assert_eq!(Meaning::of(&unseen), Meaning::Requested);
         }
-        assert_eq!(Meaning::of(&facts(died)), Meaning::Died { worked: true, how: String::new() });
+        assert_eq!(Meaning::of(&facts(died.clone())), Meaning::Ended(died));
         assert_eq!(Meaning::of(&facts(Ending::Suspended)), Meaning::Started);
         let asked = |ending| Facts { has_requests: true, ..facts(ending) };
         assert_eq!(Meaning::of(&asked(said("SGN_UNHANDLED"))), Meaning::Unhandled);
-        assert_eq!(Meaning::of(&asked(Ending::Stopped { worked: true })), Meaning::Stopped { worked: true });
+        assert_eq!(
+            Meaning::of(&asked(Ending::Stopped { worked: true })),
+            Meaning::Ended(Ending::Stopped { worked: true })
+        );
         let error = asked(Ending::Error("max turns".into()));
-        assert_eq!(Meaning::of(&error), Meaning::Error("max turns".into()));
+        assert_eq!(Meaning::of(&error), Meaning::Ended(Ending::Error("max turns".into())));
         assert_eq!(Meaning::of(&Facts { awaits_approval: true, ..error }), Meaning::Requested);
     }
 
@@ -311,7 +259,7 @@ mod tests {
         let replied = Facts { ended_beside: vec!["the server".into()], ..Facts::of(Ending::Reply("so".into())) };
         assert_eq!(Meaning::of(&replied), Meaning::CutOff);
         let told = Trouble { background: vec!["a monitor".into()], ..Trouble::default() };
-        assert_eq!(Meaning::of(&Facts { trouble: Some(told), ..replied.clone() }), Meaning::Reply("so".into()));
+        assert_eq!(Meaning::of(&Facts { trouble: Some(told), ..replied.clone() }), reply("so"));
         let cut_short = Trouble { what: "529".into(), ..Trouble::default() };
         assert_eq!(Meaning::of(&Facts { trouble: Some(cut_short), ..replied.clone() }), Meaning::CutOff);
         assert_eq!(Meaning::of(&Facts { has_requests: true, ..replied }), Meaning::Requested);

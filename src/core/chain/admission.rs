@@ -15,25 +15,16 @@ use crate::core::chain::tree::{Node, Tree};
 pub enum NotAdmitted {
     /// The tree has spent its budget, in US dollars.
     #[error("the chain has spent ${spent_usd:.4} of its budget of ${max_usd:.4}")]
-    Budget {
-        max_usd: f64,
-        spent_usd: f64,
-    },
+    Budget { max_usd: f64, spent_usd: f64 },
     /// Another frame met the usage limit of the account that both use.
     #[error("the account has reached its usage limit, until {resets_at:.0}")]
-    UsageLimit {
-        resets_at: Timestamp,
-    },
+    UsageLimit { resets_at: Timestamp },
     /// The maximum number of agents of all chains is running.
     #[error("{most} agents of all chains are running, which is the limit")]
-    ParallelTotal {
-        most: u32,
-    },
+    ParallelTotal { most: u32 },
     /// The maximum number of the tree's agents is running.
     #[error("{most} agents of the chain are running, which is its limit")]
-    Parallel {
-        most: u32,
-    },
+    Parallel { most: u32 },
 }
 
 /// What counts towards a tree's limits.

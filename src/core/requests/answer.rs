@@ -16,21 +16,13 @@ pub(crate) enum NoAnswer {
     #[error(
         "answer with \"allow\" and optionally the mode to continue in ({modes}), or with \"deny\" and optionally a reason"
     )]
-    NotOnThePlan {
-        modes: String,
-    },
+    NotOnThePlan { modes: String },
     /// The question takes nothing but its options.
     #[error("\"{}\" is not one of the options: {offered}", shortened(given.trim()))]
-    NotAnOption {
-        given: String,
-        offered: String,
-    },
+    NotAnOption { given: String, offered: String },
     /// Numbers that are not options.
     #[error("\"{}\" is not one of the options: {offered}", shortened(given))]
-    NoSuchChoice {
-        given: String,
-        offered: String,
-    },
+    NoSuchChoice { given: String, offered: String },
 }
 
 /// The answer that a person gives to `kind` with `text`.

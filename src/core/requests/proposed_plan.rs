@@ -23,9 +23,7 @@ pub struct ProposedPlan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PlanDecision {
     /// The agent continues in this mode.
-    Approved {
-        mode: String,
-    },
+    Approved { mode: String },
     /// It stays in plan mode.
     Refused {
         /// Why, in the person's words. May be empty.

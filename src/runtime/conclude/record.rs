@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use crate::core::attempt::decision::{Decision, Fate};
+use crate::core::attempt::ending::Ending;
 use crate::core::attempt::meaning::Meaning;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::{Ended, FailureKind};
@@ -26,7 +27,7 @@ pub(super) fn record(
 ) -> Result<Option<Vec<AttemptId>>, RuntimeError> {
     let Gathered { attempt, digest, .. } = gathered;
     let transcript = gathered.transcript.as_deref();
-    if !gathered.is_swept && !matches!(decision.meaning, Meaning::Reply(_)) {
+    if !gathered.is_swept && !matches!(decision.meaning, Meaning::Ended(Ending::Reply(_))) {
         sweep(store, frame.id, gathered.facts.is_abandoned);
     }
     let is_kept = decision.session == Fate::Keep;

@@ -7,7 +7,7 @@ use crate::claude::options::limits_left;
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::claude_args::ClaudeArgs;
 use crate::core::attempt::decision::Decision;
-use crate::core::attempt::ending::Objection;
+use crate::core::attempt::ending::{Ending, Objection};
 use crate::core::attempt::meaning::Meaning;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::{Ended, FailureKind};
@@ -138,8 +138,10 @@ impl FrameErrorKind {
         let was_stopped = matches!(&decision.frame, Ended::Fail(failure) if failure.kind == FailureKind::Stopped);
         Ok(Some(match decision.meaning {
             _ if was_stopped => Self::Stopped(said),
-            Meaning::Refused { objection: Objection::Session, .. } => Self::NoConversation { said, anew: anew()? },
-            Meaning::Refused { .. } => Self::Refused(said),
+            Meaning::Ended(Ending::Refused { objection: Objection::Session, .. }) => {
+                Self::NoConversation { said, anew: anew()? }
+            }
+            Meaning::Ended(Ending::Refused { .. }) => Self::Refused(said),
             _ => Self::Ended(said),
         }))
     }
@@ -185,7 +187,6 @@ mod tests {
 
     use super::*;
     use crate::core::attempt::decision::decide;
-    use crate::core::attempt::ending::Ending;
     use crate::core::attempt::facts::Facts;
 
     fn error_of(ending: Ending) -> Option<FrameErrorKind> {

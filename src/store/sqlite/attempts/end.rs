@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 
 use crate::core::attempt::decision::{Fate, Redelivery};
+use crate::core::attempt::ending::Ending;
 use crate::core::attempt::meaning::Meaning;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::{Ended, FrameEvent};
@@ -97,7 +98,7 @@ fn update(connection: &Connection, before: &Frame, end: &AttemptEnd<'_>) -> TxRe
         connection
             .run("UPDATE frames SET launch = ?2 WHERE id = ?1", (Id(before.id), frames::launch_text(&launch)?))?;
     }
-    if let Meaning::Reply(reply) = &end.decision.meaning {
+    if let Meaning::Ended(Ending::Reply(reply)) = &end.decision.meaning {
         if before.outcome.is_some() {
             return messages::reply(connection, before.id, reply);
         }
@@ -131,7 +132,6 @@ mod tests {
     use crate::core::agent::situation::Situation;
     use crate::core::agent::usage::{Spending, Totals};
     use crate::core::attempt::decision::{Decision, decide};
-    use crate::core::attempt::ending::Ending;
     use crate::core::attempt::facts::Facts;
     use crate::core::chain::frame::Trouble;
     use crate::core::chain::frame_state::{Failure, FailureKind, FrameState, Wait};
