@@ -131,11 +131,7 @@ fn everything_that_widens_is_shown() {
     });
     let said = without_trust(&here, &hostile, &[]).exits_with(2).stdout.clone();
     for shown in [
-        "bypassPermissions",
-        "\"id\\u{1b}[2J\"",
-        "--mcp-config=/srv/m.json",
-        "--add-dir=/",
-        &config,
+        "bypassPermissions", "\"id\\u{1b}[2J\"", "--mcp-config=/srv/m.json", "--add-dir=/", &config,
         "a person is asked",
     ] {
         assert!(said.contains(shown), "{shown}: {said}");

@@ -117,17 +117,8 @@ fn an_agent_that_worked_goes_on_from_what_is_there() {
 
 /// Steps of a runner between which the power fails: what is recorded must be on the disk before.
 const POINTS: [&str; 11] = [
-    "keep_copy.before",
-    "keep_copy.within",
-    "keep_copy.after",
-    "seen.after",
-    "end_attempt.within",
-    "end_attempt.after",
-    "remove_copy.after",
-    "begin.after",
-    "answered.after",
-    "settings.after",
-    "put_back.after",
+    "keep_copy.before", "keep_copy.within", "keep_copy.after", "seen.after", "end_attempt.within", "end_attempt.after",
+    "remove_copy.after", "begin.after", "answered.after", "settings.after", "put_back.after",
 ];
 
 #[test]

@@ -9,10 +9,8 @@ use crate::session::{REQUEST, Run, Session, run_instead};
 use crate::support::{Turn, on_every_version};
 
 on_every_version!(
-    a_copy_is_forked_under_the_id_of_its_session,
-    a_fork_needs_the_place_of_its_session_to_be_free,
-    a_session_goes_on_in_place,
-    an_assistant_event_has_the_id_of_its_line,
+    a_copy_is_forked_under_the_id_of_its_session, a_fork_needs_the_place_of_its_session_to_be_free,
+    a_session_goes_on_in_place, an_assistant_event_has_the_id_of_its_line,
 );
 
 /// A session that is suspended at a deferred call, its transcript, and a copy of that.

@@ -6,8 +6,7 @@ use crate::session::{REQUEST, Run, Session, decision};
 use crate::support::{Conversation, Item, Turn, on_every_version};
 
 on_every_version!(
-    the_hook_is_told_that_a_subagent_calls,
-    a_deferred_call_of_a_subagent_ends_it_without_a_word,
+    the_hook_is_told_that_a_subagent_calls, a_deferred_call_of_a_subagent_ends_it_without_a_word,
     a_subagent_is_told_why_its_call_is_denied,
 );
 

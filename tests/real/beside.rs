@@ -342,7 +342,6 @@ fn a_subagent_does_not_see_the_tool_for_approvals(version: &str) {
 on_every_version!(is_ended_at_a_pause, is_ended_a_while_after_a_reply, a_subagent_does_not_see_the_tool_for_approvals);
 
 on_every_version_of_a_whole_run!(
-    the_next_resume_ends_what_a_killed_runner_has_left,
-    a_killed_claude_has_paused,
+    the_next_resume_ends_what_a_killed_runner_has_left, a_killed_claude_has_paused,
     is_ended_when_another_agent_is_called
 );

@@ -72,19 +72,9 @@ fn an_api_that_is_not_available_is_not_waited_for_inside_of_claude(version: &str
 fn seen(result: &str) -> Vec<String> {
     // Of the process; and who drives it.
     const OWN: [&str; 13] = [
-        "AGENT_CLI_ATTEMPT",
-        "AGENT_CLI_CLAUDE",
-        "ANTHROPIC_API_KEY",
-        "CLAUDE_CODE_CHILD_NOTES_DIR",
-        "CLAUDE_CODE_EXECPATH",
-        "CLAUDE_CODE_MESSAGING_SOCKET",
-        "CLAUDE_CODE_MESSAGING_TOKEN",
-        "CLAUDE_CODE_SESSION_ID",
-        "CLAUDE_EFFORT",
-        "CLAUDE_PID",
-        "LOGNAME",
-        "SHLVL",
-        "_",
+        "AGENT_CLI_ATTEMPT", "AGENT_CLI_CLAUDE", "ANTHROPIC_API_KEY", "CLAUDE_CODE_CHILD_NOTES_DIR",
+        "CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN",
+        "CLAUDE_CODE_SESSION_ID", "CLAUDE_EFFORT", "CLAUDE_PID", "LOGNAME", "SHLVL", "_",
     ];
     let of_others = |line: &&str| !line.split_once('=').is_some_and(|(name, _)| OWN.contains(&name));
     result.lines().filter(of_others).map(str::to_owned).collect()

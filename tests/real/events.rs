@@ -10,8 +10,7 @@ use crate::processes::wait_until;
 use crate::support::{Hold, MessagesApi, NEWEST, Turn, follow, on_every_version};
 
 on_every_version!(
-    a_throttled_agent_is_distinguished_from_one_that_works,
-    what_an_agent_said_and_did_can_be_read_and_costs_nothing,
+    a_throttled_agent_is_distinguished_from_one_that_works, what_an_agent_said_and_did_can_be_read_and_costs_nothing,
     a_stream_has_what_happened_in_a_chain_and_its_result,
 );
 
@@ -117,18 +116,10 @@ fn what_an_agent_said_and_did_can_be_read_and_costs_nothing(version: &str) {
     let lines = chain.ok(&["logs", &root, "--chain"]);
     let mut from = 0;
     for text in [
-        "ins.md  started: ",
-        "ins.md  > Bash: false",
-        "ins.md  < error: Exit code 1",
-        "ins.md  > Bash: agent-cli spawn ",
-        "ins.md  paused",
-        "child.md  started: ",
-        "child.md  > Bash: echo one; echo two",
-        "child.md  < one (1 more line)",
-        "child.md  from the child",
-        "child.md  done",
-        "ins.md  < from the child",
-        "ins.md  paused",
+        "ins.md  started: ", "ins.md  > Bash: false", "ins.md  < error: Exit code 1",
+        "ins.md  > Bash: agent-cli spawn ", "ins.md  paused", "child.md  started: ",
+        "child.md  > Bash: echo one; echo two", "child.md  < one (1 more line)", "child.md  from the child",
+        "child.md  done", "ins.md  < from the child", "ins.md  paused",
     ] {
         let at = lines[from..].find(text);
         from += at.unwrap_or_else(|| panic!("{text} is missing or comes too early:\n{lines}"));

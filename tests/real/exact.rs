@@ -15,12 +15,9 @@ macro_rules! on_the_newest_version {
 }
 
 on_every_version!(
-    a_question_adds_its_answer_and_nothing_else,
-    a_child_adds_its_reply_and_nothing_else,
-    a_wait_adds_its_result_and_nothing_else,
-    a_result_of_any_size_is_exact,
-    what_else_there_is_to_say_stands_beside_the_result,
-    beside_background_work_the_agent_is_told_to_continue,
+    a_question_adds_its_answer_and_nothing_else, a_child_adds_its_reply_and_nothing_else,
+    a_wait_adds_its_result_and_nothing_else, a_result_of_any_size_is_exact,
+    what_else_there_is_to_say_stands_beside_the_result, beside_background_work_the_agent_is_told_to_continue,
     a_shell_that_has_moved_is_returned_by_a_command,
 );
 

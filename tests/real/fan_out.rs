@@ -13,14 +13,11 @@ use crate::support::{
 };
 
 on_every_version!(
-    an_agent_fans_out_and_one_asks_and_one_fails,
-    forks_share_the_prefix_of_their_baseline,
-    a_prompt_is_text,
+    an_agent_fans_out_and_one_asks_and_one_fails, forks_share_the_prefix_of_their_baseline, a_prompt_is_text,
 );
 
 on_every_version_of_a_whole_run!(
-    an_agent_tells_its_child_in_words_and_cannot_fork_itself,
-    a_fork_of_a_suspended_conversation_leaves_its_call_to_it,
+    an_agent_tells_its_child_in_words_and_cannot_fork_itself, a_fork_of_a_suspended_conversation_leaves_its_call_to_it,
     a_foreign_session_is_forked,
 );
 

@@ -159,11 +159,7 @@ impl Place {
     /// The command with which an agent gets somebody into the folder.
     fn way(&mut self, folder: &str, look: &str) -> String {
         let mode = self.one_of(&[
-            "",
-            "",
-            " --permission-mode acceptEdits",
-            " --permission-mode bypassPermissions",
-            " --permission-mode plan",
+            "", "", " --permission-mode acceptEdits", " --permission-mode bypassPermissions", " --permission-mode plan",
         ]);
         let spawn = "agent-cli spawn";
         let own = |place: &str, task: &str| format!("{spawn} --cwd {place}{mode} --prompt '{task}'");

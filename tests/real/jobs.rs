@@ -15,10 +15,8 @@ use crate::wakeups::{above, time_passes, waits_for};
 on_every_version!(a_job_that_is_deleted_is_not_waited_for);
 
 on_every_version_of_a_whole_run!(
-    each_job_is_due_once_and_the_last_reply_counts,
-    a_question_is_answered_before_the_job_is_due,
-    what_recurs_or_never_comes_is_refused,
-    a_job_of_an_agent_that_was_stopped_is_due_all_the_same
+    each_job_is_due_once_and_the_last_reply_counts, a_question_is_answered_before_the_job_is_due,
+    what_recurs_or_never_comes_is_refused, a_job_of_an_agent_that_was_stopped_is_due_all_the_same
 );
 
 const FAR: &str = "59 23 31 12 *";

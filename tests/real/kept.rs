@@ -11,10 +11,8 @@ use crate::chain::Chain;
 use crate::support::{Conversation, MessagesApi, Turn, on_every_version_of_a_whole_run};
 
 on_every_version_of_a_whole_run!(
-    a_chain_outlives_the_cleanup_of_claude_code,
-    a_chain_outlives_its_folder_in_claude_code,
-    a_chain_goes_to_another_home_and_project,
-    a_chain_goes_with_a_moved_configuration
+    a_chain_outlives_the_cleanup_of_claude_code, a_chain_outlives_its_folder_in_claude_code,
+    a_chain_goes_to_another_home_and_project, a_chain_goes_with_a_moved_configuration
 );
 
 /// Has a large result, asks, and when it has the answer, reads the large result again.

@@ -78,10 +78,8 @@ on_every_version!(
 );
 
 on_every_version_of_a_whole_run!(
-    other_commands_are_denied_unless_the_user_allows_them,
-    an_allowed_call_that_was_cut_short_does_not_run_again,
-    a_person_is_told_why_a_hook_asks,
-    calls_side_by_side_are_denied_each_for_its_own_reason
+    other_commands_are_denied_unless_the_user_allows_them, an_allowed_call_that_was_cut_short_does_not_run_again,
+    a_person_is_told_why_a_hook_asks, calls_side_by_side_are_denied_each_for_its_own_reason
 );
 
 /// An agent that makes these calls, one after another, and replies with their results.

@@ -11,10 +11,8 @@ use crate::support::{
 on_every_version!(an_approved_plan_is_carried_out_in_the_chosen_mode_from_then_on,);
 
 on_every_version_of_a_whole_run!(
-    a_refused_plan_leaves_the_agent_in_plan_mode,
-    a_plan_survives_a_killed_runner_and_a_killed_claude,
-    no_agent_approves_a_plan,
-    an_agent_that_entered_plan_mode_is_asked_about_too,
+    a_refused_plan_leaves_the_agent_in_plan_mode, a_plan_survives_a_killed_runner_and_a_killed_claude,
+    no_agent_approves_a_plan, an_agent_that_entered_plan_mode_is_asked_about_too,
 );
 
 const PLAN: &str = "# The plan\n\n1. write made.txt\n\u{1b}[2J2. say so\n";

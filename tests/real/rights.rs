@@ -63,15 +63,8 @@ fn an_agent_without_permissions_gives_its_child_none(version: &str) {
 
 fn a_path_is_a_rule_for_one_file_whatever_it_is_named(version: &str) {
     let names = [
-        "a.md) Bash(*",
-        "b.md),Bash(*",
-        "c.md) Bash(touch:*",
-        "!x.md",
-        "#x.md",
-        "*",
-        "with blanks, ü and 日本.md",
-        "a(1) [2] {3,4}.md",
-        "back\\slash.md",
+        "a.md) Bash(*", "b.md),Bash(*", "c.md) Bash(touch:*", "!x.md", "#x.md", "*", "with blanks, ü and 日本.md",
+        "a(1) [2] {3,4}.md", "back\\slash.md",
     ];
     let folders = ["*", "**", "[a-z]", "{p,q}", "~"];
     let others = ["private", "p", "x"];
@@ -119,24 +112,9 @@ fn every_option_is_read_the_same_when_its_value_is_joined_to_it(version: &str) {
     chain.home.write("ins.md", "Try this and that.");
     let mcp = r#"{"mcpServers":{}}"#;
     let all = [
-        "--allowedTools",
-        "Bash(touch:*)",
-        "--allowed-tools=Bash(mkdir:*)",
-        "--add-dir",
-        "/usr",
-        "--add-dir=/tmp",
-        "--mcp-config",
-        mcp,
-        "--mcp-config",
-        mcp,
-        "--disallowed-tools",
-        "WebFetch",
-        "--append-system-prompt",
-        "--dangerously-skip-permissions",
-        "--setting-sources",
-        "",
-        "-n",
-        "a name",
+        "--allowedTools", "Bash(touch:*)", "--allowed-tools=Bash(mkdir:*)", "--add-dir", "/usr", "--add-dir=/tmp",
+        "--mcp-config", mcp, "--mcp-config", mcp, "--disallowed-tools", "WebFetch", "--append-system-prompt",
+        "--dangerously-skip-permissions", "--setting-sources", "", "-n", "a name",
     ];
     let arguments: Vec<&str> = ["spawn", "ins.md", "--"].into_iter().chain(all).collect();
     assert_eq!(chain.ok(&arguments), "[false,false]\n");
@@ -166,13 +144,8 @@ fn no_tool_for_files_changes_the_records_or_the_commands_of_notifications(versio
         }),
     );
     const FILES: [&str; 7] = [
-        "fine.txt",
-        ".config/agent-cli/config.toml",
-        "link.toml",
-        "linked/config.toml",
-        "state/agent-cli.db-wal",
-        "state/frames/x/settings.json",
-        "state/leases/x.ndjson",
+        "fine.txt", ".config/agent-cli/config.toml", "link.toml", "linked/config.toml", "state/agent-cli.db-wal",
+        "state/frames/x/settings.json", "state/leases/x.ndjson",
     ];
     let home = chain.home.home();
     chain.home.write("ins.md", "Do what the model does.");

@@ -15,8 +15,7 @@ const STOPS: [usize; 2] = [1, 5];
 const MORE_STOPS: &str = "AGENT_CLI_STOPS";
 
 on_every_version!(
-    a_thinking_agent_is_interrupted,
-    a_message_reaches_the_model_with_the_next_result,
+    a_thinking_agent_is_interrupted, a_message_reaches_the_model_with_the_next_result,
     a_stopped_agent_goes_on_with_a_new_instruction
 );
 

@@ -7,10 +7,8 @@ use crate::support::{Conversation, MessagesApi, Turn, on_every_version, on_every
 const ASK: &str = "ask When?\nreply {result}\n";
 
 on_every_version!(
-    without_hooks_agents_pause_with_signals,
-    a_request_that_a_users_hook_denies_is_none,
-    a_wrong_request_is_told_what_is_wrong_and_does_not_pause,
-    a_child_that_fails_fails_the_call,
+    without_hooks_agents_pause_with_signals, a_request_that_a_users_hook_denies_is_none,
+    a_wrong_request_is_told_what_is_wrong_and_does_not_pause, a_child_that_fails_fails_the_call,
     a_call_that_is_resumed_without_hooks_does_not_ask_again
 );
 

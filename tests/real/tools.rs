@@ -14,17 +14,8 @@ use crate::support::{
 on_every_version!(bash, read, skill, task_stop);
 
 on_every_version_of_a_whole_run!(
-    a_file_that_changes_in_a_pause_is_not_changed_blindly,
-    enter_worktree,
-    write,
-    edit,
-    tasks,
-    a_file_is_read_again,
-    notebook_edit,
-    report_findings,
-    web_fetch,
-    web_search,
-    send_message
+    a_file_that_changes_in_a_pause_is_not_changed_blindly, enter_worktree, write, edit, tasks, a_file_is_read_again,
+    notebook_edit, report_findings, web_fetch, web_search, send_message
 );
 
 fn bash(version: &str) {

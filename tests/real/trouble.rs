@@ -11,11 +11,8 @@ use crate::support::{Item, MessagesApi, Turn, follow, on_every_version};
 const ASK: &str = "ask When?\nreply {result}\n";
 
 on_every_version!(
-    without_a_login_nothing_is_lost,
-    an_error_of_the_api_costs_no_work,
-    a_limit_of_turns_is_an_error_that_resume_carries_on_from,
-    limits_count_over_pauses,
-    a_usage_limit_is_waited_for,
+    without_a_login_nothing_is_lost, an_error_of_the_api_costs_no_work,
+    a_limit_of_turns_is_an_error_that_resume_carries_on_from, limits_count_over_pauses, a_usage_limit_is_waited_for,
 );
 
 /// A chain whose API fails with `error` as long as the switch is on, but lets each agent read its instructions.

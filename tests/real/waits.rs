@@ -6,8 +6,7 @@ use crate::chain::Chain;
 use crate::support::{Conversation, MessagesApi, Turn, on_every_version};
 
 on_every_version!(
-    conditions_are_waited_for_inside_the_call,
-    no_rule_for_waiting_lets_a_command_run,
+    conditions_are_waited_for_inside_the_call, no_rule_for_waiting_lets_a_command_run,
     a_question_is_posted_as_a_file_and_answered_by_one,
 );
 
@@ -35,8 +34,7 @@ fn conditions_are_waited_for_inside_the_call(version: &str) {
 
 fn no_rule_for_waiting_lets_a_command_run(version: &str) {
     for command in [
-        "agent-cli wait --any --file x --command 'touch made'",
-        "agent-cli wait --file=x --any --command='touch made'",
+        "agent-cli wait --any --file x --command 'touch made'", "agent-cli wait --file=x --any --command='touch made'",
         "agent-cli wait --command 'touch made' --any --file x",
     ] {
         let chain = calling(version, command);

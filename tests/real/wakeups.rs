@@ -8,8 +8,7 @@ use crate::support::{
 };
 
 on_every_version!(
-    three_rounds_cost_three_requests_and_no_process,
-    a_wakeup_beside_a_command_and_a_question_waits_for_both,
+    three_rounds_cost_three_requests_and_no_process, a_wakeup_beside_a_command_and_a_question_waits_for_both,
 );
 
 on_every_version_of_a_whole_run!(a_wakeup_survives_a_killed_runner_and_a_killed_claude,);

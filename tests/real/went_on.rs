@@ -13,8 +13,7 @@ use crate::support::{
 };
 
 on_every_version!(
-    an_agent_goes_on_though_a_person_spoke_in_its_session,
-    an_agent_goes_on_though_a_person_spoke_while_it_worked,
+    an_agent_goes_on_though_a_person_spoke_in_its_session, an_agent_goes_on_though_a_person_spoke_while_it_worked,
 );
 
 on_every_version_of_a_whole_run!(

@@ -83,10 +83,8 @@ mod tests {
         assert_eq!(
             parsed.problems,
             [
-                "`done` in [on] is not a string",
-                "unknown key `claud`: did you mean `claude`?",
-                "`limits` is not a table: it is integer",
-                "unknown key `spawn.modle`: did you mean `spawn.model`?",
+                "`done` in [on] is not a string", "unknown key `claud`: did you mean `claude`?",
+                "`limits` is not a table: it is integer", "unknown key `spawn.modle`: did you mean `spawn.model`?",
                 "`spawn.worktree` is not true or false",
             ]
         );

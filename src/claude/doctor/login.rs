@@ -91,8 +91,7 @@ mod tests {
         assert_eq!(only_here(&key, "{}", true), "");
         assert_eq!(only_here(&key, r#"{"env": {"ANTHROPIC_API_KEY": ""}}"#, false), "ANTHROPIC_API_KEY");
         for settings in [
-            r#"{"env": {"ANTHROPIC_API_KEY": "x"}}"#,
-            r#"{"env": {"ANTHROPIC_AUTH_TOKEN": "x"}}"#,
+            r#"{"env": {"ANTHROPIC_API_KEY": "x"}}"#, r#"{"env": {"ANTHROPIC_AUTH_TOKEN": "x"}}"#,
             r#"{"apiKeyHelper": "x"}"#,
         ] {
             assert_eq!(only_here(&key, settings, false), "", "{settings}");

@@ -4,12 +4,8 @@ use crate::claude::environment::inherited::{is_its_own, is_listed};
 
 /// Those in the list that are a login by themselves. The other login variables only accompany one.
 const LOGS_IN: [&str; 6] = [
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "ANTHROPIC_IDENTITY_TOKEN",
-    "ANTHROPIC_IDENTITY_TOKEN_FILE",
-    "CLAUDE_CODE_OAUTH_REFRESH_TOKEN",
-    "CLAUDE_CODE_OAUTH_TOKEN",
+    "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_IDENTITY_TOKEN", "ANTHROPIC_IDENTITY_TOKEN_FILE",
+    "CLAUDE_CODE_OAUTH_REFRESH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
 ];
 
 /// Prefixes of the switches that select a cloud's login.
@@ -30,10 +26,7 @@ pub(crate) const CLOUDS: [Cloud; 3] = [
     Cloud {
         switches: &["CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_MANTLE"],
         credentials: &[
-            "ANTHROPIC_AWS_API_KEY",
-            "AWS_ACCESS_KEY_ID",
-            "AWS_BEARER_TOKEN_BEDROCK",
-            "AWS_PROFILE",
+            "ANTHROPIC_AWS_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK", "AWS_PROFILE",
             "AWS_WEB_IDENTITY_TOKEN_FILE",
         ],
         kept: ".aws",
@@ -46,11 +39,8 @@ pub(crate) const CLOUDS: [Cloud; 3] = [
     Cloud {
         switches: &["CLAUDE_CODE_USE_FOUNDRY"],
         credentials: &[
-            "ANTHROPIC_FOUNDRY_API_KEY",
-            "ANTHROPIC_FOUNDRY_AUTH_TOKEN",
-            "AZURE_CLIENT_CERTIFICATE_PATH",
-            "AZURE_CLIENT_SECRET",
-            "AZURE_FEDERATED_TOKEN_FILE",
+            "ANTHROPIC_FOUNDRY_API_KEY", "ANTHROPIC_FOUNDRY_AUTH_TOKEN", "AZURE_CLIENT_CERTIFICATE_PATH",
+            "AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE",
         ],
         kept: ".azure",
     },
@@ -61,13 +51,7 @@ const OF_CLOUDS: [&str; 6] = ["AWS_", "AZURE_", "CLOUD_ML_", "GCLOUD_", "GOOGLE_
 
 /// Network variables that are not Claude Code's own. The names of proxies may be in lower case.
 const OF_NETWORK: [&str; 8] = [
-    "ALL_PROXY",
-    "HTTPS_PROXY",
-    "HTTP_PROXY",
-    "NODE_EXTRA_CA_CERTS",
-    "NODE_USE_SYSTEM_CA",
-    "NO_PROXY",
-    "SSL_CERT_DIR",
+    "ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NODE_EXTRA_CA_CERTS", "NODE_USE_SYSTEM_CA", "NO_PROXY", "SSL_CERT_DIR",
     "SSL_CERT_FILE",
 ];
 

@@ -19,15 +19,8 @@ pub(crate) const READS_INSTRUCTIONS: &str = "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_
 
 /// The options with a path that is relative to the directory in which the chain was started.
 const PATHS: [&str; 9] = [
-    "--add-dir",
-    "--append-subagent-system-prompt-file",
-    "--append-system-prompt-file",
-    "--debug-file",
-    "--mcp-config",
-    "--plugin-dir",
-    "--plugin-dir-no-mcp",
-    "--settings",
-    "--system-prompt-file",
+    "--add-dir", "--append-subagent-system-prompt-file", "--append-system-prompt-file", "--debug-file", "--mcp-config",
+    "--plugin-dir", "--plugin-dir-no-mcp", "--settings", "--system-prompt-file",
 ];
 
 /// The settings whose value is a command.

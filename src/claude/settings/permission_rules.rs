@@ -10,16 +10,9 @@ use crate::core::text::shell::quoted;
 /// The commands of agent-cli that agents may always call. Nothing else is allowed on the user's behalf. `wait --command` is not
 /// among them: it would run whatever an agent likes. It is refused behind the other options of `wait`, which these rules allow.
 const REQUESTS: [&str; 10] = [
-    "Bash(agent-cli spawn:*)",
-    "Bash(agent-cli ask:*)",
-    "Bash(agent-cli resume:*)",
-    "Bash(agent-cli logs:*)",
-    "Bash(agent-cli wait --file:*)",
-    "Bash(agent-cli wait --for:*)",
-    "Bash(agent-cli wait --until:*)",
-    "Bash(agent-cli wait --agent:*)",
-    "Bash(agent-cli wait --any:*)",
-    "Bash(agent-cli wait --all:*)",
+    "Bash(agent-cli spawn:*)", "Bash(agent-cli ask:*)", "Bash(agent-cli resume:*)", "Bash(agent-cli logs:*)",
+    "Bash(agent-cli wait --file:*)", "Bash(agent-cli wait --for:*)", "Bash(agent-cli wait --until:*)",
+    "Bash(agent-cli wait --agent:*)", "Bash(agent-cli wait --any:*)", "Bash(agent-cli wait --all:*)",
 ];
 
 /// The rule for the command that returns a result. `own`: the executable of agent-cli. In plan mode a command needs a rule from
@@ -142,17 +135,8 @@ mod tests {
     fn a_rule_may_match_a_command_by_its_beginning_or_by_a_pattern() {
         let request = "agent-cli spawn --prompt 'a b'";
         for rule in [
-            "Bash",
-            " Bash() ",
-            "*",
-            "Bash(*)",
-            "Bash(:*)",
-            "Bash(agent-cli:*)",
-            "Bash(agent-cli spawn:*)",
-            "Bash(agent-cli *)",
-            "Bash(*spawn*)",
-            "Bash(agent*prompt*b')",
-            "Bash(agent-cli spawn --prompt 'a b')",
+            "Bash", " Bash() ", "*", "Bash(*)", "Bash(:*)", "Bash(agent-cli:*)", "Bash(agent-cli spawn:*)",
+            "Bash(agent-cli *)", "Bash(*spawn*)", "Bash(agent*prompt*b')", "Bash(agent-cli spawn --prompt 'a b')",
             "Bash(agent-cli spawn --prompt 'a b' *)",
         ] {
             assert!(may_match(rule, request), "{rule}");

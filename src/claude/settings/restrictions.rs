@@ -92,12 +92,8 @@ mod tests {
         let forms =
             forms("cd sub && /opt/agent-cli ask 'a b' 2>&1", &["/opt/agent-cli", "ask", "a b"].map(str::to_owned));
         for rule in [
-            "Bash(cd:*)",
-            "Bash(agent-cli ask:*)",
-            "Bash(/opt/agent-cli ask:*)",
-            "Bash(agent-cli ask a b)",
-            "Bash(*'a b'*)",
-            "Bash",
+            "Bash(cd:*)", "Bash(agent-cli ask:*)", "Bash(/opt/agent-cli ask:*)", "Bash(agent-cli ask a b)",
+            "Bash(*'a b'*)", "Bash",
         ] {
             assert!(forms.iter().any(|form| may_match(rule, form)), "{rule}");
         }

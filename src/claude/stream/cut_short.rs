@@ -9,11 +9,8 @@ use serde_json::Value;
 pub(crate) const REJECTED: &str = "User rejected tool use";
 
 const WORDS: [&str; 5] = [
-    "The user doesn't want to proceed with this tool use.",
-    "The user doesn't want to take this action right now.",
-    "[Request interrupted",
-    "[Tool call interrupted",
-    "[Tool call skipped",
+    "The user doesn't want to proceed with this tool use.", "The user doesn't want to take this action right now.",
+    "[Request interrupted", "[Tool call interrupted", "[Tool call skipped",
 ];
 
 /// Whether a call was cut short, by its result. `text`: what the model sees; `beside`: what Claude Code notes beside it.

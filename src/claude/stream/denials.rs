@@ -33,9 +33,7 @@ const MOST: usize = 1_000;
 /// of the message to an agent about a call that nobody approved. Other messages name a rule or a mode, or are a hook's own
 /// words.
 const UNAPPROVED: [&str; 4] = [
-    "you haven't granted it yet",
-    "require approval",
-    "needs approval",
+    "you haven't granted it yet", "require approval", "needs approval",
     "was blocked. For security, Claude Code may only",
 ];
 

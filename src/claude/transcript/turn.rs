@@ -131,11 +131,8 @@ mod tests {
         for not_over in [open, json!("tool_use")] {
             assert_eq!(of(&[said("m1", "a", &not_over)]).reply, None);
         }
-        let error = said("m1", "API Error: 529", &json!("stop_sequence")).replacen(
-            "\"id\"",
-            "\"model\":\"<synthetic>\",\"id\"",
-            1,
-        );
+        let error = said("m1", "API Error: 529", &json!("stop_sequence"))
+            .replacen("\"id\"", "\"model\":\"<synthetic>\",\"id\"", 1);
         assert_eq!(of(&[error]).reply, None);
         let notification = json!({"type": "user", "message": {"content": "<task-notification>"}}).to_string();
         assert_eq!(of(&[said("m1", "a", &over), notification]).reply, None);

@@ -114,11 +114,8 @@ mod tests {
         assert_eq!(of(&[]), Whereabouts::default());
         assert_eq!(of(&[first, then]).shell, Some("/p/build".into()));
         for passed_over in [
-            r#"{"uuid":"c","cwd":"/q","isSidechain":true}"#,
-            r#"{"type":"last-prompt","cwd":"/q"}"#,
-            r#"{"uuid":"c"}"#,
-            r#"{"uuid":"c","cwd":"/q""#,
-            "",
+            r#"{"uuid":"c","cwd":"/q","isSidechain":true}"#, r#"{"type":"last-prompt","cwd":"/q"}"#, r#"{"uuid":"c"}"#,
+            r#"{"uuid":"c","cwd":"/q""#, "",
         ] {
             assert_eq!(of(&[first, then, passed_over]).shell, Some("/p/build".into()), "{passed_over}");
         }

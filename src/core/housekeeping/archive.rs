@@ -197,16 +197,8 @@ mod tests {
         }
         assert!(ArchiveMember::parse("rows/chains.ndjson").is_some());
         for path in [
-            "rows/../.ndjson",
-            "rows/.ndjson",
-            "rows/a/b.ndjson",
-            "frames/x/y",
-            "frames",
-            "rows/frames",
-            "/rows/frames.ndjson",
-            "./manifest.json",
-            MANIFEST,
-            SUMS,
+            "rows/../.ndjson", "rows/.ndjson", "rows/a/b.ndjson", "frames/x/y", "frames", "rows/frames",
+            "/rows/frames.ndjson", "./manifest.json", MANIFEST, SUMS,
         ] {
             assert_eq!(ArchiveMember::parse(path), None, "{path}");
         }

@@ -145,20 +145,9 @@ mod tests {
     #[test]
     fn what_is_no_request_is_none() {
         for command in [
-            "agent-cli",
-            "agent-cli -v",
-            "agent-cli ls",
-            "agent-cli questions | head",
-            "agent-cli help spawn",
-            "agent-cli spawn --help | head",
-            "agent-cli --help",
-            "agent-cli --color ask",
-            "agent-cli '' ask x",
-            "agent-cli/ ask x",
-            "my-agent-cli ask x",
-            "agent-cli2 ask x",
-            "agent-cli.sh ask x",
-            "echo agent-cli ask x",
+            "agent-cli", "agent-cli -v", "agent-cli ls", "agent-cli questions | head", "agent-cli help spawn",
+            "agent-cli spawn --help | head", "agent-cli --help", "agent-cli --color ask", "agent-cli '' ask x",
+            "agent-cli/ ask x", "my-agent-cli ask x", "agent-cli2 ask x", "agent-cli.sh ask x", "echo agent-cli ask x",
         ] {
             assert_eq!(recognise(command, &HERE), Recognised::Nothing, "{command:?}");
         }
@@ -167,26 +156,13 @@ mod tests {
     #[test]
     fn what_is_more_than_a_request_is_known_as_such() {
         for command in [
-            "agent-cli ask x\nagent-cli ask y",
-            "agent-cli ask x > log",
-            "agent-cli ask x &",
-            "agent-cli ask \"$(cat question.md)\"",
-            "agent-cli ask \"it costs $5 *now*\"",
-            "X=1 agent-cli ask x",
-            "X=/bin/agent-cli agent-cli ask x",
-            "cd - && agent-cli ask x",
-            "cd a/.. && agent-cli ask x",
-            "cd sub || agent-cli ask x",
-            "cd sub && agent-cli ask x && deploy",
-            "cd && agent-cli ask x",
-            "cd a b && agent-cli ask x",
-            "agent-cli ask x 2>err",
-            "agent-cli ask x <question.md",
-            "agent-cli ask x <<EOF\n$HOME\nEOF",
-            "agent-cli ask x <<EOF\nEOF\ndeploy",
-            "agent-cli ask x <<EOF",
-            "agent-cli ask x <<<y",
-            "agent-cli ask \0",
+            "agent-cli ask x\nagent-cli ask y", "agent-cli ask x > log", "agent-cli ask x &",
+            "agent-cli ask \"$(cat question.md)\"", "agent-cli ask \"it costs $5 *now*\"", "X=1 agent-cli ask x",
+            "X=/bin/agent-cli agent-cli ask x", "cd - && agent-cli ask x", "cd a/.. && agent-cli ask x",
+            "cd sub || agent-cli ask x", "cd sub && agent-cli ask x && deploy", "cd && agent-cli ask x",
+            "cd a b && agent-cli ask x", "agent-cli ask x 2>err", "agent-cli ask x <question.md",
+            "agent-cli ask x <<EOF\n$HOME\nEOF", "agent-cli ask x <<EOF\nEOF\ndeploy", "agent-cli ask x <<EOF",
+            "agent-cli ask x <<<y", "agent-cli ask \0",
         ] {
             assert_eq!(recognise(command, &HERE), Recognised::Embedded(Some(Verb::Ask)), "{command:?}");
         }

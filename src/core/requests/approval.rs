@@ -25,16 +25,7 @@ pub(crate) enum Before {
 
 /// The fields that say what a call acts on, in order of importance.
 const FIRST: [&str; 11] = [
-    "file_path",
-    "notebook_path",
-    "path",
-    "command",
-    "url",
-    "query",
-    "pattern",
-    "subagent_type",
-    "skill",
-    "cell_id",
+    "file_path", "notebook_path", "path", "command", "url", "query", "pattern", "subagent_type", "skill", "cell_id",
     "edit_mode",
 ];
 

@@ -87,9 +87,7 @@ mod tests {
         let latest = format!("too far away: the latest time is {:.0}", Timestamp::MAX);
         assert_eq!(latest, TOO_FAR);
         for far in [
-            "9999-12-31T00:00:00Z",
-            "9999-12-30T22:00:01Z",
-            "9999-12-31T12:00:00[Asia/Tokyo]",
+            "9999-12-31T00:00:00Z", "9999-12-30T22:00:01Z", "9999-12-31T12:00:00[Asia/Tokyo]",
             "9999-12-31T22:00:00-05:00",
         ] {
             assert_eq!(moment(far), Err(TOO_FAR.to_owned()), "{far}");

@@ -29,27 +29,16 @@ pub(crate) enum GitError {
 /// Settings that neither a user nor an agent in the repository may change: which files git examines, and which programs it starts
 /// to do so. On the command line they take precedence over every file.
 const PLAIN: [&str; 9] = [
-    "core.fileMode=true",
-    "core.trustctime=true",
-    "core.checkStat=default",
-    "core.ignoreStat=false",
-    "core.untrackedCache=false",
-    "core.hooksPath=/dev/null",
-    "sparse.expectFilesOutsideOfPatterns=false",
-    "status.showUntrackedFiles=all",
-    "diff.ignoreSubmodules=dirty",
+    "core.fileMode=true", "core.trustctime=true", "core.checkStat=default", "core.ignoreStat=false",
+    "core.untrackedCache=false", "core.hooksPath=/dev/null", "sparse.expectFilesOutsideOfPatterns=false",
+    "status.showUntrackedFiles=all", "diff.ignoreSubmodules=dirty",
 ];
 
 /// Settings for every command. A folder is not taken for a repository because of the files in it; a submodule has a configuration of
 /// its own, with which git would run.
 const ALWAYS: [&str; 7] = [
-    "safe.bareRepository=explicit",
-    "core.fsmonitor=false",
-    "submodule.recurse=false",
-    "fetch.recurseSubmodules=false",
-    "log.showSignature=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
+    "safe.bareRepository=explicit", "core.fsmonitor=false", "submodule.recurse=false", "fetch.recurseSubmodules=false",
+    "log.showSignature=false", "gc.auto=0", "maintenance.auto=false",
 ];
 
 /// On a case-sensitive file system, git must not treat two names that differ in case as one file.
@@ -253,42 +242,12 @@ fn harmless_value(name: &str) -> &'static str {
 /// Whether a setting names a program, or decides whether one is run.
 fn names_a_program(name: &str) -> bool {
     const PROGRAMS: [&str; 24] = [
-        "alternaterefscommand",
-        "askpass",
-        "clean",
-        "cmd",
-        "command",
-        "driver",
-        "editor",
-        "enabled",
-        "external",
-        "fsmonitor",
-        "gitproxy",
-        "helper",
-        "hookspath",
-        "packobjectshook",
-        "pager",
-        "process",
-        "program",
-        "receivepack",
-        "required",
-        "smudge",
-        "sshcommand",
-        "textconv",
-        "uploadpack",
-        "vcs",
+        "alternaterefscommand", "askpass", "clean", "cmd", "command", "driver", "editor", "enabled", "external",
+        "fsmonitor", "gitproxy", "helper", "hookspath", "packobjectshook", "pager", "process", "program",
+        "receivepack", "required", "smudge", "sshcommand", "textconv", "uploadpack", "vcs",
     ];
     const SECTIONS: [&str; 11] = [
-        "core",
-        "credential",
-        "diff",
-        "filter",
-        "gpg",
-        "hook",
-        "interactive",
-        "merge",
-        "remote",
-        "sequence",
+        "core", "credential", "diff", "filter", "gpg", "hook", "interactive", "merge", "remote", "sequence",
         "uploadpack",
     ];
     let section = name.split('.').next().unwrap_or_default();

@@ -97,12 +97,7 @@ fn marks(git_dir: &Path) -> Vec<Loss> {
 /// Uncommitted files, if any.
 fn files(path: &Path, condition: &mut WorktreeCondition) -> Result<(), GitError> {
     let status = [
-        "status",
-        "--porcelain=v1",
-        "-z",
-        "--no-renames",
-        "--untracked-files=all",
-        "--ignored=matching",
+        "status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignored=matching",
         "--ignore-submodules=dirty",
     ];
     let said = Git::plain(path, status).bytes()?;
