@@ -5,9 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::claude::environment::agent_variables;
 use crate::claude::environment::config_dir::{CONFIG_DIR, named_config_dir};
-use crate::claude::environment::inherited;
-use crate::claude::environment::recorded;
 use crate::claude::settings::merged;
 use crate::claude::settings::of_project;
 use crate::claude::tools::permission_server;
@@ -117,7 +116,7 @@ impl Invocation<'_> {
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(self.program);
         command.args(self.arguments()).current_dir(self.cwd);
-        for name in inherited::not_inherited() {
+        for name in agent_variables::not_inherited() {
             command.env_remove(name);
         }
         restore_environment(&mut command, self.own_program.parent(), self.launch);
@@ -145,7 +144,7 @@ impl Invocation<'_> {
 /// Sets what was recorded of the shell that created the frame. `own`: the folder of agent-cli, so that the process finds it.
 pub(crate) fn restore_environment(command: &mut Command, own: Option<&Path>, launch: &Launch) {
     command.env("PATH", search_path(own, launch.path.as_deref(), env::var_os("PATH").as_deref()));
-    recorded::restore(command, &launch.environment);
+    agent_variables::restore(command, &launch.environment);
 }
 
 /// agent-cli's folder, then the `PATH` of the shell that created the frame, then those folders of this process's that are not

@@ -9,8 +9,8 @@ use crate::app::config::setting::{
     QUESTIONS_DIR, QUESTIONS_EXPIRE, QUESTIONS_PER_HOUR, STALL_AFTER,
 };
 use crate::app::error::Refusal;
+use crate::claude::environment::agent_variables;
 use crate::claude::environment::config_dir::CONFIG_DIR;
-use crate::claude::environment::recorded;
 use crate::claude::environment::variables::Variables;
 use crate::claude::options;
 use crate::core::agent::claude_args::ClaudeArgs;
@@ -26,7 +26,7 @@ pub(crate) fn launch(settings: &Settings, variables: &Variables) -> Launch {
         permission_mode: settings.text(&PERMISSION_MODE),
         path: variables.value("PATH").and_then(|path| path.to_str()).map(str::to_owned),
         config_dir: variables.get(CONFIG_DIR).map(PathBuf::from),
-        environment: recorded::of(variables),
+        environment: agent_variables::to_record(variables),
         ..Launch::default()
     }
 }

@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::app::config::sources::Configuration;
 use crate::app::error::AppError;
 use crate::claude::doctor::{crontab, surroundings};
-use crate::claude::environment::inherited;
+use crate::claude::environment::agent_variables;
 use crate::claude::environment::variables::Variables;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::permission_mode;
@@ -66,7 +66,7 @@ pub(super) fn reach(store: &Store, config: Option<&Path>, launch: &Launch, cwd: 
 }
 
 pub(super) fn dropped(variables: &Variables) -> Option<SpawnNote> {
-    let dropped = inherited::dropped_on_purpose(variables.set());
+    let dropped = agent_variables::dropped_on_purpose(variables.set());
     (!dropped.is_empty()).then(|| SpawnNote::Dropped(dropped.into_iter().map(str::to_owned).collect()))
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::claude::environment::agent_variables;
 use crate::claude::environment::config_dir::CONFIG_DIR;
 use crate::claude::environment::credentials::{self, Cloud};
 use crate::claude::environment::variables::Variables;
@@ -25,7 +26,7 @@ impl Durable<'_> {
     pub(crate) fn missing(&self, variables: &Variables) -> Vec<String> {
         let in_cloud = variables.set().chain(self.variables()).any(|name| credentials::cloud(name).is_some());
         // Each frame records the configuration directory.
-        let matters = |name: &&str| credentials::matters(name, in_cloud) && *name != CONFIG_DIR;
+        let matters = |name: &&str| agent_variables::matters(name, in_cloud) && *name != CONFIG_DIR;
         variables.set().filter(matters).filter(|name| !self.sets(name)).map(str::to_owned).collect()
     }
 

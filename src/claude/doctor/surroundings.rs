@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::claude::doctor::login::Durable;
+use crate::claude::environment::agent_variables;
 use crate::claude::environment::config_dir::{CONFIG_DIR, config_dir_of};
 use crate::claude::environment::credentials;
-use crate::claude::environment::inherited;
 use crate::claude::environment::variables::Variables;
 use crate::claude::settings::settings_file::{SettingsFile, given_settings, managed_files, settings_file};
 use crate::core::agent::launch::Launch;
@@ -87,7 +87,7 @@ pub(crate) fn look(cwd: &Path, variables: &Variables, launch: &Launch) -> Doctor
         login_only_here,
         only_here,
         login_may_hide: hiding_place(named().or_else(|| launch.config_dir.clone())),
-        dropped: inherited::dropped_on_purpose(variables.names()).into_iter().map(str::to_owned).collect(),
+        dropped: agent_variables::dropped_on_purpose(variables.names()).into_iter().map(str::to_owned).collect(),
         refuses_bypass: rustix::process::geteuid().is_root() && !in_sandbox(variables),
         convention: convention(&cwd.join("CLAUDE.md")),
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::process::Command;
 
-use crate::claude::environment::inherited;
+use crate::claude::environment::agent_variables;
 use crate::claude::installation::start_refusal::StartRefusal;
 use crate::claude::installation::version::Version;
 
@@ -94,7 +94,7 @@ pub(crate) fn modified(program: &Path) -> Result<Timestamp, ProgramError> {
 pub(crate) async fn ask_version(program: &Path) -> Result<String, ProgramError> {
     let mut command = Command::new(program);
     command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
-    inherited::not_inherited().iter().for_each(|name| {
+    agent_variables::not_inherited().iter().for_each(|name| {
         command.env_remove(name);
     });
     let not_started = |source| ProgramError::NotStarted { path: program.to_owned(), source };
@@ -125,7 +125,7 @@ pub(crate) async fn objection(program: &Path, arguments: &[String], cwd: &Path) 
     let mut command = Command::new(program);
     command.args(["-p", "--output-format=stream-json", "--verbose"]).args(arguments).arg("--session-id=none");
     command.current_dir(cwd).stdin(Stdio::null()).kill_on_drop(true);
-    inherited::not_inherited().iter().for_each(|name| {
+    agent_variables::not_inherited().iter().for_each(|name| {
         command.env_remove(name);
     });
     let output = tokio::time::timeout(ANSWER_WITHIN, command.output()).await.ok()?.ok()?;

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::claude::environment::inherited;
+use crate::claude::environment::agent_variables;
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
 use crate::claude::tools::exit_plan_mode::EXIT_PLAN_MODE;
 use crate::claude::tools::hook_input::{BASH, POST_TOOL_USE, PRE_TOOL_USE};
@@ -24,7 +24,7 @@ pub(crate) fn settings(user: Option<&Value>, rules: &[String], own: Option<&OwnH
     let mut settings = user.cloned().unwrap_or_else(|| json!({}));
     let Some(fields) = settings.as_object_mut() else { return settings };
     if let Some(variables) = fields.entry("env").or_insert_with(|| json!({})).as_object_mut() {
-        variables.extend(inherited::BREAKING.map(|name| (name.to_owned(), json!(""))));
+        variables.extend(agent_variables::BREAKING.map(|name| (name.to_owned(), json!(""))));
     }
     if let Some(permissions) = fields.entry("permissions").or_insert_with(|| json!({})).as_object_mut()
         && let Some(allowed) = permissions.entry("allow").or_insert_with(|| json!([])).as_array_mut()
@@ -170,7 +170,7 @@ mod tests {
         let mut after = hook.clone();
         after["if"] = json!("Bash(*agent-cli* hook-result *)");
         let allowed = json!({"allow": ["Read(//ins.md)"]});
-        let env: Map<_, _> = inherited::BREAKING.map(|name| (name.to_owned(), json!(""))).into_iter().collect();
+        let env: Map<_, _> = agent_variables::BREAKING.map(|name| (name.to_owned(), json!(""))).into_iter().collect();
         let stop = r#"if [ -e '/state/it'\''s/stop' ]; then echo '{"continue":false,"stopReason":"it was stopped with agent-cli"}'; elif [ -e '/state/message' ]; then '/opt/bin/agent-cli' hook --messages; fi"#;
         let stop = json!({"hooks": [{"type": "command", "command": stop, "timeout": 30}]});
         let expected = json!({"env": env, "permissions": allowed, "hooks": {

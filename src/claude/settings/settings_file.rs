@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use crate::claude::environment::agent_variables::BREAKING;
 use crate::claude::environment::credentials;
-use crate::claude::environment::inherited::BREAKING;
 use crate::claude::settings::merged;
 use crate::core::agent::launch::Launch;
 

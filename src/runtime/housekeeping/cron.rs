@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::claude::doctor::crontab;
 use crate::claude::doctor::surroundings::DoctorFacts;
+use crate::claude::environment::agent_variables;
 use crate::claude::environment::config_dir::CONFIG_DIR;
-use crate::claude::environment::recorded;
 use crate::claude::environment::variables::Variables;
 use crate::claude::installation::program;
 use crate::claude::invocation::STATE_DIR;
@@ -31,11 +31,11 @@ pub(crate) fn findings(state_dir: &Path, shell: &Variables, here: &DoctorFacts, 
     let cron = shell.under_cron();
     let path = cron.get("PATH").unwrap_or_default();
     let config_dir = shell.get(CONFIG_DIR).and_then(|dir| std::path::absolute(dir).ok());
-    let recorded = recorded::of(shell);
+    let recorded = agent_variables::to_record(shell);
     let mut findings = vec![
         crontab::path(path, claude(&cron).as_deref()),
         crontab::login(here, there),
-        crontab::variables(here, &recorded::that_matter(&recorded)),
+        crontab::variables(here, &agent_variables::that_matter(&recorded)),
     ];
     findings.extend(crontab::configuration(config_dir.as_deref().map(Path::as_os_str)));
     findings.extend(other_state_dir(state_dir, StateDir::default_path_without_variables().as_deref()));

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::claude::doctor::checks;
 use crate::claude::doctor::surroundings::{self, DoctorFacts};
+use crate::claude::environment::agent_variables;
 use crate::claude::environment::config_dir::{CONFIG_DIR, config_dir_of};
-use crate::claude::environment::recorded;
 use crate::claude::environment::variables::Variables;
 use crate::claude::installation::program::{self, ProgramError};
 use crate::claude::installation::version::Version;
@@ -86,7 +86,7 @@ pub(crate) async fn examine(case: &Case<'_>) -> DoctorReport {
     let path = shell.get("PATH");
     // Chains record the claude, the PATH, the configuration directory and more of the shell that started them.
     let config_dir = shell.get(CONFIG_DIR).map(PathBuf::from);
-    let recorded = Launch { config_dir, environment: recorded::of(&shell), ..Launch::default() };
+    let recorded = Launch { config_dir, environment: agent_variables::to_record(&shell), ..Launch::default() };
     let here = surroundings::look(case.cwd, &shell, &recorded);
     let (claude, mut checks) = claude(case, path).await;
     let (around, crontab) = if case.under_cron {

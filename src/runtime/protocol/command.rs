@@ -7,7 +7,6 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::claude::environment::shell::change_directory;
 use crate::claude::environment::variables::Variables;
 use crate::claude::settings::{restrictions, user_hooks};
 use crate::claude::tools::hook_input::{BASH, HookAnswer, HookInput, NOT_IN_A_SUBAGENT};
@@ -239,7 +238,7 @@ fn returning(
     let shell = store.frame(frame)?.and_then(|frame| frame.situation.shell);
     let failed = result.is_failure();
     let command = result_command::command(&asking.own_program, &file, failed);
-    let change = change_directory(&Variables::of_process());
+    let change = Variables::of_process().change_directory();
     Ok(shell.map_or(command.clone(), |shell| shell::going_to(change, &shell, &command)))
 }
 
