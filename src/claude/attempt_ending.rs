@@ -151,7 +151,7 @@ fn how_it_ended(exit: ProcessExit) -> String {
 mod tests {
     use super::*;
     use crate::claude::stream::output_reader;
-    use crate::core::requests::returned::Returned;
+    use crate::core::requests::request::Returned;
 
     const OK: ProcessExit = ProcessExit::Code(0);
 

@@ -7,8 +7,7 @@ use crate::chain::Chain;
 use crate::support::{Conversation, MessagesApi, NEWEST, RecordedRequest, ToolCall, Turn, on_every_version};
 
 on_every_version!(
-    a_fork_continues_from_the_call,
-    several_forks_and_forks_of_forks_share_the_prefix,
+    a_fork_continues_from_the_call, several_forks_and_forks_of_forks_share_the_prefix,
     what_would_miss_the_cache_is_refused,
 );
 

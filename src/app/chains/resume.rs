@@ -6,7 +6,7 @@ use crate::app::chains::tell::{self, DeferredText};
 use crate::app::error::{AppError, Refusal};
 use crate::app::lookup;
 use crate::core::agent::launch::Launch;
-use crate::core::agent::launch_changes::Repair;
+use crate::core::agent::overrides::Repair;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::limits::NewLimits;
 use crate::core::id::{FrameId, IdPrefix, SessionId};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use jiff::SignedDuration;
 use jiff::fmt::friendly::{Designator, Spacing, SpanPrinter};
 
-use crate::core::text::duration::duration;
+use crate::core::text::time::duration;
 
 /// What the value of a setting is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

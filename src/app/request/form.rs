@@ -6,8 +6,8 @@ use serde::Deserialize;
 use crate::app::error::Refusal;
 use crate::core::id::RequestId;
 use crate::core::requests::question::{Batch, Form, QuestionOption};
-use crate::core::text::duration::{TOO_FAR, TOO_LONG, duration, moment};
 use crate::core::text::escape::{one_line, shortened};
+use crate::core::text::time::{TOO_FAR, TOO_LONG, duration, moment};
 
 /// What can be said about a question.
 #[derive(Clone, Debug, Default)]

@@ -6,9 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::app::App;
 use crate::app::error::{AppError, Refusal};
-use crate::core::text::duration::TOO_FAR;
+use crate::core::text::time::TOO_FAR;
+use crate::core::waits::conditions;
 use crate::core::waits::conditions::{AwaitedAgent, External, LONGEST_COMMAND, MOST_CONDITIONS, Matching, Polled};
-use crate::core::waits::pattern;
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::run::external_waits;
@@ -86,7 +86,7 @@ fn conditions(app: &App<'_>, caller: Caller, input: Input) -> Result<Vec<Externa
 
 fn files(app: &App<'_>, caller: Caller, awaited: Vec<AwaitedFile>) -> Result<Vec<External>, AppError> {
     for pattern in awaited.iter().filter_map(|file| file.pattern.as_ref()) {
-        pattern::compiled(pattern)
+        conditions::compiled(pattern)
             .map_err(|error| Refusal::new(format!("`{pattern}` is not a valid regular expression: {error}")))?;
     }
     let mut conditions = Vec::new();

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::app::GivenText;
 use crate::app::error::Refusal;
 use crate::core::chain::frame::Task;
-use crate::core::text::bytes::bytes;
 use crate::core::text::escape::{self, shortened};
+use crate::core::text::extent::bytes;
 use crate::core::text::shell::quoted;
 use crate::runtime::requests::record::NamedTask;
 

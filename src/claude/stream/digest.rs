@@ -10,7 +10,7 @@ use crate::claude::stream::result_event::ResultEvent;
 use crate::claude::stream::rights::Rights;
 use crate::claude::stream::tokens::Answers;
 use crate::claude::stream::tool_calls::ToolCalls;
-use crate::core::requests::returned::Returned;
+use crate::core::requests::request::Returned;
 use jiff::Timestamp;
 
 #[derive(Clone, Debug, Default, PartialEq)]

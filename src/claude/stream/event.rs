@@ -12,7 +12,7 @@ use serde_with::{DefaultOnError, VecSkipError, serde_as};
 use crate::claude::stream::cut_short;
 use crate::claude::tools::hook_input::BASH;
 use crate::core::requests::agent_command::verb;
-use crate::core::requests::returned::Returned;
+use crate::core::requests::request::Returned;
 use crate::core::text::escape::shortened;
 
 /// One line of the stream. Fields that do not matter are not kept in memory.

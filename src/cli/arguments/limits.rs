@@ -4,7 +4,7 @@ use clap::Args;
 use jiff::SignedDuration;
 
 use crate::core::chain::limits::NewLimits;
-use crate::core::text::duration::duration;
+use crate::core::text::time::duration;
 
 /// Limits of a tree: set by `spawn` for a new one, changed by `resume` for one that exists.
 #[derive(Clone, Copy, Debug, Args)]

@@ -16,8 +16,8 @@ use crate::cli::report::question_text;
 use crate::cli::report::waits::{described, in_part};
 use crate::core::requests::question::{Form, QuestionOption};
 use crate::core::requests::request::RequestKind;
-use crate::core::text::columns::columns;
 use crate::core::text::extent;
+use crate::core::text::wrap::columns;
 use crate::runtime::requests::answer_files;
 use crate::store::{Question, Store};
 

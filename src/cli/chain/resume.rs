@@ -19,7 +19,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::tell;
 use crate::cli::report::chain_status::{self, OutputOptions, StatusReport};
-use crate::core::agent::launch_changes::Repair;
+use crate::core::agent::overrides::Repair;
 use crate::core::requests::request::RequestResult;
 use crate::runtime::RuntimeError;
 use crate::store::Store;

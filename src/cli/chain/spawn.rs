@@ -24,7 +24,7 @@ use crate::cli::output::{hint, tell, warn};
 use crate::cli::report::chain_status::OutputOptions;
 use crate::core::agent::launch::OnPermission;
 use crate::core::id::ChainName;
-use crate::core::text::duration::duration;
+use crate::core::text::time::duration;
 
 /// Start one agent for each FILE of instructions
 ///

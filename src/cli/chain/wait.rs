@@ -15,7 +15,7 @@ use crate::cli::chain::request;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::core::text::duration::{duration, moment};
+use crate::core::text::time::{duration, moment};
 
 /// Wait for a file, a time, a command or another agent (for agents)
 ///

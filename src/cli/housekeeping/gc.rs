@@ -12,7 +12,7 @@ use crate::cli::output::format::{age, bytes, cut, one_line, table};
 use crate::cli::output::live::ProgressLine;
 use crate::cli::output::{print, print_json, tell};
 use crate::core::agent::child_worktree::Held;
-use crate::core::text::duration::duration;
+use crate::core::text::time::duration;
 use crate::runtime::housekeeping::gc::{Collected, Happening};
 use crate::runtime::housekeeping::removal::Condemned;
 

@@ -5,10 +5,10 @@ use jiff::tz::TimeZone;
 
 use crate::cli::output::stdout::{Tone, TonedLine, width};
 pub(crate) use crate::core::chain::progress_lines::age;
-use crate::core::text::age::time_until;
-pub(crate) use crate::core::text::bytes::bytes;
-use crate::core::text::columns::{columns, of_each};
 use crate::core::text::escape;
+pub(crate) use crate::core::text::extent::bytes;
+use crate::core::text::time::time_until;
+use crate::core::text::wrap::{columns, of_each};
 
 /// `text` on one line, escaped, without surrounding blanks and line breaks.
 pub(crate) fn one_line(text: &str) -> String {

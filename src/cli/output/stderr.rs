@@ -8,8 +8,8 @@ use clap::ColorChoice;
 use jiff::Timestamp;
 
 use crate::cli::output::live;
-use crate::core::text::columns::columns;
 use crate::core::text::escape;
+use crate::core::text::wrap::columns;
 use crate::core::text::wrap::wrapped;
 
 /// How standard error is written.

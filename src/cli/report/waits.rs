@@ -8,8 +8,8 @@ use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::RequestId;
 use crate::core::requests::approval;
 use crate::core::requests::question::Form;
-use crate::core::text::age::time_until;
 use crate::core::text::extent;
+use crate::core::text::time::time_until;
 use crate::core::waits::conditions::External;
 use crate::core::waits::words;
 

@@ -14,7 +14,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{age, table};
 use crate::cli::output::{hint, print, print_json, print_line, tell, warn};
 use crate::core::notifications::occasion::Occasion;
-use crate::core::text::age::time_until;
+use crate::core::text::time::time_until;
 use crate::runtime::notifications::config_file::ConfigFile;
 
 /// List notifications, and whether they could be sent

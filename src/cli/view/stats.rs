@@ -12,7 +12,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::table;
 use crate::cli::output::{self, hint, print, print_json, tell};
 use crate::cli::report::costs;
-use crate::core::text::duration::duration;
+use crate::core::text::time::duration;
 
 /// Show what agents cost, by day, model and instruction file
 ///

@@ -5,7 +5,6 @@ pub(crate) mod claude_args;
 pub(crate) mod denied_call;
 pub(crate) mod file_changes;
 pub(crate) mod launch;
-pub(crate) mod launch_changes;
 pub(crate) mod overrides;
 pub(crate) mod permission_mode;
 pub(crate) mod session_file_names;

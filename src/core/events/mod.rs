@@ -2,5 +2,4 @@
 
 pub(crate) mod activity;
 pub(crate) mod agent_event;
-pub(crate) mod following;
 pub(crate) mod log_entry;

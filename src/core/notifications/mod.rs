@@ -3,4 +3,3 @@
 pub(crate) mod event_commands;
 pub(crate) mod occasion;
 pub(crate) mod payload;
-pub(crate) mod retry;

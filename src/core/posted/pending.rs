@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
 use crate::core::posted::fields::{field, text, text_of};
+use crate::core::requests::question::answer_file::Posted;
 use crate::core::requests::question::bad_form::BadForm;
-use crate::core::requests::question::posted_question::Posted;
 use crate::core::requests::question::{Form, QuestionOption};
 use crate::core::text::escape::shortened;
 

@@ -1,6 +1,6 @@
 //! What counts as an answer to a question, an approval or a plan.
 
-use crate::core::requests::permit::permit;
+use crate::core::requests::proposed_plan::permit;
 use crate::core::requests::request::RequestKind;
 use crate::core::text::escape::shortened;
 
@@ -68,7 +68,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::core::requests::permit::Permit;
+    use crate::core::requests::proposed_plan::Permit;
     use crate::core::requests::question::{Form, QuestionOption};
 
     fn asked(labels: &[&str], multi_select: bool) -> RequestKind {

@@ -2,8 +2,6 @@
 
 pub(crate) mod answer_file;
 pub(crate) mod bad_form;
-pub(crate) mod batch;
-pub(crate) mod posted_question;
 pub(crate) mod question_file;
 
 use std::path::PathBuf;
@@ -13,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::id::RequestId;
 use crate::core::requests::question::answer_file::AnswerFile;
-use crate::core::requests::question::posted_question::Posted;
+use crate::core::requests::question::answer_file::Posted;
 use crate::core::text::escape::shortened;
 
 /// A question as its agent asks it, with agent-cli or with Claude Code's own tool.

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::approval;
@@ -10,7 +10,6 @@ use crate::core::requests::approval::call_place::CallPlace;
 use crate::core::requests::proposed_plan::ProposedPlan;
 use crate::core::requests::question::Form;
 use crate::core::requests::request_state::RequestState;
-use crate::core::requests::returned::Returned;
 use crate::core::text::escape::shortened;
 pub(crate) use crate::core::waits::conditions::External;
 use crate::core::waits::scheduled::Scheduled;
@@ -149,6 +148,18 @@ impl Delivery {
 }
 
 impl RequestResult {
+    /// The result of a batch: a JSON array on one line, with the questions in the order in which they were asked.
+    pub(crate) fn of_batch(parts: &[BatchPart]) -> Self {
+        let part = |part: &BatchPart| {
+            let mut object = json!({"question": part.form.question, "answer": part.answer, "expired": part.expired});
+            if let Some(name) = part.form.batch.as_ref().and_then(|batch| batch.name.as_ref()) {
+                object["name"] = json!(name);
+            }
+            object
+        };
+        Self::Text(Value::Array(parts.iter().map(part).collect()).to_string())
+    }
+
     pub(crate) fn is_failure(&self) -> bool {
         !matches!(self, Self::Text(_) | Self::Default(_))
     }
@@ -216,9 +227,28 @@ impl RequestKind {
     }
 }
 
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Returned {
+    /// Claude's id of the call.
+    pub call: String,
+    /// The text that the agent sees.
+    pub text: String,
+    pub is_error: bool,
+}
+
+/// One question of several that are asked together and are closed.
+pub(crate) struct BatchPart {
+    pub(crate) form: Form,
+    /// The answer, or the default of an expired question.
+    pub(crate) answer: Option<String>,
+    pub(crate) expired: bool,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::id::RequestId;
+    use crate::core::requests::question::Batch;
 
     #[test]
     fn a_child_is_known_by_its_own_id() {
@@ -266,5 +296,25 @@ mod tests {
         assert!(command.starts_with("agent-cli ask \"a⏎bbb"), "{command}");
         assert!(command.ends_with("b…\""), "{command}");
         assert!(command.chars().count() < 150, "{command}");
+    }
+
+    #[test]
+    fn a_batch_has_one_result_with_every_answer_to_the_byte() {
+        let batch = |name: Option<&str>| Some(Batch { id: RequestId::random(), name: name.map(str::to_owned) });
+        let (named, unnamed) = (
+            Form { batch: batch(Some("day")), ..Form::text("When?") },
+            Form { batch: batch(None), ..Form::text("Why?") },
+        );
+        let result = RequestResult::of_batch(&[
+            BatchPart { form: named, answer: Some("Jan\n \"1st\"\u{2028}".into()), expired: false },
+            BatchPart { form: unnamed, answer: None, expired: true },
+        ]);
+        let read: Value = serde_json::from_str(result.text()).unwrap();
+        let expected = json!([
+            {"name": "day", "question": "When?", "answer": "Jan\n \"1st\"\u{2028}", "expired": false},
+            {"question": "Why?", "answer": null, "expired": true},
+        ]);
+        assert_eq!(read, expected);
+        assert!(!result.text().contains('\n'));
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-use crate::core::text::columns::{columns, of_each};
 use crate::core::text::escape;
+use crate::core::text::wrap::{columns, of_each};
 
 pub(crate) struct Bars {
     text: String,

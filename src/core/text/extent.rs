@@ -1,6 +1,19 @@
-//! How much of a text or a call a list leaves out.
+//! Amounts, as people read them: of bytes, and of what a list omits of a text or a call.
 
 use serde_json::Value;
+
+/// A number of bytes, in one unit: `512 B`, `90 kB`, `1.5 MB`.
+pub(crate) fn bytes(count: u64) -> String {
+    let (mut value, mut units) = (count as f64, ["B", "kB", "MB", "GB", "TB"].iter());
+    let mut unit = units.next().unwrap_or(&"");
+    while value >= 999.5
+        && let Some(larger) = units.next()
+    {
+        (value, unit) = (value / 1000.0, larger);
+    }
+    let digits = usize::from(value < 9.95 && count > 999);
+    format!("{value:.digits$} {unit}")
+}
 
 /// How much of a text is left out if this much is shown. `None`: nothing.
 pub(crate) fn hidden(lines: usize, characters: usize, shown: &str) -> Option<String> {

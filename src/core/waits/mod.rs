@@ -3,7 +3,6 @@
 pub(crate) mod command_output;
 pub(crate) mod conditions;
 pub(crate) mod outlook;
-pub(crate) mod pattern;
 pub(crate) mod scheduled;
 pub(crate) mod wait_progress;
 pub(crate) mod words;

@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::core::text::age::{age, time_until};
 use crate::core::text::escape::{one_line, shortened};
 use crate::core::text::fence::{Fence, is_one_line};
+use crate::core::text::time::{age, time_until};
 use crate::core::waits::conditions::{AwaitedAgent, External, Matching, Polled};
 use crate::core::waits::scheduled::Scheduled;
 use crate::core::waits::wait_progress::WaitProgress;

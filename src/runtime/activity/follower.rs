@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
+use crate::core::chain::progress_lines::{self, ChainOutlook};
 use crate::core::chain::tree::Tree;
 use crate::core::events::agent_event::AgentEvent;
-use crate::core::events::following::{self, ChainOutlook};
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
 use crate::runtime::activity::chain_events::ChainEvents;
@@ -91,7 +91,7 @@ impl<'a> Follower<'a> {
     pub(crate) fn outlook(&self) -> ChainOutlook {
         // What cannot be read is not known to run.
         let runs = |frame| Lease::is_held(self.store.dir(), frame).unwrap_or(false);
-        following::outlook(self.tree(), runs, Timestamp::now())
+        progress_lines::outlook(self.tree(), runs, Timestamp::now())
     }
 
     /// The next event; `None`: there is no more at present.

@@ -25,7 +25,7 @@ use crate::core::agent::launch::OnPermission;
 use crate::core::agent::situation::Situation;
 use crate::core::chain::frame::Frame;
 use crate::core::requests::approval::call_place::{Moved, is_same_relative};
-use crate::core::requests::permit::{Permit, permit};
+use crate::core::requests::proposed_plan::{Permit, permit};
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::text::escape::one_line;
 use crate::core::text::shell::only_in;

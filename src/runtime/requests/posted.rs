@@ -13,7 +13,7 @@ use crate::core::chain::frame::Frame;
 use crate::core::chain::tree::Tree;
 use crate::core::posted::{answered, marker, pending};
 use crate::core::requests::question::Form;
-use crate::core::requests::question::posted_question::{ANSWERED, PENDING, Posted};
+use crate::core::requests::question::answer_file::{ANSWERED, PENDING, Posted};
 use crate::core::requests::request::{Request, RequestKind};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::file_content::{self, Earlier, digest};

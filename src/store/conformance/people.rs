@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::core::agent::launch_changes::Repair;
+use crate::core::agent::overrides::Repair;
 use crate::core::attempt::ending::Ending;
 use crate::core::chain::frame_state::{AgentStatus, FrameState};
 use crate::core::chain::limits::NewLimits;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use crate::core::agent::launch_changes::Repair;
+use crate::core::agent::overrides::Repair;
 use crate::core::chain::frame_state::{AgentStatus, FrameState};
 use crate::core::chain::limits::{Limits, NewLimits};
 use crate::core::events::log_entry::LogEntry;

@@ -15,7 +15,7 @@ use crate::cli::chain::answering::keys::{Arrived, Keys, has_more};
 use crate::cli::chain::answering::typed::{self, Command, TypedLine};
 use crate::cli::error::CliError;
 use crate::cli::output;
-use crate::core::text::columns::columns;
+use crate::core::text::wrap::columns;
 use crate::core::text::wrap::wrapped_text;
 
 /// What came of asking for a line.

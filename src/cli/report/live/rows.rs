@@ -13,8 +13,8 @@ use crate::core::events::activity::{Activity, ActivityTracker, is_stalled};
 use crate::core::events::agent_event::AgentEvent;
 use crate::core::id::FrameId;
 use crate::core::requests::approval;
-use crate::core::text::columns::columns;
 use crate::core::text::escape;
+use crate::core::text::wrap::columns;
 
 /// What is known about the agents of a chain.
 #[derive(Debug, Default)]

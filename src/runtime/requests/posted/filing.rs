@@ -12,7 +12,7 @@ use crate::core::posted::answered::{self, End};
 use crate::core::posted::pending;
 use crate::core::requests::answer;
 use crate::core::requests::question::Form;
-use crate::core::requests::question::posted_question::{ANSWERED, PENDING, Posted};
+use crate::core::requests::question::answer_file::{ANSWERED, PENDING, Posted};
 use crate::core::requests::request::RequestKind;
 use crate::failpoint::{self, Step};
 use crate::runtime::RuntimeError;

@@ -7,8 +7,7 @@ use std::path::{Component, Path};
 use rustix::fs::{Mode, OFlags};
 
 use crate::core::requests::request::RequestResult;
-use crate::core::waits::conditions::{AwaitedAgent, Matching};
-use crate::core::waits::pattern;
+use crate::core::waits::conditions::{self, AwaitedAgent, Matching};
 use crate::core::waits::wait_progress::CheckResult;
 use crate::runtime::RuntimeError;
 use crate::store::Store;
@@ -28,7 +27,7 @@ pub(super) fn exists(path: &Path) -> CheckResult {
 pub(super) fn matches(matching: &Matching) -> CheckResult {
     match content(matching) {
         Err(why) => CheckResult::NotYet(why),
-        Ok(content) => match pattern::compiled(&matching.pattern) {
+        Ok(content) => match conditions::compiled(&matching.pattern) {
             Ok(regex) if regex.is_match(&content) => CheckResult::Met(None),
             Ok(_) => CheckResult::NotYet("exists, does not match yet".to_owned()),
             Err(error) => CheckResult::NotYet(format!("its pattern cannot be used: {error}")),

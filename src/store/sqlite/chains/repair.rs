@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use crate::core::agent::launch_changes::Repair;
+use crate::core::agent::overrides::Repair;
 use crate::core::agent::situation::Situation;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameState;

@@ -5,11 +5,11 @@ use rusqlite::{Connection, Row};
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::core::chain::backoff::{NEVER_LATER, next_try};
 use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::id::{FrameId, NotificationId};
 use crate::core::notifications::occasion::Occasion;
 use crate::core::notifications::payload::{About, Agent, Chain};
-use crate::core::notifications::retry::{NEVER_LATER, next_try};
 use crate::failpoint::Step;
 use crate::store::error::Result;
 use crate::store::outbox::{Claimed, SendOutcome};

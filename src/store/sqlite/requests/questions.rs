@@ -124,7 +124,7 @@ mod tests {
     use crate::core::attempt::ending::Ending;
     use crate::core::id::{AttemptId, FrameId};
     use crate::core::requests::question::Form;
-    use crate::core::requests::question::posted_question::Posted;
+    use crate::core::requests::question::answer_file::Posted;
     use crate::core::requests::request::{RequestKind, RequestResult};
     use crate::store::handle::Store;
     use crate::store::records::{Attempts, Questions, Seen};

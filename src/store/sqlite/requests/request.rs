@@ -188,7 +188,7 @@ mod tests {
     use crate::core::attempt::ending::Ending;
     use crate::core::chain::limits::{LimitReached, Limits};
     use crate::core::requests::question::Form;
-    use crate::core::requests::question::posted_question::Posted;
+    use crate::core::requests::question::answer_file::Posted;
     use crate::store::testing::{new, reply, store};
 
     #[test]

@@ -3,9 +3,8 @@
 use rusqlite::Connection;
 
 use crate::core::id::{FrameId, RequestId};
-use crate::core::requests::question::batch::{self, Part};
 use crate::core::requests::question::{Batch, Form};
-use crate::core::requests::request::{External, Request, RequestKind, RequestResult};
+use crate::core::requests::request::{BatchPart, External, Request, RequestKind, RequestResult};
 use crate::core::waits::scheduled::{Scheduled, Scheduler};
 use crate::core::waits::words;
 use crate::store::sqlite::database::codec::Id;
@@ -53,10 +52,10 @@ fn result_of_batch(connection: &Connection, request: &Request, batch: &Batch) ->
         let Some(said) = answer(connection, question.id)? else { return Ok(None) };
         if let RequestKind::Ask(form) = question.kind {
             let answer = if expired { form.default.clone() } else { Some(said) };
-            over.push(Part { form, answer, expired });
+            over.push(BatchPart { form, answer, expired });
         }
     }
-    Ok(Some(batch::result(&over)))
+    Ok(Some(RequestResult::of_batch(&over)))
 }
 
 fn result_of_child(connection: &Connection, child: FrameId) -> TxResult<Option<RequestResult>> {

@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::*;
 use crate::core::attempt::ending::Ending;
+use crate::core::chain::backoff::MOST_TRIES;
 use crate::core::chain::limits::{Limits, NewLimits};
 use crate::core::housekeeping::retention::Retention;
-use crate::core::notifications::retry::MOST_TRIES;
 use crate::store::housekeeping::removable::Decided;
 use crate::store::outbox::{Notifications, Subscribing, Subscription};
 use crate::store::testing::{ask, new, refused, reply, store};
