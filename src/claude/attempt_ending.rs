@@ -3,7 +3,7 @@
 use crate::claude::installation::start_refusal::StartRefusal;
 use crate::claude::processes::process::ProcessExit;
 use crate::claude::stream::digest::Digest;
-use crate::claude::stream::result_event::ResultEvent;
+use crate::claude::stream::event::ResultEvent;
 use crate::core::attempt::ending::{Ending, Objection};
 
 /// How an attempt ended. `errors`: what it wrote to standard error.

@@ -9,8 +9,8 @@ use crate::claude::environment::agent_variables;
 use crate::claude::environment::config_dir::{CONFIG_DIR, named_config_dir};
 use crate::claude::settings::merged;
 use crate::claude::settings::of_project;
+use crate::claude::tools::call_results;
 use crate::claude::tools::permission_server;
-use crate::claude::tools::user_message;
 use crate::core::agent::claude_args::APPENDED;
 use crate::core::agent::launch::Launch;
 use crate::core::id::{AttemptId, FrameId, SessionId};
@@ -73,7 +73,7 @@ impl Invocation<'_> {
         let joined = |name: &str, value: &str| format!("{name}={value}");
         let mut arguments = ["-p", "--output-format=stream-json", "--verbose"].map(str::to_owned).to_vec();
         if self.takes_message {
-            arguments.push(user_message::OPTION.to_owned());
+            arguments.push(call_results::INPUT_OPTION.to_owned());
         }
         let session = self.session.to_string();
         arguments.extend(match self.resume {

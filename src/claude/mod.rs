@@ -4,7 +4,6 @@
 pub(crate) mod attempt_ending;
 pub(crate) mod doctor;
 pub(crate) mod environment;
-pub(crate) mod events;
 pub(crate) mod installation;
 pub(crate) mod options;
 pub(crate) mod processes;

@@ -3,6 +3,5 @@
 pub(crate) mod merged;
 pub(crate) mod of_project;
 pub(crate) mod permission_rules;
-pub(crate) mod restrictions;
 pub(crate) mod settings_file;
 pub(crate) mod user_hooks;

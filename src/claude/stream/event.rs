@@ -1,4 +1,5 @@
-//! One event that `claude` prints with `--output-format stream-json`, as far as it matters here.
+//! One event that `claude` prints with `--output-format stream-json`, as far as it matters here, and what the event that ends an
+//! attempt says.
 //!
 //! Keys come in any order, and any release may add events and shapes. So every field is parsed leniently: an unexpected shape is
 //! ignored, never an error.
@@ -9,8 +10,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_with::{DefaultOnError, VecSkipError, serde_as};
 
-use crate::claude::stream::cut_short;
+use crate::claude::stream::tokens;
 use crate::claude::tools::hook_input::BASH;
+use crate::core::agent::usage::Usage;
 use crate::core::requests::agent_command::verb;
 use crate::core::requests::request::Returned;
 use crate::core::text::escape::shortened;
@@ -127,12 +129,12 @@ impl StreamBlock {
 
     /// Whether this result belongs to a call that was cut short. `beside`: what Claude Code notes beside it.
     pub(crate) fn is_cut_short(&self, beside: &Value) -> bool {
-        cut_short::is_cut_short(&text_of(&self.content), beside)
+        is_cut_short(&text_of(&self.content), beside)
     }
 
     /// Whether this result belongs to a command that was killed.
     pub(crate) fn is_of_a_killed_command(&self) -> bool {
-        self.is_error == true && cut_short::is_of_a_killed_command(&text_of(&self.content))
+        self.is_error == true && is_of_a_killed_command(&text_of(&self.content))
     }
 
     pub(crate) fn as_result(&self) -> Option<Returned> {
@@ -146,5 +148,93 @@ fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         blocks => blocks.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str()).collect(),
+    }
+}
+
+/// The event that ends an attempt.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ResultEvent {
+    /// Whether it is an error. `subtype` says "success" for some errors and decides nothing.
+    pub is_error: bool,
+    /// The reply, or the error.
+    pub text: String,
+    /// The HTTP status of the error, if it has one.
+    pub api_error_status: Option<u64>,
+    /// Whether the attempt ended because a hook suspended a tool call.
+    pub deferred: bool,
+    /// The id of that call.
+    pub deferred_call: Option<String>,
+    /// Whether a hook stopped the agent.
+    pub stopped_by_hook: bool,
+    /// Whether its model was not asked: what was to be done with the prompt ended without a request.
+    pub is_unasked: bool,
+    pub usage: Usage,
+    /// US dollars, as `claude` counts them. Newer versions include what the session cost before it was resumed.
+    pub total_cost_usd: f64,
+    /// Tokens, counted as `total_cost_usd` is; `None`: its version does not.
+    pub total_usage: Option<Usage>,
+}
+
+impl From<StreamEvent> for ResultEvent {
+    fn from(event: StreamEvent) -> Self {
+        let deferred = event.stop_reason == "tool_deferred" || event.terminal_reason == "tool_deferred";
+        let text = match event.result {
+            Value::String(text) => text,
+            _ => said_otherwise(&event.errors, &event.subtype),
+        };
+        Self {
+            is_error: event.is_error.as_bool().unwrap_or(false),
+            text,
+            api_error_status: event.api_error_status.as_u64(),
+            deferred,
+            deferred_call: event.deferred_tool_use["id"].as_str().map(str::to_owned),
+            stopped_by_hook: event.terminal_reason == "hook_stopped",
+            is_unasked: event.num_turns == 0,
+            usage: tokens::of_answer(&event.usage),
+            total_usage: tokens::of_models(&event.model_usage),
+            total_cost_usd: event.total_cost_usd.as_f64().unwrap_or(0.0),
+        }
+    }
+}
+
+/// Errors that stop an agent come as a list, without a `result`.
+fn said_otherwise(errors: &Value, subtype: &Value) -> String {
+    let errors: Vec<_> = errors.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if errors.is_empty() { subtype.as_str().unwrap_or_default().to_owned() } else { errors.join("; ") }
+}
+
+/// What Claude Code notes beside the result of a call that was rejected, or running when it was interrupted.
+pub(crate) const REJECTED: &str = "User rejected tool use";
+
+const WORDS: [&str; 5] = [
+    "The user doesn't want to proceed with this tool use.", "The user doesn't want to take this action right now.",
+    "[Request interrupted", "[Tool call interrupted", "[Tool call skipped",
+];
+
+/// Whether a call was cut short, by its result. `text`: what the model sees; `beside`: what Claude Code notes beside it.
+pub(crate) fn is_cut_short(text: &str, beside: &Value) -> bool {
+    beside == REJECTED || beside["interrupted"] == true || WORDS.iter().any(|words| text.starts_with(words))
+}
+
+/// Whether the result belongs to a command that was killed or asked to end.
+pub(crate) fn is_of_a_killed_command(text: &str) -> bool {
+    ["Exit code 130", "Exit code 137", "Exit code 143"].iter().any(|words| text.starts_with(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_call_that_was_cut_short_is_known_by_what_stands_beside_its_result_or_by_its_words() {
+        assert!(is_cut_short("anything", &json!(REJECTED)));
+        assert!(is_cut_short("half of its outp", &json!({"stdout": "half of its outp", "interrupted": true})));
+        let rejected = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. …)";
+        let lost = "[Tool call interrupted: the session ended before this call's result was recorded, …]";
+        assert!(is_cut_short(rejected, &Value::Null) && is_cut_short(lost, &json!("Error: x")));
+        assert!(!is_cut_short("slept", &json!({"stdout": "slept", "interrupted": false})));
+        assert!(!is_cut_short("it says: [Request interrupted by user]", &Value::Null));
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::claude::stream::digest::Digest;
-use crate::claude::stream::result_event::ResultEvent;
+use crate::claude::stream::event::ResultEvent;
 use crate::core::attempt::rest::TurnState;
 
 /// How long `claude` may take to go on with what is on its standard input, however busy the system is.

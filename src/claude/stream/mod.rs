@@ -2,13 +2,13 @@
 
 pub(crate) mod asking_hooks;
 pub(crate) mod background_work;
-pub(crate) mod cut_short;
 pub(crate) mod denials;
 pub(crate) mod digest;
 pub(crate) mod event;
 pub(crate) mod lifetime;
+pub(crate) mod line_cutter;
 pub(crate) mod output_reader;
-pub(crate) mod result_event;
 pub(crate) mod rights;
 pub(crate) mod tokens;
 pub(crate) mod tool_calls;
+pub(crate) mod translate;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::claude::stream::cut_short::REJECTED;
+use crate::claude::stream::event::REJECTED;
 
 use crate::claude::transcript::ancestry::Broken;
 use crate::claude::transcript::rewrite::{Change, Entries};

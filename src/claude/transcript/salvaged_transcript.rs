@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::claude::stream::cut_short::is_cut_short;
+use crate::claude::stream::event::is_cut_short;
 use crate::claude::transcript::insert_results;
 use crate::core::attempt::prompt;
 use crate::core::requests::request::Delivery;

@@ -14,7 +14,6 @@ use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::output::format::{self, age, bytes, cut};
 use crate::core::requests::approval::call_place::CallPlace;
-use crate::core::requests::approval::notebook;
 use crate::core::requests::approval::{self, Before};
 use crate::core::requests::proposed_plan::ProposedPlan;
 use crate::core::requests::question::{Form, QuestionOption};
@@ -160,11 +159,11 @@ pub(crate) fn to_answer_form(form: &Form) -> String {
 /// What a call changes, as it is now.
 fn changed(tool: &str, input: &Value, place: Option<&CallPlace>) -> Before {
     let directory = place.map_or(Path::new("/"), |place| Path::new(&place.directory.path));
-    match (approval::written_file(tool, input), notebook::changed_notebook(tool, input)) {
+    match (approval::written_file(tool, input), approval::changed_notebook(tool, input)) {
         (Some(path), _) => before(&directory.join(path)),
         (None, Some(path)) => match before(&directory.join(path)) {
             Before::Text(text) => {
-                notebook::source(&text, &input["cell_id"]).map_or_else(Before::Unreadable, Before::Text)
+                approval::cell_source(&text, &input["cell_id"]).map_or_else(Before::Unreadable, Before::Text)
             }
             Before::Unknown => Before::Unreadable("cannot be shown: the notebook does not exist".to_owned()),
             Before::Unreadable(why) => Before::Unreadable(format!("cannot be shown: the notebook {why}")),

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::core::id::RequestId;
-use crate::core::posted::fields::{field, named, text};
+use crate::core::posted::{field, named, text};
 use crate::core::steering::origin::Origin;
 
 /// Why a file is not an answer.

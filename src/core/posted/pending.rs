@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
-use crate::core::posted::fields::{field, text, text_of};
+use crate::core::posted::{field, text, text_of};
 use crate::core::requests::question::answer_file::Posted;
 use crate::core::requests::question::bad_form::BadForm;
 use crate::core::requests::question::{Form, QuestionOption};

@@ -4,12 +4,10 @@
 //! that is wider than the terminal continues; field names stand before the bars.
 
 pub(crate) mod call_place;
-pub(crate) mod notebook;
 
 use serde_json::{Map, Value};
 
 use crate::core::requests::approval::call_place::CallPlace;
-use crate::core::requests::approval::notebook::NOTEBOOK_EDIT;
 use crate::core::text::bars::Bars;
 
 /// What a call would change, a file or a cell of a notebook, as far as it is known.
@@ -201,6 +199,31 @@ fn written(view: &mut Bars, content: &str, before: &Before) {
             view.field(&format!("content in place of a file that {why}"));
             view.diff("", content, CONTEXT);
         }
+    }
+}
+
+/// The tool that changes cells.
+pub(crate) const NOTEBOOK_EDIT: &str = "NotebookEdit";
+
+/// The notebook with the cell that goes, and what the call says about that cell; `None`: no cell goes.
+pub(crate) fn changed_notebook<'a>(tool: &str, input: &'a Value) -> Option<&'a str> {
+    let goes = tool == NOTEBOOK_EDIT && input["edit_mode"] != "insert";
+    goes.then(|| input["notebook_path"].as_str()).flatten()
+}
+
+/// The source of a cell. A notebook of an older format has no ids: then the cell is named by its number, as `cell-0`.
+///
+/// The error says why it is not known, in words that follow "a cell that".
+pub(crate) fn cell_source(notebook: &str, cell: &Value) -> Result<String, String> {
+    let notebook: Value = serde_json::from_str(notebook).map_err(|_| "cannot be shown: the notebook is not JSON")?;
+    let cells = notebook["cells"].as_array().ok_or("cannot be shown: the notebook has no cells")?;
+    let cell = cell.as_str().ok_or("the call does not name")?;
+    let number = || cells.get(cell.strip_prefix("cell-")?.parse::<usize>().ok()?);
+    let found = cells.iter().find(|found| found["id"] == cell).or_else(number).ok_or("the notebook does not have")?;
+    match &found["source"] {
+        Value::String(text) => Ok(text.clone()),
+        Value::Array(lines) => Ok(lines.iter().filter_map(Value::as_str).collect()),
+        _ => Err("has no source".to_owned()),
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-use crate::claude::events::line_cutter::LineCutter;
-use crate::claude::events::translate::translate;
+use crate::claude::stream::line_cutter::LineCutter;
+use crate::claude::stream::translate::translate;
 use crate::core::attempt::signal::Signal;
 use crate::core::events::agent_event::{AgentEvent, AgentEventKind};
 use crate::core::id::FrameId;

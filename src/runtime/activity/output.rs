@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use crate::claude::events::line_cutter::LineCutter;
-use crate::claude::events::translate::translate;
+use crate::claude::stream::line_cutter::LineCutter;
+use crate::claude::stream::translate::translate;
 use crate::core::events::agent_event::{AgentEvent, AgentEventKind, VERSION};
 use crate::core::id::{AttemptId, FrameId};
 use crate::store::Attempt;

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::{self, Read};
 
-use crate::claude::events::line_cutter::LineCutter;
-use crate::claude::events::translate::translate;
+use crate::claude::stream::line_cutter::LineCutter;
+use crate::claude::stream::translate::translate;
 use crate::core::attempt::partial::Partial;
 use crate::core::id::FrameId;
 use crate::core::steering::stop_order::Stop;

@@ -78,7 +78,7 @@ fn task(frame: &Frame) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claude::stream::result_event::ResultEvent;
+    use crate::claude::stream::event::ResultEvent;
     use crate::core::chain::frame::Trouble;
     use crate::core::id::AttemptId;
     use crate::core::requests::question::Form;

@@ -19,10 +19,9 @@ use crate::claude::environment::variables::Variables;
 use crate::claude::installation::version::ResultInput;
 use crate::claude::settings::user_hooks;
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
-use crate::claude::tools::exact_output;
+use crate::claude::tools::call_results;
 use crate::claude::tools::exit_plan_mode;
 use crate::claude::tools::hook_input::BASH;
-use crate::claude::tools::user_message;
 use crate::core::attempt::delivery::{DeliveryWay, Possible};
 use crate::core::attempt::prompt;
 use crate::core::chain::frame::Frame;
@@ -78,7 +77,7 @@ pub(crate) fn input(
     notices.extend(message::in_words(messages));
     let possible = Possible {
         hooks: means.hooks,
-        unchanged: exact_output::returns_unchanged(deliveries),
+        unchanged: call_results::returns_unchanged(deliveries),
         bare: means.result_input.is_some() && is_seen_by_nobody_else(frame, deliveries),
     };
     let way = DeliveryWay::of(frame, deliveries, &notices, possible);
@@ -126,7 +125,7 @@ impl Delivering<'_> {
         let placed = self.all_but(&others);
         let of_call = self.deliveries.iter().filter(|delivery| delivery.call.as_deref() == Some(call));
         Ok(AttemptInput {
-            message: Some(user_message::with_result(call, &result, &text)),
+            message: Some(call_results::user_message(call, &result, &text)),
             resumed_calls: of_call.map(|delivery| (delivery.request, Handover::ByInput)).collect(),
             transcript: copy.or_else(|| self.source.clone()),
             placed,

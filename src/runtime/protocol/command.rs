@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::claude::environment::variables::Variables;
-use crate::claude::settings::{restrictions, user_hooks};
+use crate::claude::settings::{permission_rules, user_hooks};
 use crate::claude::tools::hook_input::{BASH, HookAnswer, HookInput, NOT_IN_A_SUBAGENT};
 use crate::core::chain::frame::Frame;
 use crate::core::id::RequestId;
@@ -132,7 +132,7 @@ pub(super) fn before(
             let command = input.command().unwrap_or_default();
             // Claude Code decides on calls that a person restricts. A suspended call would not get that far.
             let began = agent_lookup::uppermost(&store, &frame)?.cwd;
-            let concerns = |cwd: &Path| restrictions::may_concern(command, &call.words(), cwd, &frame.launch);
+            let concerns = |cwd: &Path| permission_rules::may_concern(command, &call.words(), cwd, &frame.launch);
             if concerns(&began) || (began != frame.cwd && concerns(&frame.cwd)) {
                 return Ok(HookAnswer::Pass.into());
             }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use crate::core::chain::frame::Frame;
 use crate::core::chain::tree::Tree;
-use crate::core::posted::{answered, marker, pending};
+use crate::core::posted::{announced, answered, pending};
 use crate::core::requests::question::Form;
 use crate::core::requests::question::answer_file::{ANSWERED, PENDING, Posted};
 use crate::core::requests::request::{Request, RequestKind};
@@ -25,7 +25,7 @@ use crate::store::{Caller, Store};
 /// person is told, and can answer all the same.
 pub(crate) fn record(store: &Store, frame: &Frame, caller: Caller, reply: &str) -> Result<(), RuntimeError> {
     let Some(dir) = &frame.launch.questions_dir else { return Ok(()) };
-    for id in marker::posted(reply) {
+    for id in announced(reply) {
         let posted = Posted { dir: dir.clone(), id, trouble: None };
         let form = form(&posted).unwrap_or_else(|why| in_trouble(posted, why));
         let form = form.expiring_after(frame.launch.questions_expire, Timestamp::now());
@@ -36,7 +36,7 @@ pub(crate) fn record(store: &Store, frame: &Frame, caller: Caller, reply: &str) 
 
 /// Whether an agent says that it has posted questions.
 pub(crate) fn is_any(frame: &Frame, reply: &str) -> bool {
-    frame.launch.questions_dir.is_some() && !marker::posted(reply).is_empty()
+    frame.launch.questions_dir.is_some() && !announced(reply).is_empty()
 }
 
 /// Whether the agents of a chain wait for answers to posted questions, or have yet to get one.

@@ -280,3 +280,32 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_cell_is_found_by_its_id_or_number() {
+    let cells = json!([{"id": "a", "source": ["one\n", "two"]}, {"source": "three"}, {"source": 7}]);
+    let notebook = json!({"cells": cells}).to_string();
+    let source = |cell: Value| cell_source(&notebook, &cell);
+    assert_eq!(source(json!("a")).unwrap(), "one\ntwo");
+    assert_eq!(source(json!("cell-0")).unwrap(), "one\ntwo");
+    assert_eq!(source(json!("cell-1")).unwrap(), "three");
+    for cell in [json!("cell-2"), json!("cell-9"), json!("b"), json!(0), Value::Null] {
+        assert!(source(cell.clone()).is_err(), "{cell}");
+    }
+    for notebook in ["", "[]", "{\"cells\": 7}"] {
+        assert!(cell_source(notebook, &json!("a")).is_err(), "{notebook}");
+    }
+}
+
+#[test]
+fn a_cell_goes_unless_one_is_inserted() {
+    let of = |mode: Value| {
+        let input = json!({"notebook_path": "/n.ipynb", "edit_mode": mode});
+        changed_notebook(NOTEBOOK_EDIT, &input).map(str::to_owned)
+    };
+    assert_eq!(of(json!("insert")), None);
+    for mode in [json!("delete"), json!("replace"), Value::Null, json!("odd")] {
+        assert_eq!(of(mode).as_deref(), Some("/n.ipynb"));
+    }
+    assert_eq!(changed_notebook("Write", &json!({"notebook_path": "/n.ipynb"})), None);
+}

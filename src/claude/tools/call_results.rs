@@ -1,5 +1,9 @@
-//! Which results a tool call of Claude Code can return exactly as they are.
+//! How a call gets its result from outside: which results it can return exactly as they are, and the message with which `claude` is
+//! handed one.
 
+use serde_json::json;
+
+use crate::claude::transcript::insert_results::CallResult;
 use crate::core::requests::request::Delivery;
 
 /// Claude Code writes longer results to a file and shows the agent only their beginning. In bytes, which are never
@@ -17,6 +21,20 @@ pub(crate) fn returns_unchanged(deliveries: &[Delivery]) -> bool {
 
 fn bash_keeps(output: &str) -> bool {
     !output.is_empty() && output.trim() == output && !output.contains('\0')
+}
+
+/// The option with which `claude` reads such messages from its standard input.
+pub(crate) const INPUT_OPTION: &str = "--input-format=stream-json";
+
+/// The message with the result of `call`, and a text beside it unless that is empty.
+pub(crate) fn user_message(call: &str, result: &CallResult, text: &str) -> String {
+    let mut blocks =
+        vec![json!({"type": "tool_result", "tool_use_id": call, "content": result.text, "is_error": result.is_error})];
+    if !text.is_empty() {
+        blocks.push(json!({"type": "text", "text": text}));
+    }
+    let message = json!({"role": "user", "content": blocks});
+    format!("{}\n", json!({"type": "user", "message": message, "parent_tool_use_id": null, "session_id": ""}))
 }
 
 #[cfg(test)]
@@ -48,5 +66,17 @@ mod tests {
         ] {
             assert_eq!(returns(results, native), expected, "{} of {}", results.len(), results[0].len());
         }
+    }
+
+    #[test]
+    fn a_message_is_one_line_with_the_exact_result() {
+        let result = CallResult { text: "a\n\u{2028}\"b\"".into(), is_error: true };
+        let line = user_message("t1", &result, "");
+        assert_eq!(line.matches('\n').count(), 1);
+        let message: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let block = json!({"type": "tool_result", "tool_use_id": "t1", "content": result.text, "is_error": true});
+        assert_eq!(message["message"], json!({"role": "user", "content": [block]}));
+        let beside: serde_json::Value = serde_json::from_str(&user_message("t1", &result, "a notice")).unwrap();
+        assert_eq!(beside["message"]["content"][1], json!({"type": "text", "text": "a notice"}));
     }
 }

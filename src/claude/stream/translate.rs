@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::claude::stream::event::ResultEvent;
 use crate::claude::stream::event::{StreamBlock, StreamEvent};
-use crate::claude::stream::result_event::ResultEvent;
 use crate::core::agent::usage::{Usage, rounded_usd};
 use crate::core::events::agent_event::AgentEventKind;
 use crate::core::text::escape::shortened;
