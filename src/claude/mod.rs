@@ -13,6 +13,7 @@ pub(crate) mod tools;
 pub(crate) mod transcript;
 
 pub(crate) mod invocation;
+pub(crate) mod json_lines;
 
 /// Lines as Claude Code, a full disk, a kill or a future version may write them.
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! Reads what an attempt printed.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::io::{self, BufRead};
 use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::claude::json_lines::{GrowingFile, blocks, json_lines};
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::event::StreamEvent;
 use crate::core::text::json;
@@ -46,83 +46,64 @@ pub(crate) fn has_returned(stream: impl BufRead, call: &str) -> io::Result<bool>
 }
 
 /// What `found` makes of the first block that it accepts, among those of messages that contain the id `call`.
-fn find_block<T>(mut stream: impl BufRead, call: &str, found: impl Fn(&Value) -> Option<T>) -> io::Result<Option<T>> {
-    let mut line = Vec::new();
-    while stream.read_until(b'\n', &mut line)? > 0 {
+fn find_block<T>(stream: impl BufRead, call: &str, found: impl Fn(&Value) -> Option<T>) -> io::Result<Option<T>> {
+    for line in stream.split(b'\n') {
+        let line = line?;
         // Few lines contain the id, so long ones without it are not parsed.
         let names = line.windows(call.len()).any(|part| part == call.as_bytes());
         let event: Value = if names { json::read(&line).unwrap_or_default() } else { Value::Null };
-        let mut blocks = event["message"]["content"].as_array().into_iter().flatten();
-        if let Some(found) = blocks.find_map(&found) {
+        if let Some(found) = blocks(&event).find_map(&found) {
             return Ok(Some(found));
         }
-        line.clear();
     }
     Ok(None)
 }
 
 /// How many turns were made, as Claude Code counts them: the answers of the API that the agent itself got.
-pub(crate) fn turns(mut stream: impl BufRead) -> io::Result<usize> {
-    let (mut answers, mut line) = (HashSet::new(), Vec::new());
-    while stream.read_until(b'\n', &mut line)? > 0 {
-        let event: StreamEvent = json::read(&line).unwrap_or_default();
+pub(crate) fn turns(stream: impl BufRead) -> io::Result<usize> {
+    let mut answers = HashSet::new();
+    for event in json_lines::<StreamEvent>(stream) {
+        let event = event?;
         let is_answer = event.kind == "assistant" && event.parent_tool_use_id.is_null();
         let message = event.message;
         let id = message.id.as_str().filter(|_| is_answer && message.model != "<synthetic>");
         answers.extend(id.map(str::to_owned));
-        line.clear();
     }
     Ok(answers.len())
 }
 
 /// The ids of the events: the transcript has the same messages under the same ids.
-pub(crate) fn names(mut stream: impl BufRead) -> io::Result<HashSet<String>> {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
+pub(crate) fn names(stream: impl BufRead) -> io::Result<HashSet<String>> {
+    #[derive(Deserialize)]
     struct NamedEvent {
-        uuid: Value,
+        uuid: String,
     }
-    let (mut names, mut line) = (HashSet::new(), Vec::new());
-    while stream.read_until(b'\n', &mut line)? > 0 {
-        let named: NamedEvent = json::read(&line).unwrap_or_default();
-        names.extend(named.uuid.as_str().map(str::to_owned));
-        line.clear();
-    }
-    Ok(names)
+    json_lines::<NamedEvent>(stream).map(|event| Ok(event?.uuid)).collect()
 }
 
 /// Reads what a running attempt has printed since the last read.
 #[derive(Debug)]
 pub(crate) struct OutputFollower {
-    path: PathBuf,
-    /// Offset of the first line that was not read.
-    at: u64,
+    file: GrowingFile,
     digest: Digest,
 }
 
 impl OutputFollower {
     /// Reads the events in the file at `path`, starting at offset `from`.
     pub(crate) fn new(path: PathBuf, from: u64) -> Self {
-        Self { path, at: from, digest: Digest::default() }
+        Self { file: GrowingFile::new(path, from), digest: Digest::default() }
     }
 
-    /// Everything printed so far. An incomplete line is read later.
+    /// Everything printed so far.
     pub(crate) fn read(&mut self) -> io::Result<&Digest> {
-        let mut file = File::open(&self.path)?;
-        file.seek(SeekFrom::Start(self.at))?;
-        let (mut reader, mut line) = (BufReader::new(file), Vec::new());
-        while reader.read_until(b'\n', &mut line)? > 0 && line.last() == Some(&b'\n') {
-            self.at += line.len() as u64;
-            absorb(&line, &mut self.digest);
-            line.clear();
-        }
+        self.file.read(|line| absorb(line, &mut self.digest))?;
         Ok(&self.digest)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{BufReader, Write};
 
     use proptest::prelude::*;
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_with::{DefaultOnError, VecSkipError, serde_as};
 
-use crate::core::text::json;
+use crate::claude::json_lines::json_lines;
 
 /// A line of a transcript that has a place in a conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -58,10 +58,7 @@ const BRIDGED: i64 = 5000;
 
 /// Checks whether the conversation in a transcript reaches its beginning.
 pub(crate) fn check(transcript: impl BufRead) -> io::Result<Result<(), Broken>> {
-    let mut lines = Vec::new();
-    for line in transcript.split(b'\n') {
-        lines.extend(json::read::<AncestryLine>(&line?));
-    }
+    let lines = json_lines(transcript).collect::<io::Result<_>>()?;
     Ok(Ancestry::new(lines).chain().map(drop))
 }
 

@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::claude::json_lines::blocks;
 use crate::claude::transcript::ancestry::Broken;
 use crate::claude::transcript::rewrite::{Change, Entries};
 
@@ -106,7 +107,7 @@ fn last_call(transcript: &Entries) -> Option<&str> {
         .rev()
         .map(|(_, row)| row)
         .filter(|row| row["type"] == "assistant" && row["isSidechain"] != true);
-    let mut calls = own.flat_map(|row| row["message"]["content"].as_array().into_iter().flatten().rev());
+    let mut calls = own.flat_map(|row| blocks(row).rev());
     calls.find(|block| block["type"] == "tool_use").and_then(|block| block["id"].as_str())
 }
 
@@ -140,7 +141,7 @@ fn open_calls(transcript: &Entries, at_end: bool) -> Vec<(&str, &Value)> {
         if is_answer && at_end {
             open.retain(|(_, made)| made["message"]["id"] == message["id"]);
         }
-        for block in message["content"].as_array().into_iter().flatten() {
+        for block in blocks(entry) {
             if let Some(call) = block["id"].as_str().filter(|_| is_answer && block["type"] == "tool_use") {
                 open.retain(|(open, _)| *open != call);
                 open.push((call, entry));

@@ -1,28 +1,13 @@
-//! Where Claude Code's transcripts are, and what they say about their sessions.
+//! Where Claude Code keeps its transcripts, and what else it keeps of a session that an agent may need again.
 
-use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-use serde_json::Value;
-
-use crate::claude::stream::tokens::of_models;
-use crate::core::agent::usage::Totals;
+use crate::core::agent::session_file_names::{FileSelection, SessionFolder};
 use crate::core::id::SessionId;
-use crate::core::text::json;
 use crate::failpoint::{self, Moment, Step};
-
-/// What is known about a session that agent-cli did not start.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct ForeignSession {
-    pub cwd: Option<PathBuf>,
-    /// The model that answered last.
-    pub model: Option<String>,
-    /// Its spending so far; nothing if its version does not record it.
-    pub total: Totals,
-}
 
 /// The transcript of a session, if there is one.
 ///
@@ -95,53 +80,40 @@ pub(crate) fn delete(transcript: &Path) -> io::Result<()> {
     })
 }
 
-/// What a transcript says about its session. The agent may have changed its directory: the session belongs to the directory that
-/// its folder is named after, or else to the first one.
-pub(crate) fn origin(transcript: &Path) -> io::Result<ForeignSession> {
-    let mut origin = ForeignSession::default();
-    let folder = transcript.parent().and_then(Path::file_name);
-    let belongs = |cwd: &Path| folder.is_some_and(|folder| folder == folder_name(cwd).as_str());
-    for line in BufReader::new(File::open(transcript)?).split(b'\n') {
-        let Ok(line) = json::read::<OriginLine>(&line?) else { continue };
-        if origin.cwd.is_none() || line.cwd.as_deref().is_some_and(belongs) {
-            origin.cwd = line.cwd.or(origin.cwd);
-        }
-        if let Some(usd) = line.cost_usd {
-            origin.total = Totals { usd, usage: of_models(&line.model_usage) };
-        }
-        let model = line.message.and_then(|message| message.model).filter(|model| !model.starts_with('<'));
-        origin.model = model.or(origin.model);
-    }
-    Ok(origin)
+/// Large tool results have the same name in every copy of a session, and are stored once.
+const RESULTS: &str = "tool-results";
+
+/// The folders of a session. `plans`: the names of its plans.
+pub(crate) fn folders(
+    config_dir: &Path,
+    transcript: &Path,
+    session: SessionId,
+    plans: BTreeSet<String>,
+) -> Vec<SessionFolder> {
+    let all = || FileSelection::All { but: RESULTS };
+    vec![
+        SessionFolder { name: "session", path: transcript.with_extension(""), files: all() },
+        SessionFolder { name: "tasks", path: config_dir.join(TASKS).join(session.to_string()), files: all() },
+        SessionFolder {
+            name: "plans",
+            path: config_dir.join("plans"),
+            files: FileSelection::Named(plans.into_iter().collect()),
+        },
+    ]
 }
 
 const PROJECTS: &str = "projects";
 /// The directory that holds a directory of tasks for each session.
-pub(crate) const TASKS: &str = "tasks";
+const TASKS: &str = "tasks";
 /// Longer names are truncated.
 const LONGEST_NAME: usize = 200;
-
-#[derive(Deserialize)]
-struct OriginLine {
-    cwd: Option<PathBuf>,
-    message: Option<OriginMessage>,
-    #[serde(rename = "totalCostUSD")]
-    cost_usd: Option<f64>,
-    #[serde(rename = "modelUsage", default)]
-    model_usage: Value,
-}
-
-#[derive(Deserialize)]
-struct OriginMessage {
-    model: Option<String>,
-}
 
 fn file_name(session: SessionId) -> String {
     format!("{session}.jsonl")
 }
 
 /// Claude Code counts UTF-16 units, as JavaScript does. Names that it truncates get a hash of the whole path.
-fn folder_name(cwd: &Path) -> String {
+pub(super) fn folder_name(cwd: &Path) -> String {
     let cwd = cwd.to_string_lossy();
     let plain = |unit| match char::from_u32(u32::from(unit)) {
         Some(c) if c.is_ascii_alphanumeric() => c,
@@ -236,23 +208,5 @@ mod tests {
         assert!(!tasks.exists() && config.path().join("tasks/other").exists());
         assert!(!transcript.exists() && !transcript.with_extension("").exists() && other.exists());
         delete(&transcript).unwrap();
-    }
-
-    #[test]
-    fn a_transcript_tells_its_origin() {
-        let config = tempfile::tempdir().unwrap();
-        let transcript = config.path().join("a.jsonl");
-        write(
-            &transcript,
-            "{\"type\":\"summary\"}\ngarbage\n{\"cwd\":\"/a\",\"message\":{\"model\":\"claude-opus-4-8\"}}\n\
-             {\"cwd\":\"/a\",\"message\":{\"model\":\"<synthetic>\"}}\n\
-             {\"type\":\"cost-state\",\"totalCostUSD\":0.25}\n{\"torn",
-        );
-        let expected = ForeignSession {
-            cwd: Some("/a".into()),
-            model: Some("claude-opus-4-8".into()),
-            total: Totals { usd: 0.25, usage: None },
-        };
-        assert_eq!(origin(&transcript).unwrap(), expected);
     }
 }

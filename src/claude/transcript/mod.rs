@@ -19,7 +19,5 @@ pub(crate) mod others;
 pub(crate) mod reopen;
 pub(crate) mod rewrite;
 pub(crate) mod salvaged_transcript;
-pub(crate) mod session_costs;
-pub(crate) mod session_file_paths;
+pub(crate) mod session_facts;
 pub(crate) mod turn;
-pub(crate) mod whereabouts;

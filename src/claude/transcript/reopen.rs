@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::claude::json_lines::blocks;
 use crate::claude::stream::event::REJECTED;
-
 use crate::claude::transcript::ancestry::Broken;
 use crate::claude::transcript::rewrite::{Change, Entries};
 
@@ -39,10 +39,6 @@ pub(crate) fn copy(transcript: &Entries, call: &str) -> Result<Option<Vec<u8>>, 
     }
     let Some(mark) = made.and_then(|made| mark(call, made)) else { return Ok(None) };
     transcript.copy(&changes, vec![mark]).map(Some)
-}
-
-fn blocks(entry: &Value) -> impl Iterator<Item = &Value> {
-    entry["message"]["content"].as_array().into_iter().flatten()
 }
 
 fn is_interruption(entry: &Value) -> bool {

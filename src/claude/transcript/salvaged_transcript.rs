@@ -8,6 +8,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::claude::json_lines::blocks;
 use crate::claude::stream::event::is_cut_short;
 use crate::claude::transcript::insert_results;
 use crate::core::attempt::prompt;
@@ -85,7 +86,6 @@ impl TranscriptFindings {
         self.suspended.extend(insert_results::mark(entry).map(str::to_owned));
         let message = &entry["message"];
         self.spoken |= matches!(entry["type"].as_str(), Some("user" | "assistant")) && message.is_object();
-        let blocks = || message["content"].as_array().into_iter().flatten();
         // Lines of other types may repeat messages.
         if entry["type"] == "assistant" {
             self.messages.extend(message["id"].as_str().map(str::to_owned));
@@ -93,10 +93,10 @@ impl TranscriptFindings {
         if entry["type"] == "user" {
             let finished =
                 |block: &&Value| !is_cut_short(block["content"].as_str().unwrap_or_default(), &entry["toolUseResult"]);
-            let results = blocks().filter(finished).filter_map(|block| block["tool_use_id"].as_str());
+            let results = blocks(entry).filter(finished).filter_map(|block| block["tool_use_id"].as_str());
             self.answered.extend(results.map(str::to_owned));
             let texts =
-                message["content"].as_str().into_iter().chain(blocks().filter_map(|block| block["text"].as_str()));
+                message["content"].as_str().into_iter().chain(blocks(entry).filter_map(|block| block["text"].as_str()));
             self.prompts.extend(texts.map(str::to_owned));
         }
     }

@@ -2,12 +2,12 @@
 //! prints neither a suspended call nor a reply; but it writes both to the transcript at once.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::claude::json_lines::{GrowingFile, blocks, json_lines_of};
 use crate::claude::stream::lifetime::WrittenTurn;
 use crate::claude::transcript::insert_results;
 use crate::core::text::json;
@@ -15,9 +15,12 @@ use crate::core::text::json;
 /// Reads a growing transcript incrementally.
 #[derive(Debug, Default)]
 pub(crate) struct TurnReader {
-    path: PathBuf,
-    /// Offset of the first line that was not read.
-    at: u64,
+    file: GrowingFile,
+    turn: TurnSoFar,
+}
+
+#[derive(Debug, Default)]
+struct TurnSoFar {
     /// The message of the model that was read last.
     message: Value,
     said: String,
@@ -27,28 +30,24 @@ pub(crate) struct TurnReader {
 pub(crate) fn read(transcript: &Path) -> io::Result<WrittenTurn> {
     let mut reader = TurnReader::new(transcript.to_owned());
     reader.read()?;
-    Ok(reader.written)
+    Ok(reader.turn.written)
 }
 
 impl TurnReader {
     /// Reads the transcript at `path`.
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, ..Self::default() }
+        Self { file: GrowingFile::new(path, 0), ..Self::default() }
     }
 
-    /// Everything written so far. An incomplete line is read later.
+    /// Everything written so far.
     pub(crate) fn read(&mut self) -> io::Result<&WrittenTurn> {
-        let mut file = File::open(&self.path)?;
-        file.seek(SeekFrom::Start(self.at))?;
-        let (mut reader, mut line) = (BufReader::new(file), Vec::new());
-        while reader.read_until(b'\n', &mut line)? > 0 && line.last() == Some(&b'\n') {
-            self.at += line.len() as u64;
-            self.take(&json::read(&line).unwrap_or_default());
-            line.clear();
-        }
-        Ok(&self.written)
+        let Self { file, turn } = self;
+        file.read(|line| turn.take(&json::read(line).unwrap_or_default()))?;
+        Ok(&turn.written)
     }
+}
 
+impl TurnSoFar {
     fn take(&mut self, entry: &Value) {
         self.written.total_cost_usd = entry["totalCostUSD"].as_f64().or(self.written.total_cost_usd);
         if entry["isSidechain"] == true {
@@ -62,8 +61,7 @@ impl TurnReader {
                     self.message = message["id"].clone();
                     (self.written.suspended, self.said) = (HashSet::new(), String::new());
                 }
-                let blocks = message["content"].as_array().into_iter().flatten();
-                blocks.filter_map(|block| block["text"].as_str()).for_each(|text| self.said.push_str(text));
+                blocks(entry).filter_map(|block| block["text"].as_str()).for_each(|text| self.said.push_str(text));
                 // A line of an incomplete message has no stop reason.
                 let is_over = !matches!(message["stop_reason"].as_str(), None | Some("tool_use" | "pause_turn"));
                 // Claude Code writes errors in the agent's name.
@@ -79,21 +77,18 @@ impl TurnReader {
 /// Whether the agent has gone on from `call` before the transcript has its result: Claude Code has told it then that the result is
 /// missing.
 pub(crate) fn lacks_result(transcript: &Path, call: &str) -> io::Result<bool> {
-    let (mut reader, mut line) = (BufReader::new(File::open(transcript)?), Vec::new());
     let mut made = None;
-    while reader.read_until(b'\n', &mut line)? > 0 {
-        let entry: Value = json::read(&line).unwrap_or_default();
-        line.clear();
-        let blocks = || entry["message"]["content"].as_array().into_iter().flatten();
+    for entry in json_lines_of::<Value>(transcript)? {
+        let entry = entry?;
         if entry["isSidechain"] == true {
             continue;
         }
         match (entry["type"].as_str(), &made) {
-            (Some("assistant"), _) if blocks().any(|block| block["id"] == call) => {
+            (Some("assistant"), _) if blocks(&entry).any(|block| block["id"] == call) => {
                 made = Some(entry["message"]["id"].clone());
             }
             (Some("assistant"), Some(message)) if entry["message"]["id"] != *message => return Ok(true),
-            (Some("user"), Some(_)) if blocks().any(|block| block["tool_use_id"] == call) => return Ok(false),
+            (Some("user"), Some(_)) if blocks(&entry).any(|block| block["tool_use_id"] == call) => return Ok(false),
             _ => {}
         }
     }

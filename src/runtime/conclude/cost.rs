@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::claude::installation::version::Version;
 use crate::claude::stream::digest::Digest;
-use crate::claude::transcript::session_costs;
+use crate::claude::transcript::session_facts;
 use crate::core::agent::usage::{Account, Spending, Totals, Usage};
 use crate::core::chain::frame::Frame;
 use crate::runtime::requests::fork;
@@ -20,7 +20,7 @@ pub(super) fn spent(
     digest: &Digest,
     transcript: Option<&Path>,
 ) -> Result<(Spending, Totals), RuntimeError> {
-    let written = transcript.map(session_costs::read).transpose().map_err(while_trying("read the transcript"))?;
+    let written = transcript.map(session_facts::costs).transpose().map_err(while_trying("read the transcript"))?;
     let written = written.unwrap_or_default();
     // An attempt that ends before its model is asked does not say its version.
     let version = digest.version.as_deref().or_else(|| attempts.iter().rev().find_map(|it| it.version.as_deref()));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::rights::{SKILL, SkillRules};
-use crate::claude::transcript::whereabouts::{self, Whereabouts};
+use crate::claude::transcript::session_facts::{self, Whereabouts};
 use crate::core::agent::launch::Launch;
 use crate::core::agent::situation::{self, Situation};
 use crate::core::agent::starting_mode::{self, Beginning, Chosen};
@@ -32,7 +32,7 @@ pub(crate) fn at_the_end(
     let before = &frame.situation;
     let Whereabouts { shell, worktree } = match transcript {
         Some(transcript) => {
-            let read = || whereabouts::read(BufReader::new(File::open(transcript)?));
+            let read = || session_facts::whereabouts(BufReader::new(File::open(transcript)?));
             read().map_err(while_trying("read the transcript"))?
         }
         None => Whereabouts { shell: before.shell.clone(), worktree: before.worktree.clone() },

@@ -20,7 +20,7 @@ use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
 use crate::claude::tools::hook_input::BASH;
 use crate::claude::tools::permission_server::{Permission, PermissionCall};
 use crate::claude::transcript::reopen::NOT_RUN;
-use crate::claude::transcript::{locate, whereabouts};
+use crate::claude::transcript::{locate, session_facts};
 use crate::core::agent::launch::OnPermission;
 use crate::core::agent::situation::Situation;
 use crate::core::chain::frame::Frame;
@@ -125,7 +125,7 @@ fn calls_directory(frame: &Frame, attempt: &Attempt, call: &str) -> PathBuf {
     const LOOK: Duration = Duration::from_millis(20);
     let begun = Instant::now();
     let transcript = || locate::find(&config_dir(&frame.launch)?, &frame.cwd, attempt.session);
-    let read = |path: &Path| whereabouts::shell_at(BufReader::new(File::open(path).ok()?), call).ok()?;
+    let read = |path: &Path| session_facts::shell_at(BufReader::new(File::open(path).ok()?), call).ok()?;
     loop {
         if let Some(directory) = transcript().and_then(|path| read(&path)) {
             return directory;

@@ -11,9 +11,9 @@ use uuid::{Builder, Uuid};
 
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::stream::output_reader;
+use crate::claude::transcript::locate;
 use crate::claude::transcript::others;
 use crate::claude::transcript::rewrite::Entries;
-use crate::claude::transcript::session_file_paths;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, SessionId};
 use crate::core::text::shell::quoted;
@@ -87,12 +87,7 @@ fn read(transcript: &Path) -> Result<Entries, RuntimeError> {
 fn share_beside(frame: &Frame, place: &Path, other: SessionId) -> Result<(), RuntimeError> {
     let Some(config) = config_dir(&frame.launch) else { return Ok(()) };
     let folders = |session: SessionId| {
-        session_file_paths::folders(
-            &config,
-            &place.with_file_name(format!("{session}.jsonl")),
-            session,
-            BTreeSet::new(),
-        )
+        locate::folders(&config, &place.with_file_name(format!("{session}.jsonl")), session, BTreeSet::new())
     };
     let shared = store::files::session_files::share(&folders(frame.session), &folders(other));
     shared.map_err(while_trying("save what an agent has besides a conversation that went on"))

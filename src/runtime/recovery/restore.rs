@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::ancestry::{self, Broken};
-use crate::claude::transcript::{locate, session_file_paths};
+use crate::claude::transcript::{locate, session_facts};
 use crate::core::agent::session_file_names::SessionFolder;
 use crate::core::chain::frame::{Frame, KeptConversation};
 use crate::core::id::{AttemptId, SessionId};
@@ -232,9 +232,9 @@ fn folders(store: &Store, frame: &Frame, config: &Path, place: &Path) -> Result<
     let copy = own_copy(frame).map(|copy| store.dir().checkpoint(frame.id, copy));
     let mut plans = BTreeSet::new();
     for transcript in copy.iter().map(PathBuf::as_path).chain([place]) {
-        plans.extend(session_file_paths::plans(transcript).map_err(while_trying("read the transcript"))?);
+        plans.extend(session_facts::plans(transcript).map_err(while_trying("read the transcript"))?);
     }
-    Ok(session_file_paths::folders(config, place, frame.session, plans))
+    Ok(locate::folders(config, place, frame.session, plans))
 }
 
 fn restore_beside(store: &Store, frame: &Frame, folders: &[SessionFolder], exactly: bool) -> Result<(), RuntimeError> {

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::claude::environment::config_dir::config_dir;
-use crate::claude::transcript::locate;
+use crate::claude::transcript::{locate, session_facts};
 use crate::core::agent::launch::Launch;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::limits::Limits;
@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(10);
 pub(crate) fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result<Option<FrameId>, RuntimeError> {
     let Some(config) = config_dir(&launch) else { return Ok(None) };
     let Some(found) = locate::find_anywhere(&config, session) else { return Ok(None) };
-    let origin = locate::origin(&found).map_err(while_trying("read the transcript"))?;
+    let origin = session_facts::origin(&found).map_err(while_trying("read the transcript"))?;
     let Some(cwd) = origin.cwd else { return Ok(None) };
     let launch = Launch { model: launch.model.or(origin.model), ..launch };
     let task = Task::Prompt(format!("(Claude session {session})"));

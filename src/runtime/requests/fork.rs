@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use crate::claude::environment::config_dir::config_dir;
-use crate::claude::transcript::locate;
+use crate::claude::transcript::{locate, session_facts};
 use crate::core::agent::launch::Launch;
 use crate::core::agent::usage::Totals;
 use crate::core::chain::frame::{Baseline, Frame, KeptConversation};
@@ -132,7 +132,7 @@ pub(crate) fn totals(frame: &Frame, attempts: &[Attempt], kept: KeptConversation
     let own = attempts.iter().find(|attempt| attempt.id == kept.copy).map(|attempt| attempt.total);
     let before_adoption = || {
         let found = locate::find(&config_dir(&frame.launch)?, &frame.cwd, kept.session)?;
-        Some(locate::origin(&found).ok()?.total)
+        Some(session_facts::origin(&found).ok()?.total)
     };
     own.or_else(before_adoption).unwrap_or_default()
 }
@@ -140,7 +140,7 @@ pub(crate) fn totals(frame: &Frame, attempts: &[Attempt], kept: KeptConversation
 fn of_session(id: &IdPrefix, launch: &Launch) -> Result<Option<ForkSource>, RuntimeError> {
     let (Ok(session), Some(config)) = (id.as_str().parse::<SessionId>(), config_dir(launch)) else { return Ok(None) };
     let Some(found) = locate::find_anywhere(&config, session) else { return Ok(None) };
-    let origin = locate::origin(&found).map_err(while_trying("read the transcript"))?;
+    let origin = session_facts::origin(&found).map_err(while_trying("read the transcript"))?;
     let cwd = origin.cwd.ok_or(BadSource::NoWorkingDirectory(session))?;
     let Totals { usd: cost_usd, usage } = origin.total;
     let baseline = Baseline { session, frame: None, checkpoint: None, cost_usd, usage };
