@@ -94,7 +94,7 @@ pub(crate) fn begin(store: &Store, frame: FrameId, session: SessionId) -> Caller
 
 fn end(store: &Store, caller: Caller, ending: Ending) {
     let has_requests = ending == Ending::Suspended;
-    let decision = decide(&Facts { has_requests, ..Facts::of(ending) });
+    let decision = decide(&Facts { has_requests, ..Facts::from_ending(ending) });
     let end = AttemptEnd {
         frame: caller.frame,
         attempt: caller.attempt,

@@ -5,8 +5,7 @@ use crate::app::asker::PersonsTask;
 use crate::app::error::{AnswerError, AppError};
 use crate::core::id::{FrameId, IdPrefix, RequestId};
 use crate::core::requests::answer;
-use crate::core::requests::proposed_plan::PlanDecision;
-use crate::core::requests::proposed_plan::{Permit, permit};
+use crate::core::requests::proposed_plan::{Permit, PlanDecision, permit};
 use crate::core::requests::request::RequestKind;
 use crate::runtime::requests::agent_lookup;
 use crate::store::{Driving, Question, Scope, StoreError, Target};
@@ -184,17 +183,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::app::Asker;
     use crate::app::chains::stop;
-    use crate::app::testing;
+    use crate::app::{Asker, testing};
     use crate::claude::processes::marks::Runner;
     use crate::core::attempt::ending::Ending;
     use crate::core::id::SessionId;
     use crate::core::requests::answer::NoAnswer;
     use crate::core::requests::proposed_plan::ProposedPlan;
     use crate::core::steering::stop_order::StopKind;
-    use crate::store;
-    use crate::store::{Caller, Store};
+    use crate::store::{self, Caller, Store};
 
     fn ask(store: &Store, caller: Caller, question: &str) -> RequestId {
         store.request(caller, None, &[store::testing::ask(question)]).unwrap().remove(0)

@@ -127,7 +127,7 @@ fn objection(digest: &Digest, why: &str) -> Objection {
     let is_of_api = || digest.worded || digest.result.as_ref().is_some_and(|result| result.api_error_status.is_some());
     if has_no_session(why) {
         Objection::Session
-    } else if StartRefusal::of(why) == StartRefusal::Room {
+    } else if StartRefusal::from_message(why) == StartRefusal::Room {
         Objection::Room
     } else if is_of_start() || is_of_api() || digest.returned.is_some() {
         Objection::Start

@@ -7,10 +7,8 @@ use std::process::Command;
 
 use crate::claude::environment::agent_variables;
 use crate::claude::environment::config_dir::{CONFIG_DIR, named_config_dir};
-use crate::claude::settings::merged;
-use crate::claude::settings::of_project;
-use crate::claude::tools::call_results;
-use crate::claude::tools::permission_server;
+use crate::claude::settings::{merged, of_project};
+use crate::claude::tools::{call_results, permission_server};
 use crate::core::agent::claude_args::APPENDED;
 use crate::core::agent::launch::Launch;
 use crate::core::id::{AttemptId, FrameId, SessionId};
@@ -183,7 +181,7 @@ mod tests {
         let launch = Launch {
             model: Some("claude-opus-4-8".into()),
             permission_mode: Some("acceptEdits".into()),
-            args: ClaudeArgs::of(&["--max-turns=9"]),
+            args: ClaudeArgs::from_recorded(&["--max-turns=9"]),
             ..Launch::default()
         };
         insta::assert_snapshot!(invocation(&launch).arguments().join("\n"), @r"

@@ -121,7 +121,7 @@ mod tests {
             let file = tempfile::NamedTempFile::new().unwrap();
             file.as_file().write_all(&transcript).unwrap();
             turn::read(file.path()).unwrap();
-            let salvaged = SalvagedTranscript::of(file.path(), None).unwrap();
+            let salvaged = SalvagedTranscript::from_file(file.path(), None).unwrap();
             prop_assert!(salvaged.continues && salvaged.answered.len() == calls.len());
 
             // The hook and the permission server.

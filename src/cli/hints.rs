@@ -18,7 +18,7 @@ pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
         FrameErrorKind::Program(_) => {
             vec![then(&install()), format!("{resume} --claude PATH uses another one from now on")]
         }
-        FrameErrorKind::Refused(said) => match StartRefusal::of(said) {
+        FrameErrorKind::Refused(said) => match StartRefusal::from_message(said) {
             StartRefusal::Login => vec![then("run claude and log in with /login, or set ANTHROPIC_API_KEY")],
             StartRefusal::Model => vec![format!("{resume} --model MODEL uses another model")],
             StartRefusal::Mode => vec![format!("{resume} --permission-mode MODE uses another mode"), remove(&top)],
@@ -89,7 +89,7 @@ pub(crate) fn of_new(why: &FrameErrorKind) -> Option<String> {
 
 /// What a person can give instead of something that `claude` rejects.
 pub(crate) fn refused(said: &str) -> String {
-    match StartRefusal::of(said) {
+    match StartRefusal::from_message(said) {
         StartRefusal::Mode => "nothing was recorded: give another --permission-mode, or none".to_owned(),
         StartRefusal::Superuser => {
             "nothing was recorded: give another --permission-mode, or run it as a user without those rights".to_owned()

@@ -61,11 +61,11 @@ id! {
     RequestId
 }
 id! {
-    /// What somebody told an agent.
+    /// A message to an agent.
     MessageId
 }
 id! {
-    /// Something that a person wants to be told.
+    /// A notification for a person.
     NotificationId
 }
 

@@ -191,7 +191,7 @@ impl Store {
     pub(crate) fn end(&self, caller: Caller, ending: &Ending) -> FrameState {
         let has_checkpoint = self.frame(caller.frame).unwrap().unwrap().checkpoint.is_some();
         let has_requests = *ending == Ending::Suspended;
-        let decision = decide(&Facts { has_checkpoint, has_requests, ..Facts::of(ending.clone()) });
+        let decision = decide(&Facts { has_checkpoint, has_requests, ..Facts::from_ending(ending.clone()) });
         self.end_attempt(&attempt_end(caller, &decision)).unwrap().state
     }
 

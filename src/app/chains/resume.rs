@@ -1,10 +1,9 @@
 //! Resumes a chain, changes how it continues, or looks up what an agent has requested.
 
-use crate::app::App;
 use crate::app::chains::run::{self, NextRun, RunSurroundings};
 use crate::app::chains::tell::{self, DeferredText};
 use crate::app::error::{AppError, Refusal};
-use crate::app::lookup;
+use crate::app::{App, lookup};
 use crate::core::agent::launch::Launch;
 use crate::core::agent::overrides::Repair;
 use crate::core::chain::frame_state::FrameState;

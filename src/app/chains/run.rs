@@ -10,12 +10,11 @@ use crate::claude::processes::children;
 use crate::core::agent::launch::Launch;
 use crate::core::id::FrameId;
 use crate::runtime::housekeeping::removal;
-use crate::runtime::programs;
 use crate::runtime::run::driven::Driven;
 use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
 use crate::runtime::run::signals::{self, Signals};
 use crate::runtime::run::status::{self, ChainStatus};
-use crate::runtime::{self, RunSettings, RuntimeError};
+use crate::runtime::{self, RunSettings, RuntimeError, programs};
 use crate::store::Store;
 
 /// What a front knows about where it runs. It is asked only for what is needed: a poll reads no settings.
@@ -73,7 +72,7 @@ pub(crate) fn first_run(store: &Store, top: FrameId, driven: Driven) -> Result<F
 /// Whether the same command would always fail like this.
 fn would_always_fail(why: &FrameErrorKind) -> bool {
     match why {
-        FrameErrorKind::Refused(said) => StartRefusal::of(said).is_of_the_command_line(),
+        FrameErrorKind::Refused(said) => StartRefusal::from_message(said).is_of_the_command_line(),
         FrameErrorKind::Program(_) => true,
         _ => false,
     }

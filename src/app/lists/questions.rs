@@ -1,11 +1,10 @@
 //! Questions, and calls and plans that need an approval.
 
-use crate::app::App;
 use crate::app::error::AppError;
 use crate::app::lists::project::Selection;
-use crate::app::lookup;
 use crate::app::view::question::QuestionView;
-use crate::core::chain::pace::{ChangedChain, ContinueReason};
+use crate::app::{App, lookup};
+use crate::core::chain::check_schedule::{ChangedChain, ContinueReason};
 use crate::core::chain::waiting_on::Blocker;
 use crate::runtime::requests::posted::filing;
 use crate::runtime::requests::{answer_files, place};
@@ -82,7 +81,7 @@ pub(crate) fn waits_of(app: &App<'_>, id: &str) -> Result<Vec<Blocker>, AppError
 
 /// Whether a chain waits for something else than an answer. Agents see nothing of other chains.
 pub(crate) fn are_there_other_waits(app: &App<'_>) -> Result<bool, AppError> {
-    let waits = |found: &ChangedChain| matches!(found.stir, ContinueReason::Outside(_));
+    let waits = |found: &ChangedChain| matches!(found.reason, ContinueReason::Outside(_));
     Ok(app.asker.agent.is_none() && app.store.candidates(app.now)?.iter().any(waits))
 }
 

@@ -7,8 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 use crate::app::App;
 use crate::app::error::{AppError, Refusal};
 use crate::core::text::time::TOO_FAR;
-use crate::core::waits::conditions;
-use crate::core::waits::conditions::{AwaitedAgent, External, LONGEST_COMMAND, MOST_CONDITIONS, Matching, Polled};
+use crate::core::waits::conditions::{
+    self, AwaitedAgent, External, LONGEST_COMMAND, MOST_CONDITIONS, Matching, Polled,
+};
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::run::external_waits;

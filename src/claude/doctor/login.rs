@@ -36,7 +36,7 @@ impl Durable<'_> {
         here.map(str::to_owned).collect()
     }
 
-    /// The variables without which nobody is logged in. Empty if another login exists, or none at all.
+    /// The variables without which there is no login. Empty if another login exists, or none at all.
     pub(crate) fn login_only_in(&self, variables: &Variables) -> Vec<String> {
         let lasting = self.variables().find_map(credentials::cloud);
         if let Some(cloud) = lasting {

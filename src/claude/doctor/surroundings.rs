@@ -7,10 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::claude::doctor::login::Durable;
-use crate::claude::environment::agent_variables;
 use crate::claude::environment::config_dir::{CONFIG_DIR, config_dir_of};
-use crate::claude::environment::credentials;
 use crate::claude::environment::variables::Variables;
+use crate::claude::environment::{agent_variables, credentials};
 use crate::claude::settings::settings_file::{SettingsFile, given_settings, managed_files, settings_file};
 use crate::core::agent::launch::Launch;
 
@@ -24,13 +23,13 @@ pub(crate) struct DoctorFacts {
     pub logins: Vec<String>,
     /// Those of them that are variables of this environment and that no settings set.
     pub login_variables: Vec<String>,
-    /// Variables that are the only login: without them nobody is logged in.
+    /// Variables that are the only login: without them there is no login.
     pub login_only_here: Vec<String>,
     /// Variables that matter to agents, that no settings set, and that a chain has not recorded.
     pub only_here: Vec<String>,
     /// Whether there may be a login that cannot be seen: a key in `.claude.json` or in the macOS keychain.
     pub login_may_hide: Option<&'static str>,
-    /// Variables of this process that somebody set on purpose and that agents do not inherit.
+    /// Variables of this process that were set on purpose and that agents do not inherit.
     pub dropped: Vec<String>,
     /// Whether the user is root outside of what Claude Code recognises as a sandbox.
     pub refuses_bypass: bool,

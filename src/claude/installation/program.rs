@@ -1,12 +1,11 @@
 //! Which program is `claude`.
 
-use std::env;
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
+use std::{env, fs};
 
 use jiff::Timestamp;
 use tokio::process::Command;
@@ -92,11 +91,8 @@ pub(crate) fn modified(program: &Path) -> Result<Timestamp, ProgramError> {
 
 /// What the program prints for `--version`.
 pub(crate) async fn ask_version(program: &Path) -> Result<String, ProgramError> {
-    let mut command = Command::new(program);
-    command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
-    agent_variables::not_inherited().iter().for_each(|name| {
-        command.env_remove(name);
-    });
+    let mut command = command(program);
+    command.arg("--version");
     let not_started = |source| ProgramError::NotStarted { path: program.to_owned(), source };
     let answer = tokio::time::timeout(ANSWER_WITHIN, command.output()).await;
     let output = answer.map_err(|_| ProgramError::NoAnswer(program.to_owned()))?.map_err(not_started)?;
@@ -122,15 +118,12 @@ pub(crate) fn identify(program: &Path, answer: &str) -> Result<(), ProgramError>
 /// What the program objects to in these arguments, if anything. It parses them before it looks up the session, whose id is not
 /// valid here, so it ends before it has started anything. `cwd`: relative paths in the arguments count from there.
 pub(crate) async fn objection(program: &Path, arguments: &[String], cwd: &Path) -> Option<String> {
-    let mut command = Command::new(program);
+    let mut command = command(program);
     command.args(["-p", "--output-format=stream-json", "--verbose"]).args(arguments).arg("--session-id=none");
-    command.current_dir(cwd).stdin(Stdio::null()).kill_on_drop(true);
-    agent_variables::not_inherited().iter().for_each(|name| {
-        command.env_remove(name);
-    });
+    command.current_dir(cwd);
     let output = tokio::time::timeout(ANSWER_WITHIN, command.output()).await.ok()?.ok()?;
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    StartRefusal::of(&said).is_of_the_command_line().then_some(said)
+    StartRefusal::from_message(&said).is_of_the_command_line().then_some(said)
 }
 
 /// Refuses versions that lack what is needed. If the output contains no version, the first run decides.
@@ -140,6 +133,16 @@ pub(crate) fn check(program: &Path, answer: &str) -> Result<Option<Version>, Pro
         Ok(found) => Ok(Some(found)),
         Err(_) => Ok(None),
     }
+}
+
+/// The program without standard input and with the environment of agents.
+fn command(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    for name in agent_variables::not_inherited() {
+        command.env_remove(name);
+    }
+    command
 }
 
 fn usable(path: &Path) -> Result<PathBuf, ProgramError> {

@@ -2,7 +2,7 @@
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StartRefusal {
-    /// Nobody is logged in, or the key is not valid.
+    /// There is no login, or the key is not valid.
     Login,
     /// The model does not exist, or this account cannot use it.
     Model,
@@ -23,7 +23,7 @@ pub(crate) enum StartRefusal {
 }
 
 impl StartRefusal {
-    pub(crate) fn of(said: &str) -> Self {
+    pub(crate) fn from_message(said: &str) -> Self {
         let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
         if has(&["No conversation found"]) {
             Self::Session
@@ -80,7 +80,7 @@ mod tests {
             ("claude ended with exit code 0 and said nothing", StartRefusal::NotClaude),
             ("API Error: 400", StartRefusal::Other),
         ] {
-            assert_eq!(StartRefusal::of(said), cause, "{said}");
+            assert_eq!(StartRefusal::from_message(said), cause, "{said}");
         }
     }
 }

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     fn args(words: &[&str]) -> ClaudeArgs {
-        ClaudeArgs::of(words)
+        ClaudeArgs::from_recorded(words)
     }
 
     #[test]

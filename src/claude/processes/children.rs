@@ -13,7 +13,7 @@ fn with_own<T>(change: impl FnOnce(&mut HashSet<u32>) -> T) -> T {
     change(OWN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
 }
 
-/// As long as it lives, whoever has it waits for the process.
+/// As long as it exists, its owner waits for the process.
 #[derive(Debug)]
 pub(crate) struct Own(u32);
 
@@ -44,7 +44,7 @@ mod system {
 
     use super::with_own;
 
-    /// So long somebody here may take to wait for a process that has ended.
+    /// How long the owner of a process that has ended may take to wait for it.
     const PATIENCE: Duration = Duration::from_secs(1);
     /// How often children are looked for while there are none.
     const LOOK: Duration = Duration::from_secs(5);
@@ -72,7 +72,7 @@ mod system {
         });
     }
 
-    /// Waits until a child has ended, and takes it away unless somebody else here waits for it.
+    /// Waits until a child has ended, and reaps it unless its owner waits for it.
     fn reap_next() {
         let ended = |id, flags| waitid(id, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | flags).ok()?.pid();
         let Some(process) = ended(Id::All, WaitPidFlag::empty()) else { return thread::sleep(LOOK) };

@@ -4,13 +4,11 @@
 //! these are checked as well: all ancestors of this process, as far as the system shows them, and the leaders of its session and
 //! group. A process that has escaped all of them, or that another user or a daemon started, cannot be recognised.
 
-use std::env;
-use std::fs;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process;
+use std::{env, fs, process};
 
 use nix::unistd::{self, Uid, User};
 use rustix::process::Pid;
@@ -38,7 +36,7 @@ impl Mark {
     }
 
     fn on(pid: Pid) -> Option<Self> {
-        let environment = Environment::of(pid);
+        let environment = Environment::read(pid);
         let process = pid.as_raw_nonzero().get();
         let frame = environment.value(FRAME)?.parse().ok()?;
         let attempt = environment.value(ATTEMPT)?.parse().ok()?;
@@ -56,7 +54,7 @@ pub(crate) fn marks() -> impl Iterator<Item = Mark> {
 /// The sessions of Claude Code in whose tool calls this process, or one above it, was started.
 pub(crate) fn sessions() -> impl Iterator<Item = SessionId> {
     let above = process_table::ancestors().skip(1).chain(process_table::leaders());
-    let named = above.filter_map(|pid| Environment::of(pid).value(SESSION));
+    let named = above.filter_map(|pid| Environment::read(pid).value(SESSION));
     env::var(SESSION).ok().into_iter().chain(named).filter_map(|session| session.parse().ok())
 }
 
@@ -82,7 +80,7 @@ pub(crate) fn runner() -> Option<Runner> {
     };
     let above: Vec<Pid> = process_table::ancestors().skip(1).collect();
     let at = above.iter().position(|pid| is_runner(*pid))?;
-    let named = above[..at].iter().filter_map(|pid| Environment::of(*pid).value(NOTIFICATION));
+    let named = above[..at].iter().filter_map(|pid| Environment::read(*pid).value(NOTIFICATION));
     let notifications = env::var(NOTIFICATION).ok().into_iter().chain(named).collect();
     Some(Runner { process: above[at].as_raw_nonzero().get(), notifications })
 }

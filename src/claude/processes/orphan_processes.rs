@@ -24,7 +24,7 @@ const QUIET: usize = 2;
 /// Who ran the last attempt of a frame, whose processes are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeftBy {
-    /// Nobody: it had none.
+    /// No process: it had none.
     Nobody,
     /// This process.
     This,
@@ -34,7 +34,7 @@ pub(crate) enum LeftBy {
 
 impl LeftBy {
     /// Of an attempt that the process `runner` ran, from `began` to `ended`. Another one may have had this process's number.
-    pub(crate) fn of(runner: u32, began: Timestamp, ended: Option<Timestamp>) -> Self {
+    pub(crate) fn new(runner: u32, began: Timestamp, ended: Option<Timestamp>) -> Self {
         let is_since = children::kept_since().is_some_and(|since| began >= since);
         if runner == process::id() && is_since { Self::This } else { Self::Another { ended } }
     }
@@ -87,7 +87,7 @@ struct LastScan {
 static SEEN: Mutex<Option<LastScan>> = Mutex::new(None);
 
 impl LastScan {
-    /// Whether a frame may have processes, if nobody has run it since `ended`: who has none gets none.
+    /// Whether a frame may have processes, if it has not run since `ended`: a frame without processes gets none.
     fn has(frame: FrameId, ended: Timestamp) -> bool {
         let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = match &mut *seen {
@@ -101,7 +101,7 @@ impl LastScan {
         let at = Timestamp::now();
         Self {
             at,
-            frames: process_table::all().into_iter().filter_map(|pid| Environment::of(pid).value(FRAME)).collect(),
+            frames: process_table::all().into_iter().filter_map(|pid| Environment::read(pid).value(FRAME)).collect(),
         }
     }
 }
@@ -115,7 +115,7 @@ struct FrameMark<'a> {
 
 impl FrameMark<'_> {
     fn is_on(&self, pid: Pid) -> bool {
-        let environment = Environment::of(pid);
+        let environment = Environment::read(pid);
         // The mark of a command that an agent waits for. It belongs to agent-cli, not to the agent, and ends with its runner.
         let is_no_attempt = || environment.has(&format!("{ATTEMPT}={NO_ATTEMPT}"));
         let is_here = || {
@@ -204,7 +204,7 @@ mod tests {
         command.env(FRAME, frame.to_string()).env(STATE_DIR, state_dir);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         // For an instant after it was started, a process has no environment.
-        while !Environment::of(Pid::from_child(&child)).has(&mark) {
+        while !Environment::read(Pid::from_child(&child)).has(&mark) {
             std::thread::yield_now();
         }
         child

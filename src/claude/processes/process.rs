@@ -27,7 +27,7 @@ pub(crate) enum ProcessExit {
     ShutDown,
     /// agent-cli ended it because its agent's turn was over and something still ran in the background.
     Ended,
-    /// Nobody observed it.
+    /// It was not observed.
     Unknown,
 }
 
@@ -76,7 +76,7 @@ impl Drop for GroupKiller {
 /// Whether there is a process of this id. It may be another one by now, so this is only for what people are told.
 pub(crate) fn lives(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    // A process of somebody else cannot be sent a signal, but is there.
+    // A process of another user cannot be sent a signal, but exists.
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
@@ -88,9 +88,7 @@ impl ProcessExit {
             Self::Signal(_) | Self::Killed | Self::ShutDown | Self::Ended | Self::Unknown | Self::Code(129..)
         )
     }
-}
 
-impl ProcessExit {
     /// Whether agent-cli ended it.
     pub(crate) fn is_stopped(self) -> bool {
         matches!(self, Self::Stopped | Self::Killed | Self::ShutDown)

@@ -1,9 +1,8 @@
 //! The processes of this machine: their parents and their environments, as far as the system shows them.
 
-use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process;
+use std::{fs, process};
 
 use nix::unistd;
 use rustix::process::Pid;
@@ -44,7 +43,7 @@ pub(crate) use system::{all, arguments, below, program};
 pub(crate) use system::Environment;
 
 impl Environment {
-    pub(crate) fn of(pid: Pid) -> Self {
+    pub(crate) fn read(pid: Pid) -> Self {
         #[cfg(test)]
         READ.with_borrow_mut(|read| read.push(pid));
         system::environment(pid)

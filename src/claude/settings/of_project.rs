@@ -185,7 +185,7 @@ mod tests {
     use crate::core::agent::claude_args::ClaudeArgs;
 
     fn launch(args: &[&str]) -> Launch {
-        Launch { args: ClaudeArgs::of(args), ..Launch::default() }
+        Launch { args: ClaudeArgs::from_recorded(args), ..Launch::default() }
     }
 
     fn write(path: PathBuf, text: &str) {

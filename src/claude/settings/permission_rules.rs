@@ -111,7 +111,7 @@ pub(crate) fn may_concern(command: &str, words: &[String], cwd: &Path, launch: &
     restrictions(cwd, launch).iter().any(|rule| forms.iter().any(|form| may_match(rule, form)))
 }
 
-/// The texts that a rule may be about: the command, and the request in it as it stands and without its quotes and its path.
+/// The texts that a rule may be about: the command, and the request in it, unchanged and without its quotes and its path.
 fn forms(command: &str, words: &[String]) -> Vec<String> {
     let command = command.trim();
     let program = words.first().and_then(|program| program.rsplit('/').next()).unwrap_or_default();
@@ -258,7 +258,7 @@ mod tests {
         let cwd = home.path().join("project");
         let launch = |args: &[&str]| Launch {
             config_dir: Some(home.path().join("config")),
-            args: ClaudeArgs::of(args),
+            args: ClaudeArgs::from_recorded(args),
             ..Launch::default()
         };
         let may = |args: &[&str]| may_concern("agent-cli ask x", &words("agent-cli ask x"), &cwd, &launch(args));

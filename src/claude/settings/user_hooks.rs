@@ -1,10 +1,9 @@
 //! The user's own hooks after tool calls. They decide last what an agent sees of a result: they may remove a secret from it. Only
 //! running them would show whether they do, so this only checks whether there are any.
 
-use std::env;
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 use serde_json::Value;
 
@@ -82,7 +81,7 @@ fn plugin_concerns(folder: &Path, tool: &str) -> bool {
     std::iter::once(Value::from("hooks/hooks.json")).chain(named).any(|named| hooks_concern(&named, Some(folder), tool))
 }
 
-/// The files in which marketplaces describe their plugins: hooks may stand there, too.
+/// The files in which marketplaces describe their plugins: hooks may be there, too.
 fn marketplaces(launch: &Launch) -> Vec<PathBuf> {
     let mut places = Vec::new();
     for folder in plugin_folders(launch) {
@@ -158,7 +157,7 @@ mod tests {
         let cwd = home.path().join("project/part");
         let launch = |args: &[&str]| Launch {
             config_dir: Some(home.path().join("config")),
-            args: ClaudeArgs::of(args),
+            args: ClaudeArgs::from_recorded(args),
             ..Launch::default()
         };
         let found = |args: &[&str]| run_after("Bash", &cwd, &launch(args));
@@ -191,7 +190,7 @@ mod tests {
         fs::create_dir_all(plugin.join("custom")).unwrap();
         let launch = |args: &[&str]| Launch {
             config_dir: Some(home.path().join("config")),
-            args: ClaudeArgs::of(args),
+            args: ClaudeArgs::from_recorded(args),
             ..Launch::default()
         };
         let found = |args: &[&str]| run_after("Bash", &cwd, &launch(args));

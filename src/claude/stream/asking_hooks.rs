@@ -50,11 +50,11 @@ struct Group {
 
 const EVENT: &str = "PreToolUse";
 
-/// More different reasons than anybody gives.
+/// More different reasons than hooks give.
 const MOST: usize = 1_000;
 
 impl AskingHooks {
-    /// Whether the call was printed and has no result yet, whoever made it.
+    /// Whether the call was printed and has no result yet, whether the agent or a subagent made it.
     pub(crate) fn knows(&self, call: &str) -> bool {
         self.open.iter().any(|open| open.id == call)
     }

@@ -21,7 +21,7 @@ pub(crate) struct Jobs {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Made {
     pub input: Value,
-    /// What the tool returned beside the text.
+    /// What the tool returned in addition to the text.
     pub response: Value,
 }
 

@@ -26,11 +26,11 @@ pub(crate) struct Denial {
     pub denied: Denied,
 }
 
-/// Nobody reads a longer list, or a longer text.
+/// A longer list or text would not be read.
 const MOST: usize = 1_000;
 
 /// The list of denied calls does not say who denied them. If an approval was missing, the message to the agent does: this is part
-/// of the message to an agent about a call that nobody approved. Other messages name a rule or a mode, or are a hook's own
+/// of the message to an agent about a call that was not approved. Other messages name a rule or a mode, or are a hook's own
 /// words.
 const UNAPPROVED: [&str; 4] = [
     "you haven't granted it yet", "require approval", "needs approval",
@@ -58,7 +58,7 @@ impl Denials {
             }
             Some("result") => {
                 let listed = event.permission_denials.as_array().into_iter().flatten();
-                for denial in listed.filter_map(|denial| self.of(denial)).collect::<Vec<_>>() {
+                for denial in listed.filter_map(|denial| self.denial(denial)).collect::<Vec<_>>() {
                     let is_known = self.listed.iter().any(|known| known.call == denial.call);
                     if !is_known && self.listed.len() < MOST {
                         self.listed.push(denial);
@@ -69,7 +69,7 @@ impl Denials {
         }
     }
 
-    fn of(&self, denial: &Value) -> Option<Denial> {
+    fn denial(&self, denial: &Value) -> Option<Denial> {
         let call = denial["tool_use_id"].as_str()?.to_owned();
         let (said, by_subagent) = self.errors.get(&call).cloned().unwrap_or_default();
         let input = shortened(&in_short(&denial["tool_input"]));

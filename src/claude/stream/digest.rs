@@ -5,8 +5,7 @@ use std::collections::HashSet;
 use crate::claude::stream::asking_hooks::AskingHooks;
 use crate::claude::stream::background_work::{self, BackgroundTask, Jobs};
 use crate::claude::stream::denials::Denials;
-use crate::claude::stream::event::ResultEvent;
-use crate::claude::stream::event::{StreamBlock, StreamEvent};
+use crate::claude::stream::event::{ResultEvent, StreamBlock, StreamEvent};
 use crate::claude::stream::rights::Rights;
 use crate::claude::stream::tokens::Answers;
 use crate::claude::stream::tool_calls::ToolCalls;
@@ -70,7 +69,7 @@ impl Digest {
         (self.calls.last().is_some_and(|last| last.id == call)).then_some(call)
     }
 
-    /// Whether it is where it began, suspended at the same call: what is to come is on its standard input.
+    /// Whether it is where it began, suspended at the same call: its turn begins with its standard input.
     pub(crate) fn is_where_it_began(&self) -> bool {
         !self.worked && self.suspended_again.is_some() && self.result.as_ref().is_some_and(|result| result.deferred)
     }
@@ -149,7 +148,7 @@ impl Digest {
         if event.subtype == "init" {
             self.model = event.model.as_str().map(str::to_owned);
             self.version = event.claude_code_version.as_str().map(str::to_owned);
-            self.goes_on();
+            self.withdraw_result();
         }
         if let Some(reason) = event.prompt_submit_outcome["reason"].as_str() {
             self.blocked = Some(reason.to_owned());
@@ -160,7 +159,7 @@ impl Digest {
 
     fn absorb_assistant(&mut self, event: StreamEvent) {
         let message = event.message;
-        self.goes_on();
+        self.withdraw_result();
         self.api_error = event.error.as_str().map(str::to_owned);
         // Claude Code's own error messages carry this model name.
         if message.model == "<synthetic>" {
@@ -172,15 +171,15 @@ impl Digest {
         self.calls.absorb(message.content);
     }
 
-    /// Withdraws the result with which it stood where it began: its process was ended before it could go on.
+    /// Withdraws the result of a turn that has not begun: its process was ended before it could continue.
     pub(crate) fn withdraw_beginning(&mut self) {
         if self.is_where_it_began() {
-            self.goes_on();
+            self.withdraw_result();
         }
     }
 
     /// Notes that `claude` continues: the result that it printed was not final.
-    fn goes_on(&mut self) {
+    fn withdraw_result(&mut self) {
         self.interim = self.result.take().or(self.interim.take());
     }
 

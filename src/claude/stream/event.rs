@@ -24,7 +24,6 @@ use crate::core::text::escape::shortened;
 pub(crate) struct StreamEvent {
     #[serde(rename = "type")]
     pub(crate) kind: Value,
-    pub(crate) session_id: Value,
     pub(crate) model: Value,
     pub(crate) claude_code_version: Value,
     pub(crate) parent_tool_use_id: Value,

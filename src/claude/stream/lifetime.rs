@@ -10,7 +10,7 @@ use crate::claude::stream::digest::Digest;
 use crate::claude::stream::event::ResultEvent;
 use crate::core::attempt::rest::TurnState;
 
-/// How long `claude` may take to go on with what is on its standard input, however busy the system is.
+/// How long `claude` may take to continue with its standard input, even on a busy system.
 const READS_ITS_INPUT: Duration = Duration::from_secs(20);
 
 /// How far the agent's turn has come according to its transcript. The stream's view is in the [`Digest`].
@@ -42,14 +42,14 @@ impl Digest {
         rest.patience(grace).map(limit)
     }
 
-    /// Whether the agent's turn is over, given what the transcript contains. While a subagent runs, `claude` prints no result.
+    /// Whether the agent's turn has ended, given what the transcript contains. While a subagent runs, `claude` prints no result.
     pub(crate) fn rest(&self, written: &WrittenTurn) -> TurnState {
         match &self.result {
             Some(result) if result.is_error || result.deferred || result.stopped_by_hook => TurnState::Paused,
-            Some(result) => TurnState::of_reply(&result.text),
-            None if self.stands_suspended(written) => TurnState::Paused,
+            Some(result) => TurnState::after_reply(&result.text),
+            None if self.is_suspended(written) => TurnState::Paused,
             None if !self.calls.open.is_empty() => TurnState::Works,
-            None => written.reply.as_deref().map_or(TurnState::Works, TurnState::of_reply),
+            None => written.reply.as_deref().map_or(TurnState::Works, TurnState::after_reply),
         }
     }
 
@@ -64,7 +64,7 @@ impl Digest {
             return;
         }
         let total_cost_usd = written.total_cost_usd.unwrap_or_default();
-        if self.stands_suspended(written) {
+        if self.is_suspended(written) {
             let deferred_call = self.calls.open.last().map(|call| call.id.clone());
             self.result = Some(ResultEvent { deferred: true, deferred_call, total_cost_usd, ..ResultEvent::default() });
         } else if let Some(reply) = written.reply.clone().filter(|_| by_us && self.worked && self.calls.open.is_empty())
@@ -74,8 +74,8 @@ impl Digest {
         }
     }
 
-    /// Whether its agent waits for suspended calls only: a call that runs beside them may finish.
-    fn stands_suspended(&self, written: &WrittenTurn) -> bool {
+    /// Whether its agent waits for suspended calls only: a call that runs at the same time may finish.
+    fn is_suspended(&self, written: &WrittenTurn) -> bool {
         !self.calls.open.is_empty() && self.calls.open.iter().all(|call| written.suspended.contains(&call.id))
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct CutLine<'a> {
     pub length: u64,
 }
 
-/// A line that is longer than this without its long texts has more fields than anybody can use.
+/// A line that is longer than this without its long texts has more fields than can be used.
 const LONGEST: usize = 8 * 1024 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

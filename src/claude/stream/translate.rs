@@ -1,16 +1,15 @@
-//! From a line that `claude` printed to what it tells.
+//! From a line that `claude` printed to events that do not depend on its formats.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::claude::stream::event::ResultEvent;
-use crate::claude::stream::event::{StreamBlock, StreamEvent};
+use crate::claude::stream::event::{ResultEvent, StreamBlock, StreamEvent};
 use crate::core::agent::usage::{Usage, rounded_usd};
 use crate::core::events::agent_event::AgentEventKind;
 use crate::core::text::escape::shortened;
 use crate::core::text::json;
 
-/// What a line tells, in order, and what holds for all of it.
+/// The events of a line, in order, and what applies to all of them.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Translated {
     /// When it happened, if the line says so: messages do so since 2.1.330, nothing else does.
@@ -25,13 +24,13 @@ pub(crate) struct Translated {
 /// The events of a line. An empty one, and one that repeats another, has none.
 pub(crate) fn translate(line: &[u8]) -> Translated {
     match json::read::<StreamEvent>(line) {
-        Ok(event) => of(event),
+        Ok(event) => translate_event(event),
         Err(_) if line.trim_ascii().is_empty() => Translated::default(),
         Err(_) => Translated { happenings: vec![other("unreadable line")], ..Translated::default() },
     }
 }
 
-fn of(event: StreamEvent) -> Translated {
+fn translate_event(event: StreamEvent) -> Translated {
     let at = event.timestamp.as_str().and_then(|at| at.parse().ok());
     let parent_tool_use_id = text(&event.parent_tool_use_id);
     let context_tokens = context_tokens(&event.message.usage);
@@ -139,7 +138,7 @@ fn result(event: StreamEvent) -> Vec<AgentEventKind> {
     let (num_turns, duration_ms) = (event.num_turns.as_u64(), event.duration_ms.as_u64());
     let subtype = text(&event.subtype);
     let ResultEvent { is_error, text, deferred, usage, total_cost_usd, .. } = event.into();
-    // It stands at the call of an earlier turn, and will go on.
+    // It is suspended at the call of an earlier turn, and will continue.
     if deferred && usage == Usage::default() {
         return happenings;
     }
@@ -158,9 +157,9 @@ fn result(event: StreamEvent) -> Vec<AgentEventKind> {
 
 /// All tokens of a request count, wherever they came from. What the model said itself is counted at the end only.
 fn context_tokens(usage: &Value) -> Option<u64> {
-    let of = |name| usage[name].as_u64();
-    let input = of("input_tokens")?;
-    let cached = [of("cache_creation_input_tokens"), of("cache_read_input_tokens")].into_iter().flatten();
+    let tokens = |name| usage[name].as_u64();
+    let input = tokens("input_tokens")?;
+    let cached = [tokens("cache_creation_input_tokens"), tokens("cache_read_input_tokens")].into_iter().flatten();
     Some(cached.fold(input, u64::saturating_add)).filter(|tokens| *tokens > 0)
 }
 

@@ -26,7 +26,7 @@ fn bash_keeps(output: &str) -> bool {
 /// The option with which `claude` reads such messages from its standard input.
 pub(crate) const INPUT_OPTION: &str = "--input-format=stream-json";
 
-/// The message with the result of `call`, and a text beside it unless that is empty.
+/// The message with the result of `call`, and a text after it unless that is empty.
 pub(crate) fn user_message(call: &str, result: &CallResult, text: &str) -> String {
     let mut blocks =
         vec![json!({"type": "tool_result", "tool_use_id": call, "content": result.text, "is_error": result.is_error})];

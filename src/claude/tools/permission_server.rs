@@ -43,7 +43,7 @@ pub(crate) fn config(own: &Path, environment: &[(&str, String)]) -> Option<Value
 }
 
 /// The server's answer to a line of its input; `None`: no answer is needed. Every request whose id can be found has one: without
-/// an answer, Claude Code waits for ever.
+/// an answer, Claude Code waits forever.
 pub(crate) fn respond(line: &[u8], decide: impl FnOnce(&PermissionCall) -> Permission) -> Option<Value> {
     let Ok(message) = line_json::read::<Value>(line) else {
         return Some(refused(&line_json::id_in(line)?, -32700, "the message is not JSON"));
@@ -66,8 +66,8 @@ pub(crate) fn respond(line: &[u8], decide: impl FnOnce(&PermissionCall) -> Permi
             "inputSchema": {"type": "object"},
         }]}),
         "tools/call" => {
-            let call = PermissionCall::of(&parameters["arguments"]);
-            // Nobody can be shown all of it.
+            let call = PermissionCall::from_arguments(&parameters["arguments"]);
+            // No person can be shown all of it.
             let is_too_deep = line_json::is_too_deep(line);
             let decision = if is_too_deep { Permission::too_deep(&call) } else { decide(&call) };
             json!({"content": [{"type": "text", "text": decision.to_json().to_string()}]})
@@ -85,7 +85,7 @@ const SERVER: &str = "agent-cli";
 const TOOL: &str = "permission";
 
 impl PermissionCall {
-    fn of(arguments: &Value) -> Self {
+    fn from_arguments(arguments: &Value) -> Self {
         Self {
             tool: arguments["tool_name"].as_str().unwrap_or_default().to_owned(),
             input: arguments["input"].clone(),
@@ -132,7 +132,7 @@ mod tests {
         let text = answer["result"]["content"][0]["text"].as_str().unwrap();
         assert_eq!(serde_json::from_str::<Value>(text).unwrap(), json!({"behavior": "deny", "message": "not Bash"}));
         assert_eq!(
-            PermissionCall::of(&arguments),
+            PermissionCall::from_arguments(&arguments),
             PermissionCall { tool: "Bash".into(), input: json!({"command": "x"}), id: Some("t1".into()) }
         );
     }

@@ -10,7 +10,7 @@ use crate::core::agent::launch::{Launch, OnPermission};
 /// rule, a hook or the mode denied it, or if it is not certain to help.
 pub(crate) fn remedies(denied: &Denied, launch: &Launch, cwd: &Path) -> Vec<Vec<String>> {
     let mode = launch.permission_mode.as_deref();
-    // Plan mode permits no changes, whoever allows them.
+    // Plan mode permits no changes, even if a rule allows them.
     if !denied.unapproved || mode == Some("plan") {
         return Vec::new();
     }

@@ -63,7 +63,7 @@ pub(crate) fn check(transcript: impl BufRead) -> io::Result<Result<(), Broken>> 
 }
 
 impl Ancestry {
-    pub(crate) fn of<'a>(entries: impl IntoIterator<Item = &'a Value>) -> Self {
+    pub(crate) fn from_entries<'a>(entries: impl IntoIterator<Item = &'a Value>) -> Self {
         let line = |entry: &Value| AncestryLine::deserialize(entry).ok();
         Self::new(entries.into_iter().filter_map(line).collect())
     }

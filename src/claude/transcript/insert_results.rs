@@ -89,9 +89,10 @@ pub(crate) fn leaving_open(
     for (at, row) in transcript.rows().rev() {
         let Some(of) = mark(row) else { continue };
         let Some((_, made)) = open.iter().find(|(open, _)| *open == of) else { continue };
-        let change = match of != call && given.insert(of) {
-            true => Change::Replace(entry(of, made, row, &row["uuid"], &results[of])),
-            false => Change::Drop,
+        let change = if of != call && given.insert(of) {
+            Change::Replace(entry(of, made, row, &row["uuid"], &results[of]))
+        } else {
+            Change::Drop
         };
         changes.insert(at, change);
     }

@@ -1,9 +1,8 @@
 //! Where Claude Code keeps its transcripts, and what else it keeps of a session that an agent may need again.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use crate::core::agent::session_file_names::{FileSelection, SessionFolder};
 use crate::core::id::SessionId;

@@ -4,13 +4,13 @@
 //!
 //! | when | what is changed | by |
 //! | --- | --- | --- |
-//! | a suspended call can return its result by itself: it is the only one of its message, a command can print the result unchanged, and hooks run | nothing; a hook gives the result when the session is resumed | nobody: the transcript as it is |
+//! | a suspended call can return its result by itself: it is the only one of its message, a command can print the result unchanged, and hooks run | nothing; a hook gives the result when the session is resumed | the transcript is not copied |
 //! | results are given to suspended calls in any other case | a result replaces each mark; then a prompt follows | [`insert_results`] |
 //! | a call was denied so that a person could be asked, and the person has decided | what followed the call is left out, and the call is marked as suspended | [`reopen`] |
 //!
 //! Both changes are made with [`rewrite`], the only place in which lines are left out, replaced or added. It links what followed
 //! a line to what that line followed, and checks with [`ancestry`] that the copy has the whole conversation: Claude Code would
-//! silently leave out whatever is not connected.
+//! silently leave out everything that is not connected.
 
 pub(crate) mod ancestry;
 pub(crate) mod insert_results;

@@ -1,4 +1,4 @@
-//! What other processes added to a transcript while an attempt ran: somebody spoke in the session of a working agent.
+//! What other processes added to a transcript while an attempt ran: a person spoke in the session of a working agent.
 //!
 //! A line has the same `uuid` in the transcript and in the output of its `claude`. Prompts are not printed, but the answers to
 //! them are.
@@ -34,7 +34,7 @@ pub(crate) fn without_others(transcript: &Entries, known: &Entries, printed: &Ha
     transcript.copy(&changes, Vec::new()).ok()
 }
 
-/// Whether anybody said something that the attempt did not start with. Its own prompt counts.
+/// Whether there is a prompt that the attempt did not start with. Its own prompt counts.
 pub(crate) fn has_prompts(transcript: &Entries, known: &Entries) -> bool {
     transcript.beyond(known).rows().any(|(_, row)| is_prompt(row))
 }

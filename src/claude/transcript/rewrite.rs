@@ -28,7 +28,7 @@ impl EntryLine {
     }
 }
 
-/// What becomes of a line.
+/// A change of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Change {
     Drop,
@@ -49,7 +49,7 @@ impl Entries {
 
     /// Checks whether the conversation reaches its beginning.
     pub(crate) fn check(&self) -> Result<(), Broken> {
-        Ancestry::of(self.lines.iter().map(|line| &line.entry)).chain().map(drop)
+        Ancestry::from_entries(self.lines.iter().map(|line| &line.entry)).chain().map(drop)
     }
 
     /// The lines that `other` does not have.
@@ -88,7 +88,7 @@ impl Entries {
         self.lines.iter().map(|line| &line.entry)
     }
 
-    /// The conversation up to the lines in `said`, without what others said elsewhere. All of it, if nobody did.
+    /// The conversation up to the lines in `said`, without what others said elsewhere. All of it, if there is nothing else.
     pub(crate) fn leading_to(self, said: &Self) -> Self {
         let wanted: HashSet<&str> = said.rows().filter_map(|(_, row)| row["uuid"].as_str()).collect();
         let is_last = self
@@ -146,8 +146,8 @@ impl Entries {
             text.push(b'\n');
         }
         let dropped = changes.keys().filter_map(|at| self.lines[*at].entry["uuid"].as_str()).map(str::to_owned);
-        let now = Ancestry::of(kept.iter().map(|line| &line.entry));
-        now.keeps(&Ancestry::of(self.lines.iter().map(|line| &line.entry)), &dropped.collect())?;
+        let now = Ancestry::from_entries(kept.iter().map(|line| &line.entry));
+        now.keeps(&Ancestry::from_entries(self.lines.iter().map(|line| &line.entry)), &dropped.collect())?;
         Ok(text)
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct SalvagedTranscript {
 
 impl SalvagedTranscript {
     /// What `transcript` still has. `earlier`: the transcript that its session was forked from, if there is one.
-    pub(crate) fn of(transcript: &Path, earlier: Option<&Path>) -> io::Result<Self> {
+    pub(crate) fn from_file(transcript: &Path, earlier: Option<&Path>) -> io::Result<Self> {
         let found = TranscriptFindings::in_file(transcript)?;
         // Only a truncated file can lack part of its history: Claude Code may summarise a conversation and drop the rest.
         let last = match earlier.filter(|_| found.torn).map(TranscriptFindings::in_file) {
@@ -57,7 +57,7 @@ impl SalvagedTranscript {
 
 #[derive(Default)]
 struct TranscriptFindings {
-    /// Whether anybody has said anything.
+    /// Whether it has any message.
     spoken: bool,
     /// The ids of the model's messages.
     messages: Vec<String>,
@@ -136,7 +136,7 @@ mod tests {
     }
 
     fn of(text: &str) -> SalvagedTranscript {
-        SalvagedTranscript::of(&folder().file("a", text), None).unwrap()
+        SalvagedTranscript::from_file(&folder().file("a", text), None).unwrap()
     }
 
     #[test]
@@ -179,19 +179,19 @@ mod tests {
         let folder = folder();
         let earlier = folder.file("earlier", format!("{PROMPT}\n{CALL}\n{RESULT}\n"));
         let continues =
-            |text: &str| SalvagedTranscript::of(&folder.file("fork", text), Some(&earlier)).unwrap().continues;
+            |text: &str| SalvagedTranscript::from_file(&folder.file("fork", text), Some(&earlier)).unwrap().continues;
         assert!(!continues(&format!("{PROMPT}\n{{\"type\":\"assi")));
         assert!(continues(&format!("{PROMPT}\n{CALL}\n{{\"type\":\"us")));
         let summed_up = format!("{PROMPT}\n");
         assert!(continues(&summed_up));
         let gone = folder.0.path().join("gone");
-        assert!(SalvagedTranscript::of(&earlier, Some(&gone)).unwrap().continues);
+        assert!(SalvagedTranscript::from_file(&earlier, Some(&gone)).unwrap().continues);
     }
 
     proptest! {
         #[test]
         fn any_bytes_have_something_or_nothing(bytes: Vec<u8>) {
-            SalvagedTranscript::of(&folder().file("a", bytes), None).unwrap();
+            SalvagedTranscript::from_file(&folder().file("a", bytes), None).unwrap();
         }
     }
 }

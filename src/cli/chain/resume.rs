@@ -9,11 +9,10 @@ use crate::app::chains::resume::{self, Input, LookedUp, Named, Outcome, Resumed}
 use crate::cli::arguments::candidates;
 use crate::cli::arguments::claude_args::ForClaude;
 use crate::cli::arguments::limits::LimitOptions;
-use crate::cli::chain::drive;
-use crate::cli::chain::request;
 use crate::cli::chain::spawn::questions_dir;
 use crate::cli::chain::tell::typed_text;
 use crate::cli::chain::unattended::resume_all::ResumeAll;
+use crate::cli::chain::{drive, request};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;

@@ -9,8 +9,7 @@ use jiff::Timestamp;
 
 use crate::cli::output::live;
 use crate::core::text::escape;
-use crate::core::text::wrap::columns;
-use crate::core::text::wrap::wrapped;
+use crate::core::text::wrap::{columns, wrapped};
 
 /// How standard error is written.
 #[derive(Clone, Copy, Debug, Default)]

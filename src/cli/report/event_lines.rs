@@ -10,10 +10,8 @@ use crate::cli::output::format::{cut, fitted};
 use crate::core::agent::usage::Usage;
 use crate::core::events::agent_event::{AgentEvent, AgentEventKind};
 use crate::core::id::FrameId;
-use crate::core::text::escape;
-use crate::core::text::extent;
-use crate::core::text::wrap::columns;
-use crate::core::text::wrap::wrapped;
+use crate::core::text::wrap::{columns, wrapped};
+use crate::core::text::{escape, extent};
 
 /// How events are shown.
 #[derive(Debug)]

@@ -1,8 +1,7 @@
 //! A question in full, as a person sees it before they answer.
 
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

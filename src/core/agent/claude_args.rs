@@ -109,7 +109,7 @@ impl From<Vec<String>> for ClaudeArgs {
 #[cfg(test)]
 impl ClaudeArgs {
     /// Parses words as they are recorded.
-    pub(crate) fn of(words: &[&str]) -> Self {
+    pub(crate) fn from_recorded(words: &[&str]) -> Self {
         words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>().into()
     }
 }
@@ -177,17 +177,21 @@ mod tests {
 
     #[test]
     fn what_is_recorded_is_one_word_an_option() {
-        let args = ClaudeArgs::of(&["--max-turns=9", "--verbose", "--append-system-prompt=--a=b", "--tools="]);
+        let args =
+            ClaudeArgs::from_recorded(&["--max-turns=9", "--verbose", "--append-system-prompt=--a=b", "--tools="]);
         let json = serde_json::to_string(&args).unwrap();
         assert_eq!(json, r#"["--max-turns=9","--verbose","--append-system-prompt=--a=b","--tools="]"#);
         assert_eq!(serde_json::from_str::<ClaudeArgs>(&json).unwrap(), args);
         assert_eq!(args.last("--append-system-prompt"), Some("--a=b"));
-        assert_eq!(ClaudeArgs::of(&["stray", "-p", "--", "---x", "--a b=c", "--verbose"]).words(), ["--verbose"]);
+        assert_eq!(
+            ClaudeArgs::from_recorded(&["stray", "-p", "--", "---x", "--a b=c", "--verbose"]).words(),
+            ["--verbose"]
+        );
     }
 
     #[test]
     fn of_several_the_last_counts() {
-        let args = ClaudeArgs::of(&["--settings=a", "--effort=low", "--settings=--b"]);
+        let args = ClaudeArgs::from_recorded(&["--settings=a", "--effort=low", "--settings=--b"]);
         assert_eq!(args.last("--settings"), Some("--b"));
         assert_eq!(args.without("--settings").words(), ["--effort=low"]);
         assert!(args.has("--effort") && !args.without("--effort").has("--effort"));

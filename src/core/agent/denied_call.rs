@@ -1,4 +1,4 @@
-//! Denied tool calls: an agent whose call was denied ends like any other, and nobody sees why it did so little.
+//! Denied tool calls: an agent whose call was denied ends like any other, and nothing else shows why it did so little.
 
 use serde::{Deserialize, Serialize};
 

@@ -94,9 +94,10 @@ impl Launch {
     /// The same options in another permission mode. A switch that overrides every mode is replaced by one that grants
     /// the same rights within that mode.
     pub(crate) fn in_mode(self, mode: &str) -> Self {
-        let args = match self.is_unrestricted() && mode != permission_mode::UNRESTRICTED {
-            true => self.args.without(SKIP_PERMISSIONS).and(&ClaudeArgs::switch(MAY_SKIP_PERMISSIONS)),
-            false => self.args,
+        let args = if self.is_unrestricted() && mode != permission_mode::UNRESTRICTED {
+            self.args.without(SKIP_PERMISSIONS).and(&ClaudeArgs::switch(MAY_SKIP_PERMISSIONS))
+        } else {
+            self.args
         };
         Self { permission_mode: Some(mode.to_owned()), args, ..self }
     }
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
 
     fn args(words: &[&str]) -> ClaudeArgs {
-        ClaudeArgs::of(words)
+        ClaudeArgs::from_recorded(words)
     }
 
     fn launch_with(words: &[&str]) -> Launch {

@@ -140,7 +140,7 @@ mod tests {
     use crate::core::agent::child_worktree::Worktree;
 
     fn args(words: &[&str]) -> ClaudeArgs {
-        ClaudeArgs::of(words)
+        ClaudeArgs::from_recorded(words)
     }
 
     fn wanted(mode: Option<&str>, words: &[&str]) -> Overrides {

@@ -54,11 +54,12 @@ pub(crate) fn of_mode(was: &str, now: Option<&str>) -> String {
 /// it.
 pub(crate) fn of_worktree(worktree: &Path, is_gone: bool) -> String {
     let worktree = named(&worktree.display().to_string());
-    match is_gone {
-        true => format!("You had entered the worktree {worktree}, which is gone."),
-        false => format!(
+    if is_gone {
+        format!("You had entered the worktree {worktree}, which is gone.")
+    } else {
+        format!(
             "You had entered the worktree {worktree}: ExitWorktree does not know of it any more, so leave it with cd."
-        ),
+        )
     }
 }
 

@@ -70,7 +70,7 @@ pub(crate) fn current_mode(launch: &Launch, began_with: Option<&str>, printed: O
 /// The mode of the next attempt after one that left no conversation. `before`: the mode in which the lost attempt would
 /// have left its agent if it had changed nothing; `last_mode`: the one in which it did.
 ///
-/// Requests that the agent made in a narrower mode stand, and so does the mode: a person may have said "not yet". A
+/// Requests that the agent made in a narrower mode remain valid, and so does the mode: a person may have said "not yet". A
 /// wider mode is lost with the conversation.
 pub(crate) fn after_loss(launch: &Launch, before: Option<&str>, last_mode: Option<String>) -> Option<String> {
     let is_narrower = |mode: &String| giving(launch, before).covers(mode);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     fn unrestricted() -> Launch {
-        Launch { args: ClaudeArgs::of(&["--dangerously-skip-permissions"]), ..Launch::default() }
+        Launch { args: ClaudeArgs::from_recorded(&["--dangerously-skip-permissions"]), ..Launch::default() }
     }
 
     const fn chosen(mode: &str, is_new: bool) -> Option<Chosen<'_>> {

@@ -39,12 +39,12 @@ impl Usage {
         self.with(other, u64::max)
     }
 
-    fn with(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
+    fn with(self, other: Self, combine: impl Fn(u64, u64) -> u64) -> Self {
         Self {
-            input_tokens: of(self.input_tokens, other.input_tokens),
-            output_tokens: of(self.output_tokens, other.output_tokens),
-            cache_creation_input_tokens: of(self.cache_creation_input_tokens, other.cache_creation_input_tokens),
-            cache_read_input_tokens: of(self.cache_read_input_tokens, other.cache_read_input_tokens),
+            input_tokens: combine(self.input_tokens, other.input_tokens),
+            output_tokens: combine(self.output_tokens, other.output_tokens),
+            cache_creation_input_tokens: combine(self.cache_creation_input_tokens, other.cache_creation_input_tokens),
+            cache_read_input_tokens: combine(self.cache_read_input_tokens, other.cache_read_input_tokens),
         }
     }
 

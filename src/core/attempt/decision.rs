@@ -43,7 +43,7 @@ pub enum Fate {
     Keep,
     /// Its transcript is deleted, and its requests are withdrawn.
     Discard,
-    /// It has no conversation to continue from: its process died before writing one. Its requests stand, because a
+    /// It has no conversation to continue from: its process died before writing one. Its requests remain valid, because a
     /// person may have answered them already.
     Lost,
 }
@@ -86,9 +86,9 @@ impl Decision {
 
 /// Decides what follows from the end of an attempt. Pure and exhaustive.
 pub fn decide(facts: &Facts) -> Decision {
-    let meaning = Meaning::of(facts);
+    let meaning = Meaning::from_facts(facts);
     let (session, frame) = row(&meaning, facts);
-    // A stop that is recorded changes what becomes of the frame, and nothing else. A reply was faster.
+    // A recorded stop changes the outcome for the frame, and nothing else. A reply was faster.
     let frame = match &facts.stop {
         Some(stop) if frame != Ended::Done => frame.stopped(stop),
         _ => frame,
@@ -115,7 +115,7 @@ pub fn decide(facts: &Facts) -> Decision {
     }
 }
 
-/// A process that ended its turn by itself has recorded it, unless its disk is full: then it goes on in silence.
+/// A process that ended its turn by itself has recorded it, unless its disk is full: then it continues without a message.
 fn is_unrecorded(facts: &Facts, session: Fate, frame: &Ended) -> bool {
     let by_itself = match facts.ending {
         Ending::Reply(_)
@@ -224,10 +224,8 @@ fn next(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended) -> Next 
     let is_limited = matches!(meaning, Meaning::Ended(Ending::UsageLimit { .. } | Ending::Unavailable { .. }));
     let is_again = *frame == Ended::Again && !matches!(meaning, Meaning::HasMessages | Meaning::CutOff);
     let backs_off = matches!(frame, Ended::BackOff { .. } | Ended::Die { .. });
-    match session == Fate::Discard || is_again || is_limited || backs_off {
-        true if !died_elsewhere(facts, meaning) => Next::Skip,
-        _ => Next::AsItComes,
-    }
+    let is_skipped = session == Fate::Discard || is_again || is_limited || backs_off;
+    if is_skipped && !died_elsewhere(facts, meaning) { Next::Skip } else { Next::AsItComes }
 }
 
 /// How the frame continues at once if `claude` refused to continue it like this.

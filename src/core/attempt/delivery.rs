@@ -24,13 +24,13 @@ pub(crate) struct Possible {
     pub hooks: bool,
     /// Whether it would return these results exactly as they are.
     pub unchanged: bool,
-    /// Whether `claude` takes its result from standard input, and nobody has to see it first.
+    /// Whether `claude` takes its result from standard input, and no hook must see it first.
     pub bare: bool,
 }
 
 impl DeliveryWay {
     /// The way for the next attempt of `frame`, which is told `notices` in addition to the results.
-    pub(crate) fn of(frame: &Frame, deliveries: &[Delivery], notices: &[String], possible: Possible) -> Self {
+    pub(crate) fn choose(frame: &Frame, deliveries: &[Delivery], notices: &[String], possible: Possible) -> Self {
         let Possible { hooks, unchanged, bare } = possible;
         let permission = deliveries.iter().find(|delivery| matches!(delivery.kind, RequestKind::Permission { .. }));
         if let (true, Some(call)) = (hooks, permission.and_then(|delivery| delivery.call.clone())) {
@@ -119,8 +119,7 @@ pub(crate) mod testing {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use super::{testing::answer, testing::frame};
+    use super::{testing::answer, testing::frame, *};
     use crate::core::agent::situation::Situation;
     use crate::core::chain::frame::Task;
     use crate::core::requests::question::Form;
@@ -136,7 +135,7 @@ mod tests {
             |bare: bool, takes_result: bool, shell: Option<&str>, deliveries: &[Delivery], notices: &[String]| {
                 let situation = Situation { takes_result, shell: shell.map(Into::into), ..Situation::default() };
                 let frame = Frame { situation, ..frame.clone() };
-                DeliveryWay::of(&frame, deliveries, notices, Possible { hooks: true, unchanged: true, bare })
+                DeliveryWay::choose(&frame, deliveries, notices, Possible { hooks: true, unchanged: true, bare })
             };
         let bare = |call: &str| DeliveryWay::BareResult { call: call.to_owned() };
         let (both, others) = ([of_call(Some("t1")), of_call(Some("t2"))], [of_call(Some("t2")), of_call(None)]);
@@ -162,7 +161,7 @@ mod tests {
             (&[of_call(Some("t2"))], &[], true, true, DeliveryWay::ResultsInTranscript),
             (&[of_call(None)], &[], true, true, DeliveryWay::Prompt),
         ] {
-            let way = DeliveryWay::of(&frame, deliveries, notices, Possible { hooks, unchanged, bare: false });
+            let way = DeliveryWay::choose(&frame, deliveries, notices, Possible { hooks, unchanged, bare: false });
             assert_eq!(way, expected, "{deliveries:?}, {notices:?}, hooks: {hooks}, unchanged: {unchanged}");
         }
     }

@@ -10,7 +10,7 @@ pub enum Ending {
     Reply(String),
     /// A hook suspended a tool call.
     Suspended,
-    /// The account is over its usage limit until a known time.
+    /// The account has reached its usage limit until a known time.
     UsageLimit {
         /// When the limit is lifted.
         resets_at: Timestamp,
@@ -38,7 +38,7 @@ pub enum Ending {
         /// Whether the agent had worked in this attempt.
         worked: bool,
     },
-    /// The system wanted its runner to end, for example because the machine shuts down. Nobody wanted the agent to stop.
+    /// The system wanted its runner to end, for example because the machine shuts down. The agent was not to stop.
     ShutDown {
         /// Whether the agent had worked in this attempt.
         worked: bool,

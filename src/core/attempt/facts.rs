@@ -40,7 +40,7 @@ pub struct Facts {
     pub silent: Option<Way>,
     /// Whether its process was ended from outside, perhaps before it had written down what it printed.
     pub was_killed: bool,
-    /// Whether the run of the program that started it is over.
+    /// Whether the run of the program that started it has ended.
     pub is_abandoned: bool,
     /// What was recorded while it ran: that its agent is to stop.
     pub stop: Option<Stop>,
@@ -60,7 +60,7 @@ impl Facts {
     }
 
     /// The facts of a frame's first attempt that ended like this, with nothing else to note.
-    pub fn of(ending: Ending) -> Self {
+    pub fn from_ending(ending: Ending) -> Self {
         Self {
             ending,
             has_checkpoint: false,

@@ -14,7 +14,7 @@ pub enum Meaning {
     CutOff,
     /// It waits for the requests that it made.
     Requested,
-    /// It waits without having made a request, so only the agent can judge whether its wait is over.
+    /// It waits without having made a request, so only the agent can judge whether its wait has ended.
     Started,
     /// It still waits for the same thing as before.
     Ongoing,
@@ -28,9 +28,9 @@ impl Meaning {
     /// The records win over the agent's words: an agent that asked and then chats has paused all the same, and so has
     /// one whose process died after it asked. Whether the results exist already makes no difference: an answer may
     /// arrive before the process has ended.
-    pub(crate) fn of(facts: &Facts) -> Self {
+    pub(crate) fn from_facts(facts: &Facts) -> Self {
         match &facts.ending {
-            Ending::Reply(text) => Self::of_reply(text, facts),
+            Ending::Reply(text) => Self::from_reply(text, facts),
             // Claude Code reports an error when the agent was stopped at a call.
             Ending::Error(_) if facts.awaits_approval => Self::Requested,
             Ending::Suspended | Ending::Died { .. } if facts.waits_for_requests() => Self::Requested,
@@ -80,7 +80,7 @@ impl Meaning {
         }
     }
 
-    fn of_reply(text: &str, facts: &Facts) -> Self {
+    fn from_reply(text: &str, facts: &Facts) -> Self {
         // It only repeats what it was just given: a person may answer `SGN_PEND_STARTED`.
         let is_passed_on = facts.results.iter().any(|result| result.trim() == text.trim());
         let on_a_line = Signal::on_a_line(text).filter(|_| !is_passed_on);
@@ -110,7 +110,7 @@ impl Facts {
 /// agent.
 fn in_a_sentence(reply: &str, facts: &Facts) -> Option<Signal> {
     let is_mention = |signal: Signal| facts.results.iter().chain(&facts.texts).any(|text| signal.is_named_in(text));
-    // An agent that nobody woke cannot wonder why it was woken.
+    // An agent that was not woken cannot wonder why it was woken.
     let makes_sense = |signal: Signal| signal != Signal::Unhandled || facts.has_checkpoint;
     Signal::in_sentences(reply).into_iter().rev().find(|signal| makes_sense(*signal) && !is_mention(*signal))
 }
@@ -122,11 +122,11 @@ mod tests {
     use crate::core::id::RequestId;
 
     fn facts(ending: Ending) -> Facts {
-        Facts::of(ending)
+        Facts::from_ending(ending)
     }
 
     fn woken(ending: Ending) -> Facts {
-        Facts { has_checkpoint: true, ..Facts::of(ending) }
+        Facts { has_checkpoint: true, ..Facts::from_ending(ending) }
     }
 
     fn said(text: &str) -> Ending {
@@ -153,21 +153,21 @@ mod tests {
             Ending::Suspended,
         ] {
             let asked = Facts { has_requests: true, ..woken(ending.clone()) };
-            assert_eq!(Meaning::of(&asked), Meaning::Requested);
+            assert_eq!(Meaning::from_facts(&asked), Meaning::Requested);
             let unseen = Facts { unseen: vec![RequestId::random()], ..woken(ending) };
-            assert_eq!(Meaning::of(&unseen), Meaning::Requested);
+            assert_eq!(Meaning::from_facts(&unseen), Meaning::Requested);
         }
-        assert_eq!(Meaning::of(&facts(died.clone())), Meaning::Ended(died));
-        assert_eq!(Meaning::of(&facts(Ending::Suspended)), Meaning::Started);
+        assert_eq!(Meaning::from_facts(&facts(died.clone())), Meaning::Ended(died));
+        assert_eq!(Meaning::from_facts(&facts(Ending::Suspended)), Meaning::Started);
         let asked = |ending| Facts { has_requests: true, ..facts(ending) };
-        assert_eq!(Meaning::of(&asked(said("SGN_UNHANDLED"))), Meaning::Unhandled);
+        assert_eq!(Meaning::from_facts(&asked(said("SGN_UNHANDLED"))), Meaning::Unhandled);
         assert_eq!(
-            Meaning::of(&asked(Ending::Stopped { worked: true })),
+            Meaning::from_facts(&asked(Ending::Stopped { worked: true })),
             Meaning::Ended(Ending::Stopped { worked: true })
         );
         let error = asked(Ending::Error("max turns".into()));
-        assert_eq!(Meaning::of(&error), Meaning::Ended(Ending::Error("max turns".into())));
-        assert_eq!(Meaning::of(&Facts { awaits_approval: true, ..error }), Meaning::Requested);
+        assert_eq!(Meaning::from_facts(&error), Meaning::Ended(Ending::Error("max turns".into())));
+        assert_eq!(Meaning::from_facts(&Facts { awaits_approval: true, ..error }), Meaning::Requested);
     }
 
     #[test]
@@ -177,11 +177,11 @@ mod tests {
             ("SGN_PEND_ONGOING (question.md)", Meaning::Ongoing),
             ("`SGN_UNHANDLED`", Meaning::Unhandled),
         ] {
-            assert_eq!(Meaning::of(&facts(said(text))), meaning);
+            assert_eq!(Meaning::from_facts(&facts(said(text))), meaning);
             let instructed = given(&["SGN_PEND_STARTED, SGN_PEND_ONGOING, SGN_UNHANDLED"], facts(said(text)));
-            assert_eq!(Meaning::of(&instructed), meaning, "an instruction names it");
+            assert_eq!(Meaning::from_facts(&instructed), meaning, "an instruction names it");
             let passed_on = Facts { results: vec![format!("{text}\n")], ..facts(said(text)) };
-            assert_eq!(Meaning::of(&passed_on), reply(text));
+            assert_eq!(Meaning::from_facts(&passed_on), reply(text));
         }
     }
 
@@ -192,28 +192,32 @@ mod tests {
             ("No answer yet: SGN_PEND_ONGOING it is.", woken, Meaning::Ongoing),
             ("I do not know why, so SGN_UNHANDLED from me.", woken, Meaning::Unhandled),
         ] {
-            assert_eq!(Meaning::of(&facts(said(text))), meaning);
+            assert_eq!(Meaning::from_facts(&facts(said(text))), meaning);
             for given_text in
                 ["Do not say SGN_PEND_STARTED", "```\nSGN_PEND_ONGOING\n```", "say SGN_UNHANDLED", "nothing"]
             {
                 let is_mention = given_text.contains(text.split(' ').find(|word| word.starts_with("SGN_")).unwrap());
                 let expected = if is_mention { reply(text) } else { meaning.clone() };
-                assert_eq!(Meaning::of(&given(&[given_text], facts(said(text)))), expected, "{text} {given_text}");
+                assert_eq!(
+                    Meaning::from_facts(&given(&[given_text], facts(said(text)))),
+                    expected,
+                    "{text} {given_text}"
+                );
                 let result = Facts { results: vec![given_text.to_owned()], ..facts(said(text)) };
-                assert_eq!(Meaning::of(&result), expected, "{text} {given_text}");
+                assert_eq!(Meaning::from_facts(&result), expected, "{text} {given_text}");
             }
         }
         let never_woken = "I never had to say SGN_UNHANDLED to anybody.";
-        assert_eq!(Meaning::of(&facts(said(never_woken))), reply(never_woken));
+        assert_eq!(Meaning::from_facts(&facts(said(never_woken))), reply(never_woken));
         // If there are several, the agent's own last one counts.
         let several = "The document says SGN_PEND_ONGOING where I say SGN_PEND_STARTED now; SGN_PEND_ONGOING.";
-        assert_eq!(Meaning::of(&given(&["SGN_PEND_ONGOING"], woken(said(several)))), Meaning::Started);
+        assert_eq!(Meaning::from_facts(&given(&["SGN_PEND_ONGOING"], woken(said(several)))), Meaning::Started);
     }
 
     #[test]
     fn a_quotation_is_a_reply() {
         for text in ["```\nSGN_PEND_STARTED\n```", "> SGN_UNHANDLED", "so:\n~~~\nSGN_PEND_ONGOING"] {
-            assert_eq!(Meaning::of(&woken(said(text))), reply(text));
+            assert_eq!(Meaning::from_facts(&woken(said(text))), reply(text));
         }
     }
 
@@ -250,18 +254,19 @@ mod tests {
                 "a reply" => reply(&words),
                 other => panic!("{other}"),
             };
-            assert_eq!(Meaning::of(&facts), expected, "{row}");
+            assert_eq!(Meaning::from_facts(&facts), expected, "{row}");
         }
     }
 
     #[test]
     fn who_may_wait_for_what_was_ended_is_told_once() {
-        let replied = Facts { ended_beside: vec!["the server".into()], ..Facts::of(Ending::Reply("so".into())) };
-        assert_eq!(Meaning::of(&replied), Meaning::CutOff);
+        let replied =
+            Facts { ended_beside: vec!["the server".into()], ..Facts::from_ending(Ending::Reply("so".into())) };
+        assert_eq!(Meaning::from_facts(&replied), Meaning::CutOff);
         let told = Trouble { background: vec!["a monitor".into()], ..Trouble::default() };
-        assert_eq!(Meaning::of(&Facts { trouble: Some(told), ..replied.clone() }), reply("so"));
+        assert_eq!(Meaning::from_facts(&Facts { trouble: Some(told), ..replied.clone() }), reply("so"));
         let cut_short = Trouble { what: "529".into(), ..Trouble::default() };
-        assert_eq!(Meaning::of(&Facts { trouble: Some(cut_short), ..replied.clone() }), Meaning::CutOff);
-        assert_eq!(Meaning::of(&Facts { has_requests: true, ..replied }), Meaning::Requested);
+        assert_eq!(Meaning::from_facts(&Facts { trouble: Some(cut_short), ..replied.clone() }), Meaning::CutOff);
+        assert_eq!(Meaning::from_facts(&Facts { has_requests: true, ..replied }), Meaning::Requested);
     }
 }

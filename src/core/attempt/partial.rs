@@ -24,11 +24,11 @@ pub(crate) struct Partial {
     more_files: usize,
 }
 
-/// So many tool calls are named, of however many.
+/// The most tool calls that are named.
 const MOST_CALLS: usize = 20;
-/// So many files.
+/// The most files.
 const MOST_FILES: usize = 50;
-/// So many characters of what it said.
+/// The most characters of what it said.
 const MOST_SAID: usize = 4_000;
 
 impl Partial {
@@ -58,7 +58,7 @@ impl Partial {
         }
     }
 
-    /// What the parent of an agent is told that was stopped. Its own words stand last, so that nothing in them can be taken for
+    /// What the parent of an agent is told that was stopped. Its own words come last, so that nothing in them can be taken for
     /// this program's.
     pub(crate) fn report(&self, stop: &Stop) -> String {
         let mut parts = vec![stop.in_words()];
@@ -84,7 +84,7 @@ fn list<'a>(lines: impl IntoIterator<Item = &'a String>) -> String {
     lines.into_iter().map(|line| format!("\n- {}", escape::one_line(line))).collect()
 }
 
-/// The file that a tool of Claude Code writes: Write, Edit and those beside them. What commands write, nobody knows.
+/// The file that a tool of Claude Code writes: Write, Edit and similar ones. What commands write is unknown.
 fn written(tool: &str, input: &Value) -> Option<String> {
     let name = if tool == "NotebookEdit" { "notebook_path" } else { "file_path" };
     let writes = matches!(tool, "Write" | "Edit" | "MultiEdit" | "NotebookEdit");

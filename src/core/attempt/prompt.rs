@@ -17,7 +17,7 @@ pub(crate) fn first(frame: &Frame, deliveries: &[Delivery], notices: &[String]) 
     let task = if added.is_empty() || is_one_line(&task) {
         task
     } else {
-        let fence = Fence::of("task", [task.as_str()]);
+        let fence = Fence::new("task", [task.as_str()]);
         format!("{}\n\n{}", fence.rule("Your task", "it has no such line"), fence.closed(&task))
     };
     std::iter::once(task).chain(added).collect::<Vec<_>>().join("\n\n")
@@ -133,7 +133,7 @@ fn sections(deliveries: &[Delivery]) -> Vec<String> {
     if deliveries.iter().map(said).all(|text| is_one_line(text) && !text.to_lowercase().contains(HEADING)) {
         return deliveries.iter().map(|delivery| format!("{}\n{}", heading(delivery), said(delivery))).collect();
     }
-    let fence = Fence::of("result", deliveries.iter().map(said));
+    let fence = Fence::new("result", deliveries.iter().map(said));
     let section = |delivery: &Delivery| format!("{}\n{}", heading(delivery), fence.closed(said(delivery)));
     std::iter::once(fence.rule("Each result below", "none has such a line"))
         .chain(deliveries.iter().map(section))

@@ -1,11 +1,11 @@
-//! Whether an agent's turn is over, and how long its `claude` may then continue.
+//! Whether an agent's turn has ended, and how long its `claude` may then continue.
 
 use std::time::Duration;
 
 use crate::core::agent::launch::Launch;
 use crate::core::attempt::signal::Signal;
 
-/// Whether an agent's turn is over, although its `claude` may still run.
+/// Whether an agent's turn has ended, although its `claude` may still run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnState {
     /// It continues.
@@ -20,7 +20,7 @@ pub(crate) enum TurnState {
 /// by itself.
 pub(crate) const GRACE: Duration = Duration::from_secs(600);
 
-/// How long a `claude` whose turn is over may take to end by itself.
+/// How long a `claude` whose turn has ended may take to end by itself.
 const ENDS_BY_ITSELF: Duration = Duration::from_millis(300);
 
 /// How much longer another runner waits before it ends a `claude`, whose own runner may be about to do so.
@@ -28,7 +28,7 @@ const ABANDONED: Duration = Duration::from_secs(3);
 
 impl TurnState {
     /// The state after a reply: a signal on a line of its own says that its agent waits.
-    pub(crate) fn of_reply(text: &str) -> Self {
+    pub(crate) fn after_reply(text: &str) -> Self {
         if Signal::on_a_line(text).is_some() { Self::Paused } else { Self::Replied }
     }
 
@@ -46,7 +46,7 @@ impl TurnState {
         }
     }
 
-    /// Whether a `claude` that nobody has ended, and whose last activity was at `since`, was abandoned by its runner.
+    /// Whether a `claude` that was not ended, and whose last activity was at `since`, was abandoned by its runner.
     pub(crate) fn is_abandoned(self, since: Duration, grace: Duration) -> bool {
         self.patience(grace).is_some_and(|patience| since >= patience + ABANDONED)
     }

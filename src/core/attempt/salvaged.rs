@@ -51,10 +51,12 @@ impl Signs {
     pub(crate) fn salvage(self, contents: Contents) -> Salvage {
         let lacks_its_end = self.is_cut || (self.is_suspended && !contents.marks_suspension);
         let continues = contents.continues && contents.has_deliveries;
-        match self.has_result && !lacks_its_end {
-            _ if (self.may_be_unwritten() || lacks_its_end) && !continues => Salvage::Nothing,
-            true => Salvage::Whole,
-            false => Salvage::Part,
+        if (self.may_be_unwritten() || lacks_its_end) && !continues {
+            Salvage::Nothing
+        } else if self.has_result && !lacks_its_end {
+            Salvage::Whole
+        } else {
+            Salvage::Part
         }
     }
 

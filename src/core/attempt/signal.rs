@@ -1,6 +1,6 @@
 //! Signals: the words with which an agent ends its turn when it pauses.
 //!
-//! A signal stands on a line of its own: decoration, punctuation and parentheses around it do not matter, because
+//! A signal is on a separate line: decoration, punctuation and parentheses around it do not matter, because
 //! models add them. The last such line wins. A word inside a sentence may be a mention, so the
 //! [record](crate::core::attempt::meaning) decides. A word in a code block or in a quotation is never a signal.
 //! `docs/protocol.md` has the table.
@@ -28,14 +28,14 @@ pub enum Signal {
 impl Signal {
     const ALL: [Self; 3] = [Self::Started, Self::Ongoing, Self::Unhandled];
 
-    /// The last signal that stands on a line of its own in `reply`.
+    /// The last signal on a separate line of `reply`.
     ///
     /// [`RESUME`] is said to agents, never by them, so it is part of a reply like any other word.
     pub(crate) fn on_a_line(reply: &str) -> Option<Self> {
         own_lines(reply).filter_map(Self::of_line).last()
     }
 
-    /// The signals whose words stand inside sentences of `reply`, in order.
+    /// The signals whose words are inside sentences of `reply`, in order.
     pub(crate) fn in_sentences(reply: &str) -> Vec<Self> {
         let lines = own_lines(reply).filter(|line| Self::of_line(line).is_none());
         lines.flat_map(Self::words_of).collect()

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// How far an agent has been stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopPhase {
-    /// Nobody wants it to stop.
+    /// It is not to stop.
     Runs,
     /// Its running tool may finish; then a hook stops it.
     Finishes,

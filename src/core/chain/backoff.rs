@@ -1,7 +1,7 @@
 //! Waits that only time ends: a usage limit, and the backoff after a temporary API error or an attempt that failed to start.
 //!
 //! All of it is wall-clock time, and a clock can be set back. A pause therefore counts from its beginning: if the
-//! current time is earlier than that, the clock is wrong and the pause is over. No frame waits longer than its pause,
+//! current time is earlier than that, the clock is wrong and the pause has ended. No frame waits longer than its pause,
 //! whatever the clock does.
 
 use jiff::{SignedDuration, Timestamp};
@@ -42,7 +42,7 @@ pub(crate) fn until_next_try(tries: u32) -> SignedDuration {
     SHORTEST.saturating_mul(2_i32.saturating_pow(doublings)).min(LONGEST)
 }
 
-/// After this many failures nobody tries again: about a quarter of an hour after the first.
+/// The most tries. The last one is about a quarter of an hour after the first.
 pub(crate) const MOST_TRIES: u32 = 6;
 
 /// A time further away than this was not written by the clock of now: nothing is put off for so long.

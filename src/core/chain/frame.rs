@@ -97,7 +97,7 @@ pub(crate) struct KeptConversation {
     pub session: SessionId,
 }
 
-/// How the previous attempt ended badly, although part of it stands.
+/// How the previous attempt ended badly, although part of it is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Trouble {
@@ -129,7 +129,7 @@ impl Frame {
         if self.task.is_group() { said } else { child_worktree::with_place(said, self.launch.worktree.as_ref()) }
     }
 
-    /// What its parent receives, if it is over. `reply` is its reply, or that of all agents of a group; a group that failed has
+    /// What its parent receives, if it has ended. `reply` is its reply, or that of all agents of a group; a group that failed has
     /// one, too, and an agent that was stopped says what it has done.
     pub(crate) fn result(&self, reply: Option<String>) -> Option<RequestResult> {
         match (self.for_its_parent(), reply) {
@@ -158,7 +158,7 @@ impl Frame {
         self.checkpoint.map(own).or_else(|| self.baseline.map(of_source))
     }
 
-    /// Whether it continues from somebody else's session, which they may continue too: it was adopted, and no attempt
+    /// Whether it continues from a person's session, which they may continue too: it was adopted, and no attempt
     /// was kept.
     pub(crate) fn is_adopted(&self) -> bool {
         self.checkpoint.is_some_and(|copy| self.kept_session(copy) != self.session)

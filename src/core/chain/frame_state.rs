@@ -46,7 +46,7 @@ pub enum FrameState {
     },
     /// A person interrupted the program that ran it. A retry continues from the checkpoint.
     Cancelled,
-    /// Somebody wants it to rest until they continue it.
+    /// It is paused until a person continues it.
     Paused {
         /// What it waits for again then; `None`: nothing.
         waited: Option<Wait>,
@@ -64,11 +64,11 @@ pub enum AgentStatus {
     Running,
     /// It waits, and nothing runs.
     Waiting,
-    /// Paused by somebody.
+    /// It is paused.
     Paused,
     /// It has replied.
     Done,
-    /// It ended with an error, or somebody stopped it.
+    /// It ended with an error, or was stopped.
     Failed,
     /// Interrupted by Ctrl-C.
     Cancelled,
@@ -149,7 +149,7 @@ pub enum FailureKind {
     Error,
     /// The agent said that it does not know why it was resumed.
     Unhandled,
-    /// Somebody stopped it. Nothing is tried again.
+    /// It was stopped. Nothing is retried.
     Stopped,
 }
 
@@ -162,18 +162,18 @@ pub(crate) enum FrameEvent {
     End(Ended),
     /// An attempt could not even begin: why, for people.
     PutOff(String),
-    /// Somebody wants to retry a failed, cancelled or [pausing](crate::core::chain::backoff) frame.
+    /// A person retries a failed, cancelled or [pausing](crate::core::chain::backoff) frame.
     TryAgain {
         /// Whether some of its requests have no result yet: it waits for those first.
         open_requests: bool,
     },
-    /// Somebody wants a frame to rest that does not run.
+    /// A frame that does not run is to pause.
     Pause,
-    /// They want it to go on.
+    /// It is to continue.
     Continue,
-    /// Somebody wants a frame to be over that does not run.
+    /// A frame that does not run is to end.
     Stop(Failure),
-    /// A person has a new instruction for an agent that is over.
+    /// A person has a new instruction for an agent that has ended.
     Instruct,
 }
 
@@ -203,7 +203,7 @@ pub enum Ended {
     Fail(Failure),
     /// It was stopped.
     Cancel,
-    /// It rests, and then goes on as after this end.
+    /// It pauses, and then continues as after this end.
     Pause(Box<Ended>),
     /// It needs another attempt, which continues from what this one did.
     Again,
@@ -279,7 +279,7 @@ impl FrameState {
                 Ended::Cancel => Self::Cancelled,
                 Ended::Again => Self::Ready,
                 Ended::Pause(_) => Self::Paused { waited: None },
-                // A pause that is over is not restored.
+                // A pause that has ended is not restored.
                 Ended::Back => match waited {
                     Some(wait) if !wait.is_pause() => Self::Waiting { wait },
                     _ => Self::Ready,
@@ -302,7 +302,7 @@ impl FrameState {
     /// The state of a frame that is to rest in this one.
     fn paused(self) -> Self {
         match self {
-            // Whoever continues it need not wait.
+            // The person who continues it need not wait.
             Self::Waiting { wait: Wait::Restart { .. } } | Self::Ready | Self::Cancelled => {
                 Self::Paused { waited: None }
             }
@@ -340,7 +340,7 @@ impl FrameState {
         matches!(self, Self::Done | Self::Failed { .. })
     }
 
-    /// Whether somebody stopped it.
+    /// Whether it was stopped.
     pub(crate) fn was_stopped(&self) -> bool {
         matches!(self, Self::Failed { failure: Failure { kind: FailureKind::Stopped, .. } })
     }

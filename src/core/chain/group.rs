@@ -21,7 +21,7 @@ pub struct GroupMember {
 
 /// How a group in `state` ends; `None` if it has ended, or one of its members is not over.
 ///
-/// It is done when all members are done. A failed member does not stop the others: the group fails when all are over.
+/// It is done when all members are done. A failed member does not stop the others: the group fails when all have ended.
 pub(crate) fn ended(state: &FrameState, members: &[GroupMember]) -> Option<Ended> {
     if !state.is_pending() || !members.iter().all(|member| member.state.is_over()) {
         return None;

@@ -1,4 +1,4 @@
-//! Limits that apply to a whole tree, whoever starts its agents.
+//! Limits that apply to a whole tree, whichever process starts its agents.
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};

@@ -2,12 +2,12 @@
 
 pub(crate) mod admission;
 pub(crate) mod backoff;
+pub(crate) mod check_schedule;
 pub(crate) mod frame;
 pub(crate) mod frame_state;
 pub(crate) mod group;
 pub(crate) mod handoff;
 pub(crate) mod limits;
-pub(crate) mod pace;
 pub(crate) mod progress_lines;
 pub(crate) mod runnable;
 pub(crate) mod tree;

@@ -73,9 +73,9 @@ fn reason(what: &Blocking, now: Timestamp) -> String {
 /// What may still happen in a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChainOutlook {
-    /// Somebody runs an agent in it.
+    /// A process runs an agent in it.
     Runs,
-    /// It can continue: somebody may be about to do so.
+    /// It can continue: a process may be about to do so.
     CanContinue,
     /// Nothing happens until others do something: each agent that waits, and what for.
     Waits(Vec<(FrameId, String)>),
@@ -83,7 +83,7 @@ pub(crate) enum ChainOutlook {
     Over,
 }
 
-/// What may still happen in a tree. `runs`: whether somebody runs a frame that is recorded as running.
+/// What may still happen in a tree. `runs`: whether a process runs a frame that is recorded as running.
 pub(crate) fn outlook(tree: &Tree, runs: impl Fn(FrameId) -> bool, now: Timestamp) -> ChainOutlook {
     let nodes = tree.parents_first();
     let running: Vec<_> = nodes.iter().filter(|node| matches!(node.state, FrameState::Running { .. })).collect();

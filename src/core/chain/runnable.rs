@@ -20,7 +20,7 @@ pub(crate) struct Attempted {
 }
 
 impl Tree {
-    /// The frames whose agents can run now, deepest first, as many as the limits allow beside those already running.
+    /// The frames whose agents can run now, deepest first, as many as the limits allow besides those already running.
     pub(crate) fn runnable(&self, attempted: &Attempted, now: Timestamp) -> Vec<FrameId> {
         self.runnable_and_ready(attempted, now).0
     }
@@ -38,8 +38,8 @@ impl Tree {
         (runnable, wanted.map(|(id, _)| id).collect())
     }
 
-    /// The frames that a new `resume` retries: those that were stopped, and those that failed as long as nobody has
-    /// been told and nobody can be. A parent that still waits for others is told when they are over; until then, a poll
+    /// The frames that a new `resume` retries: those that were stopped, and those that failed as long as no
+    /// parent has been told or can be. A parent that still waits for others is told when they have ended; until then, a poll
     /// must not cost an attempt.
     pub(crate) fn to_try_again(&self) -> Vec<&Node> {
         self.leaves_up()
@@ -96,7 +96,7 @@ impl Tree {
         }
     }
 
-    /// Whether a frame's error concerns whoever drives the tree. If the parent was told about a failure, the parent
+    /// Whether a frame's error concerns the caller that runs the tree. If the parent was told about a failure, the parent
     /// handles it; a frame that continued has no error any more.
     pub(crate) fn concerns_the_caller(&self, frame: FrameId) -> bool {
         self.get(frame).is_some_and(|node| match node.state {
@@ -122,7 +122,7 @@ impl Attempted {
         self.begun.insert(frame);
     }
 
-    /// An attempt of this frame changed nothing, and another one would change nothing again, until its pause is over or another
+    /// An attempt of this frame changed nothing, and another one would change nothing again, until its pause has ended or another
     /// process has changed it.
     pub(crate) fn skip(&mut self, frame: FrameId, now: Timestamp) {
         self.skipped.insert(frame, now);
@@ -133,7 +133,7 @@ impl Attempted {
         is_as_it_was && self.skipped_until(node).is_none_or(|until| now < until)
     }
 
-    /// When the pause of a frame is over that is skipped. Its time may have been past when it began.
+    /// When the pause of a skipped frame ends. Its time may have been past when it began.
     pub(crate) fn skipped_until(&self, node: &Node) -> Option<Timestamp> {
         let skipped = self.skipped.get(&node.id)?;
         let FrameState::Waiting { wait } = &node.state else { return None };

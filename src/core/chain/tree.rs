@@ -27,7 +27,7 @@ pub(crate) struct Whole {
     pub limits: Limits,
     /// The cost of its attempts, in US dollars; read only if there is a budget.
     pub spent_usd: f64,
-    /// The account of each frame, by the directory that holds its login; read only if an account is over its usage
+    /// The account of each frame, by the directory that holds its login; read only if an account has reached its usage
     /// limit. Frames that are not listed use the default account.
     pub accounts: HashMap<FrameId, String>,
 }
@@ -49,11 +49,11 @@ pub struct Node {
     pub kept: bool,
     /// Whether it is a group, which has no agent and waits for its children.
     pub is_group: bool,
-    /// Whether it is over for its parent, whatever a person has had it do since.
+    /// Whether it has ended for its parent, even if a person has continued it since.
     pub has_outcome: bool,
     /// Whether `claude` could not record its last turn, which is done again.
     pub is_unrecorded: bool,
-    /// What somebody wants stopped of it, or has paused.
+    /// The stop or pause that is recorded for it.
     pub stop: Option<Stop>,
     /// The requests whose results have not been delivered to it.
     pub requests: Vec<Request>,

@@ -103,7 +103,7 @@ pub(crate) enum Blocking {
         /// How many may run.
         most: u32,
     },
-    /// Somebody to continue what was paused.
+    /// A person to continue what was paused.
     Paused {
         /// What to resume.
         id: FrameId,
@@ -116,7 +116,7 @@ pub(crate) enum Blocking {
 
 impl Tree {
     /// The status of the whole chain, in the words for the states of agents: it runs as long as one of its agents does, and
-    /// what waits for nothing but somebody to continue an agent is as that agent is.
+    /// if it only waits for a person to continue an agent, its status is that agent's.
     pub(crate) fn status(&self, now: Timestamp) -> AgentStatus {
         let nodes = self.parents_first();
         if nodes.iter().any(|node| matches!(node.state, FrameState::Running { .. })) {
@@ -143,7 +143,7 @@ impl Tree {
     /// What one frame waits for, not counting its children.
     pub(crate) fn blockers_of(&self, node: &Node, now: Timestamp) -> Vec<Blocker> {
         if let (FrameState::Paused { .. }, Some(stop)) = (&node.state, &node.stop) {
-            // Whoever resumes the top continues what was paused above it.
+            // Resuming the top continues what was paused above it.
             let id = if self.get(stop.of).is_some() { stop.of } else { self.top() };
             let what = Blocking::Paused { id, said: stop.in_words() };
             return vec![Blocker { frame: node.id, since: node.since, what }];

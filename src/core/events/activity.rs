@@ -20,7 +20,7 @@ pub(crate) enum Activity {
     Running {
         /// The call that was made last, on one short, escaped line.
         tool: String,
-        /// How many calls run beside it.
+        /// How many other calls run.
         others: usize,
     },
     /// The API refused a request, and the next try is still to come.
@@ -86,7 +86,7 @@ impl ActivityTracker {
     pub(crate) fn absorb(&mut self, event: &AgentEvent) {
         self.last_event = self.last_event.max(Some(event.at));
         if event.attempt.is_some() && event.attempt != self.attempt {
-            // What the one before had open is over.
+            // The calls of the earlier attempt have ended.
             self.end(ActivityPhase::Starting);
             self.attempt = event.attempt;
         }
@@ -154,9 +154,10 @@ impl ActivityTracker {
             (ActivityPhase::Ended, _) => Activity::Ended,
             (ActivityPhase::Throttled { status, retry, max_retries, until }, _) => {
                 let (status, retry, max_retries, until) = (*status, *retry, *max_retries, *until);
-                match now < until {
-                    true => Activity::Throttled { status, retry, max_retries, until },
-                    false => Activity::Retrying { retry, max_retries },
+                if now < until {
+                    Activity::Throttled { status, retry, max_retries, until }
+                } else {
+                    Activity::Retrying { retry, max_retries }
                 }
             }
             (ActivityPhase::Works, Some((_, tool))) => {
@@ -170,7 +171,7 @@ impl ActivityTracker {
 impl Activity {
     /// In words: `running Bash: cargo test`, `throttled: 529, try 3 of 10, next in 12 s`.
     pub(crate) fn words(&self, now: Timestamp) -> String {
-        let of = |max: &Option<u64>| max.map(|max| format!(" of {max}")).unwrap_or_default();
+        let limit = |max: &Option<u64>| max.map(|max| format!(" of {max}")).unwrap_or_default();
         match self {
             Self::Starting => "starting".to_owned(),
             Self::Thinking => "thinking".to_owned(),
@@ -180,9 +181,9 @@ impl Activity {
                 let status = status.map_or("no answer".to_owned(), |status| status.to_string());
                 // A try that is due in half a second is not due now.
                 let left = (until.duration_since(now).as_millis().max(0) + 999) / 1000;
-                format!("throttled: {status}, try {retry}{}, next in {left} s", of(max_retries))
+                format!("throttled: {status}, try {retry}{}, next in {left} s", limit(max_retries))
             }
-            Self::Retrying { retry, max_retries } => format!("thinking, try {retry}{}", of(max_retries)),
+            Self::Retrying { retry, max_retries } => format!("thinking, try {retry}{}", limit(max_retries)),
             Self::Waiting => "waiting".to_owned(),
             Self::Ended => "ended".to_owned(),
         }

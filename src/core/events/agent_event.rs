@@ -94,16 +94,16 @@ pub(crate) enum AgentEventKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         child: Option<FrameId>,
     },
-    /// What it asked for is there.
+    /// The result of its request is available.
     RequestOver {
         id: RequestId,
     },
-    /// Somebody told it something. It reads that later.
+    /// It was sent a message, which it reads later.
     Message {
         id: MessageId,
         /// `person`, or the id of the agent above that told it.
         by: String,
-        /// Whether the agent was over and continues for it.
+        /// Whether the agent had ended and continues for it.
         instruction: bool,
         text: String,
     },
@@ -141,7 +141,7 @@ pub(crate) enum AgentEventKind {
     Paused {
         /// `requests`, `usage_limit`, `retry`, `agent_decides`, `resume`, or `ready` if it only has to be resumed.
         waits_for: String,
-        /// Who paused it and why, if somebody did while it waited.
+        /// Who paused it and why, if it was paused while it waited.
         #[serde(skip_serializing_if = "Option::is_none")]
         message: Option<String>,
         /// What the attempt cost.

@@ -38,7 +38,7 @@ pub enum LogEntry {
         runner: u32,
         /// The requests whose results the attempt was given.
         delivering: Vec<RequestId>,
-        /// Those of them whose result stands at its call without `claude` printing it.
+        /// Those of them whose result is at its call without `claude` printing it.
         placed: Vec<RequestId>,
         mode: Option<String>,
         from: FrameState,
@@ -66,7 +66,7 @@ pub enum LogEntry {
         from: FrameState,
         to: FrameState,
     },
-    /// It rested, and goes on.
+    /// It was paused, and continues.
     Continued {
         from: FrameState,
         to: FrameState,
@@ -83,7 +83,7 @@ pub enum LogEntry {
         by: By,
         reason: Option<String>,
     },
-    /// It was over, and goes on for a message.
+    /// It had ended, and continues for a message.
     Instructed {
         from: FrameState,
         to: FrameState,
@@ -129,7 +129,7 @@ pub enum LogEntry {
         request: RequestId,
         attempt: AttemptId,
     },
-    /// Its chain goes on again, and another one has its name.
+    /// Its chain continues again, and another one has its name.
     NameLost {
         name: String,
         to: FrameId,
@@ -142,7 +142,7 @@ pub enum LogEntry {
         from: Box<Launch>,
         to: Box<Launch>,
     },
-    /// What somebody said in its session is another session now.
+    /// What a person said in its session is another session now.
     SetAside {
         session: SessionId,
         other: SessionId,
@@ -202,7 +202,7 @@ impl LogEntry {
         }
     }
 
-    /// The session that was made of what somebody said in another, if it tells of one.
+    /// The session that was made of what a person said in another, if it tells of one.
     pub(crate) fn set_aside(&self) -> Option<SessionId> {
         match self {
             Self::SetAside { other, .. } => Some(*other),

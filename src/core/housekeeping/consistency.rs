@@ -30,10 +30,10 @@ pub struct FrameFacts {
     pub files: FrameFiles,
 }
 
-/// What is known about a frame's files. While somebody runs a frame, its files change and are not checked.
+/// What is known about a frame's files. While a frame runs, its files change and are not checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameFiles {
-    /// Whether somebody holds its lease.
+    /// Whether a process holds its lease.
     pub held: bool,
     /// How long its output is.
     pub output: u64,
@@ -43,7 +43,7 @@ pub struct FrameFiles {
     pub transcript: UsableLines,
     /// Whether its checkpoint's conversation is missing its beginning.
     pub broken: bool,
-    /// Whether somebody has continued the session that its agent waits in.
+    /// Whether a person has continued the session that its agent waits in.
     pub went_on: bool,
 }
 

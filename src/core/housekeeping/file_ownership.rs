@@ -9,7 +9,7 @@ use crate::core::text::shell::quoted;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owned {
     pub(crate) kind: PathKind,
-    /// The id of its owner; `None`: this user, root, or somebody who is nobody here.
+    /// The id of its owner; `None`: this user, root, or a user who does not exist here.
     pub(crate) by_another: Option<u32>,
     pub(crate) mode: u32,
     /// Whether only this user is in its group.
@@ -52,7 +52,7 @@ impl Owned {
             return Some(Exposure::BelongsToAnother);
         }
         let others = if self.is_of_private_group { OTHERS } else { OTHERS | GROUP };
-        // In a directory like /tmp everybody can add files, and nobody replaces those of others.
+        // In a directory like /tmp every user can add files, and none can replace those of others.
         let is_shared = self.kind == PathKind::Above && self.mode & STICKY != 0;
         (self.kind != PathKind::Link && self.mode & others != 0 && !is_shared).then_some(Exposure::Writable)
     }

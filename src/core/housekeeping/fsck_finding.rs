@@ -105,7 +105,7 @@ pub enum FindingKind {
         /// The checkpoint.
         session: SessionId,
     },
-    /// Somebody has continued the session that its agent waits in. The next `resume` makes that a session of its own.
+    /// A person has continued the session that its agent waits in. The next `resume` makes that a separate session.
     WentOn {
         /// The checkpoint.
         session: SessionId,
@@ -140,7 +140,7 @@ impl FsckFinding {
         )
     }
 
-    /// Whether the database says it by itself, all of it at one moment. Files change while somebody works.
+    /// Whether the database alone shows it, at one moment. Files change while agents work.
     pub(crate) fn is_certain(&self) -> bool {
         matches!(
             self.kind,

@@ -27,7 +27,7 @@ pub struct Inventory {
     pub agents: Vec<AgentInventory>,
     /// The commands that a poll runs without any agent.
     pub commands: Vec<AwaitedCommand>,
-    /// The agents' calls that somebody has allowed and that were not made yet.
+    /// The agents' calls that a person has allowed and that were not made yet.
     pub allowed_calls: Vec<AllowedCall>,
 }
 
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn options_with_json_and_those_named_for_secrets_may_contain_one() {
         let args = ["--settings={\"env\":{}}", "--mcp-config=/a.json", "--effort=low", "--mcp-config= [1]"];
-        let args = ClaudeArgs::of(&args);
+        let args = ClaudeArgs::from_recorded(&args);
         assert_eq!(may_be_secret(&args), ["--settings", "--mcp-config"]);
     }
 }

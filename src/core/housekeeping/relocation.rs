@@ -67,7 +67,7 @@ impl Relocation {
     pub(crate) fn request_kind(&self, kind: RequestKind) -> RequestKind {
         match kind {
             RequestKind::Wait(wait) => RequestKind::Wait(wait.with_paths(&|path| self.path(path))),
-            // Whoever exported the chain has chosen the file, and the folder. Nobody here has.
+            // The file and the folder were chosen by the person who exported the chain, not by one here.
             RequestKind::Ask(form) => RequestKind::Ask(Form { file: None, posted: None, ..form }),
             // Links of another machine say nothing about those of this one.
             RequestKind::Permission { tool, input, reason, place: _ } => {
@@ -79,9 +79,9 @@ impl Relocation {
 
     /// Launch options whose paths have moved: the values of arguments that are one.
     pub(crate) fn launch(&self, launch: Launch) -> Launch {
-        let value = |value: &str| match value.starts_with('/') {
-            true => self.path(Path::new(value)).to_string_lossy().into_owned(),
-            false => value.to_owned(),
+        let value = |value: &str| {
+            let path = Some(value).filter(|value| value.starts_with('/')).map(|path| self.path(Path::new(path)));
+            path.map_or_else(|| value.to_owned(), |path| path.to_string_lossy().into_owned())
         };
         Launch {
             claude: self.path(&launch.claude),
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(relocation.task(Task::File("/old/ins.md".into())), Task::File("/new/ins.md".into()));
         assert_eq!(relocation.task(Task::Prompt("/old".into())), Task::Prompt("/old".into()));
         let words = ["--add-dir=/old/x", "--settings=/old/s.json", "--x=old", "--debug"];
-        let args = ClaudeArgs::of(&words);
+        let args = ClaudeArgs::from_recorded(&words);
         let worktree = |at: &str| Worktree {
             repository: format!("{at}/repository").into(),
             path: at.into(),

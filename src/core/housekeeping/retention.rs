@@ -34,7 +34,7 @@ impl Retention {
 
     /// Whether the tree may be removed.
     ///
-    /// A root that is done may have frames below it that still wait: nobody waits for them, but a person may resume
+    /// A root that is done may have frames below it that still wait: no agent waits for them, but a person may resume
     /// each of them, so the tree is not finished.
     pub(crate) fn removes(&self, tree: &Age) -> bool {
         let finished = match tree.root {

@@ -47,7 +47,7 @@ impl Occasion {
         Self::ALL.into_iter().find(|occasion| occasion.name() == name)
     }
 
-    /// What a request is; `None`: nobody has to answer it.
+    /// The event of a request; `None`: no person must answer it.
     pub(crate) fn of_request(kind: &RequestKind) -> Option<Self> {
         match kind {
             RequestKind::Ask { .. } => Some(Self::Question),
@@ -56,8 +56,8 @@ impl Occasion {
         }
     }
 
-    /// What it means that a frame has entered this state. What becomes of an agent below the root is told to the agent above it.
-    /// `out_of_time`: whether its timeout has stopped it; whoever else stops an agent knows that.
+    /// The event of a frame that has entered this state. The outcome of an agent below the root is reported to the agent above it.
+    /// `out_of_time`: whether its timeout has stopped it; every other stop was ordered by a person or an agent.
     pub(crate) fn of_state(state: &FrameState, is_root: bool, out_of_time: bool) -> Option<Self> {
         match state {
             FrameState::Done if is_root => Some(Self::Done),
@@ -65,7 +65,7 @@ impl Occasion {
                 Some(Self::Failed)
             }
             FrameState::Waiting { wait: Wait::UsageLimit { .. } } => Some(Self::Limit),
-            // No agent above it is told: it goes on once somebody has mended what is wrong.
+            // The agent above it is not told: it continues once the cause is fixed.
             FrameState::Waiting { wait: Wait::Restart { tries: 1, .. } } => Some(Self::Failed),
             _ => None,
         }

@@ -93,7 +93,7 @@ impl Payload {
         Self { version: VERSION, id, event, at, failures, message, chain, agent, question, reply, detail }
     }
 
-    /// What the command might get one day, for somebody who tries it.
+    /// An example of what the command gets, for a person who tests it.
     pub(crate) fn example(event: Occasion, now: Timestamp) -> Self {
         let (id, detail) = (
             FrameId::random(),

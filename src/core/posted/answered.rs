@@ -56,14 +56,14 @@ fn given(value: &Value) -> Option<String> {
     }
 }
 
-/// What became of a posted question.
+/// The outcome of a posted question.
 pub(crate) enum End<'a> {
     Answered {
         answer: &'a str,
         at: Timestamp,
         by: &'a Origin,
     },
-    /// Nobody has answered it in time.
+    /// It was not answered in time.
     Expired {
         default: Option<&'a str>,
         at: Timestamp,
@@ -80,7 +80,7 @@ pub(crate) fn recorded_as(content: &str) -> Option<RequestId> {
     object.get(RECORDED_AS)?.as_str()?.parse().ok()
 }
 
-/// The text of the file of a question that is over: the question's own, if there was an object in it, with its end added.
+/// The text of the file of a closed question: the question's own, if there was an object in it, with its end added.
 /// `there`: what is in that file. What a person has written stays in it.
 pub(crate) fn file(
     pending: Option<&str>,

@@ -1,4 +1,4 @@
-//! Reads a posted question. Nobody has fixed the names of its fields, so the common ones are taken.
+//! Reads a posted question. The names of its fields are not standardised, so the common ones are taken.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
@@ -47,7 +47,7 @@ pub(crate) fn question(content: &str, posted: Posted, made: Timestamp) -> Result
     }
     let is = |names: &[&str]| of_either(names).and_then(Value::as_bool);
     let multiple = is(&["multiple", "multi_select", "allow_multiple"]).unwrap_or(kind.starts_with("multi_"));
-    // Whoever may answer with a text need not be told so: a person knows better than the options.
+    // A text is accepted even if the file does not say so: a person may know better than the options.
     let free_text = options.is_empty() || is(&["free_text", "allow_other", "allow_free_text"]).unwrap_or(true);
     let default = of_either(&["default", "default_answer", "default_option"]).and_then(text);
     let form = Form {

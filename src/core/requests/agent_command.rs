@@ -1,7 +1,7 @@
 //! The requests to this program in a shell command.
 //!
 //! Only a command that is exactly one request can be suspended: its words are known before it runs, and only its result is
-//! visible. A request anywhere else would return before its result is there, and the rest of the command would go on without it.
+//! visible. A request anywhere else would return before its result is there, and the rest of the command would continue without it.
 
 pub(crate) use crate::core::text::shell::Surroundings;
 use crate::core::text::shell::split;

@@ -1,7 +1,7 @@
 //! A call that needs an approval, as a person sees it: all of it, line by line, starting with what it acts on.
 //!
-//! Nothing in the call can pass for something else. Each line of a text stands behind a bar, with a mark where a line
-//! that is wider than the terminal continues; field names stand before the bars.
+//! Nothing in the call can pass for something else. Each line of a text is behind a bar, with a mark where a line
+//! that is wider than the terminal continues; field names are before the bars.
 
 pub(crate) mod call_place;
 
@@ -150,14 +150,14 @@ fn of_cell(view: &mut Bars, input: &Value, before: &Before) {
     }
 }
 
-/// Somebody else's text, line by line behind a bar.
+/// Text of others, line by line behind a bar.
 pub(crate) fn quoted(text: &str, width: Option<usize>) -> String {
     let mut view = Bars::new(width);
     view.lines(' ', text);
     view.text()
 }
 
-/// A name chosen by somebody else, behind `before`.
+/// A name that others chose, behind `before`.
 pub(crate) fn named(before: &str, name: &str, width: Option<usize>) -> String {
     let mut view = Bars::new(width);
     view.named(before, name);

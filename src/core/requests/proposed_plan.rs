@@ -60,7 +60,7 @@ const OFFERED: [&str; 4] = [DEFAULT, "acceptEdits", "auto", "dontAsk"];
 /// launch options of the agent that asked for it.
 ///
 /// The first is the agent's own, or the default one if it was started in plan mode. A person may choose another for the
-/// first agent of a chain, but the mode that never asks only if somebody started the agent so. Any other agent's mode
+/// first agent of a chain, but the mode that never asks only if the agent was started in it. Any other agent's mode
 /// cannot be wider than its parent's; if the parent was started in plan mode, a person decides with the plan.
 pub(crate) fn modes(launch: &Launch, parent: Option<&Launch>) -> Vec<String> {
     let own = match launch.permission_mode.as_deref() {
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn an_agent_continues_as_it_was_started_and_no_wider_than_its_parent() {
-        let all = Launch { args: ClaudeArgs::of(&["--dangerously-skip-permissions"]), ..Launch::default() };
+        let all = Launch { args: ClaudeArgs::from_recorded(&["--dangerously-skip-permissions"]), ..Launch::default() };
         for (name, own, parent, expected) in [
             ("a root in plan mode", launch(Some("plan")), None, "default acceptEdits auto dontAsk"),
             ("a root without a mode", launch(None), None, "default acceptEdits auto dontAsk"),

@@ -10,8 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::core::id::RequestId;
-use crate::core::requests::question::answer_file::AnswerFile;
-use crate::core::requests::question::answer_file::Posted;
+use crate::core::requests::question::answer_file::{AnswerFile, Posted};
 use crate::core::text::escape::shortened;
 
 /// A question as its agent asks it, with agent-cli or with Claude Code's own tool.
@@ -44,10 +43,10 @@ pub struct Form {
     /// The questions that it was asked together with, if there is one result for all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<Batch>,
-    /// The file in which it stands, and in which a person can answer it. Absolute.
+    /// The file that contains it, and in which a person can answer it. Absolute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// What is in the file in which it can be answered, if somebody has looked. Never stored.
+    /// What is in the file in which it can be answered, if it was read. Never stored.
     #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
     pub answer_file: Option<Box<AnswerFile>>,
 }
@@ -146,7 +145,7 @@ impl Form {
             .map(|(option, _)| &*option.key)
     }
 
-    /// What stands before an option in a list. `at`: from 0.
+    /// The mark before an option in a list. `at`: from 0.
     pub(crate) fn mark(&self, at: usize) -> String {
         if self.is_numbered() { format!("{}.", at + 1) } else { "-".to_owned() }
     }
@@ -178,7 +177,7 @@ impl Form {
         Self { expires_at: self.expires_at.or_else(at), ..self }
     }
 
-    /// Whether it has expired at `now`, if nobody has answered it.
+    /// Whether it has expired at `now` unless it was answered.
     pub(crate) fn is_over(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|expires_at| expires_at <= now)
     }
@@ -239,7 +238,7 @@ fn joined<'a>(keys: impl Iterator<Item = Option<&'a str>>) -> Option<String> {
 /// Separators that people put between numbers.
 const SEPARATORS: [char; 5] = [',', ';', '&', '/', '+'];
 
-/// A number as somebody types it to choose from a list: `7`, `7.`, `#7`, `-1`.
+/// A number as people type it to choose from a list: `7`, `7.`, `#7`, `-1`.
 fn is_number(text: &str) -> bool {
     let text = text.strip_prefix(['#', '-', '+']).unwrap_or(text);
     let digits = text.strip_suffix(['.', ')']).unwrap_or(text);

@@ -69,10 +69,10 @@ pub enum RequestKind {
     Wait(External),
 }
 
-/// A request that is over, with the result for the agent.
+/// A request that has ended, with the result for the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// The request that is over.
+    /// The request that has ended.
     pub request: RequestId,
     /// The tool call that it suspends, if any.
     pub call: Option<String>,
@@ -83,8 +83,8 @@ pub struct Delivery {
 }
 
 impl Request {
-    /// Whether it has everything it asked for. `is_child_over` says whether a child has ended or is gone: one that is
-    /// gone will never reply, and its parent is told so.
+    /// Whether it has everything it asked for. `is_child_over` says whether a child has ended or no longer exists: a
+    /// missing child will never reply, and its parent is told so.
     pub(crate) fn is_over<E>(&self, is_child_over: impl FnOnce(FrameId) -> Result<bool, E>) -> Result<bool, E> {
         match &self.kind {
             RequestKind::Spawn { child, .. } => is_child_over(*child),
@@ -103,14 +103,14 @@ pub(crate) fn are_jobs_to_come(requests: &[Request]) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestResult {
-    /// The reply, the answer, or a sentence that the wait is over.
+    /// The reply, the answer, or a sentence that the wait has ended.
     Text(String),
-    /// The default of a question that no answer in time, and a sentence that says so.
+    /// The default of a question that was not answered in time, and a sentence that says so.
     Default(String),
     /// The child failed, and why.
     Failed(String),
     PartlyFailed(String),
-    /// Nobody answered in time, and there is no default.
+    /// It was not answered in time, and has no default.
     Unanswered {
         /// A sentence that says so.
         said: String,

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A request for another agent's reply is delivered from `Open`: the child's end resolves it, and is only recorded with the
-//! child. A question that nobody answers in time goes from `Open` to `Expired`, which is like `Resolved` but for its answer:
+//! child. A question that is not answered in time goes from `Open` to `Expired`, which is like `Resolved` but for its answer:
 //! there is none, so it cannot be replaced.
 
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ pub enum RequestState {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         used_by: Option<AttemptId>,
     },
-    /// Nobody answered it in time.
+    /// It was not answered in time.
     Expired,
     /// An attempt was given the result. The end of the attempt decides whether its agent has it.
     Delivering {
@@ -58,7 +58,7 @@ pub enum RequestState {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         expired: bool,
     },
-    /// Nobody waits for it any more.
+    /// Its result is no longer needed.
     Withdrawn,
 }
 
@@ -84,7 +84,7 @@ pub enum Handover {
 pub(crate) enum RequestEvent {
     /// It was answered, or what it waits for has happened.
     Resolve,
-    /// Its time is over, and nobody answered it.
+    /// It was not answered in time.
     Expire,
     /// The answer was replaced by another one.
     Replace,
@@ -199,7 +199,7 @@ impl RequestState {
         )
     }
 
-    /// Whether nobody answered it in time.
+    /// Whether it was not answered in time.
     pub(crate) fn is_expired(&self) -> bool {
         matches!(self, Self::Expired | Self::Delivering { expired: true, .. } | Self::Delivered { expired: true, .. })
     }

@@ -16,7 +16,7 @@ pub struct Message {
     pub made: Timestamp,
     /// The attempt that is or was given it.
     pub delivered_in: Option<AttemptId>,
-    /// Whether an agent that was over goes on because of it.
+    /// Whether a finished agent continues because of it.
     pub instructs: bool,
     /// Who said it.
     pub sender: Option<MessageSender>,
@@ -40,7 +40,7 @@ pub struct MessageSender {
 /// What an agent reads: who says it, and the text, which ends at a line that none of the texts has. The id in the first line is what
 /// shows that its conversation has the message. `None`: there is nothing to tell.
 pub(crate) fn in_words(messages: &[Message]) -> Option<String> {
-    let fence = Fence::of("message", messages.iter().map(|message| message.text.as_str()));
+    let fence = Fence::new("message", messages.iter().map(|message| message.text.as_str()));
     let sections = messages.iter().map(|message| {
         let who = match message.sender.as_ref().map(|sender| sender.by) {
             Some(By::Agent(agent)) => format!("Agent {}, which is above you, tells you", agent.short()),

@@ -9,7 +9,7 @@ use crate::core::text::escape;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Stop {
-    /// What becomes of the agent.
+    /// The outcome for the agent.
     pub how: StopKind,
     /// Whether its running tool does not get to finish.
     #[serde(default)]
@@ -19,21 +19,21 @@ pub struct Stop {
     /// Why, in that one's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The agent that was named. This one is that agent, or stands below it.
+    /// The agent that was named. This one is that agent, or below it.
     pub of: FrameId,
     /// What the agent has done so far, for its parent, where that was known when the stop was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
 }
 
-/// What becomes of an agent that is stopped.
+/// The outcome for an agent that is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum StopKind {
-    /// It rests until somebody resumes it.
+    /// It is paused until a person resumes it.
     Pause,
-    /// It is over, and its parent is told what it has done so far.
+    /// It ends, and its parent is told what it has done so far.
     Stop,
 }
 
@@ -51,12 +51,12 @@ pub enum By {
 }
 
 impl Stop {
-    /// Whether nobody but a timeout wants it.
+    /// Whether it comes from a timeout.
     pub(crate) fn is_timeout(&self) -> bool {
         matches!(self.by, By::Timeout(_))
     }
 
-    /// What is wanted when `later` is wanted too: whoever wants more gets it. If both want the same, both reasons are kept.
+    /// The combination with a `later` order: the stronger one counts. If both want the same, both reasons are kept.
     pub(crate) fn and(self, later: Self) -> Self {
         let now = self.now || later.now;
         let report = self.report.clone().or(later.report.clone());
@@ -70,17 +70,14 @@ impl Stop {
     /// Its reason, with that of one that came later and says something else.
     fn reason_with(&self, later: &Self) -> Option<String> {
         const LONGEST: usize = 2_000;
+        let by = if self.by == later.by { String::new() } else { format!("also {}: ", later.by.in_words()) };
         let (Some(own), Some(other)) = (&self.reason, &later.reason) else {
-            let by = if self.by == later.by { String::new() } else { format!("also {}: ", later.by.in_words()) };
             return self.reason.clone().or_else(|| later.reason.as_ref().map(|other| by + other));
         };
         if own.contains(other.as_str()) || own.len() + other.len() > LONGEST {
             return Some(own.clone());
         }
-        Some(match self.by == later.by {
-            true => format!("{own}; {other}"),
-            false => format!("{own}; also {}: {other}", later.by.in_words()),
-        })
+        Some(format!("{own}; {by}{other}"))
     }
 
     /// What happened, in one line: `stopped by a person: wrong branch`.

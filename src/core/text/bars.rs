@@ -1,4 +1,4 @@
-//! Somebody else's text line by line behind a bar, so that no line can be mistaken for agent-cli's own.
+//! Text of others line by line behind a bar, so that no line can be mistaken for agent-cli's own.
 
 use std::time::Duration;
 

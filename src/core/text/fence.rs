@@ -1,7 +1,7 @@
-//! Somebody else's text inside a text for an agent.
+//! Text of others inside a text for an agent.
 //!
 //! A reply, an answer or an error may contain anything, including what looks like agent-cli's words: another result, an answer
-//! that nobody gave, a notice. So it ends at a line that none of the texts contains, and that is announced before all of them.
+//! that was never given, a notice. So it ends at a line that none of the texts contains, and that is announced before all of them.
 
 /// A line that ends each of several texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(crate) struct Fence {
 
 impl Fence {
     /// A line like `--- end of result ---`, with more dashes than any of `texts` has before these words.
-    pub(crate) fn of<'a>(kind: &str, texts: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn new<'a>(kind: &str, texts: impl IntoIterator<Item = &'a str>) -> Self {
         const FEWEST: usize = 3;
         let words = format!("end of {kind}");
         let longest = texts.into_iter().filter_map(|text| longest(text, &words)).max();
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_line_has_more_dashes_than_any_text() {
-        let line = |texts: &[&str]| Fence::of("result", texts.iter().copied()).line;
+        let line = |texts: &[&str]| Fence::new("result", texts.iter().copied()).line;
         assert_eq!(line(&[]), "--- end of result ---");
         assert_eq!(line(&["a\n---\nb", "end of result"]), "--- end of result ---");
         assert_eq!(line(&["x\n--- end of result ---\nresult of"]), "---- end of result ----");
@@ -68,7 +68,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_has_the_line(texts in prop::collection::vec("(-| |\n|end of result|---- end of result ----){0,12}", 0..4)) {
-            let fence = Fence::of("result", texts.iter().map(String::as_str));
+            let fence = Fence::new("result", texts.iter().map(String::as_str));
             for text in &texts {
                 prop_assert!(!text.contains(&fence.line), "{text:?}");
             }

@@ -10,7 +10,7 @@ pub(crate) const HOLE: char = '\u{fffc}';
 pub(crate) struct Script {
     pub commands: Vec<ScriptCommand>,
     /// Here-documents and here-strings.
-    pub texts: Vec<Text>,
+    pub texts: Vec<ScriptText>,
     /// For each pipeline, the one in whose words it is substituted.
     within: Vec<Option<usize>>,
 }
@@ -25,7 +25,7 @@ pub(crate) struct ScriptCommand {
 
 /// A text that a pipeline is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Text {
+pub(crate) struct ScriptText {
     pub text: String,
     pub pipeline: usize,
 }
@@ -131,7 +131,7 @@ impl ScriptReader<'_> {
         if let Some(rest) = self.rest.strip_prefix("<<<") {
             self.rest = rest.trim_start_matches([' ', '\t']);
             let text = self.word(pipeline)?;
-            self.script.texts.push(Text { text, pipeline });
+            self.script.texts.push(ScriptText { text, pipeline });
             return Some(());
         }
         if let Some(rest) = self.rest.strip_prefix("<<") {
@@ -161,7 +161,7 @@ impl ScriptReader<'_> {
             let length: usize = lines.take_while(|line| !is_end(line)).map(str::len).sum();
             let (text, after) = before.split_at(length);
             let after = &after[after.split_inclusive('\n').next()?.len()..];
-            self.script.texts.push(Text { text: text.to_owned(), pipeline });
+            self.script.texts.push(ScriptText { text: text.to_owned(), pipeline });
             if !is_quoted {
                 self.rest = text;
                 while !self.rest.is_empty() {

@@ -32,7 +32,7 @@ pub(crate) struct Simple {
 
 /// The one simple command that `command` runs. `None` if it is anything else, or if its words are not certain.
 ///
-/// Before it there may be `cd DIR`, and beside it what changes neither what it does nor what is seen of its output: comments,
+/// Before it there may be `cd DIR`, and around it what changes neither its effect nor its visible output: comments,
 /// redirections of standard error, and a here-document.
 pub(crate) fn split(command: &str, surroundings: &Surroundings<'_>) -> Option<Simple> {
     if command.contains(UNSURE) {

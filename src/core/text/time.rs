@@ -36,20 +36,17 @@ pub(crate) fn duration(text: &str) -> Result<SignedDuration, String> {
         span.to_duration(SpanRelativeTo::days_are_24_hours()).ok().filter(|duration| *duration >= SignedDuration::ZERO)
     };
     // Only its numbers can be wrong if it is one with others.
-    parsed(text).ok_or_else(|| match parsed(&small(text)).is_some() {
-        true => TOO_LONG.to_owned(),
-        false => "give weeks, days, hours, minutes or seconds, for example 90s, 2h or 3d".to_owned(),
-    })
+    let misspelt = "give weeks, days, hours, minutes or seconds, for example 90s, 2h or 3d";
+    parsed(text).ok_or_else(|| if parsed(&small(text)).is_some() { TOO_LONG } else { misspelt }.to_owned())
 }
 
 /// The same with a 1 for each number.
 fn small(text: &str) -> String {
     let mut small = String::new();
     for c in text.chars() {
-        match c.is_ascii_digit() {
-            true if small.ends_with('1') => {}
-            true => small.push('1'),
-            false => small.push(c),
+        let is_digit = c.is_ascii_digit();
+        if !is_digit || !small.ends_with('1') {
+            small.push(if is_digit { '1' } else { c });
         }
     }
     small
@@ -68,10 +65,8 @@ pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
     match (zone, pieces.time(), pieces.offset()) {
         (Some(_), Some(_), Some(_)) => {
             let zoned = text.parse::<Zoned>();
-            zoned.map(|zoned| zoned.timestamp()).map_err(|_| match is_far {
-                true => TOO_FAR.to_owned(),
-                false => "its offset is not that of its time zone then".to_owned(),
-            })
+            let wrong_offset = "its offset is not that of its time zone then";
+            zoned.map(|zoned| zoned.timestamp()).map_err(|_| if is_far { TOO_FAR } else { wrong_offset }.to_owned())
         }
         (Some(zone), Some(time), None) => {
             let ambiguous = zone.to_ambiguous_zoned(pieces.date().to_datetime(time));

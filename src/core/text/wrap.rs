@@ -22,7 +22,7 @@ pub(crate) fn columns(line: &str) -> usize {
     of_each(line).map(|(_, _, columns)| columns).sum()
 }
 
-/// What becomes of a word that is wider than a line.
+/// Whether a word that is wider than a line is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LongWord {
     Stays,

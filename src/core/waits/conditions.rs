@@ -18,9 +18,9 @@ use crate::core::waits::scheduled::Scheduled;
 pub enum External {
     /// A file that exists. Absolute.
     File(PathBuf),
-    /// A file in which something stands.
+    /// A file with a matching content.
     Matching(Matching),
-    /// A time that has come.
+    /// A scheduled time.
     Time(Timestamp),
     /// A shell command that exits with 0, run in the agent's working directory.
     Command(String),
@@ -45,7 +45,7 @@ pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often a process that stays tries a command without an interval.
 pub(crate) const USUAL_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
 
-/// The longest time that a command can be given: whoever continues the chain waits for it.
+/// The longest time that a command can be given: the process that continues the chain waits for it.
 pub(crate) const LONGEST_COMMAND: Duration = Duration::from_secs(600);
 
 /// A file in which a regular expression is to match.

@@ -71,7 +71,7 @@ impl Scheduled {
     }
 
     /// Whether the prompt can be the whole message to its agent, as Claude Code itself gives it. Others could have had the agent
-    /// write it: one that could pass for words of agent-cli, or for several texts, stands below a heading.
+    /// write it: one that could pass for words of agent-cli, or for several texts, is put below a heading.
     pub(crate) fn stands_alone(&self) -> bool {
         const OURS: [&str; 4] = ["sgn_", "result of `", "tells you", "--- end of "];
         let text = self.prompt.to_lowercase();

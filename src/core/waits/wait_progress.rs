@@ -16,7 +16,7 @@ pub(crate) struct ConditionProgress {
     /// When it was seen to be met. It stays so, whatever happens later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub met: Option<Timestamp>,
-    /// What came of it: what a command has printed, how an agent has ended.
+    /// Its outcome: what a command has printed, how an agent has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
     /// When its command was last started.
@@ -44,7 +44,7 @@ fn is_zero(tries: &u32) -> bool {
 /// What a look at one condition has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckResult {
-    /// It is met. With what came of it, if that is not always the same.
+    /// It is met. With its outcome, if that is not always the same.
     Met(Option<String>),
     /// It is not, and why.
     NotYet(String),
@@ -79,7 +79,7 @@ impl WaitProgress {
         self.0.get(at).is_some_and(|seen| seen.met.is_some())
     }
 
-    /// Whether the wait is over.
+    /// Whether the wait has ended.
     pub(crate) fn is_over(&self, wait: &External) -> bool {
         let mut met = (0..wait.conditions().len()).map(|at| self.is_met(at));
         match wait {
@@ -100,20 +100,20 @@ impl WaitProgress {
         }
     }
 
-    /// A try of its command begins, which counts whether or not anybody sees its end.
+    /// A try of its command begins, which counts even if its end is not observed.
     pub(crate) fn begin_try(&mut self, at: usize, now: Timestamp) {
         let seen = self.at(at);
         (seen.tried, seen.tries, seen.why_not) = (Some(now), seen.tries.saturating_add(1), None);
     }
 
-    /// With what somebody else has seen who did not know of all of this. What was met stays met, and no try is forgotten.
+    /// Combined with what another process has seen that did not know all of this. What was met stays met, and no try is forgotten.
     pub(crate) fn with(&self, other: &Self) -> Self {
         let both = 0..self.0.len().max(other.0.len());
         Self(both.map(|at| self.seen(at).with(other.seen(at))).collect())
     }
 
     /// Since when a file is as it is that was changed at `changed`, as far as that can be known. `None`: the time is still to
-    /// come and seen for the first time. Somebody has set a clock, or the file is on a machine with another one.
+    /// come and seen for the first time. A clock was set, or the file is on a machine with another one.
     pub(crate) fn quiet_since(&self, changed: Timestamp, now: Timestamp) -> Option<Timestamp> {
         let seen = || self.0.first().filter(|seen| seen.changed == Some(changed))?.tried.filter(|first| *first <= now);
         if changed <= now { Some(changed) } else { seen() }

@@ -1,4 +1,4 @@
-//! Waits in words: for people, and for the agent whose wait is over.
+//! Waits in words: for people, and for the agent whose wait has ended.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -21,10 +21,10 @@ impl External {
             Self::Time(time) => format!("--until {time}"),
             Self::Command(command) => format!("--command \"{}\"", shortened(command)),
             Self::Polled(Polled { command, every, timeout }) => {
-                let of = |name: &str, seconds: &Option<u64>| {
+                let option = |name: &str, seconds: &Option<u64>| {
                     seconds.map_or_else(String::new, |seconds| format!(" --{name} {seconds}s"))
                 };
-                let (every, timeout) = (of("every", every), of("timeout-per-run", timeout));
+                let (every, timeout) = (option("every", every), option("timeout-per-run", timeout));
                 format!("--command \"{}\"{every}{timeout}", shortened(command))
             }
             Self::Agent(agent) => format!("--agent {}", agent.id.short()),
@@ -123,7 +123,7 @@ fn state(wait: &External, progress: &WaitProgress, at: usize, now: Timestamp) ->
     why.into_iter().chain(tried).collect::<Vec<_>>().join(", ")
 }
 
-/// The result of a wait that is over, for the agent that waits.
+/// The result of a wait that has ended, for the agent that waits.
 pub(crate) fn result(wait: &External, progress: &WaitProgress) -> String {
     let conditions = wait.conditions();
     if !matches!(wait, External::Any(_) | External::All(_)) {
@@ -145,7 +145,7 @@ pub(crate) fn result(wait: &External, progress: &WaitProgress) -> String {
         let line = |(at, text): (&usize, &String)| format!("- {}: {text}", heading(at));
         return std::iter::once(first).chain(met.iter().zip(&texts).map(line)).collect::<Vec<_>>().join("\n");
     }
-    let fence = Fence::of("condition", texts.iter().map(String::as_str));
+    let fence = Fence::new("condition", texts.iter().map(String::as_str));
     let section = |(at, text): (&usize, &String)| format!("{}:\n{}", heading(at), fence.closed(text));
     let rule = fence.rule("The result of each", "none has such a line");
     [first, rule].into_iter().chain(met.iter().zip(&texts).map(section)).collect::<Vec<_>>().join("\n\n")

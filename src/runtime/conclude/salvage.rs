@@ -50,8 +50,8 @@ pub(super) fn look(
         (None, None) => (Salvage::Nothing, None),
         (None, Some(transcript)) => {
             let earlier = frame.continues().map(|kept| store.dir().checkpoint(kept.frame, kept.copy));
-            let salvaged =
-                SalvagedTranscript::of(transcript, earlier.as_deref()).map_err(while_trying("read the transcript"))?;
+            let salvaged = SalvagedTranscript::from_file(transcript, earlier.as_deref())
+                .map_err(while_trying("read the transcript"))?;
             let contents = Contents {
                 continues: salvaged.continues,
                 has_deliveries: deliveries.iter().all(|delivery| salvaged.has_result(delivery)),

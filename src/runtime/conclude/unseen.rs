@@ -8,8 +8,7 @@ use crate::claude::tools::ask_user_question;
 use crate::core::attempt::prompt;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::id::RequestId;
-use crate::core::requests::request::Returned;
-use crate::core::requests::request::{Delivery, RequestKind, RequestResult};
+use crate::core::requests::request::{Delivery, RequestKind, RequestResult, Returned};
 use crate::core::steering::message::Message;
 
 /// The requests whose results the agent did not see although their call was resumed to return them: a user's hook can deny,

@@ -19,9 +19,8 @@ use crate::claude::environment::variables::Variables;
 use crate::claude::installation::version::ResultInput;
 use crate::claude::settings::user_hooks;
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
-use crate::claude::tools::call_results;
-use crate::claude::tools::exit_plan_mode;
 use crate::claude::tools::hook_input::BASH;
+use crate::claude::tools::{call_results, exit_plan_mode};
 use crate::core::attempt::delivery::{DeliveryWay, Possible};
 use crate::core::attempt::prompt;
 use crate::core::chain::frame::Frame;
@@ -80,7 +79,7 @@ pub(crate) fn input(
         unchanged: call_results::returns_unchanged(deliveries),
         bare: means.result_input.is_some() && is_seen_by_nobody_else(frame, deliveries),
     };
-    let way = DeliveryWay::of(frame, deliveries, &notices, possible);
+    let way = DeliveryWay::choose(frame, deliveries, &notices, possible);
     if way != DeliveryWay::ResumedCall {
         notices.extend(restored.notices(begins_with_command(&way, deliveries)));
     }

@@ -1,9 +1,8 @@
 //! Bash calls with commands of agent-cli. One that is exactly one request is suspended; a request in any other is refused before
 //! anything runs, because the rest would go on without its result.
 
-use std::env;
-use std::fs;
 use std::path::Path;
+use std::{env, fs};
 
 use serde_json::json;
 

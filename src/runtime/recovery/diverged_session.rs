@@ -11,9 +11,8 @@ use uuid::{Builder, Uuid};
 
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::stream::output_reader;
-use crate::claude::transcript::locate;
-use crate::claude::transcript::others;
 use crate::claude::transcript::rewrite::Entries;
+use crate::claude::transcript::{locate, others};
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, SessionId};
 use crate::core::text::shell::quoted;

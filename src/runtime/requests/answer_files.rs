@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
-use crate::core::chain::pace::{InFile, RefusedAnswer};
+use crate::core::chain::check_schedule::{InFile, RefusedAnswer};
 use crate::core::chain::tree::Tree;
 use crate::core::id::{AttemptId, RequestId};
 use crate::core::requests::answer;

@@ -16,10 +16,8 @@ use crate::claude::invocation::{self, ATTEMPT, FRAME, Invocation, STATE_DIR};
 use crate::claude::options::limits_left::Left;
 use crate::claude::processes::orphan_processes::{self, LeftBy};
 use crate::claude::processes::process::{HeldInput, Running};
-use crate::claude::settings::merged;
-use crate::claude::settings::merged::{OwnHooks, StopHook};
-use crate::claude::settings::of_project;
-use crate::claude::settings::permission_rules;
+use crate::claude::settings::merged::{self, OwnHooks, StopHook};
+use crate::claude::settings::{of_project, permission_rules};
 use crate::claude::tools::permission_server;
 use crate::claude::transcript::locate as transcripts;
 use crate::core::agent::launch::Launch;
@@ -115,7 +113,7 @@ pub(crate) fn start(
     }
     let source = restore::prepare(store, &frame)?;
     let last = store.attempts(frame.id)?.pop();
-    let left_by = last.map_or(LeftBy::Nobody, |last| LeftBy::of(last.runner, last.began, last.ended));
+    let left_by = last.map_or(LeftBy::Nobody, |last| LeftBy::new(last.runner, last.began, last.ended));
     let orphans = failpoint::around(Step::Sweep, || orphan_processes::end(store.dir().path(), frame.id, left_by));
     if orphans > 0 {
         let ended = format!("ended {orphans} processes that its last attempt had left behind");

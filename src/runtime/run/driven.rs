@@ -89,7 +89,7 @@ mod tests {
     use crate::core::attempt::facts::Facts;
 
     fn said(text: &str) -> Decision {
-        decide(&Facts { has_checkpoint: true, ..Facts::of(Ending::Reply(text.into())) })
+        decide(&Facts { has_checkpoint: true, ..Facts::from_ending(Ending::Reply(text.into())) })
     }
 
     fn errors(driven: &Driven) -> Vec<FrameId> {

@@ -190,7 +190,7 @@ mod tests {
     use crate::core::attempt::facts::Facts;
 
     fn error_of(ending: Ending) -> Option<FrameErrorKind> {
-        FrameErrorKind::from_decision(&decide(&Facts::of(ending)), || {
+        FrameErrorKind::from_decision(&decide(&Facts::from_ending(ending)), || {
             Ok::<_, Infallible>("agent-cli spawn root.md".to_owned())
         })
         .unwrap()

@@ -137,7 +137,7 @@ mod tests {
     fn time_in_which_the_machine_slept_is_not_counted() {
         let (_temp, store, root) = limited(Some(60));
         let caller = store.start(root);
-        let decision = decide(&Facts::of(Ending::Suspended));
+        let decision = decide(&Facts::from_ending(Ending::Suspended));
         let end = AttemptEnd { ran: Some(Duration::from_secs(20)), ..attempt_end(caller, &decision) };
         store.end_attempt(&end).unwrap();
         let rest = || timeout(&store, &store.frame(root).unwrap().unwrap()).unwrap().unwrap().rest.as_secs();

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::usage::Spent;
+use crate::core::chain::check_schedule::ChangedChain;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameState;
-use crate::core::chain::pace::ChangedChain;
 use crate::core::chain::tree::Tree;
 use crate::core::id::{AttemptId, FrameId, IdPrefix, MessageId, RequestId, SessionId};
 use crate::core::requests::request::{Request, RequestKind, RequestResult};

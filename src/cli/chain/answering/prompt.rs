@@ -1,9 +1,8 @@
 //! Reads lines that a person types, and shows them long texts page by page.
 
-use std::env;
 use std::io::{self, BufRead, Write};
-use std::thread;
 use std::time::Duration;
+use std::{env, thread};
 
 use rustix::termios::{QueueSelector, tcflush};
 use rustyline::Config;
@@ -15,8 +14,7 @@ use crate::cli::chain::answering::keys::{Arrived, Keys, has_more};
 use crate::cli::chain::answering::typed::{self, Command, TypedLine};
 use crate::cli::error::CliError;
 use crate::cli::output;
-use crate::core::text::wrap::columns;
-use crate::core::text::wrap::wrapped_text;
+use crate::core::text::wrap::{columns, wrapped_text};
 
 /// What came of asking for a line.
 #[derive(Clone, Debug, PartialEq, Eq)]

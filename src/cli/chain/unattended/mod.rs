@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal};
 
 use crate::app::chains::unattended::{self, Interrupted};
 use crate::cli::output::{hint, tell, warn};
-use crate::core::chain::pace::RefusedAnswer;
+use crate::core::chain::check_schedule::RefusedAnswer;
 use crate::runtime::RuntimeError;
 use crate::store::Store;
 

@@ -7,7 +7,7 @@ use crate::core::steering::stop_order::By;
 const RESETS_AT: Timestamp = Timestamp::UNIX_EPOCH;
 
 fn later(ending: Ending) -> Facts {
-    Facts { has_checkpoint: true, ..Facts::of(ending) }
+    Facts { has_checkpoint: true, ..Facts::from_ending(ending) }
 }
 
 pub(super) fn said(text: &str) -> Ending {
@@ -37,33 +37,33 @@ pub(super) fn error() -> Ending {
 /// The rows of the table in `docs/recovery.md`, with an attempt for each.
 fn rows() -> Vec<(&'static str, Facts)> {
     vec![
-        ("reply", Facts::of(said("Jan 1st"))),
-        ("reply, and it was told something since", Facts { has_messages: true, ..Facts::of(said("Jan 1st")) }),
+        ("reply", Facts::from_ending(said("Jan 1st"))),
+        ("reply, and it was told something since", Facts { has_messages: true, ..Facts::from_ending(said("Jan 1st")) }),
         (
             "reply, while something ran in its background that was ended",
-            Facts { ended_beside: vec!["the server".into()], ..Facts::of(said("Jan 1st")) },
+            Facts { ended_beside: vec!["the server".into()], ..Facts::from_ending(said("Jan 1st")) },
         ),
         (
             "requests whose results it has not been given, whatever was said",
-            Facts { has_requests: true, ..Facts::of(said("I asked.")) },
+            Facts { has_requests: true, ..Facts::from_ending(said("I asked.")) },
         ),
-        ("`SGN_PEND_STARTED` without a request", Facts::of(said("SGN_PEND_STARTED"))),
-        ("`SGN_PEND_ONGOING`", Facts::of(said("SGN_PEND_ONGOING"))),
-        ("`SGN_UNHANDLED`", Facts::of(said("SGN_UNHANDLED"))),
-        ("usage limit with a reset time, before work", Facts::of(limited(false))),
-        ("usage limit with a reset time, after work", Facts::of(limited(true))),
-        ("API not available, before work", Facts::of(overloaded(false))),
-        ("API not available, after work", Facts::of(overloaded(true))),
-        ("refused before any work", Facts::of(refused(Objection::Unknown))),
-        ("error after work", Facts::of(error())),
-        ("stopped, before work", Facts::of(Ending::Stopped { worked: false })),
-        ("stopped, after work", Facts::of(Ending::Stopped { worked: true })),
-        ("shut down with its runner, before work", Facts::of(Ending::ShutDown { worked: false })),
-        ("shut down with its runner, after work", Facts::of(Ending::ShutDown { worked: true })),
-        ("died, before work", Facts::of(died(false))),
-        ("died, after work", Facts::of(died(true))),
-        ("died with its runner, before work", Facts { is_abandoned: true, ..Facts::of(died(false)) }),
-        ("died with its runner, after work", Facts { is_abandoned: true, ..Facts::of(died(true)) }),
+        ("`SGN_PEND_STARTED` without a request", Facts::from_ending(said("SGN_PEND_STARTED"))),
+        ("`SGN_PEND_ONGOING`", Facts::from_ending(said("SGN_PEND_ONGOING"))),
+        ("`SGN_UNHANDLED`", Facts::from_ending(said("SGN_UNHANDLED"))),
+        ("usage limit with a reset time, before work", Facts::from_ending(limited(false))),
+        ("usage limit with a reset time, after work", Facts::from_ending(limited(true))),
+        ("API not available, before work", Facts::from_ending(overloaded(false))),
+        ("API not available, after work", Facts::from_ending(overloaded(true))),
+        ("refused before any work", Facts::from_ending(refused(Objection::Unknown))),
+        ("error after work", Facts::from_ending(error())),
+        ("stopped, before work", Facts::from_ending(Ending::Stopped { worked: false })),
+        ("stopped, after work", Facts::from_ending(Ending::Stopped { worked: true })),
+        ("shut down with its runner, before work", Facts::from_ending(Ending::ShutDown { worked: false })),
+        ("shut down with its runner, after work", Facts::from_ending(Ending::ShutDown { worked: true })),
+        ("died, before work", Facts::from_ending(died(false))),
+        ("died, after work", Facts::from_ending(died(true))),
+        ("died with its runner, before work", Facts { is_abandoned: true, ..Facts::from_ending(died(false)) }),
+        ("died with its runner, after work", Facts { is_abandoned: true, ..Facts::from_ending(died(true)) }),
     ]
 }
 
@@ -148,9 +148,9 @@ fn a_stopped_agent_learns_of_it_only_if_it_was_cut_short() {
 #[test]
 fn a_frame_that_fails_says_why() {
     for (facts, kind, message) in [
-        (Facts::of(said("SGN_UNHANDLED")), FailureKind::Unhandled, UNHANDLED),
-        (Facts::of(refused(Objection::Start)), FailureKind::Refused, "No deferred tool marker found"),
-        (Facts::of(error()), FailureKind::Error, "max turns"),
+        (Facts::from_ending(said("SGN_UNHANDLED")), FailureKind::Unhandled, UNHANDLED),
+        (Facts::from_ending(refused(Objection::Start)), FailureKind::Refused, "No deferred tool marker found"),
+        (Facts::from_ending(error()), FailureKind::Error, "max turns"),
         (later(error()), FailureKind::Error, "max turns"),
     ] {
         let Decision { frame, error, .. } = decide(&facts);
@@ -216,7 +216,7 @@ fn a_turn_that_ended_by_itself_and_was_not_recorded_is_known_and_not_begun_anew_
 
 #[test]
 fn want_of_room_is_no_failure_that_a_parent_is_told_of() {
-    let ended = |objection| decide(&Facts::of(refused(objection))).frame;
+    let ended = |objection| decide(&Facts::from_ending(refused(objection))).frame;
     assert!(matches!(ended(Objection::Room), Ended::BackOff { .. }));
     assert!(matches!(ended(Objection::Start), Ended::Fail(_)));
 }
@@ -304,9 +304,9 @@ fn an_attempt_that_died_in_an_earlier_run_is_no_failure_of_this_one() {
 #[test]
 fn a_person_is_told_of_a_signal_in_a_sentence_and_of_pauses_in_a_row() {
     let notes = |facts: &Facts| decide(facts).notes;
-    assert_eq!(notes(&Facts::of(said("so SGN_PEND_STARTED it is"))), [Note::InASentence(Signal::Started)]);
-    assert_eq!(notes(&Facts::of(said("SGN_PEND_STARTED\nand SGN_PEND_STARTED it is"))), []);
-    assert_eq!(notes(&Facts { has_requests: true, ..Facts::of(said("so SGN_PEND_STARTED it is")) }), []);
+    assert_eq!(notes(&Facts::from_ending(said("so SGN_PEND_STARTED it is"))), [Note::InASentence(Signal::Started)]);
+    assert_eq!(notes(&Facts::from_ending(said("SGN_PEND_STARTED\nand SGN_PEND_STARTED it is"))), []);
+    assert_eq!(notes(&Facts { has_requests: true, ..Facts::from_ending(said("so SGN_PEND_STARTED it is")) }), []);
     for (earlier_pauses, expected) in [(1, vec![]), (2, vec![Note::PausesInARow(3)]), (6, vec![Note::PausesInARow(7)])]
     {
         assert_eq!(notes(&Facts { earlier_pauses, ..later(said("SGN_PEND_STARTED")) }), expected);

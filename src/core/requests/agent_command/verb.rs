@@ -20,14 +20,7 @@ pub enum Verb {
 
 impl Verb {
     pub(crate) fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "spawn" => Self::Spawn,
-            "ask" => Self::Ask,
-            "wait" => Self::Wait,
-            "resume" => Self::Resume,
-            "answer" => Self::Answer,
-            _ => return None,
-        })
+        [Self::Spawn, Self::Ask, Self::Wait, Self::Resume, Self::Answer].into_iter().find(|verb| verb.name() == name)
     }
 
     pub fn name(self) -> &'static str {

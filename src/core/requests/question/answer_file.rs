@@ -77,7 +77,7 @@ impl AnswerFile {
         (!matches!(self.content, AnswerFileContent::Unanswered { .. })).then(|| self.in_words(now))
     }
 
-    /// Whether somebody has written something that does not count.
+    /// Whether a person has written something that does not count.
     pub(crate) fn is_refused(&self) -> bool {
         matches!(self.content, AnswerFileContent::Refused { .. })
     }

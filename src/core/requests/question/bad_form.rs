@@ -39,7 +39,7 @@ pub(crate) enum BadForm {
 }
 
 const MOST_OPTIONS: usize = 100;
-/// In bytes. A key is typed, and stands in lists.
+/// In bytes. A key is typed, and shown in lists.
 const MOST_KEY: usize = 200;
 /// In bytes, of all texts together.
 const MOST_TEXT: usize = 1 << 20;

@@ -4,11 +4,11 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::core::requests::question::{Form, QuestionOption};
 
-/// What stands before the answer, at the beginning of a line.
+/// The mark before the answer, at the beginning of a line.
 const MARK: &str = "A:";
 /// A last line that says that the answer is complete.
 const CLOSED: &str = "---";
-/// An answer that nobody has closed is complete once its file has not changed for this long: editors save in several steps, and
+/// An answer that is not closed is complete once its file has not changed for this long: editors save in several steps, and
 /// some by themselves while a person still thinks.
 pub(crate) const QUIET: SignedDuration = SignedDuration::from_secs(10);
 
@@ -111,7 +111,7 @@ fn answer_from(after: &str) -> &str {
     after[line..].trim_end()
 }
 
-/// When an answer counts that nobody has closed and that was not changed since `quiet_since`; `None`: now.
+/// When an answer counts that is not closed and was not changed since `quiet_since`; `None`: now.
 pub(crate) fn counts_from(quiet_since: Timestamp, now: Timestamp) -> Option<Timestamp> {
     Some(quiet_since.saturating_add(QUIET).unwrap_or(quiet_since)).filter(|counts| now < *counts)
 }

@@ -6,7 +6,7 @@ use super::{Simple, WordReader, is_plain};
 /// A here-document that is still to be read.
 pub(super) struct HereDocument {
     delimiter: String,
-    /// Whether its text is taken as it stands.
+    /// Whether its text is taken literally.
     is_quoted: bool,
     /// Whether tabs at the beginnings of its lines are dropped.
     drops_tabs: bool,

@@ -143,7 +143,7 @@ fn the_transcript_of_an_attempt_that_was_not_kept_is_removed_and_is_nobodys_word
     let begun = NewAttempt { session, ..attempt(Vec::new()) };
     store.begin(root, &begun).unwrap();
     fs::write(&place, line("a", "")).unwrap();
-    let decision = decide(&Facts::of(refused("no such model")));
+    let decision = decide(&Facts::from_ending(refused("no such model")));
     let end = attempt_end(Caller { frame: root, attempt: begun.id }, &decision);
     store.end_attempt(&AttemptEnd { leaves: digest(&place).unwrap(), ..end }).unwrap();
     let frame = store.frame(root).unwrap().unwrap();

@@ -63,7 +63,7 @@ fn an_agent_has_hooks_if_its_claude_can_suspend_calls_and_nobody_forbade_it() {
 fn settings_that_cannot_be_read_are_left_to_claude_code() {
     let (temp, store) = testing::store();
     let of = |given: &str| {
-        let launch = Launch { args: ClaudeArgs::of(&[&format!("--settings={given}")]), ..Launch::default() };
+        let launch = Launch { args: ClaudeArgs::from_recorded(&[&format!("--settings={given}")]), ..Launch::default() };
         let frame = root(&store, temp.path(), launch, Task::Prompt("do it".into()));
         settings(&store, &own(), &frame, &Program::old(), None).unwrap()
     };

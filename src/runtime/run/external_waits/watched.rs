@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::core::chain::pace::{InFile, TICK};
+use crate::core::chain::check_schedule::{InFile, TICK};
 use crate::core::chain::runnable::Attempted;
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;

@@ -74,7 +74,7 @@ mod tests {
     }
 
     fn ended(ending: Ending) -> Decision {
-        decide(&Facts::of(ending))
+        decide(&Facts::from_ending(ending))
     }
 
     #[test]

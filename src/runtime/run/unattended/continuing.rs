@@ -8,7 +8,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::core::chain::pace::{CheckOutcome, CheckPlan, CheckSchedule, ContinueReason, RefusedAnswer, TICK};
+use crate::core::chain::check_schedule::{CheckOutcome, CheckPlan, CheckSchedule, ContinueReason, RefusedAnswer, TICK};
 use crate::core::id::FrameId;
 use crate::core::requests::question::Form;
 use crate::core::waits::conditions::External;
@@ -68,7 +68,7 @@ pub(crate) async fn continue_chains(
     // Each chain that is driven has an agent that runs, or waits for a place.
     let at_once = settings.places.as_ref().map_or(usize::MAX, |places| places.most() as usize);
     let mut stopped = stop.clone();
-    let (mut pace, mut chains) = (CheckSchedule::default(), FuturesUnordered::new());
+    let (mut schedule, mut chains) = (CheckSchedule::default(), FuturesUnordered::new());
     let mut driving = HashMap::<FrameId, Vec<ContinueReason>>::new();
     let mut reported = Causes::new();
     let mut was_warned = false;
@@ -77,7 +77,7 @@ pub(crate) async fn continue_chains(
         // Nothing may go on in a database that is no longer there.
         store.changes().version_of_others()?;
         let now = Timestamp::now();
-        let looked = looked(&mut pace, store, now, &mut reported, until, &mut course);
+        let looked = looked(&mut schedule, store, now, &mut reported, until, &mut course);
         let (due, next, files) = match looked {
             Ok(looked) => {
                 trouble = None;
@@ -108,22 +108,22 @@ pub(crate) async fn continue_chains(
             if driving.contains_key(&root) {
                 continue;
             }
-            let stirs = pace.stirs(root);
+            let reasons = schedule.reasons(root);
             match status::can_continue(store, root) {
                 Ok(true) => {}
                 Ok(false) => {
-                    pace.looked_at(root, stirs, now, CheckOutcome::NotDriven);
+                    schedule.checked(root, reasons, now, CheckOutcome::NotRun);
                     continue;
                 }
                 Err(error) => {
                     // Unless no chain can be looked at.
                     store.changes().version_of_others()?;
-                    pace.looked_at(root, stirs, now, CheckOutcome::GotNowhere);
+                    schedule.checked(root, reasons, now, CheckOutcome::NoProgress);
                     course(Course::Ended(root, Err(error)));
                     continue;
                 }
             }
-            driving.insert(root, stirs);
+            driving.insert(root, reasons);
             course(Course::Begins(root));
             let stop = stop.clone();
             chains.push(async move { (root, scheduler::drive(store, settings, root, stop).await) });
@@ -133,8 +133,8 @@ pub(crate) async fn continue_chains(
         }
         tokio::select! {
             Some((root, driven)) = chains.next(), if !chains.is_empty() => {
-                let stirs = driving.remove(&root).unwrap_or_default();
-                pace.looked_at(root, stirs, Timestamp::now(), look_of(driven.as_ref().ok()));
+                let reasons = driving.remove(&root).unwrap_or_default();
+                schedule.checked(root, reasons, Timestamp::now(), look_of(driven.as_ref().ok()));
                 course(Course::Ended(root, driven));
             }
             () = next_change(changes.as_ref()) => tokio::time::sleep(DEBOUNCE).await,
@@ -147,14 +147,14 @@ pub(crate) async fn continue_chains(
 /// The chains that are due, when the next one is, and the files that chains wait for, after all that no longer counts was reported.
 #[expect(clippy::type_complexity, reason = "it is taken apart at once")]
 fn looked(
-    pace: &mut CheckSchedule,
+    schedule: &mut CheckSchedule,
     store: &Store,
     now: Timestamp,
     reported: &mut Causes,
     until: Until,
     course: &mut impl FnMut(Course),
 ) -> Result<(Vec<FrameId>, Option<Timestamp>, Vec<PathBuf>), RuntimeError> {
-    let CheckPlan { due, next, mut files, refused } = planned(pace, store, now)?;
+    let CheckPlan { due, next, mut files, refused } = planned(schedule, store, now)?;
     *reported = report(store, refused, reported, until, course)?;
     files.extend(filing::awaited(store)?);
     Ok((due, next, files))
@@ -163,9 +163,9 @@ fn looked(
 /// What came of driving a chain; `None`: an error that concerns all of it.
 fn look_of(driven: Option<&Driven>) -> CheckOutcome {
     match driven {
-        Some(driven) if driven.got_on && driven.errors.is_empty() => CheckOutcome::GotOn,
-        Some(driven) if driven.no_place.is_some() && driven.errors.is_empty() => CheckOutcome::NoPlace,
-        _ => CheckOutcome::GotNowhere,
+        Some(driven) if driven.got_on && driven.errors.is_empty() => CheckOutcome::Progressed,
+        Some(driven) if driven.no_place.is_some() && driven.errors.is_empty() => CheckOutcome::NoSlot,
+        _ => CheckOutcome::NoProgress,
     }
 }
 
@@ -211,11 +211,11 @@ pub(crate) fn to_continue(store: &Store) -> Result<ToContinue, RuntimeError> {
     Ok(ToContinue { roots, refused })
 }
 
-fn planned(pace: &mut CheckSchedule, store: &Store, now: Timestamp) -> Result<CheckPlan, RuntimeError> {
+fn planned(schedule: &mut CheckSchedule, store: &Store, now: Timestamp) -> Result<CheckPlan, RuntimeError> {
     filing::file_ended(store, None)?;
     let is_met = |wait: &External| external_waits::is_met(store, wait);
     let in_file = |form: &Form, seen: &WaitProgress| answer_files::state(form, seen, now);
-    Ok(pace.plan(store.candidates(now)?, now, is_met, in_file))
+    Ok(schedule.plan(store.candidates(now)?, now, is_met, in_file))
 }
 
 /// How long nothing needs to be looked at. A clock can be set, and a machine can sleep: it is never long.

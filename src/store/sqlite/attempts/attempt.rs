@@ -257,7 +257,7 @@ mod tests {
         };
         let ended = |ending| {
             let caller = store.start(store.root());
-            let decision = decide(&Facts::of(ending));
+            let decision = decide(&Facts::from_ending(ending));
             let end = AttemptEnd { denied: vec![call.clone()], ..attempt_end(caller, &decision) };
             store.end_attempt(&end).unwrap();
             (caller.frame, store.attempts(Attempts::WithDenied(caller.frame)).unwrap())

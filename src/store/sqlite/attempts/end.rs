@@ -174,7 +174,7 @@ mod tests {
         let (_temp, store) = store();
         let caller = store.start(store.root());
         let trouble = Some(Trouble { what: "it".into(), ..Trouble::default() });
-        let decision = Decision { trouble, ..decide(&Facts::of(reply("done"))) };
+        let decision = Decision { trouble, ..decide(&Facts::from_ending(reply("done"))) };
         let end = |attempt| {
             store.end_attempt(&AttemptEnd {
                 spending: Spending { usd: f64::NAN, ..Spending::default() },
@@ -214,7 +214,7 @@ mod tests {
     fn the_model_of_a_discarded_attempt_is_not_that_of_the_frame() {
         let (_temp, store) = store();
         let caller = store.start(store.root());
-        let decision = decide(&Facts::of(refused("no")));
+        let decision = decide(&Facts::from_ending(refused("no")));
         let end = attempt_end(caller, &decision);
         store.end_attempt(&AttemptEnd { model: Some("claude-opus-4-8".into()), ..end }).unwrap();
         assert_eq!(store.frame(caller.frame).unwrap().unwrap().launch.model, None);

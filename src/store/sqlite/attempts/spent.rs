@@ -162,7 +162,7 @@ mod tests {
     use jiff::Timestamp;
 
     fn end(store: &Store, caller: Caller, spending: Spending) {
-        let decision = decide(&Facts::of(reply("SGN_PEND_STARTED")));
+        let decision = decide(&Facts::from_ending(reply("SGN_PEND_STARTED")));
         let model = Some("opus".into());
         store.end_attempt(&AttemptEnd { spending, model, ..attempt_end(caller, &decision) }).unwrap();
     }

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, Row};
 
+use crate::core::chain::check_schedule::{self, ChangedChain, ContinueReason};
 use crate::core::chain::frame_state::{FrameState, Wait};
-use crate::core::chain::pace::{self, ChangedChain, ContinueReason};
 use crate::core::requests::question::Form;
 use crate::core::requests::request::RequestKind;
 use crate::core::waits::conditions::{External, Matching};
@@ -101,25 +101,25 @@ fn stirring(connection: &Connection, now: Timestamp) -> TxResult<Vec<ChangedChai
         let Ok(state) = from_json(row, "state") else {
             return Ok(Some(ChangedChain {
                 root: id(row, "root")?,
-                stir: ContinueReason::Free,
+                reason: ContinueReason::Free,
                 progress: WaitProgress::default(),
             }));
         };
-        let stir = match state {
+        let reason = match state {
             FrameState::Running { .. } => ContinueReason::Running,
             FrameState::Waiting { wait: Wait::AgentDecides } => ContinueReason::AgentDecides,
             FrameState::Waiting { wait } => {
                 wait.paused_until(since, now).map_or(ContinueReason::Free, ContinueReason::Until)
             }
             FrameState::Ready if since == created => {
-                pace::left_to_its_maker(created, now).map_or(ContinueReason::Free, ContinueReason::Until)
+                check_schedule::left_to_its_maker(created, now).map_or(ContinueReason::Free, ContinueReason::Until)
             }
             FrameState::Ready => ContinueReason::Free,
             FrameState::Done | FrameState::Failed { .. } | FrameState::Cancelled | FrameState::Paused { .. } => {
                 return Ok(None);
             }
         };
-        Ok(Some(ChangedChain { root: id(row, "root")?, stir, progress: WaitProgress::default() }))
+        Ok(Some(ChangedChain { root: id(row, "root")?, reason, progress: WaitProgress::default() }))
     };
     Ok(connection.read_all(STIRRING, [], read)?.into_iter().flatten().collect())
 }
@@ -128,15 +128,15 @@ fn stirring(connection: &Connection, now: Timestamp) -> TxResult<Vec<ChangedChai
 fn requests(
     connection: &Connection,
     sql: &str,
-    stir: impl Fn(RequestKind) -> Option<ContinueReason>,
+    reason: impl Fn(RequestKind) -> Option<ContinueReason>,
 ) -> TxResult<Vec<ChangedChain>> {
     let read = |row: &Row<'_>| {
         let root = id(row, "root")?;
         let (Ok(detail), Ok(looked)) = (from_json(row, "detail"), maybe_json(row, "looked")) else {
-            return Ok(Some(ChangedChain { root, stir: ContinueReason::Free, progress: WaitProgress::default() }));
+            return Ok(Some(ChangedChain { root, reason: ContinueReason::Free, progress: WaitProgress::default() }));
         };
-        let Some(stir) = stir(detail) else { return Ok(None) };
-        Ok(Some(ChangedChain { root, stir, progress: looked.unwrap_or_default() }))
+        let Some(reason) = reason(detail) else { return Ok(None) };
+        Ok(Some(ChangedChain { root, reason, progress: looked.unwrap_or_default() }))
     };
     Ok(connection.read_all(sql, [], read)?.into_iter().flatten().collect())
 }

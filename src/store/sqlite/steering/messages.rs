@@ -172,7 +172,7 @@ mod tests {
             pending.map(|message| message.id).collect::<Vec<_>>()
         };
         let ended = |caller, ending: Ending, unseen: &[MessageId]| {
-            let decision = decide(&Facts::of(ending));
+            let decision = decide(&Facts::from_ending(ending));
             let end = AttemptEnd { unseen_messages: unseen.to_vec(), ..attempt_end(caller, &decision) };
             store.end_attempt(&end).unwrap();
         };

@@ -176,7 +176,7 @@ mod tests {
                 claude: PathBuf::from("/bin/claude"),
                 model: Some("opus".into()),
                 permission_mode: Some("plan".into()),
-                args: ClaudeArgs::of(&["--effort=low"]),
+                args: ClaudeArgs::from_recorded(&["--effort=low"]),
                 no_hooks: false,
                 no_stale_check: false,
                 native_questions: true,

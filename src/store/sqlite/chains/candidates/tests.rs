@@ -18,7 +18,7 @@ use crate::store::testing::{ask, attempt, attempt_end, group, new, reply, store}
 
 fn found(store: &Store) -> Vec<(FrameId, ContinueReason)> {
     let candidates = store.candidates(Timestamp::now()).unwrap();
-    candidates.into_iter().map(|candidate| (candidate.root, candidate.stir)).collect()
+    candidates.into_iter().map(|candidate| (candidate.root, candidate.reason)).collect()
 }
 
 #[test]
@@ -101,13 +101,13 @@ fn a_job_for_later_keeps_no_answer_from_an_agent_and_wakes_nobody_by_itself() {
     store.request(caller, None, &[job()]).unwrap();
     let question = store.request(caller, None, &[ask("When?")]).unwrap()[0];
     store.end(caller, &Ending::Suspended);
-    let stirs =
-        |store: &Store| found(store).into_iter().map(|(_, stir)| stir == ContinueReason::Free).collect::<Vec<_>>();
-    assert_eq!(stirs(&store), [false], "the time of the job");
+    let reasons =
+        |store: &Store| found(store).into_iter().map(|(_, reason)| reason == ContinueReason::Free).collect::<Vec<_>>();
+    assert_eq!(reasons(&store), [false], "the time of the job");
     store.answer(question, "now").unwrap();
-    assert_eq!(stirs(&store), [true, false]);
+    assert_eq!(reasons(&store), [true, false]);
     store.end(store.start(caller.frame), &Ending::Suspended);
-    assert_eq!(stirs(&store), [false], "it waits for its job");
+    assert_eq!(reasons(&store), [false], "it waits for its job");
 }
 
 #[test]
@@ -225,7 +225,7 @@ impl Chains {
                 };
                 let has_checkpoint = store.frame(caller.frame).unwrap().unwrap().checkpoint.is_some();
                 let has_requests = store.has_undelivered_requests(caller.attempt).unwrap();
-                let decision = decide(&Facts { has_checkpoint, has_requests, ..Facts::of(ending) });
+                let decision = decide(&Facts { has_checkpoint, has_requests, ..Facts::from_ending(ending) });
                 store.end_attempt(&attempt_end(caller, &decision)).unwrap();
             }
             9 => {
@@ -254,15 +254,15 @@ impl Chains {
 
     /// The chains in which the rule lets something happen now, and which are not among the candidates.
     fn forgotten(&self, now: Timestamp) -> Vec<FrameId> {
-        let is_due = |candidate: &ChangedChain| !matches!(candidate.stir, ContinueReason::Until(time) if time > now);
+        let is_due = |candidate: &ChangedChain| !matches!(candidate.reason, ContinueReason::Until(time) if time > now);
         let candidates = self.store.candidates(now).unwrap().into_iter().filter(is_due);
         let candidates: Vec<_> = candidates.map(|candidate| candidate.root).collect();
-        let goes_on = |root: &FrameId| {
+        let continues = |root: &FrameId| {
             let tree = self.store.tree(*root).unwrap();
             !tree.runnable(&Attempted::default(), now).is_empty() || tree.has_frames_to_end()
         };
         let roots = self.store.roots().into_iter().map(|root| root.id);
-        roots.filter(|root| !candidates.contains(root)).filter(goes_on).collect()
+        roots.filter(|root| !candidates.contains(root)).filter(continues).collect()
     }
 }
 

@@ -1,7 +1,7 @@
-//! When a chain that may be able to continue is driven by a process that stays.
+//! When a process that keeps running checks a chain that may be able to continue.
 //!
-//! Whatever changes in a chain has it driven at once. A chain that was driven and is as it was before rests: some of what
-//! agents wait for can only be found out by starting a process, or a request.
+//! A chain is checked as soon as something in it changes. A chain that was checked and has not changed rests: some conditions that
+//! agents wait for can only be checked by starting a process, or a request.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ use crate::core::waits::conditions::External;
 use crate::core::waits::outlook::{WaitOutlook, outlook};
 use crate::core::waits::wait_progress::WaitProgress;
 
-/// The longest time between two looks at anything. Not every change is seen by itself: a file in a network, a runner that
+/// The longest time between two checks. Not every change is noticed: a file in a network, a runner that
 /// is killed.
 pub(crate) const TICK: SignedDuration = SignedDuration::from_secs(60);
 
-/// Whoever makes a frame starts it, and is given this time before anybody else does.
+/// The process that creates a frame starts it. Other processes leave it this time to do so.
 const MAKER_STARTS: SignedDuration = SignedDuration::from_secs(10);
 
 /// Until when a frame that is ready is left to the process that made it, if that is still to come.
@@ -36,7 +36,7 @@ pub(crate) enum ContinueReason {
     Free,
     /// One of its agents is recorded as running. Its runner may have died.
     Running,
-    /// Only an agent can judge whether its wait is over.
+    /// Only an agent can judge whether its wait has ended.
     AgentDecides,
     /// Only time ends the wait of one of its agents.
     Until(Timestamp),
@@ -65,17 +65,17 @@ pub(crate) enum InFile {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedChain {
     pub(crate) root: FrameId,
-    pub(crate) stir: ContinueReason,
+    pub(crate) reason: ContinueReason,
     /// How far its wait for something outside is.
     pub(crate) progress: WaitProgress,
 }
 
-/// What is to be done now.
+/// What to do now.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct CheckPlan {
-    /// The chains to look at.
+    /// The chains to check.
     pub(crate) due: Vec<FrameId>,
-    /// When to look again, if nothing changes.
+    /// When to check again, if nothing changes.
     pub(crate) next: Option<Timestamp>,
     /// The files that are waited for.
     pub(crate) files: Vec<PathBuf>,
@@ -94,23 +94,23 @@ pub(crate) struct RefusedAnswer {
     pub(crate) was_reported: bool,
 }
 
-/// What came of looking at a chain.
+/// The outcome of a check of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CheckOutcome {
     /// It cannot continue.
-    NotDriven,
+    NotRun,
     /// An agent ended its turn with something new, and nothing went wrong.
-    GotOn,
-    /// It was driven, for nothing. It may look another way than before, because its time has come, without being any further.
-    GotNowhere,
-    /// Its agent found no place, because agents of other chains take them all. Nothing tells when one of them ends.
-    NoPlace,
+    Progressed,
+    /// It was run without progress. Its reasons may differ from before, because a scheduled time has arrived.
+    NoProgress,
+    /// Its agent found no free slot, because agents of other chains use them all. Nothing tells when one of them ends.
+    NoSlot,
 }
 
-/// How long a chain rests whose agent found no place.
-const NO_PLACE: SignedDuration = SignedDuration::from_secs(2);
+/// How long a chain rests whose agent found no free slot.
+const WITHOUT_SLOT: SignedDuration = SignedDuration::from_secs(2);
 
-/// What is known about the chains that were looked at.
+/// What is known about the chains that were checked.
 #[derive(Debug, Default)]
 pub(crate) struct CheckSchedule {
     rests: HashMap<FrameId, RestPeriod>,
@@ -119,16 +119,16 @@ pub(crate) struct CheckSchedule {
 
 #[derive(Debug)]
 struct RestPeriod {
-    /// What it looks like as long as nothing has changed; `None`: as it will at the next look.
-    stirs: Option<Vec<ContinueReason>>,
+    /// What it looks like as long as nothing has changed; `None`: as at the next check.
+    reasons: Option<Vec<ContinueReason>>,
     since: Timestamp,
     until: Timestamp,
     times: u32,
 }
 
 impl RestPeriod {
-    /// Whether it goes on at `now`. If the clock was set back to before it began, it is over.
-    fn goes_on(&self, now: Timestamp) -> bool {
+    /// Whether it lasts at `now`. If the clock was set back to before it began, it has ended.
+    fn lasts(&self, now: Timestamp) -> bool {
         self.since <= now && now < self.until
     }
 }
@@ -146,16 +146,16 @@ impl CheckSchedule {
         let mut plan = CheckPlan::default();
         let mut order = Vec::new();
         self.seen.clear();
-        for ChangedChain { root, stir, progress } in candidates {
-            let stir = match stir {
+        for ChangedChain { root, reason, progress } in candidates {
+            let reason = match reason {
                 ContinueReason::Until(time) if time > now => {
-                    plan.look_again(time);
+                    plan.check_again(time);
                     continue;
                 }
                 ContinueReason::Outside(wait) => {
                     plan.files.extend(wait.files().map(Path::to_owned));
                     let WaitOutlook { due, next } = outlook(&wait, &progress, Timestamp::MAX, now, &is_met);
-                    next.into_iter().for_each(|next| plan.look_again(next));
+                    next.into_iter().for_each(|next| plan.check_again(next));
                     let Some(due) = due else { continue };
                     ContinueReason::Outside(due)
                 }
@@ -169,67 +169,73 @@ impl CheckSchedule {
                             continue;
                         }
                         InFile::Soon(time) => {
-                            plan.look_again(time);
+                            plan.check_again(time);
                             continue;
                         }
-                        // What is not recorded in spite of that rests until somebody changes it.
+                        // An answer that is not recorded in spite of that rests until it changes.
                         InFile::Answer(changed) => ContinueReason::InFile { form, changed: Some(changed) },
                     }
                 }
-                stir => stir,
+                reason => reason,
             };
-            let stirs = self.seen.entry(root).or_default();
-            if stirs.is_empty() {
+            let reasons = self.seen.entry(root).or_default();
+            if reasons.is_empty() {
                 order.push(root);
             }
-            stirs.push(stir);
+            reasons.push(reason);
         }
         self.rests.retain(|root, _| self.seen.contains_key(root));
         for root in order {
             let seen = &self.seen[&root];
-            let is_as_before = |rest: &mut RestPeriod| rest.stirs.get_or_insert_with(|| seen.clone()) == seen;
+            let is_as_before = |rest: &mut RestPeriod| rest.reasons.get_or_insert_with(|| seen.clone()) == seen;
             let rest = self.rests.get_mut(&root);
-            match rest.and_then(|rest| (is_as_before(rest) && rest.goes_on(now)).then_some(rest.until)) {
-                Some(until) => plan.look_again(until),
+            match rest.and_then(|rest| (is_as_before(rest) && rest.lasts(now)).then_some(rest.until)) {
+                Some(until) => plan.check_again(until),
                 None => plan.due.push(root),
             }
         }
         plan
     }
 
-    /// A chain with these `stirs` was looked at. It rests as long as they stay the same, unless it got on.
-    pub(crate) fn looked_at(&mut self, root: FrameId, stirs: Vec<ContinueReason>, now: Timestamp, look: CheckOutcome) {
-        if look == CheckOutcome::GotOn && !stirs.contains(&ContinueReason::AgentDecides) {
+    /// A chain with these `reasons` was checked. It rests as long as they stay the same, unless it progressed.
+    pub(crate) fn checked(
+        &mut self,
+        root: FrameId,
+        reasons: Vec<ContinueReason>,
+        now: Timestamp,
+        outcome: CheckOutcome,
+    ) {
+        if outcome == CheckOutcome::Progressed && !reasons.contains(&ContinueReason::AgentDecides) {
             self.rests.remove(&root);
             return;
         }
         let times = match self.rests.get(&root) {
-            Some(rest) if rest.stirs.as_ref().is_none_or(|known| *known == stirs) => rest.times.saturating_add(1),
+            Some(rest) if rest.reasons.as_ref().is_none_or(|known| *known == reasons) => rest.times.saturating_add(1),
             _ => 1,
         };
-        let polled = stirs.iter().filter_map(|stir| match stir {
+        let polled = reasons.iter().filter_map(|reason| match reason {
             ContinueReason::Outside(wait) => wait.polled_every(),
             _ => None,
         });
-        let length = match (polled.min(), look) {
-            (_, CheckOutcome::NoPlace) => NO_PLACE,
+        let length = match (polled.min(), outcome) {
+            (_, CheckOutcome::NoSlot) => WITHOUT_SLOT,
             (Some(every), _) => every.min(TICK),
-            (None, CheckOutcome::GotOn | CheckOutcome::GotNowhere) => backoff::until_next_try(times),
-            (None, CheckOutcome::NotDriven) => TICK,
+            (None, CheckOutcome::Progressed | CheckOutcome::NoProgress) => backoff::until_next_try(times),
+            (None, CheckOutcome::NotRun) => TICK,
         };
         let until = now.saturating_add(length).unwrap_or(now);
-        let stirs = Some(stirs).filter(|_| look != CheckOutcome::GotNowhere);
-        self.rests.insert(root, RestPeriod { stirs, since: now, until, times });
+        let reasons = Some(reasons).filter(|_| outcome != CheckOutcome::NoProgress);
+        self.rests.insert(root, RestPeriod { reasons, since: now, until, times });
     }
 
     /// Why a chain of the newest plan may be able to continue.
-    pub(crate) fn stirs(&self, root: FrameId) -> Vec<ContinueReason> {
+    pub(crate) fn reasons(&self, root: FrameId) -> Vec<ContinueReason> {
         self.seen.get(&root).cloned().unwrap_or_default()
     }
 }
 
 impl CheckPlan {
-    fn look_again(&mut self, time: Timestamp) {
+    fn check_again(&mut self, time: Timestamp) {
         self.next = Some(self.next.map_or(time, |next| next.min(time)));
     }
 }
