@@ -75,7 +75,7 @@ impl SettingValue {
     ///
     /// # Errors
     ///
-    /// As [`Value::from_text`].
+    /// As [`SettingValue::from_text`].
     pub(crate) fn from_toml(kind: Kind, value: &toml::Value) -> Result<Self, String> {
         match (kind, value) {
             (Kind::Switch, toml::Value::Boolean(switch)) => Ok(Self::Switch(*switch)),

@@ -9,7 +9,7 @@
 //! | [`Delivering::repeated_call`] | a person has decided about a call that needed an approval | it repeats that call, and gets the other results afterwards |
 //! | [`Delivering::prompt`] | no call waits, hooks are disabled, or the transcript cannot take results | a prompt that names its requests and their results |
 //!
-//! [`DeliveryWay::of`] chooses between them. A result counts as delivered when the attempt that was given it is kept.
+//! [`DeliveryWay::choose`] chooses between them. A result counts as delivered when the attempt that was given it is kept.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
