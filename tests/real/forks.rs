@@ -7,8 +7,8 @@ use crate::chain::Chain;
 use crate::support::{Conversation, MessagesApi, NEWEST, RecordedRequest, ToolCall, Turn, on_every_version};
 
 on_every_version!(
-    a_fork_continues_from_the_call, several_forks_and_forks_of_forks_share_the_prefix,
-    what_would_miss_the_cache_is_refused,
+    a_fork_continues_from_the_call, without_hooks_the_prompt_says_that_it_is_a_fork,
+    several_forks_and_forks_of_forks_share_the_prefix, what_would_miss_the_cache_is_refused,
 );
 
 /// The words with which a task begins that a fork is given.
@@ -56,6 +56,22 @@ fn a_fork_continues_from_the_call(version: &str) {
     assert_eq!((requests(0), requests(1)), (3, 2), "{agents}");
     let cost = |at: usize| agents[at]["cost_usd"].as_f64().unwrap();
     assert!(cost(1) < cost(0), "{agents}");
+}
+
+fn without_hooks_the_prompt_says_that_it_is_a_fork(version: &str) {
+    let chain = project(version, |said| {
+        let last = said.last_user_text().unwrap_or_default();
+        match (last_task(said), said.last_result()) {
+            _ if last.contains("SGN_RESUME") => Turn::text(format!("I know: {last}")),
+            (None, None) => Turn::bash(&format!("agent-cli spawn --fork --prompt '{TASK}look'")),
+            (None, Some(_)) => Turn::text("SGN_PEND_STARTED"),
+            (Some(_), _) => Turn::text(last),
+        }
+    });
+    let reply = chain.ok(&["spawn", "ins.md", "--no-hooks"]);
+    assert!(reply.starts_with("I know: ") && reply.contains("You are a fork of the agent"), "{reply}");
+    let fork = requests_of(&chain, Some("look")).remove(0);
+    assert!(fork.conversation().user_texts().any(|text| text.contains("ins.md")), "it has the conversation");
 }
 
 fn several_forks_and_forks_of_forks_share_the_prefix(version: &str) {

@@ -8,6 +8,10 @@ use crate::core::text::escape;
 use crate::core::text::fence::{Fence, is_one_line};
 use crate::core::waits::scheduled::Scheduled;
 
+/// What a fork is told whose conversation does not say that it is one.
+pub(crate) const FORK: &str = "You are a fork of the agent that started you: the conversation before this prompt is its own. It gets your \
+    reply as the result of its call.";
+
 /// The first prompt of a frame. `deliveries` and `notices` come from an attempt that left no conversation.
 pub(crate) fn first(frame: &Frame, deliveries: &[Delivery], notices: &[String]) -> String {
     let task = of_task(&frame.task);

@@ -104,19 +104,20 @@ fn unless_broken<T>(frame: &Frame, copied: Result<T, Broken>) -> Option<T> {
 }
 
 /// The transcript of the conversation that a frame begins with. If it has suspended calls, this is a copy in which they
-/// are closed: their results go to the agent that made them, and Claude Code would repeat the calls in the fork.
+/// are closed: their results go to the agent that made them, and Claude Code would repeat the calls in the fork. `own`: the call that
+/// asked for the frame.
 pub(super) fn of_baseline(
     store: &Store,
     frame: &Frame,
     source: Option<&Path>,
+    own: Option<&str>,
 ) -> Result<Option<PathBuf>, RuntimeError> {
     const ELSEWHERE: &str = "This call belongs to the conversation that yours began with. Its result goes there.";
     const FORK: &str = "This call has started you: you are its fork, and have the conversation up to here. The agent that made it \
         gets your reply as its result. Your task follows; other calls and what was to come after this one are not yours.";
     let Some(source) = source else { return Ok(None) };
-    let own = own_call(store, frame)?;
     let close = || {
-        let said = |call: &str| if Some(call) == own.as_deref() { FORK } else { ELSEWHERE };
+        let said = |call: &str| if Some(call) == own { FORK } else { ELSEWHERE };
         let closed = insert_results::closed(&entries(source)?, said);
         let closed = closed.map_err(|broken| io::Error::new(io::ErrorKind::InvalidData, broken))?;
         let Some(text) = closed else { return Ok(source.to_owned()) };
@@ -128,9 +129,9 @@ pub(super) fn of_baseline(
 }
 
 /// The suspended call that asked for a frame, if the frame begins with the conversation in which it was made.
-fn own_call(store: &Store, frame: &Frame) -> Result<Option<String>, RuntimeError> {
+pub(super) fn own_call(store: &Store, frame: &Frame) -> Result<Option<String>, RuntimeError> {
     let Some(attempt) = frame.baseline.and_then(|baseline| baseline.checkpoint) else { return Ok(None) };
-    let above = frame.parent.map(|parent| store.frame(parent)).transpose()?.flatten();
+    let above = frame.parent.map_or(Ok(None), |parent| store.frame(parent))?;
     let asked_for = above.filter(|above| above.task.is_group()).map_or(frame.id, |group| group.id);
     let is_it = |kind: &RequestKind| matches!(kind, RequestKind::Spawn { child, .. } if *child == asked_for);
     let mut requests = store.requests(Requests::Undelivered(attempt))?.into_iter().map(|(request, _)| request);
