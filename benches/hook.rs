@@ -20,9 +20,9 @@ use chains::{begin, new_frame};
 
 const RUNS: usize = 300;
 
-/// A request, and a command that only looks like one.
+/// A request, and a command that only mentions one.
 const REQUEST: &str = "agent-cli ask 'When is your birthday?'";
-const OTHER: &str = "agent-cli ask 'When?' | tee log";
+const OTHER: &str = "git log --grep 'agent-cli ask'";
 
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");

@@ -41,7 +41,7 @@ fn main() {
     let listed = command(&["questions", "--all-projects", "--json"]).stdout(Stdio::piped()).output();
     let listed: Vec<Value> = serde_json::from_slice(&listed.expect("it can be started").stdout).expect("JSON");
     let text = |question: &Value, name: &str| question[name].as_str().expect("a text").to_owned();
-    let of = |question: &Value| (text(question, "id"), text(question, "frame"), text(question, "root"));
+    let of = |question: &Value| (text(question, "id"), text(question, "agent"), text(question, "chain"));
     let mut asked = listed.iter().map(of);
 
     let mut watch = command(&["watch"]).spawn().expect("it can be started");
