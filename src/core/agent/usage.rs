@@ -156,7 +156,9 @@ impl Account {
             };
             (usage.max(self.printed), total.usd - before.usd)
         };
-        let (usage, usd) = self.total.as_ref().map_or((self.printed, 0.0), own);
+        // Of an attempt that was killed there may be no total but that of its beginning.
+        let total = self.total.as_ref().filter(|total| **total != self.before);
+        let (usage, usd) = total.map_or((self.printed, 0.0), own);
         if self.is_final {
             return Spending { usage, requests: self.requests, usd, estimated: false };
         }
@@ -246,6 +248,9 @@ mod tests {
         assert_eq!(spent, Spending { usage: tokens(100, 10), requests: 2, usd: 0.0, estimated: true });
         let priced = Account { rate: Some(0.01), ..died }.spending();
         assert_eq!((priced.usd, priced.estimated), (1.5, true));
+        // A transcript may still have the note with which the session began.
+        let before = Totals { usd: 1.0, usage: Some(tokens(150, 15)) };
+        assert_eq!(Account { before, total: Some(before), ..died }.spending(), spent);
         // An interim result has some of it.
         let interim = Account { total: total(2.0, tokens(90, 20)), rate: Some(0.01), ..died }.spending();
         assert_eq!((interim.usage, interim.usd), (tokens(100, 20), 2.0));
