@@ -21,7 +21,7 @@ pub(crate) struct Scenario {
 }
 
 /// All of them.
-pub(crate) const SCENARIOS: [Scenario; 16] = [
+pub(crate) const SCENARIOS: [Scenario; 17] = [
     Scenario { name: "signals", world: with_signals, play: answer_and_carry_on, replies: &["root: when: Jan 1st"] },
     Scenario {
         name: "suspended",
@@ -29,6 +29,7 @@ pub(crate) const SCENARIOS: [Scenario; 16] = [
         play: answer_and_carry_on,
         replies: &["left: Jan 1st; right: ok", "right: ok; left: Jan 1st"],
     },
+    Scenario { name: "handed_off", world: with_handoffs, play: answer_and_carry_on, replies: &["Jan 1st"] },
     Scenario { name: "in_place", world: with_an_entered_worktree, play: answer_and_carry_on, replies: &["there"] },
     Scenario { name: "beside", world: with_background, play: answer_and_carry_on, replies: &["Jan 1st"] },
     Scenario { name: "worktrees", world: with_worktrees, play: answer_and_carry_on, replies: &["both are done"] },
@@ -72,6 +73,15 @@ fn with_suspended_calls() -> World {
     world.file("root.md", "spawn left.md ++ spawn right.md\nreply {results}\n");
     world.file("left.md", "ask When?\nreply left: {result}\n");
     world.file("right.md", "wait --file sign\nreply right: ok\n");
+    world
+}
+
+/// None of the agents above is woken.
+fn with_handoffs() -> World {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn --handoff middle.md\nreply root: {result}\n");
+    world.file("middle.md", "spawn --handoff last.md\nreply middle: {result}\n");
+    world.file("last.md", "wait --file sign\nask When?\nreply {result}\n");
     world
 }
 

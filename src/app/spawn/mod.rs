@@ -40,10 +40,8 @@ pub(crate) struct Input {
     /// Whether each works in its own git worktree.
     pub(crate) worktree: Option<bool>,
     pub(crate) name: Option<ChainName>,
-    /// The agent or session that they start from.
-    pub(crate) fork_from: Option<String>,
-    /// Whether they start with the conversation of the agent that asks.
-    pub(crate) fork: Option<Fork>,
+    /// The conversation that they start with, if not with an empty one.
+    pub(crate) fork: Option<ForkOf>,
     /// Whether the reply also is the reply of the agent that asks.
     pub(crate) handoff: bool,
     pub(crate) model: Option<String>,
@@ -60,11 +58,13 @@ pub(crate) struct Input {
     pub(crate) limits: NewLimits,
 }
 
-/// How agents start with the conversation of the agent that asks for them.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Fork {
-    /// Whether options may keep them from sharing its prompt cache.
-    pub(crate) cold: bool,
+/// A conversation to start with.
+#[derive(Clone, Debug)]
+pub(crate) enum ForkOf {
+    /// That of the agent that asks. `cold`: options may keep its forks from sharing the prompt cache.
+    Asker { cold: bool },
+    /// That of the agent or session with this id or name.
+    Named(String),
 }
 
 /// A new chain, which nothing runs yet.
@@ -85,15 +85,17 @@ pub(super) fn request(
     standard_input: &mut dyn Read,
 ) -> Result<AgentRequest, AppError> {
     refuse_to_agents(&input)?;
-    if let Some(fork) = input.fork {
-        refuse_to_miss_the_cache(fork, &input)?;
-    }
     let is_apart = input.worktree.unwrap_or(false);
     let tasks = instructions::tasks(&app.directory, &input.tasks, standard_input)?;
-    let request = checked(app, &input, tasks, is_apart, |from| {
-        Ok(match from {
-            Beginning::OfAsker => fork::source_of_caller(app.store, caller)?,
-            Beginning::Named(id) => fork::source_for_agent(app.store, caller, &id.parse()?)?,
+    let request = checked(app, &input, tasks, is_apart, |of| {
+        Ok(match of {
+            ForkOf::Asker { cold } => {
+                if !cold {
+                    refuse_to_miss_the_cache(&input)?;
+                }
+                fork::source_of_caller(app.store, caller)?
+            }
+            ForkOf::Named(id) => fork::source_for_agent(app.store, caller, &id.parse()?)?,
         })
     })?;
     let Input { model, permission_mode, on_permission, timeout, args, .. } = input;
@@ -102,27 +104,27 @@ pub(super) fn request(
     Ok(AgentRequest::Spawn(Box::new(request), overrides))
 }
 
-/// A fork that would not share its caller's prompt cache costs as much as its whole conversation.
-fn refuse_to_miss_the_cache(fork: Fork, input: &Input) -> Result<(), Refusal> {
-    let changes = [
-        (input.model.is_some(), "--model", "the cache belongs to one model"),
-        (input.worktree == Some(true), "--worktree", "the conversation begins with the working directory"),
-        (
-            !input.args.is_empty(),
-            "arguments after --",
-            "tools, agents, settings and prompts come before the conversation",
-        ),
-    ];
-    match changes.into_iter().find(|(is_given, ..)| *is_given && !fork.cold) {
-        None => Ok(()),
-        Some((_, option, why)) => {
-            let message = format!("a fork with {option} would not share the caller's prompt cache: {why}");
-            Err(Refusal::new(message).hint("leave it out, or add --cold to pay for reading the conversation anew"))
-        }
-    }
+/// A fork that does not share its caller's prompt cache costs as much as its whole conversation.
+fn refuse_to_miss_the_cache(input: &Input) -> Result<(), Refusal> {
+    let (option, why) = if input.model.is_some() {
+        ("--model", "the cache belongs to one model")
+    } else if input.worktree == Some(true) {
+        ("--worktree", "the conversation begins with the working directory")
+    } else if !input.args.is_empty() {
+        ("arguments after --", "tools, agents, settings and prompts come before the conversation")
+    } else {
+        return Ok(());
+    };
+    let message = format!("a fork with {option} would not share the caller's prompt cache: {why}");
+    Err(Refusal::new(message).hint("leave it out, or add --cold to pay for reading the conversation anew"))
 }
 
 fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
+    // The caller's reply is the new agent's, to the byte, and has no room for its worktree.
+    if input.handoff && input.worktree == Some(true) {
+        let message = "--handoff does not work with --worktree: the reply would not say where the work is";
+        return Err(Refusal::new(message).hint("leave one of them out"));
+    }
     if input.limits.any() {
         return Err(Refusal::limits_of_agents());
     }
@@ -149,11 +151,6 @@ pub(crate) fn start(
     mut run: RunSettings,
     tell: &mut dyn FnMut(SpawnNote),
 ) -> Result<Outcome, AppError> {
-    if input.fork.is_some() {
-        return Err(Refusal::new("only an agent can fork: there is no conversation to start with")
-            .hint("name one: --fork-from ID")
-            .into());
-    }
     if input.handoff {
         return Err(Refusal::new("only an agent can hand off: there is no reply that the agent's would replace")
             .hint("leave --handoff out")
@@ -162,9 +159,11 @@ pub(crate) fn start(
     let settings = &configuration.settings;
     let of_environment = launch::launch(settings, &app.variables);
     let is_apart = input.worktree.unwrap_or(settings.is_on(&setting::WORKTREE));
-    let request = checked(app, &input, tasks, is_apart, |from| match from {
-        Beginning::OfAsker => Err(Refusal::new("only an agent can fork").into()),
-        Beginning::Named(id) => Ok(fork::source(app.store, &lookup::id_of(app, id)?, &of_environment)?),
+    let request = checked(app, &input, tasks, is_apart, |of| match of {
+        ForkOf::Asker { .. } => Err(Refusal::new("only an agent can fork: there is no conversation to start with")
+            .hint("name one: --fork-from ID")
+            .into()),
+        ForkOf::Named(id) => Ok(fork::source(app.store, &lookup::id_of(app, id)?, &of_environment)?),
     })?;
     let claude = input.claude.clone().or_else(|| settings.given(&setting::CLAUDE)?.path());
     run.claude = claude.map(|named| program_named(app, named)).or(run.claude);
@@ -217,26 +216,17 @@ fn launch_options(
     Ok(launch.with_native_questions())
 }
 
-/// The conversation that agents begin with.
-enum Beginning<'a> {
-    /// That of the agent that asks for them.
-    OfAsker,
-    /// The one that this names.
-    Named(&'a str),
-}
-
 /// The request for agents. `source` finds the conversation to begin with.
 fn checked(
     app: &App<'_>,
     input: &Input,
     tasks: Vec<NamedTask>,
     is_apart: bool,
-    source: impl FnOnce(Beginning<'_>) -> Result<ForkSource, AppError>,
+    source: impl FnOnce(&ForkOf) -> Result<ForkSource, AppError>,
 ) -> Result<SpawnRequest, AppError> {
     let named = input.cwd.as_deref().map(|named| working_directory(&app.directory, Some(named))).transpose()?;
     options::parse(&input.args).map_err(Refusal::from)?;
-    let from = input.fork.map(|_| Beginning::OfAsker).or(input.fork_from.as_deref().map(Beginning::Named));
-    let source = from.map(source).transpose()?;
+    let source = input.fork.as_ref().map(source).transpose()?;
     let cwd = match (&source, named) {
         (Some(source), Some(named)) if named != source.cwd => {
             return Err(RuntimeError::from(BadSource::Elsewhere(source.cwd.clone())).into());

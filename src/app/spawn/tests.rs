@@ -235,7 +235,7 @@ fn done(place: &Place) -> Frame {
 fn a_fork_works_where_its_conversation_did_and_with_its_model() {
     let mut place = Place::new();
     let source = done(&place);
-    let input = Input { fork_from: Some(source.id.to_string()), ..instructions() };
+    let input = Input { fork: Some(ForkOf::Named(source.id.to_string())), ..instructions() };
     let elsewhere = Input { cwd: Some("/".into()), ..input.clone() };
     assert!(place.start(elsewhere, "").unwrap_err().starts_with("a fork of that conversation has to work in "));
     let frame = place.started(Input { cwd: Some(".".into()), ..input.clone() }, "[spawn]\nmodel = 'haiku'\n");
@@ -271,6 +271,9 @@ fn asked(place: &Place, input: Input) -> Result<(SpawnRequest, Overrides), Strin
     let launch = Launch { permission_mode: Some("acceptEdits".into()), ..Launch::default() };
     let frame = NewFrame { cwd: place.directory(), launch, ..new("a task") };
     let caller = place.store.start(place.store.create_root(&frame).unwrap());
+    let printed = place.store.dir().output(caller.frame);
+    fs::create_dir_all(printed.parent().unwrap()).unwrap();
+    fs::write(printed, "").unwrap();
     let app = App { asker: Asker { agent: Some(caller), ..Asker::default() }, ..place.app() };
     let input = requests::Input::Spawn(Box::new(input));
     match requests::resolve(&app, input, &mut "typed".as_bytes()) {
@@ -321,9 +324,39 @@ fn what_belongs_to_the_chain_is_refused_to_agents() {
         (Input { no_stale_check: Some(false), ..instructions() }, options),
         (Input { questions_dir: Some("q".into()), ..instructions() }, "agents cannot use --questions-dir"),
         (Input { name: Some("review".parse().unwrap()), ..instructions() }, "agents cannot name chains"),
+        (
+            Input { handoff: true, worktree: Some(true), ..instructions() },
+            "--handoff does not work with --worktree: the reply would not say where the work is",
+        ),
     ] {
         assert_eq!(refused(input), why);
     }
-    let foreign = Input { fork_from: Some(done(&place).id.to_string()), ..instructions() };
+    let foreign = Input { fork: Some(ForkOf::Named(done(&place).id.to_string())), ..instructions() };
     assert!(refused(foreign).starts_with("no agent or session of this chain matches "));
+}
+
+#[test]
+fn a_fork_that_would_miss_the_cache_is_refused_unless_it_may() {
+    let place = Place::new();
+    let fork = |cold| Some(ForkOf::Asker { cold });
+    for changes in [
+        Input { model: Some("opus".into()), ..instructions() },
+        Input { args: vec!["--verbose".into()], ..instructions() },
+    ] {
+        let refused = asked(&place, Input { fork: fork(false), ..changes.clone() }).unwrap_err();
+        assert!(refused.contains("would not share the caller's prompt cache"), "{refused}");
+        assert!(asked(&place, Input { fork: fork(true), ..changes }).is_ok());
+    }
+    assert!(asked(&place, Input { fork: fork(false), ..instructions() }).is_ok());
+}
+
+#[test]
+fn only_agents_fork_and_hand_off() {
+    for (input, why) in [
+        (Input { fork: Some(ForkOf::Asker { cold: false }), ..instructions() }, "only an agent can fork"),
+        (Input { handoff: true, ..instructions() }, "only an agent can hand off"),
+    ] {
+        let refused = Place::new().start(input, "").unwrap_err();
+        assert!(refused.starts_with(why), "{refused}");
+    }
 }

@@ -8,6 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use crate::app::config::launch;
 use crate::app::request::Input;
 use crate::app::spawn;
+use crate::app::spawn::ForkOf;
 use crate::app::spawn::instructions;
 use crate::app::spawn::note::{self, Guarded, SpawnNote};
 use crate::claude::invocation::STATE_DIR;
@@ -152,8 +153,7 @@ impl Spawn {
             cwd,
             worktree,
             name,
-            fork_from,
-            fork: fork.then_some(spawn::Fork { cold }),
+            fork: fork_from.map(ForkOf::Named).or_else(|| fork.then_some(ForkOf::Asker { cold })),
             handoff,
             model,
             permission_mode,

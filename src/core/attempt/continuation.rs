@@ -32,7 +32,7 @@ impl Way {
         self == Self::InPlace && !refuses_forks
     }
 
-    /// The way to try after this one was refused; `None`: there is none.
+    /// The way to try next if this one was refused; `None`: all have been tried.
     pub(crate) fn after_refusal(self) -> Option<Self> {
         match self {
             Self::Input => Some(Self::Fork),

@@ -100,52 +100,25 @@ impl Admission<'_> {
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
     use crate::core::chain::runnable::Attempted;
     use crate::core::chain::tree::Whole;
+    use crate::core::chain::tree::testing::{id, node, request};
     use crate::core::chain::waiting_on::Blocking;
     use crate::core::id::FrameId;
-    use crate::core::requests::request::{Request, RequestKind};
+    use crate::core::requests::request::RequestKind;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn id(n: u128) -> FrameId {
-        FrameId(Uuid::from_u128(n))
-    }
-
     /// A root with a child in each of these states.
     fn children(states: &[FrameState]) -> Tree {
-        let node = |n, parent, state, requests| Node {
-            id: id(n),
-            parent,
-            title: String::new(),
-            state,
-            since: at(0),
-            kept: true,
-            is_group: false,
-            has_outcome: false,
-            is_unrecorded: false,
-            stop: None,
-            requests,
-        };
         let numbers = (1..).zip(states);
-        let spawn = |(n, _)| Request {
-            id: crate::core::id::RequestId::random(),
-            frame: id(0),
-            attempt: crate::core::id::AttemptId::random(),
-            call: None,
-            kind: RequestKind::Spawn { child: id(n), task: String::new(), handoff: false },
-            state: crate::core::requests::request_state::RequestState::Open,
-            made: at(0),
-            progress: Default::default(),
-        };
+        let spawn = |(n, _)| request(id(0), RequestKind::Spawn { child: id(n), task: String::new(), handoff: false });
         let requests = numbers.clone().map(spawn).collect();
-        let root = node(0, None, FrameState::Waiting { wait: Wait::Requests }, requests);
-        let below = numbers.map(|(n, state)| node(n, Some(id(0)), state.clone(), vec![]));
+        let root = Node { requests, ..node(id(0), None, FrameState::Waiting { wait: Wait::Requests }) };
+        let below = numbers.map(|(n, state)| node(id(n), Some(id(0)), state.clone()));
         Tree::new(id(0), std::iter::once(root).chain(below).collect())
     }
 

@@ -118,36 +118,18 @@ fn counterfeit(line: &str) -> Option<usize> {
 mod tests {
     use jiff::Timestamp;
     use proptest::prelude::*;
-    use uuid::Uuid;
 
     use super::*;
     use crate::core::chain::frame_state::Wait;
     use crate::core::chain::runnable::Attempted;
-    use crate::core::id::{AttemptId, RequestId};
-    use crate::core::requests::request::{Request, RequestKind};
+    use crate::core::chain::tree::testing::{self, id, request};
+    use crate::core::requests::request::RequestKind;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
     const WAITING: FrameState = FrameState::Waiting { wait: Wait::Requests };
 
-    fn id(n: u128) -> FrameId {
-        FrameId(Uuid::from_u128(n))
-    }
-
     fn node(n: u128, parent: Option<u128>, state: FrameState) -> Node {
-        let (id, parent, title) = (id(n), parent.map(id), String::new());
-        Node {
-            id,
-            parent,
-            title,
-            state,
-            since: NOW,
-            kept: false,
-            is_group: false,
-            has_outcome: false,
-            is_unrecorded: false,
-            stop: None,
-            requests: Vec::new(),
-        }
+        Node { kept: false, ..testing::node(id(n), parent.map(id), state) }
     }
 
     fn group(n: u128, parent: Option<u128>, state: FrameState) -> Node {
@@ -156,16 +138,7 @@ mod tests {
 
     /// A frame whose agent asked for `child`.
     fn asking(n: u128, state: FrameState, child: u128) -> Node {
-        let request = Request {
-            id: RequestId::random(),
-            frame: id(n),
-            attempt: AttemptId::random(),
-            call: None,
-            kind: RequestKind::Spawn { child: id(child), task: String::new(), handoff: false },
-            state: crate::core::requests::request_state::RequestState::Open,
-            made: NOW,
-            progress: Default::default(),
-        };
+        let request = request(id(n), RequestKind::Spawn { child: id(child), task: String::new(), handoff: false });
         Node { requests: vec![request], ..node(n, None, state) }
     }
 
@@ -178,7 +151,7 @@ mod tests {
     }
 
     fn done(n: u128, reply: &str) -> GroupMember {
-        let id = FrameId(Uuid::from_u128(n << 96));
+        let id = id(n << 96);
         GroupMember {
             id,
             task: format!("{n}.md"),

@@ -11,8 +11,12 @@ use crate::core::requests::request::{Request, RequestKind};
 /// for anything else needs to see the results itself.
 pub(crate) fn successor(state: &FrameState, requests: &[Request]) -> Option<FrameId> {
     let waits = matches!(state, FrameState::Waiting { wait: Wait::Requests });
+    only_handoff(requests).filter(|_| waits)
+}
+
+fn only_handoff(requests: &[Request]) -> Option<FrameId> {
     match requests {
-        [Request { kind: RequestKind::Spawn { child, handoff: true, .. }, .. }] if waits => Some(*child),
+        [Request { kind: RequestKind::Spawn { child, handoff: true, .. }, .. }] => Some(*child),
         _ => None,
     }
 }
@@ -20,10 +24,7 @@ pub(crate) fn successor(state: &FrameState, requests: &[Request]) -> Option<Fram
 impl Node {
     /// The agent that this one has handed off to, or had when it ended.
     pub(crate) fn handed_off_to(&self) -> Option<FrameId> {
-        match self.requests.as_slice() {
-            [Request { kind: RequestKind::Spawn { child, handoff: true, .. }, .. }] => Some(*child),
-            _ => None,
-        }
+        only_handoff(&self.requests)
     }
 
     /// Whether it has replied, and no person has continued it.
@@ -65,52 +66,22 @@ impl Tree {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use uuid::Uuid;
 
     use super::*;
     use crate::core::chain::frame_state::{Failure, FailureKind};
     use crate::core::chain::runnable::Attempted;
-    use crate::core::id::{AttemptId, RequestId};
+    use crate::core::chain::tree::testing::{self, id, request};
     use crate::core::requests::question::Form;
-    use crate::core::requests::request_state::RequestState;
 
     const WAITS: FrameState = FrameState::Waiting { wait: Wait::Requests };
 
-    fn id(n: u128) -> FrameId {
-        FrameId(Uuid::from_u128(n))
-    }
-
-    fn request(frame: u128, kind: RequestKind) -> Request {
-        Request {
-            id: RequestId::random(),
-            frame: id(frame),
-            attempt: AttemptId::random(),
-            call: None,
-            kind,
-            state: RequestState::Open,
-            made: Timestamp::UNIX_EPOCH,
-            progress: Default::default(),
-        }
-    }
-
     fn spawn(frame: u128, handoff: bool) -> Request {
-        request(frame, RequestKind::Spawn { child: id(frame + 1), task: String::new(), handoff })
+        request(id(frame), RequestKind::Spawn { child: id(frame + 1), task: String::new(), handoff })
     }
 
     fn node(n: u128, state: FrameState, requests: Vec<Request>) -> Node {
-        Node {
-            id: id(n),
-            parent: n.checked_sub(1).filter(|parent| *parent > 0).map(id),
-            title: String::new(),
-            state,
-            since: Timestamp::UNIX_EPOCH,
-            kept: true,
-            is_group: false,
-            has_outcome: false,
-            is_unrecorded: false,
-            stop: None,
-            requests,
-        }
+        let parent = n.checked_sub(1).filter(|parent| *parent > 0).map(id);
+        Node { requests, ..testing::node(id(n), parent, state) }
     }
 
     /// The frames that end, and those that can run.
@@ -142,7 +113,7 @@ mod tests {
 
     #[test]
     fn an_agent_that_waits_for_more_continues() {
-        let asked = || request(1, RequestKind::Ask(Form::text("When?")));
+        let asked = || request(id(1), RequestKind::Ask(Form::text("When?")));
         for (requests, ends) in [
             (vec![spawn(1, true)], true),
             (vec![spawn(1, false)], false),

@@ -109,9 +109,9 @@ mod tests {
     use super::*;
     use crate::core::chain::frame_state::{Failure, FailureKind, Wait};
     use crate::core::chain::tree::Node;
-    use crate::core::id::{AttemptId, RequestId};
+    use crate::core::chain::tree::testing::{node, request};
     use crate::core::requests::question::Form;
-    use crate::core::requests::request::{Request, RequestKind};
+    use crate::core::requests::request::RequestKind;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -119,31 +119,8 @@ mod tests {
 
     fn said(state: FrameState, kinds: Vec<RequestKind>) -> String {
         let id = FrameId::random();
-        let request = |kind| Request {
-            id: RequestId::random(),
-            frame: id,
-            attempt: AttemptId::random(),
-            call: None,
-            kind,
-            state: crate::core::requests::request_state::RequestState::Open,
-            made: at(0),
-            progress: Default::default(),
-        };
-        let requests = kinds.into_iter().map(request).collect();
-        let title = String::new();
-        let node = Node {
-            id,
-            parent: None,
-            title,
-            state,
-            since: at(0),
-            kept: true,
-            is_group: false,
-            has_outcome: false,
-            is_unrecorded: false,
-            stop: None,
-            requests,
-        };
+        let requests = kinds.into_iter().map(|kind| request(id, kind)).collect();
+        let node = Node { requests, ..node(id, None, state) };
         let tree = Tree::new(id, vec![node]);
         ended(&tree, tree.get(id).unwrap(), at(5))
     }
@@ -184,23 +161,6 @@ mod tests {
         let limit = Wait::UsageLimit { resets_at: at(65), tries: 0 };
         assert_eq!(said(waiting(limit), vec![]), "waits for the usage limit to reset in 1 min");
         assert_eq!(said(waiting(Wait::AgentDecides), vec![]), "waits for something that only the agent can judge");
-    }
-
-    fn node(id: FrameId, parent: Option<FrameId>, state: FrameState) -> Node {
-        let (title, since) = (String::new(), Timestamp::UNIX_EPOCH);
-        Node {
-            id,
-            parent,
-            title,
-            state,
-            since,
-            kept: true,
-            is_group: false,
-            has_outcome: false,
-            is_unrecorded: false,
-            stop: None,
-            requests: Vec::new(),
-        }
     }
 
     fn of(nodes: Vec<Node>, runs: bool) -> ChainOutlook {

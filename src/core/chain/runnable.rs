@@ -144,19 +144,14 @@ impl Attempted {
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
     use crate::core::chain::frame_state::{Failure, FailureKind};
-    use crate::core::id::AttemptId;
+    use crate::core::chain::tree::testing::{self, id, request};
     use crate::core::requests::question::Form;
     use crate::core::requests::request::{Request, RequestKind};
+    use crate::core::requests::request_state::RequestState;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
-
-    fn id(n: u128) -> FrameId {
-        FrameId(Uuid::from_u128(n))
-    }
 
     fn waiting() -> FrameState {
         FrameState::Waiting { wait: Wait::Requests }
@@ -167,35 +162,12 @@ mod tests {
     }
 
     fn node(n: u128, parent: Option<u128>, state: FrameState, kinds: Vec<(RequestKind, bool)>) -> Node {
-        let request = |(kind, resolved)| Request {
-            id: crate::core::id::RequestId::random(),
-            frame: id(n),
-            attempt: AttemptId::random(),
-            call: None,
-            kind,
-            state: if resolved {
-                crate::core::requests::request_state::RequestState::Resolved { used_by: None }
-            } else {
-                crate::core::requests::request_state::RequestState::Open
-            },
-            made: NOW,
-            progress: Default::default(),
+        let asked = |(kind, resolved)| {
+            let state = if resolved { RequestState::Resolved { used_by: None } } else { RequestState::Open };
+            Request { state, ..request(id(n), kind) }
         };
-        let requests = kinds.into_iter().map(request).collect();
-        let title = String::new();
-        Node {
-            id: id(n),
-            parent: parent.map(id),
-            title,
-            state,
-            since: NOW,
-            kept: true,
-            is_group: false,
-            has_outcome: false,
-            is_unrecorded: false,
-            stop: None,
-            requests,
-        }
+        let requests = kinds.into_iter().map(asked).collect();
+        Node { requests, ..testing::node(id(n), parent.map(id), state) }
     }
 
     fn spawn(child: u128) -> (RequestKind, bool) {

@@ -196,22 +196,24 @@ impl Tree {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
+pub(crate) mod testing {
     use uuid::Uuid;
 
     use super::*;
+    use crate::core::id::{AttemptId, RequestId};
+    use crate::core::requests::request_state::RequestState;
 
-    fn id(n: u128) -> FrameId {
-        FrameId(Uuid::from_u128(n))
+    pub(crate) fn id(number: u128) -> FrameId {
+        FrameId(Uuid::from_u128(number))
     }
 
-    fn node(n: u128, parent: Option<u128>) -> Node {
+    /// An agent that has worked, and asked for nothing.
+    pub(crate) fn node(id: FrameId, parent: Option<FrameId>, state: FrameState) -> Node {
         Node {
-            id: id(n),
-            parent: parent.map(id),
+            id,
+            parent,
             title: String::new(),
-            state: FrameState::Ready,
+            state,
             since: Timestamp::UNIX_EPOCH,
             kept: true,
             is_group: false,
@@ -220,6 +222,32 @@ mod tests {
             stop: None,
             requests: Vec::new(),
         }
+    }
+
+    /// An open request.
+    pub(crate) fn request(frame: FrameId, kind: RequestKind) -> Request {
+        Request {
+            id: RequestId::random(),
+            frame,
+            attempt: AttemptId::random(),
+            call: None,
+            kind,
+            state: RequestState::Open,
+            made: Timestamp::UNIX_EPOCH,
+            progress: Default::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::testing::id;
+    use super::*;
+
+    fn node(n: u128, parent: Option<u128>) -> Node {
+        testing::node(id(n), parent.map(id), FrameState::Ready)
     }
 
     #[test]

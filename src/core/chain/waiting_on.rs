@@ -228,6 +228,7 @@ fn waits_until(request: &Request, since: Timestamp, now: Timestamp) -> Option<Ti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::chain::tree::testing::node;
     use crate::core::id::AttemptId;
     use crate::core::requests::request::Request;
 
@@ -250,23 +251,7 @@ mod tests {
             progress: Default::default(),
         };
         let requests = asked.iter().map(request).collect();
-        let state = FrameState::Waiting { wait };
-        Tree::new(
-            id,
-            vec![Node {
-                id,
-                parent: None,
-                title: String::new(),
-                state,
-                since: NOW,
-                kept: true,
-                is_group: false,
-                has_outcome: false,
-                is_unrecorded: false,
-                stop: None,
-                requests,
-            }],
-        )
+        Tree::new(id, vec![Node { requests, ..node(id, None, FrameState::Waiting { wait }) }])
     }
 
     #[test]
@@ -296,6 +281,7 @@ mod tests_of_time {
 
     use super::*;
     use crate::core::chain::frame_state::Wait;
+    use crate::core::chain::tree::testing::node;
     use crate::core::id::{AttemptId, FrameId, RequestId};
     use crate::core::requests::question::Form;
     use crate::core::requests::request_state::RequestState;
@@ -321,19 +307,8 @@ mod tests_of_time {
             made: at(0),
             progress,
         };
-        let node = Node {
-            id,
-            parent: None,
-            title: String::new(),
-            state: FrameState::Waiting { wait },
-            since: at(5),
-            kept: true,
-            is_group: false,
-            has_outcome: false,
-            is_unrecorded: false,
-            stop: None,
-            requests: kind.map(request).into_iter().collect(),
-        };
+        let requests = kind.map(request).into_iter().collect();
+        let node = Node { since: at(5), requests, ..node(id, None, FrameState::Waiting { wait }) };
         let tree = Tree::new(id, vec![node]);
         tree.next_by_time(&Attempted::default(), at(10), at(20)).map(Timestamp::as_second)
     }

@@ -12,7 +12,7 @@ use crate::claude::transcript::reopen;
 use crate::claude::transcript::rewrite::Entries;
 use crate::core::chain::frame::Frame;
 use crate::core::id::AttemptId;
-use crate::core::requests::request::{Delivery, RequestKind, RequestResult};
+use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
 use crate::failpoint::Step;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Requests, Store};
@@ -128,14 +128,13 @@ pub(super) fn of_baseline(
     close().map(Some).map_err(while_trying("copy the conversation to begin with"))
 }
 
-/// The suspended call that asked for a frame, if the frame begins with the conversation in which it was made.
-pub(super) fn own_call(store: &Store, frame: &Frame) -> Result<Option<String>, RuntimeError> {
+/// The request that a frame was made for, if the frame begins with the conversation in which it was made.
+pub(super) fn own_request(store: &Store, frame: &Frame) -> Result<Option<Request>, RuntimeError> {
     let Some(attempt) = frame.baseline.and_then(|baseline| baseline.checkpoint) else { return Ok(None) };
     let above = frame.parent.map_or(Ok(None), |parent| store.frame(parent))?;
     let asked_for = above.filter(|above| above.task.is_group()).map_or(frame.id, |group| group.id);
-    let is_it = |kind: &RequestKind| matches!(kind, RequestKind::Spawn { child, .. } if *child == asked_for);
     let mut requests = store.requests(Requests::Undelivered(attempt))?.into_iter().map(|(request, _)| request);
-    Ok(requests.find(|request| is_it(&request.kind)).and_then(|request| request.call))
+    Ok(requests.find(|request| matches!(request.kind, RequestKind::Spawn { child, .. } if child == asked_for)))
 }
 
 /// The results as commands return them that took that long.

@@ -32,7 +32,6 @@ use crate::core::steering::message::{self, Message};
 use crate::runtime::delivery::situation::Restored;
 use crate::runtime::delivery::transcript_copies::ForInput;
 use crate::runtime::delivery::{stale_files, transcript_copies};
-use crate::runtime::requests::agent_lookup;
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Store;
 
@@ -109,13 +108,11 @@ struct Delivering<'a> {
 
 impl Delivering<'_> {
     fn first_prompt(&self) -> Result<AttemptInput, RuntimeError> {
-        let own_call = transcript_copies::own_call(self.store, self.frame)?;
-        let transcript =
-            transcript_copies::of_baseline(self.store, self.frame, self.source.as_deref(), own_call.as_deref())?;
-        let asker = agent_lookup::asked_by(self.store, self.frame)?.map(|asker| asker.id);
-        let is_fork = asker.is_some() && self.frame.baseline.is_some_and(|baseline| baseline.frame == asker);
-        // Its call says so if it was suspended.
-        let fork = (is_fork && own_call.is_none()).then(|| prompt::FORK.to_owned());
+        let request = transcript_copies::own_request(self.store, self.frame)?;
+        let call = request.as_ref().and_then(|request| request.call.as_deref());
+        let transcript = transcript_copies::of_baseline(self.store, self.frame, self.source.as_deref(), call)?;
+        // A call that was suspended says so itself.
+        let fork = (request.is_some() && call.is_none()).then(|| prompt::FORK.to_owned());
         let notices: Vec<_> = fork.into_iter().chain(self.notices.iter().cloned()).collect();
         let text = prompt::first(self.frame, self.deliveries, &notices);
         Ok(AttemptInput { transcript, ..self.with_prompt(text) })

@@ -134,6 +134,7 @@ fn tokens(count: u64) -> String {
 mod tests {
     use super::*;
     use crate::core::chain::frame_state::Wait;
+    use crate::core::chain::tree::testing;
     use crate::core::events::agent_event::{AgentEventKind, VERSION};
 
     fn at(second: i64) -> Timestamp {
@@ -142,20 +143,7 @@ mod tests {
 
     fn node(id: &str, title: &str, state: FrameState) -> Node {
         let id = format!("{id}-0000-4000-8000-000000000000").parse().unwrap();
-        let (parent, since, requests) = (None, at(0), Vec::new());
-        Node {
-            id,
-            parent,
-            title: title.into(),
-            state,
-            since,
-            kept: true,
-            is_group: false,
-            has_outcome: false,
-            is_unrecorded: false,
-            stop: None,
-            requests,
-        }
+        Node { title: title.into(), ..testing::node(id, None, state) }
     }
 
     fn running(id: &str, title: &str) -> Node {

@@ -79,7 +79,7 @@ fn why_not(path: &Path, error: &io::Error) -> String {
     }
 }
 
-/// Whether an agent is over. One that was removed will never be: its end has come.
+/// Whether an agent has finished. The wait for one that was removed ends, too.
 pub(super) fn look_at(store: &Store, agent: &AwaitedAgent) -> Result<CheckResult, RuntimeError> {
     let id = agent.id.short();
     let Some(frame) = store.frame(agent.id)? else {

@@ -8,7 +8,6 @@ use crate::core::chain::handoff;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::store::sqlite::database::codec::At;
-use crate::store::sqlite::requests::groups;
 use crate::store::sqlite::tables::{events, frames, notifications, requests};
 use crate::store::sqlite::transaction::TxResult;
 
@@ -25,7 +24,7 @@ pub(crate) fn end(connection: &Connection, now: At, frame: FrameId) -> TxResult<
     if child.state != FrameState::Done || child.outcome.is_some() || before.outcome.is_some() {
         return Ok(None);
     }
-    let reply = child.reported(groups::replies(connection, child.id)?.reply.unwrap_or_default());
+    let reply = frames::reply(connection, child.id)?.unwrap_or_default();
     let from = before.state.clone();
     let begun = frames::advance(connection, &before, FrameEvent::Begin, now.0)?;
     let begun = Frame { state: begun, ..before };
