@@ -152,7 +152,7 @@ pub(crate) fn start(
     tell: &mut dyn FnMut(SpawnNote),
 ) -> Result<Outcome, AppError> {
     if input.handoff {
-        return Err(Refusal::new("only an agent can hand off: there is no reply that the agent's would replace")
+        return Err(Refusal::new("only an agent can hand off: the call ends its turn")
             .hint("leave --handoff out")
             .into());
     }
