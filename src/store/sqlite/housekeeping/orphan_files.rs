@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs::{self};
 use std::io;
 use std::path::PathBuf;
+use std::thread;
 
 use rusqlite::Connection;
 use uuid::Uuid;
@@ -101,13 +102,29 @@ fn remove_unused(store: &Sqlite, paths: &[PathBuf]) -> Result<usize> {
         }
         Ok(moved)
     })?;
-    for path in &trash {
-        match fs::remove_dir_all(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(StoreError::io(path, error)),
-            _ => {}
-        }
-    }
+    remove_dirs(&trash)?;
     Ok(trash.len())
+}
+
+/// How many threads remove directories: most of the time is the file system's, which works on several at once.
+const REMOVERS: usize = 4;
+
+fn remove_dirs(paths: &[PathBuf]) -> Result<()> {
+    let remove_each = |paths: &[PathBuf]| {
+        paths.iter().try_for_each(|path| match fs::remove_dir_all(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io(path, error)),
+            _ => Ok(()),
+        })
+    };
+    thread::scope(|scope| {
+        let mut parts = paths.chunks(paths.len().div_ceil(REMOVERS).max(1));
+        let first = parts.next().unwrap_or_default();
+        let others: Vec<_> = parts.map(|part| scope.spawn(move || remove_each(part))).collect();
+        let removed = remove_each(first);
+        others.into_iter().fold(removed, |removed, other| {
+            removed.and(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })
+    })
 }
 
 /// The attempts of each frame whose copies are needed.

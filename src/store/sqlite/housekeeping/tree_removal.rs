@@ -55,6 +55,8 @@ pub(crate) fn removable(connection: &Connection, of: RemovableOf) -> TxResult<Ve
 
 pub(crate) fn remove_trees(store: &Sqlite, trees: &[Decided], retention: Retention) -> Result<Vec<FrameId>> {
     let (mut removed, mut frames) = (Vec::new(), Vec::new());
+    // Otherwise SQLite writes each page that a `DELETE` changes to a temporary file, too.
+    store.query(|connection| Ok(connection.pragma_update(None, "temp_store", "MEMORY")?))?;
     store.write(Step::Remove, |connection| {
         // The rows of a tree refer to each other.
         connection.pragma_update(None, "defer_foreign_keys", true)?;
