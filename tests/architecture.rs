@@ -91,7 +91,7 @@ fn only_its_folder_knows_sqlite() {
 /// Files that parse JSON which no Claude Code has written: settings, or what this program or a person wrote.
 const PARSE_OTHERS: [&str; 9] = [
     "claude/settings/settings_file.rs", "claude/settings/merged.rs", "claude/settings/user_hooks.rs",
-    "app/request/form.rs", "runtime/delivery/stale_files.rs", "store/sqlite/database/codec.rs",
+    "app/request/form_input.rs", "runtime/delivery/stale_files.rs", "store/sqlite/database/codec.rs",
     "store/housekeeping/archive/adapt.rs", "store/sqlite/housekeeping/export.rs",
     "store/housekeeping/archive/unpack.rs",
 ];

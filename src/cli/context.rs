@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::app::chains::run::RunSurroundings;
-use crate::app::config::launch;
+use crate::app::config::chain_defaults;
 use crate::app::config::setting::{LOG, STATE_DIR as STATE_DIR_SETTING, STOP_GRACE};
 use crate::app::config::sources::{self, Configuration, Problem, Source};
 use crate::app::config::trust::Trust;
@@ -200,7 +200,7 @@ impl Context {
 
     /// What this shell gives a new chain.
     pub(crate) fn launch(&self) -> Result<Launch, AppError> {
-        Ok(launch::launch(&self.usable_configuration()?.settings, &Variables::of_process()))
+        Ok(chain_defaults::launch(&self.usable_configuration()?.settings, &Variables::of_process()))
     }
 
     /// The commands in the config file of a person; `None`: there is none. What is wrong anywhere in the file is named.

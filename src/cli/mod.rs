@@ -3,9 +3,9 @@
 //! Raw arguments become a resolved `context::Context`; commands read through the store and change state through the
 //! runtime. Results go to standard output, everything else to standard error.
 
-mod agent;
 mod arguments;
 mod chain;
+mod hook_commands;
 mod housekeeping;
 mod report;
 mod view;
@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use chain::request;
+use chain::request_from_agent;
 use context::Context;
 use error::CliError;
 use exit::ExitStatus;
@@ -120,9 +120,9 @@ commands! {
     "service" => Service(housekeeping::service::ServiceCommand),
     "config" => Config(housekeeping::config::ConfigCommand),
     "completions" => Completions(housekeeping::completions::Completions),
-    "hook" => Hook(agent::Hook) with typed,
-    "hook-result" => HookResult(agent::HookResult),
-    "permission" => PermissionTool(agent::PermissionTool),
+    "hook" => Hook(hook_commands::Hook) with typed,
+    "hook-result" => HookResult(hook_commands::HookResult),
+    "permission" => PermissionTool(hook_commands::PermissionTool),
 }
 
 /// Runs the program with these arguments, the program's name first.
@@ -183,7 +183,7 @@ fn unparsed(error: &clap::Error, arguments: Vec<OsString>) -> ExitStatus {
         print_error(&usage_error(error));
     }
     let exit = if error.use_stderr() { ExitStatus::Usage } else { ExitStatus::Ok };
-    match arguments::claude_args::misplaced(error, &arguments) {
+    match arguments::trailing_args::misplaced(error, &arguments) {
         Some(error) => drop(error.report()),
         None => usage(error, arguments),
     }
@@ -211,9 +211,9 @@ fn typed(words: &[String]) -> Typed {
     match command {
         Subcommands::Answer(_) | Subcommands::Inbox(_) => Typed::Answer,
         Subcommands::Wait(wait) if wait.runs_a_command() => Typed::NeedsPermission,
-        Subcommands::Wait(wait) => request::typed(|| wait.input()),
-        Subcommands::Ask(ask) => request::typed(|| Ok(ask.into())),
-        Subcommands::Spawn(spawn) => request::typed(|| spawn.request()),
+        Subcommands::Wait(wait) => request_from_agent::typed(|| wait.input()),
+        Subcommands::Ask(ask) => request_from_agent::typed(|| Ok(ask.into())),
+        Subcommands::Spawn(spawn) => request_from_agent::typed(|| spawn.request()),
         _ => Typed::Other,
     }
 }

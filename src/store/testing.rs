@@ -14,7 +14,7 @@ use crate::core::chain::frame::Task;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::limits::Limits;
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
-use crate::core::requests::question::Form;
+use crate::core::requests::question_form::Form;
 use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
 use crate::core::steering::origin::Origin;
 use crate::core::waits::wait_progress::{CheckResult, WaitProgress};

@@ -10,7 +10,7 @@ use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::limits::NewLimits;
 use crate::core::id::{FrameId, IdPrefix, SessionId};
 use crate::core::requests::request::RequestResult;
-use crate::runtime::requests::{adopt, agent_lookup, record};
+use crate::runtime::requests::{adopt, agent_lookup, spawn_request};
 use crate::runtime::run::frame_error::first_agent;
 use crate::runtime::run::status::{self, ChainStatus};
 use crate::runtime::steering::try_again;
@@ -93,7 +93,7 @@ pub(crate) fn resume(app: &App<'_>, input: Input, surroundings: &impl RunSurroun
     if let Some(caller) = app.asker.agent {
         refuse_to_agents(&input)?;
         let target = agent_lookup::named_or_started(store, caller, &lookup::id_of(app, &input.id)?)?;
-        let result = record::result_for(store, caller, target)?;
+        let result = spawn_request::result_for(store, caller, target)?;
         return Ok(Outcome::Result(LookedUp { target, result }));
     }
     let top = lookup::chain_of(store, target(app, &input, surroundings)?)?;

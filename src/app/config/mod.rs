@@ -3,9 +3,9 @@
 //! A project's file is written by whoever wrote the project, so it can only narrow what the layers below it say, until the user
 //! has trusted its content.
 
+pub(crate) mod chain_defaults;
 pub(crate) mod change;
 pub(crate) mod file;
-pub(crate) mod launch;
 pub(crate) mod layers;
 pub(crate) mod setting;
 pub(crate) mod sources;

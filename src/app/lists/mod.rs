@@ -1,11 +1,11 @@
 //! Lists of chains, questions and costs, and everything about one of them: for every front the same choice and the same views.
 
-pub(crate) mod agent;
 pub(crate) mod chains;
 pub(crate) mod history;
 pub(crate) mod logs;
 pub(crate) mod notifications;
 mod project;
 pub(crate) mod questions;
+pub(crate) mod single_agent;
 pub(crate) mod stats;
 pub(crate) mod tree;

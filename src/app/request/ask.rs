@@ -5,12 +5,12 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::app::error::{AppError, Refusal};
-use crate::app::request::form::{self, FormInput};
+use crate::app::request::form_input::{self, FormInput};
 use crate::app::{App, GivenText};
 use crate::core::text::escape::one_line;
 use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::requests::question_files::QuestionFile;
-use crate::runtime::requests::record;
+use crate::runtime::requests::spawn_request;
 use crate::store::Caller;
 
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ pub(super) fn request(
     input: Input,
     standard_input: &mut dyn Read,
 ) -> Result<AgentRequest, AppError> {
-    let below = record::shows_only_below(app.store, caller)?;
+    let below = spawn_request::shows_only_below(app.store, caller)?;
     let mut text = |given| text(app, given, below.as_deref(), standard_input);
     let question = match input.question {
         Some(GivenText::StandardInput) => Some(text(GivenText::StandardInput)?.trim_end_matches('\n').to_owned()),
@@ -45,14 +45,14 @@ pub(super) fn request(
         let file = QuestionFile::named(app.store, caller, path, &app.directory).map_err(Refusal::new)?;
         let question = question.map_or_else(|| file.question(), Ok).map_err(Refusal::new)?;
         let context = input.context.map(&mut text).transpose()?;
-        let (file, form) = file.of(form::one(&question, context, input.form, app.now)?);
+        let (file, form) = file.of(form_input::one(&question, context, input.form, app.now)?);
         return Ok(AgentRequest::AskInFile(file, Box::new(form)));
     }
     let forms = match input.questions {
-        Some(questions) => form::several(&text(questions)?, input.form.expires.as_deref(), app.now)?,
+        Some(questions) => form_input::several(&text(questions)?, input.form.expires.as_deref(), app.now)?,
         None => {
             let context = input.context.map(&mut text).transpose()?;
-            vec![form::one(&question.unwrap_or_default(), context, input.form, app.now)?]
+            vec![form_input::one(&question.unwrap_or_default(), context, input.form, app.now)?]
         }
     };
     Ok(AgentRequest::Ask(forms))
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use crate::app::testing;
     use crate::core::agent::launch::Launch;
-    use crate::core::requests::question::Form;
+    use crate::core::requests::question_form::Form;
     use crate::store::testing::new;
     use crate::store::{self, NewFrame, Store};
 

@@ -1,7 +1,7 @@
 //! What an agent asks for, whether it runs a program, or its tool call is suspended until the result is available.
 
 pub(crate) mod ask;
-pub(crate) mod form;
+pub(crate) mod form_input;
 pub(crate) mod wait;
 
 use std::io::Read;
@@ -11,7 +11,7 @@ use crate::app::{App, spawn};
 use crate::core::id::RequestId;
 use crate::core::requests::request::RequestResult;
 use crate::runtime::requests::agent_request::AgentRequest;
-use crate::runtime::requests::record;
+use crate::runtime::requests::spawn_request;
 use crate::store::{Caller, Target};
 
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ pub(crate) fn resolve(
 pub(crate) fn make(app: &App<'_>, input: Input, standard_input: &mut dyn Read) -> Result<Outcome, AppError> {
     let (caller, request) = resolve(app, input, standard_input)?;
     if let Some(made) = request.made_before(app.store, caller)? {
-        return Ok(Outcome::MadeBefore(made, record::result_of(app.store, made)?));
+        return Ok(Outcome::MadeBefore(made, spawn_request::result_of(app.store, made)?));
     }
     Ok(Outcome::Recorded(request.record(app.store, caller, None)?))
 }

@@ -10,7 +10,7 @@ use crate::core::chain::frame::Task;
 use crate::core::text::escape::{self, shortened};
 use crate::core::text::extent::bytes;
 use crate::core::text::shell::quoted;
-use crate::runtime::requests::record::NamedTask;
+use crate::runtime::requests::spawn_request::NamedTask;
 
 /// Far more than an agent can take in at once. A larger file is not meant for it.
 const LARGEST: u64 = 1 << 20;

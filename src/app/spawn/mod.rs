@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::app::chains;
-use crate::app::config::launch;
+use crate::app::config::chain_defaults;
 use crate::app::config::setting;
 use crate::app::config::sources::Configuration;
 use crate::app::error::{AppError, Refusal};
@@ -26,7 +26,7 @@ use crate::core::chain::limits::{Limits, NewLimits};
 use crate::core::id::{ChainName, FrameId, SessionId};
 use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::requests::fork::{self, BadSource, ForkSource};
-use crate::runtime::requests::record::{self, NamedTask, SpawnRequest};
+use crate::runtime::requests::spawn_request::{self, NamedTask, SpawnRequest};
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Caller;
 
@@ -157,7 +157,7 @@ pub(crate) fn start(
             .into());
     }
     let settings = &configuration.settings;
-    let of_environment = launch::launch(settings, &app.variables);
+    let of_environment = chain_defaults::launch(settings, &app.variables);
     let is_apart = input.worktree.unwrap_or(settings.is_on(&setting::WORKTREE));
     let request = checked(app, &input, tasks, is_apart, |of| match of {
         ForkOf::Asker { .. } => Err(Refusal::new("only an agent can fork: there is no conversation to start with")
@@ -167,7 +167,7 @@ pub(crate) fn start(
     })?;
     let claude = input.claude.clone().or_else(|| settings.given(&setting::CLAUDE)?.path());
     run.claude = claude.map(|named| program_named(app, named)).or(run.claude);
-    let limits = Limits::default().changed(input.limits.or(launch::limits(settings)));
+    let limits = Limits::default().changed(input.limits.or(chain_defaults::limits(settings)));
     let name = input.name.clone();
     let launch = launch_options(app, input, configuration, of_environment, &request, &run)?;
     run.claude = run.claude.map(|_| launch.claude.clone());
@@ -180,7 +180,7 @@ pub(crate) fn start(
     let works_in = Some(request.cwd.as_path()).filter(|_| !request.apart);
     note::reach(app.store, run.config.as_deref(), &launch, works_in).into_iter().for_each(&mut *tell);
     chains::run::check(app.store, &run, &launch, &request.cwd)?;
-    let chain = record::start(app.store, &request, &launch, limits, session(&app.variables), name)?;
+    let chain = spawn_request::start(app.store, &request, &launch, limits, session(&app.variables), name)?;
     note::dropped(&app.variables).into_iter().for_each(&mut *tell);
     note::uncommitted(&request).into_iter().for_each(tell);
     Ok(Outcome { chain, cwd: request.cwd, launch, run })
@@ -202,14 +202,14 @@ fn launch_options(
             .map_err(RuntimeError::from)?,
         model: input.model.or(of_source).or_else(|| settings.text(&setting::MODEL)),
         permission_mode: input.permission_mode.or(of_environment.permission_mode),
-        args: launch::args(settings)?.and(&options::parse(&input.args).map_err(Refusal::from)?),
+        args: chain_defaults::args(settings)?.and(&options::parse(&input.args).map_err(Refusal::from)?),
         no_hooks: input.no_hooks.unwrap_or(settings.is_on(&setting::NO_HOOKS)),
         no_stale_check: input.no_stale_check.unwrap_or(settings.is_on(&setting::NO_STALE_CHECK)),
-        on_permission: input.on_permission.unwrap_or(launch::on_permission(settings)),
+        on_permission: input.on_permission.unwrap_or(chain_defaults::on_permission(settings)),
         timeout: input.timeout.or_else(|| settings.seconds(&setting::TIMEOUT)),
         questions_dir: match input.questions_dir {
-            None => launch::questions_dir(settings)?,
-            Some(named) => Some(launch::real_questions_dir(&app.path(&named)).map_err(Refusal::new)?),
+            None => chain_defaults::questions_dir(settings)?,
+            Some(named) => Some(chain_defaults::real_questions_dir(&app.path(&named)).map_err(Refusal::new)?),
         },
         ..of_environment
     };

@@ -12,7 +12,7 @@ use crate::claude::environment::variables::Variables;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::permission_mode;
 use crate::core::id::FrameId;
-use crate::runtime::requests::record::SpawnRequest;
+use crate::runtime::requests::spawn_request::SpawnRequest;
 use crate::runtime::worktrees::worktree;
 use crate::store::{Chains, Store};
 

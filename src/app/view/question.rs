@@ -8,7 +8,7 @@ use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::approval;
 use crate::core::requests::approval::call_place::CallPlace;
 use crate::core::requests::proposed_plan::ProposedPlan;
-use crate::core::requests::question::Form;
+use crate::core::requests::question_form::Form;
 use crate::core::requests::request::RequestKind;
 use crate::core::steering::origin::Origin;
 use crate::store::{Question, Together};

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::core::requests::question::{Form, QuestionOption};
+use crate::core::requests::question_form::{Form, QuestionOption};
 use crate::core::requests::request::RequestResult;
 
 pub(crate) const ASK_USER_QUESTION: &str = "AskUserQuestion";

@@ -41,7 +41,7 @@ pub(crate) fn user_message(call: &str, result: &CallResult, text: &str) -> Strin
 mod tests {
     use super::*;
     use crate::core::attempt::delivery::testing::answer;
-    use crate::core::requests::question::Form;
+    use crate::core::requests::question_form::Form;
     use crate::core::requests::request::RequestKind;
 
     #[test]

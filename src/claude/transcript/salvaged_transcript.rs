@@ -112,7 +112,7 @@ mod tests {
 
     use super::*;
     use crate::core::id::RequestId;
-    use crate::core::requests::question::Form;
+    use crate::core::requests::question_form::Form;
     use crate::core::requests::request::{RequestKind, RequestResult};
 
     const PROMPT: &str = r#"{"type":"user","message":{"role":"user","content":"go"}}"#;

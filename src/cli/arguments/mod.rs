@@ -1,11 +1,11 @@
 //! Arguments that several commands have.
 
-pub(crate) mod candidates;
-pub(crate) mod claude_args;
-pub(crate) mod form;
-pub(crate) mod limits;
+pub(crate) mod form_options;
+pub(crate) mod id_completion;
+pub(crate) mod limit_options;
 pub(crate) mod positions;
 pub(crate) mod tasks;
+pub(crate) mod trailing_args;
 
 use clap::builder::RangedU64ValueParser;
 

@@ -7,8 +7,8 @@ use clap::Args;
 
 use crate::app::GivenText;
 use crate::app::request::{Input, ask};
-use crate::cli::arguments::form::FormOptions;
-use crate::cli::chain::request;
+use crate::cli::arguments::form_options::FormOptions;
+use crate::cli::chain::request_from_agent;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -52,7 +52,7 @@ pub(crate) struct Ask {
 
 impl Ask {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        request::make(context, self.into(), false, &mut io::stdin())
+        request_from_agent::make(context, self.into(), false, &mut io::stdin())
     }
 }
 

@@ -9,9 +9,9 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::hints;
 use crate::cli::output;
-use crate::cli::report::chain_status::{self, OutputOptions, StatusReport};
 use crate::cli::report::live::display::LiveDisplay;
 use crate::cli::report::live::watcher;
+use crate::cli::report::status_report::{self, OutputOptions, StatusReport};
 use crate::core::attempt::decision::Note;
 use crate::core::attempt::signal;
 use crate::core::id::FrameId;
@@ -67,7 +67,7 @@ fn report(
     status: ChainStatus,
     output_options: OutputOptions,
 ) -> Result<ExitStatus, CliError> {
-    chain_status::print(&StatusReport::new(store, top, status, output_options)?, output_options)
+    status_report::print(&StatusReport::new(store, top, status, output_options)?, output_options)
 }
 
 fn driven(

@@ -4,7 +4,7 @@ pub(crate) mod answering;
 pub(crate) mod ask;
 pub(crate) mod drive;
 pub(crate) mod questions;
-pub(crate) mod request;
+pub(crate) mod request_from_agent;
 pub(crate) mod resume;
 pub(crate) mod rm;
 pub(crate) mod spawn;

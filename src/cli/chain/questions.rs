@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 
 use crate::app::lists::questions::{self, Input, Outcome};
 use crate::app::view::question::{AskedForView, QuestionView};
-use crate::cli::arguments::{at_least_one, candidates};
+use crate::cli::arguments::{at_least_one, id_completion};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -14,7 +14,7 @@ use crate::cli::output::format::{self, age, cut, one_line, table};
 use crate::cli::output::{self, ListCommand, hint, print, print_json, tell};
 use crate::cli::report::question_text;
 use crate::cli::report::waits::{described, in_part};
-use crate::core::requests::question::{Form, QuestionOption};
+use crate::core::requests::question_form::{Form, QuestionOption};
 use crate::core::requests::request::RequestKind;
 use crate::core::text::extent;
 use crate::core::text::wrap::columns;
@@ -29,7 +29,7 @@ use crate::store::{Question, Store};
 #[derive(Debug, Args)]
 pub(crate) struct QuestionsCommand {
     /// Id of a question, or of a chain or agent (a name, `last`) for all of its questions, to show in full
-    #[arg(add = candidates::questions())]
+    #[arg(add = id_completion::questions())]
     id: Option<String>,
 
     /// Include answered and expired questions

@@ -6,18 +6,18 @@ use clap::{Arg, Args};
 
 use crate::app::App;
 use crate::app::chains::resume::{self, Input, LookedUp, Named, Outcome, Resumed};
-use crate::cli::arguments::candidates;
-use crate::cli::arguments::claude_args::ForClaude;
-use crate::cli::arguments::limits::LimitOptions;
+use crate::cli::arguments::id_completion;
+use crate::cli::arguments::limit_options::LimitOptions;
+use crate::cli::arguments::trailing_args::ForClaude;
 use crate::cli::chain::spawn::questions_dir;
 use crate::cli::chain::tell::typed_text;
 use crate::cli::chain::unattended::resume_all::ResumeAll;
-use crate::cli::chain::{drive, request};
+use crate::cli::chain::{drive, request_from_agent};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::tell;
-use crate::cli::report::chain_status::{self, OutputOptions, StatusReport};
+use crate::cli::report::status_report::{self, OutputOptions, StatusReport};
 use crate::core::agent::overrides::Repair;
 use crate::core::requests::request::RequestResult;
 use crate::runtime::RuntimeError;
@@ -38,7 +38,7 @@ use crate::store::Store;
 )]
 pub(crate) struct Resume {
     /// Id of a chain, an agent, a question or a Claude session; its first four characters are enough if unique
-    #[arg(required_unless_present = "all", add = candidates::chains())]
+    #[arg(required_unless_present = "all", add = id_completion::chains())]
     id: Option<String>,
 
     /// Continue every chain that can continue, and print a line for each
@@ -136,7 +136,7 @@ impl Resume {
         } else if input.changes_nothing()
             && let Some(report) = context.read_snapshot(|store| looked(store, &input.id, output_options)).flatten()
         {
-            return chain_status::print(&report, output_options);
+            return status_report::print(&report, output_options);
         }
         let store = context.store()?;
         let app = if input.prompt.is_some() { context.app_with_origin(&store) } else { context.app(&store) };
@@ -157,7 +157,7 @@ fn print_result(app: &App<'_>, looked_up: &LookedUp) -> Result<ExitStatus, CliEr
     let result = looked_up.result.clone();
     // A failure is printed as the error of this command.
     let is_failure = matches!(result, Some(RequestResult::Failed(_) | RequestResult::Unanswered { .. }));
-    let printed = request::print_result(result);
+    let printed = request_from_agent::print_result(result);
     if is_failure || printed.is_ok() {
         looked_up.record_read(app)?;
     }

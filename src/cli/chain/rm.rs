@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::app::chains::remove::{self, Input, RemovableChain};
 use crate::app::view::outcome::RmView;
-use crate::cli::arguments::candidates;
+use crate::cli::arguments::id_completion;
 use crate::cli::confirm;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -22,7 +22,7 @@ use crate::runtime::housekeeping::removal::RemovedChain;
 #[derive(Debug, Args)]
 pub(crate) struct Rm {
     /// Id of the chain, or of one of its agents or questions; its first four characters are enough if unique
-    #[arg(add = candidates::all_chains())]
+    #[arg(add = id_completion::all_chains())]
     id: String,
 
     /// Do not ask for confirmation

@@ -5,24 +5,24 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use crate::app::config::launch;
+use crate::app::config::chain_defaults;
 use crate::app::request::Input;
 use crate::app::spawn;
 use crate::app::spawn::ForkOf;
 use crate::app::spawn::instructions;
 use crate::app::spawn::note::{self, Guarded, SpawnNote};
 use crate::claude::invocation::STATE_DIR;
-use crate::cli::arguments::candidates;
-use crate::cli::arguments::claude_args::ForClaude;
-use crate::cli::arguments::limits::LimitOptions;
+use crate::cli::arguments::id_completion;
+use crate::cli::arguments::limit_options::LimitOptions;
 use crate::cli::arguments::tasks::{Tasks, TypedInstructions};
+use crate::cli::arguments::trailing_args::ForClaude;
 use crate::cli::chain::drive;
-use crate::cli::chain::request;
+use crate::cli::chain::request_from_agent;
 use crate::cli::context::{CONFIG, Context};
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::{hint, tell, warn};
-use crate::cli::report::chain_status::OutputOptions;
+use crate::cli::report::status_report::OutputOptions;
 use crate::core::agent::launch::OnPermission;
 use crate::core::id::ChainName;
 use crate::core::text::time::duration;
@@ -61,7 +61,7 @@ pub(crate) struct Spawn {
     name: Option<ChainName>,
 
     /// Start from a copy of the conversation of another agent or any Claude session
-    #[arg(long, value_name = "ID", add = candidates::agents())]
+    #[arg(long, value_name = "ID", add = id_completion::agents())]
     fork_from: Option<String>,
 
     /// Fork: start with the calling agent's own conversation, up to this call [only for agents]
@@ -134,7 +134,7 @@ impl Spawn {
             return self.start(context);
         }
         let json = self.output_options.prints_json();
-        request::make(context, self.request()?, json, &mut TypedInstructions::default())
+        request_from_agent::make(context, self.request()?, json, &mut TypedInstructions::default())
     }
 
     /// The calling agent's request.
@@ -222,7 +222,7 @@ fn print_note(note: SpawnNote) {
 
 /// The folder of questions, without links on the way.
 pub(super) fn questions_dir(named: &str) -> Result<PathBuf, String> {
-    launch::real_questions_dir(named.as_ref())
+    chain_defaults::real_questions_dir(named.as_ref())
 }
 
 /// A number of seconds, at least one.

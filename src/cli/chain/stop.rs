@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::app::chains::stop::{self, Input, Outcome};
 use crate::app::view::outcome::StopOutcome;
-use crate::cli::arguments::candidates;
+use crate::cli::arguments::id_completion;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -49,7 +49,7 @@ pub(crate) struct PauseCommand {
 #[derive(Debug, Args)]
 struct Options {
     /// Id of an agent or a chain; its first four characters are enough if unique
-    #[arg(add = candidates::agents())]
+    #[arg(add = id_completion::agents())]
     id: String,
 
     /// Do not let a running tool finish

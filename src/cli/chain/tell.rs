@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::app::chains::tell::{self, DeferredText, Input};
 use crate::app::error::Refusal;
-use crate::cli::arguments::candidates;
+use crate::cli::arguments::id_completion;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -25,7 +25,7 @@ use crate::runtime::steering::tell::Arrives;
   agent-cli tell 4f2c1a90 < remarks.md")]
 pub(crate) struct Tell {
     /// Id of the agent; its first four characters are enough if unique
-    #[arg(add = candidates::agents())]
+    #[arg(add = id_completion::agents())]
     id: String,
 
     /// The text; `-`: standard input, without its final newline [default: -]

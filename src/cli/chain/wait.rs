@@ -9,9 +9,9 @@ use jiff::{SignedDuration, Timestamp};
 use crate::app;
 use crate::app::request::Input;
 use crate::app::request::wait::{self, AwaitedFile, Quantity};
-use crate::cli::arguments::candidates;
+use crate::cli::arguments::id_completion;
 use crate::cli::arguments::positions::Positions;
-use crate::cli::chain::request;
+use crate::cli::chain::request_from_agent;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -69,7 +69,7 @@ pub(crate) struct WaitCommand {
     /// Wait until this agent below the caller, or this chain that it started, is done or has failed
     ///
     /// It is named by its id, or by its task if no other agent below the caller has the same, for example `tests.md`.
-    #[arg(long, value_name = "AGENT", group = "what", add = candidates::agents())]
+    #[arg(long, value_name = "AGENT", group = "what", add = id_completion::agents())]
     agent: Vec<String>,
 
     /// Wait for the first of several conditions
@@ -85,7 +85,7 @@ impl WaitCommand {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         // A person is told first that only agents can wait.
         app::request::caller(context.caller, &Input::Wait(wait::Input::default()))?;
-        request::make(context, self.input()?, false, &mut io::empty())
+        request_from_agent::make(context, self.input()?, false, &mut io::empty())
     }
 
     /// Whether it would run a command, which needs a separate permission.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::app::housekeeping::export;
-use crate::cli::arguments::candidates;
+use crate::cli::arguments::id_completion;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -20,7 +20,7 @@ use crate::core::text::shell::shell_path;
 #[derive(Debug, Args)]
 pub(crate) struct ExportCommand {
     /// Id of an agent of the chain, or of one of its sessions
-    #[arg(add = candidates::chains())]
+    #[arg(add = id_completion::chains())]
     id: String,
 
     /// Write to this file [default: standard output]

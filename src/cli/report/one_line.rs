@@ -5,7 +5,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::hints;
 use crate::cli::output::format::{cut, one_line};
 use crate::cli::output::{self, print_line};
-use crate::cli::report::chain_status::{self, OutputOptions, StatusReport};
+use crate::cli::report::status_report::{self, OutputOptions, StatusReport};
 use crate::cli::report::waits::described;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
@@ -18,7 +18,7 @@ const LONG: usize = 200;
 /// Prints the line, or the object of `--json`. A failure is an error message.
 pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Result<ExitStatus, CliError> {
     if output_options.json {
-        chain_status::print_object(report)?;
+        status_report::print_object(report)?;
     } else if let Some(text) = in_words(&report.status)
         && !output::is_quiet()
     {

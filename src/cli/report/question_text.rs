@@ -15,7 +15,7 @@ use crate::cli::output::format::{self, age, bytes, cut};
 use crate::core::requests::approval::call_place::CallPlace;
 use crate::core::requests::approval::{self, Before};
 use crate::core::requests::proposed_plan::ProposedPlan;
-use crate::core::requests::question::{Form, QuestionOption};
+use crate::core::requests::question_form::{Form, QuestionOption};
 use crate::core::requests::request::RequestKind;
 use crate::runtime::requests::{answer_files, place};
 use crate::store::{Question, Store, StoreError, Together};

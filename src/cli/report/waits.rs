@@ -7,7 +7,7 @@ use crate::cli::output::format::{self, age, cut, one_line};
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::RequestId;
 use crate::core::requests::approval;
-use crate::core::requests::question::Form;
+use crate::core::requests::question_form::Form;
 use crate::core::text::extent;
 use crate::core::text::time::time_until;
 use crate::core::waits::conditions::External;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use crate::app::lists::history::{self, Input, Outcome};
 use crate::app::view::exchange::{CallStatus, ExchangeView, RecordKind, RecordView};
 use crate::app::view::question::AskedForView;
-use crate::cli::arguments::{at_least_one, candidates};
+use crate::cli::arguments::{at_least_one, id_completion};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -31,7 +31,7 @@ use crate::core::text::escape::shortened;
   agent-cli history 4f2c1a90 --json | jq '.[].records'")]
 pub(crate) struct History {
     /// Id of a question, agent or chain, the name of a chain, or `last` [default: all chains of this project]
-    #[arg(add = candidates::questions())]
+    #[arg(add = id_completion::questions())]
     id: Option<String>,
 
     /// Also show what was asked in other projects

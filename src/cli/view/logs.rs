@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::app::lists::logs::{self, Input};
-use crate::cli::arguments::candidates;
+use crate::cli::arguments::id_completion;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -39,7 +39,7 @@ use crate::store::Store;
   agent-cli logs 4f2c1a90 --chain --json | jq 'select(.type == \"tool_use\")'")]
 pub(crate) struct Logs {
     /// Id of an agent, chain or session, the name of a chain, or `last`
-    #[arg(add = candidates::all_agents())]
+    #[arg(add = id_completion::all_agents())]
     id: String,
 
     /// Print new events as they happen

@@ -13,8 +13,8 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{age, one_line, toned_table};
 use crate::cli::output::{self, ListCommand, Tone, TonedLine, hint, print_json, print_toned, tell};
-use crate::cli::report::chain_status;
 use crate::cli::report::costs;
+use crate::cli::report::status_report;
 use crate::cli::report::waits::with_times;
 use crate::core::chain::frame_state::AgentStatus;
 
@@ -132,7 +132,7 @@ const NARROW: usize = 60;
 /// What a chain waits for, or how it can continue.
 fn waits_or_continues(chain: &ChainView, now: Timestamp) -> String {
     if chain.abandoned {
-        return chain_status::abandoned(chain.id);
+        return status_report::abandoned(chain.id);
     }
     if let Some(error) = &chain.error {
         return one_line(error);

@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::app::open::{self, Outcome};
 use crate::claude::environment::config_dir::CONFIG_DIR;
-use crate::cli::arguments::candidates;
+use crate::cli::arguments::id_completion;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -24,7 +24,7 @@ use crate::cli::output::print_line;
   agent-cli open last")]
 pub(crate) struct OpenCommand {
     /// Id of an agent or chain, the name of a chain, or `last`
-    #[arg(add = candidates::all_agents())]
+    #[arg(add = id_completion::all_agents())]
     id: String,
 
     /// Only print the command

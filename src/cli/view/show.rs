@@ -3,19 +3,19 @@
 use clap::Args;
 use jiff::Timestamp;
 
-use crate::app::lists::agent::{self, Outcome};
+use crate::app::lists::single_agent::{self, Outcome};
 use crate::app::view::agent_detail::{AgentDetailView, MessageView, SessionView};
-use crate::cli::arguments::candidates;
+use crate::cli::arguments::id_completion;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{age, one_line, table};
 use crate::cli::output::{self, print, print_json};
-use crate::cli::report::chain_status::abandoned;
 use crate::cli::report::costs;
-use crate::cli::report::denied;
+use crate::cli::report::denied_calls;
 use crate::cli::report::history;
 use crate::cli::report::question_text;
+use crate::cli::report::status_report::abandoned;
 use crate::cli::report::waits::with_expiry;
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::launch::{Launch, OnPermission};
@@ -26,7 +26,7 @@ use crate::core::chain::frame_state::AgentStatus;
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     /// Id of an agent, chain or session, the name of a chain, or `last`
-    #[arg(add = candidates::all_agents())]
+    #[arg(add = id_completion::all_agents())]
     id: String,
 
     /// Print a JSON object
@@ -38,7 +38,7 @@ impl Show {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
         let app = context.app(&store);
-        let Outcome { agent: shown, questions } = agent::agent(&app, &self.id)?;
+        let Outcome { agent: shown, questions } = single_agent::agent(&app, &self.id)?;
         if self.json {
             print_json(&shown)?;
         } else {
@@ -112,8 +112,8 @@ fn status_rows(shown: &AgentDetailView, now: Timestamp) -> Vec<Row> {
     let is_said = |what: &str| shown.error.as_ref().is_some_and(|error| error.contains(what.trim()));
     let trouble = shown.trouble.iter().filter(|trouble| !is_said(&trouble.what));
     rows.extend(trouble.map(|trouble| row("trouble", one_line(&trouble.what))));
-    rows.extend(denied::words(&shown.denied).into_iter().map(|call| row("denied", call)));
-    rows.extend(denied::hint(&shown.denied).map(|hint| row("", hint)));
+    rows.extend(denied_calls::words(&shown.denied).into_iter().map(|call| row("denied", call)));
+    rows.extend(denied_calls::hint(&shown.denied).map(|hint| row("", hint)));
     rows.extend(shown.reply.iter().map(|reply| row("reply", one_line(reply))));
     rows
 }

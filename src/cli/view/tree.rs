@@ -7,14 +7,14 @@ use jiff::Timestamp;
 
 use crate::app::lists::tree::{self, Input, ListedTree, Outcome};
 use crate::app::view::agent::{Abandoned, AgentView};
-use crate::cli::arguments::{at_least_one, candidates};
+use crate::cli::arguments::{at_least_one, id_completion};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{age, cut, fitted};
 use crate::cli::output::{self, ListCommand, hint, print, print_json, tell};
-use crate::cli::report::chain_status;
 use crate::cli::report::costs;
+use crate::cli::report::status_report;
 use crate::cli::report::waits::described;
 use crate::core::agent::usage::Spent;
 use crate::core::chain::tree::Tree;
@@ -24,7 +24,7 @@ use crate::core::id::FrameId;
 #[derive(Debug, Args)]
 pub(crate) struct TreeCommand {
     /// Id of an agent, chain or session, the name of a chain, or `last` [default: this project's chains that are not done]
-    #[arg(add = candidates::all_agents())]
+    #[arg(add = id_completion::all_agents())]
     id: Option<String>,
 
     /// Also show the chains of other projects
@@ -129,7 +129,7 @@ fn summed(agents: &[AgentView]) -> HashMap<FrameId, Spent> {
 fn line(tree: &Tree, agent: &AgentView, now: Timestamp, abandoned: &Abandoned) -> String {
     let (id, task) = (agent.id.short(), cut(&agent.task, 60));
     if let Some(root) = abandoned.get(&agent.id) {
-        return format!("{id} {}  {task}", chain_status::abandoned(*root));
+        return format!("{id} {}  {task}", status_report::abandoned(*root));
     }
     let mut line = format!("{id} {} for {}  {task}", agent.status.name(), age(agent.since, now));
     if let Some(doing) = &agent.doing {

@@ -81,7 +81,7 @@ pub(crate) mod testing {
     use crate::core::chain::frame::Task;
     use crate::core::chain::frame_state::FrameState;
     use crate::core::id::{FrameId, RequestId};
-    use crate::core::requests::question::Form;
+    use crate::core::requests::question_form::Form;
     use crate::core::requests::request::RequestResult;
 
     pub(crate) fn answer(text: &str) -> Delivery {
@@ -122,7 +122,7 @@ mod tests {
     use super::{testing::answer, testing::frame, *};
     use crate::core::agent::situation::Situation;
     use crate::core::chain::frame::Task;
-    use crate::core::requests::question::Form;
+    use crate::core::requests::question_form::Form;
 
     #[test]
     fn only_a_call_that_can_return_exactly_its_results_is_resumed() {

@@ -163,7 +163,7 @@ mod tests {
 
     use super::*;
     use crate::core::attempt::delivery::testing::{answer, frame};
-    use crate::core::requests::question::Form;
+    use crate::core::requests::question_form::Form;
     use crate::core::requests::request::RequestKind;
 
     #[test]

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::core::chain::backoff;
 use crate::core::id::FrameId;
-use crate::core::requests::question::Form;
+use crate::core::requests::question_form::Form;
 use crate::core::waits::conditions::External;
 use crate::core::waits::outlook::{WaitOutlook, outlook};
 use crate::core::waits::wait_progress::WaitProgress;

@@ -71,7 +71,7 @@ mod tests {
     use crate::core::chain::frame_state::{Failure, FailureKind};
     use crate::core::chain::runnable::Attempted;
     use crate::core::chain::tree::testing::{self, id, request};
-    use crate::core::requests::question::Form;
+    use crate::core::requests::question_form::Form;
 
     const WAITS: FrameState = FrameState::Waiting { wait: Wait::Requests };
 

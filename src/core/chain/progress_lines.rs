@@ -110,7 +110,7 @@ mod tests {
     use crate::core::chain::frame_state::{Failure, FailureKind, Wait};
     use crate::core::chain::tree::Node;
     use crate::core::chain::tree::testing::{node, request};
-    use crate::core::requests::question::Form;
+    use crate::core::requests::question_form::Form;
     use crate::core::requests::request::RequestKind;
 
     fn at(second: i64) -> Timestamp {

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::core::chain::frame_state::{Failure, FailureKind};
     use crate::core::chain::tree::testing::{self, id, request};
-    use crate::core::requests::question::Form;
+    use crate::core::requests::question_form::Form;
     use crate::core::requests::request::{Request, RequestKind};
     use crate::core::requests::request_state::RequestState;
 

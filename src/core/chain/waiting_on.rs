@@ -12,7 +12,7 @@ use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::approval::call_place::CallPlace;
 use crate::core::requests::proposed_plan::ProposedPlan;
-use crate::core::requests::question::Form;
+use crate::core::requests::question_form::Form;
 use crate::core::requests::request::{External, Request, RequestKind};
 use crate::core::waits::outlook::outlook;
 use crate::core::waits::words::{self, ConditionState};
@@ -283,7 +283,7 @@ mod tests_of_time {
     use crate::core::chain::frame_state::Wait;
     use crate::core::chain::tree::testing::node;
     use crate::core::id::{AttemptId, FrameId, RequestId};
-    use crate::core::requests::question::Form;
+    use crate::core::requests::question_form::Form;
     use crate::core::requests::request_state::RequestState;
     use crate::core::waits::conditions::External;
     use crate::core::waits::wait_progress::{CheckResult, WaitProgress};

@@ -9,7 +9,7 @@ use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::situation::Situation;
 use crate::core::chain::frame::Task;
-use crate::core::requests::question::Form;
+use crate::core::requests::question_form::Form;
 use crate::core::requests::request::RequestKind;
 
 /// One directory's old and new path. As text: `OLD=NEW`.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::core::id::{FrameId, NotificationId, RequestId};
 use crate::core::notifications::occasion::Occasion;
-use crate::core::requests::question::Form;
+use crate::core::requests::question_form::Form;
 use crate::core::requests::request::RequestKind;
 use crate::core::text::escape;
 

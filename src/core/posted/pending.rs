@@ -4,9 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 
 use crate::core::posted::{field, text, text_of};
-use crate::core::requests::question::answer_file::Posted;
-use crate::core::requests::question::bad_form::BadForm;
-use crate::core::requests::question::{Form, QuestionOption};
+use crate::core::requests::question_form::answer_file::Posted;
+use crate::core::requests::question_form::bad_form::BadForm;
+use crate::core::requests::question_form::{Form, QuestionOption};
 use crate::core::text::escape::shortened;
 
 /// Why a file is not a question.

@@ -69,7 +69,7 @@ mod tests {
 
     use super::*;
     use crate::core::requests::proposed_plan::Permit;
-    use crate::core::requests::question::{Form, QuestionOption};
+    use crate::core::requests::question_form::{Form, QuestionOption};
 
     fn asked(labels: &[&str], multi_select: bool) -> RequestKind {
         let option = |key: &&str| QuestionOption { key: (*key).to_owned(), description: "x".into() };

@@ -5,6 +5,6 @@ pub(crate) mod answer;
 pub(crate) mod approval;
 pub(crate) mod cron_expression;
 pub(crate) mod proposed_plan;
-pub(crate) mod question;
+pub(crate) mod question_form;
 pub(crate) mod request;
 pub(crate) mod request_state;

@@ -8,7 +8,7 @@ use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::approval;
 use crate::core::requests::approval::call_place::CallPlace;
 use crate::core::requests::proposed_plan::ProposedPlan;
-use crate::core::requests::question::Form;
+use crate::core::requests::question_form::Form;
 use crate::core::requests::request_state::RequestState;
 use crate::core::text::escape::shortened;
 pub(crate) use crate::core::waits::conditions::External;
@@ -248,7 +248,7 @@ pub(crate) struct BatchPart {
 mod tests {
     use super::*;
     use crate::core::id::RequestId;
-    use crate::core::requests::question::Batch;
+    use crate::core::requests::question_form::Batch;
 
     #[test]
     fn a_child_is_known_by_its_own_id() {

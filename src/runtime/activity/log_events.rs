@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use crate::core::chain::frame_state::{Failure, FailureKind};
     use crate::core::id::AttemptId;
-    use crate::core::requests::question::Form;
+    use crate::core::requests::question_form::Form;
 
     const ID: uuid::Uuid = uuid::uuid!("4f2c1a90-0000-4000-8000-000000000000");
 

@@ -21,11 +21,11 @@ use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, FrameId, MessageId};
 use crate::core::steering::message::Message;
 use crate::failpoint::{self, Step};
-use crate::runtime::conclude::cost;
-use crate::runtime::conclude::printed::{self, Printed, transcript_of};
+use crate::runtime::conclude::attempt_cost;
+use crate::runtime::conclude::claude_output::{self, Printed, transcript_of};
 use crate::runtime::conclude::salvage::{self, Salvaged};
 use crate::runtime::conclude::unseen::{self, unseen};
-use crate::runtime::delivery::situation;
+use crate::runtime::delivery::restored_situation;
 use crate::runtime::requests::posted;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{AtEnd, Attempt, Caller, PrintedRequests, Store};
@@ -136,13 +136,19 @@ pub(super) fn gather(
         spoke: digest.spoke,
     };
     steered(store, frame.id, &mut facts)?;
-    let (spending, total) = cost::spent(store, frame, &attempts, &digest, transcript.as_deref())?;
+    let (spending, total) = attempt_cost::spent(store, frame, &attempts, &digest, transcript.as_deref())?;
     Ok(Gathered {
         facts,
         ended,
         ran: begun.ran(),
-        situation: situation::at_the_end(frame, attempt.mode.as_deref(), &digest, transcript.as_deref(), &given)?,
-        denied: printed::denied(store, frame, &digest)?,
+        situation: restored_situation::at_the_end(
+            frame,
+            attempt.mode.as_deref(),
+            &digest,
+            transcript.as_deref(),
+            &given,
+        )?,
+        denied: claude_output::denied(store, frame, &digest)?,
         spending,
         total,
         attempt,
@@ -217,7 +223,7 @@ fn complete_requests(
 ) -> Result<(), RuntimeError> {
     let caller = Caller { frame: frame.id, attempt: attempt.id };
     let open: Vec<&str> = digest.calls.open.iter().map(|call| call.id.as_str()).collect();
-    let (open, made) = (digest.result.is_some().then_some(open.as_slice()), printed::made(&digest.jobs));
+    let (open, made) = (digest.result.is_some().then_some(open.as_slice()), claude_output::made(&digest.jobs));
     let removed = &digest.jobs.removed;
     if open.is_some() || !made.is_empty() || !removed.is_empty() {
         store.complete_requests(caller, PrintedRequests { open, made: &made, removed })?;

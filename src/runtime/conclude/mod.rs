@@ -3,9 +3,9 @@
 //!
 //! A runner calls this when its `claude` has ended, and so does a later one that finds an attempt without a runner.
 
-mod cost;
+mod attempt_cost;
+mod claude_output;
 mod gather;
-mod printed;
 mod record;
 pub(crate) mod report;
 mod salvage;
@@ -18,9 +18,9 @@ use crate::core::attempt::decision::{Decision, Fate, decide};
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::Ended;
 use crate::core::id::AttemptId;
+use crate::runtime::conclude::claude_output::Printed;
 pub(crate) use crate::runtime::conclude::gather::Begun;
 use crate::runtime::conclude::gather::{Gathered, gather};
-use crate::runtime::conclude::printed::Printed;
 use crate::runtime::recovery::restore;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::checkpoint;

@@ -11,7 +11,7 @@ use crate::core::chain::frame_state::{Ended, FailureKind};
 use crate::core::id::AttemptId;
 use crate::runtime::conclude::gather::{Gathered, sweep};
 use crate::runtime::conclude::report;
-use crate::runtime::delivery::{situation, stale_files};
+use crate::runtime::delivery::{restored_situation, stale_files};
 use crate::runtime::recovery::{diverged_session, restore};
 use crate::runtime::requests::answer_files;
 use crate::runtime::{RuntimeError, while_trying};
@@ -53,7 +53,7 @@ pub(super) fn record(
         // If this process dies before the remains are deleted, the next one recognises them.
         leaves: transcript.filter(|_| !is_kept).map_or(Ok(None), restore::digest)?,
         situation: match decision.session {
-            Fate::Lost => situation::after_loss(frame, gathered.situation.clone()),
+            Fate::Lost => restored_situation::after_loss(frame, gathered.situation.clone()),
             Fate::Keep | Fate::Discard => gathered.situation.clone(),
         },
         suspended: gathered.suspended.clone(),

@@ -9,7 +9,7 @@ use crate::core::attempt::salvaged::{Contents, Salvage, Signs};
 use crate::core::chain::frame::Frame;
 use crate::core::housekeeping::consistency::UsableLines;
 use crate::core::requests::request::Delivery;
-use crate::runtime::conclude::printed::Printed;
+use crate::runtime::conclude::claude_output::Printed;
 use crate::runtime::recovery::room;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::Store;

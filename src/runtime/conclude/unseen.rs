@@ -80,7 +80,7 @@ mod tests {
     use crate::claude::stream::event::ResultEvent;
     use crate::core::chain::frame::Trouble;
     use crate::core::id::AttemptId;
-    use crate::core::requests::question::Form;
+    use crate::core::requests::question_form::Form;
     use crate::store::testing;
 
     fn delivery(call: &str, text: &str) -> Delivery {

@@ -1,6 +1,6 @@
 //! Hands agents the results of their requests, and tells them what has changed around them.
 
-pub(crate) mod situation;
+pub(crate) mod restored_situation;
 pub(crate) mod stale_files;
 mod transcript_copies;
 pub(crate) mod ways;

@@ -177,7 +177,7 @@ fn results_of_calls(deliveries: &[Delivery]) -> HashMap<String, CallResult> {
 mod tests {
     use super::*;
     use crate::core::id::RequestId;
-    use crate::core::requests::question::Form;
+    use crate::core::requests::question_form::Form;
 
     fn delivery(call: Option<&str>, native: bool, result: RequestResult) -> Delivery {
         let kind = RequestKind::Ask(Form { native, ..Form::text("When?") });

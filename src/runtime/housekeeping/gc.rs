@@ -18,7 +18,7 @@ use crate::runtime::RuntimeError;
 use crate::runtime::housekeeping::removal::{
     self, Condemned, Decision, Preparation, Prepared, Removal, RemovalRequest, RemovedChain,
 };
-use crate::runtime::worktrees::remove;
+use crate::runtime::worktrees::worktree_removal;
 use crate::store::{Orphan, Store, WorktreesOf};
 
 /// What happens while chains are removed.
@@ -168,7 +168,7 @@ impl Collected {
                 None
             } else {
                 match removal::in_use(store, &condemned.worktree, &|_| false)? {
-                    None => remove::remove(&condemned.worktree, with_ignored),
+                    None => worktree_removal::remove(&condemned.worktree, with_ignored),
                     why => why,
                 }
             };

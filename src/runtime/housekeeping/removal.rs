@@ -15,7 +15,7 @@ use crate::core::chain::frame_state::AgentStatus;
 use crate::core::housekeeping::retention::Retention;
 use crate::core::id::FrameId;
 use crate::failpoint::{self, Step};
-use crate::runtime::worktrees::remove::{self, Outlook};
+use crate::runtime::worktrees::worktree_removal::{self, Outlook};
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Attempt, Decided, Lease, Removable, Store, WorktreesOf, size};
 
@@ -163,7 +163,7 @@ pub(crate) fn judge(
 ) -> Result<Judgement, RuntimeError> {
     let outlook = match in_use(store, &worktree, goes)? {
         Some(why) => Outlook::Held(why),
-        None => remove::outlook(&worktree, with_ignored),
+        None => worktree_removal::outlook(&worktree, with_ignored),
     };
     let condemned = Condemned { frame, worktree, ignored: Vec::new() };
     Ok(match outlook {
@@ -303,7 +303,7 @@ fn remove_worktrees(
     let mut held = Vec::new();
     for one in worktrees {
         let why = match in_use(store, &one.worktree, &|chain| chain == root)? {
-            None => remove::remove(&one.worktree, with_ignored),
+            None => worktree_removal::remove(&one.worktree, with_ignored),
             why => why,
         };
         held.extend(why.map(|why| one.held(why)));

@@ -7,7 +7,7 @@
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
 use crate::claude::tools::exit_plan_mode::EXIT_PLAN_MODE;
 use crate::claude::tools::hook_input::{HookInput, POST_TOOL_USE};
-use crate::runtime::protocol::command::{self, Typed};
+use crate::runtime::protocol::bash_call::{self, Typed};
 use crate::runtime::protocol::response::HookResponse;
 use crate::runtime::protocol::{Asking, ProtocolError, plan, questions, schedule};
 use crate::runtime::{RuntimeError, while_trying};
@@ -29,8 +29,8 @@ pub(crate) fn answer(
         (Some(EXIT_PLAN_MODE), _) => plan::answer(asking, &input)?,
         (Some(ASK_USER_QUESTION), true) => questions::after(asking, &input)?,
         (Some(ASK_USER_QUESTION), false) => questions::before(asking, &input)?,
-        (_, true) => command::after(asking, &input)?,
-        (_, false) => return command::before(asking, &input, parse),
+        (_, true) => bash_call::after(asking, &input)?,
+        (_, false) => return bash_call::before(asking, &input, parse),
     };
     Ok(answer.into())
 }
@@ -41,7 +41,7 @@ pub(crate) fn answer(
 ///
 /// As for [`answer`].
 pub(crate) fn refuse_embedded(asking: &Asking, input: &[u8]) -> Result<HookResponse, ProtocolError> {
-    command::refuse_embedded(asking, &read(input)?)
+    bash_call::refuse_embedded(asking, &read(input)?)
 }
 
 fn read(input: &[u8]) -> Result<HookInput, RuntimeError> {

@@ -13,12 +13,12 @@
 //! If a hook fails, the call runs as it would without the hook, and makes its request as a program. If the tool for approvals
 //! fails, the call is denied.
 
-mod command;
+mod bash_call;
 pub(crate) mod hook;
-pub(crate) mod messages;
+pub(crate) mod message_delivery;
 pub(crate) mod permission;
 mod plan;
-mod printed;
+mod printed_call;
 mod questions;
 mod response;
 mod result_command;
@@ -30,7 +30,7 @@ use std::path::PathBuf;
 use crate::runtime::RuntimeError;
 use crate::store::{Caller, Store};
 
-pub(crate) use command::{RunsIn, Typed};
+pub(crate) use bash_call::{RunsIn, Typed};
 pub(crate) use response::HookResponse;
 
 /// The agent whose `claude` asks, and what is needed to answer it.

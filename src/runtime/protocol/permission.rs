@@ -30,7 +30,7 @@ use crate::core::requests::request::{Request, RequestKind};
 use crate::core::text::escape::one_line;
 use crate::core::text::shell::only_in;
 use crate::runtime::RuntimeError;
-use crate::runtime::protocol::printed::{PrintedCall, printed};
+use crate::runtime::protocol::printed_call::{PrintedCall, printed};
 use crate::runtime::protocol::suspension::{REPEATED, Suspension};
 use crate::runtime::protocol::{Asking, questions};
 use crate::runtime::requests::place;

@@ -8,7 +8,7 @@ use crate::core::requests::request::{Request, RequestResult};
 use crate::runtime::RuntimeError;
 use crate::runtime::protocol::suspension::{REPEATED, Suspension};
 use crate::runtime::protocol::{Asking, response};
-use crate::runtime::requests::record;
+use crate::runtime::requests::spawn_request;
 use crate::store::ResultUse;
 
 pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
@@ -20,7 +20,7 @@ pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, R
     let store = asking.store()?;
     match Suspension::find(&store, asking.caller, call)? {
         Suspension::Record => {
-            record::ask(&store, asking.caller, Some(call), questions)?;
+            spawn_request::ask(&store, asking.caller, Some(call), questions)?;
             Ok(HookAnswer::Defer)
         }
         Suspension::Keep | Suspension::LeaveOpen => Ok(HookAnswer::Defer),
@@ -71,7 +71,7 @@ mod tests {
 
     use super::*;
     use crate::core::id::{AttemptId, FrameId, RequestId};
-    use crate::core::requests::question::Form;
+    use crate::core::requests::question_form::Form;
     use crate::core::requests::request::RequestKind;
     use crate::core::requests::request_state::RequestState;
 

@@ -4,7 +4,7 @@ use crate::core::id::AttemptId;
 use crate::core::requests::request::{Request, RequestResult};
 use crate::core::requests::request_state::{Handover, RequestState};
 use crate::runtime::RuntimeError;
-use crate::runtime::protocol::printed;
+use crate::runtime::protocol::printed_call;
 use crate::store::{Caller, Requests, Store};
 
 /// How a call is handled.
@@ -31,7 +31,7 @@ impl Suspension {
         let known = store.requests(Requests::OfCall(caller.frame, call))?;
         let is_earlier = known.iter().any(|(request, _)| request.attempt != caller.attempt);
         // A call of an earlier attempt is asked about again, and returns, before the agent works in this one.
-        if is_earlier && printed::is_past(store, caller, call)? {
+        if is_earlier && printed_call::is_past(store, caller, call)? {
             return Ok(Self::Repeated);
         }
         Ok(Self::decide(known, caller.attempt))
@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
     use crate::core::id::{AttemptId, FrameId, RequestId};
-    use crate::core::requests::question::Form;
+    use crate::core::requests::question_form::Form;
     use crate::core::requests::request::RequestKind;
 
     fn request() -> Request {

@@ -2,18 +2,18 @@
 
 use crate::core::agent::overrides::Overrides;
 use crate::core::id::RequestId;
-use crate::core::requests::question::Form;
+use crate::core::requests::question_form::Form;
 use crate::core::requests::request::{External, RequestKind};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::question_files::QuestionFile;
-use crate::runtime::requests::record::{self, SpawnRequest};
+use crate::runtime::requests::spawn_request::{self, SpawnRequest};
 use crate::store::{Caller, Store, Target};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AgentRequest {
     /// Other agents, with their launch options as overrides of the caller's.
     Spawn(Box<SpawnRequest>, Overrides),
-    /// Answers to these questions, at least one. All of several have the same [`Batch`](crate::core::requests::question::Batch).
+    /// Answers to these questions, at least one. All of several have the same [`Batch`](crate::core::requests::question_form::Batch).
     Ask(Vec<Form>),
     /// An answer to the question in this file.
     AskInFile(QuestionFile, Box<Form>),
@@ -26,20 +26,20 @@ impl AgentRequest {
     pub(crate) fn record(self, store: &Store, caller: Caller, call: Option<&str>) -> Result<Target, RuntimeError> {
         match self {
             Self::Spawn(request, overrides) => {
-                record::spawn(store, caller, call, *request, overrides).map(Target::Frame)
+                spawn_request::spawn(store, caller, call, *request, overrides).map(Target::Frame)
             }
-            Self::Ask(forms) => record::ask(store, caller, call, forms).map(Target::Request),
+            Self::Ask(forms) => spawn_request::ask(store, caller, call, forms).map(Target::Request),
             Self::AskInFile(file, form) => {
                 file.make(&form)?;
-                record::ask(store, caller, call, vec![*form]).map(Target::Request)
+                spawn_request::ask(store, caller, call, vec![*form]).map(Target::Request)
             }
-            Self::Wait(wait) => record::wait(store, caller, call, wait).map(Target::Request),
+            Self::Wait(wait) => spawn_request::wait(store, caller, call, wait).map(Target::Request),
         }
     }
 
     /// The request, if the attempt's resumed call has already made it and now runs as a program: it must not be made again.
     pub(crate) fn made_before(&self, store: &Store, caller: Caller) -> Result<Option<RequestId>, RuntimeError> {
-        record::made_before(store, caller, |kind| self.is(kind))
+        spawn_request::made_before(store, caller, |kind| self.is(kind))
     }
 
     fn is(&self, recorded: &RequestKind) -> bool {
@@ -65,8 +65,8 @@ mod tests {
     use super::*;
     use crate::core::chain::frame::Task;
     use crate::core::id::FrameId;
-    use crate::core::requests::question::Batch;
-    use crate::runtime::requests::record::NamedTask;
+    use crate::core::requests::question_form::Batch;
+    use crate::runtime::requests::spawn_request::NamedTask;
 
     fn asks(form: Form) -> AgentRequest {
         AgentRequest::Ask(vec![form])

@@ -10,7 +10,7 @@ use nix::unistd::{Uid, User};
 use rustix::fs::OFlags;
 use sha2::{Digest as _, Sha256};
 
-use crate::core::requests::question::question_file::counts_from;
+use crate::core::requests::question_form::question_file::counts_from;
 use crate::core::steering::origin::{FromFile, Origin};
 
 /// The largest file that is read, in bytes.

@@ -9,4 +9,4 @@ pub(crate) mod fork;
 pub(crate) mod place;
 pub(crate) mod posted;
 pub(crate) mod question_files;
-pub(crate) mod record;
+pub(crate) mod spawn_request;

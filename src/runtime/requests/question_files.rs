@@ -11,13 +11,13 @@ use jiff::Timestamp;
 use rustix::fs::Mode;
 
 use crate::core::id::RequestId;
-use crate::core::requests::question::Form;
-use crate::core::requests::question::question_file::{self, BadText, NoAnswerYet, WrittenAnswer};
+use crate::core::requests::question_form::Form;
+use crate::core::requests::question_form::question_file::{self, BadText, NoAnswerYet, WrittenAnswer};
 use crate::core::waits::wait_progress::WaitProgress;
 use crate::failpoint::{self, Step};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::file_content::{self, Content, Earlier, FLAGS, digest};
-use crate::runtime::requests::record::{self, Reach};
+use crate::runtime::requests::spawn_request::{self, Reach};
 use crate::store::{Attempts, Caller, Store, StoreError};
 
 /// The file that an agent asks with.
@@ -68,7 +68,7 @@ impl QuestionFile {
         if path.to_str().is_none() {
             return Err(refused("its path is not UTF-8".to_owned()));
         }
-        let reach = record::reach(store, caller).map_err(|error| error.to_string())?;
+        let reach = spawn_request::reach(store, caller).map_err(|error| error.to_string())?;
         if reach.below.as_ref().is_some_and(|below| !path.starts_with(below)) {
             return Err(refused("it is outside your directory".to_owned()));
         }

@@ -1,6 +1,6 @@
 //! Drives a chain: the scheduler, attempts and their conclusion.
 
-pub(crate) mod attempt;
+pub(crate) mod attempt_start;
 pub(crate) mod background;
 pub(crate) mod driven;
 pub(crate) mod external_waits;

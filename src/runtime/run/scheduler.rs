@@ -18,7 +18,7 @@ use crate::core::text::shell::quoted;
 use crate::runtime::conclude::{self, Begun};
 use crate::runtime::programs::{self, Program};
 use crate::runtime::recovery::room;
-use crate::runtime::run::attempt::{self, AttemptStart, RunningAttempt};
+use crate::runtime::run::attempt_start::{self, AttemptStart, RunningAttempt};
 use crate::runtime::run::driven::{Busy, Driven};
 use crate::runtime::run::external_waits;
 use crate::runtime::run::external_waits::run_events::{RunEvent, RunEvents};
@@ -234,7 +234,7 @@ impl Drive<'_> {
             return Ok(true);
         }
         let way = self.way(id, &program);
-        match attempt::start(self.store, self.settings, id, &self.attempted, &program, way) {
+        match attempt_start::start(self.store, self.settings, id, &self.attempted, &program, way) {
             Ok(AttemptStart::Started { running, live, output_from, has_stop_hook, transcript }) => {
                 tracing::info!("{}", step(id, &frame.task.title(), "started"));
                 let agent = RunningAgent {

@@ -7,8 +7,8 @@ use tempfile::TempDir;
 
 use crate::core::agent::child_worktree::Worktree;
 use crate::runtime::worktrees::git::git as command;
-use crate::runtime::worktrees::remove::{Outlook, outlook, remove};
 use crate::runtime::worktrees::worktree::{ensure, plan};
+use crate::runtime::worktrees::worktree_removal::{Outlook, outlook, remove};
 
 /// A repository with one commit, on `main`.
 pub(crate) fn repository() -> (TempDir, PathBuf) {

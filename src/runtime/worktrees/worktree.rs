@@ -145,8 +145,8 @@ mod tests {
 
     use super::*;
     use crate::runtime::worktrees::inspection::inspect;
-    use crate::runtime::worktrees::remove::remove;
     use crate::runtime::worktrees::testing::{self, commit, repository};
+    use crate::runtime::worktrees::worktree_removal::remove;
 
     /// What somebody writes into a repository, in place of `RUN` a command that leaves a trace. Below its top: the
     /// configuration, which another file contains.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::core::chain::group::GroupMember;
 use crate::core::id::{AttemptId, FrameId, RequestId};
-use crate::core::requests::question::Form;
+use crate::core::requests::question_form::Form;
 use crate::core::requests::request::{Delivery, RequestResult};
 use crate::core::steering::message::Message;
 use crate::core::waits::scheduled::Scheduled;

@@ -6,7 +6,7 @@ pub(crate) mod database;
 
 pub(crate) mod housekeeping;
 mod notifications;
-mod records;
+mod operations;
 mod requests;
 mod steering;
 mod tables;

@@ -8,17 +8,17 @@ use crate::app::answer::{self, Input, Outcome};
 use crate::app::chains::run;
 use crate::app::lookup;
 use crate::app::view::outcome::AnsweredView;
-use crate::cli::arguments::candidates;
+use crate::cli::arguments::id_completion;
 use crate::cli::chain::answering::inbox::{Inbox, for_people};
-use crate::cli::chain::answering::prompt::LONGEST_LINE;
+use crate::cli::chain::answering::terminal_prompt::LONGEST_LINE;
 use crate::cli::chain::drive;
 use crate::cli::confirm;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::{self, print_json, print_line, tell};
-use crate::cli::report::chain_status::OutputOptions;
 use crate::cli::report::question_text;
+use crate::cli::report::status_report::OutputOptions;
 use crate::core::id::RequestId;
 use crate::core::requests::request::RequestKind;
 use crate::core::text::shell::quoted;
@@ -46,7 +46,7 @@ use crate::store::{Question, Store};
   agent-cli answer 4f2c1a90 --resume < plan.md")]
 pub(crate) struct Answer {
     /// Id of the question, as shown by `agent-cli questions`, or of a chain or agent with one open question
-    #[arg(add = candidates::questions())]
+    #[arg(add = id_completion::questions())]
     id: Option<String>,
 
     /// The answer [default: standard input, without its final newline]

@@ -8,7 +8,7 @@ use crate::app::answer;
 use crate::app::chains::unattended::{self, AfterAnswer};
 use crate::app::{App, Asker};
 use crate::claude::processes::marks;
-use crate::cli::chain::answering::prompt::{Line, Prompt};
+use crate::cli::chain::answering::terminal_prompt::{Line, Prompt};
 use crate::cli::chain::answering::walk::{Exit, Walk};
 use crate::cli::chain::unattended::resume_all::ResumeAll;
 use crate::cli::confirm;
@@ -16,7 +16,7 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::{hint, print_line, tell};
-use crate::cli::report::chain_status::OutputOptions;
+use crate::cli::report::status_report::OutputOptions;
 use crate::core::id::FrameId;
 use crate::store::Store;
 

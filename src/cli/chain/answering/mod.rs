@@ -4,7 +4,7 @@ pub(crate) mod answer;
 pub(crate) mod editor;
 pub(crate) mod inbox;
 mod keys;
-mod prompt;
 mod refused;
+mod terminal_prompt;
 mod typed;
 mod walk;

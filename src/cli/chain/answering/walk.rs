@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::app::answer::{self, AnswerStatus, Input, TooLate};
 use crate::app::lookup::{Projects, here};
 use crate::cli::chain::answering::editor;
-use crate::cli::chain::answering::prompt::{Line, Prompt};
+use crate::cli::chain::answering::terminal_prompt::{Line, Prompt};
 use crate::cli::chain::answering::typed::{self, Command, TypedLine};
 use crate::cli::error::CliError;
 use crate::cli::output::format::cut;

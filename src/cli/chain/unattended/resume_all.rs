@@ -13,9 +13,9 @@ use crate::cli::chain::unattended::{is_news, tell_of_interrupted, tell_of_refuse
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::report::chain_status::{OutputOptions, StatusReport};
 use crate::cli::report::live::display::LiveDisplay;
 use crate::cli::report::one_line;
+use crate::cli::report::status_report::{OutputOptions, StatusReport};
 use crate::core::id::FrameId;
 use crate::runtime::RunSettings;
 use crate::runtime::run::unattended::continuing::{ToContinue, Until};

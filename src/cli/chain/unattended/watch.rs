@@ -14,8 +14,8 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::tell;
-use crate::cli::report::chain_status::OutputOptions;
 use crate::cli::report::live::display::LiveDisplay;
+use crate::cli::report::status_report::OutputOptions;
 use crate::runtime::run::unattended::continuing::Until;
 
 /// Continue chains as soon as they can continue, until you stop it

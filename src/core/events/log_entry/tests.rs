@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::core::chain::frame_state::{Failure, FailureKind, Wait};
-use crate::core::requests::question::Form;
+use crate::core::requests::question_form::Form;
 
 const ID: uuid::Uuid = uuid::Uuid::nil();
 const PATH: &str = "/bin/claude";

@@ -4,9 +4,9 @@ use super::*;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::situation::Situation;
 use crate::core::requests::proposed_plan::ProposedPlan;
-use crate::core::requests::question::Batch;
+use crate::core::requests::question_form::Batch;
 use crate::core::requests::request::RequestResult;
-use crate::runtime::delivery::situation;
+use crate::runtime::delivery::restored_situation;
 use crate::runtime::programs::Program;
 use crate::store::testing;
 
@@ -44,7 +44,7 @@ fn a_resumed_call_returns_its_result_and_what_was_lost_stands_beside_it() {
         let asked = delivery(RequestKind::Ask(Form { native, ..Form::text("When?") }), "t1", "Jan 1st");
         let situation = Situation { worktree: worktree.map(Into::into), ..Situation::default() };
         let frame = Frame { situation, ..frame.clone() };
-        let restored = situation::restored(&frame, &Program::old(), None);
+        let restored = restored_situation::restored(&frame, &Program::old(), None);
         let (deliveries, notices) = (std::slice::from_ref(&asked), &[][..]);
         let input = Delivering { store: &store, frame: &frame, source: &None, result_input: None, deliveries, notices }
             .resumed_call(&restored);

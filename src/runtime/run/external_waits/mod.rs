@@ -13,7 +13,7 @@ pub(crate) use condition::is_within;
 
 use crate::core::chain::tree::Tree;
 use crate::core::id::RequestId;
-use crate::core::requests::question::Form;
+use crate::core::requests::question_form::Form;
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::waits::conditions::External;
 use crate::core::waits::outlook::of_time;

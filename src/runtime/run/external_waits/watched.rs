@@ -14,7 +14,7 @@ use crate::core::chain::check_schedule::{InFile, TICK};
 use crate::core::chain::runnable::Attempted;
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
-use crate::core::requests::question::answer_file::Posted;
+use crate::core::requests::question_form::answer_file::Posted;
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::waits::conditions::{AwaitedAgent, External};
 use crate::core::waits::wait_progress::CheckResult;

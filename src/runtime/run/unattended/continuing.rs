@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::core::chain::check_schedule::{CheckOutcome, CheckPlan, CheckSchedule, ContinueReason, RefusedAnswer, TICK};
 use crate::core::id::FrameId;
-use crate::core::requests::question::Form;
+use crate::core::requests::question_form::Form;
 use crate::core::waits::conditions::External;
 use crate::core::waits::wait_progress::WaitProgress;
 use crate::runtime::requests::answer_files;

@@ -13,7 +13,7 @@ use crate::core::requests::request_state::RequestEvent;
 use crate::core::steering::stop_order::Stop;
 use crate::store::records::{AttemptEnd, Caller, EndedAttempt};
 use crate::store::sqlite::attempts::spent;
-use crate::store::sqlite::chains::limits;
+use crate::store::sqlite::chains::limit_checks;
 use crate::store::sqlite::database::codec::{self, At, Id, path_text, time};
 use crate::store::sqlite::housekeeping::orphan_files;
 use crate::store::sqlite::requests::withdraw;
@@ -44,7 +44,7 @@ pub(crate) fn end_attempt(connection: &Connection, end: &AttemptEnd<'_>) -> TxRe
     events::append(connection, now, frame, &entry)?;
     let out_of_time = end.stop.as_ref().is_some_and(Stop::is_timeout);
     notifications::note_state(connection, now, &before, &state, out_of_time)?;
-    limits::note_spent_budget(connection, now, &before)?;
+    limit_checks::note_spent_budget(connection, now, &before)?;
     match end.decision.session {
         Fate::Keep => keep(connection, now, end)?,
         Fate::Discard => withdraw::discard(connection, now, attempt)?,

@@ -1,6 +1,6 @@
 //! The rows of attempts, and the end of one.
 
-pub(crate) mod attempt;
+pub(crate) mod attempt_records;
 pub(crate) mod end;
 pub(crate) mod program_cache;
 pub(crate) mod returns;

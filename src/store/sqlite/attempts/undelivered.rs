@@ -8,7 +8,7 @@ use crate::core::requests::proposed_plan::PlanDecision;
 use crate::core::requests::request::RequestKind;
 use crate::store::records::Undelivered;
 use crate::store::sqlite::database::codec::{Id, from_json};
-use crate::store::sqlite::requests::request::deliveries;
+use crate::store::sqlite::requests::request_records::deliveries;
 use crate::store::sqlite::steering::{messages, stops};
 use crate::store::sqlite::tables::requests;
 use crate::store::sqlite::transaction::{Statements, TxResult};

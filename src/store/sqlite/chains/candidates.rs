@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row};
 
 use crate::core::chain::check_schedule::{self, ChangedChain, ContinueReason};
 use crate::core::chain::frame_state::{FrameState, Wait};
-use crate::core::requests::question::Form;
+use crate::core::requests::question_form::Form;
 use crate::core::requests::request::RequestKind;
 use crate::core::waits::conditions::{External, Matching};
 use crate::core::waits::wait_progress::WaitProgress;

@@ -2,9 +2,9 @@
 
 pub(crate) mod candidates;
 pub(crate) mod exchanges;
-pub(crate) mod limits;
+pub(crate) mod limit_checks;
 pub(crate) mod listing;
-pub(crate) mod lookup;
+pub(crate) mod prefix_lookup;
 pub(crate) mod repair;
 pub(crate) mod trees;
 pub(crate) mod worktrees;

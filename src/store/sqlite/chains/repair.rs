@@ -10,7 +10,7 @@ use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::store::error::StoreError;
 use crate::store::records::{ChainChange, Instruction};
-use crate::store::sqlite::chains::limits;
+use crate::store::sqlite::chains::limit_checks;
 use crate::store::sqlite::database::codec::{self, Id, id};
 use crate::store::sqlite::steering::messages;
 use crate::store::sqlite::tables::events;
@@ -20,7 +20,7 @@ use crate::store::sqlite::transaction::{Statements, TxResult};
 pub(crate) fn change_chain(connection: &Connection, frame: FrameId, change: ChainChange) -> TxResult<usize> {
     let root = frames::existing(connection, frame)?.root;
     if change.limits.any() {
-        limits::change(connection, root, change.limits)?;
+        limit_checks::change(connection, root, change.limits)?;
     }
     let changed = change.launch.map_or(Ok(0), |repair| change_launch(connection, root, &repair))?;
     if let Some(Instruction { text, sender }) = change.instruction {

@@ -10,7 +10,7 @@ use crate::core::id::FrameId;
 use crate::core::requests::request::Request;
 use crate::core::steering::stop_order::Stop;
 use crate::store::records::TreeOf;
-use crate::store::sqlite::chains::limits;
+use crate::store::sqlite::chains::limit_checks;
 use crate::store::sqlite::database::codec::{Id, from_json, id, maybe_id, time};
 use crate::store::sqlite::steering::stops;
 use crate::store::sqlite::tables::requests;
@@ -36,7 +36,7 @@ pub(crate) fn tree(connection: &Connection, of: TreeOf) -> TxResult<Tree> {
     match of {
         TreeOf::Whole(top) => {
             let nodes = nodes(connection, top, NODES, pending(connection, top)?)?;
-            let whole = limits::of_tree(connection, top, &nodes)?;
+            let whole = limit_checks::of_tree(connection, top, &nodes)?;
             Ok(Tree::new(top, nodes).within(whole))
         }
         TreeOf::Family(top) => {

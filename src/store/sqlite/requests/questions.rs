@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, RequestId};
-use crate::core::requests::question::Form;
+use crate::core::requests::question_form::Form;
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::requests::request_state::RequestEvent;
 use crate::core::steering::origin::Origin;
@@ -123,8 +123,8 @@ mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::core::id::{AttemptId, FrameId};
-    use crate::core::requests::question::Form;
-    use crate::core::requests::question::answer_file::Posted;
+    use crate::core::requests::question_form::Form;
+    use crate::core::requests::question_form::answer_file::Posted;
     use crate::core::requests::request::{RequestKind, RequestResult};
     use crate::store::handle::Store;
     use crate::store::records::{Attempts, Questions, Seen};

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use crate::core::id::{FrameId, RequestId};
-use crate::core::requests::question::{Batch, Form};
+use crate::core::requests::question_form::{Batch, Form};
 use crate::core::requests::request::{BatchPart, External, Request, RequestKind, RequestResult};
 use crate::core::waits::scheduled::{Scheduled, Scheduler};
 use crate::core::waits::words;

@@ -9,7 +9,7 @@ use crate::core::id::FrameId;
 use crate::store::error::StoreError;
 use crate::store::records::StateChange;
 use crate::store::sqlite::database::codec::{self, At, Id};
-use crate::store::sqlite::requests::{groups, handoffs, request};
+use crate::store::sqlite::requests::{groups, handoffs, request_records};
 use crate::store::sqlite::steering::stops;
 use crate::store::sqlite::tables::{events, frames, notifications, requests};
 use crate::store::sqlite::transaction::{Statements, TxResult};
@@ -74,7 +74,7 @@ pub(crate) fn try_again(connection: &Connection, now: At, frame: FrameId, top: F
         try_again(connection, now, member.id, top)?;
     }
     let open_members = members.iter().any(|member| member.state != FrameState::Done);
-    let open_requests = open_members || request::any_open(connection, &requests::pending(connection, frame)?)?;
+    let open_requests = open_members || request_records::any_open(connection, &requests::pending(connection, frame)?)?;
     let state = frames::advance(connection, &before, FrameEvent::TryAgain { open_requests }, now.0)?;
     events::append(connection, now, frame, &LogEntry::TriedAgain { from: before.state, to: state.clone() })?;
     Ok(state)

@@ -165,7 +165,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Question> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::requests::question::{Batch, Form};
+    use crate::core::requests::question_form::{Batch, Form};
     use crate::store::testing::store;
 
     #[test]

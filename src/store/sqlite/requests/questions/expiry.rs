@@ -35,7 +35,7 @@ mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::core::id::{FrameId, RequestId};
-    use crate::core::requests::question::Form;
+    use crate::core::requests::question_form::Form;
     use crate::core::requests::request::RequestResult;
     use crate::core::steering::origin::Origin;
     use crate::store::error::StoreError;

@@ -187,8 +187,8 @@ mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::core::chain::limits::{LimitReached, Limits};
-    use crate::core::requests::question::Form;
-    use crate::core::requests::question::answer_file::Posted;
+    use crate::core::requests::question_form::Form;
+    use crate::core::requests::question_form::answer_file::Posted;
     use crate::store::testing::{new, reply, store};
 
     #[test]

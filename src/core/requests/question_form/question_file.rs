@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::core::requests::question::{Form, QuestionOption};
+use crate::core::requests::question_form::{Form, QuestionOption};
 
 /// The mark before the answer, at the beginning of a line.
 const MARK: &str = "A:";

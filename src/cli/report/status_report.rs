@@ -11,7 +11,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::hints;
 use crate::cli::output::{self, PrintError, print_json, print_line};
 use crate::cli::report::costs;
-use crate::cli::report::denied;
+use crate::cli::report::denied_calls;
 use crate::cli::report::question_text;
 use crate::cli::report::waits::with_expiry;
 use crate::core::agent::child_worktree::Worktree;
@@ -142,7 +142,7 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
     }
     print_worktrees(worktrees_below, status.reply().unwrap_or_default());
     if !matches!(status, ChainStatus::Waits { new: false, .. }) {
-        denied::print_all(denied, top);
+        denied_calls::print_all(denied, top);
         report.over_budget.iter().for_each(|warning| output::warn(warning));
     }
     report.unfiled.iter().for_each(|unfiled| output::warn(&unfiled.in_words()));

@@ -19,7 +19,7 @@ use crate::core::text::shell;
 use crate::failpoint::Step;
 use crate::runtime::protocol::response::{self, HookResponse};
 use crate::runtime::protocol::suspension::{REPEATED, Suspension};
-use crate::runtime::protocol::{Asking, ProtocolError, printed, result_command};
+use crate::runtime::protocol::{Asking, ProtocolError, printed_call, result_command};
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::{RuntimeError, while_trying};
@@ -125,7 +125,9 @@ pub(super) fn before(
         }
         Suspension::Keep => Ok(HookAnswer::Defer.into()),
         Suspension::LeaveOpen => Ok(HookResponse { answer: HookAnswer::Defer, returning: Some((store, caller)) }),
-        Suspension::Record if printed::is_of_another_tool(&store, caller, id)? => Ok(deny(NOT_IN_A_MONITOR).into()),
+        Suspension::Record if printed_call::is_of_another_tool(&store, caller, id)? => {
+            Ok(deny(NOT_IN_A_MONITOR).into())
+        }
         Suspension::Record => {
             let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
             let command = input.command().unwrap_or_default();
@@ -163,7 +165,7 @@ fn embedded(asking: &Asking, id: &str, verb: Option<Verb>) -> Result<HookRespons
     if verb == Some(Verb::Resume) && has_all_results(&store, caller)? {
         return Ok(HookAnswer::Pass.into());
     }
-    let is_monitored = printed::is_of_another_tool(&store, caller, id)?;
+    let is_monitored = printed_call::is_of_another_tool(&store, caller, id)?;
     Ok(if is_monitored { deny(NOT_IN_A_MONITOR) } else { deny(&not_alone(verb)) }.into())
 }
 

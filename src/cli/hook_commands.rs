@@ -13,7 +13,7 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::print_json;
-use crate::runtime::protocol::{HookResponse, ProtocolError, Typed, hook, messages, permission};
+use crate::runtime::protocol::{HookResponse, ProtocolError, Typed, hook, message_delivery, permission};
 use crate::store::{Caller, StateDir};
 
 /// Nobody reads the standard error of a command that runs for `claude`, so it goes to the frame's log.
@@ -111,7 +111,7 @@ impl Hook {
         let read = io::stdin().read_to_end(&mut input);
         read.map_err(|error| CliError::failed(format!("failed to read the hook's input: {error}")))?;
         let answered = match self {
-            Self { messages: true, .. } => messages::answer(&asking, &input),
+            Self { messages: true, .. } => message_delivery::answer(&asking, &input),
             Self { embedded: true, .. } => hook::refuse_embedded(&asking, &input),
             _ => hook::answer(&asking, &input, parse),
         };

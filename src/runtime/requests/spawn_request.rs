@@ -12,7 +12,7 @@ use crate::core::agent::{permission_mode, starting_mode};
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::limits::Limits;
 use crate::core::id::{ChainName, FrameId, RequestId, SessionId};
-use crate::core::requests::question::Form;
+use crate::core::requests::question_form::Form;
 use crate::core::requests::request::{External, RequestKind, RequestResult};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::agent_lookup;

@@ -3,8 +3,8 @@
 use clap::Args;
 
 use crate::app::GivenText;
-use crate::app::request::form::FormInput;
-use crate::core::requests::question::QuestionOption;
+use crate::app::request::form_input::FormInput;
+use crate::core::requests::question_form::QuestionOption;
 
 /// What can be said about a question.
 #[derive(Debug, Args)]

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 
 use crate::core::requests::answer::verbatim;
-use crate::core::requests::question::Form;
+use crate::core::requests::question_form::Form;
 use crate::core::requests::request::RequestKind;
 use crate::core::text::escape::shortened;
 
@@ -95,7 +95,7 @@ impl Form {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::requests::question::QuestionOption;
+    use crate::core::requests::question_form::QuestionOption;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 

@@ -28,12 +28,12 @@ use crate::core::chain::progress_lines::step;
 use crate::core::chain::runnable::Attempted;
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
-use crate::runtime::delivery::situation;
+use crate::runtime::delivery::restored_situation;
 use crate::runtime::delivery::ways::{self, AttemptInput, DeliveryMeans};
 use crate::runtime::programs::Program;
 use crate::runtime::recovery::{restore, room};
 use crate::runtime::requests::agent_lookup;
-use crate::runtime::run::attempt::elsewhere::ElsewhereSettings;
+use crate::runtime::run::attempt_start::elsewhere::ElsewhereSettings;
 use crate::runtime::run::places::Places;
 use crate::runtime::worktrees::{directory, worktree};
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
@@ -129,7 +129,7 @@ pub(crate) fn start(
     let output_from = lease.seal().map_err(while_trying("read the output file"))?;
     let starting =
         Starting { store, own, frame: &frame, tried, program, way, elsewhere, settings, hooks, errors, output_from };
-    let is_forked = way == Way::Input && !situation::returns_to_worktree(&frame, program);
+    let is_forked = way == Way::Input && !restored_situation::returns_to_worktree(&frame, program);
     let result_input = program.result_input.filter(|_| is_forked);
     match starting.record(&DeliveryMeans { hooks: hooks && way != Way::Prompt, result_input, source })? {
         Ok(recorded) => starting.run(recorded, lease),
@@ -179,11 +179,14 @@ impl Starting<'_> {
         let id = AttemptId::random();
         loop {
             let undelivered = store.undelivered(frame)?;
-            let chosen = situation::chosen(&undelivered);
+            let chosen = restored_situation::chosen(&undelivered);
             let Undelivered { results: deliveries, moot, messages, .. } = undelivered;
             let given: Vec<_> = deliveries.iter().cloned().chain(moot).collect();
-            let restored =
-                situation::restored(frame, self.program, chosen.as_ref().map(situation::ChosenMode::as_chosen));
+            let restored = restored_situation::restored(
+                frame,
+                self.program,
+                chosen.as_ref().map(restored_situation::ChosenMode::as_chosen),
+            );
             let AttemptInput { prompt: text, message, transcript, placed, resumed_calls, notice } =
                 ways::input(store, self.own, frame, &given, &messages, &restored, means)?;
             let prompt = store
@@ -238,7 +241,7 @@ impl Starting<'_> {
         };
         let way = if way == Way::Input && !takes_message { Way::Fork } else { way };
         let is_silent = text.is_empty() || takes_message;
-        let in_place = way.is_in_place(!is_silent, situation::returns_to_worktree(frame, program));
+        let in_place = way.is_in_place(!is_silent, restored_situation::returns_to_worktree(frame, program));
         restore::make_room(store, frame, in_place, transcript.as_deref())?;
         let permission_tool =
             if hooks && frame.launch.native_questions { permission_tool(store, own, frame.id, id)? } else { None };

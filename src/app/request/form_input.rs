@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::app::error::Refusal;
 use crate::core::id::RequestId;
-use crate::core::requests::question::{Batch, Form, QuestionOption};
+use crate::core::requests::question_form::{Batch, Form, QuestionOption};
 use crate::core::text::escape::{one_line, shortened};
 use crate::core::text::time::{TOO_FAR, TOO_LONG, duration, moment};
 

@@ -23,11 +23,13 @@ use crate::store::records::{
     NewChain, Ordered, PrintedRequests, Question, Questions, Records, Recovery, Replies, Requests, ResultUse, Scope,
     Seen, StateChange, Steering, Target, Telling, TreeOf, Undelivered, WorktreesOf,
 };
-use crate::store::sqlite::attempts::{attempt, end, program_cache, returns, spent, undelivered};
-use crate::store::sqlite::chains::{candidates, exchanges, limits, listing, lookup, repair, trees, worktrees};
+use crate::store::sqlite::attempts::{attempt_records, end, program_cache, returns, spent, undelivered};
+use crate::store::sqlite::chains::{
+    candidates, exchanges, limit_checks, listing, prefix_lookup, repair, trees, worktrees,
+};
 use crate::store::sqlite::database::connection::Sqlite;
 use crate::store::sqlite::requests::questions::{self, asked};
-use crate::store::sqlite::requests::{calls, groups, request, spawn};
+use crate::store::sqlite::requests::{agent_creation, calls, groups, request_records};
 use crate::store::sqlite::steering::{self, messages, state_change, stops};
 use crate::store::sqlite::tables::events;
 use crate::store::sqlite::tables::frames;
@@ -39,7 +41,7 @@ impl Records for Sqlite {
             (None, NewChain::Adopted(..)) => Step::Adopt,
             (None, _) => Step::CreateRoot,
         };
-        self.write(step, |connection| spawn::create(connection, new, asked))
+        self.write(step, |connection| agent_creation::create(connection, new, asked))
     }
 
     fn tree(&self, of: TreeOf) -> Result<Tree> {
@@ -59,11 +61,11 @@ impl Records for Sqlite {
     }
 
     fn lookup(&self, scope: Scope, prefix: &IdPrefix) -> Result<Target> {
-        self.read(|connection| lookup::lookup(connection, scope, prefix))
+        self.read(|connection| prefix_lookup::lookup(connection, scope, prefix))
     }
 
     fn chain_of(&self, target: Target) -> Result<ChainOf> {
-        self.query(|connection| limits::chain_of(connection, target))
+        self.query(|connection| limit_checks::chain_of(connection, target))
     }
 
     fn change_chain(&self, frame: FrameId, change: ChainChange) -> Result<usize> {
@@ -88,11 +90,11 @@ impl Records for Sqlite {
     }
 
     fn record_recovery(&self, frame: FrameId, session: SessionId, recovery: Recovery<'_>) -> Result<()> {
-        self.write(Step::PutBack, |connection| attempt::record_recovery(connection, frame, session, recovery))
+        self.write(Step::PutBack, |connection| attempt_records::record_recovery(connection, frame, session, recovery))
     }
 
     fn begin(&self, frame: FrameId, attempt: &NewAttempt) -> Result<()> {
-        self.write(Step::Begin, |connection| attempt::begin(connection, frame, attempt))
+        self.write(Step::Begin, |connection| attempt_records::begin(connection, frame, attempt))
     }
 
     fn end_attempt(&self, end: &AttemptEnd<'_>) -> Result<EndedAttempt> {
@@ -104,13 +106,13 @@ impl Records for Sqlite {
     }
 
     fn attempts(&self, which: Attempts) -> Result<Vec<Attempt>> {
-        self.query(|connection| attempt::attempts(connection, which))
+        self.query(|connection| attempt_records::attempts(connection, which))
     }
 
     fn request(&self, caller: Caller, call: Option<&str>, kinds: &[RequestKind]) -> Result<Vec<RequestId>> {
         let step =
             if kinds.iter().any(|kind| matches!(kind, RequestKind::Spawn { .. })) { Step::Join } else { Step::Request };
-        self.write(step, |connection| request::request(connection, caller, call, kinds))
+        self.write(step, |connection| request_records::request(connection, caller, call, kinds))
     }
 
     fn complete_requests(&self, caller: Caller, printed: PrintedRequests<'_>) -> Result<()> {
@@ -124,11 +126,11 @@ impl Records for Sqlite {
             Seen::Form(_) => Step::Reword,
             Seen::Filed => Step::Filed,
         };
-        self.write(step, |connection| request::looked(connection, request, seen))
+        self.write(step, |connection| request_records::looked(connection, request, seen))
     }
 
     fn requests(&self, which: Requests<'_>) -> Result<Vec<(Request, Option<RequestResult>)>> {
-        self.read(|connection| request::requests(connection, which))
+        self.read(|connection| request_records::requests(connection, which))
     }
 
     fn undelivered(&self, frame: &Frame) -> Result<Undelivered> {

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::core::id::RequestId;
-use crate::core::requests::question::answer_file::{AnswerFile, Posted};
+use crate::core::requests::question_form::answer_file::{AnswerFile, Posted};
 use crate::core::text::escape::shortened;
 
 /// A question as its agent asks it, with agent-cli or with Claude Code's own tool.

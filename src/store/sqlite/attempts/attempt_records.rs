@@ -14,7 +14,7 @@ use crate::core::requests::request_state::Handover;
 use crate::store::error::StoreError;
 use crate::store::records::{Attempt, Attempts, Extent, NewAttempt, Recovery};
 use crate::store::sqlite::attempts::spent::{spending, totals};
-use crate::store::sqlite::chains::limits;
+use crate::store::sqlite::chains::limit_checks;
 use crate::store::sqlite::database::codec::{
     self, At, Id, count, id, maybe_id, maybe_json, maybe_time, path_text, signed, time,
 };
@@ -39,7 +39,7 @@ const THAT_ASKED: &str = "SELECT a.* FROM requests AS r JOIN attempts AS a ON a.
 pub(crate) fn begin(connection: &Connection, frame: FrameId, attempt: &NewAttempt) -> TxResult<()> {
     let now = codec::now();
     let before = frames::existing(connection, frame)?;
-    if let Some(why) = limits::not_admitted(connection, &before, now.0, attempt.max_parallel_total)? {
+    if let Some(why) = limit_checks::not_admitted(connection, &before, now.0, attempt.max_parallel_total)? {
         return Err(StoreError::NotAdmitted(why).into());
     }
     let state = frames::advance(connection, &before, FrameEvent::Begin, now.0)?;
