@@ -1,12 +1,12 @@
-//! Decides and drives: records what agents ask for, and runs what can run until nothing can.
+//! Decides and drives: records what agents ask for, and runs everything that can run.
 //!
 //! ```text
 //! run/scheduler ── which frame is next (core/chain/runnable) ──> run/attempt ──> claude ──> conclude ──> run/scheduler
 //!       └───────── a frame whose runner died ───────────────────────────────────────────────^
 //! ```
 //!
-//! An attempt is concluded by the same function whether its runner saw it end or a later one found it dead. While `claude` runs,
-//! it asks [`protocol`] about its agent's calls. [`housekeeping`] looks after whole chains.
+//! An attempt is concluded by the same function whether its runner saw it end or a later one found it dead. While `claude`
+//! runs, it asks [`protocol`] about its agent's calls. [`housekeeping`] maintains whole chains.
 
 pub(crate) mod activity;
 mod conclude;
@@ -46,7 +46,7 @@ pub(crate) struct RunSettings {
     pub stale_check: bool,
     /// How agents are stopped.
     pub stopping: Stopping,
-    /// How many agents may run at once over all chains; `None`: as many as their chains admit.
+    /// How many agents may run at once over all chains; `None`: only limited by their chains.
     pub places: Option<Places>,
 }
 
@@ -85,13 +85,13 @@ pub(crate) enum RuntimeError {
     /// Claude Code could not record the conversation.
     #[error("there is no room for a session of {} in {}", frame.short(), folder.display())]
     NoRoom { frame: FrameId, folder: PathBuf },
-    /// The frame's working directory leads elsewhere than when it was recorded.
+    /// The frame's working directory is now a link to another place.
     #[error("the working directory of {} has been replaced: {elsewhere}", frame.short())]
     Moved { frame: FrameId, elsewhere: Elsewhere },
     /// Files of the state directory, or Claude Code's, cannot be read or written.
     #[error("failed to {what}: {source}")]
     Io {
-        /// What was tried.
+        /// The failed operation.
         what: String,
         /// Why it failed.
         source: std::io::Error,
@@ -99,7 +99,7 @@ pub(crate) enum RuntimeError {
     /// The folder in which Claude Code keeps sessions cannot be used.
     #[error("failed to {what} Claude Code's folder {}: {source}", folder.display())]
     ClaudeFolder {
-        /// What was tried.
+        /// The failed operation.
         what: String,
         folder: PathBuf,
         /// Why it failed.
@@ -114,7 +114,7 @@ pub(crate) enum RuntimeError {
     /// An agent wants to wait for itself, or for one that waits for it.
     #[error("waiting for {} would never end: it is the agent that waits, or one that waits for it", id.short())]
     Deadlock { id: FrameId },
-    /// An agent is needed, and this is a request of one.
+    /// An id of a request was given where an agent is needed.
     #[error("{} is a request of an agent, not an agent", .0.short())]
     NotAnAgent(RequestId),
     /// A conversation of which Claude Code would use only the end.
@@ -122,7 +122,7 @@ pub(crate) enum RuntimeError {
     BrokenConversation {
         frame: FrameId,
         session: SessionId,
-        /// What is wrong with it.
+        /// How it is damaged.
         broken: Broken,
     },
     /// The session of an agent would replace one that has nothing in common with it.
@@ -136,20 +136,19 @@ pub(crate) enum RuntimeError {
     NoCaller(FrameId),
 }
 
-/// The span of everything that is done about an agent, by which a log can follow it.
+/// The span of all work on an agent, by which a log can follow it.
 fn agent_span(agent: FrameId) -> tracing::Span {
     tracing::info_span!("agent", agent = %agent)
 }
 
-/// What failed if what an agent printed cannot be read.
+/// The operation that failed if an agent's output cannot be read.
 const READ_PRINTED: &str = "read what claude printed";
 
-/// Runs `work` on this thread.
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> std::io::Result<T> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work))
 }
 
-/// Adds to an error what was tried.
+/// Adds the failed operation to an error.
 fn while_trying<'a>(what: &'a str) -> impl FnOnce(std::io::Error) -> RuntimeError + 'a {
     move |source| RuntimeError::Io { what: what.to_owned(), source }
 }

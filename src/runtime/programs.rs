@@ -1,4 +1,4 @@
-//! Which `claude` runs a frame, and whether it accepts its arguments: checked once per path and modification time.
+//! Determines which `claude` runs a frame, and whether it accepts its arguments: checked once per path and modification time.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -29,15 +29,15 @@ pub(crate) struct Program {
     pub(crate) prints_hooks: bool,
     /// Whether it can ignore mentions of files in a prompt, and nothing else.
     pub(crate) leaves_mentions: bool,
-    /// Whether it tells its agent itself when its shell's directory changes.
+    /// Whether it informs its agent itself when its shell's directory changes.
     pub(crate) tells_directory: bool,
-    /// How it takes the result of a suspended call from its standard input; `None`: not at all.
+    /// How it accepts the result of a suspended call on its standard input; `None`: not at all.
     pub(crate) result_input: Option<ResultInput>,
     /// Whether it returns an agent to the worktree that it had entered if its session is resumed in place.
     pub(crate) returns_to_worktrees: bool,
 }
 
-/// Checks how a chain is to be started before anything is recorded: the program must be Claude Code and not too old and, if that
+/// Checks how a chain will be started before anything is recorded: the program must be Claude Code and not too old and, if that
 /// is not certain, accept these arguments.
 pub(crate) async fn check(
     store: &Store,
@@ -98,7 +98,7 @@ pub(crate) async fn usable(store: &Store, settings: &RunSettings, launch: &Launc
 
 #[cfg(test)]
 impl Program {
-    /// One that can do nothing that newer versions can.
+    /// A program without any of the features of newer versions.
     pub(crate) fn old() -> Self {
         Self {
             path: "/usr/bin/claude".into(),

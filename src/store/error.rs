@@ -1,4 +1,4 @@
-//! What can go wrong in the store, by what a person can do about it.
+//! The errors of the store, by what a person can do about them.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -19,14 +19,14 @@ use crate::core::requests::request_state::IllegalRequestEvent;
 /// What the functions of the store return.
 pub(crate) type Result<T> = std::result::Result<T, StoreError>;
 
-/// Why the store did not do what it was asked to do. Nothing was changed then.
+/// Why the store refused an operation. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The state directory is something else.
+    /// The state directory is not a directory.
     #[error("the state directory {0} is not a directory")]
     NotADirectory(PathBuf),
-    /// Somebody else could have written what is in the state directory: it says which commands are run.
+    /// Other users could have written to the state directory, whose contents decide which commands run.
     #[error("the state directory {dir} is not used: {}", exposed.in_words())]
     Exposed {
         /// The state directory.
@@ -37,7 +37,7 @@ pub enum StoreError {
     /// The state directory, or a file in it, cannot be written.
     #[error("{0} cannot be written")]
     ReadOnly(PathBuf),
-    /// The state directory is another one than that which was opened, or there is none.
+    /// The state directory was replaced or removed after it was opened.
     #[error("the state directory {0} was removed or replaced while it was in use")]
     Gone(PathBuf),
     /// The disk is full.
@@ -62,7 +62,7 @@ pub enum StoreError {
     /// Other processes kept the database locked for too long.
     #[error("{0} is locked by another process")]
     Busy(PathBuf),
-    /// The database holds something that this program does not write.
+    /// The database contains something that this program does not write.
     #[error("{path} is damaged")]
     Damaged {
         /// The database.
@@ -75,7 +75,7 @@ pub enum StoreError {
     Database {
         /// The database.
         path: PathBuf,
-        /// What it said.
+        /// The error of the database.
         source: Box<dyn Error + Send + Sync>,
     },
     /// A file of the state directory cannot be used.
@@ -83,7 +83,7 @@ pub enum StoreError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Paths are stored as text.
@@ -95,10 +95,10 @@ pub enum StoreError {
     /// The request does not exist.
     #[error("there is no request {0}")]
     UnknownRequest(RequestId),
-    /// Nothing has an id that begins like this.
+    /// No id begins like this.
     #[error("no agent or question matches `{0}`")]
     Unknown(String),
-    /// A chain that goes on has this name already.
+    /// An unfinished chain already has this name.
     #[error("the chain {} is already named {name}", by.short())]
     NameTaken {
         /// The name.
@@ -106,15 +106,15 @@ pub enum StoreError {
         /// The chain.
         by: FrameId,
     },
-    /// Several things have an id that begins like this. At most ten are named.
+    /// Several ids begin like this. At most ten are named.
     #[error("several ids begin with {prefix}: {}", list(candidates))]
     Ambiguous {
         /// The beginning.
         prefix: String,
-        /// What has it.
+        /// What it can mean.
         candidates: Vec<Candidate>,
     },
-    /// The attempt is over, or was never the frame's: nothing may be done in its name.
+    /// The attempt has ended, or never belonged to the frame, so nothing may be done in its name.
     #[error("{attempt} is not the running attempt of agent {frame}")]
     StaleCaller {
         /// The frame.
@@ -122,13 +122,13 @@ pub enum StoreError {
         /// The attempt.
         attempt: AttemptId,
     },
-    /// The agent will not go on, so it cannot be told anything.
+    /// The agent will not continue, so it cannot get a message.
     #[error("{} has finished", .0.short())]
     IsOver(FrameId),
-    /// Somebody has asked the agent to stop, or told it something, since it was decided what its end means.
+    /// The agent was asked to stop, or got a message, after the decision about its end was made.
     #[error("{} has been stopped or sent a message", .0.short())]
     Steered(FrameId),
-    /// The chain has asked so many questions within an hour, and nobody has answered.
+    /// The chain has asked this many questions within an hour, and none was answered.
     #[error("this chain has asked {0} questions within an hour, and none has been answered")]
     TooManyQuestions(u64),
     /// The tree may not grow.
@@ -143,19 +143,19 @@ pub enum StoreError {
     /// The request's state does not allow it.
     #[error(transparent)]
     IllegalRequest(#[from] IllegalRequestEvent),
-    /// The question has its answer. The first one counts.
+    /// The question was answered already. The first answer counts.
     #[error("question {} was already answered, at {answered:.0}{}", .question.short(), if *replaceable { "" } else { ", and its agent has the answer" })]
     AlreadyAnswered {
         /// The question.
         question: RequestId,
         /// When it was answered.
         answered: Timestamp,
-        /// With what.
+        /// The answer.
         answer: String,
-        /// Whether another answer can take its place.
+        /// Whether another answer can replace it.
         replaceable: bool,
     },
-    /// Nobody has answered the question in time.
+    /// The question expired without an answer.
     #[error("question {} expired at {expired:.0} without an answer", .question.short())]
     QuestionExpired {
         /// The question.
@@ -166,25 +166,25 @@ pub enum StoreError {
     /// The question has no answer that could be replaced.
     #[error("question {} has no answer yet", .0.short())]
     NotAnswered(RequestId),
-    /// An attempt was given the answer.
+    /// The answer was delivered to an attempt.
     #[error("the answer to question {} was delivered", .0.short())]
     Delivered(RequestId),
-    /// A result that an attempt was to be given is not what it was when it was read: an answer was replaced, a child is tried again.
+    /// A result for an attempt has changed since it was read: an answer was replaced, or a child is retried.
     #[error("the result of request {} has changed", .0.short())]
     ResultChanged(RequestId),
-    /// Its parent is being told that it failed, or was.
+    /// Its parent was told of the failure, or is being told.
     #[error("the agent that started {} gets its failure as the result", .0.short())]
     FailureDelivered(FrameId),
     /// The request is not a question.
     #[error("request {0} is not a question")]
     NotAQuestion(RequestId),
-    /// The request does not wait for something outside.
+    /// The request does not wait for something outside the chain.
     #[error("request {0} does not wait for something outside")]
     NotAWait(RequestId),
-    /// A tree cannot be carried to another machine.
+    /// A tree cannot be moved to another machine.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// What is to be changed is in use.
+    /// The object of the change is in use.
     #[error("{} is running and cannot be changed", .0.short())]
     Running(FrameId),
     /// The attempt that asked the question was discarded.
@@ -192,7 +192,7 @@ pub enum StoreError {
     QuestionWithdrawn(RequestId),
 }
 
-/// Why a tree was not exported, or an archive not imported. Nothing was changed then.
+/// Why a tree was not exported, or an archive not imported. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
@@ -202,32 +202,32 @@ pub enum ArchiveError {
     /// The archive cannot be read.
     #[error("the archive cannot be read")]
     Read(#[source] io::Error),
-    /// It is larger than what is read again.
+    /// It is larger than an import accepts.
     #[error("{0} is too large for an archive")]
     TooLarge(String),
-    /// An agent of the tree runs, or its runner died and nobody has concluded its attempt.
+    /// An agent of the tree is running, or its runner died and its attempt has not been concluded yet.
     #[error("the agent {} is running", .0.short())]
     Running(FrameId),
-    /// The frame waits, and nothing of its session was kept.
+    /// The frame waits, but no copy of its session exists.
     #[error("no copy of the session of {} was kept", .0.short())]
     NoCopy(FrameId),
-    /// The archive is not what was written.
+    /// The archive is damaged.
     #[error("the archive cannot be imported")]
     Bad(#[from] BadArchive),
     /// The rows of the archive contradict each other.
     #[error("the archive cannot be imported: {0}")]
     Contradicts(FsckFinding),
-    /// It was imported before, or comes from here.
+    /// It was imported before, or was exported here.
     #[error("{0} already exists here")]
     Exists(String),
-    /// A frame's working directory is not on this machine.
+    /// A frame's working directory does not exist on this machine.
     #[error("{} worked in {}, which does not exist here", frame.short(), cwd.display())]
     NoDirectory {
         /// The frame.
         frame: FrameId,
         /// Its working directory.
         cwd: PathBuf,
-        /// The git worktree that was made for it, and that the directory is in.
+        /// The git worktree that was created for it, and that contains the directory.
         worktree: Option<Box<Worktree>>,
     },
 }
@@ -243,7 +243,7 @@ fn list(candidates: &[Candidate]) -> String {
 }
 
 impl StoreError {
-    /// The archive is not what was written.
+    /// The archive is damaged.
     pub(crate) fn damaged_archive(why: &str) -> Self {
         BadArchive::Damaged(why.to_owned()).into()
     }
@@ -262,11 +262,11 @@ impl StoreError {
 /// One of several things that an id may mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its id: as much of it as tells it from the others.
+    /// As much of its id as distinguishes it from the others.
     pub id: String,
-    /// What it is.
+    /// Its kind.
     pub kind: &'static str,
-    /// What it is about.
+    /// Its title.
     pub title: String,
 }
 

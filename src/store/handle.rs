@@ -1,4 +1,4 @@
-//! The store as callers hold it: any database behind it, and the files beside that.
+//! The store as callers use it: a database and the files next to it.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -38,15 +38,15 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// `dir` is not a directory, cannot be written, or is on a full disk; the file in it is not a database of agent-cli, or is
-    /// one of a newer version.
+    /// `dir` is not a directory, cannot be written, or is on a full disk; or its database file is not a database of
+    /// agent-cli, or one of a newer version.
     pub fn open(dir: &Path) -> Result<Self> {
         let dir = trusted(dir)?;
         Ok(Self { backend: Box::new(Sqlite::open(dir.clone())?), dir })
     }
 
-    /// What `look` sees in the database of `dir`; `None` when it has to be opened in earnest: it does not exist, it is
-    /// being written, `look` wants to write, or anything else went wrong.
+    /// What `look` reads in the database of `dir`. `None` if the database must be opened for writing: it does not exist, it
+    /// is being written to, `look` wants to write, or any error occurred.
     pub fn read_snapshot<T>(dir: &Path, look: impl FnOnce(&Self) -> Result<T>) -> Option<T> {
         let dir = trusted(dir).ok()?;
         let store = Self { backend: Box::new(Sqlite::look(dir.clone())?), dir };
@@ -71,13 +71,13 @@ impl Store {
         &*self.backend
     }
 
-    /// All chains.
+    /// Operations on all chains.
     #[must_use]
     pub fn housekeeping(&self) -> &dyn Housekeeping {
         &*self.backend
     }
 
-    /// What others write.
+    /// Detects writes by others.
     #[must_use]
     pub fn changes(&self) -> &dyn Changes {
         &*self.backend
@@ -97,7 +97,7 @@ impl Deref for Store {
     }
 }
 
-// An id says enough where it is all that is meant.
+// These accept an id where the operation needs nothing else.
 impl Store {
     /// [`Records::create`]
     pub fn create<'a>(&self, new: impl Into<NewChain<'a>>, asked: Option<AskedFor<'_>>) -> Result<FrameId> {

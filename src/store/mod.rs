@@ -1,7 +1,7 @@
-//! What outlives a process: the database, the files of the state directory, and the lease on a frame.
+//! Everything that outlives a process: the database, the files of the state directory, and the lease on a frame.
 //!
-//! The rest of the program sees a narrow set of transactions and never SQL, so that another database can stand behind
-//! the same set. Three rules hold everywhere in here:
+//! The rest of the program sees a narrow set of transactions and never SQL, so that another database can implement the same
+//! set. Three rules apply everywhere in here:
 //!
 //! * Every write is one `BEGIN IMMEDIATE` transaction. A transaction that reads first and writes later fails under
 //!   concurrency, whatever the timeout.

@@ -1,4 +1,4 @@
-//! Notifications: what a person wants to be told.
+//! Notifications: the events that a person subscribed to.
 
 use std::path::PathBuf;
 
@@ -9,15 +9,15 @@ use crate::core::notifications::occasion::Occasion;
 use crate::core::notifications::payload::About;
 use crate::store::error::Result;
 
-/// What a person wants to be told.
+/// The events that a person wants to be notified about.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subscription {
-    /// The config file that says so.
+    /// The config file that names them.
     pub(crate) config: PathBuf,
     pub(crate) events: Vec<Occasion>,
 }
 
-/// A notification that this process is to send.
+/// A notification that this process must send.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claimed {
     pub(crate) about: About,
@@ -26,17 +26,17 @@ pub struct Claimed {
     pub(crate) claim: String,
 }
 
-/// What became of a claim.
+/// The outcome of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendOutcome<'a> {
     Sent,
     /// Why it was not sent.
     Failed(&'a str),
-    /// This process cannot use it: the notification is due again.
+    /// This process cannot send it: the notification is due again.
     GivenBack,
 }
 
-/// A notification, and what became of it.
+/// A notification and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedNotification {
     /// Its id.
@@ -53,36 +53,36 @@ pub struct ListedNotification {
     pub made: Timestamp,
     /// `pending`, `sent`, `failed` or `outdated`.
     pub status: String,
-    /// How often sending it has failed.
+    /// How many attempts to send it have failed.
     pub failures: u64,
-    /// Why sending it failed last.
+    /// Why the last attempt failed.
     pub why: Option<String>,
     /// When it was sent, given up or found outdated.
     pub ended: Option<Timestamp>,
-    /// When it is tried next.
+    /// When the next attempt is due.
     pub due: Timestamp,
 }
 
 /// Which notifications are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notifications {
-    /// So many of the newest, the newest last.
+    /// This many of the newest, the newest last.
     Newest(usize),
-    /// The one that is to be sent next.
+    /// The one to send next.
     NextDue,
 }
 
-/// What becomes of the subscription.
+/// A change of the subscription.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Subscribing {
-    /// It is this one.
+    /// Replaces the subscription by this one.
     To(Subscription),
     /// Ends the subscription, if it belongs to this config file.
     NoLonger(PathBuf),
 }
 
 impl Subscribing {
-    /// What it makes of the subscription that there is.
+    /// Applies the change to the current subscription.
     pub(crate) fn apply(&self, before: Option<Subscription>) -> Option<Subscription> {
         match self {
             Self::To(wanted) => Some(wanted.clone()),
@@ -91,24 +91,23 @@ impl Subscribing {
     }
 }
 
-/// What a person wants to be told. It is noted in the transaction that records what happened, and one process sends each.
+/// Notifications for a person. Each is recorded in the transaction that records its event, and one process sends it.
 pub trait Outbox {
-    /// Notes, once, that an attempt has been silent since then.
+    /// Records, once, that an attempt has been silent since then.
     fn note_stall(&self, frame: FrameId, attempt: AttemptId, last_event: Timestamp) -> Result<()>;
 
-    /// The events that are noted, and the config file that says so.
+    /// The events that are recorded, and the config file that names them.
     fn subscription(&self) -> Result<Option<Subscription>>;
 
-    /// Has other events noted from now on. What was noted of others is not sent.
+    /// Changes which events are recorded from now on. Notifications of other events are not sent.
     fn subscribe(&self, to: &Subscribing) -> Result<()>;
 
-    /// Claims the next notification that is due, for so long; `None`: none is. What is no longer so is not sent.
+    /// Claims the next notification that is due, for this long; `None`: none is due. Outdated notifications are not sent.
     fn claim(&self, lasts: SignedDuration) -> Result<Option<Claimed>>;
 
-    /// Ends a claim. Returns when the notification is tried again; `None`: never, or another process has claimed it, and nothing
-    /// changes.
+    /// Ends a claim. Returns when the notification is tried again; `None`: never, or another process has claimed it, and
+    /// nothing changes.
     fn end(&self, claimed: &Claimed, outcome: SendOutcome<'_>) -> Result<Option<Timestamp>>;
 
-    /// The notifications that are meant.
     fn list(&self, of: Notifications) -> Result<Vec<ListedNotification>>;
 }

@@ -1,4 +1,4 @@
-//! What the tests of the store have in common.
+//! Shared by the tests of the store.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ use crate::store::records::{
     StateChange, Summary, TreeOf,
 };
 
-/// A store in a directory of its own.
+/// A store in a temporary directory.
 pub(crate) fn store() -> (TempDir, Store) {
     let temp = tempfile::tempdir().unwrap();
     let store = Store::open(&temp.path().join("state")).unwrap();
@@ -111,7 +111,7 @@ pub(crate) fn attempt_end(caller: Caller, decision: &Decision) -> AttemptEnd<'_>
 }
 
 impl Store {
-    /// The only condition of a wait is met.
+    /// Meets the only condition of a wait.
     pub(crate) fn resolve_wait(&self, request: RequestId) -> Result<()> {
         let mut progress = WaitProgress::default();
         progress.note(0, CheckResult::Met(None), jiff::Timestamp::UNIX_EPOCH);
@@ -127,7 +127,7 @@ impl Store {
         self.create(new, None)
     }
 
-    /// The request, and the child.
+    /// Returns the request and the child.
     pub(crate) fn request_child<'a>(
         &self,
         caller: Caller,
@@ -174,20 +174,20 @@ impl Store {
         Ok(self.requests(Requests::One(request))?.pop().and_then(|(_, result)| result))
     }
 
-    /// Whether an agent waits for the reply of a chain from now on.
+    /// Whether an agent can wait for the reply of a chain from now on.
     pub(crate) fn join(&self, caller: Caller, child: FrameId) -> Result<bool> {
         let kind = RequestKind::Spawn { child, task: "a chain".into(), handoff: false };
         Ok(!self.request(caller, None, &[kind])?.is_empty())
     }
 
-    /// Begins an attempt that is given every result there is.
+    /// Begins an attempt that is given every existing result.
     pub(crate) fn start(&self, frame: FrameId) -> Caller {
         let attempt = attempt(self.results(frame));
         self.begin(frame, &attempt).unwrap();
         Caller { frame, attempt: attempt.id }
     }
 
-    /// Ends an attempt. One that was suspended has made requests.
+    /// Ends an attempt. A suspended one has made requests.
     pub(crate) fn end(&self, caller: Caller, ending: &Ending) -> FrameState {
         let has_checkpoint = self.frame(caller.frame).unwrap().unwrap().checkpoint.is_some();
         let has_requests = *ending == Ending::Suspended;
@@ -195,7 +195,7 @@ impl Store {
         self.end_attempt(&attempt_end(caller, &decision)).unwrap().state
     }
 
-    /// Somebody answers.
+    /// Answers a question.
     pub(crate) fn answer(&self, question: RequestId, text: &str) -> Result<Question> {
         self.record_answer(question, text, &Origin::default(), false)
     }

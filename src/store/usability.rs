@@ -1,4 +1,4 @@
-//! Whether the state directory can be used: one function a check.
+//! Checks whether the state directory can be used: one function for each check.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -15,7 +15,7 @@ use crate::store::files::state_dir::StateDir;
 use crate::store::handle::Store;
 use crate::store::housekeeping::database_facts::Condition;
 
-/// What is to be said of the state directory at `dir`. Nothing is made that stays. `named`: a person chose it.
+/// The findings about the state directory at `dir`. Creates nothing permanent. `named`: a person chose it.
 pub(crate) fn findings(dir: &Path, named: bool) -> Vec<Finding> {
     let (place, is_usable) = place(dir, named);
     if !is_usable {
@@ -33,7 +33,7 @@ pub(crate) fn findings(dir: &Path, named: bool) -> Vec<Finding> {
     found
 }
 
-/// The store, if there is one already, and what is to be said of it.
+/// The store, if it exists, and the findings about it.
 pub(crate) fn open(dir: &Path) -> (Option<Store>, Finding) {
     if StateDir::new(dir).is_ok_and(|dir| !dir.database().exists()) {
         return (None, Finding::ok(DATABASE, "not created yet; the first chain creates it"));
@@ -56,7 +56,7 @@ const ELSEWHERE: &str = "set AGENT_CLI_STATE_DIR to another directory";
 /// In bytes. Every checkpoint is copied, and a long conversation takes megabytes.
 pub(crate) const LITTLE_SPACE: u64 = 200 << 20;
 
-/// Network file systems of Linux, where locks may not keep two machines apart, or do nothing.
+/// Network file systems of Linux, where locks may not exclude another machine, or do nothing.
 #[cfg(target_os = "linux")]
 const NETWORK: [(u32, &str); 8] = [
     (0x6969, "NFS"),
@@ -95,7 +95,7 @@ fn place(dir: &Path, named: bool) -> (Finding, bool) {
     (Finding::ok(PLACE, format!("{shown} ({source}){state}")), true)
 }
 
-/// Whether others can look into it: it holds all that agents said.
+/// Whether other users can read it: it contains everything that agents said.
 fn privacy(mode: u32) -> Finding {
     match mode & 0o777 {
         mode if mode & 0o077 == 0 => Finding::ok("privacy", "only its owner can read the state directory"),

@@ -1,5 +1,5 @@
-//! The events of an agent, or of an agent and all agents below it, in chronological order: those that there are, and later those
-//! that have come since.
+//! The events of an agent, or of an agent and all agents below it, in chronological order: first the existing ones, later new
+//! ones.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use crate::store::{Attempts, EventRecord, Extent, Requests, Store};
 pub(crate) struct ChainEvents<'a> {
     store: &'a Store,
     top: FrameId,
-    /// Whether the frames below belong to it.
+    /// Whether the frames below are included.
     whole: bool,
     /// How many bytes of a text are kept; `None`: all.
     most: Option<usize>,
@@ -30,20 +30,20 @@ pub(crate) struct ChainEvents<'a> {
     tree: Tree,
 }
 
-/// The events of one frame that were read and not handed over yet.
+/// The events of one frame that were read and not returned yet.
 #[derive(Debug)]
 struct AgentSource {
     frame: FrameId,
     output: Output,
     printed: VecDeque<AgentEvent>,
     recorded: VecDeque<AgentEvent>,
-    /// Whether there was nothing more in the output.
+    /// Whether the output had no more lines.
     is_dry: bool,
-    /// Whether what comes now is read as soon as it is printed.
+    /// Whether new output is read as soon as it is printed.
     is_live: bool,
-    /// Whether the beginning of the output is passed over.
+    /// Whether the beginning of the output is skipped.
     is_cut: bool,
-    /// When the first event happened that was read of what was printed.
+    /// When the first printed event that was read happened.
     first: Option<Timestamp>,
 }
 
@@ -57,9 +57,9 @@ impl<'a> ChainEvents<'a> {
         Ok(events)
     }
 
-    /// Reads what was recorded since: agents, attempts, requests and ends.
+    /// Reads new records: agents, attempts, requests and ends.
     pub(crate) fn refresh(&mut self, now: Option<Timestamp>) -> Result<(), RuntimeError> {
-        // What ended before was printed before.
+        // An attempt that has ended was printed completely before its end was recorded.
         let records = self.store.events(Extent::Below(self.top), self.seq)?;
         self.tree = self.store.tree(self.top)?;
         let frames: Vec<FrameId> = if self.whole {
@@ -92,7 +92,7 @@ impl<'a> ChainEvents<'a> {
         for source in &mut self.sources {
             source.output.set_spans(spans.remove(&source.frame).unwrap_or_default());
         }
-        // Before an end is handed over, everything that was printed until then.
+        // An end must come after everything that was printed before it.
         for source in self.sources.iter_mut().filter(|_| now.is_some()) {
             source.fill(now)?;
         }
@@ -106,7 +106,7 @@ impl<'a> ChainEvents<'a> {
         Ok(())
     }
 
-    /// What an entry of the log tells of its agent.
+    /// The event that a log entry stands for.
     fn recorded(&self, record: &EventRecord) -> Result<Vec<AgentEvent>, RuntimeError> {
         let mut events: Vec<AgentEvent> = log_events::event(record).into_iter().collect();
         if let Some(id) = log_events::message_of(record) {
@@ -135,7 +135,7 @@ impl<'a> ChainEvents<'a> {
         Ok(())
     }
 
-    /// The next event; `None`: there is no more at present. `now`: the time, if it is read as soon as it is printed.
+    /// The next event; `None`: there is none at present. `now`: the time, if events are read as soon as they are printed.
     pub(crate) fn next(&mut self, now: Option<Timestamp>) -> Result<Option<AgentEvent>, RuntimeError> {
         for source in &mut self.sources {
             if source.printed.is_empty() {
@@ -146,7 +146,7 @@ impl<'a> ChainEvents<'a> {
         Ok(first.and_then(AgentSource::take))
     }
 
-    /// Reads of what each agent has printed only the last `most` bytes. Returns whether anything is passed over.
+    /// Skips all but the last `most` bytes of each agent's output. Returns whether anything is skipped.
     pub(crate) fn skip_to_end(&mut self, most: u64) -> Result<bool, RuntimeError> {
         for source in &mut self.sources {
             source.is_cut = source.output.skip_to_end(most).map_err(while_trying(READ_PRINTED))?;
@@ -155,7 +155,7 @@ impl<'a> ChainEvents<'a> {
         Ok(self.sources.iter().any(|source| source.is_cut))
     }
 
-    /// Since when nothing is passed over; `None`: that is not known.
+    /// Since when nothing is skipped; `None`: unknown.
     pub(crate) fn complete_since(&self) -> Option<Timestamp> {
         let cut = self.sources.iter().filter(|source| source.is_cut);
         cut.map(|source| source.first).try_fold(Timestamp::MIN, |since, first| Some(since.max(first?)))
@@ -178,7 +178,7 @@ impl AgentSource {
         self.output.look().map_err(while_trying(READ_PRINTED))
     }
 
-    /// Reads until there is an event, or nothing more.
+    /// Reads until there is an event or the input ends.
     fn fill(&mut self, now: Option<Timestamp>) -> Result<(), RuntimeError> {
         while !self.is_dry && (self.printed.is_empty() || now.is_some()) {
             let read = self.output.read(now.filter(|_| self.is_live), &mut self.printed);
@@ -189,7 +189,7 @@ impl AgentSource {
         Ok(())
     }
 
-    /// When the next event happened. Events of one frame stay in their order even if a clock was set back.
+    /// The time of the next event. Events of one frame keep their order even if a clock was set back.
     fn head(&self) -> Option<Timestamp> {
         [self.printed.front(), self.recorded.front()].into_iter().flatten().map(|event| event.at).min()
     }
@@ -197,7 +197,7 @@ impl AgentSource {
     fn take(&mut self) -> Option<AgentEvent> {
         match (self.printed.front(), self.recorded.front()) {
             (Some(printed), Some(recorded)) if recorded.at < printed.at => self.recorded.pop_front(),
-            // What an attempt was given comes before everything that it printed.
+            // The texts that an attempt was given precede everything that it printed.
             (Some(printed), Some(AgentEvent { at, what: AgentEventKind::ToolResult { .. }, .. }))
                 if *at == printed.at =>
             {

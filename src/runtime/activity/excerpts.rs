@@ -1,4 +1,4 @@
-//! An agent's last message, and what it did first after receiving an answer.
+//! An agent's last message, and its first reaction to an answer.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,12 +13,12 @@ use crate::runtime::activity::output::{Output, Span};
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Exchange, Store};
 
-/// How much of the end of the output is read, in bytes. What an agent says before it asks is near its end.
+/// How many bytes at the end of the output are read. An agent's last words before a question are near its end.
 const TAIL: u64 = 1024 * 1024;
 /// Longer texts are cut.
 const LONGEST: usize = 4_000;
 
-/// The last text of a frame's agent itself; `None`: it has not said anything lately.
+/// The last text of a frame's agent itself; `None`: it has not printed any lately.
 pub(crate) fn last_words(store: &Store, frame: FrameId) -> Result<Option<String>, RuntimeError> {
     let read = || -> io::Result<Option<String>> {
         let mut printed = match File::open(store.dir().printed(frame)) {
@@ -48,7 +48,7 @@ pub(crate) fn last_words(store: &Store, frame: FrameId) -> Result<Option<String>
     read().map_err(while_trying(READ_PRINTED))
 }
 
-/// A summary needs no more of a text.
+/// Enough of a text for a summary.
 const TEXT: usize = 2_000;
 
 /// The first call or text of the agent after it was given an answer; `None`: there was none, or there was no answer.
@@ -63,7 +63,7 @@ pub(crate) fn reaction(store: &Store, exchange: &Exchange) -> Result<Option<Agen
     loop {
         let more = output.read(None, &mut events).map_err(while_trying(READ_PRINTED))?;
         let found = events.drain(..).find(|event| {
-            // An agent can read an answer without a pause, when it has done other things.
+            // An agent can read an answer without a pause, after it has done other things.
             let is_after = given.began >= answered.at || event.at >= answered.at;
             is_after && event.parent_tool_use_id.is_none() && is_a_deed(&event.what, exchange.call.as_deref())
         });
@@ -73,7 +73,7 @@ pub(crate) fn reaction(store: &Store, exchange: &Exchange) -> Result<Option<Agen
     }
 }
 
-/// Whether it is a deed of the agent. The call that returns the answer is printed once more when it does.
+/// Whether the agent did this. The call that returns the answer is printed again when it does.
 fn is_a_deed(what: &AgentEventKind, call: Option<&str>) -> bool {
     match what {
         AgentEventKind::ToolUse { id, .. } => Some(id.as_str()) != call,

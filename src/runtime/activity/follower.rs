@@ -1,4 +1,4 @@
-//! Follows a chain as it runs: sleeps until the system reports that an agent printed or something was recorded.
+//! Follows a chain while it runs: sleeps until the system reports that an agent has printed something or a record has changed.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub(crate) struct Stopper(Sender<WakeReason>);
 
 impl Stopper {
     pub(crate) fn stop(&self) {
-        // One that has ended already needs no stop.
+        // A follower that has ended needs no stop.
         let _ = self.0.send(WakeReason::Stop);
     }
 }
@@ -41,7 +41,7 @@ impl Stopper {
 pub(crate) struct Follower<'a> {
     store: &'a Store,
     events: ChainEvents<'a>,
-    /// `None`: the system has no notifications to give, so it is looked again every [`FALLBACK`].
+    /// `None`: the system offers no notifications, so the chain is checked every [`FALLBACK`].
     watcher: Option<RecommendedWatcher>,
     frames: Arc<Mutex<HashMap<PathBuf, FrameId>>>,
     watched: HashSet<FrameId>,
@@ -53,15 +53,15 @@ pub(crate) struct Follower<'a> {
     is_stopped: bool,
 }
 
-/// How often it is looked without any notification: some file systems give none.
+/// The interval of checks without a notification: some file systems send none.
 const FALLBACK: Duration = Duration::from_secs(1);
-/// How long what is printed after something else may wait for more, so that both are read at once.
+/// How long to wait for further output after a notification, so that it is all read at once.
 const GATHER: Duration = Duration::from_millis(40);
-/// How often the records are read at most.
+/// The shortest interval between two reads of the records.
 const REFRESH: Duration = Duration::from_millis(20);
 
 impl<'a> Follower<'a> {
-    /// Of the events that `events` has not handed over yet.
+    /// Follows the events that `events` has not returned yet.
     pub(crate) fn new(store: &'a Store, events: ChainEvents<'a>) -> Self {
         let (sender, receiver) = channel();
         let frames = Arc::new(Mutex::new(HashMap::new()));
@@ -77,35 +77,34 @@ impl<'a> Follower<'a> {
         Stopper(self.sender.clone())
     }
 
-    /// Whether somebody wanted it to stop.
     pub(crate) fn is_stopped(&self) -> bool {
         self.is_stopped
     }
 
-    /// The chain as it was recorded when it last changed.
+    /// The chain as recorded at the last change.
     pub(crate) fn tree(&self) -> &Tree {
         self.events.tree()
     }
 
-    /// What may still happen.
+    /// What can still happen.
     pub(crate) fn outlook(&self) -> ChainOutlook {
-        // What cannot be read is not known to run.
+        // If the lease cannot be read, assume that the frame is not running.
         let runs = |frame| Lease::is_held(self.store.dir(), frame).unwrap_or(false);
         progress_lines::outlook(self.tree(), runs, Timestamp::now())
     }
 
-    /// The next event; `None`: there is no more at present.
+    /// The next event; `None`: there is none at present.
     pub(crate) fn next(&mut self) -> Result<Option<AgentEvent>, RuntimeError> {
         self.events.next(Some(now()))
     }
 
-    /// Waits until there may be something new, at most so long.
+    /// Waits for up to `longest` until there may be a new event.
     pub(crate) fn wait(&mut self, longest: Duration) -> Result<(), RuntimeError> {
         let mut printed = HashSet::new();
         let mut is_due = false;
         let longest = longest.min(FALLBACK.saturating_sub(self.refreshed.elapsed()).max(Duration::from_millis(1)));
         let first = self.receiver.recv_timeout(longest);
-        // Many agents print all the time. Whoever looks at every line by itself is busy with nothing else.
+        // Many agents print all the time. Waking for every line would keep this process busy.
         if !matches!(first, Ok(WakeReason::Stop) | Err(_))
             && let Some(early) = GATHER.checked_sub(self.woke.elapsed())
         {
@@ -127,7 +126,7 @@ impl<'a> Follower<'a> {
         if is_due || self.is_stopped { self.refresh() } else { self.events.printed(&printed) }
     }
 
-    /// Reads what was recorded since.
+    /// Reads new records.
     pub(crate) fn refresh(&mut self) -> Result<(), RuntimeError> {
         self.refreshed = Instant::now();
         self.events.refresh(Some(now()))?;
@@ -143,7 +142,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Watches what agents print to that have begun since. An output is made before its first attempt is recorded.
+    /// Watches the output of agents that have started since. An output file is created before its first attempt is recorded.
     fn watch_outputs(&mut self) {
         let Some(watcher) = &mut self.watcher else { return };
         for (frame, path) in self.events.outputs() {
@@ -151,14 +150,14 @@ impl<'a> Follower<'a> {
                 continue;
             }
             self.frames.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone(), frame);
-            // Where it fails, the fallback is left.
+            // If it fails, the fallback remains.
             let _ = watcher.watch(&path, RecursiveMode::NonRecursive);
             self.watched.insert(frame);
         }
     }
 }
 
-/// As precise as what is recorded.
+/// Truncated to the resolution of the records.
 fn now() -> Timestamp {
     Timestamp::from_millisecond(Timestamp::now().as_millisecond()).unwrap_or(Timestamp::MAX)
 }
@@ -171,7 +170,7 @@ fn watcher(
     let woken_by = store.changes().woken_by();
     let handle = move |event: notify::Result<notify::Event>| {
         let Ok(event) = event else { return };
-        // To read a file is an event as well.
+        // Reading a file causes an event, too.
         if !matches!(event.kind, EventKind::Modify(_) | EventKind::Create(_)) {
             return;
         }
@@ -182,7 +181,7 @@ fn watcher(
                 None if woken_by.contains(path) => WakeReason::Recorded,
                 None => continue,
             };
-            // Nobody follows any more.
+            // The follower has been dropped.
             let _ = sender.send(news);
         }
     };

@@ -1,4 +1,4 @@
-//! What this program recorded about a frame, as events: requests, pauses and ends are not in what `claude` printed.
+//! Events from the log of a frame: requests, pauses and ends are not in the output of `claude`.
 
 use crate::core::agent::usage::rounded_usd;
 use crate::core::chain::frame_state::{FrameState, Wait};
@@ -11,7 +11,7 @@ use crate::core::steering::stop_order::{By, Stop, StopKind};
 use crate::core::text::escape::shortened;
 use crate::store::EventRecord;
 
-/// The event of an entry of the log, if it tells anything of what the agent does.
+/// The event of a log entry, if it describes something that the agent does.
 pub(super) fn event(record: &EventRecord) -> Option<AgentEvent> {
     let what = match &record.entry {
         LogEntry::Requested { request, detail, .. } => requested(*request, detail),
@@ -26,7 +26,7 @@ pub(super) fn event(record: &EventRecord) -> Option<AgentEvent> {
     Some(recorded(record, what))
 }
 
-/// The id of the message that an entry of the log is about.
+/// The id of the message that a log entry is about.
 pub(super) fn message_of(record: &EventRecord) -> Option<MessageId> {
     match &record.entry {
         LogEntry::Message { message, .. } => Some(*message),
@@ -34,7 +34,7 @@ pub(super) fn message_of(record: &EventRecord) -> Option<MessageId> {
     }
 }
 
-/// The event that an agent was told something. `most`: how many bytes of the text are kept; `None`: all.
+/// The event that an agent got a message. `most`: how many bytes of the text are kept; `None`: all.
 pub(super) fn message_event(record: &EventRecord, message: &Message, most: Option<usize>) -> AgentEvent {
     let by = match message.sender.as_ref().map(|sender| sender.by) {
         Some(By::Agent(agent)) => agent.to_string(),
@@ -53,7 +53,8 @@ pub(super) fn placed(record: &EventRecord) -> &[RequestId] {
     }
 }
 
-/// The event that a call returned `result`; `None`: no call asked for it. `most`: how many bytes of the text are kept; `None`: all.
+/// The event that a call returned `result`; `None`: it belongs to no call. `most`: how many bytes of the text are kept; `None`:
+/// all.
 pub(super) fn result_event(
     record: &EventRecord,
     request: &Request,
@@ -72,7 +73,7 @@ fn start_of(text: &str, most: Option<usize>) -> (&str, bool) {
     (&text[..end], end < text.len())
 }
 
-/// Of an agent that did not run.
+/// For an agent that was not running.
 fn paused(frame: FrameId, by: By, reason: Option<String>) -> AgentEventKind {
     let stop = Stop { how: StopKind::Pause, now: false, by, reason, of: frame, report: None };
     AgentEventKind::Paused { waits_for: "resume".to_owned(), message: Some(stop.in_words()), cost_usd: None }

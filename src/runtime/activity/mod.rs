@@ -1,4 +1,4 @@
-//! What agents do and did, for everybody who watches: nothing here changes a record or a conversation.
+//! What agents do and did, for views: nothing here changes a record or a conversation.
 
 pub(crate) mod chain_events;
 pub(crate) mod excerpts;
@@ -7,5 +7,5 @@ mod log_events;
 pub(crate) mod now;
 mod output;
 
-/// How many bytes of a text views keep unless they show all: an event may be of any size.
+/// How many bytes of a text views keep unless they show all: an event may have any size.
 pub(crate) const TEXT: usize = 10_000;

@@ -1,4 +1,4 @@
-//! What an agent does now.
+//! What agents are doing now.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -15,7 +15,7 @@ use crate::runtime::activity::output::{Output, Span};
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Attempts, Store};
 
-/// What a running agent does.
+/// What a running agent is doing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Doing {
@@ -25,16 +25,16 @@ pub(crate) struct Doing {
     pub began: Timestamp,
     /// When `claude` printed something last, or the attempt began.
     pub last_event: Timestamp,
-    /// Whether that is so long ago that a person should look.
+    /// Whether that was so long ago that a person should look.
     pub stalled: bool,
-    /// The tokens in its conversation, if Claude Code has said so.
+    /// The number of tokens in its conversation, if Claude Code has reported it.
     pub context_tokens: Option<u64>,
-    /// Tokens of the turns of this attempt that have ended.
+    /// Token usage of the finished turns of this attempt.
     pub usage: Usage,
 }
 
 impl Doing {
-    /// In words, with a note if it is stalled.
+    /// A description, with a note if it is stalled.
     pub(crate) fn words(&self, now: Timestamp) -> String {
         let words = self.activity.words(now);
         let silent = now.duration_since(self.last_event).as_mins();
@@ -42,12 +42,13 @@ impl Doing {
     }
 }
 
-/// How much of the end of an attempt's output is read: more would make lists slow, and what an agent does now is there.
+/// How many bytes at the end of an attempt's output are read: reading more would slow down lists, and the current activity is
+/// at the end.
 const TAIL: u64 = 1024 * 1024;
-/// A summary needs no more of a text.
+/// Enough of a text for a summary.
 const TEXT: usize = 2_000;
 
-/// What an agent that is recorded as running does; `None`: it does not run.
+/// What an agent that is recorded as running is doing; `None`: it is not running.
 pub(crate) fn activity_of(store: &Store, frame: FrameId, now: Timestamp) -> Result<Option<Doing>, RuntimeError> {
     let Some(attempt) = store.attempts(Attempts::RunningOf(frame))?.pop() else { return Ok(None) };
     if !store.frame(frame)?.is_some_and(|frame| matches!(frame.state, FrameState::Running { .. })) {
@@ -69,7 +70,7 @@ pub(crate) fn activity_of(store: &Store, frame: FrameId, now: Timestamp) -> Resu
             let printed = file.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
             last_event = last_event.max(printed.unwrap_or(last_event));
         }
-        // Of lines without a time the last one is the one that matters, and it was printed then.
+        // Among lines without a time only the last one matters, and it was printed at this time.
         while output.read(Some(last_event), &mut events).map_err(while_trying(READ_PRINTED))? {
             events.drain(..).for_each(|event| progress.absorb(&event));
         }
@@ -84,7 +85,7 @@ pub(crate) fn activity_of(store: &Store, frame: FrameId, now: Timestamp) -> Resu
     }))
 }
 
-/// What the running agents of a tree do.
+/// What the running agents of a tree are doing.
 pub(crate) fn activities(store: &Store, tree: &Tree, now: Timestamp) -> Result<BTreeMap<FrameId, Doing>, RuntimeError> {
     let nodes = tree.parents_first().into_iter();
     let running = nodes.filter(|node| matches!(node.state, FrameState::Running { .. }));
@@ -133,7 +134,7 @@ mod tests {
             let now = later + jiff::SignedDuration::from_mins(minutes);
             activity_of(&store, caller.frame, now).unwrap().unwrap()
         };
-        // The first 7 bytes are of an earlier attempt.
+        // The first 7 bytes belong to an earlier attempt.
         let earlier = doing("before\n", 0);
         assert_eq!((earlier.activity, earlier.last_event), (Activity::Starting, began));
         let runs = doing(&format!("before\n{call}\n"), 1);
@@ -144,7 +145,7 @@ mod tests {
         assert!(silent.stalled);
         let words = silent.words(later + jiff::SignedDuration::from_mins(600));
         assert!(words.ends_with("(stalled: no event for 600 min)"), "{words}");
-        // It works, even if only the end of what it printed is read.
+        // It works even if only the end of the output is read.
         let long = format!("before\n{}\n", "x".repeat(2 * 1024 * 1024));
         assert_eq!(doing(&long, 1).activity, Activity::Thinking);
     }

@@ -1,4 +1,4 @@
-//! What the `claude` processes of a frame printed, as events.
+//! The output of the `claude` processes of a frame, as events.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,11 +13,11 @@ use crate::core::events::agent_event::{AgentEvent, AgentEventKind, VERSION};
 use crate::core::id::{AttemptId, FrameId};
 use crate::store::Attempt;
 
-/// Where the output of an attempt is, and when it ran.
+/// Where the output of an attempt begins, and when the attempt ran.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Span {
     pub attempt: AttemptId,
-    /// Where its first line begins, in bytes.
+    /// The offset of its first line.
     pub from: u64,
     pub began: Timestamp,
     pub ended: Option<Timestamp>,
@@ -29,26 +29,26 @@ impl Span {
     }
 }
 
-/// Reads what a frame printed, from where it left off.
+/// Reads a frame's output from where the last read ended.
 #[derive(Debug)]
 pub(super) struct Output {
     frame: FrameId,
     path: PathBuf,
-    /// Opened once there is something to read. It stays the same file as long as the frame exists.
+    /// Opened once there is something to read. It remains the same file as long as the frame exists.
     file: Option<File>,
-    /// How many bytes were read, and how many there are to read.
+    /// The number of bytes that were read, and that can be read.
     read: u64,
     until: u64,
-    /// Where the line begins that comes next.
+    /// The offset of the next line.
     line: u64,
     cutter: LineCutter,
-    /// By where they begin.
+    /// By offset.
     spans: Vec<Span>,
     /// The attempt of the last line.
     current: Option<AttemptId>,
     /// When its last event happened.
     last: Timestamp,
-    /// Whether it has started. Later it says so again after each piece of background work.
+    /// Whether it has started. Claude Code reports this again after each piece of background work.
     started: bool,
 }
 
@@ -56,24 +56,24 @@ pub(super) struct Output {
 const PIECE: usize = 64 * 1024;
 
 impl Output {
-    /// Of the file at `path`. `most`: how many bytes of a text are kept; `None`: all.
+    /// Reads the file at `path`. `most`: how many bytes of a text are kept; `None`: all.
     pub(super) fn new(frame: FrameId, path: PathBuf, most: Option<usize>) -> Self {
         let (cutter, spans) = (LineCutter::new(most), Vec::new());
         let last = Timestamp::UNIX_EPOCH;
         Self { frame, path, file: None, read: 0, until: 0, line: 0, cutter, spans, current: None, last, started: false }
     }
 
-    /// Begins in the middle, at byte `from`. Half a line there is passed over.
+    /// Begins at byte `from`, and skips an incomplete line there.
     pub(super) fn beginning_at(mut self, from: u64) -> Self {
         (self.read, self.line) = (from, from);
         self
     }
 
-    /// Looks how much there is to read. The attempts have to be looked up after that: a later one may print at any time.
+    /// Checks how much there is to read. The attempts must be looked up after this: a later one may print at any time.
     ///
     /// # Errors
     ///
-    /// Those of the file. That it does not exist yet is none.
+    /// Fails if the file exists but cannot be read.
     pub(super) fn look(&mut self) -> io::Result<()> {
         if self.file.is_none() {
             match File::open(&self.path) {
@@ -84,18 +84,18 @@ impl Output {
         }
         self.until = self.file.as_ref().map(File::metadata).transpose()?.map_or(0, |file| file.len());
         if self.until < self.read {
-            // Somebody emptied it: all that is in it was printed since.
+            // It was emptied: its whole content was printed since.
             (self.read, self.line) = (0, 0);
         }
         Ok(())
     }
 
-    /// Goes on with the lines of the last `most` bytes. Returns whether any were passed over.
+    /// Continues with the lines in the last `most` bytes. Returns whether any were skipped.
     pub(super) fn skip_to_end(&mut self, most: u64) -> io::Result<bool> {
         let Some(file) = self.file.as_mut().filter(|_| self.until.saturating_sub(self.read) > most) else {
             return Ok(false);
         };
-        // The line that this byte ends, or is in, is passed over.
+        // Skips the line that this byte ends or is part of.
         let mut at = self.until - most - 1;
         let mut piece = vec![0; PIECE];
         while at < self.until {
@@ -119,10 +119,11 @@ impl Output {
         self.spans = spans;
     }
 
-    /// Reads the next piece of what there was at the last look, and appends what it tells to `events`. Returns whether there was anything to read.
+    /// Reads the next piece of what could be read at the last look, and appends its events to `events`. Returns whether there
+    /// was anything to read.
     ///
-    /// Most lines do not say when they were printed. What is read as soon as it is printed happened `now`; of what is
-    /// read later (`None`) only this is known, that it did not happen before the line before it.
+    /// Most lines do not contain a time. Output that is read as soon as it is printed happened `now`; about output that is read
+    /// later (`None`) it is only known that it did not happen before the previous line.
     pub(super) fn read(&mut self, now: Option<Timestamp>, events: &mut VecDeque<AgentEvent>) -> io::Result<bool> {
         let mut piece = vec![0; PIECE];
         let length = self.read_piece(&mut piece)?;
@@ -136,7 +137,7 @@ impl Output {
                 *last = span.map_or(*last, |span| span.began);
             }
             let translated = translate(complete.text);
-            // A clock that was set back does not put an event behind its attempt.
+            // If the clock was set back, an event is still not dated before its attempt.
             let live = now.map(|now| span.and_then(|span| span.ended).map_or(now, |ended| now.min(ended)));
             *last = translated.at.or(live).unwrap_or(*last).max(span.map_or(*last, |span| span.began));
             for what in translated.happenings {

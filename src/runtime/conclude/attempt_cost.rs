@@ -22,7 +22,7 @@ pub(super) fn spent(
 ) -> Result<(Spending, Totals), RuntimeError> {
     let written = transcript.map(session_facts::costs).transpose().map_err(while_trying("read the transcript"))?;
     let written = written.unwrap_or_default();
-    // An attempt that ends before its model is asked does not say its version.
+    // An attempt that ends before the model is called does not report its version.
     let version = digest.version.as_deref().or_else(|| attempts.iter().rev().find_map(|it| it.version.as_deref()));
     let accumulates = accumulates(version);
     let before = if accumulates { totals_before(store, frame, attempts)? } else { Totals::default() };
@@ -30,7 +30,7 @@ pub(super) fn spent(
     let printed = result.map(|result| Totals { usd: result.total_cost_usd, usage: result.total_usage });
     let noted = written.total.filter(|_| accumulates);
     let total = printed.filter(|total| total.usage.is_some()).or(noted).or(printed);
-    // A result that this program has put together after it ended `claude` does not count.
+    // A result that this program created after it had ended `claude` does not count.
     let has_counted = total.is_some_and(|total| total.usage.is_some() || total.usd > before.usd);
     let is_final = digest.result.is_some() && has_counted;
     let mut answers = digest.answers.clone();
@@ -53,8 +53,8 @@ pub(super) fn spent(
     Ok((account.spending(), written.total.unwrap_or(carries_on)))
 }
 
-/// What the session that a frame's next attempt forks has spent. Newer versions count on from there, and that belongs to
-/// earlier attempts.
+/// What the session that a frame's next attempt forks has spent. Newer versions of Claude Code continue this count, and earlier
+/// attempts account for it.
 fn totals_before(store: &Store, frame: &Frame, attempts: &[Attempt]) -> Result<Totals, RuntimeError> {
     Ok(match (frame.continues(), frame.baseline) {
         (Some(kept), _) if frame.checkpoint.is_some() => fork::totals(frame, attempts, kept),
@@ -63,7 +63,7 @@ fn totals_before(store: &Store, frame: &Frame, attempts: &[Attempt]) -> Result<T
     })
 }
 
-/// Whether this version counts on from what a session had spent before it was resumed.
+/// Whether this version continues the count of what a session had spent before it was resumed.
 fn accumulates(version: Option<&str>) -> bool {
     let version = version.and_then(|version| version.parse::<Version>().ok());
     version.is_some_and(|version| version >= Version::TOTAL_COST_ACCUMULATES)

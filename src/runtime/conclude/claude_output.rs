@@ -1,4 +1,4 @@
-//! What `claude` printed: its end, denied calls, and jobs that no hook recorded.
+//! The output of `claude`: its end, denied calls, and jobs that no hook recorded.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -25,7 +25,7 @@ use crate::core::waits::scheduled::Scheduled;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Attempt, Lease, Requests, Store};
 
-/// Error output beyond this size adds nothing new.
+/// Larger error output adds nothing new.
 const MOST_ERROR_OUTPUT: u64 = 16 * 1024;
 
 /// The output of an attempt, and what it says about the end.
@@ -71,7 +71,7 @@ impl Printed {
 
     /// The output of an attempt whose process could not be started.
     pub(super) fn nothing(why: String) -> Self {
-        // It was not started, because nothing is left of a limit.
+        // It was not started, because a limit is used up.
         let ending = match limits_left::raised(&why) {
             Some(_) => Ending::Error(why),
             None => Ending::Refused { why, objection: Objection::Start },
@@ -109,13 +109,13 @@ fn open_at(path: &Path, offset: u64) -> io::Result<File> {
     Ok(file)
 }
 
-/// The jobs that an attempt has made, so that its agent's reply does not count before they are due.
+/// The jobs that an attempt has created, so that its agent's reply does not count before they are due.
 pub(super) fn made(jobs: &Jobs) -> Vec<Scheduled> {
     let job = |Made { input, response }: &Made| scheduling::job(input, response, Timestamp::now(), &TimeZone::system());
     jobs.made.iter().filter_map(job).filter(Scheduled::can_be_given).collect()
 }
 
-/// The denied calls. Those that a person is asked about are recorded with the answer.
+/// The denied calls. Calls that a person is asked about are recorded with the answer.
 pub(super) fn denied(store: &Store, frame: &Frame, digest: &Digest) -> Result<Vec<Denied>, RuntimeError> {
     let mut listed = Vec::new();
     for denial in digest.denials.listed() {
@@ -145,7 +145,7 @@ mod tests {
 "#;
     const RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"Jan 1st"}"#;
 
-    /// What is read of an attempt that began after earlier ones had printed 7 bytes, and 3 of errors.
+    /// What is read about an attempt that began after earlier ones had printed 7 bytes, and 3 of errors.
     fn printed(output: &str, errors: Option<&str>, exit: ProcessExit) -> Printed {
         let (temp, store) = testing::store();
         let launch = Launch { config_dir: Some(temp.path().join("config")), ..Launch::default() };
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(why(&printed("", Some("error: unknown option\n"), ProcessExit::Code(1))), "error: unknown option");
         let long = printed("", Some(&"x".repeat(100_000)), ProcessExit::Code(1));
         assert!(why(&long).len() < 20_000, "{}", why(&long).len());
-        // There may be no such file.
+        // The file may not exist.
         assert!(!why(&printed("", None, ProcessExit::Code(1))).is_empty());
     }
 
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn the_transcript_completes_only_what_was_ended_from_outside() {
-        // Without a transcript there is nothing to complete it with: the turn has no reply.
+        // Without a transcript the output cannot be completed: the turn has no reply.
         let ended = printed(WORKED, None, ProcessExit::Ended);
         assert!(ended.digest.result.is_none() && !matches!(ended.ending, Ending::Reply(_)));
     }

@@ -30,13 +30,13 @@ use crate::runtime::requests::posted;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{AtEnd, Attempt, Caller, PrintedRequests, Store};
 
-/// Who started the attempt that is to be concluded.
+/// Who started the attempt to conclude.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Begun {
-    /// This run of the program. `silent`: the way in which it continues a conversation without a prompt, if it does; `ran`: for how
-    /// long it did.
+    /// This run of the program. `silent`: the way in which it continues a conversation without a prompt, if it does; `ran`: how
+    /// long it ran.
     Here { silent: Option<Way>, ran: Option<Duration> },
-    /// An earlier run, which is over.
+    /// An earlier run, which has ended.
     Earlier,
 }
 
@@ -71,14 +71,14 @@ pub(super) struct Gathered {
     pub(super) suspended: Option<String>,
     pub(super) situation: Situation,
     pub(super) denied: Vec<Denied>,
-    /// When it ended: what its agent could write, it had written by then. `None`: nobody saw it.
+    /// When it ended, and so the latest time at which its agent can have written anything. `None`: its end was not observed.
     pub(super) ended: Option<Timestamp>,
-    /// For how long it ran, if that was measured.
+    /// How long it ran, if that was measured.
     pub(super) ran: Option<Duration>,
     pub(super) spending: Spending,
     /// What its session had spent when it ended.
     pub(super) total: Totals,
-    /// The messages that its agent was given and that its conversation does not have.
+    /// The messages that its agent was given but that are not in its conversation.
     pub(super) unseen_messages: Vec<MessageId>,
     /// Whether the processes that outlived its `claude` were ended.
     pub(super) is_swept: bool,
@@ -96,7 +96,8 @@ pub(super) fn gather(
     if is_swept {
         sweep(store, frame.id, begun.is_abandoned());
     }
-    // From here on nobody can take what is in a file for the agent's: its questions are listed before its end is recorded.
+    // From now on the content of a file cannot be mistaken for the agent's: its questions are listed before its end is
+    // recorded.
     let ended = if begun.is_abandoned() { printed_last(store, frame.id) } else { Some(Timestamp::now()) };
     complete_requests(store, frame, &attempt, &printed)?;
     let AtEnd { mut given, looked_up, shown, has_open, awaits_permission, messages } =
@@ -160,8 +161,9 @@ pub(super) fn gather(
     })
 }
 
-/// Nothing may run while an agent waits, and nothing that outlives `claude` may make a request in the agent's name. After a
-/// reply, a program that was left to run by itself may continue, unless the agent asks in a file, which that program could answer.
+/// Nothing may run while an agent waits, and no process that outlives `claude` may make a request in the agent's name. After a
+/// reply, a program that was deliberately left running may continue, unless the agent asks in a file, which that program could
+/// answer.
 fn is_to_be_swept(frame: &Frame, printed: &Printed) -> bool {
     match &printed.ending {
         Ending::Reply(text) => printed.was_ended || posted::is_any(frame, text),
@@ -169,14 +171,14 @@ fn is_to_be_swept(frame: &Frame, printed: &Printed) -> bool {
     }
 }
 
-/// Adds what people and agents above want of the agent.
+/// Adds the orders of people and agents above.
 pub(super) fn steered(store: &Store, frame: FrameId, facts: &mut Facts) -> Result<(), RuntimeError> {
     let wanted = store.steering(frame)?;
     (facts.has_messages, facts.stop) = (wanted.has_news(), wanted.stop);
     Ok(())
 }
 
-/// The call that was handed its result from outside, if its agent went on without it.
+/// The call whose result was provided from outside, if its agent continued without it.
 fn lost_result(digest: &Digest, transcript: Option<&Path>) -> Result<Option<String>, RuntimeError> {
     let (Some(call), Some(transcript), true, None) =
         (&digest.suspended_again, transcript, digest.worked, &digest.returned)
@@ -187,7 +189,7 @@ fn lost_result(digest: &Digest, transcript: Option<&Path>) -> Result<Option<Stri
     Ok(lacks.then(|| call.clone()))
 }
 
-/// Those of `messages` that a conversation does not have. It is looked at only if an agent was given some.
+/// The `messages` that a conversation does not contain. It is only read if the agent was given some.
 fn unseen_messages(
     messages: &[Message],
     transcript: Option<&Path>,
@@ -208,7 +210,7 @@ pub(super) fn sweep(store: &Store, frame: FrameId, is_abandoned: bool) {
     failpoint::around(Step::Sweep, || orphan_processes::end(store.dir().path(), frame, left_by));
 }
 
-/// When an agent printed something last: the last that is known of one whose runner is dead.
+/// When an agent last printed something: the last known time if its runner is dead.
 fn printed_last(store: &Store, frame: FrameId) -> Option<Timestamp> {
     fs::metadata(store.dir().printed(frame)).ok()?.modified().ok()?.try_into().ok()
 }
@@ -262,10 +264,10 @@ mod tests {
         for salvage in [Salvage::Whole, Salvage::Part, Salvage::Nothing] {
             assert_eq!(unseen(Some(transcript.as_path()), salvage), [both[1].id], "{salvage:?}");
         }
-        // Claude Code keeps no transcript, and the agent has ended as it should.
+        // Claude Code keeps no transcript, and the agent has ended normally.
         assert_eq!(unseen(None, Salvage::Whole), []);
         assert_eq!(unseen(None, Salvage::Nothing), [both[0].id, both[1].id]);
-        // Without messages, a transcript that cannot be read does no harm.
+        // Without messages, a transcript that cannot be read is harmless.
         assert_eq!(unseen_messages(&[], Some(Path::new("/nowhere")), Salvage::Part).unwrap(), []);
         assert!(unseen_messages(&both, Some(Path::new("/nowhere")), Salvage::Part).is_err());
     }

@@ -11,7 +11,7 @@ use crate::core::steering::stop_order::Stop;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::Store;
 
-/// Longer texts than this are of no use in a report.
+/// Longer texts are of no use in a report.
 const LONGEST: usize = 16 * 1024;
 
 /// What an agent has done so far, for its parent.
@@ -60,7 +60,7 @@ mod tests {
             let content = format!(r#"[{{"type":"text","text":"{text}"}}]"#);
             format!(r#"{{"type":"assistant","message":{{"content":{content}}},"parent_tool_use_id":{parent}}}"#) + "\n"
         };
-        // Larger than what is read at once.
+        // Larger than one read.
         let long = "x".repeat(200_000);
         let lines = [said("I begin.", "null"), said(&long, "\"toolu_1\""), said("Half done.", "null")];
         fs::write(store.dir().printed(frame), lines.concat()).unwrap();

@@ -1,4 +1,4 @@
-//! Examines how much of an attempt's conversation can be continued from.
+//! Determines how much of an attempt's conversation can be continued from.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::runtime::{RuntimeError, while_trying};
 use crate::store::Store;
 use crate::store::files::checkpoint;
 
-/// What can be continued from, and what it lacks.
+/// What can be continued from, and what is missing.
 pub(super) struct Salvaged {
     pub(super) salvage: Salvage,
     /// The call at which the session is suspended.

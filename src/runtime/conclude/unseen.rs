@@ -1,4 +1,4 @@
-//! Which delivered results the agent did not see, and texts that it may repeat.
+//! Determines which delivered results the agent did not see, and which texts it may repeat.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,8 +14,8 @@ use crate::core::steering::message::Message;
 /// The requests whose results the agent did not see although their call was resumed to return them: a user's hook can deny,
 /// rewrite or suspend the call, and a rule can deny the command that returns it.
 ///
-/// `shown`: those whose call has returned them, whatever a user's hook let the agent see. `lost`: the call that was handed its
-/// result from outside, which the conversation lacks.
+/// `shown`: those whose call has returned them, whatever a user's hook let the agent see. `lost`: the call whose result was
+/// provided from outside, which the conversation lacks.
 pub(super) fn unseen(
     deliveries: &[Delivery],
     digest: &Digest,
@@ -37,7 +37,8 @@ pub(super) fn unseen(
     unseen.map(|delivery| delivery.request).collect()
 }
 
-/// Whether a call of Claude Code's own tool for questions returned that nobody answered all of them, with the answers that there are.
+/// Whether a call of Claude Code's own tool for questions returned that not all of them were answered, with the existing
+/// answers.
 fn is_denied_with(deliveries: &[Delivery], returned: &Returned) -> bool {
     let of_call = deliveries.iter().filter(|delivery| delivery.call.as_ref() == Some(&returned.call));
     let results: Option<Vec<_>> =

@@ -1,4 +1,4 @@
-//! Hands agents the results of their requests, and tells them what has changed around them.
+//! Delivers results to agents, and tells them what has changed around them.
 
 pub(crate) mod restored_situation;
 pub(crate) mod stale_files;

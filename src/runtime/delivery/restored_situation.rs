@@ -1,5 +1,4 @@
-//! What an agent has around it besides its conversation: looked up when its attempt ends, and restored when it
-//! continues.
+//! What surrounds an agent besides its conversation: recorded when its attempt ends, and restored when it continues.
 
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -19,8 +18,8 @@ use crate::runtime::programs::Program;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::Undelivered;
 
-/// What the agent of `frame` has at the end of an attempt that printed `digest`. `began_with`: the permission mode that it
-/// was started in; `deliveries`: the results that it was given.
+/// What the agent of `frame` has at the end of an attempt that printed `digest`. `began_with`: the permission mode in which it
+/// was started; `deliveries`: the results that it was given.
 pub(crate) fn at_the_end(
     frame: &Frame,
     began_with: Option<&str>,
@@ -41,7 +40,7 @@ pub(crate) fn at_the_end(
     let shell = shell.filter(|shell| !is_same(shell, &frame.cwd));
     let takes_result = digest.takes_result();
     let mut situation = Situation { mode, shell, worktree, rules: before.rules.clone(), takes_result };
-    // If an earlier attempt made the call, the question about it says which tool it was.
+    // If an earlier attempt made the call, its question says which tool it was.
     let is_of_skill =
         |delivery: &Delivery| matches!(&delivery.kind, RequestKind::Permission { tool, .. } if tool == SKILL);
     let was_asked =
@@ -54,7 +53,8 @@ pub(crate) fn at_the_end(
     Ok(situation)
 }
 
-/// Where the shell is once the suspended calls have returned, if one of them changes its directory. `shell`: where it is before.
+/// Where the shell will be once the suspended calls have returned, if one of them changes its directory. `shell`: where it is
+/// before.
 fn shell_after_requests(digest: &Digest, shell: &Path) -> Option<PathBuf> {
     let (home, pwd) = (dirs::home_dir()?, shell.to_str()?);
     let around = Surroundings { pwd, home: home.to_str()? };
@@ -66,7 +66,7 @@ fn shell_after_requests(digest: &Digest, shell: &Path) -> Option<PathBuf> {
     fs::canonicalize(directories.next_back()?).ok()
 }
 
-/// What the agent of `frame` has if nothing is left of the attempt that left it in `lost`.
+/// What the agent of `frame` has if the attempt that left it in `lost` is lost.
 pub(crate) fn after_loss(frame: &Frame, lost: Situation) -> Situation {
     let before = &frame.situation;
     let mode = starting_mode::after_loss(&frame.launch, before.mode.as_deref(), lost.mode);
@@ -159,7 +159,7 @@ mod tests {
     use crate::core::requests::request::RequestResult;
     use crate::store::testing;
 
-    /// What is restored of an agent that paused like this. `program`: what its `claude` does by itself.
+    /// What is restored for an agent that paused in this situation. `program`: what its `claude` restores itself.
     fn restored_from(situation: Situation, program: &Program) -> Restored {
         let (_temp, store) = testing::store();
         let frame = store.frame(store.root()).unwrap().unwrap();
@@ -176,7 +176,7 @@ mod tests {
         let in_shell = |shell: &Path| Situation { shell: Some(shell.to_owned()), ..Situation::default() };
         let moved = restored_from(in_shell(temp.path()), &Program::old());
         assert_eq!((notices(&moved, false).len(), notices(&moved, true).len()), (1, 0));
-        // No command returns it to what is gone.
+        // No command returns it to a missing directory.
         let gone = restored_from(in_shell(Path::new("/nowhere")), &Program::old());
         assert_eq!((notices(&gone, false).len(), notices(&gone, true).len()), (1, 1));
         assert!(notices(&gone, true)[0].contains("which is gone"));

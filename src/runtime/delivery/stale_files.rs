@@ -16,8 +16,8 @@ use crate::runtime::worktrees::git::Git;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::Store;
 
-/// Records the agent's surroundings at the end of an attempt whose session is kept. `files`: those that the agent read
-/// or wrote in it. Those of earlier attempts are still in its conversation.
+/// Records the agent's surroundings at the end of an attempt whose session is kept. `files`: those that the agent read or wrote
+/// in it. Files of earlier attempts are still in its conversation.
 pub(crate) fn record(
     store: &Store,
     frame: &Frame,
@@ -76,7 +76,7 @@ pub(crate) fn digest(path: &Path) -> io::Result<String> {
     Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The commit that is checked out. `None` outside a repository, and if git cannot tell.
+/// The commit that is checked out. `None` outside a repository, or if git cannot determine it.
 fn head(cwd: &Path) -> Option<String> {
     // Most directories outside a repository are recognised without starting a process.
     cwd.ancestors().find(|folder| folder.join(".git").exists())?;

@@ -17,7 +17,7 @@ use crate::failpoint::Step;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Requests, Store};
 
-/// Opens a call again in a copy of the checkpoint. Returns whether that was possible.
+/// Reopens a call in a copy of the checkpoint. Returns whether that was possible.
 pub(super) fn with_open_call(
     store: &Store,
     frame: &Frame,
@@ -39,11 +39,11 @@ pub(super) struct ForInput {
     pub result: CallResult,
     /// The results that have no open call.
     pub others: Vec<Delivery>,
-    /// The copy of the transcript in which only that call is open; `None`: the transcript itself will do.
+    /// The copy of the transcript in which only that call is open; `None`: the transcript itself is suitable.
     pub copy: Option<PathBuf>,
 }
 
-/// Adds results to a copy of a transcript, but for `call`, which stays open. `None`: that is not possible.
+/// Adds results to a copy of a transcript, except for `call`, which stays open. `None`: not possible.
 pub(super) fn with_one_open_call(
     store: &Store,
     frame: &Frame,
@@ -92,7 +92,7 @@ fn entries(transcript: &Path) -> io::Result<Entries> {
     Entries::read(BufReader::new(File::open(transcript)?))
 }
 
-/// A copy that would lack part of the conversation is not made: a prompt delivers the results instead.
+/// A copy that would lack part of the conversation is not written: a prompt delivers the results instead.
 fn unless_broken<T>(frame: &Frame, copied: Result<T, Broken>) -> Option<T> {
     let warn = |broken: &Broken| {
         tracing::warn!(
@@ -103,9 +103,9 @@ fn unless_broken<T>(frame: &Frame, copied: Result<T, Broken>) -> Option<T> {
     copied.inspect_err(warn).ok()
 }
 
-/// The transcript of the conversation that a frame begins with. If it has suspended calls, this is a copy in which they
-/// are closed: their results go to the agent that made them, and Claude Code would repeat the calls in the fork. `own`: the call that
-/// asked for the frame.
+/// The transcript of the conversation that a frame begins with. If it has suspended calls, this is a copy in which they are
+/// closed: their results go to the agent that made them, and Claude Code would repeat the calls in the fork. `own`: the call
+/// that asked for the frame.
 pub(super) fn of_baseline(
     store: &Store,
     frame: &Frame,
@@ -128,7 +128,7 @@ pub(super) fn of_baseline(
     close().map(Some).map_err(while_trying("copy the conversation to begin with"))
 }
 
-/// The request that a frame was made for, if the frame begins with the conversation in which it was made.
+/// The request that a frame was created for, if the frame begins with the conversation in which it was made.
 pub(super) fn own_request(store: &Store, frame: &Frame) -> Result<Option<Request>, RuntimeError> {
     let Some(attempt) = frame.baseline.and_then(|baseline| baseline.checkpoint) else { return Ok(None) };
     let above = frame.parent.map_or(Ok(None), |parent| store.frame(parent))?;
@@ -137,7 +137,7 @@ pub(super) fn own_request(store: &Store, frame: &Frame) -> Result<Option<Request
     Ok(requests.find(|request| matches!(request.kind, RequestKind::Spawn { child, .. } if child == asked_for)))
 }
 
-/// The results as commands return them that took that long.
+/// The results as if commands that took that long had returned them.
 fn as_of_commands(mut results: HashMap<String, CallResult>) -> HashMap<String, CallResult> {
     for failed in results.values_mut().filter(|result| result.is_error) {
         failed.text.insert_str(0, "Exit code 1\n");

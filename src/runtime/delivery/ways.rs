@@ -43,11 +43,11 @@ pub(crate) struct AttemptInput {
     pub(crate) transcript: Option<PathBuf>,
     /// What it gets on its standard input instead of the prompt: a message with the result of its call and the prompt's text.
     pub(crate) message: Option<String>,
-    /// The requests whose result stands at its call without `claude` printing it.
+    /// The requests whose result is in the conversation at its call without `claude` printing it.
     pub(crate) placed: Vec<RequestId>,
     /// The requests whose suspended call is resumed, and how it gets their result.
     pub(crate) resumed_calls: Vec<(RequestId, Handover)>,
-    /// Notices for the agent beside the result of the resumed call.
+    /// Notices for the agent in addition to the result of the resumed call.
     pub(crate) notice: Option<String>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct AttemptInput {
 pub(crate) struct DeliveryMeans {
     /// Whether a suspended call can return its result.
     pub(crate) hooks: bool,
-    /// How `claude` takes the result of such a call from standard input; `None`: not at all.
+    /// How `claude` accepts the result of such a call on standard input; `None`: not at all.
     pub(crate) result_input: Option<ResultInput>,
     /// The file with the conversation to continue.
     pub(crate) source: Option<PathBuf>,
@@ -111,7 +111,7 @@ impl Delivering<'_> {
         let request = transcript_copies::own_request(self.store, self.frame)?;
         let call = request.as_ref().and_then(|request| request.call.as_deref());
         let transcript = transcript_copies::of_baseline(self.store, self.frame, self.source.as_deref(), call)?;
-        // A call that was suspended says so itself.
+        // A suspended call shows this itself.
         let fork = (request.is_some() && call.is_none()).then(|| prompt::FORK.to_owned());
         let notices: Vec<_> = fork.into_iter().chain(self.notices.iter().cloned()).collect();
         let text = prompt::first(self.frame, self.deliveries, &notices);
@@ -225,8 +225,8 @@ fn plans_in_words(deliveries: &[Delivery]) -> Vec<Delivery> {
     deliveries.iter().map(with_words).collect()
 }
 
-/// Whether the result of a call can be handed over without running a command: no hook of the user must see it first, and the hook of
-/// agent-cli runs, which keeps the call open.
+/// Whether the result of a call can be delivered without running a command: no hook of the user must see it first, and the hook
+/// of agent-cli runs, which keeps the call open.
 fn is_seen_by_nobody_else(frame: &Frame, deliveries: &[Delivery]) -> bool {
     let around = || surroundings::look(&frame.cwd, &Variables::of_process(), &frame.launch);
     deliveries.iter().any(|delivery| delivery.call.is_some())

@@ -68,7 +68,7 @@ fn are_one(one: &Path, other: &Path) -> bool {
     one == other || real(one).is_some_and(|dir| Some(dir) == real(other))
 }
 
-/// A line with everything that belongs in it.
+/// A complete crontab line.
 pub(crate) fn crontab(state_dir: &Path, own_program: &Path, here: &DoctorFacts) -> Crontab {
     let default = StateDir::default_path_without_variables();
     let is_elsewhere = !default.is_some_and(|default| are_one(&default, state_dir));
@@ -79,7 +79,7 @@ pub(crate) fn crontab(state_dir: &Path, own_program: &Path, here: &DoctorFacts) 
     Crontab { line, variables: here.only_here.clone() }
 }
 
-/// A word of a command in a crontab, where a percent sign is a line break, even inside quotation marks.
+/// A word of a command in a crontab, where a percent sign is a line break even inside quotation marks.
 fn word(text: &OsStr) -> String {
     let text = text.to_string_lossy();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@".contains(c);

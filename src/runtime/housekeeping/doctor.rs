@@ -1,5 +1,4 @@
-//! Examines everything that chains need, and reports what is wrong. It makes no request and starts nothing but `claude
-//! --version`.
+//! Checks everything that chains need, and reports problems. It makes no API request and starts nothing but `claude --version`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -23,7 +22,7 @@ use crate::runtime::recovery::room;
 use crate::store::usability;
 use crate::store::{Caller, Observed, RecordedPause, RecordedProgram};
 
-/// What to examine.
+/// What to check.
 #[derive(Debug)]
 pub(crate) struct Case<'a> {
     /// The `claude` that the user names.
@@ -42,7 +41,7 @@ pub(crate) struct Case<'a> {
     pub own_program: &'a Path,
     /// The agent in whose tool call this runs.
     pub caller: Option<Caller>,
-    /// Whether cron is to resume this shell's chains.
+    /// Whether cron should resume this shell's chains.
     pub under_cron: bool,
     /// The config file.
     pub config: Result<Option<ConfigFile>, BadConfig>,
@@ -116,7 +115,7 @@ pub(crate) async fn examine(case: &Case<'_>) -> DoctorReport {
     if case.caller.is_none() {
         checks.extend(notifications::config_check::findings(&case.config, store.as_ref(), case.under_cron, &shell));
     }
-    // An agent learns nothing about chains that it did not start.
+    // An agent must not learn about chains that it did not start.
     if let Some(store) = store.filter(|_| case.caller.is_none()) {
         let Observed { programs, pauses, unrecorded } = store.housekeeping().observed(PAUSES).unwrap_or_default();
         checks.extend(lost_turns(unrecorded));
@@ -127,7 +126,7 @@ pub(crate) async fn examine(case: &Case<'_>) -> DoctorReport {
     DoctorReport { claude, checks, cron: crontab }
 }
 
-/// Claude Code says nothing when its disk is full, and its sessions are lost.
+/// Claude Code reports nothing when its disk is full, and its sessions are lost.
 fn room_in(folder: &Path) -> Option<Finding> {
     let (name, left) = ("claude-space", room::left(folder)?);
     let shown = folder.display();
@@ -143,7 +142,7 @@ fn room_in(folder: &Path) -> Option<Finding> {
     Some(Finding::ok(name, format!("the disk of Claude Code's folder, {shown}, has enough space")))
 }
 
-/// Turns that Claude Code had no room for.
+/// Turns that Claude Code had no room to record.
 fn lost_turns(agents: u64) -> Option<Finding> {
     let message = match agents {
         0 => return None,
@@ -154,7 +153,7 @@ fn lost_turns(agents: u64) -> Option<Finding> {
     Some(Finding::warning("lost-turns", message, hint))
 }
 
-/// How many of the last requests are examined.
+/// How many of the last requests are checked.
 const PAUSES: u32 = 10;
 
 async fn claude(case: &Case<'_>, path: Option<&OsStr>) -> (Claude, Vec<Finding>) {
@@ -192,7 +191,7 @@ fn modified(program: &Path) -> Result<jiff::Timestamp, ProgramError> {
     program::locate(Some(program), None, None).and_then(|program| program::modified(&program))
 }
 
-/// Whether the program that open chains were started with still exists. `other`: whether another can replace it.
+/// Whether the program that open chains were started with still exists. `other`: whether another one can replace it.
 fn recorded_program(known: &RecordedProgram, found: Result<jiff::Timestamp, ProgramError>, other: bool) -> Finding {
     let name = "recorded-claude";
     let path = known.path.display();
@@ -215,7 +214,7 @@ fn recorded_program(known: &RecordedProgram, found: Result<jiff::Timestamp, Prog
     }
 }
 
-/// Whether a shell finds agent-cli. Agents find it in any case.
+/// Whether a shell finds agent-cli. Agents always find it.
 fn own_program(own: &Path, found: Option<&Path>) -> Finding {
     let name = "agent-cli";
     let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());

@@ -17,8 +17,8 @@ use crate::store::files::checkpoint::{self, Compared};
 use crate::store::files::privacy;
 use crate::store::{FactsOf, Lease, Orphan, Store, size};
 
-/// What is wrong. Other processes may be working: what changes between two checks is not wrong, but in progress. `tell` is called
-/// with the number of agents checked and their total.
+/// What is wrong. Other processes may be working: a difference between two checks is work in progress, not an error. `tell` is
+/// called with the number of agents checked and their total.
 pub(crate) fn check(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<FsckFinding>, RuntimeError> {
     let mut found = look(store, FactsOf::All, tell)?;
     if !found.iter().all(FsckFinding::is_certain) {
@@ -29,7 +29,7 @@ pub(crate) fn check(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> 
     Ok(found)
 }
 
-/// Repairs one finding if nothing is lost by it. Returns what was done; `None`: a person has to act.
+/// Repairs one finding if nothing is lost by it. Returns what was done; `None`: a person must act.
 pub(crate) fn repair(store: &Store, finding: &FsckFinding) -> Result<Option<String>, RuntimeError> {
     match (&finding.kind, finding.frame) {
         (FindingKind::Orphan { path }, frame) => {
@@ -78,14 +78,14 @@ fn look(
     Ok(facts.findings.into_iter().chain(judged).chain(orphans).chain(open).collect())
 }
 
-/// Adds what is in Claude Code's folder of a frame.
+/// Adds the facts about a frame's files in Claude Code's folder.
 fn look_at_transcript(
     store: &Store,
     facts: &mut FrameFacts,
     places: &mut SessionLocations,
 ) -> Result<(), RuntimeError> {
     let FrameFacts { frame, files, .. } = facts;
-    // One that is done needs no session any more.
+    // A finished frame no longer needs a session.
     let Some(kept) = kept_of(frame).filter(|_| !files.held && frame.state != FrameState::Done) else { return Ok(()) };
     let transcript = found(frame, kept.session, places);
     let lines = transcript.as_ref().map(|path| checkpoint::lines(path)).transpose();
@@ -94,7 +94,7 @@ fn look_at_transcript(
     Ok(())
 }
 
-/// Whether a checkpoint's conversation is missing its beginning, and whether somebody has continued it.
+/// Whether a checkpoint's conversation is missing its beginning, and whether it was continued outside agent-cli.
 fn conversation(
     store: &Store,
     frame: &Frame,
@@ -116,7 +116,7 @@ fn conversation(
     Ok((!whole, went_on))
 }
 
-/// Claude Code's transcript is at least as long as a copy of it: nobody writes to a checkpoint.
+/// Claude Code's transcript is at least as long as a copy of it: a checkpoint is never written to.
 fn keep_again(store: &Store, id: FrameId, session: SessionId) -> Result<Option<String>, RuntimeError> {
     let Some(_lease) = Lease::try_take(store.dir(), id)? else { return Ok(None) };
     let Some(frame) = store.frame(id)? else { return Ok(None) };
@@ -160,7 +160,7 @@ mod tests {
         let folder = store.dir().frame_dir(root).unwrap();
         let set = |mode| fs::set_permissions(&folder, Permissions::from_mode(mode)).unwrap();
         let open = |mode| FsckFinding { frame: None, kind: FindingKind::Open { path: folder.clone(), mode } };
-        // Of an agent with which nothing is wrong nothing is looked at again.
+        // An agent without findings is not checked again.
         let path = folder.join("left.tmp");
         fs::write(&path, "").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();

@@ -1,10 +1,10 @@
 //! Removes chains that finished long ago, with everything that was kept for them.
 //!
 //! Everything is decided first, in the same order for a dry run and a real one, so that both report the same. The order of the
-//! steps makes a kill at any moment harmless: first the worktrees in which nothing would be lost; then the transcripts in Claude
-//! Code's folders, while the database still says which of them are agent-cli's; then the rows, in one transaction; then the files
-//! of the state directory, which nothing refers to any more. If the program is killed before that, the next run removes these
-//! orphans.
+//! steps makes a kill at any moment harmless: first the worktrees in which nothing would be lost; then the transcripts in
+//! Claude Code's folders, while the database still says which of them belong to agent-cli; then the rows, in one transaction;
+//! then the files of the state directory, which are no longer referenced. If the program is killed before that, the next run
+//! removes these orphans.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -21,12 +21,12 @@ use crate::runtime::housekeeping::removal::{
 use crate::runtime::worktrees::worktree_removal;
 use crate::store::{Orphan, Store, WorktreesOf};
 
-/// What happens while chains are removed.
+/// Events during the removal of chains.
 #[derive(Debug)]
 pub(crate) enum Happening<'a> {
     /// How many of how many are done.
     Progress(&'static str, usize, usize),
-    /// A worktree will be removed, and these ignored files with it.
+    /// A worktree will be removed, together with these ignored files.
     Takes(&'a Condemned),
 }
 
@@ -43,22 +43,21 @@ pub(crate) struct Collected {
     pub ignored: Vec<PathBuf>,
     /// Worktrees that are kept, and their chains with them.
     pub held: Vec<Held>,
-    /// Files and directories that nothing used any more.
+    /// Unused files and directories.
     pub orphans: Vec<PathBuf>,
     /// How many files interrupted attempts left behind, of the kinds that every attempt writes and removes.
     pub routine: usize,
-    /// Bytes in the files of chains and orphans.
+    /// The size of the files of chains and orphans.
     pub bytes: u64,
-    /// How many bytes the database has shrunk by.
+    /// By how many bytes the database has shrunk.
     pub database_bytes: u64,
 }
 
-/// Removes what the retention does not keep, and what nothing uses any more.
+/// Removes chains that need not be kept, and unused files.
 ///
 /// # Errors
 ///
-/// [`RuntimeError`] when the state directory or Claude Code's cannot be read or written. What was removed before that stays
-/// removed.
+/// [`RuntimeError`] if the state directory or Claude Code's cannot be read or written. Earlier removals are not undone.
 pub(crate) fn collect(
     store: &Store,
     request: RemovalRequest,
@@ -125,7 +124,7 @@ fn shrink(store: &Store) -> u64 {
     })
 }
 
-/// How many chains are removed in one transaction, which others wait for.
+/// How many chains are removed in one transaction, for which other processes wait.
 const AT_ONCE: usize = 100;
 
 impl Collected {
@@ -186,7 +185,7 @@ impl Collected {
         self.worktrees.push(worktree.path);
     }
 
-    /// Removes what nothing uses any more.
+    /// Removes unused files.
     fn sweep(&mut self, store: &Store, pretend: bool, tell: &mut dyn FnMut(Happening<'_>)) -> Result<(), RuntimeError> {
         // The contents of a removed chain's directory were counted with the chain.
         let counted: HashSet<FrameId> = self.trees.iter().flat_map(|tree| tree.frames.iter().copied()).collect();

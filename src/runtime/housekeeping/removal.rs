@@ -39,22 +39,22 @@ pub(crate) struct RemovedChain {
     pub task: String,
     /// The state of its first agent.
     pub status: AgentStatus,
-    /// Since when nothing has changed in it.
+    /// When it last changed.
     pub since: Timestamp,
     /// How many agents it had.
     pub agents: usize,
     #[serde(skip)]
     pub frames: Vec<FrameId>,
-    /// Bytes in its files, in the state directory and in Claude Code's folders.
+    /// The size of its files, in the state directory and in Claude Code's folders.
     pub bytes: u64,
 }
 
-/// What happened to a chain.
+/// The result for a chain.
 #[derive(Debug)]
 pub(crate) enum Removal {
     /// It was removed, or would be.
     Gone(RemovedChain),
-    /// It is kept: one of its processes is alive, or somebody has continued it.
+    /// It is kept: one of its processes is alive, or it was continued.
     Busy,
     /// It is kept: a frame of another chain waits for one of its frames, or continues one of their sessions.
     Needed,
@@ -62,7 +62,7 @@ pub(crate) enum Removal {
     Held(Vec<Held>),
 }
 
-/// A worktree to remove, unless something is found in it at the last moment.
+/// A worktree to remove, unless work is found in it at the last moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Condemned {
     /// The frame that it was made for.
@@ -79,7 +79,7 @@ pub(crate) enum Decision {
     Busy,
     /// It is removed together with these worktrees.
     Remove(Vec<Condemned>),
-    /// It is kept because of some of its worktrees. The others are removed if nobody would continue in them.
+    /// It is kept because of some of its worktrees. The others are removed if no agent would continue in them.
     Keep { held: Vec<Held>, others: Vec<Condemned> },
 }
 
@@ -91,7 +91,7 @@ pub(crate) enum Judgement {
     Held(Held),
 }
 
-/// Removes the chain of `root`, whatever its state, unless something would be lost that is not its own, or somebody runs it.
+/// Removes the chain of `root`, whatever its state, unless another chain would lose something, or it is running.
 pub(crate) fn remove_tree(store: &Store, root: FrameId, with_ignored: bool) -> Result<Removal, RuntimeError> {
     let request = RemovalRequest { retention: Retention::NOTHING, with_ignored, pretend: false };
     let Some(tree) = store.housekeeping().removable(root.into())?.pop() else {
@@ -173,8 +173,8 @@ pub(crate) fn judge(
     })
 }
 
-/// Why a worktree is in use, or will be: an agent of a chain that stays is not done and works in it. `goes`: whether the chain of
-/// this root is removed.
+/// Why a worktree is in use, or will be: an agent of a chain that is kept is not done and works in it. `goes`: whether the
+/// chain of this root is removed.
 pub(crate) fn in_use(
     store: &Store,
     worktree: &Worktree,
@@ -192,15 +192,15 @@ pub(crate) fn in_use(
     }))
 }
 
-/// A chain with only rows and files of the state directory left to remove.
+/// A chain of which only rows and files of the state directory remain to be removed.
 pub(crate) struct Prepared {
     tree: RemovedChain,
     attempts: u64,
-    /// While these are held, nobody can run these agents. Running another one adds an attempt, which is noticed.
+    /// While these are held, no process can run these agents. Running another agent adds an attempt, which is noticed.
     leases: Vec<Lease>,
 }
 
-/// How many files are held open at most: a system may allow 256 for all purposes.
+/// How many files are open at most: a system may allow 256 for all purposes.
 const MOST_LEASES: usize = 32;
 
 impl Prepared {
@@ -220,7 +220,7 @@ pub(crate) enum Preparation {
     Stays(Removal),
 }
 
-/// Removes a chain's files outside of the state directory, if it can be removed.
+/// Removes a chain's files outside the state directory, if it can be removed.
 pub(crate) fn prepare(
     store: &Store,
     tree: Removable,
@@ -312,7 +312,7 @@ fn remove_worktrees(
 }
 
 /// The transcripts of sessions that agent-cli started for these frames. A transcript that was written to after its attempt had
-/// ended is left alone: a person has continued that session.
+/// ended is kept: a person has continued that session.
 fn own_transcripts(
     store: &Store,
     frames: &[FrameId],

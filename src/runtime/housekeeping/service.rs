@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use crate::core::housekeeping::service_units::{self, ServiceSpec};
 
-/// What runs services here.
+/// The service manager of this system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manager {
     Systemd,
@@ -19,7 +19,7 @@ const UNIT: &str = "agent-cli";
 const TIMER: &str = "agent-cli.timer";
 const LABEL: &str = "com.github.agent-cli";
 
-/// Why a service cannot be installed, looked at or removed.
+/// Why a service cannot be installed, checked or removed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServiceError {
     #[error("{} cannot be written: {source}", path.display())]
@@ -40,7 +40,7 @@ pub(crate) enum ServiceError {
     RelativeHome(PathBuf),
 }
 
-/// Where everything lies.
+/// The paths of the service's files.
 #[derive(Debug)]
 pub(crate) struct Service {
     manager: Manager,
@@ -60,19 +60,19 @@ pub(crate) struct PlannedFile {
     pub(crate) path: PathBuf,
     pub(crate) text: String,
     pub(crate) mode: u32,
-    /// Whether it is there already, as it is to be.
+    /// Whether it is already installed in this form.
     pub(crate) is_there: bool,
 }
 
-/// What an installation has done.
+/// The result of an installation.
 #[derive(Debug)]
 pub(crate) struct Installed {
     pub(crate) files: Vec<PlannedFile>,
-    /// Why the service manager could not be told, if it could not.
+    /// Why the service manager could not be informed, if it could not.
     pub(crate) failed: Option<ServiceError>,
 }
 
-/// How the service stands.
+/// The status of the service.
 #[derive(Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct ServiceStatus {
@@ -94,7 +94,7 @@ impl PlannedFile {
 }
 
 impl Service {
-    /// That of the user, in the directories of this environment.
+    /// The service of the user, in the directories of this environment.
     pub(crate) fn of_user() -> Result<Self, ServiceError> {
         let home = dirs::home_dir().ok_or(ServiceError::NoHome)?;
         let config = dirs::config_dir().ok_or(ServiceError::NoHome)?;
@@ -118,7 +118,7 @@ impl Service {
         &self.environment
     }
 
-    /// What [`install`](Self::install) does. An environment file that exists is only replaced if there are `variables` to save.
+    /// What [`install`](Self::install) does. An existing environment file is only replaced if there are `variables` to save.
     pub(crate) fn plan(
         &self,
         spec: &ServiceSpec<'_>,
@@ -158,7 +158,7 @@ impl Service {
         Ok(ServicePlan { files, commands })
     }
 
-    /// Writes the files that are not there, and has the service started every minute.
+    /// Writes the missing files, and makes the system start the service every minute.
     pub(crate) fn install(
         &self,
         spec: &ServiceSpec<'_>,
@@ -194,8 +194,8 @@ impl Service {
         }
     }
 
-    /// Stops the service and removes its files. Returns those that were removed, and why the service manager could not be
-    /// told, if it could not.
+    /// Stops the service and removes its files. Returns the removed files, and why the service manager could not be informed,
+    /// if it could not.
     pub(crate) fn uninstall(&self) -> Result<(Vec<PathBuf>, Option<ServiceError>), ServiceError> {
         let ServiceStatus { installed, files, .. } = self.status();
         let stopped = match self.manager {
@@ -207,7 +207,7 @@ impl Service {
             fs::remove_file(path).map_err(|source| ServiceError::Remove { path: path.clone(), source })?;
         }
         if installed && self.manager == Manager::Systemd {
-            // If it was not told before, the link that enabled the timer is still there, and leads nowhere.
+            // If it was not informed before, the link that enabled the timer still exists, and is broken.
             let _ = fs::remove_file(self.units.join("timers.target.wants").join(TIMER));
             let _ = run(&["systemctl", "--user", "daemon-reload"]);
         }

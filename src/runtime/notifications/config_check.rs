@@ -1,4 +1,4 @@
-//! What `doctor` says about notifications: nothing to people who want none.
+//! What `doctor` says about notifications: nothing to people without any.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use crate::store::{Notifications, Store};
 
 const NAME: &str = "notifications";
 const LIST: &str = "agent-cli notifications lists them; agent-cli notifications --test EVENT tries a command";
-/// So many of the newest are looked at.
+/// How many of the newest notifications are checked.
 const NEWEST: usize = 50;
 
-/// What is to be said of the config file, and of what was sent.
+/// The findings about the config file, and about sent notifications.
 pub(crate) fn findings(
     config: &Result<Option<ConfigFile>, BadConfig>,
     store: Option<&Store>,
@@ -47,7 +47,7 @@ fn of_file(config: &ConfigFile) -> Vec<Finding> {
     wrong.chain([Finding::ok(NAME, format!("{path} has {commands}"))]).collect()
 }
 
-/// Cron knows a person's home, and nothing else that matters here.
+/// Cron knows a person's home directory, but no other relevant variable.
 fn cron_finds(config: &Path, shell: &Variables) -> bool {
     let home = shell.get("HOME").map(Path::new);
     let usual = if cfg!(target_os = "macos") { "Library/Application Support" } else { ".config" };

@@ -1,4 +1,4 @@
-//! The config file of a person. It contains commands, so nobody else may be able to write it.
+//! The config file of a person. It contains commands, so no other user may be able to write to it.
 
 use std::fs;
 use std::io;
@@ -12,19 +12,19 @@ use crate::store;
 pub(crate) struct ConfigFile {
     pub path: PathBuf,
     pub commands: EventCommands,
-    /// What is wrong with parts of it.
+    /// Problems with parts of it.
     pub problems: Vec<String>,
 }
 
 impl ConfigFile {
-    /// The folder in which its commands run: its own, not that of a link to it.
+    /// The folder in which its commands run: that of the file itself, not of a link to it.
     pub(crate) fn folder(&self) -> PathBuf {
         let real = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         real.parent().unwrap_or(Path::new("/")).to_owned()
     }
 }
 
-/// Why nothing in a config file is used.
+/// Why a config file cannot be used at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} {why}", path.display())]
 pub(crate) struct BadConfig {
@@ -34,10 +34,10 @@ pub(crate) struct BadConfig {
     pub hint: String,
 }
 
-/// In bytes. Nobody writes so many commands.
+/// In bytes, far more than a person writes.
 pub(crate) const LARGEST: u64 = 1 << 20;
 
-/// Reads the commands in the config file at `path`, an absolute one; `None`: it does not exist.
+/// Reads the commands in the config file at the absolute `path`; `None`: it does not exist.
 pub(crate) fn read(path: &Path) -> Result<Option<ConfigFile>, BadConfig> {
     let Some(text) = text(path)? else { return Ok(None) };
     let parsed = event_commands::parse(&text).map_err(|why| not_toml(path, &why))?;
@@ -50,12 +50,12 @@ pub(crate) fn not_toml(path: &Path, why: &str) -> BadConfig {
     BadConfig { path: path.to_owned(), why: format!("is not TOML: {why}"), hint }
 }
 
-/// The text of the user's config file at `path`, an absolute one; `None`: it does not exist.
+/// The text of the user's config file at the absolute `path`; `None`: it does not exist.
 pub(crate) fn text(path: &Path) -> Result<Option<String>, BadConfig> {
     let bad = |why: String, hint: &str| BadConfig { path: path.to_owned(), why, hint: hint.to_owned() };
     let unreadable =
         |error: &io::Error| bad(format!("cannot be read: {error}"), "make it a readable file, or remove it");
-    // What a link leads to is what is read.
+    // The target of a link is checked and read.
     let real = match fs::canonicalize(path) {
         Ok(real) => real,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

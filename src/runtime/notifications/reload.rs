@@ -1,4 +1,4 @@
-//! Notices that the config file has changed, for whoever sends notifications for a long time.
+//! Notices changes of the config file, for processes that send notifications for a long time.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,23 +8,23 @@ use std::time::Duration;
 use crate::core::notifications::event_commands::EventCommands;
 use crate::runtime::notifications::config_file::{self, BadConfig, ConfigFile};
 
-/// An editor may empty a file before it writes it: what was changed is read when it has stayed the same for so long.
+/// An editor may empty a file before it writes it: a change is read when the file has not changed for this long.
 pub(super) const DEBOUNCE: Duration = Duration::from_millis(100);
 
-/// What a file looks like from outside: inode, size, times in nanoseconds. `None`: there is none.
+/// What identifies a version of a file without reading it: inode, size, times in nanoseconds. `None`: it does not exist.
 type FileLook = Option<(u64, u64, [i64; 4])>;
 
-/// A config file that is looked at again and again.
+/// A config file that is checked repeatedly.
 #[derive(Debug)]
 pub(super) struct Reload {
     path: PathBuf,
-    /// As it was when it was read; `None`: it was not.
+    /// The version that was read last; `None`: none was.
     read: Option<FileLook>,
-    /// As it was a moment ago, if it is changing.
+    /// The version seen at the last check, if it is changing.
     changing: Option<FileLook>,
 }
 
-/// What came of a look.
+/// The result of a check.
 #[derive(Debug, PartialEq)]
 pub(super) enum News {
     Nothing,
@@ -38,7 +38,7 @@ impl Reload {
         Self { path, read: None, changing: None }
     }
 
-    /// Reads the file if it is not as it was. The first look reads it in any case.
+    /// Reads the file if it has changed. The first check reads it in any case.
     pub(super) fn look(&mut self) -> News {
         let look = fs::metadata(&self.path).ok().map(|found| {
             let times = [found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec()];
@@ -57,7 +57,7 @@ impl Reload {
         News::Changed(config_file::read(&self.path).map(|found| found.unwrap_or_else(empty)))
     }
 
-    /// Where a change is seen: the file, and what it is a link to.
+    /// Where a change is visible: the file, and the target of a link.
     pub(super) fn places(&self) -> Vec<PathBuf> {
         [Some(self.path.clone()), self.path.canonicalize().ok()].into_iter().flatten().collect()
     }

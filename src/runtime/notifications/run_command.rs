@@ -12,10 +12,10 @@ use crate::core::notifications::payload::{OPTIONAL_VARIABLES, Payload};
 use crate::core::text::escape;
 use crate::failpoint::{self, Moment, Step};
 
-/// What a command is run with.
+/// The environment of a command.
 #[derive(Clone, Debug)]
 pub(crate) struct Shell {
-    /// The folder of the config file: a command that names a file without a folder is not to find one that an agent wrote.
+    /// The folder of the config file: a command that names a file without a folder must not find one that an agent wrote.
     pub cwd: std::path::PathBuf,
     pub state_dir: std::path::PathBuf,
     /// The executable of agent-cli.
@@ -23,13 +23,13 @@ pub(crate) struct Shell {
     pub timeout: Duration,
 }
 
-/// So much of what a command complains about is kept, in bytes.
+/// How many bytes of a command's error output are kept.
 const KEPT: usize = 400;
 
-/// How long what it wrote to standard error may take to arrive once it has ended.
+/// How long its error output may take to arrive after it has ended.
 const ARRIVES: Duration = Duration::from_millis(100);
 
-/// Runs a command in its own process group, which is killed when its time is over.
+/// Runs a command in its own process group, which is killed at the timeout.
 pub(crate) async fn run(shell: &Shell, command: &str, payload: &Payload) -> Result<(), String> {
     failpoint::at(Step::RunNotification, Moment::Before);
     let started = started(shell, command, payload).map_err(|error| format!("sh cannot be started: {error}"));
@@ -39,7 +39,7 @@ pub(crate) async fn run(shell: &Shell, command: &str, payload: &Payload) -> Resu
     failpoint::at(Step::RunNotification, Moment::After);
     let how = match ended {
         Ok(ProcessExit::Code(0)) => {
-            // What it left running on purpose may go on.
+            // Processes that it left running on purpose may continue.
             std::mem::forget(group);
             return Ok(());
         }
@@ -53,10 +53,10 @@ pub(crate) async fn run(shell: &Shell, command: &str, payload: &Payload) -> Resu
     Err(if said.is_empty() { how } else { format!("{how}: {said}") })
 }
 
-/// Nothing of what is told is a part of the command: it is on standard input and in the environment.
+/// The payload is never part of the command: it is on standard input and in the environment.
 fn started(shell: &Shell, command: &str, payload: &Payload) -> io::Result<(Running, Receiver<Vec<u8>>)> {
     let mut input = tempfile::tempfile()?;
-    // A terminal may be what shows it in the end.
+    // The text may end up on a terminal.
     writeln!(input, "{}", escape::json(&serde_json::to_string(payload)?))?;
     input.rewind()?;
     let (reader, writer) = io::pipe()?;
@@ -69,7 +69,7 @@ fn started(shell: &Shell, command: &str, payload: &Payload) -> io::Result<(Runni
     Ok((Running::start(sh)?, complaints(reader)))
 }
 
-/// Reads all that is written, so that nobody waits for room, and hands over the first part of it.
+/// Reads all output, so that the writer never blocks, and returns the first part of it.
 fn complaints(mut reader: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
@@ -78,7 +78,7 @@ fn complaints(mut reader: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
             let more = length.min(KEPT - kept);
             kept += more;
             if more > 0 {
-                // Nobody may want to know any more. What still runs would be killed if it could not write.
+                // The receiver may have been dropped. Processes that are still running would be killed if they could not write.
                 let _ = sender.send(piece[..more].to_vec());
             }
         }
@@ -94,7 +94,7 @@ fn said(complaints: &Receiver<Vec<u8>>) -> String {
     on_one_line(&String::from_utf8_lossy(&said))
 }
 
-/// A person reads it in the middle of a sentence. What is said again and again is there once.
+/// A person reads it in the middle of a sentence. Repeated lines appear once.
 fn on_one_line(said: &str) -> String {
     let mut lines: Vec<_> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.dedup();

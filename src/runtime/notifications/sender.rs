@@ -1,5 +1,4 @@
-//! Sends what is in the outbox beside the work of a command, in a thread of its own: neither a slow command nor a slow disk keeps
-//! a chain waiting.
+//! Sends notifications in a separate thread while a command works: neither a slow command nor a slow disk delays a chain.
 
 use std::future::{Future, pending};
 use std::io;
@@ -28,32 +27,32 @@ use crate::store::{Claimed, Notifications, SendOutcome, Store, StoreError, Subsc
 
 /// How many commands run at once.
 const AT_ONCE: usize = 8;
-/// How much longer than its command a claim lasts: its end has to be recorded.
+/// How much longer than its command a claim lasts, because its end must be recorded.
 const SLACK: Duration = Duration::from_secs(10);
 /// A transaction changes its files more than once.
 const DEBOUNCE: Duration = Duration::from_millis(20);
-/// A clock can be set, and a machine can sleep: nobody waits longer without a look.
+/// The longest wait between two checks: a clock can be set, and a machine can sleep.
 const TICK: Duration = Duration::from_secs(60);
-/// How often silent agents are looked for.
+/// The interval of checks for silent agents.
 const STALL_LOOK: Duration = Duration::from_secs(5);
-/// A wait that is longer is explained.
+/// A longer wait is explained.
 const SHORT: Duration = Duration::from_secs(1);
 
-/// Sends notifications until it is told to finish.
+/// Sends notifications until it is asked to finish.
 #[derive(Debug)]
 pub(crate) struct Sender {
     finish: watch::Sender<bool>,
     thread: JoinHandle<()>,
 }
 
-/// What commands are run, and how.
+/// Which commands are run, and how.
 struct Commands {
     config: ConfigFile,
     shell: Shell,
     voice: Voice,
 }
 
-/// Speaks to the person at the terminal.
+/// Prints to the person at the terminal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Voice {
     pub tell: fn(&str),
@@ -61,16 +60,16 @@ pub(crate) struct Voice {
     pub hint: fn(&str),
 }
 
-/// What notifications are sent with, and where changes of that come from.
+/// The commands, and where changes to them come from.
 struct SenderConfig {
     commands: Arc<Commands>,
-    /// `None`: it stays as it is.
+    /// `None`: it never changes.
     reload: Option<Reload>,
 }
 
 impl SenderConfig {
-    /// Uses the config file as it is now, if it has changed. One that cannot be used is reported, and the former counts. Returns
-    /// whether to look again soon.
+    /// Loads the config file again if it has changed. A file that cannot be used is reported, and the previous one remains in
+    /// effect. Returns whether to check again soon.
     fn renew(&mut self, store: &Store) -> Result<bool, StoreError> {
         let Some(reload) = &mut self.reload else { return Ok(false) };
         let config = match reload.look() {
@@ -97,7 +96,7 @@ impl SenderConfig {
     }
 }
 
-/// Has the events of `config` noted from now on. Without any, those of another config file are noted on.
+/// Subscribes to the events in `config`. If there are none, a subscription of another config file remains.
 fn subscribe(store: &Store, config: &ConfigFile) -> Result<(), StoreError> {
     let events: Vec<Occasion> = config.commands.of.keys().copied().collect();
     let config = config.path.clone();
@@ -113,14 +112,14 @@ impl Commands {
         (self.voice.warn)(&format!("notifications are not sent for now: {error}"));
     }
 
-    /// How long a claim lasts if nobody says what became of it.
+    /// How long a claim lasts if its outcome is not recorded.
     fn claim_lasts(&self) -> SignedDuration {
         SignedDuration::try_from(self.shell.timeout + SLACK).unwrap_or(SignedDuration::MAX)
     }
 }
 
 impl Sender {
-    /// Has the events of `config` noted from now on, and starts to send.
+    /// Subscribes to the events in `config`, and starts to send.
     pub(crate) fn start(
         store: &Store,
         config: ConfigFile,
@@ -131,7 +130,7 @@ impl Sender {
         Ok(Self::with(store.dir().path(), means(store, config, own_program, voice)))
     }
 
-    /// The same, as the config file at `path` says at any time.
+    /// The same with the config file at `path`, whose changes take effect.
     pub(crate) fn follow(store: &Store, path: PathBuf, own_program: &Path, voice: Voice) -> Result<Self, StoreError> {
         let none =
             ConfigFile { path: path.clone(), commands: event_commands::EventCommands::default(), problems: Vec::new() };
@@ -177,7 +176,7 @@ fn run(dir: &Path, means: &mut SenderConfig, finishing: watch::Receiver<bool>) -
                 return;
             }
         };
-        // What is wrong may be so for a while only.
+        // The error may be temporary.
         while let Err(error) = send(&store, means, finishing.clone()).await {
             means.commands.could_not(&error);
             if tokio::time::timeout(TICK, finishing.wait_for(|finish| *finish)).await.is_ok() {
@@ -228,12 +227,12 @@ async fn send(store: &Store, means: &mut SenderConfig, mut finishing: watch::Rec
             () = &mut over => break,
         }
     }
-    // This ends what still runs. The next command sends it.
+    // This ends commands that are still running. The next process sends their notifications.
     drop(running);
     sending.iter().try_for_each(|claimed| store.outbox().end(claimed, SendOutcome::GivenBack).map(drop))
 }
 
-/// Runs one command. Its claim ends by itself if this is dropped.
+/// Runs one command. If this is dropped, its claim expires.
 async fn one(commands: Arc<Commands>, claimed: Claimed, payload: Payload) -> (Claimed, Result<(), String>) {
     let Some(command) = commands.config.commands.of.get(&claimed.about.event) else {
         return (claimed, Err("the config file has no command for it any more".to_owned()));
@@ -272,17 +271,17 @@ fn until_next(store: &Store, commands: &Commands) -> Result<Duration, StoreError
     let most = if stalls { STALL_LOOK } else { TICK };
     let next = store.outbox().list(Notifications::NextDue)?.pop();
     let next = next.map(|next| next.due.duration_since(Timestamp::now()));
-    // What is due and was not claimed waits for another command to end.
+    // Notifications that are due but were not claimed wait for another command to end.
     let next = next.map(|next| Duration::try_from(next).unwrap_or(SHORT).max(DEBOUNCE));
     Ok(next.map_or(most, |next| next.min(most)))
 }
 
-/// Returns when there is no more time for what still runs, or a person does not want to wait.
+/// Returns when there is no more time for running commands, or a person does not want to wait.
 async fn is_over(commands: Arc<Commands>) {
     let wait = async {
         sleep(SHORT).await;
         (commands.voice.tell)("waiting for the commands of notifications; Ctrl-C leaves them to the next command");
-        // Those that hang have used up their own time before.
+        // Commands that hang have used up their own time before.
         sleep(commands.shell.timeout).await;
     };
     tokio::select! {
@@ -298,7 +297,7 @@ async fn interrupted(listening: io::Result<watch::Receiver<signals::Signals>>) {
     }
 }
 
-/// Runs the command for an event with an example, outside of the outbox; `None`: there is no command.
+/// Runs the command for an event with an example, outside the outbox; `None`: there is no command.
 pub(crate) fn try_out(
     state_dir: &Path,
     config: &ConfigFile,

@@ -1,4 +1,4 @@
-//! Notices agents in which nothing happens.
+//! Notices agents that have stalled.
 
 use std::fs;
 use std::time::Instant;
@@ -8,12 +8,12 @@ use jiff::{SignedDuration, Timestamp};
 use crate::core::events::activity::is_stalled;
 use crate::store::{Attempt, Attempts, Store, StoreError};
 
-/// What is known of silent agents from one look to the next.
+/// What is known about silent agents from one check to the next.
 #[derive(Debug, Default)]
 pub(super) struct Silences {
-    /// When it was looked, by the clock and by one that stands still while the machine sleeps.
+    /// When the last check was, by the system clock and by one that stops while the machine sleeps.
     looked: Option<(Timestamp, Instant)>,
-    /// Since when the machine has not slept, as far as is known.
+    /// Since when the machine has not slept, as far as known.
     awake: Option<Timestamp>,
 }
 
@@ -21,8 +21,8 @@ pub(super) struct Silences {
 const DIFFERENCE: SignedDuration = SignedDuration::from_secs(5);
 
 impl Silences {
-    /// Notes the running agents that have printed nothing for longer than their chain's limit. A file's time is enough for that. Time
-    /// in which the machine slept is not silence.
+    /// Records the running agents that have printed nothing for longer than their chain's limit. A file's modification time is
+    /// sufficient. Time during which the machine slept does not count.
     pub(super) fn note(&mut self, store: &Store, now: Timestamp) -> Result<(), StoreError> {
         self.look(now, Instant::now());
         for Attempt { id: attempt, frame, began, .. } in store.attempts(Attempts::Running)? {
@@ -31,7 +31,7 @@ impl Silences {
             let last_event = printed.map_or(began, |printed| printed.max(began));
             let after = match store.chain_of(frame) {
                 Ok(chain) => chain.limits.stall_after(),
-                // It was removed meanwhile.
+                // It was removed in the meantime.
                 Err(StoreError::UnknownFrame(_)) => continue,
                 Err(error) => return Err(error),
             };

@@ -1,5 +1,5 @@
-//! Bash calls with commands of agent-cli. One that is exactly one request is suspended; a request in any other is refused before
-//! anything runs, because the rest would go on without its result.
+//! Bash calls with commands of agent-cli. A call that is exactly one request is suspended; a request inside a larger command is
+//! refused before anything runs, because the rest would continue without its result.
 
 use std::path::Path;
 use std::{env, fs};
@@ -44,7 +44,7 @@ type Resolve = Box<dyn FnOnce(&Store, Caller, &RunsIn<'_>) -> Result<AgentReques
 /// What a request would find where it runs as a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunsIn<'a> {
-    /// The directory of the agent's shell, or that which the command changes to.
+    /// The directory of the agent's shell, or the one to which the command changes.
     pub directory: &'a str,
     /// Its standard input.
     pub input: &'a str,
@@ -111,7 +111,7 @@ pub(super) fn before(
         BashCall::Request { id, pwd, call, resolve } => (id, pwd, call, resolve),
     };
     let (store, caller) = (asking.store()?, asking.caller);
-    // A person is asked whether it may run, because a rule says so.
+    // A person is asked whether it may run, because a rule requires it.
     let is_approval = |request: &Request| matches!(request.kind, RequestKind::Permission { .. });
     let needs_approval =
         store.requests(Requests::OfCall(caller.frame, id))?.iter().any(|(request, _)| is_approval(request));
@@ -159,7 +159,7 @@ pub(super) fn refuse_embedded(asking: &Asking, input: &HookInput) -> Result<Hook
     }
 }
 
-/// Refuses a request inside a larger command, unless it only looks for results that are there.
+/// Refuses a request inside a larger command, unless it only fetches existing results.
 fn embedded(asking: &Asking, id: &str, verb: Option<Verb>) -> Result<HookResponse, ProtocolError> {
     let (store, caller) = (asking.store()?, asking.caller);
     if verb == Some(Verb::Resume) && has_all_results(&store, caller)? {
@@ -169,12 +169,12 @@ fn embedded(asking: &Asking, id: &str, verb: Option<Verb>) -> Result<HookRespons
     Ok(if is_monitored { deny(NOT_IN_A_MONITOR) } else { deny(&not_alone(verb)) }.into())
 }
 
-/// Whether the agent has been given, or could look up, the results of all that it has asked for in this attempt.
+/// Whether the agent has been given, or could look up, the results of everything that it has asked for in this attempt.
 fn has_all_results(store: &Store, caller: Caller) -> Result<bool, RuntimeError> {
     Ok(store.requests(Requests::Undelivered(caller.attempt))?.iter().all(|(_, result)| result.is_some()))
 }
 
-/// Whether a shell of the agent that works in `cwd` gets there with `cd`, and stays.
+/// Whether a shell of the agent in `cwd` can change to the directory with `cd`, and remains there.
 fn can_be_entered(directory: &str, cwd: &Path) -> bool {
     let is_below = || Some(fs::canonicalize(directory).ok()?.starts_with(fs::canonicalize(cwd).ok()?));
     env::var_os("CDPATH").is_none_or(|path| path.is_empty())
@@ -258,7 +258,7 @@ pub(super) fn after(asking: &Asking, input: &HookInput) -> Result<HookAnswer, Ru
     let shown: Vec<_> = results.iter().map(|(request, _)| request.id).collect();
     store.use_results(caller, ResultUse::Shown(&shown))?;
     let is_exact = input.tool_response["stdout"] == text.as_str() && input.tool_response["backgroundTaskId"].is_null();
-    // If two hooks say what the agent sees, the last to end wins. A user's hook must not be overruled.
+    // If two hooks replace what the agent sees, the last to end wins. A user's hook must not be overruled.
     let theirs = |frame: Frame| user_hooks::run_after(BASH, &frame.cwd, &frame.launch);
     let has_the_last_word = is_exact || store.frame(caller.frame)?.is_none_or(theirs);
     Ok(if has_the_last_word { HookAnswer::Pass } else { HookAnswer::Show { output: text.clone() } })

@@ -16,7 +16,7 @@ use crate::runtime::{RuntimeError, while_trying};
 ///
 /// # Errors
 ///
-/// [`ProtocolError`] when the hook cannot decide about the call.
+/// [`ProtocolError`] if the hook cannot decide about the call.
 pub(crate) fn answer(
     asking: &Asking,
     input: &[u8],

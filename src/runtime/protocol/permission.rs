@@ -1,8 +1,8 @@
 //! The tool for approvals: Claude Code asks about calls that need one.
 //!
-//! By default it answers like plain `claude -p`, where nobody can be asked: such a call is denied. With `--on-permission ask` the
-//! call becomes a question, and the agent is stopped at it. When there is an answer, the resumed `claude` repeats the call and
-//! gets the answer.
+//! By default it answers like plain `claude -p`, which has no person to ask: such a call is denied. With `--on-permission ask`
+//! the call becomes a question, and the agent is stopped at it. When there is an answer, the resumed `claude` repeats the call
+//! and gets the answer.
 //!
 //! Claude Code does not pass on why a call needs an approval. If a hook of the user asks for one, `claude` has printed the
 //! reason.
@@ -58,7 +58,7 @@ pub(crate) fn decide(
     })
 }
 
-/// A rule has a person asked about a call that asks a person: who has answered the questions has allowed it.
+/// A rule requires a person's approval for a call that asks a person: by answering the questions, the person has approved it.
 fn of_questions(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Permission, RuntimeError> {
     Ok(match Suspension::find(&asking.store()?, asking.caller, id)? {
         Suspension::Return(over) => match questions::outcome(&call.input, &over) {
@@ -119,7 +119,8 @@ fn of_agent(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Permissi
     }
 }
 
-/// The directory of the agent's shell at a call. Claude Code writes the call into its transcript a little after it has printed it.
+/// The directory of the agent's shell at a call. Claude Code writes the call into its transcript shortly after it has printed
+/// it.
 fn calls_directory(frame: &Frame, attempt: &Attempt, call: &str) -> PathBuf {
     const PATIENCE: Duration = Duration::from_secs(2);
     const LOOK: Duration = Duration::from_millis(20);
@@ -137,16 +138,16 @@ fn calls_directory(frame: &Frame, attempt: &Attempt, call: &str) -> PathBuf {
     }
 }
 
-/// What the call that is repeated finds.
+/// The current conditions for a repeated call.
 #[derive(Debug, Default)]
 struct Now {
     /// Where the resumed `claude` may have begun.
     began: Vec<PathBuf>,
-    /// The directory of the agent's shell when it was stopped, if that is elsewhere.
+    /// The directory of the agent's shell when it was stopped, if it differs.
     shell: Option<PathBuf>,
-    /// Whether that is gone.
+    /// Whether that no longer exists.
     is_gone: bool,
-    /// What leads elsewhere than it did.
+    /// A path that leads elsewhere than before.
     moved: Option<Moved>,
 }
 
@@ -163,7 +164,7 @@ impl Now {
     }
 }
 
-/// What a person's answer means for the call that is repeated.
+/// What a person's answer means for the repeated call.
 #[derive(Debug, PartialEq)]
 enum Ruling {
     /// The repeated call is a different one.
@@ -199,8 +200,8 @@ fn allowed(call: &PermissionCall, asked: &RequestKind, now: &Now) -> Ruling {
     }
 }
 
-/// Whether a repeated call is the one that was asked about. Claude Code makes relative paths absolute, from where the agent's
-/// shell is.
+/// Whether a repeated call is the one that was asked about. Claude Code makes relative paths absolute, based on the directory
+/// of the agent's shell.
 fn is_same(asked: &Value, repeated: &Value, shell: Option<&Path>, began: &[PathBuf]) -> bool {
     match (asked, repeated, shell) {
         _ if asked == repeated => true,
@@ -242,7 +243,7 @@ fn carry_out(
     })
 }
 
-/// The input of a command that is to run in `shell`.
+/// The input of a command for running it in `shell`.
 fn in_shell(input: &Value, shell: &Path) -> Value {
     let mut input = input.clone();
     if let Some(command) = input["command"].as_str() {

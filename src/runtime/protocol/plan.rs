@@ -1,4 +1,4 @@
-//! A plan with which an agent wants to leave plan mode. In other modes Claude Code refuses the call.
+//! Plans with which agents want to leave plan mode. In other modes Claude Code refuses the call.
 
 use crate::claude::tools::exit_plan_mode::{self, PLAN_MODE};
 use crate::claude::tools::hook_input::{HookAnswer, HookInput, NOT_IN_A_SUBAGENT, PRE_TOOL_USE};

@@ -1,4 +1,4 @@
-//! What the `claude` of a running attempt printed about a call that it asks about.
+//! What the `claude` of a running attempt has printed about a call that it asks about.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -20,7 +20,7 @@ pub(super) fn is_of_another_tool(store: &Store, caller: Caller, call: &str) -> R
     Ok(tool.is_some_and(|tool| tool != BASH))
 }
 
-/// Whether `call` cannot be one of an earlier attempt any more: in the running attempt the agent has already worked, or the call
+/// Whether `call` can no longer belong to an earlier attempt: the agent has already worked in the running attempt, or the call
 /// has returned.
 pub(super) fn is_past(store: &Store, caller: Caller, call: &str) -> Result<bool, RuntimeError> {
     let Some(attempt) = store.attempts(Attempts::RunningOf(caller.frame))?.pop() else { return Ok(false) };
@@ -39,7 +39,7 @@ fn output(store: &Store, attempt: &Attempt) -> io::Result<BufReader<File>> {
 pub(super) struct PrintedCall {
     /// Whether the agent makes it rather than one of Claude Code's own subagents, which cannot wait.
     pub(super) is_of_the_agent: bool,
-    /// Why a hook of the user asks for an approval of it.
+    /// Why a hook of the user asks for its approval.
     pub(super) reason: Option<String>,
 }
 

@@ -32,7 +32,7 @@ pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, R
     }
 }
 
-/// The input with which a call returns what became of its questions, or why it cannot run.
+/// The input with which a call returns the outcome of its questions, or why it cannot run.
 pub(super) fn outcome(input: &Value, over: &[(Request, RequestResult)]) -> Result<Value, String> {
     let results = results(over);
     if is_unanswered(over) {
@@ -55,7 +55,7 @@ pub(super) fn after(asking: &Asking, input: &HookInput) -> Result<HookAnswer, Ru
     Ok(HookAnswer::Pass)
 }
 
-/// Whether nobody answered one of these. The call cannot run then: its result would be that they were answered.
+/// Whether one of these is unanswered. The call cannot run then: its result would be that they were answered.
 fn is_unanswered(over: &[(Request, RequestResult)]) -> bool {
     over.iter().any(|(_, result)| matches!(result, RequestResult::Unanswered { .. }))
 }

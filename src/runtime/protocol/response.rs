@@ -1,4 +1,4 @@
-//! The hook's answer, and what is recorded once `claude` has received it.
+//! The hook's answer, and what is recorded after `claude` has received it.
 
 use crate::claude::tools::hook_input::HookAnswer;
 use crate::runtime::RuntimeError;
@@ -20,8 +20,8 @@ impl From<HookAnswer> for HookResponse {
 }
 
 impl HookResponse {
-    /// Records that `claude` has the answer. Not earlier: if a hook dies before, the call runs as a program, which must not ask a
-    /// second time.
+    /// Records that `claude` has the answer. Not earlier: if the hook dies before, the call runs as a program, which must not
+    /// make the request again.
     pub(crate) fn printed(self) -> Result<(), RuntimeError> {
         match self.returning {
             Some((store, caller)) => {
@@ -35,7 +35,7 @@ impl HookResponse {
     }
 }
 
-/// Notices for the agent beside the result of the resumed call.
+/// Notices for the agent in addition to the result of the resumed call.
 pub(super) fn notice(store: &Store, caller: Caller) -> Result<Option<String>, RuntimeError> {
     let attempt =
         store.attempts(Attempts::RunningOf(caller.frame))?.pop().filter(|attempt| attempt.id == caller.attempt);

@@ -16,7 +16,7 @@ pub(super) enum Suspension {
     Keep,
     /// It stays suspended, and gets the results of its requests from outside.
     LeaveOpen,
-    /// It is another call with the id of an earlier one. The API gives ids, and may repeat one.
+    /// It is another call with the id of an earlier one. The API assigns ids, and may repeat one.
     Repeated,
     /// It returns the results of its requests.
     Return(Vec<(Request, RequestResult)>),

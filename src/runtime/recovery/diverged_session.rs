@@ -1,5 +1,5 @@
-//! A session that a person continued while its agent waited or worked. What was said there becomes a separate session,
-//! so that the agent can continue from where it stopped and nobody's words are lost.
+//! Sessions that a person continued while their agent waited or worked. The person's part becomes a separate session, so that
+//! the agent can continue from where it stopped and nothing is lost.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -20,8 +20,8 @@ use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::files::checkpoint;
 use crate::store::{self, Attempt, Recovery, Store};
 
-/// Saves the transcript at `place`, which belongs to the session of `frame`, as another session if it contains anything
-/// that the kept copy does not have.
+/// Saves the transcript at `place`, which belongs to the session of `frame`, as another session if it contains anything that
+/// the kept copy does not have.
 pub(crate) fn save(store: &Store, frame: &Frame, place: &Path, copy: Option<AttemptId>) -> Result<(), RuntimeError> {
     let found = read(place)?;
     let known = copy.map(|copy| read(&store.dir().checkpoint(frame.id, copy))).transpose()?;
@@ -58,8 +58,8 @@ pub(crate) fn save(store: &Store, frame: &Frame, place: &Path, copy: Option<Atte
     Ok(())
 }
 
-/// An attempt's conversation without anything that a person said in its session while it ran. Their lines stay in
-/// Claude Code's folder and are set aside before the next attempt.
+/// An attempt's conversation without anything that a person said in its session while it ran. Their lines remain in Claude
+/// Code's folder and are set aside before the next attempt.
 pub(crate) fn without_others(
     store: &Store,
     frame: &Frame,
@@ -92,8 +92,7 @@ fn share_beside(frame: &Frame, place: &Path, other: SessionId) -> Result<(), Run
     shared.map_err(while_trying("save what an agent has besides a conversation that went on"))
 }
 
-/// The same id for the same conversation: if it is saved twice because a process died in between, it is still one
-/// session.
+/// The same id for the same conversation: if it is saved twice because a process died in between, it is still one session.
 fn id_of(conversation: &Entries) -> SessionId {
     let digest = Sha256::digest(conversation.of_session(SessionId(Uuid::nil())));
     let mut bytes = [0; 16];

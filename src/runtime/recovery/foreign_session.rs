@@ -1,5 +1,5 @@
-//! Sessions of Claude Code that have the id of an agent's session, and are somebody else's: an archive may name any id. Nothing
-//! replaces such a session, and no agent continues it.
+//! Sessions of Claude Code that have the id of an agent's session but belong to another conversation: an archive may name any
+//! id. Such a session is never replaced, and no agent continues it.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -14,7 +14,7 @@ use crate::core::id::FrameId;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::Brought;
 
-/// Refuses a chain that would take over a session that is there.
+/// Refuses a chain that would take over an existing session.
 pub(crate) fn refuse_import(chain: &[Brought]) -> Result<(), RuntimeError> {
     let mut places = SessionLocations::default();
     for Brought { frame, launch, cwd, session, copy, printed } in chain {
@@ -35,7 +35,7 @@ pub(super) fn foreign(frame: FrameId, transcript: PathBuf) -> RuntimeError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unknown {
     IsForeign,
-    /// The agent had something that was lost.
+    /// The agent had a conversation that was lost.
     IsOwn,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn is_foreign(
     Ok(if known.is_empty() { unknown == Unknown::IsForeign } else { known.is_disjoint(&names(&found)) })
 }
 
-/// Those of a file that may be gone.
+/// The entries of a file that may not exist.
 fn entries(transcript: &Path) -> Result<Entries, RuntimeError> {
     let read = match File::open(transcript) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Entries::default()),

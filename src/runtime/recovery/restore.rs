@@ -22,9 +22,9 @@ use crate::store::files::durable::remove_partial;
 use crate::store::files::{checkpoint, tool_results};
 use crate::store::{self, Recovery, Store};
 
-/// Restores what a frame's next attempt needs: the copy of the conversation that it continues, what its agent has
-/// besides, and the large tool results, which the conversation names by path. Returns the file to continue from;
-/// `None`: there is none, or the attempt begins a conversation.
+/// Restores what a frame's next attempt needs: the copy of the conversation that it continues, what its agent has besides, and
+/// the large tool results, which the conversation names by path. Returns the file to continue from; `None`: there is none, or
+/// the attempt begins a conversation.
 pub(crate) fn prepare(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, RuntimeError> {
     let Some(config) = config_dir(&frame.launch) else { return Ok(None) };
     refuse_foreign(store, frame, &config)?;
@@ -45,11 +45,11 @@ pub(crate) fn prepare(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, R
         && own.is_some()
         && place.is_file()
     {
-        // The conversation names places that the results have left.
+        // The conversation contains former paths of the results.
         fs::remove_file(&place).map_err(in_folder(&config, "replace the transcript"))?;
     }
     let file = if copy.is_file() { copy } else { place };
-    // Claude Code may know one that was deleted.
+    // Claude Code may list a deleted file.
     if !file.is_file() {
         return Ok(None);
     }
@@ -58,8 +58,8 @@ pub(crate) fn prepare(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, R
     Ok(Some(file))
 }
 
-/// Makes room for the session of a recorded attempt. Claude Code writes a fork to the place of its session, or
-/// continues the transcript there. `source` is what is continued.
+/// Makes room for the session of a recorded attempt. Claude Code writes a fork to the place of its session, or continues the
+/// transcript there. `source` is what is continued.
 pub(crate) fn make_room(
     store: &Store,
     frame: &Frame,
@@ -82,7 +82,7 @@ pub(crate) fn make_room(
     failpoint::around(Step::MakeRoom, || remove(&place)).map_err(in_folder(&config, "make room for the transcript"))
 }
 
-/// Nobody's session is replaced or continued because it has the id of the frame's.
+/// No session is replaced or continued just because it has the id of the frame's.
 fn refuse_foreign(store: &Store, frame: &Frame, config: &Path) -> Result<(), RuntimeError> {
     let adopted = frame.continues().filter(|_| frame.is_adopted());
     for (session, copy) in
@@ -94,7 +94,7 @@ fn refuse_foreign(store: &Store, frame: &Frame, config: &Path) -> Result<(), Run
         }
         let copy = match copy {
             Some(copy) => match compared(store, KeptConversation { frame: frame.id, copy, session }, &place)? {
-                // Without a copy, the transcript may be all that is left of the agent.
+                // Without a copy, the transcript may be all that remains of the agent.
                 Compared::Same | Compared::Less | Compared::NoCopy => continue,
                 Compared::Other => Some(store.dir().checkpoint(frame.id, copy)),
             },
@@ -110,7 +110,7 @@ fn refuse_foreign(store: &Store, frame: &Frame, config: &Path) -> Result<(), Run
     Ok(())
 }
 
-/// Says which folder of Claude Code's it is in which something failed.
+/// Adds to an error in which of Claude Code's folders it occurred.
 fn in_folder<'a>(folder: &'a Path, what: &'a str) -> impl FnOnce(io::Error) -> RuntimeError + 'a {
     move |source| RuntimeError::ClaudeFolder { what: format!("{what} in"), folder: folder.to_owned(), source }
 }
@@ -154,7 +154,7 @@ pub(crate) fn digest(transcript: &Path) -> Result<Option<String>, RuntimeError> 
     }
 }
 
-/// Whether somebody has continued the session that the agent of `frame` waits in.
+/// Whether the session in which the agent of `frame` waits was continued outside agent-cli.
 pub(crate) fn went_on(store: &Store, frame: &Frame, place: &Path) -> Result<bool, RuntimeError> {
     let Some(copy) = own_copy(frame) else { return Ok(false) };
     Ok(compared(store, own(frame, copy), place)? == Compared::Other && !is_of_discarded_attempt(store, frame, place)?)
@@ -185,7 +185,7 @@ fn compared(store: &Store, kept: KeptConversation, place: &Path) -> Result<Compa
     compared.map_err(while_trying("compare the transcript with its copy"))
 }
 
-/// Ensures that everything the agent has said is in the copy, and that what somebody else has said is kept, too.
+/// Ensures that everything the agent has said is in the copy, and that what a person has said is kept, too.
 fn complete_copy(store: &Store, frame: &Frame, copy: AttemptId, config: &Path) -> Result<(), RuntimeError> {
     let place = place(config, frame, frame.session);
     match compared(store, own(frame, copy), &place)? {
@@ -199,7 +199,7 @@ fn complete_copy(store: &Store, frame: &Frame, copy: AttemptId, config: &Path) -
             let restored = checkpoint::restore(store.dir(), frame.id, copy, &place);
             restored.map_err(in_folder(config, "put the transcript back"))?;
         }
-        // Whoever removed the copy may not have removed the original.
+        // The copy may have been removed without the original.
         Compared::NoCopy => keep(store, frame, own(frame, copy), &place)?,
         Compared::Same | Compared::Less => {}
     }
@@ -210,7 +210,7 @@ fn complete_copy(store: &Store, frame: &Frame, copy: AttemptId, config: &Path) -
     restore_beside(store, frame, &folders, false)
 }
 
-/// Nothing of the session was kept: the remains of attempts are removed, and what somebody else has said stays.
+/// No copy of the session exists: the remains of attempts are removed, and what a person has said is kept.
 fn clear(store: &Store, frame: &Frame, config: &Path) -> Result<(), RuntimeError> {
     let place = place(config, frame, frame.session);
     if !place.is_file() {
@@ -273,8 +273,8 @@ fn remove(file: &Path) -> io::Result<()> {
 
 /// Returns whether any results are no longer where the conversation says.
 ///
-/// They go to their former place, as long as that is in the directory that Claude Code uses now. After an import, or if
-/// that directory was moved, they go where Claude Code would put them today, and the conversation is updated.
+/// They are restored to their former place if it is in the directory that Claude Code uses now. After an import, or if that
+/// directory was moved, they are put where Claude Code would put them today, and the conversation is updated.
 fn restore_tool_results(
     store: &Store,
     frame: &Frame,

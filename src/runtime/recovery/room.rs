@@ -1,5 +1,4 @@
-//! Whether there is room where Claude Code keeps its sessions. On a full disk it goes on in silence, and nothing of a session
-//! is kept.
+//! Checks for room where Claude Code keeps its sessions. On a full disk it continues silently, and its sessions are lost.
 
 use std::fs;
 use std::io;
@@ -18,7 +17,7 @@ pub(crate) fn missing(frame: &Frame) -> Option<PathBuf> {
     folder_of(frame).filter(|folder| is_full(folder))
 }
 
-/// Why the folder cannot be used in which Claude Code would keep the session of `frame`, if it cannot.
+/// Why the folder in which Claude Code would keep the session of `frame` cannot be used, if so.
 #[must_use]
 pub(crate) fn unusable(frame: &Frame) -> Option<(PathBuf, io::Error)> {
     let folder = folder_of(frame)?;
@@ -38,7 +37,7 @@ pub(crate) fn is_full(folder: &Path) -> bool {
     left(folder).is_some_and(|bytes| bytes < LEAST)
 }
 
-/// How many bytes are left on the disk of this folder; `None`: it does not say.
+/// How many bytes are left on the disk of this folder; `None`: unknown.
 #[must_use]
 pub(crate) fn left(folder: &Path) -> Option<u64> {
     let existing = folder.ancestors().find(|folder| folder.exists())?;

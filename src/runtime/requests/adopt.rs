@@ -13,7 +13,7 @@ use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::{checkpoint, tool_results};
 use crate::store::{Lease, NewChain, NewFrame, Store};
 
-/// How often it is looked whether another process has adopted a session.
+/// The interval of checks whether another process has adopted a session.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Creates a root frame that continues `session`, if Claude Code has such a session. Its working directory and model come from
@@ -55,7 +55,7 @@ pub(crate) fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result
     Ok(Some(store.create(NewChain::Adopted(&new, session), None)?))
 }
 
-/// Whether a frame was made from a session that agent-cli did not start: its first attempt continued something other than a
+/// Whether a frame was created from a session that agent-cli did not start: its first attempt continued something other than a
 /// baseline.
 pub(crate) fn was_adopted(store: &Store, frame: &Frame) -> Result<bool, RuntimeError> {
     if frame.parent.is_some() || frame.baseline.is_some() || frame.checkpoint.is_none() {

@@ -1,5 +1,5 @@
-//! What an agent means by an id: it can refer to itself, its descendants, and their requests, and any other id is treated as
-//! unknown. Also what the records say about a process that wants to answer, and what a running agent has printed.
+//! Resolves the ids that an agent uses: it can refer to itself, its descendants, and their requests, and any other id is
+//! treated as unknown. Also what the records say about a process that wants to answer, and what a running agent has printed.
 
 use std::io::BufReader;
 use std::path::PathBuf;
@@ -64,7 +64,8 @@ fn called(store: &Store, caller: Caller, name: &str) -> Result<IdPrefix, Runtime
     }
 }
 
-/// The agent above the caller that it has named. It knows at most the id of who started it: parts of others match nothing.
+/// The ancestor that the caller has named. An agent knows at most the id of the agent that started it: parts of others match
+/// nothing.
 fn above(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Option<FrameId>, RuntimeError> {
     let mut next = store.frame(caller.frame)?.and_then(|frame| frame.parent);
     while let Some(above) = next {
@@ -76,7 +77,7 @@ fn above(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Option<FrameId>
     Ok(None)
 }
 
-/// The directory whose files alone an agent may read without asking; `None`: it may do everything.
+/// The only directory whose files an agent may read without asking; `None`: it may do everything.
 pub(crate) fn reads_only_in(store: &Store, caller: Caller) -> Result<Option<PathBuf>, RuntimeError> {
     let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
     Ok((!frame.launch.is_unrestricted()).then_some(frame.cwd))
@@ -120,10 +121,11 @@ pub(crate) fn running(store: &Store, frame: FrameId) -> Result<Option<(Attempt, 
     Ok(Some((attempt, digest)))
 }
 
-/// So many notifications are looked at. The command of an older one has long ended.
+/// How many notifications are checked. The command of an older one has long ended.
 const NEWEST: usize = 1000;
 
-/// The agent whose session this is. The session of a person that became a chain is theirs: its agent has another one.
+/// The agent whose session this is. The session of a person that became a chain belongs to that person: its agent has another
+/// one.
 pub(crate) fn agent_of(store: &Store, session: SessionId) -> Result<Option<FrameId>, StoreError> {
     let Ok(id) = session.to_string().parse::<IdPrefix>() else { return Ok(None) };
     let found = match store.lookup(Scope::All, &id) {
@@ -158,7 +160,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// A chain of three agents that run, the uppermost first.
+    /// A chain of three running agents, the uppermost first.
     fn three() -> (tempfile::TempDir, Store, [Caller; 3]) {
         let (temp, store) = testing::store();
         let top = store.start(store.root());
@@ -178,7 +180,7 @@ mod tests {
                 assert!(matches!(wait(lowest, &name), Err(RuntimeError::Deadlock { .. })), "{name}");
             }
         }
-        // A part of an id of one above says nothing about it.
+        // A part of an ancestor's id must not resolve.
         let part = &top.frame.to_string()[..10];
         assert!(matches!(wait(lowest, part), Err(RuntimeError::UnknownToAgent(_))));
         let asked = store.request(middle, None, &[ask("When?")]).unwrap()[0];

@@ -13,11 +13,12 @@ use crate::store::{Caller, Store, Target};
 pub(crate) enum AgentRequest {
     /// Other agents, with their launch options as overrides of the caller's.
     Spawn(Box<SpawnRequest>, Overrides),
-    /// Answers to these questions, at least one. All of several have the same [`Batch`](crate::core::requests::question_form::Batch).
+    /// Answers to these questions, at least one. If there are several, they have the same
+    /// [`Batch`](crate::core::requests::question_form::Batch).
     Ask(Vec<Form>),
     /// An answer to the question in this file.
     AskInFile(QuestionFile, Box<Form>),
-    /// Something outside of the chain.
+    /// Something outside the chain.
     Wait(External),
 }
 
@@ -45,7 +46,7 @@ impl AgentRequest {
     fn is(&self, recorded: &RequestKind) -> bool {
         match (self, recorded) {
             (Self::Spawn(request, _), RequestKind::Spawn { task, .. }) => *task == request.title(),
-            // A duration gives a different time each time, and a batch has an id of its own.
+            // A duration results in a different time each time, and each batch has a new id.
             (Self::Ask(asked), RequestKind::Ask(recorded)) => asked.first().is_some_and(|asked| {
                 let batch = asked.batch.as_ref().and(recorded.batch.clone());
                 Form { expires_at: recorded.expires_at, batch, ..asked.clone() } == *recorded

@@ -1,4 +1,4 @@
-//! The files in which open questions can be answered: what is in them, and recording the answers.
+//! The files in which open questions can be answered: reads them, and records the answers.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use crate::runtime::requests::question_files::{AskedUntil, FoundAnswer};
 use crate::runtime::requests::{file_content, posted, question_files};
 use crate::store::{Question, Requests, Seen, Store, StoreError};
 
-/// Adds it to the questions of a chain.
+/// Adds the state of these files to the questions of a chain.
 pub(crate) fn observe(store: &Store, tree: &mut Tree, now: Timestamp) -> Result<(), RuntimeError> {
     for request in tree.requests_mut().filter(|request| !request.state.is_resolved()) {
         if let RequestKind::Ask(form) = &mut request.kind {
@@ -29,7 +29,7 @@ pub(crate) fn observe(store: &Store, tree: &mut Tree, now: Timestamp) -> Result<
     Ok(())
 }
 
-/// Notes what an attempt that has ended leaves in the files of its questions: it is no answer, whatever happens to the files.
+/// Records what an ended attempt leaves in the files of its questions: it is never an answer, whatever happens to the files.
 /// `ended`: when, if that is some time ago.
 pub(crate) fn note_earlier(store: &Store, attempt: AttemptId, ended: Option<Timestamp>) -> Result<(), RuntimeError> {
     for (request, _) in store.requests(Requests::Undelivered(attempt))? {
@@ -39,7 +39,7 @@ pub(crate) fn note_earlier(store: &Store, attempt: AttemptId, ended: Option<Time
             (None, Some(path)) => question_files::earlier_in(path, form),
             (None, None) => None,
         };
-        // What was written since is not the agent's.
+        // Later content is not the agent's.
         let Some(earlier) = earlier.filter(|earlier| ended.is_none_or(|ended| earlier.changed < ended)) else {
             continue;
         };
@@ -50,7 +50,7 @@ pub(crate) fn note_earlier(store: &Store, attempt: AttemptId, ended: Option<Time
     Ok(())
 }
 
-/// Reads posted questions again that could not be read, and records the answers to all of them that are in files.
+/// Reads posted questions again that could not be read, and records the answers to posted questions in files.
 pub(crate) fn update_posted(store: &Store, tree: &Tree, now: Timestamp) -> Result<(), RuntimeError> {
     for (request, form, posted) in posted::requests(tree).filter(|(request, ..)| !request.state.is_resolved()) {
         let read_now = posted.trouble.as_ref().and_then(|why| posted::form_of(form, posted, why));
@@ -79,7 +79,7 @@ pub(crate) fn take(store: &Store, request: &Request, form: &Form, now: Timestamp
             }
         }
         FoundAnswer::ToNote(seen) => Ok(store.looked(request.id, &Seen::Progress(&seen)).map(drop)?),
-        // What is not an answer is reported with the question.
+        // Text that is not an answer is reported with the question.
         FoundAnswer::None(_) | FoundAnswer::Refused(_) | FoundAnswer::Invalid(_) | FoundAnswer::Soon(_) => Ok(()),
     }
 }
@@ -98,13 +98,14 @@ fn find_answer(path: &Path, form: &Form, asked: &AskedUntil, now: Timestamp) -> 
     }
 }
 
-/// What the file in which a question can be answered says, as far as that can be said without the record of the attempt that asked.
+/// The state of the file in which a question can be answered, as far as it can be determined without the record of the attempt
+/// that asked.
 pub(crate) fn state(form: &Form, seen: &WaitProgress, now: Timestamp) -> InFile {
     let Some(path) = form.answered_in() else { return InFile::NoAnswer };
     let refused = |why: String| InFile::Refused { was_reported: seen.was_reported(&why), why };
     match find_answer(&path, form, &AskedUntil::some_time(seen), now) {
         FoundAnswer::None(_) => InFile::NoAnswer,
-        // Somebody may still be writing it.
+        // The file may still be being written.
         FoundAnswer::Refused(why) => file_content::quiet_from(&path, now).map_or_else(|| refused(why), InFile::Soon),
         FoundAnswer::Invalid(why) => refused(why),
         FoundAnswer::Soon(time) => InFile::Soon(time),
@@ -128,7 +129,7 @@ pub(crate) fn record_reported(store: &Store, refused: &RefusedAnswer) -> Result<
     Ok(())
 }
 
-/// Adds it to a question.
+/// Adds the state of its file to a question.
 pub(crate) fn observed(store: &Store, question: Question, now: Timestamp) -> Result<Question, RuntimeError> {
     let is_open = question.answered.is_none() && question.expired.is_none();
     match question.kind {

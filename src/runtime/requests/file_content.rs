@@ -1,4 +1,4 @@
-//! Reads a file that agents name, or write: whatever is there, it neither hangs nor fills the memory.
+//! Reads files that agents name or write: whatever the file is, this neither hangs nor fills the memory.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
@@ -16,7 +16,7 @@ use crate::core::steering::origin::{FromFile, Origin};
 /// The largest file that is read, in bytes.
 pub(super) const LARGEST: u64 = 1 << 20;
 
-/// How to open one: a fifo would wait for somebody who writes to it, and a link leads elsewhere.
+/// A fifo would block until it is written to, and a link leads elsewhere.
 pub(super) const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// A file's text.
@@ -24,9 +24,9 @@ pub(super) struct Content {
     /// Without a byte order mark, which some editors add.
     pub(super) text: String,
     owner: u32,
-    /// What a change of its rights or its name does not change.
+    /// What a change of its permissions or its name does not change.
     pub(super) saved: String,
-    /// When anything about the file changed last. No program can set this time.
+    /// When anything about the file last changed. No program can set this time.
     pub(super) changed: Timestamp,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Content {
 pub(super) struct Earlier {
     /// As a digest.
     pub(super) what: String,
-    /// When anything about the file changed last.
+    /// When anything about the file last changed.
     pub(super) changed: Timestamp,
 }
 
@@ -64,30 +64,30 @@ pub(super) fn content(opened: &File) -> Result<Content, String> {
     Ok(Content { text, owner: after.uid(), changed: changed(&after), saved: saved(&after) })
 }
 
-/// When anything about a file changed last.
+/// When anything about a file last changed.
 fn changed(found: &fs::Metadata) -> Timestamp {
     let nanoseconds = i32::try_from(found.ctime_nsec()).unwrap_or_default();
     Timestamp::new(found.ctime(), nanoseconds).unwrap_or(Timestamp::MAX)
 }
 
-/// What stays the same when only the rights or the name of a file change.
+/// What does not change when only the permissions or the name of a file change.
 fn saved(found: &fs::Metadata) -> String {
     format!("{} {}.{}", found.ino(), found.mtime(), found.mtime_nsec())
 }
 
-/// What was left in a file that cannot be read: whoever makes it readable has not written it.
+/// What was left in a file that cannot be read: making it readable does not change it.
 pub(super) fn earlier_unread(path: &Path) -> Option<Earlier> {
     let found = fs::symlink_metadata(path).ok()?;
     Some(Earlier { what: saved(&found), changed: changed(&found) })
 }
 
-/// Until when somebody may still be writing a file; `None`: nobody has changed it for a while, or it does not exist.
+/// Until when a file may still be being written; `None`: it has not changed for a while, or does not exist.
 pub(super) fn quiet_from(path: &Path, now: Timestamp) -> Option<Timestamp> {
     let changed = changed(&fs::symlink_metadata(path).ok()?);
     counts_from(changed, now).filter(|_| changed <= now)
 }
 
-/// What says whether two answers are the same.
+/// Identifies an answer, to compare it with another.
 pub(super) fn digest(answer: &str, closed: bool) -> String {
     let mut digest = Sha256::new();
     digest.update([u8::from(closed)]);
@@ -105,7 +105,7 @@ pub(super) fn why(error: &io::Error) -> String {
 }
 
 impl Content {
-    /// The owner of a file is the one who last saved it, or the one who first made it.
+    /// The owner of a file is the user who last saved it, or who first created it.
     pub(super) fn origin(&self, file: Option<FromFile>) -> Origin {
         let user = User::from_uid(Uid::from_raw(self.owner)).ok().flatten().map(|user| user.name);
         Origin { uid: self.owner, user, process: std::process::id(), file, ..Origin::default() }

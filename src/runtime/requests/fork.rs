@@ -1,5 +1,5 @@
-//! Conversations that new agents start with: the checkpoint of a frame, or a Claude session that agent-cli did not start. Every
-//! agent gets a fork; the conversation itself does not change.
+//! The conversations that new agents start with: the checkpoint of a frame, or a Claude session that agent-cli did not start.
+//! Every agent gets a fork; the conversation itself does not change.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ pub(crate) struct ForkSource {
     pub native_questions: bool,
 }
 
-/// Why nothing can be forked.
+/// Why a conversation cannot be forked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BadSource {
     /// The end of its conversation is still being written.
@@ -51,7 +51,7 @@ pub(crate) enum BadSource {
     Foreign(String),
 }
 
-/// The conversation that `id` names: a frame, any session that it had, or another Claude session by its full id. Every id of a
+/// The conversation that `id` names: a frame, any of its sessions, or another Claude session by its full id. Every id of a
 /// frame stands for its checkpoint.
 ///
 /// # Errors
@@ -78,8 +78,8 @@ pub(crate) fn source_for_agent(store: &Store, caller: Caller, id: &IdPrefix) -> 
     }
 }
 
-/// The conversation of the agent that asks, up to the call with which it does. It is a checkpoint as soon as the agent pauses, and
-/// no fork starts before.
+/// The conversation of the calling agent, up to the call with which it asks. It is a checkpoint as soon as the agent pauses,
+/// and no fork starts before that.
 pub(crate) fn source_of_caller(store: &Store, caller: Caller) -> Result<ForkSource, RuntimeError> {
     let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
     let baseline = Baseline {
@@ -127,7 +127,7 @@ pub(crate) fn totals_of_baseline(store: &Store, baseline: &Baseline) -> Result<T
     Ok(attempts.iter().find(|attempt| attempt.id == checkpoint).map_or(recorded, |attempt| attempt.total))
 }
 
-/// What the session of a kept conversation had spent: as recorded, or as its transcript says if it was adopted.
+/// What the session of a kept conversation had spent: as recorded, or according to its transcript if it was adopted.
 pub(crate) fn totals(frame: &Frame, attempts: &[Attempt], kept: KeptConversation) -> Totals {
     let own = attempts.iter().find(|attempt| attempt.id == kept.copy).map(|attempt| attempt.total);
     let before_adoption = || {
@@ -177,7 +177,7 @@ mod tests {
         let other = store.start(store.root());
         let id: IdPrefix = done.frame.to_string().parse().unwrap();
         assert!(matches!(source_for_agent(&store, other, &id), Err(RuntimeError::Fork(BadSource::Foreign(_)))));
-        // A request is no conversation.
+        // A request is not a conversation.
         let asked = store.request(other, None, &[testing::ask("When?")]).unwrap()[0].to_string().parse().unwrap();
         assert!(matches!(source_for_agent(&store, other, &asked), Err(RuntimeError::Store(StoreError::Unknown(_)))));
     }

@@ -1,4 +1,4 @@
-//! Where a call acts that needs an approval, as the file system has it now.
+//! Where a call that needs an approval acts, according to the file system now.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,15 +11,15 @@ use crate::core::requests::approval::call_place::{CallPlace, Moved};
 use crate::core::requests::request::RequestKind;
 use crate::store::{Question, Store, StoreError};
 
-/// The system follows no more links than this.
+/// The system does not follow more links than this.
 const MOST_LINKS: usize = 40;
 
-/// Where a call with this input acts whose agent's shell is in `directory`.
+/// Where a call with this input acts, if its agent's shell is in `directory`.
 pub(crate) fn place(input: &Value, directory: &Path) -> CallPlace {
     CallPlace::new(input, directory, &dirs::home_dir().unwrap_or_default(), real)
 }
 
-/// Where a call acts whose place was not recorded: in the directory that its agent's shell was in last.
+/// Where a call acts whose place was not recorded: in the last directory of its agent's shell.
 pub(crate) fn of_frame(store: &Store, frame: FrameId, input: &Value) -> Result<Option<CallPlace>, StoreError> {
     Ok(store.frame(frame)?.map(|frame| place(input, last_directory(&frame))))
 }
@@ -46,7 +46,7 @@ pub(crate) fn moved(input: &Value, asked: &CallPlace) -> Option<Moved> {
     asked.moved(&place(input, Path::new(&asked.directory.path)))
 }
 
-/// Where an absolute path leads, whether or not anything is there: a write through a link makes the file that the link names.
+/// Where an absolute path leads, whether or not it exists: a write through a link creates the file that the link names.
 pub(crate) fn real(path: &Path) -> PathBuf {
     followed(path, MOST_LINKS)
 }

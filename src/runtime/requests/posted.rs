@@ -1,6 +1,6 @@
 //! Questions that agents post as files in a folder that a person has named, and answers in files.
 //!
-//! Agents and other programs write there, whatever they like.
+//! Agents and other programs can write anything there.
 
 pub(crate) mod filing;
 mod folder;
@@ -21,8 +21,8 @@ use crate::runtime::requests::posted::folder::{Folder, said};
 use crate::runtime::requests::question_files::{AskedUntil, EARLY, FoundAnswer};
 use crate::store::{Caller, Store};
 
-/// Records the questions that an agent says it has posted in its last lines. One whose file cannot be read is recorded, too: a
-/// person is told, and can answer all the same.
+/// Records the questions that an agent announces in its last lines. A question whose file cannot be read is recorded, too: a
+/// person is told about it, and can answer nevertheless.
 pub(crate) fn record(store: &Store, frame: &Frame, caller: Caller, reply: &str) -> Result<(), RuntimeError> {
     let Some(dir) = &frame.launch.questions_dir else { return Ok(()) };
     for id in announced(reply) {
@@ -34,7 +34,7 @@ pub(crate) fn record(store: &Store, frame: &Frame, caller: Caller, reply: &str) 
     Ok(())
 }
 
-/// Whether an agent says that it has posted questions.
+/// Whether an agent announces posted questions.
 pub(crate) fn is_any(frame: &Frame, reply: &str) -> bool {
     frame.launch.questions_dir.is_some() && !announced(reply).is_empty()
 }
@@ -53,7 +53,7 @@ pub(super) fn requests(tree: &Tree) -> impl Iterator<Item = (&Request, &Form, &P
     })
 }
 
-/// The question as it is in its file now.
+/// The current question in its file.
 fn form(posted: &Posted) -> Result<Form, String> {
     let name = posted
         .file_name()
@@ -64,8 +64,8 @@ fn form(posted: &Posted) -> Result<Form, String> {
     pending::question(&found.text, posted.clone(), found.changed).map_err(|why| of(why.to_string()))
 }
 
-/// The same of a question that could not be read; `None`: it cannot be for the same reason, `why`. Unless its file says when it
-/// expires, it does when it would have.
+/// The same for a question that could not be read; `None`: it still cannot be, for the same reason, `why`. Unless its file says
+/// when it expires, its earlier expiry applies.
 pub(super) fn form_of(unread: &Form, posted: &Posted, why: &str) -> Option<Form> {
     let form = match form(posted) {
         Err(now) if now == why => return None,
@@ -74,7 +74,7 @@ pub(super) fn form_of(unread: &Form, posted: &Posted, why: &str) -> Option<Form>
     Some(Form { expires_at: form.expires_at.or(unread.expires_at), ..form })
 }
 
-/// The question to a person if there is none to read.
+/// The question to a person if none can be read.
 fn in_trouble(posted: Posted, why: String) -> Form {
     let question = format!(
         "The agent says that it has posted the question {}, but it cannot be read: {why}. Fix the file, or answer here what you \
@@ -84,14 +84,14 @@ fn in_trouble(posted: Posted, why: String) -> Form {
     Form { posted: Some(Posted { trouble: Some(why), ..posted }), ..Form::text(&question) }
 }
 
-/// What the agent that has posted a question has left as its answer.
+/// What the agent that posted a question has left as its answer.
 pub(super) fn earlier_in(posted: &Posted) -> Option<Earlier> {
     let read = Folder::open(&posted.dir, ANSWERED).ok()?.read(&posted.file_name()?);
     let Ok(found) = read else { return file_content::earlier_unread(&posted.answered()?) };
     found.map(|found| Earlier { what: digest(&found.text, true), changed: found.changed })
 }
 
-/// What the file of an answer says. What was written while the agent worked, the agent may have written.
+/// What the file of an answer says. The agent may have written anything that was written while it worked.
 pub(super) fn find_answer(posted: &Posted, asked: &AskedUntil) -> FoundAnswer {
     let Some(name) = posted.file_name() else { return FoundAnswer::None("cannot be a file".to_owned()) };
     let folder = match Folder::open(&posted.dir, ANSWERED) {

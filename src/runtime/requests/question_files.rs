@@ -1,6 +1,6 @@
-//! Questions in files: what an agent asks with, and what a person has written there.
+//! Questions in files: what an agent asks, and what a person has written there.
 //!
-//! An agent has named the file, and anybody may replace it at any time: no link leads elsewhere.
+//! An agent has named the file, and any process may replace it at any time: links are not followed.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -23,14 +23,14 @@ use crate::store::{Attempts, Caller, Store, StoreError};
 /// The file that an agent asks with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QuestionFile {
-    /// As its agent calls it.
+    /// The name that its agent uses.
     name: String,
     reach: Reach,
     /// Absolute, in a directory without links.
     path: PathBuf,
-    /// Whether the file is to be made.
+    /// Whether the file must be created.
     new: bool,
-    /// Why it cannot be asked with now. Its question may have been asked before.
+    /// Why it cannot be used for asking now. Its question may have been asked before.
     refused: Option<String>,
 }
 
@@ -39,28 +39,28 @@ pub(crate) struct QuestionFile {
 pub(super) struct AskedUntil {
     /// When the attempt that asked had ended; `None`: it has not.
     pub(super) until: Option<Timestamp>,
-    /// What was seen of the file.
+    /// Earlier observations of the file.
     seen: WaitProgress,
 }
 
-/// What is in the file in which an open question can be answered.
+/// The content of the file in which an open question can be answered.
 pub(super) enum FoundAnswer {
-    /// Not yet an answer, and why.
+    /// Not an answer yet, and why.
     None(String),
-    /// Something that does not count, and why.
+    /// Text that does not count, and why.
     Refused(String),
     /// A text that is not an answer to the question, and why.
     Invalid(String),
     /// An answer that counts from this time on, unless the file changes.
     Soon(Timestamp),
-    /// The same, if it is recorded now that the file was seen.
+    /// The same, if this observation of the file is recorded now.
     ToNote(WaitProgress),
-    /// An answer, and the file with it.
+    /// An answer, together with the file.
     Answer(String, Content),
 }
 
 impl QuestionFile {
-    /// The file at `path`, which counts from `directory`. Nothing is written yet.
+    /// The file at `path`, which is relative to `directory`. Nothing is written yet.
     pub(crate) fn named(store: &Store, caller: Caller, path: &Path, directory: &Path) -> Result<Self, String> {
         let name = path.display().to_string();
         let refused = |why: String| refused_as(&name, &why);
@@ -75,7 +75,7 @@ impl QuestionFile {
         Ok(Self { name, path, reach, new: false, refused: None })
     }
 
-    /// The question in it.
+    /// Its question.
     pub(crate) fn question(&self) -> Result<String, String> {
         let text = read(&self.path).map_err(|why| refused_as(&self.name, &why))?.text;
         match question_file::question(&text) {
@@ -85,7 +85,7 @@ impl QuestionFile {
         }
     }
 
-    /// The file of a question, and the question as one that stands in it.
+    /// The file of a question, and the question with that file in its form.
     pub(crate) fn of(self, form: Form) -> (Self, Form) {
         let form = Form { file: Some(self.path.clone()), ..form };
         let (new, refused) = if fs::symlink_metadata(&self.path).is_ok() {
@@ -98,7 +98,7 @@ impl QuestionFile {
         (Self { new, refused, ..self }, form)
     }
 
-    /// Whether the file is one in which the question stands and nobody has answered.
+    /// Whether the file contains the question without an answer.
     fn not_asked_with(&self, form: &Form) -> Result<(), String> {
         let refused = |why: String| refused_as(&self.name, &why);
         let text = read(&self.path).map_err(refused)?.text;
@@ -120,7 +120,7 @@ impl QuestionFile {
         Ok(())
     }
 
-    /// Writes the file if there is none.
+    /// Writes the file if it does not exist.
     pub(crate) fn make(&self, form: &Form) -> Result<(), RuntimeError> {
         if let Some(why) = &self.refused {
             return Err(RuntimeError::QuestionFile(why.clone()));
@@ -136,7 +136,7 @@ impl QuestionFile {
         failpoint::around(Step::QuestionFile, || create(&self.path, &question_file::text(form))).map_err(cannot)
     }
 
-    /// Whether a question was asked with it.
+    /// Whether a recorded question was asked with it.
     pub(crate) fn is_of(&self, recorded: &Form) -> bool {
         recorded.file.as_ref() == Some(&self.path)
     }
@@ -152,7 +152,7 @@ fn is_hidden(path: &Path, below: Option<&Path>) -> bool {
     below.components().any(|part| matches!(part, Component::Normal(name) if name.as_encoded_bytes().starts_with(b".")))
 }
 
-/// The path without links in its directory.
+/// The path with the links in its directory resolved.
 fn real(path: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
@@ -182,8 +182,8 @@ impl AskedUntil {
         Ok(Self { until: attempt.and_then(|attempt| attempt.ended), seen: seen.clone() })
     }
 
-    /// Whether an answer was there before the turn of the agent that asked had ended: the agent may have written it. Its time alone
-    /// does not tell: it moves when somebody changes the rights or the owner of the file.
+    /// Whether an answer existed before the turn of the agent that asked had ended, so that the agent may have written it. Its
+    /// time alone does not show this, because it changes when the permissions or the owner of the file change.
     pub(super) fn is_early(&self, answer: &str, read: &Content) -> bool {
         let was_earlier = || self.seen.was_earlier(answer) || self.seen.was_earlier(&read.saved);
         self.until.is_none_or(|until| read.changed < until) || was_earlier()

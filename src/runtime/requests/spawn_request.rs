@@ -1,5 +1,5 @@
-//! Records agents' requests. Nothing runs inside an agent's tool call: the tree's runner does the rest when the agent's
-//! turn is over.
+//! Records agents' requests. Nothing runs inside an agent's tool call: the tree's runner continues when the agent's turn has
+//! ended.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::runtime::while_trying;
 use crate::runtime::worktrees::worktree;
 use crate::store::{AskedFor, Caller, NewFrame, NewGroup, Requests, ResultUse, Store, Target};
 
-/// A task, and what the command called it.
+/// A task and its name in the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedTask {
     /// The task.
@@ -50,12 +50,12 @@ pub(crate) struct SpawnRequest {
     pub apart: bool,
     /// The conversation that all of them begin with.
     pub source: Option<ForkSource>,
-    /// Whether their reply also is the reply of the agent that asks.
+    /// Whether their reply is also the reply of the agent that asks.
     pub handoff: bool,
 }
 
 /// Creates a chain: a root, or a group of agents without a parent. `started_from`: the session of Claude Code whose user starts
-/// it; `name`: what the user calls it. Returns the id of its top.
+/// it; `name`: its name. Returns the id of its top.
 pub(crate) fn start(
     store: &Store,
     request: &SpawnRequest,
@@ -66,7 +66,7 @@ pub(crate) fn start(
 ) -> Result<FrameId, RuntimeError> {
     let mut members = request.frames(store, launch, limits, None)?;
     members.iter_mut().for_each(|member| member.started_from = started_from);
-    // That of a group stands at its first member.
+    // For a group, it is stored with its first member.
     if let Some(first) = members.first_mut() {
         first.name = name;
     }
@@ -94,12 +94,12 @@ pub(crate) fn spawn(
         overrides.model = overrides.model.or_else(|| source.model.clone());
     }
     let launch = giving(store, &parent)?.child(overrides)?;
-    // The parent's rights decide, not those that its child would have. A worktree has what was committed in the repository, and
-    // its agent works in the same subfolder of it.
+    // The parent's rights decide, not those that its child would have. A worktree contains what was committed in the
+    // repository, and its agent works in the same subfolder of it.
     if !parent.launch.is_unrestricted() && !request.cwd.starts_with(&parent.cwd) {
         return Err(BadLaunch::Outside { own: parent.cwd, child: request.cwd }.into());
     }
-    // What its own directory is taken for may be the work of agents, too.
+    // Its own directory may be the work of agents, too.
     let began = if parent.launch.is_unrestricted() { None } else { Some(agent_lookup::uppermost(store, &parent)?.cwd) };
     let frames = request.frames(store, &launch, store.chain_of(parent.id)?.limits, began.as_deref())?;
     let title = request.title();
@@ -119,7 +119,7 @@ fn giving(store: &Store, parent: &Frame) -> Result<Launch, RuntimeError> {
 }
 
 impl SpawnRequest {
-    /// What a request for these agents calls them, in full.
+    /// The full title of a request for these agents.
     pub(crate) fn title(&self) -> String {
         match self.tasks.as_slice() {
             [NamedTask { task: Task::File(path), .. }] => path.display().to_string(),
@@ -182,8 +182,8 @@ pub(crate) fn ask(
     Ok(store.request(caller, call, &kinds)?[0])
 }
 
-/// The directory in which the files have to be that the calling agent shows to a person: what a question contains, its agent can
-/// read back. `None`: anywhere.
+/// The directory in which files must be that the calling agent shows to a person: an agent can read back what a question
+/// contains. `None`: anywhere.
 pub(crate) fn shows_only_below(store: &Store, caller: Caller) -> Result<Option<PathBuf>, RuntimeError> {
     let frame = frame_of(store, caller)?;
     Ok(Some(frame.cwd).filter(|_| !frame.launch.is_unrestricted()))
@@ -192,13 +192,13 @@ pub(crate) fn shows_only_below(store: &Store, caller: Caller) -> Result<Option<P
 /// Where the calling agent can ask with files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reach {
-    /// The directory in which they have to be, without links; `None`: anywhere.
+    /// The directory in which they must be, with links resolved; `None`: anywhere.
     pub(crate) below: Option<PathBuf>,
     /// Whether it may write there without a permission.
     pub(crate) may_write: bool,
 }
 
-/// Where the calling agent can ask with files: what a question contains, its agent can read back.
+/// Where the calling agent can ask with files: an agent can read back what a question contains.
 pub(crate) fn reach(store: &Store, caller: Caller) -> Result<Reach, RuntimeError> {
     let frame = frame_of(store, caller)?;
     let below = if frame.launch.is_unrestricted() {
@@ -209,7 +209,7 @@ pub(crate) fn reach(store: &Store, caller: Caller) -> Result<Reach, RuntimeError
     Ok(Reach { below, may_write: giving(store, &frame)?.covers(permission_mode::ACCEPT_EDITS) })
 }
 
-/// Records that the calling agent waits for something outside of the chain. Returns the request's id.
+/// Records that the calling agent waits for something outside the chain. Returns the request's id.
 pub(crate) fn wait(
     store: &Store,
     caller: Caller,
@@ -220,8 +220,8 @@ pub(crate) fn wait(
     Ok(store.request(caller, call, &[RequestKind::Wait(wait)])?[0])
 }
 
-/// The result of a frame that the calling agent asks about; `None`: it has none yet. If the chain was not started in the agent's
-/// name, the agent waits for it from now on, and the runner of its tree drives that chain too.
+/// The result of a frame that the calling agent asks about; `None`: it has none yet. If the chain was not started in the
+/// agent's name, the agent waits for it from now on, and the runner of its tree drives that chain, too.
 fn result_of_chain(store: &Store, caller: Caller, frame: FrameId) -> Result<Option<RequestResult>, RuntimeError> {
     let Some(known) = store.frame(frame)? else { return Ok(None) };
     let result = known.result(store.replies(frame)?.reply);

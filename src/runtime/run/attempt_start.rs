@@ -42,7 +42,7 @@ use crate::store::{Lease, NewAttempt, Store, StoreError, TreeOf, Undelivered};
 mod elsewhere;
 mod used;
 
-/// How starting a frame went.
+/// The result of starting a frame.
 #[derive(Debug)]
 pub(crate) enum AttemptStart {
     /// It runs.
@@ -53,7 +53,7 @@ pub(crate) enum AttemptStart {
         live: RunningAttempt,
         /// Offset of its events in the frame's output.
         output_from: u64,
-        /// Whether a hook can stop it when its running tool is done.
+        /// Whether a hook can stop it when its running tool has finished.
         has_stop_hook: bool,
         /// Where its transcript is, or will be.
         transcript: Option<PathBuf>,
@@ -62,13 +62,13 @@ pub(crate) enum AttemptStart {
     NotStarted(Lease, String),
     /// Another process holds its lease.
     Busy,
-    /// Another process has changed it in the meantime, so that it cannot run now.
+    /// Another process has changed it in the meantime, so it cannot run now.
     Changed,
-    /// Another process has started others or reached a limit in the meantime, so that it may not run now.
+    /// Another process has started others or reached a limit in the meantime, so it may not run now.
     NotAdmitted(NotAdmitted),
 }
 
-/// An attempt that runs.
+/// A running attempt.
 #[derive(Debug)]
 pub(crate) struct RunningAttempt {
     pub(crate) attempt: AttemptId,
@@ -77,7 +77,7 @@ pub(crate) struct RunningAttempt {
     pub(crate) is_silent: bool,
     /// How it was started.
     pub(crate) way: Way,
-    /// When its process was started, by a clock that stands still while the machine sleeps.
+    /// When its process was started, by a clock that stops while the machine sleeps.
     pub(crate) began: Instant,
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn start(
     way: Way,
 ) -> Result<AttemptStart, RuntimeError> {
     let Some(lease) = Lease::try_take(store.dir(), frame)? else { return Ok(AttemptStart::Busy) };
-    // Only now is it certain that nobody else changes the frame.
+    // Only now is it certain that no other process changes the frame.
     let Some(frame) = store.frame(frame)? else { return Ok(AttemptStart::Changed) };
     if !can_run(store, frame.id, tried)? {
         return Ok(AttemptStart::Changed);
@@ -137,7 +137,7 @@ pub(crate) fn start(
     }
 }
 
-/// Whether a frame can run, as its records are now.
+/// Whether a frame can run according to its current records.
 fn can_run(store: &Store, frame: FrameId, tried: &Attempted) -> Result<bool, StoreError> {
     let family = store.tree(TreeOf::Family(frame))?;
     Ok(family.get(frame).is_some_and(|node| family.can_run(node, tried, Timestamp::now())))
@@ -159,12 +159,12 @@ struct Starting<'a> {
     output_from: u64,
 }
 
-/// An attempt that is recorded and has no process yet.
+/// A recorded attempt without a process.
 struct Recorded {
     id: AttemptId,
-    /// Its prompt, which the file has, too.
+    /// Its prompt, which is also in the file.
     text: String,
-    /// Whether the file has it in a message, beside the result of a call.
+    /// Whether the file contains it in a message, together with the result of a call.
     takes_message: bool,
     prompt: File,
     /// What it continues.
@@ -173,7 +173,7 @@ struct Recorded {
 }
 
 impl Starting<'_> {
-    /// Records the attempt with all that its agent is given, or says why it does not start.
+    /// Records the attempt with everything that its agent is given, or says why it does not start.
     fn record(&self, means: &DeliveryMeans) -> Result<Result<Recorded, AttemptStart>, RuntimeError> {
         let Self { store, frame, .. } = *self;
         let id = AttemptId::random();
@@ -215,11 +215,11 @@ impl Starting<'_> {
                     let takes_message = message.is_some();
                     return Ok(Ok(Recorded { id, text, takes_message, prompt, transcript, launch: restored.launch }));
                 }
-                // The prompt has an answer that was replaced, or the failure of a child that is tried again.
+                // The prompt contains an answer that was replaced, or the failure of a child that is retried.
                 Err(StoreError::ResultChanged(_)) if can_run(store, frame.id, self.tried)? => continue,
                 Err(StoreError::ResultChanged(_)) => AttemptStart::Changed,
                 Err(StoreError::NotAdmitted(why)) => AttemptStart::NotAdmitted(why),
-                // Somebody has stopped or paused it in the meantime.
+                // It was stopped or paused in the meantime.
                 Err(StoreError::Illegal(error)) => {
                     tracing::info!("{} does not start: {error}", frame.id.short());
                     AttemptStart::Changed
@@ -306,7 +306,7 @@ impl Starting<'_> {
 
 /// The settings file: the user's own settings with agent-cli's rules and, if `claude` can use them, hooks.
 ///
-/// It is a file because Claude Code would keep a copy of settings that it gets as text.
+/// It is a file because Claude Code would keep a copy of settings passed as text.
 fn settings(
     store: &Store,
     own: &RunSettings,
@@ -344,8 +344,8 @@ fn settings(
     Ok(Some(file))
 }
 
-/// The rules that keep an agent from changing with a tool for files what decides about it: the records, and the commands that the
-/// person has run when something happens. Both may lie in the directory in which it works.
+/// Rules that keep an agent from using a file tool to change what decides about it: the records, and the commands that run for
+/// notifications. Both may be in the directory in which it works.
 fn protection(store: &Store, own: &RunSettings) -> Vec<String> {
     let config = own.config.iter().map(|config| (config.clone(), ""));
     let all = store.dir().records().into_iter().chain(config);
@@ -356,7 +356,7 @@ fn protection(store: &Store, own: &RunSettings) -> Vec<String> {
     rules.collect()
 }
 
-/// Where links lead. The file itself may not exist yet.
+/// The path with links resolved. The file itself may not exist yet.
 fn canonical(path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok().or_else(|| Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?)))
 }
@@ -382,7 +382,8 @@ fn permission_tool(
 }
 
 /// A person named the instructions of a root. An agent named those of its child, and could otherwise read any file through its
-/// children. A child in its own worktree may also read a file in its parent's directory, which the worktree may lack.
+/// children. A child in its own worktree may also read a file in its parent's directory, which may be missing from the
+/// worktree.
 fn instructions_to_allow<'a>(store: &Store, frame: &'a Frame) -> Result<Option<&'a Path>, RuntimeError> {
     let Task::File(path) = &frame.task else { return Ok(None) };
     if frame.depth == 1 {

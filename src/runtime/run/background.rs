@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(150);
 /// The same while something runs in the background: when that ends, the agent would continue past a suspended call.
 const LOOK_CLOSELY: Duration = Duration::from_millis(30);
 
-/// How long a `claude` may take to end after it was asked to. Its background work may ignore the request.
+/// How long a `claude` may take to end after a request. Its background work may ignore the request.
 const PATIENCE: Duration = Duration::from_millis(700);
 
 /// A shorter delay of a reply is not worth a message.
@@ -50,7 +50,7 @@ pub(crate) struct RunningTurn {
     transcript: Option<turn::TurnReader>,
     grace: Duration,
     ends_when_asked: bool,
-    /// Its standard input, until it has read that.
+    /// Its standard input, until it has read it.
     input: Option<HeldInput>,
 }
 
@@ -75,7 +75,7 @@ impl RunningTurn {
         self.input = None;
     }
 
-    /// Returns when the turn is over and `claude` has not ended within the time that it has for that.
+    /// Returns when the turn has ended and `claude` has not ended within the time that it has for that.
     pub(crate) async fn is_over(&mut self, tell: fn(&str)) {
         let (mut length, mut lives_on, mut waits, mut said) = (None, false, false, false);
         let mut rests = (TurnState::Works, Instant::now());
@@ -118,7 +118,7 @@ impl RunningTurn {
     }
 }
 
-/// Ends a `claude` whose turn is over.
+/// Ends a `claude` whose turn has ended.
 pub(crate) async fn end(running: &mut Running, turn: &RunningTurn) -> ProcessExit {
     if turn.ends_when_asked {
         running.send(Signal::TERM);
@@ -132,7 +132,7 @@ pub(crate) async fn end(running: &mut Running, turn: &RunningTurn) -> ProcessExi
     ProcessExit::Ended
 }
 
-/// Whether this version ends its background work itself when it is asked to end. Of one that is not known, nothing is expected.
+/// Whether this version ends its background work itself when it is asked to end. An unknown version is assumed not to.
 fn ends_when_asked(version: Option<&str>) -> bool {
     let version = version.and_then(|version| version.parse::<Version>().ok());
     version.is_some_and(|version| version >= Version::ENDS_WHEN_ASKED)
@@ -149,7 +149,7 @@ fn held_up(frame: FrameId, digest: &Digest, patience: Duration) -> String {
 
 fn tell_end(frame: FrameId, digest: &Digest, rest: TurnState, tell: fn(&str)) {
     let said = format!("{}: ended its background work{}", frame.short(), named(digest));
-    // A waiting agent learns of it when it continues.
+    // A waiting agent learns about it when it continues.
     if rest == TurnState::Replied { tell(&said) } else { tracing::info!("{said}") }
 }
 
@@ -158,7 +158,8 @@ fn named(digest: &Digest) -> String {
     if what.is_empty() { what } else { format!(" ({what})") }
 }
 
-/// Whether the `claude` of an attempt whose lease is held should have been ended by its runner, which then is dead or stopped.
+/// Whether the `claude` of an attempt whose lease is held should have been ended by its runner, which is therefore dead or
+/// stopped.
 pub(crate) fn is_abandoned(store: &Store, frame: &Frame, attempt: &Attempt) -> Result<bool, RuntimeError> {
     let output = store.dir().printed(frame.id);
     let config = config_dir(&frame.launch);
@@ -189,7 +190,7 @@ fn quiet_for(file: &Path) -> Option<Duration> {
 }
 
 /// Ends the `claude` of a frame that its runner left alive, and takes its lease. `None`: this process may not do that, or
-/// somebody else has the lease.
+/// another one has the lease.
 pub(crate) fn taken_from_abandoned(store: &Store, frame: FrameId) -> Result<Option<Lease>, RuntimeError> {
     let (Some(known), Some(attempt)) = (store.frame(frame)?, store.attempts(Attempts::RunningOf(frame))?.pop()) else {
         return Ok(None);

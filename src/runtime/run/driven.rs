@@ -1,4 +1,4 @@
-//! What a run learned about a chain that its records do not say.
+//! What a run learned about a chain that its records do not contain.
 
 use std::collections::HashSet;
 
@@ -17,21 +17,21 @@ pub(crate) struct Driven {
     pub started: HashSet<FrameId>,
     /// Whether an attempt has ended.
     pub worked: bool,
-    /// Whether one of them has changed anything.
+    /// Whether anything has changed.
     pub got_on: bool,
-    /// Errors that nobody in the chain has been told about.
+    /// Errors that no agent in the chain has been told about.
     pub errors: Vec<FrameError>,
-    /// Frames that another process runs.
+    /// Frames that are run by another process.
     pub busy: Vec<Busy>,
     /// A person stopped it.
     pub interrupted: bool,
-    /// A frame that found no place, because too many agents of all chains run.
+    /// A frame that had to wait because too many agents of all chains are running.
     pub no_place: Option<(FrameId, NotAdmitted)>,
     /// What a person should know about frames although nothing went wrong.
     pub notes: Vec<(FrameId, Note)>,
 }
 
-/// An agent that another process runs.
+/// An agent that is run by another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Busy {
@@ -42,14 +42,14 @@ pub(crate) struct Busy {
 }
 
 impl Driven {
-    /// Whether there is nothing to tell about the run: the chain was only looked at, or left to another process.
+    /// Whether there is nothing to report about the run: the chain was only checked, or left to another process.
     pub(crate) fn is_uneventful(&self) -> bool {
         let Self { started, worked, got_on: _, errors, busy: _, interrupted, no_place, notes } = self;
         let is_quiet = started.is_empty() && errors.is_empty() && notes.is_empty();
         is_quiet && !worked && !interrupted && no_place.is_none()
     }
 
-    /// An attempt of a frame has ended. What was noted about the frame before no longer counts.
+    /// An attempt of a frame has ended. Earlier notes about the frame no longer count.
     pub(super) fn ended(&mut self, frame: FrameId, decision: &Decision) {
         self.worked = true;
         self.got_on |= decision.frame.is_progress();

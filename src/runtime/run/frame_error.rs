@@ -37,7 +37,7 @@ pub(crate) enum FrameErrorKind {
     /// The conversation to continue is missing, or only its end is left.
     #[error("{said}")]
     NoConversation {
-        /// What `claude` said, or what was found.
+        /// What `claude` reported, or what was found.
         said: String,
         /// The command that starts the chain again.
         anew: String,
@@ -48,7 +48,7 @@ pub(crate) enum FrameErrorKind {
     /// The folder in which Claude Code keeps its sessions cannot be used: nothing was started.
     #[error("failed to use Claude Code's folder {}: {why}", folder.display())]
     ClaudeFolder { folder: std::path::PathBuf, why: String },
-    /// There was none when its agent had ended its turn.
+    /// There was no room when its agent had ended its turn.
     #[error("claude could not record what the agent did: there is no room in {}", .0.display())]
     Unrecorded(std::path::PathBuf),
     /// The working directory does not exist.
@@ -57,7 +57,7 @@ pub(crate) enum FrameErrorKind {
     /// The working directory leads elsewhere than when it was recorded.
     #[error("the working directory has been replaced: {0}")]
     Moved(Elsewhere),
-    /// Another session has the id of its own.
+    /// Another conversation's session has its session id.
     #[error("its session has the id of another one, which is not replaced: {}", .0.display())]
     ForeignSession(std::path::PathBuf),
     /// The worktree that was created for it does not exist.
@@ -66,15 +66,15 @@ pub(crate) enum FrameErrorKind {
     /// Its worktree could not be created.
     #[error(transparent)]
     NoWorktree(WorktreeError),
-    /// Somebody stopped it, or it ran for too long.
+    /// It was stopped, or it ran for too long.
     #[error("{0}")]
     Stopped(String),
-    /// It has met a limit among its arguments.
+    /// It has reached a limit among its arguments.
     #[error("{said}")]
     Limit {
         said: String,
-        /// The chain, and all arguments for it with a limit twice as high; `None`: the limit is the agent's own, for which a
-        /// person cannot give another.
+        /// The chain, and all arguments for it with a limit twice as high; `None`: the limit is the agent's own, which a person
+        /// cannot change.
         raised: Option<(FrameId, ClaudeArgs)>,
     },
     /// The attempt ended badly.
@@ -83,7 +83,7 @@ pub(crate) enum FrameErrorKind {
 }
 
 impl FrameErrorKind {
-    /// What programs call it.
+    /// The name of the kind, for programs.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Program(_) => "claude_not_usable",
@@ -103,7 +103,7 @@ impl FrameErrorKind {
 }
 
 impl FrameError {
-    /// The same, with what would raise the limit that was met, if it was one.
+    /// The same, with arguments that would raise the limit that was reached, if it was one.
     pub(crate) fn with_limit(self, store: &Store) -> Result<Self, RuntimeError> {
         let FrameErrorKind::Ended(said) = &self.kind else { return Ok(self) };
         let Some(raised) = limits_left::raised(said) else { return Ok(self) };
@@ -129,7 +129,7 @@ pub(crate) fn first_agent(store: &Store, top: FrameId) -> Result<Option<Frame>, 
 }
 
 impl FrameErrorKind {
-    /// What went wrong with an attempt, if anything did. `anew`: the command that starts its chain again.
+    /// What went wrong with an attempt, if anything. `anew`: the command that starts its chain again.
     pub(super) fn from_decision<E>(
         decision: &Decision,
         anew: impl FnOnce() -> Result<String, E>,
@@ -146,12 +146,12 @@ impl FrameErrorKind {
         }))
     }
 
-    /// Whether its frame waits for what its agent asked for all the same.
+    /// Whether its frame nevertheless waits for what its agent asked for.
     pub(crate) fn leaves_a_wait(&self) -> bool {
         matches!(self, Self::Unrecorded(_))
     }
 
-    /// What is wrong with a frame whose attempt could not begin. Any error that concerns more than the frame comes back.
+    /// What is wrong with a frame whose attempt could not begin. An error that concerns more than the frame is returned.
     /// `worktree`: the one that was created for it.
     pub(super) fn at_start(
         worktree: Option<Worktree>,
@@ -234,7 +234,7 @@ mod tests {
         let (frame, cwd) = (FrameId::random(), PathBuf::from("/nowhere"));
         let no_directory = |worktree| at_start(worktree, RuntimeError::NoWorkingDirectory { frame, cwd: cwd.clone() });
         assert!(matches!(no_directory(None), Ok(FrameErrorKind::NoWorkingDirectory(gone)) if gone == cwd));
-        // Its subfolder is gone.
+        // Its subfolder is missing.
         let subfolder = no_directory(Some(worktree(there.path())));
         assert!(matches!(subfolder, Ok(FrameErrorKind::NoWorkingDirectory(gone)) if gone == cwd));
         assert!(matches!(no_directory(Some(worktree(&gone))), Ok(FrameErrorKind::WorktreeGone(it)) if it.path == gone));

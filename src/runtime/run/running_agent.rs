@@ -27,7 +27,7 @@ pub(crate) struct RunningAgent {
     pub(crate) background_grace: Duration,
     /// How long it may still run, if there is a limit.
     pub(crate) timeout: Option<Timeout>,
-    /// Whether it has a hook that stops it when its running tool is done.
+    /// Whether it has a hook that stops it when its running tool has finished.
     pub(crate) has_stop_hook: bool,
 }
 

@@ -41,7 +41,7 @@ mod queue;
 ///
 /// # Errors
 ///
-/// [`RuntimeError`] when the state directory cannot be used. Agents that are running then finish their turns, and the next
+/// [`RuntimeError`] if the state directory cannot be used. Agents that are running then finish their turns, and the next
 /// `resume` finds their results.
 pub(crate) async fn drive(
     store: &Store,
@@ -50,7 +50,7 @@ pub(crate) async fn drive(
     stop: watch::Receiver<Signals>,
 ) -> Result<Driven, RuntimeError> {
     let Some(frame) = store.frame(top)? else { return Err(StoreError::UnknownFrame(top).into()) };
-    // A process that drives a part of a chain looks at that part only.
+    // A process that drives a part of a chain only checks that part.
     let _driving = (frame.root == top).then(|| Driving::mark(store.dir(), top)).transpose()?;
     let drive = Drive {
         store,
@@ -94,7 +94,7 @@ struct Drive<'a> {
     stop: watch::Receiver<Signals>,
     attempted: Attempted,
     live: HashMap<FrameId, RunningAttempt>,
-    /// The places of those that are live, if there is a limit over all chains.
+    /// The places of the running agents, if there is a limit over all chains.
     taken: HashMap<FrameId, TakenPlace>,
     /// How to continue frames whose `claude` refused the earlier ways.
     ways: HashMap<FrameId, Way>,
@@ -124,7 +124,7 @@ impl Drive<'_> {
             let missing = self.missing_place();
             let is_idle = self.wait(&watched, missing.as_ref(), seen, queue).await?;
             // While this process held the lease of a frame that the limits did not admit, another process may have made room
-            // and been unable to start the frame. Also, a frame that could not be started is over for its parent.
+            // and been unable to start the frame. Also, a frame that could not be started has ended for its parent.
             if is_idle && (looked_again || !look_again) {
                 break;
             }
@@ -134,7 +134,7 @@ impl Drive<'_> {
         Ok(self.driven.finish(&self.store.tree(self.top)?, is_interrupted))
     }
 
-    /// Waits until the whole chain is to be looked at. Returns whether nothing of this process has run since the last look.
+    /// Waits until the whole chain must be checked. Returns whether nothing of this process has run since the last check.
     async fn wait(
         &mut self,
         watched: &Watched,
@@ -167,20 +167,20 @@ impl Drive<'_> {
         }
     }
 
-    /// Commands without an interval are due that were not tried since then: once when the run begins, and once more when all that was
-    /// to be done beside them is done.
+    /// Commands without an interval are due if they were not tried since this time: once when the run begins, and once more
+    /// when everything else is done.
     fn tries_since(&self) -> Timestamp {
         if self.live.is_empty() { self.worked } else { self.began }
     }
 
-    /// The limit over all chains, if all that is missing is a place that this process takes for another chain.
+    /// The limit over all chains, if only a place is missing that this process uses for another chain.
     fn missing_place(&self) -> Option<Places> {
         let is_missing = self.driven.no_place.is_some() && !self.stop.borrow().any();
         self.settings.places.clone().filter(|places| is_missing && places.has_more_than(self.taken.len()))
     }
 
-    /// The tree after recording what happened to it outside of this process, and what the files that it waits for looked like before.
-    /// Reading a large tree costs more than everything else, so it is only read again if something may have changed.
+    /// The tree after recording what happened to it outside this process, and the state of the files that it waits for before
+    /// that. Reading a large tree costs more than everything else, so it is only read again if something may have changed.
     fn tree_as_it_is(&mut self) -> Result<(Tree, Prints), RuntimeError> {
         tracing::debug!("{}: the whole chain is looked at", self.top.short());
         if self.events.is_written_by_others(self.store)? {
@@ -204,8 +204,8 @@ impl Drive<'_> {
         Ok((tree, prints))
     }
 
-    /// Returns whether to look again: a frame that could not be started may let another one run, or may start once other
-    /// processes are done with it. Also returns who takes the places of those that end.
+    /// Returns whether to check again: a frame that could not be started may let another one run, or may start once other
+    /// processes have finished with it. Also returns which frames take the places of those that end.
     async fn start_what_can_run(&mut self, tree: &Tree) -> Result<(bool, Queue), RuntimeError> {
         let mut look_again = false;
         let (runnable, ready) = tree.runnable_and_ready(&self.attempted, Timestamp::now());
@@ -278,7 +278,7 @@ impl Drive<'_> {
         Ok(false)
     }
 
-    /// How a frame continues its conversation: as its `claude` accepts it.
+    /// How a frame continues its conversation, as its `claude` accepts it.
     fn way(&mut self, id: FrameId, program: &Program) -> Way {
         let way = Way::first(self.ways.get(&id).copied(), program.refuses_forks);
         if way.shows_refusal_of_forks(program.refuses_forks) {
@@ -287,7 +287,7 @@ impl Drive<'_> {
         way
     }
 
-    /// An agent runs from now on, until [`Self::conclude`].
+    /// Records that an agent is running, until [`Self::conclude`].
     fn started(&mut self, agent: RunningAgent, live: RunningAttempt) {
         let id = agent.frame;
         self.attempted.begin(id);
@@ -359,7 +359,7 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Says at once that what an agent did is lost: others may work for hours.
+    /// Reports immediately that an agent's work is lost: others may work for hours.
     fn tell_of_no_room(&mut self, id: FrameId) -> Result<(), RuntimeError> {
         let Some(frame) = self.store.frame(id)? else { return Ok(()) };
         let why = FrameErrorKind::Unrecorded(room::folder_of(&frame).unwrap_or_default());

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 /// What asked this program to stop so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Signals {
-    /// How many signals came.
+    /// How many signals arrived.
     pub(crate) sent: u32,
     /// Whether the first came from the system, which wants the program to end, and not from a person.
     pub(crate) is_shutdown: bool,
@@ -22,15 +22,15 @@ impl Signals {
     }
 }
 
-/// From now on a file that may not grow is an error, as on a full disk, and does not end this program (`ulimit -f`). The programs
-/// that it starts have the system's own way again.
+/// From now on, writing to a file that may not grow is an error, as on a full disk, and does not end this program (`ulimit
+/// -f`). The programs that it starts keep the default behaviour.
 pub(crate) fn outlive_full_files() {
     let listen = || {
         let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
         let _entered = runtime.enter();
         signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))
     };
-    // The listener's end changes nothing: a signal that nobody reads is still no reason to die.
+    // The end of the listener changes nothing: an unread signal is still no reason to die.
     let _: io::Result<_> = listen();
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn listen() -> io::Result<watch::Receiver<Signals>> {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => sender.send_modify(|signals| signals.is_shutdown |= signals.sent == 0),
-                // A closed terminal sends several hang-ups, by its shell and by the system: nobody has asked again.
+                // A closed terminal sends several hang-ups, from its shell and from the system: this is not a second request.
                 _ = hang_up.recv() => if sender.borrow().any() { continue },
             }
             sender.send_modify(|signals| signals.sent += 1);

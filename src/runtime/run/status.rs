@@ -22,24 +22,24 @@ pub(crate) enum ChainStatus {
     Waits {
         new: bool,
         blockers: Vec<Blocker>,
-        /// Frames that other processes run.
+        /// Frames that are run by other processes.
         busy: Vec<Busy>,
-        /// What went wrong, and what an agent will be told when its other waits are over.
+        /// What went wrong, and what an agent will be told when its other waits have ended.
         errors: Vec<FrameError>,
     },
-    /// Its top is a group whose agents are all over and some of which failed.
+    /// Its top is a group whose agents have all ended, and some of which failed.
     PartlyFailed {
         replies: String,
         errors: Vec<FrameError>,
     },
-    /// An error that nobody in the chain can handle.
+    /// An error that no agent in the chain can handle.
     Failed(Vec<FrameError>),
     Interrupted,
 }
 
 /// The status of the chain if nothing in it can run; `None` if it must be driven to find out.
 ///
-/// This is everything that a poll does: no process, no async runtime, and nothing is written unless an external wait is over.
+/// This is everything that a poll does: no process, no async runtime, and nothing is written unless an external wait has ended.
 pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, RuntimeError> {
     let tree = store.tree(top)?;
     if tree.get(top).is_some_and(|node| node.state.is_over()) {
@@ -74,7 +74,7 @@ pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, R
     Ok(Some(ChainStatus::Waits { new: false, blockers, busy, errors: Vec::new() }))
 }
 
-/// What the agent of a frame replied last, to whomever.
+/// What the agent of a frame last replied, to anyone.
 fn latest_reply(store: &Store, frame: FrameId) -> Result<Option<String>, RuntimeError> {
     let later = store.steering(frame)?.messages.into_iter().rev().find_map(|message| message.reply);
     Ok(match later {
@@ -93,7 +93,7 @@ fn stopped(store: &Store, top: FrameId, state: &FrameState) -> Result<ChainStatu
     Ok(ChainStatus::Failed(vec![FrameError { frame: top, kind: FrameErrorKind::Stopped(failure.message.clone()) }]))
 }
 
-/// Whether the attempt of a running frame can be concluded: nobody runs it, or its runner has abandoned it.
+/// Whether the attempt of a running frame can be concluded: it has no runner, or its runner has abandoned it.
 fn is_free(store: &Store, frame: FrameId) -> Result<bool, RuntimeError> {
     if !Lease::is_held(store.dir(), frame)? {
         return Ok(true);
@@ -104,7 +104,7 @@ fn is_free(store: &Store, frame: FrameId) -> Result<bool, RuntimeError> {
     background::is_abandoned(store, &known, &attempt)
 }
 
-/// Whether there is an attempt anywhere in the chain that can be concluded.
+/// Whether any attempt in the chain can be concluded.
 fn any_is_free(store: &Store, tree: &Tree) -> Result<bool, RuntimeError> {
     for node in tree.all().filter(|node| runs(node)) {
         if is_free(store, node.id)? {
@@ -114,8 +114,8 @@ fn any_is_free(store: &Store, tree: &Tree) -> Result<bool, RuntimeError> {
     Ok(false)
 }
 
-/// Whether something in the chain of `root` can run now. Unlike [`poll`], it leaves alone what has failed, and chains that
-/// another process drives.
+/// Whether something in the chain of `root` can run now. Unlike [`poll`], it skips failed agents, and chains that another
+/// process drives.
 pub(crate) fn can_continue(store: &Store, root: FrameId) -> Result<bool, RuntimeError> {
     if Driving::is_marked(store.dir(), root)? {
         return Ok(false);
@@ -126,7 +126,7 @@ pub(crate) fn can_continue(store: &Store, root: FrameId) -> Result<bool, Runtime
     }
 }
 
-/// The chain after a look at what it waits for outside. `None`: an agent or a command in it can run now, or a group is to end.
+/// The chain after checking what it waits for outside. `None`: an agent or a command in it can run now, or a group must end.
 fn at_rest(store: &Store, mut tree: Tree, now: Timestamp) -> Result<Option<Tree>, RuntimeError> {
     if external_waits::without_processes(store, &tree, now)? {
         return Ok(None);
@@ -172,7 +172,7 @@ pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<Chain
     Ok(ChainStatus::Waits { new, blockers, busy: driven.busy, errors: driven.errors })
 }
 
-/// As [`after`], for a run that nobody waits for: a chain that will be tried again waits.
+/// As [`after`], for a run without a waiting caller: a chain that will be retried is waiting.
 pub(crate) fn after_unattended(store: &Store, top: FrameId, driven: Driven) -> Result<ChainStatus, RuntimeError> {
     let busy = driven.busy.clone();
     let status = after(store, top, driven)?;
@@ -205,7 +205,6 @@ impl ChainStatus {
         }
     }
 
-    /// What went wrong with agents.
     pub(crate) fn errors(&self) -> &[FrameError] {
         match self {
             Self::Waits { errors, .. } | Self::PartlyFailed { errors, .. } | Self::Failed(errors) => errors,
@@ -213,7 +212,7 @@ impl ChainStatus {
         }
     }
 
-    /// Whether there are errors, and each is that `claude` could not be used at all.
+    /// Whether there are errors, and each means that `claude` could not be used at all.
     pub(crate) fn is_refusal(&self) -> bool {
         let refused = |error: &FrameError| {
             matches!(

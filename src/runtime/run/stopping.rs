@@ -17,7 +17,7 @@ use crate::runtime::run::running_agent::RunningAgent;
 use crate::runtime::run::signals::Signals;
 use crate::runtime::steering::stop_notice;
 
-/// How often an agent that is to stop is observed.
+/// The interval at which an agent that must stop is observed.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Waits until an agent has ended, and ends it if there are `signals`.
@@ -96,14 +96,14 @@ fn enter(phase: StopPhase, agent: &RunningAgent, tools: &Tools, stopping: Stoppi
     }
 }
 
-/// Returns when there are more signals than `seen`. Never returns once nobody can send any more.
+/// Returns when there are more signals than `seen`. Never returns once there is no sender.
 async fn another(signals: &mut watch::Receiver<Signals>, seen: u32) {
     if signals.wait_for(|signals| signals.sent > seen).await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// The tools that ran when an agent was asked to stop.
+/// The tools that were running when an agent was asked to stop.
 struct Tools {
     /// `None`: no hook would stop the agent after them.
     output: Option<OutputFollower>,
@@ -133,7 +133,7 @@ impl Tools {
         if let Some(last) = digest.calls.open.last().filter(|_| self.named.is_empty()) {
             self.named.clone_from(&last.summary);
         }
-        // A call that was suspended stays open, and the process is about to end.
+        // A suspended call stays open, and the process is about to end.
         let is_over = digest.result.is_some();
         match open().is_disjoint(calls) || is_over {
             _ if calls.is_empty() && !is_over => Tool::None,
@@ -185,9 +185,9 @@ mod tests {
         assert_eq!(seen([&[]]), ["none"]);
         assert_eq!(seen([&[call("a")], &[], &[returned("a")]]), ["runs", "runs", "done"]);
         assert_eq!(seen([&[call("a"), call("b")], &[returned("a")], &[returned("b")]]), ["runs", "runs", "done"]);
-        // No hook stops an agent whose next tool runs already.
+        // No hook stops an agent whose next tool is already running.
         assert_eq!(seen([&[call("a")], &[returned("a"), call("b")]]), ["runs", "none"]);
-        // Nor one that thought at that time.
+        // Nor one that was thinking at that time.
         assert_eq!(seen([&[], &[call("a")]]), ["none", "none"]);
     }
 

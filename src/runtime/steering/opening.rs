@@ -17,16 +17,16 @@ use crate::runtime::requests::fork::BadSource;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::Store;
 
-/// A `claude` that continues a copy of a conversation. It writes to a session of its own, so the agent's stays as it is.
+/// A `claude` that continues a copy of a conversation. It writes to a separate session, so the agent's does not change.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Opening {
     /// The `claude` of the agent.
     pub program: PathBuf,
-    /// What it is to copy: a session, or the file of a kept copy where Claude Code has that session no more.
+    /// What it must copy: a session, or the file of a kept copy if Claude Code no longer has that session.
     pub source: OpenedFrom,
     /// Where the agent works: Claude Code looks for the session there.
     pub cwd: PathBuf,
-    /// The agent's configuration directory, if it is not the usual one.
+    /// The agent's configuration directory, if it is not the default.
     pub config_dir: Option<PathBuf>,
 }
 
@@ -36,17 +36,17 @@ pub(crate) enum OpenedFrom {
     Copy(PathBuf),
 }
 
-/// What the calls return in the copy at which the agent is paused.
+/// What the calls at which the agent is paused return in the copy.
 const PAUSED: &str =
     "The agent is paused inside this call. It continues in the agent's own conversation, not in this copy of it.";
 
 impl Opening {
-    /// The conversation of a frame's agent as it is now, even while the agent works.
+    /// The current conversation of a frame's agent, even while the agent works.
     pub(crate) fn new(store: &Store, frame: &Frame) -> Result<Self, RuntimeError> {
         Ok(Self::found(store, frame)?.0)
     }
 
-    /// The same, with suspended calls closed in a copy: Claude Code would run them again in what it opens.
+    /// The same, with suspended calls closed in a copy: Claude Code would run them again when it opens the conversation.
     pub(crate) fn prepared(store: &Store, frame: &Frame) -> Result<Self, RuntimeError> {
         let (mut opening, transcript) = Self::found(store, frame)?;
         let close = || {

@@ -1,4 +1,4 @@
-//! Stops or pauses agents: records that first, then waits until whoever runs them has carried it out, or does so itself.
+//! Stops or pauses agents: records that first, then waits until their runners have carried it out, or does so itself.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,26 +16,26 @@ use crate::runtime::steering::stop_notice;
 use crate::runtime::{RuntimeError, Stopping, while_trying};
 use crate::store::{Attempts, Lease, StateChange, Store};
 
-/// How often it is looked whether an agent has ended.
+/// The interval of checks whether an agent has ended.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long whoever runs an agent may take to notice that it is to stop. It looks several times a second.
+/// How long the runner of an agent may take to notice that it must stop. It checks several times a second.
 const NOTICES: Duration = Duration::from_secs(5);
 
-/// How long it may then take to conclude what has ended.
+/// How long it may then take to conclude the ended attempt.
 const CONCLUDES: Duration = Duration::from_secs(30);
 
-/// What came of a stop.
+/// The result of a stop.
 #[derive(Debug)]
 pub(crate) struct Stopped {
-    /// How the named agent was before; its state was recorded at that time.
+    /// The state of the named agent before, which was recorded at that time.
     pub before: FrameState,
-    /// How it is now.
+    /// Its state now.
     pub after: FrameState,
-    /// All agents that were to stop, with how they are now. The named one is among them, unless there was nothing to stop.
+    /// All agents that had to stop, with their states now. The named one is among them, unless there was nothing to stop.
     pub agents: Vec<(FrameId, FrameState)>,
 }
 
-/// Stops an agent and all below it. `waits`: how long a running tool may take to finish; `None`: nobody waits for the end.
+/// Stops an agent and all below it. `waits`: how long a running tool may take to finish; `None`: the end is not waited for.
 pub(crate) fn stop(
     store: &Store,
     frame: &Frame,
@@ -78,7 +78,7 @@ fn clear(store: &Store, agent: FrameId) -> Result<(), RuntimeError> {
     Ok(())
 }
 
-/// What agents have done so far whose parents go on, and which may not run any more to say it themselves.
+/// What agents whose parents continue have done so far, if they may not run again to report it themselves.
 fn reports(store: &Store, frame: &Frame, stop: &Stop) -> Result<Vec<(FrameId, String)>, RuntimeError> {
     if stop.how == StopKind::Pause {
         return Ok(Vec::new());
@@ -92,8 +92,8 @@ fn reports(store: &Store, frame: &Frame, stop: &Stop) -> Result<Vec<(FrameId, St
     rest.map(|(id, _)| Ok((id, report::read(store, id, stop)?))).collect()
 }
 
-/// Waits until an agent has ended that runs. If nobody runs it any more, this ends it. A runner that is suspended, or hangs, is
-/// not waited for without end: it has what was recorded when it goes on.
+/// Waits until a running agent has ended. If it has no runner, this ends it. A suspended or hanging runner is not waited for
+/// indefinitely: it follows the record when it continues.
 fn wait_for_end(store: &Store, id: FrameId, grace: Duration, tell: fn(&str)) -> Result<(), RuntimeError> {
     let asked = Instant::now();
     let (mut is_told, mut gives_up) = (false, grace + NOTICES + CONCLUDES);
@@ -124,7 +124,7 @@ fn wait_for_end(store: &Store, id: FrameId, grace: Duration, tell: fn(&str)) -> 
             return Ok(());
         }
         if asked.elapsed() >= NOTICES && !store.dir().is_stop_noticed(id) {
-            // Its runner is gone, or suspended. A hook still ends it after the running tool.
+            // Its runner has ended, or is suspended. A hook still ends the agent after the running tool.
             let attempt = store.attempts(Attempts::RunningOf(id))?.pop();
             if !is_told && let Some(attempt) = &attempt {
                 let (runner, id) = (attempt.runner, id.short());

@@ -1,4 +1,4 @@
-//! Notices that somebody has asked a running agent to stop, or that its time is over.
+//! Notices that a running agent was asked to stop, or has reached its timeout.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use crate::core::steering::stop_order::{By, Stop, StopKind};
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Attempt, StateDir, Store, StoreError};
 
-/// How often it is looked whether there is a file.
+/// The interval of checks for the file.
 const LOOK: Duration = Duration::from_millis(150);
 
-/// Returns when it is recorded that an agent is to stop. When it has run for `timeout`, this records it.
+/// Returns when it is recorded that an agent must stop. When it has run for `timeout`, this records it.
 pub(crate) async fn to_stop(dir: &StateDir, frame: FrameId, timeout: Option<Timeout>) -> Stop {
     let began = Instant::now();
     loop {
@@ -23,19 +23,20 @@ pub(crate) async fn to_stop(dir: &StateDir, frame: FrameId, timeout: Option<Time
         let over = timeout.filter(|_| is_over).map(|timeout| timeout.whole);
         match recorded(dir, frame, over) {
             Ok(Some(stop)) => return stop,
-            // The file says nothing by itself.
+            // The file alone means nothing.
             Ok(None) => {}
             Err(error) => tracing::warn!("{} cannot be stopped: {error}", frame.short()),
         }
     }
 }
 
-/// Asks an agent that runs to stop.
+/// Asks a running agent to stop.
 pub(crate) fn ask(store: &Store, frame: FrameId, now: bool) -> Result<(), RuntimeError> {
     store.dir().ask_to_stop(frame, now).map_err(while_trying("write the file that stops an agent"))
 }
 
-/// Tells those of the running agents that are to stop. Whoever wants that may have died before it could say so: the records say it.
+/// Asks those of the running agents that must stop according to the records, because the process that recorded it may have died
+/// before it could ask them.
 pub(crate) fn tell(store: &Store, running: impl Iterator<Item = FrameId>) -> Result<(), RuntimeError> {
     for frame in running {
         if let Some(stop) = store.steering(frame)?.stop
@@ -50,19 +51,19 @@ pub(crate) fn tell(store: &Store, running: impl Iterator<Item = FrameId>) -> Res
 /// How long an agent may run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeout {
-    /// In all.
+    /// In total.
     pub(crate) whole: Duration,
     /// In this attempt.
     pub(crate) rest: Duration,
 }
 
-/// How long the agent of a frame may run from now on; `None`: as long as it likes.
+/// How long the agent of a frame may run from now on; `None`: no limit.
 pub(crate) fn timeout(store: &Store, frame: &Frame) -> Result<Option<Timeout>, StoreError> {
     let Some(whole) = frame.launch.timeout.map(Duration::from_secs) else { return Ok(None) };
     Ok(Some(Timeout { whole, rest: whole.saturating_sub(ran(store, frame.id)?) }))
 }
 
-/// How long an agent has run, in all its attempts that have ended and that began since its last instruction.
+/// How long an agent has run, in all its ended attempts that began since its last instruction.
 fn ran(store: &Store, frame: FrameId) -> Result<Duration, StoreError> {
     let instructed =
         store.steering(frame)?.messages.iter().filter(|message| message.instructs).map(|message| message.made).max();
@@ -71,14 +72,14 @@ fn ran(store: &Store, frame: FrameId) -> Result<Duration, StoreError> {
     Ok(counted.filter_map(length).sum())
 }
 
-/// How long an attempt ran that has ended. The clock may have jumped meanwhile, and the machine may have slept: it counts only
-/// where nobody has measured it, because the runner died.
+/// How long an ended attempt ran. The clock may have jumped in the meantime, and the machine may have slept: it is only used if
+/// the time was not measured, because the runner died.
 fn length(attempt: &Attempt) -> Option<Duration> {
     let by_clock = || Duration::try_from(attempt.ended?.duration_since(attempt.began)).ok();
     attempt.ran.or_else(by_clock)
 }
 
-/// That its time is over.
+/// The stop of an agent that has reached its timeout.
 pub(crate) fn over(frame: &Frame) -> Stop {
     out_of_time(frame.id, frame.launch.timeout.unwrap_or_default())
 }
@@ -172,7 +173,7 @@ mod tests {
         assert!(!store.dir().stop_file(root).exists());
         tell(&store, [root].into_iter()).unwrap();
         assert!(store.dir().is_to_stop_now(root));
-        // What was asked for since stays.
+        // A later request remains.
         store.dir().ask_to_stop(root, false).unwrap();
         let asked = std::fs::read(store.dir().stop_file(root)).unwrap();
         tell(&store, [root].into_iter()).unwrap();

@@ -1,4 +1,4 @@
-//! Tells agents something, and gives those that are over a new instruction.
+//! Sends messages to agents, and new instructions to finished ones.
 
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameState;
@@ -10,13 +10,13 @@ use crate::store::{Store, Telling};
 /// When an agent gets a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrives {
-    /// Beside the results of its next tool call, or when its turn ends.
+    /// With the result of its next tool call, or when its turn ends.
     NextCall,
-    /// When it goes on.
+    /// When it continues.
     NextWakeUp,
 }
 
-/// Records a message, and notes it where the agent's hook looks.
+/// Records a message, and announces it where the agent's hook looks.
 pub(crate) fn tell(
     store: &Store,
     frame: &Frame,
@@ -24,7 +24,7 @@ pub(crate) fn tell(
     sender: &MessageSender,
 ) -> Result<(MessageId, Arrives), RuntimeError> {
     let message = store.tell(frame.id, Telling::Message, text, sender)?;
-    // It may have begun to run since.
+    // It may have started to run since.
     let runs = store.frame(frame.id)?.is_some_and(|frame| matches!(frame.state, FrameState::Running { .. }));
     if runs {
         store.dir().note_message(frame.id).map_err(while_trying("write the file that names messages"))?;

@@ -1,11 +1,11 @@
-//! Makes frames ready again that a person wants to be tried again.
+//! Makes frames ready again that a person wants to retry.
 
 use crate::core::chain::frame_state::FrameState;
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
 use crate::store::{StateChange, Store, StoreError};
 
-/// Ends the backoffs in the whole chain of `top`: what waits for a usage limit or for the API can run at once.
+/// Ends the backoffs in the whole chain of `top`: agents that wait for a usage limit or for the API can run immediately.
 pub(crate) fn end_pauses(store: &Store, top: FrameId) -> Result<(), RuntimeError> {
     let pauses = |state: &FrameState| matches!(state, FrameState::Waiting { wait } if wait.is_pause());
     for node in store.tree(top)?.all().filter(|node| pauses(&node.state)) {

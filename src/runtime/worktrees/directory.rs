@@ -1,4 +1,4 @@
-//! Where an agent works, and in which project. A path is text, and what it leads to may change between a check and an attempt.
+//! Where an agent works, and in which project. A path is text, and where it leads may change between a check and an attempt.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub(crate) struct Elsewhere {
     pub link: PathBuf,
 }
 
-/// Checks that a recorded directory, which had no links on its way when it was recorded, has none now. One that does not exist leads
+/// Checks that a recorded directory, which had no links on its way when it was recorded, has none now. A missing one leads
 /// nowhere.
 ///
 /// # Errors
@@ -29,8 +29,8 @@ pub(crate) fn unmoved(recorded: &Path) -> Result<(), Elsewhere> {
     Err(Elsewhere { recorded: recorded.to_owned(), real, link })
 }
 
-/// The project of a directory: the top of its git repository, of which all worktrees are part; elsewhere the directory.
-/// Nothing but file names and `.git` files decides, so the directory itself may be gone.
+/// The project of a directory: the top of its git repository, of which all worktrees are part; elsewhere the directory. Only
+/// file names and `.git` files matter, so the directory itself may be missing.
 pub(crate) fn project_of(dir: &Path) -> PathBuf {
     let Some(top) = dir.ancestors().find(|above| above.join(".git").exists()) else { return dir.to_owned() };
     // A worktree has a file that names a directory in that of its repository.
@@ -75,7 +75,7 @@ mod tests {
             assert_eq!(project_of(&at(dir)), at("repository"), "{dir}");
         }
         assert_eq!(project_of(&at("plain")), at("plain"));
-        // A submodule is a project of its own.
+        // A submodule is a separate project.
         fs::create_dir_all(at("repository/module")).unwrap();
         fs::write(at("repository/module/.git"), "gitdir: ../.git/modules/module\n").unwrap();
         assert_eq!(project_of(&at("repository/module")), at("repository/module"));

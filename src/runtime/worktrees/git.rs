@@ -1,6 +1,6 @@
-//! Runs git. A repository's own configuration runs no program, whoever wrote it: git reads a repository wherever one seems to be,
-//! and an agent, or whoever an agent has cloned from, can make any folder look like one. What the person has configured for all
-//! repositories still counts.
+//! Runs git. The configuration of a repository runs no program, whoever wrote it: git reads a repository wherever one seems to
+//! be, and an agent, or the origin of a clone, can make any folder look like one. The person's configuration for all
+//! repositories still applies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -26,7 +26,7 @@ pub(crate) enum GitError {
     Run(#[from] std::io::Error),
 }
 
-/// Settings that neither a user nor an agent in the repository may change: which files git examines, and which programs it starts
+/// Settings that neither a user nor an agent in the repository may change: which files git checks, and which programs it starts
 /// to do so. On the command line they take precedence over every file.
 const PLAIN: [&str; 9] = [
     "core.fileMode=true", "core.trustctime=true", "core.checkStat=default", "core.ignoreStat=false",
@@ -34,8 +34,8 @@ const PLAIN: [&str; 9] = [
     "status.showUntrackedFiles=all", "diff.ignoreSubmodules=dirty",
 ];
 
-/// Settings for every command. A folder is not taken for a repository because of the files in it; a submodule has a configuration of
-/// its own, with which git would run.
+/// Settings for every command. A folder is not taken for a repository because of the files in it; a submodule has its own
+/// configuration, with which git would run.
 const ALWAYS: [&str; 7] = [
     "safe.bareRepository=explicit", "core.fsmonitor=false", "submodule.recurse=false", "fetch.recurseSubmodules=false",
     "log.showSignature=false", "gc.auto=0", "maintenance.auto=false",
@@ -73,12 +73,12 @@ pub(crate) struct Git {
     command: Command,
     what: String,
     input: Option<String>,
-    /// Why its settings cannot be found out: then it is not run.
+    /// Why its settings cannot be determined, in which case git is not run.
     unknown: Option<GitError>,
 }
 
 impl Git {
-    /// With the user's settings, and of the repository those that run nothing.
+    /// With the user's settings, and those settings of the repository that run nothing.
     pub(crate) fn new<'a, A: AsRef<OsStr>>(
         place: impl Into<Place<'a>>,
         arguments: impl IntoIterator<Item = A>,
@@ -86,7 +86,7 @@ impl Git {
         Self::with(&[place.into()], &[], arguments)
     }
 
-    /// With settings that hide nothing and run nothing. It changes nothing in what it examines.
+    /// With settings that hide nothing and run nothing. It does not change what it examines.
     pub(crate) fn plain<'a, A: AsRef<OsStr>>(
         place: impl Into<Place<'a>>,
         arguments: impl IntoIterator<Item = A>,
@@ -117,7 +117,7 @@ impl Git {
                 Err(error) => unknown = Some(error),
             }
         }
-        // The first of these settings counts, and not the last: nothing takes their place.
+        // The first of these settings counts, not the last: they cannot be overridden.
         if overriding.iter().any(|(name, _)| name.ends_with(".uploadpack") || name == "core.gitproxy") {
             command.env(PROTOCOLS, "none");
         }
@@ -166,14 +166,14 @@ impl Git {
     }
 }
 
-/// Git, with nothing of the environment but where the user's settings are.
+/// Git, with only the location of the user's settings from the environment.
 pub(super) fn git() -> Command {
     let mut command = Command::new("git");
     // If agent-cli runs in a git hook, the environment names that hook's repository, index and objects.
     for (name, _) in env::vars_os().filter(|(name, _)| is_dropped(name)) {
         command.env_remove(name);
     }
-    // A repository with missing objects is asked for them over these and no others: `ext` runs a command.
+    // A repository with missing objects fetches them over these protocols only: `ext` runs a command.
     command.env("GIT_TERMINAL_PROMPT", "0").env(PROTOCOLS, "file:git:http:https:ssh");
     command
 }
@@ -181,7 +181,7 @@ pub(super) fn git() -> Command {
 /// The variable with the protocols that git may use.
 const PROTOCOLS: &str = "GIT_ALLOW_PROTOCOL";
 
-/// The settings that take the place of those with which the repository would run a program. They follow the files, so they win.
+/// The settings that override those with which the repository would run a program. They are read after the files, so they win.
 fn harmless(place: Place<'_>, what: &str) -> Result<Vec<(String, String)>, GitError> {
     let list = ["-c", ALWAYS[0], "config", "--list", "--null", "--show-scope"];
     let output = git().args(place.words()).args(list).stdin(Stdio::null()).output()?;
@@ -192,7 +192,7 @@ fn harmless(place: Place<'_>, what: &str) -> Result<Vec<(String, String)>, GitEr
     Ok(overriding(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// What takes the place of the settings in this list that name a program and are the repository's: the person's own, or nothing.
+/// Overrides for the settings in this list that name a program and belong to the repository: the person's own, or nothing.
 fn overriding(list: &str) -> Vec<(String, String)> {
     let mut persons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     // Without this setting, git looks for hooks in the repository.
@@ -200,7 +200,7 @@ fn overriding(list: &str) -> Vec<(String, String)> {
     let mut words = list.split('\0');
     while let (Some(scope), Some(entry)) = (words.next(), words.next()) {
         let (name, value) = entry.split_once('\n').unwrap_or((entry, "true"));
-        // A folder that is not named in full is one of the repository.
+        // A relative folder is in the repository.
         let is_persons = matches!(scope, "system" | "global") && (name != HOOKS || value.starts_with(['/', '~']));
         if !names_a_program(name) {
             continue;
@@ -255,7 +255,7 @@ fn names_a_program(name: &str) -> bool {
     SECTIONS.contains(&section) && PROGRAMS.contains(&last)
 }
 
-/// Variables that say where the user's settings are may stay: the user has them for a reason.
+/// Variables that locate the user's settings are kept: the user has them for a reason.
 fn is_dropped(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     name.starts_with("GIT_") && !["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"].contains(&&*name)

@@ -1,5 +1,5 @@
-//! What would be lost with a worktree: found by asking git and checking files, regardless of settings, ignore files and marks in
-//! the index.
+//! Determines what would be lost with a worktree, by asking git and checking files, regardless of settings, ignore files and
+//! marks in the index.
 //!
 //! A commit is safe if it is on a branch or remote-tracking branch that is not agent-cli's. A tag, a reflog, a detached head or
 //! another agent's branch does not make it safe: they may be removed, too.
@@ -74,8 +74,8 @@ fn find_branch(repository: &Path, branch: &str) -> Result<Option<(String, Option
     }))
 }
 
-/// Git's directory of the worktree at `path`. `None`: this is not a worktree of this repository, because an agent has put another
-/// repository there or part of it is missing.
+/// Git's directory of the worktree at `path`. `None`: this is not a worktree of this repository, because an agent has put
+/// another repository there or part of it is missing.
 fn own_git_dir(path: &Path, repository: &Path) -> Result<Option<PathBuf>, GitError> {
     let said = |what: &str| Git::plain(path, ["rev-parse", what]).text();
     let Ok(git_dir) = said("--absolute-git-dir") else { return Ok(None) };
@@ -151,7 +151,7 @@ fn reflog(place: Place<'_>, name: &str) -> Vec<String> {
     said.lines().map(str::to_owned).collect()
 }
 
-/// One of the commits or their ancestors that is on no branch other than agent-cli's.
+/// One of the commits or their ancestors that is only on agent-cli's branches, if any.
 fn unsafe_commit(repository: &Path, commits: Vec<String>) -> Result<Option<String>, GitError> {
     if commits.is_empty() {
         return Ok(None);
@@ -200,7 +200,7 @@ fn below(top: &Path, path: &Path) -> PathBuf {
     path.strip_prefix(top).unwrap_or(path).to_owned()
 }
 
-/// Whether a repository has files or commits that are not on its remotes. If this cannot be determined, they may be work.
+/// Whether a repository has files or commits that are not on its remotes. If this cannot be determined, assume that it has.
 fn has_own_work(folder: &Path, is_bare: bool) -> bool {
     let clean = || {
         let mut condition = WorktreeCondition::default();
@@ -254,7 +254,7 @@ mod tests {
             },
             |path, top| {
                 commit(path, "two");
-                // As if the branch belonged to the user's.
+                // As if the branch belonged to the user.
                 let (two, one) = (git(path, "rev-parse HEAD"), git(top, "rev-parse main"));
                 git(top, &format!("replace {one} {two}"));
             },

@@ -16,8 +16,8 @@ pub(crate) enum WorktreeError {
     /// The directory is in no repository with a commit.
     #[error("{} is not in a git repository that has a commit", .0.display())]
     NoRepository(PathBuf),
-    /// An agent named a directory in a repository that is not its chain's: git reads the configuration of a repository, and anybody
-    /// can make a folder look like one.
+    /// An agent named a directory in a repository other than its chain's: git reads the configuration of a repository, and any
+    /// process can make a folder look like one.
     #[error("{} is not in the git repository of {}", named.display(), own.display())]
     OtherRepository { named: PathBuf, own: PathBuf },
     /// The directory in the worktree leads elsewhere.
@@ -29,7 +29,7 @@ pub(crate) enum WorktreeError {
     /// A file could not be used.
     #[error("failed to {what}: {source}")]
     Io {
-        /// What was tried.
+        /// The failed operation.
         what: &'static str,
         /// Why it failed.
         source: std::io::Error,
@@ -37,13 +37,13 @@ pub(crate) enum WorktreeError {
 }
 
 /// Plans a worktree for an agent that would work in `cwd`, and the directory in it where the agent works instead. `folder`: the
-/// canonical directory for worktrees; `id` distinguishes it from others with the same title. Nothing is created yet, because git
-/// may take its time and the caller must not wait for it. `own`: where the chain of the agent that asks was started, whose
-/// repository it has to be; `None`: a person asks.
+/// canonical directory for worktrees; `id` distinguishes it from others with the same title. Nothing is created yet, because
+/// git may be slow and the caller must not wait for it. `own`: where the chain of the agent that asks was started, whose
+/// repository it must be; `None`: a person asks.
 ///
 /// # Errors
 ///
-/// [`WorktreeError`] when `cwd` is in no repository that has a commit, or in another one.
+/// [`WorktreeError`] if `cwd` is in no repository that has a commit, or in another one.
 pub(crate) fn plan(
     folder: &Path,
     cwd: &Path,
@@ -52,7 +52,7 @@ pub(crate) fn plan(
     id: &str,
 ) -> Result<(Worktree, PathBuf), WorktreeError> {
     let none = |_| WorktreeError::NoRepository(cwd.to_owned());
-    // Another agent's worktree may be removed before this one: what they share must stay.
+    // Another agent's worktree may be removed before this one: shared objects must remain.
     let shared = |cwd: &Path| {
         let shared =
             git(cwd, ["rev-parse", "--git-common-dir"]).map_err(|_| WorktreeError::NoRepository(cwd.to_owned()))?;
@@ -74,15 +74,15 @@ pub(crate) fn plan(
     Ok((Worktree { repository, path, branch, base }, cwd))
 }
 
-/// Whether files in `cwd` or elsewhere in its repository have uncommitted changes, which a worktree will not have.
+/// Whether `cwd` or another folder of its repository has uncommitted changes, which will be missing from a worktree.
 #[must_use]
 pub(crate) fn has_uncommitted_changes(cwd: &Path) -> bool {
     let status = ["-c", "status.showUntrackedFiles=normal", "status", "--porcelain", "--untracked-files=normal"];
     Git::new(cwd, status).text().is_ok_and(|changed| !changed.is_empty())
 }
 
-/// Creates the worktree unless it exists. A process that was killed meanwhile leaves a partial worktree, which is removed and
-/// created again. So this must only be called before an agent has worked in it.
+/// Creates the worktree unless it exists. If the process is killed, a partial worktree remains, which is removed and created
+/// again. So this must only be called before an agent has worked in it.
 pub(crate) fn ensure(worktree: &Worktree, cwd: &Path) -> Result<(), WorktreeError> {
     failpoint::around(Step::MakeWorktree, || made(worktree, cwd))
 }
@@ -115,7 +115,6 @@ fn made(worktree: &Worktree, cwd: &Path) -> Result<(), WorktreeError> {
     Ok(directory::unmoved(cwd)?)
 }
 
-/// Whether there is a branch of this name.
 fn has_branch(repository: &Path, branch: &str) -> bool {
     let name = format!("refs/heads/{branch}^{{commit}}");
     Git::new(Place::Of(repository), ["rev-parse", "--verify", "--quiet", &name]).text().is_ok()
@@ -148,8 +147,8 @@ mod tests {
     use crate::runtime::worktrees::testing::{self, commit, repository};
     use crate::runtime::worktrees::worktree_removal::remove;
 
-    /// What somebody writes into a repository, in place of `RUN` a command that leaves a trace. Below its top: the
-    /// configuration, which another file contains.
+    /// Hostile content of a repository, with a command that leaves a trace in place of `RUN`. Below its top: the configuration,
+    /// which another file contains.
     const HOSTILE: [(&str, &str); 12] = [
         ("smudge", "[filter \"x\"]\nsmudge = RUN; cat"),
         ("process", "[filter \"x\"]\nprocess = RUN\nrequired"),
@@ -234,7 +233,7 @@ mod tests {
             let (worktree, cwd) = plan(&folder, &top, Some(&top), "a", "1").unwrap();
             ensure(&worktree, &cwd).unwrap_err();
             assert!(!trace.exists(), "{name}");
-            // What an ordinary git does.
+            // What plain git does.
             let _ = Command::new("git").arg("-C").arg(&top).args(["cat-file", "-p", &blob]).output().unwrap();
             assert!(trace.exists(), "{name}");
         }
@@ -245,7 +244,7 @@ mod tests {
         let (temp, top) = repository();
         let folder = temp.path().canonicalize().unwrap().join("worktrees");
         let refused = |cwd: &Path| plan(&folder, cwd, Some(&top), "a", "1").map(drop).unwrap_err().to_string();
-        // Among ordinary files: what makes git take a folder for a repository.
+        // Files that make git take a folder for a repository, among ordinary ones.
         let fake = top.join("vendor/x");
         fs::create_dir_all(fake.join("refs/heads")).unwrap();
         symlink(top.join(".git/objects"), fake.join("objects")).unwrap();

@@ -23,7 +23,7 @@ pub(crate) enum Outlook {
     Held(String),
 }
 
-/// Decides about a worktree that is to be removed. `with_ignored`: along with all files that git ignores.
+/// Decides about the removal of a worktree. `with_ignored`: along with all files that git ignores.
 pub(crate) fn outlook(worktree: &Worktree, with_ignored: bool) -> Outlook {
     match inspect(worktree) {
         Ok(None) => Outlook::Gone,
@@ -73,7 +73,7 @@ fn take_away(worktree: &Worktree, is_there: bool, tip: Option<String>) -> Result
     Ok(())
 }
 
-/// Git's lock on a worktree's index: while it is held, nobody can commit there. It is deleted with the worktree.
+/// Git's lock on a worktree's index: while it is held, nothing can be committed there. It is deleted with the worktree.
 struct IndexLock {
     path: PathBuf,
 }

@@ -56,11 +56,11 @@ pub(crate) fn the_reply_of_a_handoff_is_the_reply_of_its_caller(open: Open) {
     assert_eq!(store.tree(root.frame).unwrap().handoffs_to_end(), [child, root.frame]);
     assert_eq!([end(child), end(child), end(root.frame)], [Some(FrameState::Done), None, Some(FrameState::Done)]);
     assert_eq!(store.replies(root.frame).unwrap().reply.as_deref(), Some("42"));
-    // A new instruction continues the conversation, in which the call returns.
+    // A new instruction continues the conversation, so the call returns.
     store.tell(root.frame, Telling::Instruction, "Why?", &person()).unwrap();
     assert_eq!(store.deliveries(root.frame).unwrap()[0].result, RequestResult::Text("42".into()));
 
-    // An agent that is sent a message has to read it.
+    // An agent that is sent a message must read it.
     store.end(told, &Ending::Suspended);
     store.tell(told.frame, Telling::Message, "Hurry.", &person()).unwrap();
     store.end(store.start(other), &reply("42"));

@@ -1,5 +1,5 @@
-//! Copies of the sessions that frames continue from. Claude Code deletes its transcripts after some weeks, and an agent
-//! may wait longer.
+//! Copies of the sessions that frames continue from. Claude Code deletes its transcripts after some weeks, and an agent may
+//! wait longer.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -16,7 +16,7 @@ use crate::store::files::durable::{Durability, TEMPORARY, replace};
 use crate::store::files::entries::remove;
 use crate::store::files::state_dir::{SEEN, StateDir};
 
-/// Copies a transcript, up to its last whole line. When this returns, the copy outlives a power failure.
+/// Copies a transcript up to its last whole line. When this returns, the copy survives a power failure.
 pub(crate) fn keep(dir: &StateDir, frame: FrameId, attempt: AttemptId, transcript: &Path) -> io::Result<()> {
     let mut source = File::open(transcript)?;
     let whole = whole_lines(&mut source)?;
@@ -27,14 +27,14 @@ pub(crate) fn keep(dir: &StateDir, frame: FrameId, attempt: AttemptId, transcrip
     copy(Step::KeepCopy, &mut source, whole, &dir.checkpoint(frame, attempt))
 }
 
-/// Keeps this conversation as the copy of an attempt. When this returns, it outlives a power failure.
+/// Keeps this conversation as the copy of an attempt. When this returns, it survives a power failure.
 pub(crate) fn keep_conversation(dir: &StateDir, frame: FrameId, attempt: AttemptId, text: &[u8]) -> io::Result<()> {
     let copy = dir.checkpoint(frame, attempt);
     replace(Step::KeepCopy, &copy, Durability::PowerFailure, |file| file.write_all(text))
 }
 
-/// Deletes the copies of a frame's attempts and what belongs to them, except those in `keep`, and what a killed process left half
-/// written.
+/// Deletes the copies of a frame's attempts and the files kept with them, except those in `keep`, and files that a killed
+/// process left incomplete.
 pub(crate) fn prune(dir: &StateDir, frame: FrameId, keep: &[AttemptId]) -> io::Result<()> {
     let entries = match fs::read_dir(dir.frame_path(frame)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -50,12 +50,12 @@ pub(crate) fn prune(dir: &StateDir, frame: FrameId, keep: &[AttemptId]) -> io::R
     Ok(())
 }
 
-/// The attempt that a file or directory of a frame was kept of.
+/// The attempt to which a file or directory of a frame belongs.
 pub(crate) fn attempt_of(name: &str) -> Option<AttemptId> {
     [".jsonl", SEEN, BESIDE].iter().find_map(|end| name.strip_suffix(end))?.parse().ok()
 }
 
-/// A transcript in Claude Code's folder, compared with the copy that was kept of it.
+/// A transcript in Claude Code's folder, compared with its kept copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compared {
     /// There is no usable copy.
@@ -64,7 +64,7 @@ pub(crate) enum Compared {
     Same,
     /// It is missing, or incomplete.
     Less,
-    /// It holds something else: somebody has continued the session.
+    /// It has other content: the session was continued outside agent-cli.
     Other,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn compare(dir: &StateDir, frame: FrameId, attempt: AttemptId, transc
     let Some(mut found) = gone_is_none(File::open(transcript))? else { return Ok(Compared::Less) };
     let (kept, length) = (copy.metadata()?.len(), found.metadata()?.len());
     let whole = whole_lines(&mut found)?;
-    // Somebody has emptied it, or cut it short.
+    // It was emptied or truncated.
     if whole > 0 && lines(&dir.checkpoint(frame, attempt))? != UsableLines::Whole {
         return Ok(Compared::NoCopy);
     }
@@ -86,7 +86,7 @@ pub(crate) fn compare(dir: &StateDir, frame: FrameId, attempt: AttemptId, transc
     let begins_alike = is_same(copy, found, kept.min(length))?;
     Ok(match begins_alike {
         true if length == kept => Compared::Same,
-        // What was torn off was never whole, neither here nor in the copy.
+        // A torn last line was never whole, neither here nor in the copy.
         true if whole <= kept => Compared::Less,
         _ => Compared::Other,
     })
@@ -109,7 +109,7 @@ pub(crate) fn is_same(one: File, other: File, length: u64) -> io::Result<bool> {
     }
 }
 
-/// Restores a session in Claude Code's folder from its copy, unless it is there. Returns whether it did: without a copy it
+/// Restores a session in Claude Code's folder from its copy, unless it exists. Returns whether it did: without a copy it
 /// cannot.
 pub(crate) fn restore(dir: &StateDir, frame: FrameId, attempt: AttemptId, to: &Path) -> io::Result<bool> {
     if matches!(compare(dir, frame, attempt, to)?, Compared::NoCopy | Compared::Same) {
@@ -126,12 +126,12 @@ pub(crate) fn put(conversation: &Path, to: &Path) -> io::Result<()> {
     copy(Step::PutBack, &mut conversation, length, to)
 }
 
-/// The same for a conversation that is in no file.
+/// The same for a conversation in memory.
 pub(crate) fn put_text(conversation: &[u8], to: &Path) -> io::Result<()> {
     replace(Step::PutBack, to, Durability::PowerFailure, |file| file.write_all(conversation))
 }
 
-/// Whether the file at `path` is a session: complete lines, the last of them JSON.
+/// Whether the session at `path` is whole: it consists of complete lines, and the last of them is JSON.
 pub(crate) fn lines(path: &Path) -> io::Result<UsableLines> {
     let mut file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(UsableLines::None),
@@ -149,7 +149,7 @@ pub(crate) fn lines(path: &Path) -> io::Result<UsableLines> {
     Ok(if whole == length && is_json { UsableLines::Whole } else { UsableLines::Torn })
 }
 
-/// Copies the first `length` bytes of `source` to `to`. When this returns, they outlive a power failure.
+/// Copies the first `length` bytes of `source` to `to`. When this returns, they survive a power failure.
 pub(crate) fn copy(step: Step, source: &mut File, length: u64, to: &Path) -> io::Result<()> {
     replace(step, to, Durability::PowerFailure, |file| {
         source.rewind()?;
@@ -157,13 +157,13 @@ pub(crate) fn copy(step: Step, source: &mut File, length: u64, to: &Path) -> io:
     })
 }
 
-/// The length of a file up to and with its last newline, found from its end: transcripts are large, lines are not.
+/// The length of a file up to and including its last newline. Searches from the end: transcripts are large, lines are not.
 fn whole_lines(file: &mut File) -> io::Result<u64> {
     let length = file.metadata()?.len();
     whole_lines_before(file, length)
 }
 
-/// The same of its first `end` bytes.
+/// The same for its first `end` bytes.
 fn whole_lines_before(file: &mut File, mut end: u64) -> io::Result<u64> {
     const BLOCK: u64 = 64 * 1024;
     while end > 0 {

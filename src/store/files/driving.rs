@@ -1,7 +1,7 @@
-//! Marks a chain as driven by a process, so that whoever continues all chains leaves it alone.
+//! Marks a chain as driven by a process, so that commands which continue all chains skip it.
 //!
-//! It is a shared lock on a file of the chain, which the system drops when the process ends, however that happens. It gives no
-//! right to anything: several commands may drive parts of one chain, and a lease decides who runs a frame.
+//! The mark is a shared lock on a file of the chain. The system releases it when the process ends, for whatever reason. It
+//! grants no rights: several commands may drive parts of one chain, and a lease decides who runs a frame.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -13,7 +13,7 @@ use crate::store::error::{Result, StoreError};
 use crate::store::files::durable::open_private;
 use crate::store::files::state_dir::StateDir;
 
-/// How often a mark is tried, and how long a look may take.
+/// How often to try to set or check a mark, and the pause between tries.
 const TRIES: u32 = 200;
 const MOMENT: Duration = Duration::from_millis(5);
 
@@ -24,14 +24,14 @@ pub(crate) struct Driving {
 }
 
 impl Driving {
-    /// Marks the chain of `root` as driven until this is dropped.
+    /// Marks the chain of `root` as driven until the result is dropped.
     pub(crate) fn mark(dir: &StateDir, root: FrameId) -> Result<Self> {
         let path = dir.driving(root);
         let lock = || {
             dir.frame_dir(root)?;
             let file = open_private(&path)?;
-            // Only those who look keep it from being locked, for a moment, and count that as a mark, too. One that the system has
-            // suspended in that moment keeps nobody waiting.
+            // Only processes that check the mark prevent the lock, for a moment, and they count it as a mark, too. The tries
+            // are limited in case the system suspends one in that moment.
             for _ in 0..TRIES {
                 match file.try_lock_shared() {
                     Ok(()) => break,

@@ -1,4 +1,4 @@
-//! Private files that are never met half written, and what of them outlives a power failure.
+//! Private files that are never seen incomplete, and how much of them survives a power failure.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -9,23 +9,23 @@ use tempfile::NamedTempFile;
 
 use crate::failpoint::{self, Moment, Step};
 
-/// The permissions of the state directory and those in it.
+/// The permissions of the state directory and its subdirectories.
 pub(crate) const PRIVATE_DIR: u32 = 0o700;
 /// The permissions of every file in the state directory.
 pub(crate) const PRIVATE: u32 = 0o600;
-/// How the names of files end that are about to be renamed or removed. If the process is killed, they remain.
+/// The suffix of files that are about to be renamed or removed. They remain if the process is killed.
 pub(crate) const TEMPORARY: &str = ".tmp";
 
-/// What a file has to outlive, and who writes it.
+/// What a file must survive, and who writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// Its process. It can be written again, and several processes may write it at once.
+    /// The end of its process. It can be written again, and several processes may write it at once.
     Process,
-    /// A power failure. The writer is the only one: it holds a lease or a lock. What a killed writer left is overwritten.
+    /// A power failure. There is only one writer, which holds a lease or a lock. Files of a killed writer are overwritten.
     PowerFailure,
 }
 
-/// A file that is written under another name beside its place. If it is dropped before it is renamed, it is deleted.
+/// A file that is written under another name in the same folder. If it is dropped before it is renamed, it is deleted.
 pub(crate) struct Replacement {
     step: Step,
     durability: Durability,
@@ -61,8 +61,8 @@ impl Replacement {
         self.file.path()
     }
 
-    /// Renames it. The content is on the disk before the name: after a power failure the name belongs to all of the
-    /// new file or all of the old one.
+    /// Renames it. The content reaches the disk before the name: after a power failure the name refers to the complete new
+    /// file or the complete old one.
     pub(crate) fn put(self) -> io::Result<()> {
         let survives = self.durability == Durability::PowerFailure;
         if survives {
@@ -74,7 +74,7 @@ impl Replacement {
     }
 }
 
-/// Writes a file as a `step` of its own. Readers see all of it, or the file before it.
+/// Writes a file as a `step` of its own. Readers see the complete new file, or the previous one.
 pub(crate) fn replace(
     step: Step,
     to: &Path,
@@ -88,7 +88,7 @@ pub(crate) fn replace(
     })
 }
 
-/// Removes what is left of a [`Durability::PowerFailure`] replacement of `to` whose process was killed.
+/// Removes a [`Durability::PowerFailure`] replacement of `to` whose process was killed.
 pub(crate) fn remove_partial(to: &Path) -> io::Result<()> {
     match fs::remove_file(folder(to).join(beside(to) + TEMPORARY)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -96,23 +96,23 @@ pub(crate) fn remove_partial(to: &Path) -> io::Result<()> {
     }
 }
 
-/// How the name of a file begins that will be renamed to `to`.
+/// The beginning of the name of a file that will be renamed to `to`.
 fn beside(to: &Path) -> String {
     format!(".{}", to.file_name().unwrap_or_default().to_string_lossy())
 }
 
-/// The folder of a file; that of a bare name is the current one.
+/// The folder of a file; for a bare name, the current one.
 fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Creates a directory with the right permissions, and those above it. One that exists stays as it is. When this returns,
-/// what is new outlives a power failure.
+/// Creates a directory with the right permissions, and its parents. An existing one is not changed. When this returns, new
+/// directories survive a power failure.
 pub(crate) fn make_private(path: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.is_dir()).collect();
     for folder in missing.into_iter().rev() {
         match DirBuilder::new().mode(PRIVATE_DIR).create(folder) {
-            // Somebody else was faster.
+            // Another process was faster.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
             made => made?,
         }
@@ -144,12 +144,12 @@ fn restrict(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until the disk holds the names in a directory.
+/// Waits until the names in a directory are on the disk.
 pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
     sync(&File::open(path)?, path)
 }
 
-/// Waits until the disk holds the file or directory at `path`.
+/// Waits until the file or directory at `path` is on the disk.
 pub(crate) fn sync(file: &File, path: &Path) -> io::Result<()> {
     file.sync_all()?;
     failpoint::synced(path);

@@ -1,10 +1,10 @@
-//! What is in a directory, its real path, and its removal, whether or not it exists.
+//! Directory entries, real paths and removal, whether or not the path exists.
 
 use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How many bytes the files at `path` and below it hold; links are not followed. What cannot be read counts nothing.
+/// The size in bytes of the files at `path` and below it. Links are not followed, and unreadable entries count as empty.
 pub(crate) fn size(path: &Path) -> u64 {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => entries(path).unwrap_or_default().iter().map(|entry| size(&entry.path())).sum(),
@@ -13,7 +13,7 @@ pub(crate) fn size(path: &Path) -> u64 {
     }
 }
 
-/// Removes a file or a directory, if it is there.
+/// Removes a file or a directory if it exists.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     match removed {
@@ -22,7 +22,7 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The entries of a directory, none when it does not exist.
+/// The entries of a directory; none if it does not exist.
 pub(crate) fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
     match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),

@@ -1,10 +1,9 @@
 //! The exclusive right to run a frame.
 //!
-//! It is a lock on the file that `claude` prints to. The system keeps it as long as anybody has that file open, the
-//! runner or `claude`, and drops it when the last of them is gone, however it went: there is no heartbeat and no stale
-//! process id. The file is never renamed or deleted as long as its frame is
-//! there, or two runners could hold locks on two files of one name. It has a second name outside of the frame's directory, for an
-//! agent may remove that.
+//! It is a lock on the file that `claude` prints to. The system keeps it as long as any process has that file open, the
+//! runner or `claude`, and releases it when the last of them has ended, for whatever reason: there is no heartbeat and no
+//! stale process id. The file is not renamed or deleted as long as its frame exists; otherwise two runners could hold locks
+//! on two files of one name. It has a second name outside the frame's directory, because an agent may remove that directory.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -19,32 +18,32 @@ use crate::failpoint::{self, Step};
 use crate::store::error::{Result, StoreError};
 use crate::store::files::state_dir::StateDir;
 
-/// The right to run a frame, until it and all copies of its output are closed.
+/// The right to run a frame, until its file and all copies of it are closed.
 #[derive(Debug)]
 pub struct Lease {
     output: File,
-    /// Whether somebody else prints to it, who keeps the lease then.
+    /// Whether another process prints to the file, which then keeps the lease.
     is_shared: AtomicBool,
 }
 
 impl Drop for Lease {
-    /// Gives the lease back at once if nobody else has it: a process that another thread starts meanwhile has the file open, too, until
-    /// it becomes its program.
+    /// Releases the lease immediately if no other process has it. A process that another thread is starting has the file
+    /// open, too, until it executes its program.
     fn drop(&mut self) {
         if !*self.is_shared.get_mut() {
-            // The system does it when the file is closed.
+            // The system releases it when the file is closed.
             let _ = self.output.unlock();
         }
     }
 }
 
-/// How often to try again when the lock was only looked at by others, and how often at once. The rest is tried a
-/// millisecond later: one who looks may be held up by the system in that moment.
+/// How often to try again if the lock was only held by checks, and how many of these tries are made without a pause. The
+/// others follow at intervals of a millisecond, because the system may suspend a checking process at that moment.
 const TRIES: u32 = 1_000;
 const TRIES_AT_ONCE: u32 = 100;
 
 impl Lease {
-    /// Takes the lease, unless somebody has it. Never waits.
+    /// Takes the lease, unless another process has it. Never waits.
     ///
     /// # Errors
     ///
@@ -62,7 +61,7 @@ impl Lease {
             if locked(output.try_lock()).map_err(broken)? {
                 return Ok(Some(Self { output, is_shared: AtomicBool::new(false) }));
             }
-            // Checking whether the lease is held takes a shared lock for a moment. That is not a lease.
+            // A check of the lease takes a shared lock for a moment, which is not a lease.
             if !locked(output.try_lock_shared()).map_err(broken)? {
                 return Ok(None);
             }
@@ -76,8 +75,8 @@ impl Lease {
         Ok(None)
     }
 
-    /// Whether somebody has the lease. Creates nothing, and keeps nobody from taking it: for a moment the file has a shared
-    /// lock, which can be distinguished from a lease.
+    /// Whether a process has the lease. Creates nothing, and does not prevent another process from taking it: the file has a
+    /// shared lock for a moment, which can be distinguished from a lease.
     pub(crate) fn is_held(dir: &StateDir, frame: FrameId) -> Result<bool> {
         let path = dir.printed(frame);
         let broken = |error| StoreError::io(&path, error);
@@ -89,26 +88,26 @@ impl Lease {
         Ok(!locked(output.try_lock_shared()).map_err(broken)?)
     }
 
-    /// The frame's output, opened for appending: for `claude` to print to. The lease lasts until it is closed, too.
+    /// The frame's output, opened for appending, for `claude` to print to. The lease lasts until this is closed, too.
     pub(crate) fn output(&self) -> io::Result<File> {
         self.is_shared.store(true, Ordering::Relaxed);
         self.output.try_clone()
     }
 
-    /// How much was printed so far.
+    /// The length of the output so far.
     pub(crate) fn len(&self) -> io::Result<u64> {
         Ok(self.output.metadata()?.len())
     }
 
-    /// What was printed from byte `from` on, also when the file has no name any more. Of a file that is shorter, for somebody has
-    /// emptied it, all that is there was printed since.
+    /// What was printed from byte `from` on, even if the file no longer has a name. If the file is shorter because it was
+    /// emptied, its whole content was printed since.
     pub(crate) fn printed(&self, from: u64) -> io::Result<impl Read> {
         let at = if self.len()? < from { 0 } else { from };
         Ok(PrintedReader { output: &self.output, at })
     }
 
-    /// Where the next attempt's output begins. A line that a killed process left unfinished is terminated, so that it cannot
-    /// spoil the next one.
+    /// Where the next attempt's output begins. Terminates a line that a killed process left unfinished, so that it cannot
+    /// damage the next one.
     pub(crate) fn seal(&self) -> io::Result<u64> {
         let length = self.len()?;
         let mut last = [b'\n'];
@@ -125,8 +124,8 @@ impl Lease {
 }
 
 impl StateDir {
-    /// What `claude` printed for a frame from byte `from` on, without its lease. [`Lease::printed`] says what is read of a shorter
-    /// file.
+    /// What `claude` printed for a frame from byte `from` on, without its lease. [`Lease::printed`] describes what is read
+    /// of a shorter file.
     pub(crate) fn open_printed(&self, frame: FrameId, from: u64) -> io::Result<File> {
         let mut file = File::open(self.printed(frame))?;
         let at = if file.metadata()?.len() < from { 0 } else { from };
@@ -135,7 +134,7 @@ impl StateDir {
     }
 }
 
-/// Reads without moving the place at which others read or write.
+/// Reads without moving the position at which others read or write.
 struct PrintedReader<'a> {
     output: &'a File,
     at: u64,
@@ -173,7 +172,8 @@ mod tests {
         (temp, dir, FrameId::random())
     }
 
-    /// Waits until the lease is free. What another test starts meanwhile has the file open, too, until it becomes its program.
+    /// Waits until the lease is free. A process that another test is starting has the file open, too, until it executes its
+    /// program.
     fn is_given_back(dir: &StateDir, frame: FrameId) {
         let begun = std::time::Instant::now();
         while Lease::is_held(dir, frame).unwrap() {
@@ -261,7 +261,7 @@ mod tests {
         std::fs::write(dir.output(frame), "").unwrap();
         lease.output().unwrap().write_all(b"third\n").unwrap();
         assert_eq!(printed(&lease, 13), "third\n");
-        // A file of the same name is another one.
+        // Another file with the same name.
         std::fs::remove_file(dir.output(frame)).unwrap();
         std::fs::write(dir.output(frame), "forged\n").unwrap();
         assert!(Lease::try_take(&dir, frame).unwrap().is_none());
@@ -312,7 +312,8 @@ mod tests {
                     while !over.load(Ordering::Relaxed) {
                         let watcher = File::open(dir.output(frame)).unwrap();
                         if watcher.try_lock_shared().is_ok() {
-                            // As one that the system holds up: longer than all tries at once last.
+                            // Simulates a checking process that the system suspends for longer than all immediate tries
+                            // take.
                             thread::sleep(Duration::from_millis(5));
                             watcher.unlock().unwrap();
                             thread::sleep(Duration::from_millis(20));

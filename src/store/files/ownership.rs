@@ -1,4 +1,4 @@
-//! Looks at who could replace a file that is trusted.
+//! Checks who could replace a trusted file.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -11,14 +11,14 @@ use crate::core::housekeeping::file_ownership::{Exposed, Owned, PathKind};
 use crate::store::error::{Result, StoreError};
 use crate::store::files::state_dir::StateDir;
 
-/// The state directory at `named`, if nobody else could have written what is in it: its records say which commands are run.
+/// The state directory at `named`, if no other user could have written to it: its records decide which commands run.
 ///
 /// # Errors
 ///
-/// [`StoreError::Exposed`], or those of [`StateDir::new`].
+/// [`StoreError::Exposed`], or the errors of [`StateDir::new`].
 pub(crate) fn trusted(named: &Path) -> Result<StateDir> {
     let dir = StateDir::new(named)?;
-    // What cannot be looked at cannot be used either, and who uses it says why.
+    // A path that cannot be checked cannot be used either, and its user reports why.
     let absolute = std::path::absolute(named).map_err(|error| StoreError::io(named, error))?;
     let on_the_way = exposed(&absolute).ok().flatten();
     let records = || dir.records().into_iter().map(|(path, _)| path).chain([dir.database_log()]);
@@ -29,7 +29,7 @@ pub(crate) fn trusted(named: &Path) -> Result<StateDir> {
     }
 }
 
-/// The same as [`exposed`] for what is in a directory that is not.
+/// The same as [`exposed`] for a path in a directory that is not exposed.
 fn exposed_itself(path: &Path) -> io::Result<Option<Exposed>> {
     let found = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -42,8 +42,8 @@ fn exposed_itself(path: &Path) -> io::Result<Option<Exposed>> {
     Ok(how.map(|how| Exposed { place: path.to_owned(), how }))
 }
 
-/// The first place on the way to `path`, an absolute one, where others could put something else in its place: the path as it is
-/// named, and the one that links lead to. What does not exist is passed over.
+/// The first place on the way to the absolute `path` where other users could replace something: on the path as it is named,
+/// and on the one to which links lead. Components that do not exist are skipped.
 pub(crate) fn exposed(path: &Path) -> io::Result<Option<Exposed>> {
     let named = on_the_way(path)?;
     match (named, fs::canonicalize(path)) {
@@ -83,7 +83,7 @@ fn owned(found: &Metadata, kind: PathKind) -> Owned {
     }
 }
 
-/// Whether a group is that of one user, as many systems make it: it has the name of this user, and nobody else is in it.
+/// Whether a group is private to one user, as many systems set it up: it has the user's name and no other members.
 fn is_private(group: u32) -> bool {
     let user = User::from_uid(Uid::effective()).ok().flatten();
     let group = Group::from_gid(Gid::from_raw(group)).ok().flatten();
@@ -92,7 +92,7 @@ fn is_private(group: u32) -> bool {
     })
 }
 
-/// Whether no user here has this id: in a namespace of users, what belongs to all others looks like this, root's as well.
+/// Whether no user in this user namespace has this id. Files of all users outside it, including root, appear under this id.
 fn is_nobody_here(uid: u32) -> bool {
     let overflow = || fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?.trim().parse::<u32>().ok();
     let maps_all = || fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| map.trim().ends_with("4294967295"));

@@ -1,4 +1,4 @@
-//! Which files of the state directory others can read.
+//! Finds files of the state directory that others can read.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -11,8 +11,8 @@ use crate::store::files::entries::entries;
 use crate::store::files::state_dir::StateDir;
 
 impl StateDir {
-    /// The files and directories that others can read, or that their owner cannot, each with its permissions. The state directory
-    /// itself may be one that the user made for other things, too: it is not among them.
+    /// The files and directories that other users can read or their owner cannot, each with its permissions. The state
+    /// directory itself is excluded: the user may have created it for other purposes, too.
     pub(crate) fn not_private(&self) -> Result<Vec<(PathBuf, u32)>> {
         let mut found = Vec::new();
         let database = entries(self.path()).map_err(|error| StoreError::io(self.path(), error))?;
@@ -24,11 +24,11 @@ impl StateDir {
     }
 }
 
-/// Gives a file of the state directory the permissions that it should have.
+/// Gives a file of the state directory its correct permissions.
 pub(crate) fn make_private(path: &Path) -> Result<()> {
     let set = || fs::set_permissions(path, Permissions::from_mode(wanted(&fs::symlink_metadata(path)?)));
     match set() {
-        // SQLite's files beside the database come and go.
+        // SQLite creates and deletes files next to the database.
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io(path, error)),
         _ => Ok(()),
     }
@@ -42,7 +42,7 @@ fn wanted(found: &fs::Metadata) -> u32 {
     if found.is_dir() { PRIVATE_DIR } else { PRIVATE }
 }
 
-/// Files come and go while others work.
+/// Files appear and disappear while other processes work.
 fn not_private(path: &Path, found: &mut Vec<(PathBuf, u32)>) -> io::Result<()> {
     let metadata = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -1,4 +1,4 @@
-//! Kept copies of what an agent has besides its conversation.
+//! Kept copies of the files that belong to an agent's session besides its conversation.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -14,20 +14,20 @@ use crate::store::files::entries::{entries, remove};
 use crate::store::files::state_dir::StateDir;
 
 impl StateDir {
-    /// What the agent of an attempt had besides its conversation.
+    /// The kept files of an attempt.
     fn beside(&self, frame: FrameId, attempt: AttemptId) -> PathBuf {
         self.frame_path(frame).join(format!("{attempt}{BESIDE}"))
     }
 }
 
-/// The files that are kept below a folder, as they are called below it.
+/// The files that are kept below a folder, with their relative paths.
 pub(crate) fn kept(folder: &Path) -> io::Result<BTreeSet<PathBuf>> {
     let all = SessionFolder { name: "", path: folder.to_owned(), files: FileSelection::All { but: "" } };
     files(&all, folder)
 }
 
-/// Copies what is in the folders. When this returns, the copies outlive a power failure. What is the same in the copies of the
-/// attempt `earlier` is the same file.
+/// Copies the content of the folders. When this returns, the copies survive a power failure. Files that have not changed
+/// since the attempt `earlier` are hard links to its copies.
 pub(crate) fn keep(
     dir: &StateDir,
     frame: FrameId,
@@ -37,7 +37,7 @@ pub(crate) fn keep(
 ) -> io::Result<()> {
     let kept = dir.beside(frame, attempt);
     let fresh = kept.with_extension(&format!("{BESIDE}{TEMPORARY}")[1..]);
-    // A process that died here has left it.
+    // Left by a process that died here.
     remove(&fresh)?;
     make_private(&fresh)?;
     let earlier = earlier.map(|earlier| dir.beside(frame, earlier));
@@ -50,13 +50,13 @@ pub(crate) fn keep(
     sync_dir(&dir.frame_path(frame))
 }
 
-/// Whether there are copies of an attempt, be they empty.
+/// Whether an attempt has copies, even empty ones.
 pub(crate) fn is_kept(dir: &StateDir, frame: FrameId, attempt: AttemptId) -> bool {
     dir.beside(frame, attempt).is_dir()
 }
 
-/// Makes the folders hold what they held when the attempt was kept; `None`: nothing. Of files that others may share, only those
-/// are written that are missing, unless `exactly`.
+/// Restores the folders to what they contained when the attempt was kept; `None`: nothing. Unless `exactly`, files that
+/// other sessions may share are only written if they are missing.
 pub(crate) fn restore(
     dir: &StateDir,
     frame: FrameId,
@@ -84,7 +84,7 @@ pub(crate) fn restore(
     Ok(())
 }
 
-/// Copies what is in folders to other ones, so that another session has it, too.
+/// Copies the content of folders to other ones, for another session.
 pub(crate) fn share(from: &[SessionFolder], to: &[SessionFolder]) -> io::Result<()> {
     for (from, to) in from.iter().zip(to).filter(|(from, to)| from.path != to.path) {
         copy(Step::PutBack, from, &from.path, &to.path, None)?;
@@ -111,7 +111,7 @@ fn copy(step: Step, folder: &SessionFolder, from: &Path, to: &Path, known: Optio
     Ok(())
 }
 
-/// Writes a copy, unless it is there.
+/// Writes a copy, unless it exists.
 fn write(step: Step, from: &Path, to: &Path) -> io::Result<()> {
     if are_same(from, to)? {
         return Ok(());
@@ -128,7 +128,7 @@ fn are_same(one: &Path, other: &Path) -> io::Result<bool> {
     Ok(second.metadata()?.len() == length && is_same(first, second, length)?)
 }
 
-/// The files of the folder that are meant, as they are called below `root`.
+/// The selected files of the folder, relative to `root`.
 fn files(folder: &SessionFolder, root: &Path) -> io::Result<BTreeSet<PathBuf>> {
     let mut found = BTreeSet::new();
     let mut below = vec![PathBuf::new()];
@@ -145,7 +145,7 @@ fn files(folder: &SessionFolder, root: &Path) -> io::Result<BTreeSet<PathBuf>> {
     Ok(found)
 }
 
-/// Removes folders in which nothing is.
+/// Removes empty folders.
 fn remove_empty(folder: &Path) {
     for entry in entries(folder).unwrap_or_default() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

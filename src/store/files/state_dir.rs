@@ -16,18 +16,18 @@ use crate::store::files::entries::{canonical, remove};
 
 /// The name of the file that stops a frame's agent.
 pub(crate) const STOP: &str = "stop";
-/// The name of the file that says that there are messages for a frame's agent.
+/// The name of the file that announces messages for a frame's agent.
 pub(crate) const MESSAGE: &str = "message";
-/// What it holds if the running tool is not to finish.
+/// Its content if the agent must not finish the running tool.
 const STOP_NOW: &[u8] = b"now";
-/// What it holds when whoever runs the agent has read it.
+/// Its content after the process that runs the agent has read it.
 const STOP_NOTICED: &[u8] = b"noticed";
-/// How the names of files end that hold what lay around an agent.
+/// The suffix of files with what surrounded an agent.
 pub(crate) const SEEN: &str = ".seen.json";
 
 /// The folder with a folder for each frame.
 const FRAMES: &str = "frames";
-/// How the names of files begin that hold a result.
+/// The prefix of files that contain a result.
 const RESULT: &str = "result-";
 
 /// The state directory.
@@ -36,7 +36,7 @@ pub struct StateDir {
     path: PathBuf,
 }
 
-/// The directory of the second names of what frames print to.
+/// The directory of the second names of frames' output files.
 const LEASES: &str = "leases";
 
 impl StateDir {
@@ -50,12 +50,12 @@ impl StateDir {
         Ok(Self { path })
     }
 
-    /// The platform's directory for state, or for data where it has none for state, and `agent-cli` in it.
+    /// `agent-cli` in the platform's directory for state, or in the one for data if there is none for state.
     pub(crate) fn default_path() -> Option<PathBuf> {
         Some(dirs::state_dir().or_else(dirs::data_local_dir)?.join("agent-cli"))
     }
 
-    /// The same for a process that knows the home directory and no other variable, as under cron.
+    /// The same for a process that knows the home directory but no other variable, as under cron.
     pub(crate) fn default_path_without_variables() -> Option<PathBuf> {
         if dirs::state_dir().is_none() {
             return Self::default_path();
@@ -63,18 +63,19 @@ impl StateDir {
         Some(dirs::home_dir()?.join(".local/state/agent-cli"))
     }
 
-    /// Its path: absolute and without symbolic links, so that it has one name whatever name it was given.
+    /// Its path: absolute and without symbolic links, so that it is unique.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where the records are, each with a pattern for what belongs to it. The worktrees of agents beside them are none.
+    /// The paths of the records, each with a pattern for the paths below it. The worktrees of agents next to them are not
+    /// records.
     pub(crate) fn records(&self) -> [(PathBuf, &'static str); 4] {
         let (frames, leases) = (self.path.join(FRAMES), self.path.join(LEASES));
         [(self.database(), "*"), (self.trusted_configs(), ""), (frames, "/**"), (leases, "/**")]
     }
 
-    /// The list of the project files that the user trusts.
+    /// The list of project files that the user trusts.
     pub(crate) fn trusted_configs(&self) -> PathBuf {
         self.path.join("trusted-configs")
     }
@@ -108,22 +109,22 @@ impl StateDir {
         self.frame_path(frame).join("out.ndjson")
     }
 
-    /// What is locked as long as a process drives the chain of a root.
+    /// The file that is locked as long as a process drives the chain of a root.
     pub(crate) fn driving(&self, root: FrameId) -> PathBuf {
         self.frame_path(root).join("driving.lock")
     }
 
-    /// Another name of the same file, out of the way of an agent that removes its own frame's directory.
+    /// Another name of the same file, which survives if an agent removes its frame's directory.
     pub(crate) fn lease_file(&self, frame: FrameId) -> PathBuf {
         self.path.join(LEASES).join(format!("{frame}.ndjson"))
     }
 
-    /// What `claude` printed for a frame, by whichever of its names there is.
+    /// What `claude` printed for a frame, by whichever name exists.
     pub(crate) fn printed(&self, frame: FrameId) -> PathBuf {
         Some(self.lease_file(frame)).filter(|path| path.exists()).unwrap_or_else(|| self.output(frame))
     }
 
-    /// Opens a frame's output under both of its names, and creates it if it does not exist. A name that was removed is restored.
+    /// Opens a frame's output under both of its names, and creates it if it does not exist. Restores a removed name.
     pub(crate) fn open_output(&self, frame: FrameId) -> io::Result<File> {
         let (name, other) = (self.output(frame), self.lease_file(frame));
         self.frame_dir(frame)?;
@@ -132,7 +133,7 @@ impl StateDir {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            // This file system has no second names.
+            // This file system has no hard links.
             Err(_) => return open_private(&name),
         }
         let file = open_private(&other)?;
@@ -141,7 +142,7 @@ impl StateDir {
         if named != Some((opened.dev(), opened.ino())) {
             let fresh = name.with_file_name(format!("{}{TEMPORARY}", Uuid::new_v4()));
             let named = fs::hard_link(&other, &fresh).and_then(|()| fs::rename(&fresh, &name));
-            // If another process was faster, both names belong to the same file already, and stay.
+            // If another process was faster, both names already belong to the same file, and remain.
             let _ = fs::remove_file(&fresh);
             named?;
         }
@@ -167,72 +168,72 @@ impl StateDir {
         self.frame_path(frame).join(format!("{attempt}.jsonl"))
     }
 
-    /// What lay around the agent when that attempt ended.
+    /// What surrounded the agent when that attempt ended.
     pub(crate) fn seen(&self, frame: FrameId, attempt: AttemptId) -> PathBuf {
         self.frame_path(frame).join(format!("{attempt}{SEEN}"))
     }
 
-    /// A copy of the checkpoint with results added to it. Claude Code takes only files that end in `.jsonl`.
+    /// A copy of the checkpoint with results added to it. Claude Code only accepts files that end in `.jsonl`.
     pub(crate) fn answered(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join("answered.jsonl")
     }
 
-    /// The copy of an agent's conversation that a person has opened last.
+    /// The copy of an agent's conversation that a person opened last.
     pub(crate) fn opened(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join("opened.jsonl")
     }
 
-    /// The settings that a frame's `claude` is given.
+    /// The settings for a frame's `claude`.
     pub(crate) fn settings(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join("settings.json")
     }
 
-    /// The file that leads a frame's `claude` to the tool that decides on approvals.
+    /// The file that points a frame's `claude` to the tool that decides on approvals.
     pub(crate) fn permission_tool(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join("permission-tool.json")
     }
 
-    /// The file that tells a frame's `claude` to stop when its running tool is done.
+    /// The file that asks a frame's `claude` to stop when its running tool has finished.
     pub(crate) fn stop_file(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join(STOP)
     }
 
-    /// The file that tells a frame's `claude` that there are messages for its agent.
+    /// The file that announces messages to a frame's `claude`.
     pub(crate) fn message_file(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join(MESSAGE)
     }
 
-    /// Tells a frame's `claude` that there are messages for its agent.
+    /// Announces messages to a frame's `claude`.
     pub(crate) fn note_message(&self, frame: FrameId) -> io::Result<()> {
         self.write(Step::Tell, &self.message_file(frame), b"")
     }
 
-    /// Forgets that. Messages that are recorded later are noted again.
+    /// Removes the announcement. Messages that are recorded later are announced again.
     pub(crate) fn forget_messages(&self, frame: FrameId) -> io::Result<()> {
         remove(&self.message_file(frame))
     }
 
-    /// Tells a frame's `claude` to stop when its running tool is done.
+    /// Asks a frame's `claude` to stop when its running tool has finished.
     pub(crate) fn ask_to_stop(&self, frame: FrameId, now: bool) -> io::Result<()> {
         self.write(Step::Stop, &self.stop_file(frame), if now { STOP_NOW } else { b"" })
     }
 
-    /// Notes that whoever runs a frame's `claude` stops it.
+    /// Records that the process which runs a frame's `claude` is stopping it.
     pub(crate) fn notice_stop(&self, frame: FrameId) -> io::Result<()> {
         self.write(Step::Stop, &self.stop_file(frame), STOP_NOTICED)
     }
 
-    /// Whether they have noted it, or the file is gone: they have stopped it.
+    /// Whether that process has noticed the request, or the file is missing: it has stopped the agent.
     pub(crate) fn is_stop_noticed(&self, frame: FrameId) -> bool {
         fs::read(self.stop_file(frame)).map_or(true, |text| text == STOP_NOTICED)
     }
 
-    /// Whether its running tool is not to finish.
+    /// Whether the running tool must not finish.
     pub(crate) fn is_to_stop_now(&self, frame: FrameId) -> bool {
         fs::read(self.stop_file(frame)).is_ok_and(|text| text == STOP_NOW)
     }
 
-    /// Takes that back.
+    /// Withdraws the request to stop.
     pub(crate) fn forget_stop(&self, frame: FrameId) -> io::Result<()> {
         remove(&self.stop_file(frame))
     }
@@ -242,7 +243,7 @@ impl StateDir {
         self.frame_path(frame).join(format!("{RESULT}{request}{TEMPORARY}"))
     }
 
-    /// The frame whose result has this path, in whatever state directory.
+    /// The frame whose result has this path, in any state directory.
     pub(crate) fn result_of(path: &Path) -> Option<FrameId> {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let request = name.strip_prefix(RESULT).and_then(|name| name.strip_suffix(TEMPORARY)).unwrap_or_default();
@@ -252,9 +253,9 @@ impl StateDir {
         (folders.next().flatten() == Some(FRAMES)).then_some(frame)
     }
 
-    /// A file without a name that holds `text`, opened for reading: `claude`'s standard input.
+    /// A file without a name that contains `text`, opened for reading, for `claude`'s standard input.
     ///
-    /// A pipe would be cut short when the runner dies; this cannot be.
+    /// A pipe would be cut short if the runner died.
     pub(crate) fn prompt_file(&self, frame: FrameId, text: &str) -> io::Result<File> {
         failpoint::around(Step::Prompt, || {
             let folder = self.frame_dir(frame)?;
@@ -268,7 +269,7 @@ impl StateDir {
         })
     }
 
-    /// Writes a file of a frame that an attempt can write again. Readers see all of it, or the file before it.
+    /// Writes a file of a frame that an attempt can write again. Readers see the complete new file, or the previous one.
     pub(crate) fn write(&self, step: Step, path: &Path, content: &[u8]) -> io::Result<()> {
         replace(step, path, Durability::Process, |file| file.write_all(content))
     }

@@ -1,5 +1,5 @@
-//! The large results of tools. Claude Code puts them into files beside the session in which the tool ran, and every fork of
-//! that session names them by their path: they must exist as long as one of its forks continues.
+//! The large results of tools. Claude Code writes them to files next to the session in which the tool ran, and every fork of
+//! that session refers to them by path: they must exist as long as one of its forks continues.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -15,17 +15,17 @@ use crate::store::files::state_dir::StateDir;
 /// The directory of results, in the directory of a session.
 pub(crate) const FOLDER: &str = "tool-results";
 
-/// Copies the results beside a transcript that are not kept yet. When this returns, the copies outlive a power failure.
+/// Copies the results next to a transcript that have no copy yet. When this returns, the copies survive a power failure.
 pub(crate) fn keep(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
     copy_missing(Step::KeepCopy, &transcript.with_extension("").join(FOLDER), &kept(dir, frame, session))
 }
 
-/// Puts copies back beside a transcript, where they are missing.
+/// Restores missing results next to a transcript from their copies.
 pub(crate) fn restore(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
     copy_missing(Step::PutBack, &kept(dir, frame, session), &transcript.with_extension("").join(FOLDER))
 }
 
-/// Deletes the results beside a transcript that are not kept: those of an attempt that is discarded.
+/// Deletes the results next to a transcript that have no copy: those of a discarded attempt.
 pub(crate) fn forget(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
     let kept = kept(dir, frame, session);
     for entry in entries(&transcript.with_extension("").join(FOLDER))? {
@@ -42,12 +42,12 @@ pub(crate) fn sessions(dir: &StateDir, frame: FrameId) -> io::Result<Vec<Session
     Ok(names.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
 }
 
-/// Replaces the paths of results in the kept copy of a checkpoint: `old` is the directory of a session, `new` its directory now.
-/// Returns whether there were any.
+/// Replaces the paths of results in the kept copy of a checkpoint: `old` is the former directory of a session, `new` its
+/// current one. Returns whether there were any.
 pub(crate) fn tell(dir: &StateDir, frame: FrameId, checkpoint: AttemptId, old: &Path, new: &Path) -> io::Result<bool> {
     let copy = dir.checkpoint(frame, checkpoint);
     let Ok(text) = fs::read_to_string(&copy) else { return Ok(false) };
-    // As a JSON text holds it, without the quotes.
+    // As in a JSON string, without the quotes.
     let written = |path: &Path| {
         let text = serde_json::Value::from(path.join(FOLDER).to_string_lossy()).to_string();
         text.trim_matches('"').to_owned() + "/"
@@ -64,7 +64,7 @@ fn kept(dir: &StateDir, frame: FrameId, session: SessionId) -> PathBuf {
     dir.frame_path(frame).join(session.to_string()).join(FOLDER)
 }
 
-/// A result is never changed: what has its length is it.
+/// Results never change, so the same length means the same content.
 fn copy_missing(step: Step, from: &Path, to: &Path) -> io::Result<()> {
     for entry in entries(from)? {
         let (source, target) = (entry.path(), to.join(entry.file_name()));

@@ -1,6 +1,6 @@
-//! The right to run the commands that an agent waits for, so that no two processes run one at the same time.
+//! The right to run the commands that an agent waits for, so that two processes never run one at the same time.
 //!
-//! It is a lock on a file of the frame, which the system drops when the process ends, however that happens.
+//! It is a lock on a file of the frame. The system releases it when the process ends, for whatever reason.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -12,7 +12,7 @@ use crate::store::error::{Result, StoreError};
 use crate::store::files::durable::open_private;
 use crate::store::files::state_dir::StateDir;
 
-/// How often to try again when the lock was only looked at by others.
+/// How often to try again if the lock was only held by checks.
 const TRIES: u32 = 1_000;
 
 /// The right to run the commands of a frame.
@@ -32,7 +32,7 @@ impl Trying {
                 if locked(file.try_lock())? {
                     return Ok(Some(Self { _locked: file }));
                 }
-                // Whoever looks has a shared lock for a moment.
+                // A check has a shared lock for a moment.
                 if !locked(file.try_lock_shared())? {
                     return Ok(None);
                 }
@@ -44,7 +44,7 @@ impl Trying {
         lock().map_err(|error: io::Error| StoreError::io(&path, error))
     }
 
-    /// Whether a process has it. Creates nothing.
+    /// Whether a process has the right. Creates nothing.
     pub(crate) fn is_taken(dir: &StateDir, frame: FrameId) -> Result<bool> {
         let path = path(dir, frame);
         let broken = |error| StoreError::io(&path, error);

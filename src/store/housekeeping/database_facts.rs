@@ -10,24 +10,24 @@ use crate::core::housekeeping::consistency::{FrameFacts, Known, RequestFacts};
 use crate::core::housekeeping::fsck_finding::FsckFinding;
 use crate::core::id::FrameId;
 
-/// What the database holds besides its frames.
+/// What the database contains besides its frames.
 #[derive(Debug, Default)]
 pub struct DatabaseFacts {
     /// Every frame.
     pub known: Known,
     /// Every request that can be read.
     pub requests: Vec<RequestFacts>,
-    /// What could not be read, and what the database itself found.
+    /// What could not be read, and problems that the database itself reported.
     pub findings: Vec<FsckFinding>,
 }
 
-/// Some of the frames, with what is there of their files.
+/// A page of frames, with the facts about their files.
 #[derive(Debug, Default)]
 pub struct FactsPage {
     pub frames: Vec<FrameFacts>,
     /// What could not be read.
     pub findings: Vec<FsckFinding>,
-    /// After what the next ones come; `None`: there are no more.
+    /// Where the next page begins; `None`: this is the last one.
     pub next: Option<u64>,
 }
 
@@ -35,7 +35,7 @@ pub struct FactsPage {
 #[derive(Clone, Copy, Debug)]
 pub enum FactsOf<'a> {
     All,
-    /// Only what changes while others work, and only of these frames.
+    /// Only facts about these frames that can change while other processes work.
     Again(&'a HashSet<FrameId>),
 }
 
@@ -51,7 +51,7 @@ impl FactsOf<'_> {
 /// A program that chains were started with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedProgram {
-    /// Where it was.
+    /// Its path.
     pub path: PathBuf,
     /// The number of unfinished chains whose agents continue with it.
     pub chains: u64,
@@ -62,7 +62,7 @@ pub struct RecordedProgram {
 /// How one request paused its agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedPause {
-    /// Whether its call was suspended. If not, it ran as a program, and the agent gave a signal.
+    /// Whether its call was suspended. If not, it ran as a program, and the agent printed a signal.
     pub suspended: bool,
     /// The launch options of its agent.
     pub launch: Launch,
@@ -71,21 +71,21 @@ pub struct RecordedPause {
 /// What the records say about how chains run here.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
-    /// The programs of chains that are not done, as far as the newest of these know.
+    /// The programs of chains that are not done, according to the newest of these chains.
     pub programs: Vec<RecordedProgram>,
-    /// How the last requests paused their agents, the newest first. Withdrawn ones paused nobody.
+    /// How the last requests paused their agents, the newest first. Withdrawn requests paused no agent.
     pub pauses: Vec<RecordedPause>,
-    /// How many agents are to do a turn again that `claude` could not record.
+    /// How many agents will repeat a turn that `claude` could not record.
     pub unrecorded: u64,
 }
 
-/// How a database looks.
+/// The condition of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// All of it was checked.
     Intact,
-    /// It can be read, and is too large to be checked in passing.
+    /// It can be read, but is too large for a quick check.
     Opens,
-    /// What SQLite says.
+    /// What SQLite reports.
     Damaged(String),
 }

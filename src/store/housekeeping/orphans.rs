@@ -1,4 +1,4 @@
-//! Files of the state directory that nothing uses any more.
+//! Unused files of the state directory.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -16,35 +16,35 @@ use crate::store::files::entries::{entries, remove, size};
 use crate::store::files::lease::Lease;
 use crate::store::files::state_dir::{MESSAGE, STOP, StateDir};
 
-/// A file or directory that can go.
+/// A file or directory that can be removed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Orphan {
     /// Where it is.
     pub path: PathBuf,
-    /// The frame that it was of; `None`: nobody's.
+    /// The frame that it belonged to, if any.
     pub frame: Option<FrameId>,
-    /// How many bytes its files hold.
+    /// The size of its files in bytes.
     pub bytes: u64,
 }
 
 impl Orphan {
-    /// Whether it is what every attempt writes, and one that was cut short leaves behind.
+    /// Whether every attempt writes such a file, so that an interrupted one leaves it behind.
     #[must_use]
     pub fn is_routine(&self) -> bool {
         self.path.file_name().and_then(|name| name.to_str()).is_some_and(|name| ROUTINE.contains(&name))
     }
 }
 
-/// What every attempt writes anew and removes at its end.
+/// Files that every attempt writes and removes at its end.
 const ROUTINE: [&str; 6] = ["answered.jsonl", "opened.jsonl", "settings.json", "permission-tool.json", STOP, MESSAGE];
 
-/// How directories are named that are about to be deleted.
+/// The prefix of directories that are about to be deleted.
 pub(crate) const TRASH: &str = "trash-";
 
-/// How directories are named that are about to be a frame's.
+/// The prefix of directories that are about to become a frame's.
 const STAGE: &str = "stage-";
 
-/// A stage that is this old has been left behind: filling one takes seconds.
+/// An older stage was abandoned: filling one takes seconds.
 const STAGE_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl StateDir {
@@ -55,7 +55,7 @@ impl StateDir {
         Ok(path)
     }
 
-    /// Removes what was written for an attempt of a frame that is over. Only whoever has the lease may do so.
+    /// Removes what was written for an attempt of a frame that has ended. Only the holder of the lease may do so.
     pub(crate) fn clear_attempt(&self, frame: FrameId) -> io::Result<()> {
         for entry in entries(&self.frame_path(frame))? {
             if entry.file_name().to_str().is_some_and(is_of_attempt) {
@@ -71,12 +71,12 @@ impl StateDir {
     }
 }
 
-/// Somebody may have been faster.
+/// Another process may have been faster.
 pub(crate) fn orphan(path: PathBuf, frame: Option<FrameId>) -> Option<Orphan> {
     path.symlink_metadata().ok().map(|_| Orphan { bytes: size(&path), path, frame })
 }
 
-/// Of a frame that nobody runs: copies that nobody needs, and what only lives during an attempt.
+/// Unused files of a frame without a runner: copies that are no longer needed, and files that only exist during an attempt.
 pub(crate) fn of_frame(folder: &Path, frame: FrameId, copies: &[AttemptId]) -> io::Result<Vec<Orphan>> {
     let is_left =
         |name: &str| is_of_attempt(name) || attempt_of(name).is_some_and(|attempt| !copies.contains(&attempt));
@@ -84,7 +84,7 @@ pub(crate) fn of_frame(folder: &Path, frame: FrameId, copies: &[AttemptId]) -> i
     Ok(files.filter_map(|entry| orphan(entry.path(), Some(frame))).collect())
 }
 
-/// Whether a file of a frame only lives during an attempt.
+/// Whether a file of a frame only exists during an attempt.
 fn is_of_attempt(name: &str) -> bool {
     name.ends_with(TEMPORARY) || ROUTINE.contains(&name)
 }
@@ -97,7 +97,7 @@ pub(crate) fn is_orphan(name: &str, metadata: io::Result<Metadata>) -> bool {
     name.ends_with(TEMPORARY) && (name.starts_with(TRASH) || name.starts_with(STAGE) && old())
 }
 
-/// If this is unknown, it is safer to assume it.
+/// If this is unknown, it is safer to assume so.
 pub(crate) fn is_run(dir: &StateDir, frame: FrameId) -> bool {
     Lease::is_held(dir, frame).unwrap_or(true)
 }

@@ -1,4 +1,4 @@
-//! What can be removed, and who would miss it.
+//! What can be removed, and who still needs it.
 
 use crate::core::housekeeping::retention::{Age, Retention};
 use crate::core::id::FrameId;
@@ -10,17 +10,17 @@ pub struct Removable {
     pub root: FrameId,
     /// The root's task in a few words.
     pub title: String,
-    /// What made it removable.
+    /// Why it is old enough.
     pub age: Age,
-    /// How many agents it has. A group is none.
+    /// How many agents it has, groups not counted.
     pub agents: usize,
-    /// How many attempts its agents have made. Whoever starts one of them adds one.
+    /// How many attempts its agents have made. Starting one of them adds one.
     pub attempts: u64,
     /// Its frames, parents first, each with whether it is done.
     pub frames: Vec<(FrameId, bool)>,
 }
 
-/// A tree that is to go, unless one of its agents has been started since.
+/// A tree to remove, unless one of its agents has been started since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decided {
     pub root: FrameId,
@@ -28,7 +28,7 @@ pub struct Decided {
     pub attempts: u64,
 }
 
-/// Which trees are looked at.
+/// Which trees are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemovableOf {
     /// All that need not be kept.
@@ -49,7 +49,7 @@ impl From<FrameId> for RemovableOf {
 }
 
 impl Removable {
-    /// Whether it has other frames than the same tree had before, or one of them has been started since.
+    /// Whether the tree has other frames than before, or one of them has been started since.
     pub(crate) fn is_other(&self, before: &Self) -> bool {
         self.attempts != before.attempts
             || !self.frames.iter().map(|(frame, _)| frame).eq(before.frames.iter().map(|(frame, _)| frame))
@@ -61,8 +61,8 @@ impl Removable {
 pub struct Worker {
     /// Its frame.
     pub frame: FrameId,
-    /// The root of that.
+    /// Its root.
     pub root: FrameId,
-    /// Whether it failed or was stopped: it could be carried on with.
+    /// Whether it failed or was stopped and could be continued.
     pub is_over: bool,
 }

@@ -1,4 +1,4 @@
-//! Agents that are on record as running and that nobody runs: their runner died, and so did `claude`.
+//! Agents that are recorded as running although their runner and `claude` have died.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,18 +12,18 @@ use crate::store::records::attempts::Attempts;
 /// The frames that their runner has abandoned, each with the root of its tree. The next `resume` continues them.
 pub(crate) fn abandoned(records: &dyn Records, dir: &StateDir) -> Result<HashMap<FrameId, FrameId>> {
     let mut found = records.attempts(Attempts::Running)?;
-    // If that is unknown, somebody may hold it.
+    // If that is unknown, a process may hold it.
     found.retain(|attempt| !Lease::is_held(dir, attempt.frame).unwrap_or(true));
     if found.is_empty() {
         return Ok(HashMap::new());
     }
-    // An attempt may have come to its end in between, and its lease with it.
+    // An attempt may have ended in between, and released its lease.
     let still: HashSet<_> = records.attempts(Attempts::Running)?.into_iter().map(|attempt| attempt.id).collect();
     let mut abandoned = HashMap::new();
     for attempt in found.into_iter().filter(|attempt| still.contains(&attempt.id)) {
         match records.chain_of(attempt.frame.into()) {
             Ok(chain) => drop(abandoned.insert(chain.frame, chain.root)),
-            // It was removed meanwhile.
+            // It was removed in the meantime.
             Err(StoreError::UnknownFrame(_)) => {}
             Err(error) => return Err(error),
         }

@@ -1,4 +1,4 @@
-//! Attempts, their ends, and what they have cost.
+//! Attempts, their ends, and their costs.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -34,17 +34,17 @@ pub struct NewAttempt {
     pub runner: u32,
     /// The requests whose results it is given, with the results that were read.
     pub given: Vec<(RequestId, RequestResult)>,
-    /// Those of them whose result stands at its call without `claude` printing it.
+    /// Those of them whose result is in the conversation at its call, without `claude` printing it.
     pub placed: Vec<RequestId>,
     /// Those of them whose suspended call the attempt resumes, and how it gets their result.
     pub resumed_calls: Vec<(RequestId, Handover)>,
-    /// The permission mode with which it begins, where that is another than that of the launch options.
+    /// The permission mode with which it begins, if it differs from that of the launch options.
     pub mode: Option<String>,
-    /// A text for its agent besides the result of the call that it resumes.
+    /// A text for its agent in addition to the result of the call that it resumes.
     pub notice: Option<String>,
-    /// How many agents of all chains may run, with this one.
+    /// How many agents of all chains may run, including this one.
     pub max_parallel_total: Option<u32>,
-    /// The messages that its prompt has.
+    /// The messages in its prompt.
     pub messages: Vec<MessageId>,
 }
 
@@ -59,7 +59,7 @@ pub struct Attempt {
     pub frame: FrameId,
     /// The session that it began with, its own or another.
     pub resumed: Option<SessionId>,
-    /// What the frame waited for before it; `None`: it was ready.
+    /// What the frame waited for before; `None`: it was ready.
     pub waited: Option<Wait>,
     /// Where its events begin in the frame's output.
     pub output_from: u64,
@@ -69,31 +69,31 @@ pub struct Attempt {
     pub runner: u32,
     /// When it was recorded, which is before its process started.
     pub began: Timestamp,
-    /// When its end was recorded; `None`: it runs, or nobody has seen its end.
+    /// When its end was recorded; `None`: it is running, or its end was not noticed yet.
     pub ended: Option<Timestamp>,
-    /// For how long it ran, without the time in which the machine slept; `None`: nobody has measured it.
+    /// How long it ran, without the time in which the machine slept; `None`: this was not measured.
     pub ran: Option<Duration>,
     /// How it ended, in one word.
     pub outcome: Option<String>,
-    /// What it ended with, unless that is a reply.
+    /// The text it ended with, unless that is a reply.
     pub message: Option<String>,
     /// Whether its session was kept.
     pub kept: Option<bool>,
-    /// What it spent; nothing, as long as it runs.
+    /// What it spent; nothing as long as it is running.
     pub spending: Spending,
     /// What its session had spent when it ended.
     pub total: Totals,
-    /// The model that it ran with, as far as `claude` said.
+    /// The model that it ran with, as far as `claude` reported it.
     pub model: Option<String>,
     /// The version of Claude Code.
     pub version: Option<String>,
-    /// A digest of the transcript that it has left behind, where it was not kept.
+    /// A digest of the transcript that it left behind, if it was not kept.
     pub leaves: Option<String>,
     /// Where its transcript is.
     pub transcript: Option<PathBuf>,
-    /// The permission mode with which it began, where that was another than that of the launch options.
+    /// The permission mode with which it began, if it differed from that of the launch options.
     pub mode: Option<String>,
-    /// A text for its agent besides the result of the call that it resumed.
+    /// A text for its agent in addition to the result of the call that it resumed.
     pub notice: Option<String>,
     /// The calls that were denied in it.
     pub denied: Vec<Denied>,
@@ -102,15 +102,15 @@ pub struct Attempt {
 /// Which attempts are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempts {
-    /// Those of a frame, or of all frames below it as well.
+    /// Attempts of a frame, or of all frames below it as well.
     Of(Extent),
-    /// The one of a frame whose end nobody has recorded.
+    /// The attempt of a frame whose end was not recorded.
     RunningOf(FrameId),
-    /// All whose end nobody has recorded.
+    /// All attempts whose end was not recorded.
     Running,
-    /// Those of a frame and of all frames below it in which calls were denied. Of what a discarded attempt did nothing counts.
+    /// Attempts of a frame and of all frames below it in which calls were denied, discarded attempts excluded.
     WithDenied(FrameId),
-    /// The one that made a request.
+    /// The attempt that made a request.
     ThatAsked(RequestId),
 }
 
@@ -129,14 +129,15 @@ pub struct KnownProgram {
     pub refuses_forks: bool,
 }
 
-/// Attempts that have all of this in common, as statistics count them.
+/// Attempts that share all of these values, as statistics count them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counted {
-    /// When the first of them began. The others began in the same quarter of an hour, and so on the same day in every time zone.
+    /// When the first of them began. The others began in the same quarter of an hour, and so on the same day in every time
+    /// zone.
     pub(crate) began: Timestamp,
-    /// The model that they ran with, as far as `claude` said.
+    /// The model that they ran with, as far as `claude` reported it.
     pub(crate) model: Option<String>,
-    /// Whether they still run.
+    /// Whether they are still running.
     pub(crate) runs: bool,
     /// The file of instructions of their agents; `None`: a prompt.
     pub(crate) file: Option<String>,
@@ -147,9 +148,9 @@ pub struct Counted {
 /// Which attempts are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counting<'a> {
-    /// Those that began then or later, in order.
+    /// Those that began at this time or later, in order.
     Since(Timestamp),
-    /// The newest with this model that said what it cost.
+    /// The newest with this model that reported its cost.
     LastPriced(&'a str),
 }
 
@@ -160,15 +161,15 @@ pub struct AttemptEnd<'a> {
     pub frame: FrameId,
     /// The attempt.
     pub attempt: AttemptId,
-    /// What its end does.
+    /// What its end means.
     pub decision: &'a Decision,
-    /// When it ended, if that was seen only later; `None`: now.
+    /// When it ended, if that was noticed only later; `None`: now.
     pub ended: Option<Timestamp>,
-    /// For how long it ran, if that was measured.
+    /// How long it ran, if that was measured.
     pub ran: Option<Duration>,
     /// What it spent.
     pub spending: Spending,
-    /// What its session had spent then. A fork of it may count on from there.
+    /// What its session had spent by then. A fork of it may continue this count.
     pub total: Totals,
     /// The model that it ran with, which the frame keeps with its session.
     pub model: Option<String>,
@@ -176,7 +177,7 @@ pub struct AttemptEnd<'a> {
     pub version: Option<String>,
     /// Where its transcript is.
     pub transcript: Option<PathBuf>,
-    /// A digest of the transcript that it leaves behind, when it is not kept.
+    /// A digest of the transcript that it leaves behind, if it is not kept.
     pub leaves: Option<String>,
     /// The tool call at which its session is suspended.
     pub suspended: Option<String>,
@@ -188,11 +189,11 @@ pub struct AttemptEnd<'a> {
     pub stop: Option<Stop>,
     /// What its agent has done so far, for its parent, if it was stopped.
     pub report: Option<String>,
-    /// The messages that its agent was given and has not seen.
+    /// The messages that its agent was given but has not seen.
     pub unseen_messages: Vec<MessageId>,
 }
 
-/// What the end of an attempt has led to.
+/// The consequences of an attempt's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedAttempt {
     /// The state of its frame.
@@ -201,14 +202,14 @@ pub struct EndedAttempt {
     pub copies: Vec<AttemptId>,
 }
 
-/// What is recorded about what an attempt was given and asked for, when it has ended.
+/// What is recorded about an attempt that has ended: what it was given and asked for.
 #[derive(Clone, Debug)]
 pub struct AtEnd {
     /// The results that its agent was given, at its start or when it looked them up.
     pub given: Vec<Delivery>,
-    /// Those requests among them that it made itself, and whose results it has looked up.
+    /// Its own requests whose results it has looked up.
     pub looked_up: Vec<RequestId>,
-    /// Those whose results a resumed call has returned.
+    /// The requests whose results a resumed call has returned.
     pub shown: Vec<RequestId>,
     /// Whether it waits for something: it has made requests whose results it has not been given, or has jobs.
     pub has_open: bool,
@@ -218,11 +219,11 @@ pub struct AtEnd {
     pub messages: Vec<Message>,
 }
 
-/// What was done before an agent could go on.
+/// A step that was necessary before an agent could continue.
 #[derive(Clone, Copy, Debug)]
 pub enum Recovery<'a> {
-    /// The transcript of a session is here now, together with the files beside it.
+    /// The transcript of a session was moved here, together with the files next to it.
     Moved(&'a Path),
-    /// What somebody said in the session is another session now.
+    /// A conversation that was continued outside agent-cli was moved to another session.
     SetAside(SessionId),
 }

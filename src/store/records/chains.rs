@@ -11,7 +11,7 @@ use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{ChainName, FrameId, RequestId};
 use crate::core::steering::message::MessageSender;
 
-/// Which frames something is read of.
+/// The frames that a query covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     One(FrameId),
@@ -41,7 +41,7 @@ pub struct EventRecord {
     pub seq: u64,
     /// When it happened.
     pub at: Timestamp,
-    /// The frame that it happened to, which may be gone.
+    /// The frame that it happened to, which may no longer exist.
     pub frame: FrameId,
     /// What happened.
     pub entry: LogEntry,
@@ -59,7 +59,7 @@ impl EventRecord {
 pub enum TreeOf {
     /// A frame and all frames below it.
     Whole(FrameId),
-    /// A frame and its children, with the requests of the frame only: all that says whether it can run when it is awaited.
+    /// A frame and its children, with the requests of the frame only: enough to tell whether it can run when it is awaited.
     Family(FrameId),
 }
 
@@ -74,8 +74,8 @@ impl From<FrameId> for TreeOf {
 pub enum WorktreesOf {
     /// All agents of the chain that a frame belongs to.
     Chain(FrameId),
-    /// Agents that are done since `before` at the latest, and whose result another agent has been given. One that failed could
-    /// still be carried on with.
+    /// Agents that were done before `before`, and whose result another agent has been given. A failed agent could still be
+    /// continued.
     HandedOver { before: Timestamp },
 }
 
@@ -85,11 +85,11 @@ pub struct ChainChange {
     pub limits: NewLimits,
     /// How its agents are started.
     pub launch: Option<Repair>,
-    /// What the frame that is named is to do next.
+    /// What the named frame must do next.
     pub instruction: Option<Instruction>,
 }
 
-/// A new instruction for an agent that is over.
+/// A new instruction for a finished agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instruction {
     pub text: String,
@@ -108,23 +108,23 @@ impl From<Repair> for ChainChange {
     }
 }
 
-/// What an id names.
+/// What an id refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A frame, by its own id or that of a session it had.
+    /// A frame, by its own id or by one of its sessions.
     Frame(FrameId),
     /// A request.
     Request(RequestId),
 }
 
-/// Where an id is looked for.
+/// Where an id is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Everything that is recorded.
     All,
     /// A frame and all frames below it.
     Below(FrameId),
-    /// The same for an agent and, by its full id, a chain that its session has started before it was adopted.
+    /// The same for an agent and, by its full id, a chain that its session had started before it was adopted.
     Agent(FrameId),
     /// Questions, and everything else only if no question has such an id.
     QuestionsFirst,
@@ -142,7 +142,7 @@ pub struct ChainOf {
     pub frame: FrameId,
     pub root: FrameId,
     pub limits: Limits,
-    /// What a person calls it.
+    /// Its name, given by a person.
     pub name: Option<String>,
 }
 
@@ -153,7 +153,7 @@ pub enum Chains<'a> {
     Newest { most: usize, kinds: Option<&'a [ChainKind]> },
     /// The newest whose root works in one of these directories.
     LastIn(&'a [PathBuf]),
-    /// Of those of this name the one that goes on, or else the newest.
+    /// Of the chains with this name, the unfinished one, or else the newest.
     Named(&'a ChainName),
     /// The newest with an agent in this state: running, paused, or cancelled by a person who has not continued it.
     With { status: AgentStatus, most: usize },
@@ -165,11 +165,11 @@ pub enum Chains<'a> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChainList {
     pub chains: Vec<Summary>,
-    /// How many others are meant.
+    /// How many other chains match.
     pub more: u64,
 }
 
-/// The chains whose roots work in one directory and are in the same state.
+/// The number of chains whose roots work in one directory and are in the same state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainKind {
     pub cwd: PathBuf,
@@ -183,7 +183,7 @@ pub struct ChainKind {
 pub struct Summary {
     /// Its id.
     pub id: FrameId,
-    /// What a person calls it.
+    /// Its name, given by a person.
     pub name: Option<String>,
     /// Its task in a few words.
     pub title: String,
@@ -195,9 +195,9 @@ pub struct Summary {
     pub since: Timestamp,
     /// When it was made.
     pub created: Timestamp,
-    /// The frames of its tree, itself included, and groups left out.
+    /// The number of frames in its tree, itself included, groups excluded.
     pub frames: u64,
-    /// The questions of its tree that have no answer.
+    /// The number of unanswered questions in its tree.
     pub open_questions: u64,
     /// The limits of its tree.
     pub limits: Limits,

@@ -1,4 +1,4 @@
-//! What is recorded about chains: operations for whoever runs them, and what those take and return.
+//! The records of chains: operations for those who run them, with their arguments and results.
 
 use std::path::{Path, PathBuf};
 
@@ -40,10 +40,11 @@ mod questions;
 pub(super) mod requests;
 mod steering;
 
-/// The records of chains. Each operation is one transaction or one consistent read, and says what must be atomic beyond that.
+/// The records of chains. Each operation is one transaction or one consistent read; further guarantees of atomicity are
+/// documented.
 pub trait Records {
-    /// Records an agent that is ready, a group and its members, or a session that is adopted: as a chain, or below the agent that
-    /// asks for its reply. Returns its top.
+    /// Records an agent that is ready, a group and its members, or a session that is adopted: as a chain, or below the agent
+    /// that asks for its reply. Returns its top.
     ///
     /// # Errors
     ///
@@ -54,33 +55,34 @@ pub trait Records {
     /// Frames, with the requests whose results their agents have not been given.
     fn tree(&self, of: TreeOf) -> Result<Tree>;
 
-    /// Which kinds of chains there are, and how many of each.
+    /// The kinds of chains, with the number of chains of each.
     fn chain_kinds(&self) -> Result<Vec<ChainKind>>;
 
-    /// The chains that are meant, each with what is below it, the newest first.
+    /// Chains with a summary of their trees, the newest first.
     fn chains(&self, of: Chains<'_>) -> Result<ChainList>;
 
-    /// The chains that may be able to continue at `now`, some of them more than once. Those that are failed or
-    /// interrupted or paused are not among them: whether they are tried again is for a person to say.
+    /// The chains that may be able to continue at `now`, some of them more than once. Failed, interrupted and paused chains
+    /// are excluded: a person decides whether to retry them.
     fn candidates(&self, now: Timestamp) -> Result<Vec<ChangedChain>>;
 
-    /// What `prefix` means in a [`Scope`], outside of which nothing exists.
+    /// What `prefix` refers to in a [`Scope`]. Anything outside it does not exist.
     ///
     /// # Errors
     ///
     /// `StoreError::Unknown`, `StoreError::Ambiguous`, or a database that cannot be read.
     fn lookup(&self, scope: Scope, prefix: &IdPrefix) -> Result<Target>;
 
-    /// The frame that is meant or whose agent made a request, and the chain that it belongs to.
+    /// The frame itself, or the one whose agent made a request, and the chain that it belongs to.
     fn chain_of(&self, target: Target) -> Result<ChainOf>;
 
-    /// Changes the chain that a frame belongs to, from now on: its limits, and the launch options of all its agents that are not done
-    /// and have what its first agent has. Returns how many agents those were. The frame gets an instruction, if there is one.
+    /// Changes the chain of a frame from now on: its limits, and the launch options of all its agents that are not done and
+    /// have the options of its first agent. Returns the number of these agents. If there is an instruction, the frame gets
+    /// it.
     ///
     /// # Errors
     ///
-    /// The frame does not exist, an agent runs whose launch options could change, the frame gets an instruction and is not over, or
-    /// the database cannot be written. Nothing is changed then.
+    /// The frame does not exist, an agent whose launch options would change is running, the frame gets an instruction but
+    /// has not ended, or the database cannot be written. Nothing is changed then.
     fn change_chain(&self, frame: FrameId, change: ChainChange) -> Result<usize>;
 
     /// The worktrees of agents, the deepest first.
@@ -89,17 +91,17 @@ pub trait Records {
     /// One frame.
     fn frame(&self, id: FrameId) -> Result<Option<Frame>>;
 
-    /// What a frame, and the members of a group, have replied.
+    /// The replies of a frame and of the members of a group.
     fn replies(&self, frame: FrameId) -> Result<Replies>;
 
-    /// Changes the state of a frame whose agent does not run. Returns its new state, or `None` if there is nothing to change: another
-    /// process may have been faster.
+    /// Changes the state of a frame whose agent is not running. Returns its new state, or `None` if there is nothing to
+    /// change: another process may have been faster.
     ///
     /// # Errors
     ///
-    /// `StoreError::Illegal` for a `StateChange::TryAgain` of what can run, runs or is done, `StoreError::FailureDelivered` for that of a
-    /// child whose parent is being told of its failure;
-    /// `StoreError::UnknownFrame`, or a database that cannot be written.
+    /// `StoreError::Illegal` for a `StateChange::TryAgain` of a frame that can run, is running or is done,
+    /// `StoreError::FailureDelivered` for a child whose parent is being told of its failure; `StoreError::UnknownFrame`, or
+    /// a database that cannot be written.
     fn change_state(&self, frame: FrameId, change: StateChange<'_>) -> Result<Option<FrameState>>;
 
     /// Records the outcome of recovering a session of `frame`.
@@ -109,19 +111,18 @@ pub trait Records {
     ///
     /// # Errors
     ///
-    /// `StoreError::NotAdmitted` when a limit keeps it from starting, `StoreError::Illegal` when the frame cannot run,
-    /// `StoreError::UnknownFrame`, `StoreError::ResultChanged` when one of the requests is not the frame's or not to be delivered,
-    /// or has another result than the one that was read, or a database that cannot be written.
+    /// `StoreError::NotAdmitted` if a limit keeps it from starting, `StoreError::Illegal` if the frame cannot run,
+    /// `StoreError::UnknownFrame`, `StoreError::ResultChanged` if one of the requests does not belong to the frame, cannot
+    /// be delivered, or has another result than the one that was read, or a database that cannot be written.
     fn begin(&self, frame: FrameId, attempt: &NewAttempt) -> Result<()>;
 
     /// Records the end of an attempt. Act on it only after this has returned.
     ///
     /// # Errors
     ///
-    /// `StoreError::Illegal` when the frame does not run,
-    /// `StoreError::StaleCaller` when another attempt of it does, a path that is not
-    /// valid UTF-8, or a database that cannot be written; `StoreError::Steered` when somebody has asked the
-    /// agent to stop or told it something that the decision does not know.
+    /// `StoreError::Illegal` if the frame is not running, `StoreError::StaleCaller` if another attempt of it is, a path that
+    /// is not valid UTF-8, or a database that cannot be written; `StoreError::Steered` if the agent was asked to stop or got
+    /// a message that the decision does not know about.
     fn end_attempt(&self, end: &AttemptEnd<'_>) -> Result<EndedAttempt>;
 
     /// What an attempt of `frame` was given and asked for.
@@ -130,45 +131,49 @@ pub trait Records {
     /// Attempts, in order.
     fn attempts(&self, which: Attempts) -> Result<Vec<Attempt>>;
 
-    /// Records what an agent asks for, all of it or nothing: an answer, a permission, something outside, or the reply of a chain
-    /// that exists. `call` is the tool call that is suspended until it is there. Returns the requests, none of
+    /// Records what an agent asks for, all of it or nothing: an answer, a permission, something outside the chain, or the
+    /// reply of an existing chain. `call` is the tool call that is suspended until the result exists. Returns the requests.
+    /// Returns none for
     ///
     /// * a permission, if the attempt was stopped for another one: only one call can be repeated
-    /// * a reply that nobody has to wait for in its name: that of a frame of its own tree that it did not join, or that is over
+    /// * a reply that the agent need not wait for: of a frame of its own tree that it did not join, or of a frame that has
+    ///   finished
     ///
-    /// What the agent has asked for already stands: a question that it has posted, a chain that it waits for.
+    /// Requests that the agent has made already are returned, not recorded again: a question that it has posted, a chain
+    /// that it waits for.
     ///
     /// # Errors
     ///
-    /// `StoreError::StaleCaller`, `StoreError::TooManyQuestions`, a path that is not valid UTF-8, or a database that cannot be written; for the reply of a chain
-    /// `StoreError::Limit` when the tree would be too large, `StoreError::UnknownFrame` if the caller's session has not started it.
+    /// `StoreError::StaleCaller`, `StoreError::TooManyQuestions`, a path that is not valid UTF-8, or a database that cannot
+    /// be written; for the reply of a chain `StoreError::Limit` if the tree would be too large, `StoreError::UnknownFrame`
+    /// if the caller's session has not started it.
     fn request(&self, caller: Caller, call: Option<&str>, kinds: &[RequestKind]) -> Result<Vec<RequestId>>;
 
-    /// Makes the records of an attempt's requests agree with what `claude` says about them. Doing it again changes nothing. Calls that
-    /// need a permission have a result, that they were denied.
+    /// Makes the records of an attempt's requests agree with what `claude` reports about them. Idempotent. Calls that need a
+    /// permission have the result that they were denied.
     ///
     /// # Errors
     ///
     /// `StoreError::StaleCaller`, or a database that cannot be written.
     fn complete_requests(&self, caller: Caller, printed: PrintedRequests<'_>) -> Result<()>;
 
-    /// Records what somebody has seen who looked at a request. Nothing changes for one that was over before, nor is one filed
-    /// before it is over. Returns whether it was recorded.
+    /// Records an observation of a request. Requests that had ended before do not change, and a request is not filed before
+    /// it has ended. Returns whether it was recorded.
     ///
     /// # Errors
     ///
     /// `StoreError::UnknownRequest`, `StoreError::NotAWait`, or the database cannot be written.
     fn looked(&self, request: RequestId, seen: &Seen<'_>) -> Result<bool>;
 
-    /// Requests in their order, each with its result if it is over.
+    /// Requests in order, each with its result if it has ended.
     fn requests(&self, which: Requests<'_>) -> Result<Vec<(Request, Option<RequestResult>)>>;
 
-    /// What the agent of `frame` has not been given.
+    /// What the agent of `frame` has not been given yet.
     fn undelivered(&self, frame: &Frame) -> Result<Undelivered>;
 
-    /// Records what a running attempt does with results. Returns of which requests these are: none that it cannot use like this,
-    /// because it was not given them, because a result is no longer the one that was read, or because a permission was used, or may
-    /// have been used, in another attempt.
+    /// Records what a running attempt does with results. Returns the requests concerned. Returns none if the agent cannot
+    /// use them like this, because it was not given them, because a result has changed since it was read, or because a
+    /// permission was used, or may have been used, in another attempt.
     ///
     /// # Errors
     ///
@@ -181,8 +186,8 @@ pub trait Records {
     /// The first `most` questions of chains whose roots work in these directories, or anywhere. The others are only counted.
     fn first_questions(&self, most: usize, within: Option<&[PathBuf]>, only_open: bool) -> Result<FirstQuestions>;
 
-    /// Answers a question. The first answer counts; with `replace`, another one takes the place of an answer that no attempt was
-    /// given. An attempt that was to be given the replaced answer can no longer begin.
+    /// Answers a question. The first answer counts; with `replace`, another one replaces an answer that was not delivered to
+    /// an attempt. An attempt that was about to get the replaced answer can no longer begin.
     ///
     /// # Errors
     ///
@@ -191,28 +196,28 @@ pub trait Records {
     /// cannot be written.
     fn record_answer(&self, id: RequestId, text: &str, origin: &Origin, replace: bool) -> Result<Question>;
 
-    /// The newest `most` of what was asked since then in chains whose roots work in these directories, or anywhere.
+    /// The newest `most` questions that were asked since then in chains whose roots work in these directories, or anywhere.
     fn exchanges(&self, asked: Asked, since: Timestamp, most: usize, within: Option<&[PathBuf]>) -> Result<Exchanges>;
 
-    /// What is wanted of an agent.
+    /// What an agent must do.
     fn steering(&self, frame: FrameId) -> Result<Steering>;
 
-    /// Records that an agent and all below it are to stop or to rest. Those that do not run do so at once, unless one below
-    /// them runs. `reports`: what some of them have done so far, for their parents.
+    /// Records that an agent and all below it must stop or pause. Agents that are not running do so immediately, unless one
+    /// below them is running. `reports`: what some of them have done so far, for their parents.
     ///
-    /// Nothing was found if all of them are over, or rest already.
+    /// Returns nothing if all of them have ended, or are paused already.
     fn order_stop(&self, frame: FrameId, stop: &Stop, reports: &[(FrameId, String)]) -> Result<Ordered>;
 
-    /// Records a message to an agent. An instruction has it go on, while what its parent sees stays as it is.
+    /// Records a message to an agent. An instruction makes it continue, while its parent's view does not change.
     ///
     /// # Errors
     ///
-    /// `StoreError::IsOver` for a message to an agent that will not go on, `StoreError::Illegal` for an instruction to one that
-    /// is not over; there is no such frame, or the database cannot be written.
+    /// `StoreError::IsOver` for a message to an agent that will not continue, `StoreError::Illegal` for an instruction to
+    /// one that has not ended; the frame does not exist, or the database cannot be written.
     fn tell(&self, frame: FrameId, how: Telling, text: &str, sender: &MessageSender) -> Result<MessageId>;
 
-    /// Records that a running agent is given its messages now, if they are not longer than this together, and returns them. Of two that ask at once, one gets
-    /// them.
+    /// Records that a running agent is given its messages now, unless they are longer than this together, and returns them.
+    /// If two ask at once, one gets them.
     ///
     /// # Errors
     ///
@@ -225,7 +230,7 @@ pub trait Records {
     /// Attempts, as statistics count them.
     fn counted(&self, of: Counting<'_>) -> Result<Vec<Counted>>;
 
-    /// The entries of the log of frames that come after entry `after`, in order. The first has the number 1.
+    /// The log entries of frames after entry `after`, in order. The first has the number 1.
     fn events(&self, of: Extent, after: u64) -> Result<Vec<EventRecord>>;
 
     /// What is remembered about the program at `program`, if it has not changed since.

@@ -1,4 +1,4 @@
-//! New agents, as a chain of their own or below the agent that asks for them.
+//! New agents, as a separate chain or below the agent that asks for them.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,10 @@ use crate::core::chain::limits::Limits;
 use crate::core::id::{ChainName, FrameId, SessionId};
 use crate::store::records::requests::Caller;
 
-/// A frame that is to be made.
+/// A frame to create.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewFrame {
-    /// Its id, for life.
+    /// Its id, which never changes.
     pub id: FrameId,
     /// Its instructions.
     pub task: Task,
@@ -19,34 +19,34 @@ pub struct NewFrame {
     pub cwd: PathBuf,
     /// How its `claude` is started.
     pub launch: Launch,
-    /// The limits of the tree, when the frame is its root. A child has those of its tree.
+    /// The limits of the tree if the frame is its root. A child is subject to those of its tree.
     pub limits: Limits,
     /// The conversation that its agent's begins with.
     pub baseline: Option<Baseline>,
-    /// What a person calls the chain, when the frame is its root.
+    /// The name of the chain if the frame is its root.
     pub name: Option<ChainName>,
-    /// The session of Claude Code in which the command was called that makes it. That session may come to stand above it.
+    /// The session of Claude Code in which the command was called that creates it. That session may later become its parent.
     pub started_from: Option<SessionId>,
 }
 
-/// Several frames that are to be made at once.
+/// Several frames to create at once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewGroup {
     /// Its members, at least one, in order.
     pub members: Vec<NewFrame>,
-    /// Where they work, unless they have worktrees of their own. Absolute.
+    /// Where they work, unless they have their own worktrees. Absolute.
     pub cwd: PathBuf,
     /// Their tasks, as the command named them, one each.
     pub tasks: Vec<String>,
 }
 
-/// What is to be started: an agent, or a group of several.
+/// What to start: an agent, or a group of several.
 #[derive(Clone, Copy, Debug)]
 pub enum NewChain<'a> {
     Agent(&'a NewFrame),
     Group(&'a NewGroup),
-    /// A session that agent-cli did not start. Only its agent knows what it waits for. The frame has the id of the session and
-    /// continues in another one: that session belongs to its user.
+    /// A session that agent-cli did not start. Only its agent knows what it waits for. The frame has the id of the session
+    /// but continues in another one, because that session belongs to its user.
     Adopted(&'a NewFrame, SessionId),
 }
 
@@ -62,15 +62,15 @@ impl<'a> From<&'a NewGroup> for NewChain<'a> {
     }
 }
 
-/// In whose name agents are made whose replies an agent asks for.
+/// The agent in whose name other agents are created, whose replies it asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct AskedFor<'a> {
     /// The agent that asks.
     pub caller: Caller,
-    /// The tool call that is suspended until they are over.
+    /// The tool call that is suspended until they have ended.
     pub call: Option<&'a str>,
-    /// What the request names them by.
+    /// Their title in the request.
     pub title: &'a str,
-    /// Whether their reply also is the reply of the agent that asks.
+    /// Whether their reply is also the reply of the agent that asks.
     pub handoff: bool,
 }

@@ -1,4 +1,4 @@
-//! Questions for people, and what became of them.
+//! Questions for people, and their outcomes.
 
 use std::path::PathBuf;
 
@@ -33,13 +33,13 @@ pub struct Question {
     pub answered: Option<Timestamp>,
     /// The answer.
     pub answer: Option<String>,
-    /// When it was recorded that nobody had answered it in time.
+    /// When it was recorded that the question had expired without an answer.
     pub expired: Option<Timestamp>,
     /// Who gave it.
     pub origin: Option<Origin>,
 }
 
-/// The place of a question among those that one call has asked: its agent continues when all are answered.
+/// The position of a question among those that one call has asked: its agent continues when all are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Together {
@@ -52,8 +52,8 @@ pub struct Together {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Questions {
     All(Asked),
-    /// The posted ones that are over and whose files do not say so: of an agent and all below it, or of all. An agent that runs may
-    /// be posting another one under the same name.
+    /// The posted questions that are closed but whose files do not say so: of an agent and all below it, or of all. A
+    /// running agent may be posting another question under the same name.
     Unfiled(Option<FrameId>),
 }
 
@@ -61,13 +61,13 @@ pub enum Questions {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FirstQuestions {
     pub questions: Vec<Question>,
-    /// How many others are in the same directories.
+    /// How many more are in the same directories.
     pub more: u64,
     /// How many are in other directories.
     pub elsewhere: u64,
 }
 
-/// A question or approval, and what became of it.
+/// A question or approval, and its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exchange {
     pub id: RequestId,
@@ -83,16 +83,16 @@ pub struct Exchange {
     pub call: Option<String>,
     /// The state of the request, by its name.
     pub status: String,
-    /// What happened to it since, from the log: `answered`, `answer_replaced`, `expired`, `withdrawn`.
+    /// Later log entries about it: `answered`, `answer_replaced`, `expired`, `withdrawn`.
     pub records: Vec<EventRecord>,
     pub given: Option<Given>,
 }
 
-/// Questions with what became of them, the newest last.
+/// Questions with their outcomes, the newest last.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exchanges {
     pub exchanges: Vec<Exchange>,
-    /// How many of other directories are newer than the first.
+    /// How many questions of other directories are newer than the first.
     pub passed_over: u64,
 }
 
@@ -101,7 +101,7 @@ pub struct Exchanges {
 pub struct Given {
     pub attempt: AttemptId,
     pub began: Timestamp,
-    /// Where what it printed begins.
+    /// Where its output begins.
     pub output_from: u64,
 }
 
@@ -109,7 +109,7 @@ pub struct Given {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     Anywhere,
-    /// By a frame, or a frame below it.
+    /// Of a frame, or a frame below it.
     Below(FrameId),
     One(RequestId),
 }

@@ -20,45 +20,45 @@ pub struct Caller {
     pub attempt: AttemptId,
 }
 
-/// Which requests are meant, of those that were not withdrawn.
+/// Which requests are meant. Withdrawn ones never are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requests<'a> {
     One(RequestId),
     /// Those that a tool call of a frame has made.
     OfCall(FrameId, &'a str),
-    /// Those that an attempt has made, and whose results its agent has not been given. They may be there.
+    /// Those that an attempt has made, and whose results its agent has not been given, whether or not they exist.
     Undelivered(AttemptId),
     /// The jobs of a frame whose prompts have not been delivered.
     Jobs(FrameId),
 }
 
-/// What can be seen of a request from outside.
+/// An observation of a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen<'a> {
-    /// How far an external wait is, or what is known about the file of a question. It is added to what is recorded.
+    /// The progress of an external wait, or what is known about the file of a question. It is added to what is recorded.
     Progress(&'a WaitProgress),
-    /// That the command at this place is tried from now on, if it is still due. One without an interval is due if it was not tried
-    /// since this time.
+    /// The command at this index is tried from now on, if it is still due. One without an interval is due if it was not
+    /// tried since this time.
     Try(usize, Timestamp),
-    /// How such a try has ended.
+    /// The outcome of such a try.
     Tried(usize, &'a CheckResult),
-    /// What time it is: a question may have expired.
+    /// The current time: a question may have expired.
     Time(Timestamp),
     /// The form that a question's file has now.
     Form(&'a Form),
-    /// That the files of a question which is over say so, or never will.
+    /// The files of a closed question say that it is closed, or never will.
     Filed,
 }
 
-/// What `claude` has printed or told its hooks about requests that the records may not agree with.
+/// What `claude` has printed or passed to its hooks about requests, with which the records may disagree.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrintedRequests<'a> {
-    /// The calls that have no result after the turn has ended. Others were not suspended after all: another hook denied or changed
-    /// them.
+    /// The calls that have no result after the turn has ended. Others were not suspended after all: another hook denied or
+    /// changed them.
     pub open: Option<&'a [&'a str]>,
-    /// The jobs that were made.
+    /// The jobs that were created.
     pub made: &'a [Scheduled],
-    /// The ids of those that were removed.
+    /// The ids of removed jobs.
     pub removed: &'a [String],
 }
 
@@ -71,16 +71,16 @@ pub enum ResultUse<'a> {
     Shown(&'a [RequestId]),
     /// Its agent has looked up the result of what it asked for in this attempt, and has read this.
     LookedUp(Target, &'a RequestResult),
-    /// The call that a person has allowed runs.
+    /// The call that a person has allowed is running.
     Permission(RequestId),
 }
 
-/// What the next attempt of a frame is to give to its agent, and the mode that it begins in.
+/// What the next attempt of a frame must give to its agent, and the mode that it begins in.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Undelivered {
-    /// The results of its requests, in the order of these.
+    /// The results of its requests, in the order of the requests.
     pub results: Vec<Delivery>,
-    /// What the call returns at which the agent stood when it was stopped. It is the result of no request.
+    /// The result of the call at which the agent was stopped. It belongs to no request.
     pub moot: Option<Delivery>,
     /// The messages to it.
     pub messages: Vec<Message>,
@@ -88,10 +88,10 @@ pub struct Undelivered {
     pub chosen_mode: Option<String>,
 }
 
-/// What a frame and the members of a group have replied.
+/// The replies of a frame and of the members of a group.
 #[derive(Clone, Debug, Default)]
 pub struct Replies {
-    /// The text that the frame's agent ended with, or that the group has for its parent.
+    /// The text that the frame's agent ended with, or that the group returns to its parent.
     pub reply: Option<String>,
     /// The members of a group, in order; none if the frame is not a group.
     pub members: Vec<GroupMember>,

@@ -1,4 +1,4 @@
-//! What people and agents above do to agents.
+//! How people and agents above steer agents.
 
 use crate::core::id::FrameId;
 use crate::core::steering::message::Message;
@@ -8,45 +8,45 @@ use crate::failpoint::Step;
 /// What people and agents above want of an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Steering {
-    /// That it stops or rests.
+    /// That it stops or pauses.
     pub stop: Option<Stop>,
-    /// What they have told it, in order.
+    /// Their messages, in order.
     pub messages: Vec<Message>,
 }
 
 impl Steering {
-    /// Whether its agent has not been given all that it was told.
+    /// Whether its agent has not been given all of its messages.
     pub(crate) fn has_news(&self) -> bool {
         self.messages.iter().any(|message| message.delivered_in.is_none())
     }
 }
 
-/// What a stop has found.
+/// The effect of a stop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ordered {
-    /// The agents that run, which are to end now.
+    /// The running agents, which must end now.
     pub running: Vec<FrameId>,
-    /// Those that rest or are over now, because they did not run.
+    /// The agents that were not running, and are paused or have ended now.
     pub ended: Vec<FrameId>,
 }
 
-/// What an agent is told.
+/// A text for an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Telling {
-    /// Something for its work, which goes on.
+    /// A message about its current work, which continues.
     Message,
-    /// A new task, once it is over.
+    /// A new task for a finished agent.
     Instruction,
 }
 
-/// What happens to a frame.
+/// An event for a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateChange<'a> {
-    /// A group ends whose members are all over.
+    /// A group ends because all of its members have ended.
     EndGroup,
-    /// A frame ends that handed off to one that has replied.
+    /// A frame ends because it handed off to one that has replied.
     EndHandoff,
-    /// A frame is tried again that failed, was cancelled or backs off; one that rests goes on. `top`: what a person resumes.
+    /// A failed, cancelled or backing-off frame is retried, or a paused one continues. `top`: what a person resumes.
     TryAgain { top: FrameId },
     /// A frame waits for its next try because its attempt could not begin: why.
     PutOff(&'a str),

@@ -1,4 +1,4 @@
-//! All SQL, and nothing else that knows of SQLite.
+//! All SQL, and the only code that knows about SQLite.
 
 mod attempts;
 mod chains;
@@ -14,7 +14,7 @@ mod transaction;
 
 #[cfg(test)]
 impl crate::store::Store {
-    /// What is behind it, for tests of that.
+    /// The implementation, for tests of it.
     fn sqlite(&self) -> &database::connection::Sqlite {
         let backend: &dyn std::any::Any = &*self.backend;
         backend.downcast_ref().expect("it is SQLite")

@@ -1,4 +1,4 @@
-//! The records in SQLite: which operation is which transaction.
+//! Maps each operation on the records to a transaction.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Statements inside a transaction, and what can go wrong there.
+//! Statements inside a transaction, and their errors.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ impl Fault {
             Self::Sql(error) => error,
         };
         let rusqlite::Error::SqliteFailure(failure, _) = &error else {
-            // Everything else comes of a value that cannot be read back.
+            // Everything else is caused by a value that cannot be read back.
             return StoreError::Damaged { path, source: error.into() };
         };
         match failure.code {
@@ -52,7 +52,7 @@ impl From<rusqlite::Error> for Fault {
     }
 }
 
-/// Statements, each of which a connection prepares once.
+/// Executes statements, each of which a connection prepares once.
 pub(crate) trait Statements {
     fn prepared(&self, sql: &str) -> SqlResult<CachedStatement<'_>>;
 
@@ -96,7 +96,7 @@ impl Statements for Connection {
     }
 }
 
-/// Has SQLite itself run out of space, where a test wants that. It does not get any for as long as this process lives.
+/// Makes SQLite report a full disk under test, for as long as this process lives.
 pub(crate) fn meet_full_disk(connection: &Connection, step: Step) -> TxResult<()> {
     if failpoint::is_full(step) {
         let pages: u32 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;

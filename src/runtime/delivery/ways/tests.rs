@@ -1,4 +1,4 @@
-//! What an attempt is given, way by way.
+//! What an attempt is given, for each way.
 
 use super::*;
 use crate::core::agent::launch::Launch;
@@ -81,7 +81,7 @@ fn beside_a_call_that_is_open_again_only_other_results_are_named() {
     assert_eq!(reopened(std::slice::from_ref(&approved), "t1"), (String::new(), true), "the call says it all");
     let (prompt, is_open) = reopened(&[approved.clone(), answered.clone()], "t1");
     assert!(is_open && prompt.contains("Jan 1st") && !prompt.contains("allow"), "{prompt}");
-    // Without such a call, a prompt has everything.
+    // Without such a call, everything is in a prompt.
     let (prompt, is_open) = reopened(&[approved, answered], "t9");
     assert!(!is_open && prompt.contains("Jan 1st") && prompt.contains("allow"), "{prompt}");
 }

@@ -6,7 +6,7 @@ use crate::core::attempt::facts::Facts;
 use crate::store::testing::{self, attempt, attempt_end, new, refused};
 use crate::store::{AttemptEnd, Caller, NewAttempt, NewFrame};
 
-/// An agent that paused, whose transcript is where Claude Code keeps it and was copied.
+/// A paused agent whose transcript is where Claude Code keeps it, and was copied.
 struct Paused {
     temp: tempfile::TempDir,
     store: Store,
@@ -78,7 +78,7 @@ fn a_copy_that_somebody_removed_is_made_again() {
     fs::remove_file(paused.copy()).unwrap();
     fs::remove_file(&paused.place).unwrap();
     assert_eq!(paused.prepared(), None);
-    // Claude Code has begun a transcript and written nothing.
+    // Claude Code has created a transcript but written nothing.
     fs::write(&paused.place, "").unwrap();
     assert_eq!(paused.prepared(), Some(paused.place.clone()));
     assert!(!paused.copy().exists());
@@ -150,7 +150,7 @@ fn the_transcript_of_an_attempt_that_was_not_kept_is_removed_and_is_nobodys_word
     assert!(is_of_discarded_attempt(&store, &frame, &place).unwrap());
     assert_eq!(prepare(&store, &frame).unwrap(), None);
     assert!(!place.exists());
-    // What somebody has written there since is theirs.
+    // Later content of that file belongs to the person.
     fs::write(&place, line("b", "")).unwrap();
     assert!(!is_of_discarded_attempt(&store, &frame, &place).unwrap());
 }

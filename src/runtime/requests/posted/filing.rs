@@ -1,6 +1,7 @@
-//! Files posted questions that are over: the answer goes into one folder, and the question leaves the other.
+//! Files closed posted questions: writes the answer into one folder, and removes the question from the other.
 //!
-//! That a question is yet to be filed follows from its record, so a folder that is away is filed into once it is back.
+//! Whether a question must still be filed follows from its record, so an unavailable folder is served once it is available
+//! again.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -20,7 +21,8 @@ use crate::runtime::requests::file_content::Content;
 use crate::runtime::requests::posted::folder::{Folder, said};
 use crate::store::{Asked, Question, Questions, Seen, Store};
 
-/// Files the questions that are over: of a chain, or of all. Those whose folder is away stay to be filed, and nothing is wrong.
+/// Files the closed questions of one chain, or of all. If a folder is unavailable, its questions remain unfiled, which is not
+/// an error.
 pub(crate) fn file_ended(store: &Store, root: Option<FrameId>) -> Result<(), RuntimeError> {
     for unfiled in unfiled(store, root)? {
         match file(&unfiled) {
@@ -31,17 +33,17 @@ pub(crate) fn file_ended(store: &Store, root: Option<FrameId>) -> Result<(), Run
     Ok(())
 }
 
-/// The files that appear once what is left to be filed can be.
+/// The files that appear once the remaining questions can be filed.
 pub(crate) fn awaited(store: &Store) -> Result<Vec<PathBuf>, RuntimeError> {
     Ok(unfiled(store, None)?.into_iter().filter_map(|unfiled| unfiled.posted.pending()).collect())
 }
 
-/// A posted question that is over, and whose files do not say so.
+/// A closed posted question whose files do not say so.
 struct Unfiled {
     given: Question,
     form: Form,
     posted: Posted,
-    /// Whether its files now belong to another question, which is open.
+    /// Whether its files now belong to another, open question.
     is_superseded: bool,
 }
 
@@ -63,17 +65,17 @@ fn unfiled(store: &Store, of: Option<FrameId>) -> Result<Vec<Unfiled>, RuntimeEr
     Ok(found.into_iter().filter_map(unfiled).collect())
 }
 
-/// A posted question that has ended although its files do not say so.
+/// A closed posted question that could not be filed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Hindered {
     question: RequestId,
-    /// The file that is yet to be written.
+    /// The file that is still to be written.
     path: PathBuf,
     why: String,
 }
 
-/// The questions of a chain that were not filed when that was last tried, which was just now.
+/// The questions of a chain that were not filed at the last try, which was just now.
 pub(crate) fn hindered(store: &Store, of: FrameId) -> Result<Vec<Hindered>, RuntimeError> {
     let hindered = |unfiled: Unfiled| {
         let path = unfiled.posted.answered()?;
@@ -102,7 +104,7 @@ fn folders(posted: &Posted) -> Result<(Option<Folder>, Folder), String> {
     Ok((asked, answers))
 }
 
-/// Nothing is written twice, and nothing that belongs to a later question of the same name is touched.
+/// Nothing is written twice, and files of a later question with the same name are not touched.
 fn file(unfiled: &Unfiled) -> Result<(), String> {
     let Unfiled { given, form, posted, is_superseded } = unfiled;
     let Some(name) = posted.file_name().filter(|_| !is_superseded) else { return Ok(()) };
@@ -114,7 +116,7 @@ fn file(unfiled: &Unfiled) -> Result<(), String> {
     };
     let (asked, answers) = folders(posted)?;
     let question = asked.as_ref().and_then(|folder| folder.read(&name).ok().flatten());
-    // An agent may have asked again, under the same name.
+    // An agent may have asked again under the same name.
     let is_own = |found: &Content| found.changed <= ended || asks(found, posted).as_ref() == Some(&form.question);
     let question = question.filter(is_own);
     let there = answers.read(&name).ok().flatten();

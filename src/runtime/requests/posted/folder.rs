@@ -1,4 +1,4 @@
-//! A folder of question files. Nothing outside of it is read or written: no link is followed.
+//! A folder of question files. Nothing outside it is read or written, because links are not followed.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -18,7 +18,7 @@ pub(super) fn said(error: &io::Error) -> String {
     }
 }
 
-/// A folder, opened once: nothing that is done in it can be led elsewhere.
+/// A folder, opened once: no operation in it can be redirected.
 pub(super) struct Folder(OwnedFd);
 
 impl Folder {
@@ -50,12 +50,12 @@ impl Folder {
         }
     }
 
-    /// Writes a file under another name first, so that nobody reads half of it.
+    /// Writes a file under another name first, so that it is never read incomplete.
     pub(super) fn write(&self, name: &str, text: &str) -> io::Result<()> {
         let new = format!(".{name}.{}", std::process::id());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = match rustix::fs::openat(&self.0, &new, flags, Mode::from(0o666)) {
-            // A process with that id died while it wrote.
+            // A process with that id died while it was writing.
             Err(rustix::io::Errno::EXIST) => {
                 rustix::fs::unlinkat(&self.0, &new, AtFlags::empty())?;
                 rustix::fs::openat(&self.0, &new, flags, Mode::from(0o666))?

@@ -71,7 +71,7 @@ fn an_answer_is_younger_than_the_attempt_that_asked_and_complete() {
     let (_temp, folder) = folder();
     let path = folder.join("q.md");
     fs::write(&path, "\u{feff}When?\nA: now\n").unwrap();
-    // No program can set the time that counts.
+    // No program can set the relevant time.
     let far = std::time::SystemTime::now() + std::time::Duration::from_secs(86_400);
     File::options().write(true).open(&path).unwrap().set_modified(far).unwrap();
     let changed = read(&path).unwrap().changed;
@@ -84,7 +84,7 @@ fn an_answer_is_younger_than_the_attempt_that_asked_and_complete() {
         let early = look(&asked(until), later(20));
         assert_eq!(early, EARLY);
     }
-    // Its rights were changed after the turn: that is no answer, and a line at its end is one.
+    // Its permissions were changed after the turn: that is not an answer, but a line at its end is.
     let earlier = earlier_in(&path, &Form::text("When?")).unwrap();
     assert_eq!(earlier.changed, changed);
     let earlier = AskedUntil { seen: begun.seen.with_earlier(&earlier.what), ..asked(Some(later(-100))) };

@@ -1,4 +1,4 @@
-//! What an agent is given that works elsewhere than its chain was started.
+//! Settings for an agent that works elsewhere than where its chain was started.
 
 use std::path::PathBuf;
 
@@ -11,18 +11,18 @@ use crate::runtime::requests::agent_lookup;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::Store;
 
-/// What an agent is given that works elsewhere than the uppermost agent of its chain, whose directory a person named.
+/// Settings for an agent that works elsewhere than the uppermost agent of its chain, whose directory a person named.
 #[derive(Debug)]
 pub(super) struct ElsewhereSettings {
-    /// Where that one works.
+    /// Where the uppermost agent works.
     pub(super) base: PathBuf,
     /// The settings of the project there, as they apply to this agent.
     pub(super) settings: Value,
-    /// Which other settings files count, and where the instructions of its folder are; `None`: a person trusts its folder.
+    /// Which other settings files apply, and where the instructions of its folder are; `None`: a person trusts its folder.
     pub(super) own: Option<(String, PathBuf)>,
 }
 
-/// What `frame` is given if it works elsewhere; `None`: it works where its chain was started.
+/// The settings for `frame` if it works elsewhere; `None`: it works where its chain was started.
 pub(super) fn look(store: &Store, frame: &Frame) -> Result<Option<ElsewhereSettings>, RuntimeError> {
     let base = agent_lookup::uppermost(store, frame)?.cwd;
     if base == frame.cwd {

@@ -1,4 +1,4 @@
-//! What an agent has used of the limits that Claude Code counts within one process.
+//! How much an agent has used of the limits that Claude Code counts within one process.
 
 use std::io::BufReader;
 
@@ -10,7 +10,7 @@ use crate::core::events::log_entry::LogEntry;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Attempt, EventRecord, Store};
 
-/// What is left for the next attempt of `frame`, which is to have these arguments.
+/// How much is left for the next attempt of `frame`, which will have these arguments.
 pub(super) fn left(store: &Store, frame: &Frame, args: &ClaudeArgs) -> Result<Left, RuntimeError> {
     if !LIMITS.iter().any(|option| args.has(option)) {
         return Ok(Left::Some(args.clone()));
@@ -31,8 +31,8 @@ pub(super) fn left(store: &Store, frame: &Frame, args: &ClaudeArgs) -> Result<Le
     }))
 }
 
-/// The attempts that count: those since the limit was given, and since the agent last finished or failed. Who continues it then gives
-/// it the same again.
+/// The attempts that count: those since the limit was set, and since the agent last finished or failed. Continuing such an
+/// agent sets the limit again.
 fn counted<'a>(attempts: &'a [Attempt], changes: &[EventRecord], option: &str) -> &'a [Attempt] {
     let is_end = |attempt: &Attempt| matches!(attempt.outcome.as_deref(), Some("reply" | "error"));
     let ended = attempts.iter().rposition(is_end).map_or(0, |last| last + 1);

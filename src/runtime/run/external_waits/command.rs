@@ -15,10 +15,10 @@ use crate::core::chain::frame::Frame;
 use crate::core::waits::command_output::KeptOutput;
 use crate::core::waits::wait_progress::CheckResult;
 
-/// How long output is read after the command has ended. What it has left behind may hold its pipes open for ever.
+/// How long output is read after the command has ended. Processes that it has left behind may hold its pipes open indefinitely.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Runs a command in its own process group, which ends with this call however the call ends.
+/// Runs a command in its own process group, which ends with this call, however the call ends.
 ///
 /// An agent wrote the command, so it has the agent's mark, with an attempt id under which no request can be made. The outer shell
 /// lives as long as the command, and keeps the mark even if the command clears its environment.
@@ -33,7 +33,7 @@ pub(super) async fn run(state_dir: &Path, frame: &Frame, command: &str, timeout:
     }
 }
 
-/// How a command ended (`None`: not in time), and what it printed and complained.
+/// How a command ended (`None`: not in time), with its output and error output.
 async fn outcome(mut shell: Command, timeout: Duration) -> io::Result<(Option<ProcessExit>, KeptOutput, KeptOutput)> {
     shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = Running::start(shell)?;
@@ -55,7 +55,7 @@ async fn outcome(mut shell: Command, timeout: Duration) -> io::Result<(Option<Pr
     Ok((ended, printed, complained))
 }
 
-/// Reads everything, so that nobody has to wait until it is read, and keeps a part of it.
+/// Reads everything, so that the writer never blocks, and keeps a part of it.
 fn reading(mut pipe: impl AsyncRead + Send + Unpin + 'static) -> (JoinHandle<()>, Arc<Mutex<KeptOutput>>) {
     let kept = Arc::new(Mutex::new(KeptOutput::default()));
     let into = Arc::clone(&kept);

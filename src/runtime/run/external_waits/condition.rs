@@ -12,10 +12,10 @@ use crate::core::waits::wait_progress::CheckResult;
 use crate::runtime::RuntimeError;
 use crate::store::Store;
 
-/// The largest file in which anything is looked for.
+/// Larger files are not searched.
 const MOST_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Whether a file, a directory or anything else is there.
+/// Whether a file, a directory or anything else exists.
 pub(super) fn exists(path: &Path) -> CheckResult {
     match fs::metadata(path) {
         Ok(_) => CheckResult::Met(None),
@@ -23,7 +23,7 @@ pub(super) fn exists(path: &Path) -> CheckResult {
     }
 }
 
-/// Whether the whole content of a file matches, as it is now: it may be half-written.
+/// Whether the whole current content of a file matches. The file may be incomplete.
 pub(super) fn matches(matching: &Matching) -> CheckResult {
     match content(matching) {
         Err(why) => CheckResult::NotYet(why),
@@ -38,7 +38,7 @@ pub(super) fn matches(matching: &Matching) -> CheckResult {
 /// Whether a file is in a directory, or would be if it existed.
 pub(crate) fn is_within(file: &Path, dir: &Path) -> bool {
     let Ok(dir) = fs::canonicalize(dir) else { return false };
-    // What does not exist leads nowhere, unless it goes up.
+    // A path that does not exist leads nowhere, unless it goes up.
     let goes_up = file.components().any(|part| part == Component::ParentDir);
     let real = file.ancestors().find_map(|above| fs::canonicalize(above).ok());
     !goes_up && real.is_some_and(|real| real.starts_with(&dir))
@@ -46,7 +46,7 @@ pub(crate) fn is_within(file: &Path, dir: &Path) -> bool {
 
 fn content(Matching { file, within, .. }: &Matching) -> Result<Vec<u8>, String> {
     let why = |error: io::Error| why_not(file, &error);
-    // Where links lead is looked at each time: they may have changed since the agent asked.
+    // Links are resolved each time: they may have changed since the agent asked.
     let real = fs::canonicalize(file).map_err(why)?;
     let allowed = within.as_ref().map(fs::canonicalize).transpose().map_err(|error| error.to_string())?;
     if allowed.is_some_and(|allowed| !real.starts_with(allowed)) {
@@ -55,7 +55,7 @@ fn content(Matching { file, within, .. }: &Matching) -> Result<Vec<u8>, String> 
     if fs::metadata(&real).map_err(why)?.is_dir() {
         return Err("is a directory, whose content does not match anything".to_owned());
     }
-    // Opening a fifo would wait for somebody who writes to it.
+    // Opening a fifo would block until it is written to.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = rustix::fs::open(&real, flags, Mode::empty()).map_err(|error| why(error.into()))?;
     let opened = File::from(opened);
@@ -90,7 +90,7 @@ pub(super) fn look_at(store: &Store, agent: &AwaitedAgent) -> Result<CheckResult
         Some(RequestResult::Text(reply) | RequestResult::Default(reply)) => {
             CheckResult::Met(Some(format!("{id} is done:\n\n{reply}")))
         }
-        // An agent never ends unanswered, only a question does.
+        // Only a question can expire, not an agent.
         Some(
             RequestResult::Failed(why) | RequestResult::PartlyFailed(why) | RequestResult::Unanswered { said: why, .. },
         ) => CheckResult::Met(Some(format!("{id} has failed:\n\n{why}"))),

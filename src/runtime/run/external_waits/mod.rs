@@ -1,4 +1,4 @@
-//! Checks whether the external waits of frames are over.
+//! Checks whether the external waits of frames have ended.
 
 mod command;
 mod condition;
@@ -23,8 +23,8 @@ use crate::runtime::requests::posted::filing;
 use crate::runtime::requests::{answer_files, posted};
 use crate::store::{Seen, Store, Trying};
 
-/// Records how far the chain's external waits are, as far as that can be judged without starting a process, and which questions
-/// have expired. Returns whether there are commands to be run now.
+/// Records the progress of the chain's external waits, as far as it can be determined without starting a process, and which
+/// questions have expired. Returns whether there are commands to run now.
 pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> Result<bool, RuntimeError> {
     answer_files::update_posted(store, tree, now)?;
     let mut to_run = false;
@@ -42,7 +42,7 @@ pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> R
         let is_due = !progress.is_over(wait) && tries::due(wait, &progress, Timestamp::MAX, now).next().is_some();
         to_run |= is_due && !Trying::is_taken(store.dir(), frame)?;
     }
-    // An answer that is there counts, even if nobody looked in time.
+    // An existing answer counts, even if it was not noticed in time.
     for (request, form) in in_files(tree) {
         answer_files::take(store, request, form, now)?;
     }
@@ -53,13 +53,13 @@ pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> R
     Ok(to_run)
 }
 
-/// Whether a single condition that is neither a time nor a command is met. What cannot be looked at is not.
+/// Whether a single condition that is neither a time nor a command is met. If it cannot be checked, it is not.
 pub(crate) fn is_met(store: &Store, condition: &External) -> bool {
     let look = look_at(store, condition, &WaitProgress::default(), 0, Timestamp::UNIX_EPOCH);
     matches!(look, Ok(Some(CheckResult::Met(_))))
 }
 
-/// Adds to what is recorded how the conditions look now, for people. Nothing is written.
+/// Adds the current state of the conditions to the tree, for people. Nothing is written.
 pub(crate) fn observe(store: &Store, tree: &mut Tree, now: Timestamp) -> Result<(), RuntimeError> {
     answer_files::observe(store, tree, now)?;
     for request in tree.requests_mut() {
@@ -76,13 +76,13 @@ pub(crate) fn observe(store: &Store, tree: &mut Tree, now: Timestamp) -> Result<
     Ok(())
 }
 
-/// Whether the chain waits for anything outside of it that only its runner notices.
+/// Whether the chain waits for anything outside it that only its runner notices.
 pub(crate) fn has_outside_waits(tree: &Tree) -> bool {
     let waits = open_requests::waits(tree).next().is_some() || expiring(tree).next().is_some();
     waits || posted::any(tree) || in_files(tree).next().is_some()
 }
 
-/// The open questions that stand in files.
+/// The open questions in files.
 fn in_files(tree: &Tree) -> impl Iterator<Item = (&Request, &Form)> {
     open_requests::requests(tree).filter_map(|request| match &request.kind {
         RequestKind::Ask(form) if form.file.is_some() => Some((request, form)),
@@ -90,7 +90,7 @@ fn in_files(tree: &Tree) -> impl Iterator<Item = (&Request, &Form)> {
     })
 }
 
-/// How one condition looks that was not met before; `None`: only a process can tell, or there is no need to look.
+/// The state of one condition that was not met before; `None`: only a process can tell, or there is no need to check.
 fn look_at(
     store: &Store,
     wait: &External,
@@ -174,7 +174,7 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         assert!(look(now));
         assert_eq!(met(), [true, false]);
-        // What was met stays met.
+        // A condition that was met remains met.
         std::fs::remove_file(&file).unwrap();
         assert!(look(now));
         assert_eq!(met(), [true, false]);

@@ -1,4 +1,4 @@
-//! The requests of a chain that are open.
+//! The open requests of a chain.
 
 use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::tree::{Node, Tree};
@@ -7,15 +7,15 @@ use crate::core::requests::request::{Request, RequestKind};
 use crate::core::waits::conditions::External;
 use crate::core::waits::wait_progress::WaitProgress;
 
-/// The open requests of agents that continue once they have a result. What was paused or interrupted is left alone until somebody
-/// continues it.
+/// The open requests of agents that continue once they have a result. Paused and interrupted agents are excluded until they are
+/// continued.
 pub(super) fn requests(tree: &Tree) -> impl Iterator<Item = &Request> {
     let continues = |node: &&Node| node.state.is_pending() || matches!(node.state, FrameState::Running { .. });
     let requests = tree.leaves_up().into_iter().filter(continues).flat_map(|node| &node.requests);
     requests.filter(|request| !request.state.is_resolved())
 }
 
-/// The waits for something outside that are not over.
+/// The open waits for something outside the chain.
 pub(super) fn waits(tree: &Tree) -> impl Iterator<Item = (RequestId, FrameId, &External, &WaitProgress)> {
     requests(tree).filter_map(|request| match &request.kind {
         RequestKind::Wait(wait) => Some((request.id, request.frame, wait, &request.progress)),

@@ -1,5 +1,5 @@
-//! What the loop of a run waits for: the end of an agent or of a command, a place, a person's signal, and all that may change without
-//! this process.
+//! The events that the loop of a run waits for: the end of an agent or of a command, a free place, a person's signal, and
+//! anything that may change without this process.
 
 use std::time::Duration;
 
@@ -16,21 +16,21 @@ use crate::runtime::run::signals::Signals;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Store, StoreError};
 
-/// How often it is looked whether another process has written something or a time has come. A clock can be set, and a machine can
-/// sleep.
+/// The interval of checks whether another process has written something or a scheduled time has arrived. A clock can be set,
+/// and a machine can sleep.
 const LOOK: Duration = Duration::from_millis(200);
-/// Which of these looks is also at files, at other agents and at other runners.
+/// Every this many checks, files, other agents and other runners are checked, too.
 const CLOSELY: u32 = 3;
 
-/// What the loop goes on with.
+/// Why the loop continues.
 pub(crate) enum RunEvent {
     /// An agent of this process has ended.
     Ended(FrameId, ProcessExit),
     /// A command of this process has ended.
     Tried(Tried),
-    /// Something may have changed that is not this process's doing.
+    /// Another process may have changed something.
     Changed,
-    /// Nothing of this process runs.
+    /// Nothing is running in this process.
     Idle,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct RunEvents {
     /// The commands that agents wait for.
     pub(crate) tries: Tries,
     stop: watch::Receiver<Signals>,
-    /// The records as they were when another process had last written something.
+    /// The version of the records after another process's last write.
     seen_version: Option<i64>,
 }
 
@@ -50,23 +50,24 @@ impl RunEvents {
         Self { exits: JoinSet::new(), tries: Tries::default(), stop, seen_version: None }
     }
 
-    /// Whether another process has written something since this was asked last.
+    /// Whether another process has written something since the last call.
     pub(crate) fn is_written_by_others(&mut self, store: &Store) -> Result<bool, StoreError> {
         let version = store.changes().version_of_others()?;
         Ok(self.seen_version.replace(version) != Some(version))
     }
 
-    /// Whether there is a reason to look at the chain because of what others have written.
+    /// Whether the chain must be checked because of what others have written.
     pub(crate) fn has_news(&self, store: &Store) -> Result<bool, StoreError> {
         Ok(self.seen_version != Some(store.changes().version_of_others()?))
     }
 
-    /// This process has changed the chain since it was looked at.
+    /// Notes that this process has changed the chain since the last check.
     pub(crate) fn look_again(&mut self) {
         self.seen_version = None;
     }
 
-    /// Waits for the next event. `missing`: the limit that keeps an agent from starting, when so many agents of this process had `ended`.
+    /// Waits for the next event. `missing`: the limit that keeps an agent from starting, when so many agents of this process
+    /// had `ended`.
     pub(crate) async fn next(
         &mut self,
         store: &Store,

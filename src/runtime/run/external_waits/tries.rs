@@ -1,4 +1,4 @@
-//! Runs the commands that a chain waits for, beside its agents.
+//! Runs the commands that a chain waits for, next to its agents.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,10 +14,10 @@ use crate::runtime::RuntimeError;
 use crate::runtime::run::external_waits::{command, open_requests};
 use crate::store::{Seen, Store, Trying};
 
-/// How many run at once, whatever agents wait for.
+/// How many commands run at once, whatever agents wait for.
 const MOST: usize = 16;
 
-/// A command of a wait, by its place among the conditions.
+/// Identifies a command of a wait by its index among the conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     frame: FrameId,
@@ -25,16 +25,16 @@ struct Key {
     at: usize,
 }
 
-/// The commands that run for a chain.
+/// The running commands of a chain.
 #[derive(Debug, Default)]
 pub(crate) struct Tries {
     running: HashMap<Key, AbortHandle>,
-    /// The right to run those of these frames.
+    /// The right to run the commands of these frames.
     taken: HashMap<FrameId, Trying>,
     ends: JoinSet<(Key, CheckResult)>,
 }
 
-/// How the try of a command has ended.
+/// The outcome of a command.
 #[derive(Debug)]
 pub(crate) struct Tried {
     key: Key,
@@ -46,8 +46,8 @@ impl Tries {
         self.ends.is_empty()
     }
 
-    /// Starts the commands that are due, and ends those that nobody waits for any more. `since`: commands without an interval are due
-    /// that were not tried since.
+    /// Starts the commands that are due, and ends those that are no longer waited for. `since`: commands without an interval
+    /// are due if they were not tried since.
     pub(crate) fn start(&mut self, store: &Store, tree: &Tree, since: Timestamp) -> Result<(), RuntimeError> {
         let waited_for: HashSet<RequestId> = open_requests::waits(tree).map(|(request, ..)| request).collect();
         self.running.retain(|Key { request, .. }, task| {
@@ -88,7 +88,7 @@ impl Tries {
         Ok(taken.is_some())
     }
 
-    /// The next one to end; `None`: one was ended, or none runs.
+    /// The next one to end; `None`: one was ended, or none is running.
     pub(crate) async fn next(&mut self) -> Option<Tried> {
         let (key, look) = self.ends.join_next().await?.ok()?;
         Some(Tried { key, look })

@@ -1,7 +1,7 @@
 //! What can wake an agent of a chain although no agent of this process has ended: times, files, other agents and other runners.
 //!
-//! Files are looked at, not watched: a folder may be in a network, or be removed and made again, and the system gives a user few
-//! watches. That costs a call of the system for each file.
+//! Files are polled, not watched: a folder may be on a network, or be removed and created again, and the system limits the
+//! watches of a user. Polling costs one system call for each file.
 
 use std::collections::HashMap;
 use std::fs;
@@ -22,17 +22,17 @@ use crate::runtime::requests::answer_files;
 use crate::runtime::run::external_waits::{condition, open_requests};
 use crate::store::{Lease, Store};
 
-/// How often a chain is looked at of which another process runs a part: it may rest without a word.
+/// How often a chain is checked while another process runs a part of it: the other process may finish without a notice.
 const WHILE_OTHERS_RUN: SignedDuration = SignedDuration::from_secs(10);
 
-/// A file may be changed again at what is the same time to its file system.
+/// A file may change again within the time resolution of its file system.
 const SETTLES: SignedDuration = SignedDuration::from_secs(2);
 
-/// What a file looks like from outside: its device, number, size, and times; `None`: there is none.
+/// What identifies a version of a file without reading it: its device, number, size, and times; `None`: it does not exist.
 type Print = Option<(u64, u64, u64, [i64; 4])>;
 
-/// The files that a chain waits for, as they were before they were looked at. Those that have just been changed are left out, so that
-/// they are looked at again.
+/// The files that a chain waits for, as they were before they were checked. Files that have just changed are left out, so that
+/// they are checked again.
 #[derive(Debug, Default)]
 pub(crate) struct Prints(HashMap<PathBuf, Print>);
 
@@ -50,7 +50,7 @@ impl Prints {
     }
 }
 
-/// What is watched of a chain.
+/// What is watched for a chain.
 #[derive(Debug)]
 pub(crate) struct Watched {
     next: Timestamp,
@@ -60,8 +60,8 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Of a chain whose files had these prints when it was looked at, and of which other processes run the frames `busy`. `since`:
-    /// when commands without an interval were due last.
+    /// Watches a chain whose files had these prints when it was checked, and of which other processes run the frames `busy`.
+    /// `since`: when commands without an interval were last due.
     pub(crate) fn new(
         tree: &Tree,
         Prints(prints): &Prints,
@@ -78,14 +78,14 @@ impl Watched {
         Self { next, files: files.collect(), agents: awaited_agents(tree).cloned().collect(), busy }
     }
 
-    /// Whether a time has come.
+    /// Whether a scheduled time has arrived.
     pub(crate) fn is_due(&self, now: Timestamp) -> bool {
         self.next <= now
     }
 
-    /// Whether something is no longer as it was when the chain was looked at.
+    /// Whether something has changed since the chain was checked.
     pub(crate) fn has_changed(&self, store: &Store) -> bool {
-        // What cannot be known has not changed.
+        // If it is unknown, assume that nothing has changed.
         let is_over = |agent: &AwaitedAgent| matches!(condition::look_at(store, agent), Ok(CheckResult::Met(_)));
         let is_free = |frame: &FrameId| Lease::is_held(store.dir(), *frame).is_ok_and(|held| !held);
         self.files.iter().any(|(path, seen)| *seen != Some(print(path)))
@@ -111,7 +111,7 @@ fn files(tree: &Tree) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// The agents whose end others wait for and was not seen.
+/// The agents for whose end others wait, and which had not ended.
 fn awaited_agents(tree: &Tree) -> impl Iterator<Item = &AwaitedAgent> {
     open_requests::waits(tree).flat_map(|(_, _, wait, progress)| {
         let conditions = wait.conditions().iter().enumerate().filter(|(at, _)| !progress.is_met(*at));
@@ -126,7 +126,7 @@ fn agent(condition: &External) -> Option<&AwaitedAgent> {
     }
 }
 
-/// When answers in files count that somebody may still be writing.
+/// When answers count that may still be being written.
 fn answers_count(tree: &Tree, now: Timestamp) -> impl Iterator<Item = Timestamp> {
     open_requests::requests(tree).filter_map(move |Request { kind, progress, .. }| match kind {
         RequestKind::Ask(form) => match answer_files::state(form, progress, now) {

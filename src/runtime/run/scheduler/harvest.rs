@@ -1,4 +1,4 @@
-//! What ends without an agent of this process: attempts whose runner died, and groups.
+//! Ends that are not caused by an agent of this process: attempts whose runner died, and groups.
 
 use std::collections::HashSet;
 
@@ -15,8 +15,8 @@ use crate::runtime::run::scheduler::Drive;
 use crate::store::{Lease, StateChange};
 
 impl Drive<'_> {
-    /// Concludes attempts whose runner died, in the whole chain, because they count towards its limits. Attempts that another
-    /// process runs are left alone. Returns whether there were any.
+    /// Concludes attempts whose runner died, in the whole chain, because they count towards its limits. Attempts of running
+    /// processes are skipped. Returns whether there were any.
     pub(super) fn harvest(&mut self, tree: &Tree) -> Result<bool, RuntimeError> {
         let mut any = false;
         let below: HashSet<FrameId> = tree.leaves_up().into_iter().map(|node| node.id).collect();

@@ -1,5 +1,5 @@
-//! Who runs as soon as an agent has ended, without another look at the whole chain: with many siblings each look costs more than an
-//! agent.
+//! Determines which agent runs as soon as another has ended, without checking the whole chain: with many siblings each check
+//! costs more than an agent.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,29 +8,29 @@ use crate::core::chain::frame_state::Ended;
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
 
-/// The frames that could run when the chain was looked at and found no place.
+/// The frames that could have run at the last check but found no place.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     ready: VecDeque<FrameId>,
-    /// The groups of members that were not over, and how many of these each group had.
+    /// The groups of unfinished members, and how many of these each group had.
     groups: HashMap<FrameId, FrameId>,
     open: HashMap<FrameId, usize>,
 }
 
-/// What follows from the end of an agent for the others.
+/// What the end of an agent means for the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum After {
     /// Its place is free, and this frame can take it.
     Next(FrameId),
     Nothing,
-    /// The chain says it.
+    /// The chain must be checked.
     Unknown,
 }
 
 impl Queue {
     /// `ready`: those that could run, in order, if there were places.
     pub(super) fn new(tree: &Tree, ready: impl IntoIterator<Item = FrameId>) -> Self {
-        // What is to be stopped has to do with frames above and below.
+        // A stop involves frames above and below.
         if tree.all().any(|node| node.stop.is_some()) {
             return Self::default();
         }
@@ -40,7 +40,7 @@ impl Queue {
         Self { ready: ready.into_iter().collect(), groups, open }
     }
 
-    /// A member of a group that has replied makes no difference to anybody as long as another one is not over.
+    /// The reply of a group's member makes no difference as long as another member has not ended.
     pub(super) fn after(&mut self, ended: FrameId, decision: &Decision) -> After {
         let group = self.groups.remove(&ended).filter(|_| decision.frame == Ended::Done);
         let open = group.and_then(|group| self.open.get_mut(&group)).filter(|open| **open > 1);
@@ -60,7 +60,7 @@ mod tests {
     use crate::store::testing::{self, new, reply};
     use crate::store::{NewGroup, Replies, Store};
 
-    /// A group of so many agents that can run.
+    /// A group of this many agents that can run.
     fn group(members: usize) -> (tempfile::TempDir, Store, FrameId, Vec<FrameId>) {
         let (temp, store) = testing::store();
         let root = store.start(store.root());

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use crate::store::{StateDir, Store};
 
-/// How often somebody looks if the system watches nothing for this process.
+/// How often to check if the system watches nothing for this process.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Watches directories, not files: a file may not exist yet, and may be replaced.
@@ -21,19 +21,19 @@ pub(crate) struct ChangeWatch {
     /// `None`: the system watches nothing.
     watcher: Option<RecommendedWatcher>,
     changed: Arc<Notify>,
-    /// What is watched. A folder that is removed and made again is another one.
+    /// What is watched. A folder that is removed and created again is a different one.
     watched: HashMap<PathBuf, Identity>,
-    /// Those of them that were removed or moved away since. One that was made again may have the same number.
+    /// The watched folders that were removed or moved since. A new folder may have the same number.
     gone: Arc<Mutex<HashSet<PathBuf>>>,
-    /// Whether a folder is not watched that should be.
+    /// Whether a folder that should be watched is not.
     misses_some: bool,
 }
 
-/// Which folder it is: its device and its number there.
+/// Identifies a folder: its device and its number there.
 type Identity = (u64, u64);
 
 impl ChangeWatch {
-    /// Of the records, for a start.
+    /// Watches the records at first.
     pub(crate) fn new(store: &Store) -> Self {
         let changed = Arc::new(Notify::new());
         let (dir, of_database) = (store.dir(), store.changes().woken_by());
@@ -54,12 +54,12 @@ impl ChangeWatch {
         changes
     }
 
-    /// Whether the system reports every change to this process. Other programs may use up the watches that it has.
+    /// Whether the system reports every change to this process. Other programs may use up the available watches.
     pub(crate) fn sees_all(&self) -> bool {
         self.watcher.is_some() && !self.misses_some
     }
 
-    /// Also watches for these files, and no longer for others. What the system cannot watch is found by looking.
+    /// Also watches for these files, and no longer for others. Changes that the system cannot report are found by checking.
     pub(crate) fn watch_for(&mut self, dir: &StateDir, files: &[PathBuf]) {
         let Some(watcher) = &mut self.watcher else { return };
         let folders = files.iter().filter_map(|file| nearest_folder(file));
@@ -69,7 +69,7 @@ impl ChangeWatch {
         self.watched.retain(|folder, known| {
             let is_wanted = wanted.get(folder) == Some(known) && !gone.contains(folder);
             if !is_wanted {
-                // It may be gone.
+                // It may no longer exist.
                 let _ = watcher.unwatch(folder);
             }
             is_wanted
@@ -82,7 +82,7 @@ impl ChangeWatch {
             match watcher.watch(&folder, RecursiveMode::NonRecursive) {
                 Ok(()) => {
                     self.watched.insert(folder, identity);
-                    // It may have changed since it was looked at.
+                    // It may have changed since it was checked.
                     self.changed.notify_one();
                 }
                 Err(error) => {
@@ -108,14 +108,14 @@ fn identity(folder: &Path) -> Option<Identity> {
     Some((known.dev(), known.ino()))
 }
 
-/// Whether something was changed that somebody may wait for. In the state directory `own`, that is the database. Nobody is woken
-/// by what is read: whoever wakes up reads.
+/// Whether the change may matter to a waiting agent. In the state directory `own`, only the database matters. Reads must not
+/// wake this process, because it reads when it wakes up.
 fn matters(event: &Event, own: &Path, of_database: &[PathBuf]) -> bool {
     let is_of_others = |path: &PathBuf| path.parent() != Some(own) || of_database.contains(path);
     !matches!(event.kind, EventKind::Access(_)) && event.paths.iter().any(is_of_others)
 }
 
-/// The folder that changes when `file` or one of the folders above it is made.
+/// The folder that changes when `file` or one of the folders above it is created.
 fn nearest_folder(file: &Path) -> Option<&Path> {
     file.ancestors().skip(1).find(|folder| folder.is_dir())
 }
@@ -201,7 +201,7 @@ mod tests {
     fn the_folder_that_changes_first_is_the_nearest_that_exists() {
         let temp = tempfile::tempdir().unwrap();
         assert_eq!(nearest_folder(&temp.path().join("a/b/c")), Some(temp.path()));
-        // A folder that is waited for changes the one above it.
+        // Creating a folder changes the one above it.
         assert_eq!(nearest_folder(temp.path()), temp.path().parent());
     }
 }

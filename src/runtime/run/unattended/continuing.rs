@@ -1,4 +1,4 @@
-//! Continues every chain that can continue: once, or as soon as it can, as long as a person wants it.
+//! Continues every chain that can continue: once, or as soon as it can, until a person stops it.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -28,20 +28,20 @@ const DEBOUNCE: Duration = Duration::from_millis(20);
 /// How long chains are continued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// As long as one of them can continue. What comes in the meantime is continued, too.
+    /// As long as one of them can continue, including new ones.
     Idle,
     /// Until a person stops it.
     Stopped,
 }
 
-/// What happens while chains are continued.
+/// Events while chains are continued.
 #[derive(Debug)]
 pub(crate) enum Course {
-    /// A chain begins to be driven.
+    /// A process begins to drive a chain.
     Begins(FrameId),
     /// It was driven.
     Ended(FrameId, Result<Driven, RuntimeError>),
-    /// Something in a file does not count as an answer.
+    /// The content of a file does not count as an answer.
     Refused(RefusedAnswer),
 }
 
@@ -53,8 +53,8 @@ pub(crate) struct ToContinue {
     pub(crate) refused: Vec<RefusedAnswer>,
 }
 
-/// Continues every chain that can continue. What failed before is not tried again. A chain that cannot be driven keeps no
-/// other from it.
+/// Continues every chain that can continue. Failed agents are not retried. A chain that cannot be driven does not affect the
+/// others.
 pub(crate) async fn continue_chains(
     store: &Store,
     settings: &RunSettings,
@@ -63,9 +63,9 @@ pub(crate) async fn continue_chains(
     mut course: impl FnMut(Course),
 ) -> Result<(), RuntimeError> {
     store.changes().version_of_others()?;
-    // Whoever does not stay looks once.
+    // A single pass needs no watch.
     let mut changes = (until == Until::Stopped).then(|| ChangeWatch::new(store));
-    // Each chain that is driven has an agent that runs, or waits for a place.
+    // Each driven chain has an agent that is running or waits for a place.
     let at_once = settings.places.as_ref().map_or(usize::MAX, |places| places.most() as usize);
     let mut stopped = stop.clone();
     let (mut schedule, mut chains) = (CheckSchedule::default(), FuturesUnordered::new());
@@ -74,7 +74,7 @@ pub(crate) async fn continue_chains(
     let mut was_warned = false;
     let mut trouble = None;
     loop {
-        // Nothing may go on in a database that is no longer there.
+        // Nothing may continue in a database that no longer exists.
         store.changes().version_of_others()?;
         let now = Timestamp::now();
         let looked = looked(&mut schedule, store, now, &mut reported, until, &mut course);
@@ -83,7 +83,7 @@ pub(crate) async fn continue_chains(
                 trouble = None;
                 looked
             }
-            // Whoever stays looks again: a full disk may have room then.
+            // A process that keeps running tries again: a full disk may have room then.
             Err(error) if until == Until::Stopped => {
                 let why = error.to_string();
                 if trouble.as_ref() != Some(&why) {
@@ -116,7 +116,7 @@ pub(crate) async fn continue_chains(
                     continue;
                 }
                 Err(error) => {
-                    // Unless no chain can be looked at.
+                    // Unless no chain can be read.
                     store.changes().version_of_others()?;
                     schedule.checked(root, reasons, now, CheckOutcome::NoProgress);
                     course(Course::Ended(root, Err(error)));
@@ -144,7 +144,8 @@ pub(crate) async fn continue_chains(
     }
 }
 
-/// The chains that are due, when the next one is, and the files that chains wait for, after all that no longer counts was reported.
+/// The chains that are due, when the next one is, and the files that chains wait for. Reports answers that no longer count
+/// first.
 #[expect(clippy::type_complexity, reason = "it is taken apart at once")]
 fn looked(
     schedule: &mut CheckSchedule,
@@ -160,7 +161,7 @@ fn looked(
     Ok((due, next, files))
 }
 
-/// What came of driving a chain; `None`: an error that concerns all of it.
+/// The result of driving a chain; `None`: an error that concerns all of it.
 fn look_of(driven: Option<&Driven>) -> CheckOutcome {
     match driven {
         Some(driven) if driven.got_on && driven.errors.is_empty() => CheckOutcome::Progressed,
@@ -179,8 +180,8 @@ async fn next_change(changes: Option<&ChangeWatch>) {
 /// The chain, the file, and why nothing in it counts.
 type Causes = HashSet<(FrameId, PathBuf, String)>;
 
-/// Reports the answers that do not count, once for each cause that was not there before. Returns the causes. Whoever does not
-/// stay records that a person was told: the next one would say it again.
+/// Reports the answers that do not count, once for each new cause. Returns the causes. A single pass records that a person was
+/// told, because the next one would repeat it.
 fn report(
     store: &Store,
     refused: Vec<RefusedAnswer>,
@@ -202,11 +203,11 @@ fn report(
     Ok(refused_now)
 }
 
-/// The chains that can continue without a person. Failed and interrupted ones are not among them.
+/// The chains that can continue without a person, except failed and interrupted ones.
 pub(crate) fn to_continue(store: &Store) -> Result<ToContinue, RuntimeError> {
     let now = Timestamp::now();
     let CheckPlan { due, refused, .. } = planned(&mut CheckSchedule::default(), store, now)?;
-    // One that cannot be looked at is tried, too: that reports why.
+    // A chain that cannot be read is tried, too, so that the reason is reported.
     let roots = due.into_iter().filter(|root| status::can_continue(store, *root).unwrap_or(true)).collect();
     Ok(ToContinue { roots, refused })
 }
@@ -218,7 +219,7 @@ fn planned(schedule: &mut CheckSchedule, store: &Store, now: Timestamp) -> Resul
     Ok(schedule.plan(store.candidates(now)?, now, is_met, in_file))
 }
 
-/// How long nothing needs to be looked at. A clock can be set, and a machine can sleep: it is never long.
+/// How long no check is needed. A clock can be set, and a machine can sleep: it is never long.
 fn until_next(next: Option<Timestamp>, now: Timestamp) -> Duration {
     let left = next.map_or(TICK, |next| next.duration_since(now).min(TICK));
     Duration::try_from(left).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The rows of an archive as they will be written here, and what they would run.
+//! Adapts the rows of an archive to this machine, and lists what they would run.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -19,14 +19,15 @@ use crate::store::error::{Result, StoreError};
 use crate::store::files::state_dir::StateDir;
 use crate::store::housekeeping::archive::unpack::Unpacked;
 
-/// What a chain finds here, in the place of what it had elsewhere. Nothing in an archive names a program to run.
+/// What replaces a chain's former environment. Nothing in an archive names a program to run.
 #[derive(Clone, Debug)]
 pub(crate) struct Here {
     /// The `claude` of this machine.
     pub claude: PathBuf,
     /// `PATH` of this shell.
     pub path: Option<String>,
-    /// What else of this shell's environment it records: another machine's could lead to an API that gets this user's key.
+    /// The rest of this shell's environment that chains record: another machine's could lead to an API that receives this
+    /// user's key.
     pub environment: BTreeMap<String, String>,
 }
 
@@ -36,9 +37,9 @@ pub(crate) struct Brought {
     pub launch: Launch,
     pub cwd: PathBuf,
     pub session: SessionId,
-    /// The copy of it that the archive has, if any.
+    /// Its copy in the archive, if any.
     pub copy: Option<PathBuf>,
-    /// What its agent printed.
+    /// The output of its agent.
     pub printed: PathBuf,
 }
 
@@ -49,11 +50,11 @@ pub struct Adapted {
 }
 
 impl Unpacked {
-    /// Gives the chain what it finds here.
+    /// Adapts the chain to this environment.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Archive`] when its rows cannot be.
+    /// [`StoreError::Archive`] if its rows cannot be adapted.
     ///
     /// [`StoreError::Archive`]: crate::store::StoreError::Archive
     pub(crate) fn adapt(mut self, here: &Here) -> Result<Adapted> {
@@ -106,10 +107,9 @@ impl Adapted {
     }
 }
 
-/// Makes the values of a row those of this machine. What is shown to a person is what comes of this, and so is what is
-/// written.
+/// Replaces the values of a row by those of this machine. The result is both what a person is shown and what is written.
 fn adapt(row: &mut ArchiveRow, here: &Here, relocation: &Relocation) -> Result<()> {
-    // No session of this machine has started it.
+    // It was not started by a session of this machine.
     if row.table == "frames" {
         row.values.entry("started_from").and_modify(|session| *session = Value::Null);
     }
@@ -123,7 +123,7 @@ fn adapt(row: &mut ArchiveRow, here: &Here, relocation: &Relocation) -> Result<(
                 let launch: Launch = relocation.launch(parsed(text)?);
                 // If that directory does not exist, sessions are in the directory of this user.
                 let config_dir = launch.config_dir.filter(|dir| dir.is_dir());
-                // Nobody here has named a folder for its questions.
+                // No user of this machine has chosen a folder for its questions.
                 written(&Launch { claude, path, environment, config_dir, questions_dir: None, ..launch })?
             }
             ("frames", "situation") => written(&relocation.situation(parsed(text)?))?,
@@ -134,7 +134,7 @@ fn adapt(row: &mut ArchiveRow, here: &Here, relocation: &Relocation) -> Result<(
     Ok(())
 }
 
-/// What the rows would run: whatever is not in it has to be unable to run or to allow anything.
+/// What the rows would run. Whatever it omits must be unable to run or to allow anything.
 fn inventory(root: FrameId, rows: &[ArchiveRow]) -> Result<Inventory> {
     let mut inventory = Inventory::new(root);
     let text = |row: &ArchiveRow, column: &str| row.values.get(column).and_then(Value::as_str).map(str::to_owned);
@@ -172,7 +172,7 @@ fn inventory(root: FrameId, rows: &[ArchiveRow]) -> Result<Inventory> {
                     .map_err(|_| StoreError::damaged_archive("it has a row without an id"))?;
                 let answer = answers.get(&needed(row, "id")?).and_then(|answer| permit(answer));
                 match parsed(&needed(row, "detail")?)? {
-                    // In the mode that was chosen with it, the agent may be for the rest of its life.
+                    // The agent may stay in the mode that was chosen with it.
                     RequestKind::Plan(plan) => {
                         let decided = answers.get(&needed(row, "id")?).and_then(|answer| plan.decided(answer));
                         if let Some(PlanDecision::Approved { mode }) = decided {

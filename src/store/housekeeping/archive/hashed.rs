@@ -1,21 +1,21 @@
-//! A checksum of what passes by.
+//! Computes a checksum while reading.
 
 use std::fmt::Write;
 use std::io::{self, Read};
 
 use sha2::{Digest, Sha256};
 
-/// Reads on, and sums up what it has read.
+/// Passes data through and adds it to the checksum.
 pub(super) struct Hashed<R> {
     from: R,
     hash: Sha256,
     /// How much was read.
     pub(super) bytes: u64,
-    /// Reading has failed, not what was done with it.
+    /// Whether reading itself failed, as opposed to processing.
     pub(super) is_broken: bool,
 }
 
-/// The sums of entries, as the last entry has them.
+/// The checksums of all entries, as the last entry contains them.
 #[derive(Default)]
 pub(super) struct Sums(pub(super) String);
 

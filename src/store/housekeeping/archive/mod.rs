@@ -1,4 +1,4 @@
-//! A chain leaves as an archive, and an archive becomes a chain.
+//! Writes a chain to an archive, and reads one from an archive.
 
 pub(crate) mod adapt;
 mod hashed;

@@ -1,4 +1,4 @@
-//! Reads an archive, entry by entry, and refuses whatever the writer would not have written.
+//! Reads an archive, entry by entry, and refuses anything that the writer would not have written.
 
 use std::collections::HashSet;
 use std::io::{self, Read};
@@ -20,21 +20,21 @@ struct Reading {
     bytes: u64,
     sums: Sums,
     is_over: bool,
-    /// The name of the next entry, which is too long for the entry itself.
+    /// The name of the next entry if it is too long for the entry's header.
     name: Option<String>,
 }
 
 /// The longest record with a name, in bytes.
 const LONGEST_NAME: u64 = 8 << 10;
 
-/// Gives every member and its content to `take`. Only when this returns, all of it is known to be what was written.
+/// Passes every member and its content to `take`. Only when this returns is it known that the archive is intact.
 pub(super) fn read(
     from: &mut dyn Read,
     mut take: impl FnMut(ArchiveMember, &mut dyn Read) -> Result<()>,
 ) -> Result<Manifest> {
     let mut archive = Archive::new(from);
     let mut reading = Reading::default();
-    // Raw: nothing but what the header itself says gives an entry its name and its size.
+    // Raw: only the header itself determines an entry's name and size.
     for entry in archive.entries().map_err(ArchiveError::Read)?.raw(true) {
         reading.entry(entry.map_err(|error| reading.unreadable(error))?, &mut take)?;
     }
@@ -81,7 +81,7 @@ impl Reading {
         match (path.as_str(), &self.manifest) {
             (_, None) => {
                 let text = whole(&mut content)?;
-                // What was cut may be no JSON any more.
+                // Truncated text may not be valid JSON.
                 if text.len() as u64 == bytes {
                     self.manifest = Some(Manifest::parse(&text, SCHEMA)?);
                 }
@@ -110,7 +110,7 @@ impl Reading {
         Ok(())
     }
 
-    /// The system fails with a number; the library, which finds an entry that is none, without.
+    /// System errors have a number; the library's errors about invalid entries do not.
     fn unreadable(&self, error: io::Error) -> StoreError {
         match (error.raw_os_error(), &self.manifest) {
             (Some(_), _) => ArchiveError::Read(error).into(),
@@ -120,7 +120,7 @@ impl Reading {
     }
 }
 
-/// The name in a record `LENGTH path=NAME`, if it is all there is and needs to be there.
+/// The name in a record `LENGTH path=NAME`, if the record has no other content and the name needs it.
 fn long_name(record: &[u8]) -> Option<String> {
     let text = str::from_utf8(record).ok()?;
     let (length, name) = text.strip_suffix('\n')?.split_once(" path=")?;

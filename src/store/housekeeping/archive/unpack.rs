@@ -1,4 +1,5 @@
-//! Reads an archive: its files into a directory that is nobody's, and its rows. Nobody has decided then whether to import it.
+//! Reads an archive: its rows, and its files into a directory that belongs to no frame. The decision whether to import it
+//! comes later.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,17 +21,17 @@ pub(crate) struct Stage {
     path: PathBuf,
 }
 
-/// An archive that was read and is what was written. Nothing of it is there yet; its files are nobody's.
+/// An intact archive. Nothing is imported yet, and its files belong to no frame.
 pub(crate) struct Unpacked {
     pub(crate) stage: Stage,
     pub(crate) root: FrameId,
     pub(crate) rows: Vec<ArchiveRow>,
-    /// Those that have files.
+    /// The frames that have files.
     pub(crate) frames: BTreeSet<FrameId>,
     pub(crate) relocation: Relocation,
 }
 
-/// Longer lines of transcripts are looked at in pieces.
+/// Longer lines of transcripts are processed in pieces.
 const LONGEST_LINE: u64 = 256 << 20;
 
 impl Unpacked {
@@ -38,7 +39,7 @@ impl Unpacked {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Archive`] when it is refused, or a state directory that cannot be written.
+    /// [`StoreError::Archive`] if it is refused, or a state directory that cannot be written.
     pub(crate) fn read(dir: &StateDir, from: &mut dyn Read, relocation: &Relocation) -> Result<Self> {
         let path = dir.stage().map_err(|error| StoreError::io(&dir.frames(), error))?;
         let (stage, mut rows, mut frames) = (Stage { path }, Vec::new(), BTreeSet::new());
@@ -91,7 +92,7 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // What cannot be deleted, gc removes.
+        // gc removes what cannot be deleted now.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

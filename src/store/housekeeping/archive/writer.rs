@@ -1,4 +1,4 @@
-//! Writes an archive. The same content makes the same bytes.
+//! Writes an archive. The same content always yields the same bytes.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -13,7 +13,7 @@ pub(crate) struct Writer<'a> {
     sums: Sums,
 }
 
-/// When every entry was written. Programs warn of years before 1980.
+/// The time of every entry. Programs warn about years before 1980.
 const WRITTEN: u64 = 315_532_800;
 
 /// The version of the rows. An archive of a newer one is refused.
@@ -57,9 +57,9 @@ impl<'a> Writer<'a> {
     fn add(&mut self, path: &str, bytes: u64, content: impl Read) -> std::result::Result<(), ArchiveError> {
         let mut header = tar::Header::new_ustar();
         if header.set_path(path).is_err() {
-            // It does not fit: the name comes before the entry, as POSIX has it.
+            // If it does not fit, the name precedes the entry, as POSIX specifies.
             self.tar.append_pax_extensions([("path", path.as_bytes())]).map_err(ArchiveError::Write)?;
-            // A part of it may be in this one.
+            // It may contain a part of the name.
             header = tar::Header::new_ustar();
             header.set_path(LONG_NAME).map_err(ArchiveError::Write)?;
         }
@@ -80,7 +80,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// What import would refuse is not written.
+/// Import would refuse such a member, so it is not written.
 fn fits(member: &ArchiveMember, bytes: u64) -> Result<()> {
     if bytes > member.limit() { Err(ArchiveError::TooLarge(member.path()).into()) } else { Ok(()) }
 }
@@ -118,7 +118,7 @@ mod tests {
         })
         .unwrap();
         assert_eq!(read, names.clone().map(|name| (name, "ok".to_owned())));
-        // A name that fits has no other place.
+        // A name that fits is in no other place.
         let mut twice = Vec::new();
         let mut writer = Writer::new(&mut twice, &manifest).unwrap();
         writer.tar.append_pax_extensions([("path", names[0].as_bytes())]).unwrap();

@@ -1,4 +1,4 @@
-//! Attempts: recorded before their process starts, so that whoever finds a dead one knows what to look for.
+//! Attempts are recorded before their process starts, so that a later process which finds a dead one knows what to look for.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -95,7 +95,7 @@ pub(crate) fn attempts(connection: &Connection, which: Attempts) -> TxResult<Vec
     connection.read_all(sql, params_from_iter(id.map(Id)), from_row)
 }
 
-/// Records that the attempt delivers its results: each as it was read, since its prompt may have it.
+/// Records that the attempt delivers its results, each as it was read, because its prompt may contain it.
 fn deliver(connection: &Connection, now: At, frame: FrameId, attempt: &NewAttempt) -> TxResult<()> {
     for (id, read) in &attempt.given {
         let changed = || StoreError::ResultChanged(*id);
@@ -114,7 +114,7 @@ fn deliver(connection: &Connection, now: At, frame: FrameId, attempt: &NewAttemp
     Ok(())
 }
 
-/// The results that a running attempt was given, as they were recorded.
+/// The results that a running attempt was given, as recorded.
 pub(crate) fn given(connection: &Connection, attempt: AttemptId) -> TxResult<HashMap<RequestId, RequestResult>> {
     let given = connection
         .read_first("SELECT given FROM attempts WHERE id = ?1", [Id(attempt)], |row| maybe_json(row, "given"))?
@@ -122,7 +122,7 @@ pub(crate) fn given(connection: &Connection, attempt: AttemptId) -> TxResult<Has
     Ok(given.map(|given: Vec<_>| given.into_iter().collect()).unwrap_or_default())
 }
 
-/// Records that a running attempt was given one more.
+/// Records that a running attempt was given another result.
 pub(crate) fn give(
     connection: &Connection,
     attempt: AttemptId,

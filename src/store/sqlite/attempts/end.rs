@@ -1,4 +1,4 @@
-//! The end of an attempt: its outcome, its frame's next state, and what becomes of requests, in one transaction.
+//! The end of an attempt: its outcome, its frame's next state, and its requests, in one transaction.
 
 use jiff::Timestamp;
 use rusqlite::Connection;
@@ -56,7 +56,7 @@ pub(crate) fn end_attempt(connection: &Connection, end: &AttemptEnd<'_>) -> TxRe
     Ok(EndedAttempt { state, copies: orphan_files::copies_of(connection, frame)? })
 }
 
-/// When the frame entered its next state. One that goes back has been in it since before the attempt.
+/// When the frame entered its next state. A frame that returns to a state has been in it since before the attempt.
 fn since(connection: &Connection, end: &AttemptEnd<'_>, now: At) -> TxResult<Timestamp> {
     if end.decision.frame != Ended::Back {
         return Ok(now.0);
@@ -83,7 +83,7 @@ fn close(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> TxResult<()>
         ))
 }
 
-/// What the frame takes over from the attempt besides its state.
+/// What the frame keeps of the attempt besides its state.
 fn update(connection: &Connection, before: &Frame, end: &AttemptEnd<'_>) -> TxResult<()> {
     let trouble = end.decision.trouble.as_ref().map(|trouble| codec::json(trouble, &[])).transpose()?;
     let situation = (end.decision.session != Fate::Discard).then(|| codec::json(&end.situation, &[]));
@@ -107,7 +107,7 @@ fn update(connection: &Connection, before: &Frame, end: &AttemptEnd<'_>) -> TxRe
     Ok(())
 }
 
-/// The attempt becomes the checkpoint, and the results it was given are delivered.
+/// The attempt becomes the checkpoint, and the results it was given count as delivered.
 fn keep(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> TxResult<()> {
     let (frame, suspended) = (end.frame, &end.suspended);
     connection.run(
@@ -307,7 +307,7 @@ mod tests {
         let (_temp, store) = store();
         let (frame, _) = store.asking("When?");
         let since = store.frame(frame).unwrap().unwrap().since;
-        // Times are kept to the millisecond.
+        // Times have a resolution of one millisecond.
         while Timestamp::now().as_millisecond() <= since.as_millisecond() {
             std::hint::spin_loop();
         }

@@ -36,7 +36,7 @@ pub(crate) fn remember_program(
     )
 }
 
-/// Two builds may be a millisecond apart. Times after the year 2262 are all the same here.
+/// Two builds may be a millisecond apart. All times after the year 2262 are the same here.
 fn nanoseconds(at: Timestamp) -> i64 {
     i64::try_from(at.as_nanosecond()).unwrap_or(i64::MAX)
 }

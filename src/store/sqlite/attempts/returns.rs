@@ -1,8 +1,8 @@
 //! Results that an agent receives while it works: the one that its resumed call has yet to return, and those that it looks
 //! up itself.
 //!
-//! The hook returns it, as a rule. If hooks were switched off in between, or a user's hook has rewritten the call, the
-//! call runs as the program that it names, which then must not ask a second time.
+//! Normally the hook returns it. If hooks were switched off in the meantime, or a user's hook has rewritten the call, the
+//! call runs as the program that it names, which then must not make a second request.
 
 use rusqlite::Connection;
 
@@ -56,7 +56,7 @@ pub(crate) fn at_end(connection: &Connection, frame: FrameId, attempt: AttemptId
     })
 }
 
-/// The requests that an attempt can use like this, each with what happens to it.
+/// The requests that an attempt can use like this, each with its event.
 fn to_use(connection: &Connection, caller: Caller, how: ResultUse<'_>) -> TxResult<Vec<(Request, RequestEvent)>> {
     let given = || requests::delivering(connection, caller.attempt);
     Ok(match how {
@@ -76,7 +76,7 @@ fn to_use(connection: &Connection, caller: Caller, how: ResultUse<'_>) -> TxResu
             let sql = requests!("WHERE r.attempt = ?1 AND r.status IN ('open', 'resolved', 'expired')");
             let mut used = Vec::new();
             for request in requests::all(connection, sql, [Id(caller.attempt)])?.into_iter().filter(is_it) {
-                // A child that failed may have been tried again since.
+                // A failed child may have been retried since.
                 if result(connection, &request)?.as_ref() == Some(read) {
                     let event = requests::deliver(&request, caller.attempt, Handover::Given);
                     used.push((request, event));

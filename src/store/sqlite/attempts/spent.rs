@@ -22,14 +22,14 @@ macro_rules! sums {
     };
 }
 
-/// Of a frame and all frames below it.
+/// The costs of a frame and all frames below it.
 pub(crate) const SPENT: &str = concat!(
     below!("SELECT "),
     sums!(),
     " FROM below CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = below.id"
 );
 
-// Added up here, because there may be very many: 900,000 milliseconds are a quarter of an hour.
+// Added up here, because there may be very many rows. 900,000 milliseconds are a quarter of an hour.
 macro_rules! counted {
     ($attempts:literal) => {
         concat!(
@@ -102,8 +102,8 @@ fn usage(row: &Row<'_>) -> rusqlite::Result<Usage> {
     })
 }
 
-/// Records what an attempt of `frame` spent. If its model's price was not known before, the attempts of the same tree that could
-/// not be estimated for want of it are estimated now.
+/// Records what an attempt of `frame` spent. If its model's price was not known before, the attempts of the same tree
+/// without an estimate for this reason are estimated now.
 pub(crate) fn record(
     connection: &Connection,
     (frame, attempt): (FrameId, AttemptId),
@@ -144,7 +144,7 @@ pub(crate) fn record(
     Ok(())
 }
 
-/// The database has no word for what is not a number.
+/// The database has no value for what is not a number.
 fn finite(cost: f64) -> f64 {
     if cost.is_finite() { cost } else { 0.0 }
 }

@@ -1,4 +1,4 @@
-//! What an agent has not been given.
+//! What an agent has not been given yet.
 
 use rusqlite::{Connection, Row};
 

@@ -12,10 +12,11 @@ use crate::core::waits::wait_progress::WaitProgress;
 use crate::store::sqlite::database::codec::{from_json, id, maybe_json, time};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
-// All go through a partial index and repeat its condition word for word. They select more than the rule in
+// All of them use a partial index and repeat its condition word for word. They select more than the rule in
 // `core/chain/runnable.rs`, which decides, and never less.
 
-/// Whether what an open request `r` asks for is still to come: as `Tree::is_over` says it, a child that is finished or gone is over.
+/// Whether an open request `r` still has no result: as in `Tree::is_over`, a child that has finished or no longer exists has
+/// ended.
 macro_rules! is_awaited {
     () => {
         "(r.child IS NULL OR EXISTS (SELECT 1 FROM frames AS c INDEXED BY unfinished_frames
@@ -23,7 +24,7 @@ macro_rules! is_awaited {
     };
 }
 
-/// Whether a request is a prompt for a later time: its agent has not paused for it.
+/// Whether a request is a prompt for a later time, for which its agent has not paused.
 macro_rules! is_job {
     ($request:literal) => {
         concat!("coalesce(json_type(", $request, ".detail, '$.wait.scheduled.by.job') IS NOT NULL, 0)")
@@ -74,7 +75,7 @@ const EXPIRING: &str =
     requests!("expiring_questions", "r.status = 'open' AND json_extract(r.detail, '$.ask.expires_at') IS NOT NULL");
 const IN_FILES: &str =
     requests!("questions_in_files", "r.status = 'open' AND json_extract(r.detail, '$.ask.file') IS NOT NULL");
-// Whoever writes the file of an answer cannot be seen in the database.
+// An answer in a file is not visible in the database.
 const POSTED: &str =
     requests!("posted_questions", "r.status = 'open' AND json_type(r.detail, '$.ask.posted') IS NOT NULL");
 
@@ -97,7 +98,7 @@ pub(crate) fn candidates(connection: &Connection, now: Timestamp) -> TxResult<Ve
 fn stirring(connection: &Connection, now: Timestamp) -> TxResult<Vec<ChangedChain>> {
     let read = |row: &Row<'_>| {
         let (since, created) = (time(row, "since")?, time(row, "created")?);
-        // Whoever looks at the chain reports what is damaged in it, and the others go on.
+        // Damage is reported when the chain itself is read, and does not affect the others.
         let Ok(state) = from_json(row, "state") else {
             return Ok(Some(ChangedChain {
                 root: id(row, "root")?,
@@ -124,7 +125,7 @@ fn stirring(connection: &Connection, now: Timestamp) -> TxResult<Vec<ChangedChai
     Ok(connection.read_all(STIRRING, [], read)?.into_iter().flatten().collect())
 }
 
-/// The chains with the requests that `sql` finds, as far as they have a reason to continue.
+/// The chains with the requests that `sql` finds, if they have a reason to continue.
 fn requests(
     connection: &Connection,
     sql: &str,
@@ -148,8 +149,8 @@ fn in_file(kind: RequestKind) -> Option<ContinueReason> {
     }
 }
 
-/// A posted question is read again as long as it cannot be read. A whole file ends like this. One that is half-written has the
-/// chain looked at when it changes again.
+/// A posted question is read again as long as it cannot be read. A complete but invalid file causes this, too. If the file
+/// is incomplete, the chain is checked again when the file changes.
 fn until_readable(kind: RequestKind) -> Option<ContinueReason> {
     let RequestKind::Ask(Form { posted: Some(posted), .. }) = kind else { return None };
     let file = posted.trouble.as_ref().and_then(|_| posted.pending())?;

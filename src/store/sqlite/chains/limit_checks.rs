@@ -1,4 +1,4 @@
-//! The limits of a tree, which hold for every process that drives a part of it.
+//! The limits of a tree, which apply to every process that drives a part of it.
 
 use std::collections::HashMap;
 
@@ -22,8 +22,8 @@ use crate::store::sqlite::tables::notifications::{self, Noted};
 use crate::store::sqlite::tables::{chains, events};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
-// These find the few frames in question by an index, however large the tree is. Each repeats the condition of its
-// index (`schema`) word for word.
+// These find the few relevant frames by an index, however large the tree is. Each repeats the condition of its index
+// (`schema`) word for word.
 const RUNNING: &str = "SELECT count(*) FROM frames WHERE root = ?1 AND status = 'running'";
 const RUNNING_ANYWHERE: &str = "SELECT count(*) FROM frames WHERE status = 'running'";
 const LIMITED: &str = "SELECT state, since FROM frames
@@ -54,7 +54,7 @@ pub(crate) fn chain_of(connection: &Connection, target: Target) -> TxResult<Chai
     }
 }
 
-/// Changes limits of a tree, from now on.
+/// Changes the limits of a tree from now on.
 pub(crate) fn change(connection: &Connection, root: FrameId, new: NewLimits) -> TxResult<()> {
     let before = chains::limits(connection, root)?;
     let limits = before.changed(new);
@@ -62,8 +62,8 @@ pub(crate) fn change(connection: &Connection, root: FrameId, new: NewLimits) -> 
     events::append(connection, codec::now(), root, &LogEntry::Limits { from: before, to: limits })
 }
 
-/// What keeps a frame from starting, in the words of [`crate::core::chain::admission`]. In the transaction in which it would start,
-/// nobody can be faster.
+/// Why a frame may not start, in terms of [`crate::core::chain::admission`]. Checked in the transaction in which it would
+/// start, so that no other process can be faster.
 pub(crate) fn not_admitted(
     connection: &Connection,
     frame: &Frame,
@@ -87,7 +87,7 @@ pub(crate) fn not_admitted(
     Ok((anywhere >= most).then_some(NotAdmitted::ParallelTotal { most }))
 }
 
-/// Notes that the tree of a frame has spent its budget, once for each budget.
+/// Records that the tree of a frame has spent its budget, once for each budget.
 pub(crate) fn note_spent_budget(connection: &Connection, now: At, frame: &Frame) -> TxResult<()> {
     let occasion = Occasion::Budget;
     // Adding up a tree takes longer than everything else.
@@ -119,7 +119,7 @@ pub(crate) fn of_tree(connection: &Connection, frame: FrameId, nodes: &[Node]) -
     Ok(Whole { limits, spent_usd: spent_for_budget(connection, root, limits)?, accounts })
 }
 
-/// What a tree has spent. It is only needed if there is a budget.
+/// What a tree has spent. Only needed if there is a budget.
 fn spent_for_budget(connection: &Connection, root: FrameId, limits: Limits) -> TxResult<f64> {
     if limits.max_budget_usd.is_none() {
         return Ok(0.0);
@@ -268,7 +268,7 @@ mod tests {
         let resets_at = "2100-01-01T00:00:00Z".parse().unwrap();
         store.end(store.start(children[0]), &Ending::UsageLimit { resets_at, worked: true });
         assert_eq!(held(&store, children[2]), NotAdmitted::UsageLimit { resets_at });
-        // One that began before the limit was met still runs.
+        // One that began before the limit was met is still running.
         let running = FrameState::Running { waited: None };
         let state = codec::json(&running, &[]).unwrap();
         store

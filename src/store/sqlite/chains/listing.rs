@@ -1,4 +1,4 @@
-//! Which chains there are, found without reading all of them.
+//! Lists chains without reading all of them.
 
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row};
@@ -9,8 +9,8 @@ use crate::store::records::{ChainKind, ChainList, Chains, Summary};
 use crate::store::sqlite::database::codec::{Id, count, from_json, id, path, path_text, signed, time};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
-// All of them are answered by an index alone, although the plans do not say so: a generated column is read from the index, too.
-// Each repeats the condition of its partial index.
+// All of them are answered by an index alone, although the query plans do not say so: a generated column is read from the
+// index, too. Each repeats the condition of its partial index.
 const KINDS: &str = "SELECT cwd, status, count(*) AS chains FROM frames INDEXED BY roots WHERE parent IS NULL
      GROUP BY cwd, status";
 const NEWEST: &str = "SELECT seq, id FROM frames INDEXED BY roots
@@ -18,7 +18,7 @@ const NEWEST: &str = "SELECT seq, id FROM frames INDEXED BY roots
 const WITH: &str = "SELECT root FROM frames INDEXED BY unusual_frames
      WHERE status IN ('running', 'paused', 'cancelled') AND status = ?1 GROUP BY root ORDER BY max(seq) DESC";
 
-// By the order of the table: with the index of parents, all roots would be read and sorted first.
+// In the order of the table: with the index of parents, all roots would be read and sorted first.
 const NEWEST_FIRST: &str = "SELECT id, cwd FROM frames NOT INDEXED WHERE parent IS NULL ORDER BY seq DESC";
 
 const NAMED: &str = "SELECT f.id FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root
@@ -76,7 +76,7 @@ pub(crate) fn chain_kinds(connection: &Connection) -> TxResult<Vec<ChainKind>> {
     })
 }
 
-/// An index answers how many chains there are of each kind, and which are the newest. Only those few are read.
+/// An index yields the number of chains of each kind, and the newest ones. Only those few are read.
 fn newest(connection: &Connection, most: usize, wanted: Option<&[ChainKind]>) -> TxResult<ChainList> {
     let is_wanted = |kind: &ChainKind| {
         let is_it = |wanted: &ChainKind| (&wanted.cwd, &wanted.status) == (&kind.cwd, &kind.status);

@@ -1,4 +1,4 @@
-//! What a shortened id names.
+//! Resolves a shortened id.
 
 use rusqlite::{Connection, Params};
 
@@ -17,9 +17,9 @@ use crate::store::sqlite::transaction::{Statements, TxResult};
 /// How many candidates are named to a person.
 const MOST: usize = 10;
 
-// Hexadecimal digits and the hyphen sort before `g`: the ranges hold exactly what begins with the prefix, and indexes
-// find it. A frame with many sessions must not crowd out others, hence the grouping. It is one statement because
-// preparing a statement is most of what a poll does.
+// Hexadecimal digits and the hyphen sort before `g`: the ranges contain exactly the ids with the prefix, and indexes find
+// them. A frame with many sessions must not crowd out others, hence the grouping. It is one statement because a poll spends
+// most of its time on preparing statements.
 const MATCHES: &str = "SELECT * FROM (SELECT 0 AS is_request, id AS matched, id FROM frames
        WHERE id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT 11)
      UNION ALL SELECT * FROM (SELECT 0, min(session), frame FROM attempts
@@ -27,7 +27,7 @@ const MATCHES: &str = "SELECT * FROM (SELECT 0 AS is_request, id AS matched, id 
      UNION ALL SELECT * FROM (SELECT 1, id, id FROM requests
        WHERE id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT 11)";
 
-/// The same in a frame and all frames below it, and nowhere else.
+/// The same for a frame and all frames below it.
 const MATCHES_BELOW: &str = below!(
     "SELECT * FROM (SELECT 0 AS is_request, id AS matched, id FROM below
        WHERE id >= ?2 AND id < ?2 || 'g' ORDER BY id LIMIT 11)
@@ -62,7 +62,7 @@ pub(crate) fn lookup(connection: &Connection, scope: Scope, prefix: &IdPrefix) -
     }
 }
 
-/// The only thing that is meant.
+/// The only match.
 fn only(connection: &Connection, prefix: &IdPrefix, mut found: Vec<(Target, String)>) -> TxResult<Target> {
     let Some((first, id)) = found.first().cloned() else {
         return Err(StoreError::Unknown(prefix.as_str().to_owned()).into());
@@ -115,7 +115,7 @@ fn described(connection: &Connection, target: Target, matched: &str) -> TxResult
     }
 }
 
-/// What begins with a prefix, and the id that does.
+/// The matches of a prefix, each with the matching id.
 fn matches(connection: &Connection, sql: &str, parameters: impl Params) -> TxResult<Vec<(Target, String)>> {
     connection.read_all(sql, parameters, |row| {
         let target =

@@ -1,4 +1,4 @@
-//! Changing the limits of a chain, and how its agents are started.
+//! Changes the limits of a chain, and how its agents are started.
 
 use rusqlite::Connection;
 
@@ -36,12 +36,12 @@ fn change_launch(connection: &Connection, root: FrameId, repair: &Repair) -> TxR
     if let Some(running) = frames.iter().find(|frame| matches!(frame.state, FrameState::Running { .. })) {
         return Err(StoreError::Running(running.id).into());
     }
-    // A group has no agent of its own: its first member has what was given for all.
+    // A group has no agent: its first member has the options that were given for all.
     let Some(top) = frames.iter().find(|frame| !frame.task.is_group()) else { return Ok(0) };
     let mut changed = 0;
     for frame in frames.iter().filter(|frame| frame.state != FrameState::Done) {
         let launch = frame.launch.clone().repaired(&top.launch, repair);
-        // A person who names a mode means that one, and not the one that the agent has gone over to.
+        // A mode that a person names replaces the mode to which the agent has changed.
         let names_mode = repair.permission_mode.is_some() && launch.permission_mode == repair.permission_mode;
         let mode = frame.situation.mode.as_ref().filter(|_| !names_mode);
         if launch == frame.launch && mode == frame.situation.mode.as_ref() {

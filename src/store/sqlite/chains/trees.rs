@@ -1,4 +1,4 @@
-//! Whole trees, read for a poll. A poll must not read more than its own tree, nor anything large.
+//! Reads whole trees for a poll, which must not read more than its own tree, nor anything large.
 
 use std::collections::HashMap;
 
@@ -16,13 +16,13 @@ use crate::store::sqlite::steering::stops;
 use crate::store::sqlite::tables::requests;
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
-// The whole tree of a frame is read, also when only what is below the frame was asked for: a simpler statement takes less
-// time to prepare than the rest takes to read.
+// The whole tree of a frame is read, even if only what is below the frame was asked for: preparing a statement that selects
+// less takes longer than reading the rest.
 const NODES: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group,
      outcome IS NOT NULL AS has_outcome, ifnull(trouble ->> 'unrecorded', 0) AS is_unrecorded FROM frames
      WHERE root = (SELECT root FROM frames WHERE id = ?1) ORDER BY seq";
 
-/// The same of a frame and its children.
+/// The same for a frame and its children.
 const FAMILY: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group,
      outcome IS NOT NULL AS has_outcome, ifnull(trouble ->> 'unrecorded', 0) AS is_unrecorded FROM frames
      WHERE id IN (SELECT ?1 UNION ALL SELECT id FROM frames INDEXED BY frames_by_parent WHERE parent = ?1) ORDER BY seq";
@@ -98,7 +98,7 @@ mod tests {
     use crate::store::sqlite::attempts::spent::SPENT;
     use crate::store::testing::{new, reply, store};
 
-    /// Many rows, made by the database itself.
+    /// Many rows, created by the database itself.
     fn fill(connection: &Connection, rows: u32) {
         connection
             .execute_batch(&format!(

@@ -1,4 +1,4 @@
-//! The worktrees of agents, and who needs them.
+//! The worktrees of agents, and the agents that need them.
 
 use rusqlite::{Connection, Row};
 
@@ -29,7 +29,7 @@ pub(crate) fn worktrees(connection: &Connection, of: WorktreesOf) -> TxResult<Ve
 }
 
 pub(crate) fn workers(connection: &Connection, worktree: &Worktree) -> TxResult<Vec<Worker>> {
-    // What is below a folder comes between its name with `/` and its name with the next character, `0`.
+    // Everything below a folder sorts between its name with `/` and its name with the next character, `0`.
     let sql =
         "SELECT id, root, status FROM frames INDEXED BY unfinished_frames_by_cwd WHERE status <> 'done' AND cwd = ?1
          UNION ALL SELECT id, root, status FROM frames INDEXED BY unfinished_frames_by_cwd

@@ -1,4 +1,4 @@
-//! How values stand in the database: ids and paths as text, times as integer milliseconds, the rest as JSON.
+//! How values are stored in the database: ids and paths as text, times as integer milliseconds, the rest as JSON.
 
 use std::error::Error;
 use std::fmt::Display;
@@ -25,7 +25,7 @@ pub(crate) struct At(pub(crate) Timestamp);
 /// Anything else, as JSON.
 pub(crate) struct Json<T>(pub(crate) T);
 
-/// The time now, as exact as the database keeps it.
+/// The current time, in the resolution of the database.
 pub(crate) fn now() -> At {
     let now = Timestamp::now();
     At(Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now))
@@ -36,7 +36,7 @@ pub(crate) fn path_text(path: &Path) -> Result<&str, StoreError> {
     path.to_str().ok_or_else(|| StoreError::NotUtf8(path.to_owned()))
 }
 
-/// `value` as JSON. `path` is a path within it, the one thing that may have no form as text.
+/// `value` as JSON. `path` is a path within it, the only part that may not be representable as text.
 pub(crate) fn json<T: Serialize>(value: &T, paths: &[&Path]) -> TxResult<String> {
     for path in paths {
         path_text(path)?;
@@ -78,12 +78,12 @@ pub(crate) fn path(row: &Row<'_>, column: &str) -> rusqlite::Result<PathBuf> {
     Ok(row.get::<_, String>(column)?.into())
 }
 
-/// SQLite counts with signs. Nothing that is counted here comes near the limit.
+/// SQLite's integers are signed. No count here comes near the limit.
 pub(crate) fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// The same in the other direction. Counts are not negative.
+/// The inverse. Counts are not negative.
 pub(crate) fn count(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
     Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
 }

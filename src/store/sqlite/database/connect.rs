@@ -1,4 +1,4 @@
-//! Opening the database, and making one where there is none.
+//! Opens the database, and creates one if there is none.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -17,10 +17,11 @@ use crate::store::files::state_dir::StateDir;
 use crate::store::sqlite::database::schema::{self, Found};
 use crate::store::sqlite::transaction::{Fault, TxResult};
 
-/// How long a statement waits for another process's transaction. Nothing waits inside a transaction, so this is long.
+/// How long a statement waits for another process's transaction. Nothing waits inside a transaction, so this is more than
+/// enough.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// More statements than the store has.
+/// More than the number of statements in the store.
 const STATEMENTS: usize = 64;
 
 /// A connection to the database of `dir`, which is created if it does not exist.
@@ -48,24 +49,25 @@ fn connect(path: &Path) -> TxResult<Connection> {
     let connection =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(PATIENCE)?;
-    // SQLite falls back to reading when it may not write.
+    // SQLite opens the file for reading if it may not write.
     if connection.is_readonly("main")? {
         return Err(StoreError::ReadOnly(path.to_owned()).into());
     }
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    // A statement is planned once: otherwise, values that are bound to it may have it planned again each time.
+    // A statement is planned once: otherwise, values that are bound to it may cause it to be planned each time.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // On macOS only this sync reaches the disk. Files are synced with it, and the database must not be behind them.
+    // On macOS only this sync reaches the disk. Files are synced in this way, and the database must be as durable.
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     Ok(connection)
 }
 
-/// Creates the database under another name and renames it when it is complete, so that nobody ever opens half a database or one
-/// that others may read. Switching a database to its log while others open it would fail for some of them.
+/// Creates the database under another name and renames it when it is complete, so that no process ever opens an incomplete
+/// database or one that other users may read. Switching a database to its log while other processes open it would fail for
+/// some of them.
 fn make(dir: &StateDir) -> Result<(), StoreError> {
     let path = dir.database();
     let broken = |error| StoreError::io(dir.path(), error);
@@ -85,8 +87,8 @@ fn make(dir: &StateDir) -> Result<(), StoreError> {
     fresh.put().map_err(broken)
 }
 
-/// The log comes last: it stays behind when the database is moved, so there must be nothing in it. SQLite does not say
-/// when it could not move what is in a log into the database, as on a full disk.
+/// The log comes last: it stays behind when the database is moved, so it must be empty. SQLite does not report that it could
+/// not move the content of a log into the database, as on a full disk.
 fn fill(path: &Path) -> TxResult<()> {
     let connection = connect(path)?;
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
@@ -102,7 +104,7 @@ fn upgrade(connection: &Connection) -> TxResult<()> {
     failpoint::around(Step::Migrate, || schema::migrate(connection))
 }
 
-/// The journal mode is kept in the file. Setting it writes only where it is another.
+/// The journal mode is stored in the file. Setting it writes only if it differs.
 fn keep_a_log(connection: &Connection) -> TxResult<()> {
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
@@ -112,7 +114,7 @@ fn keep_a_log(connection: &Connection) -> TxResult<()> {
     Ok(())
 }
 
-/// SQLite does not say why it cannot open its log. Trying to write a file beside it tells.
+/// SQLite does not say why it cannot open its log. Trying to write a file next to it does.
 fn explain(fault: Fault, dir: &StateDir) -> StoreError {
     let error = fault.in_database(dir.database());
     if !matches!(error, StoreError::Database { .. }) {

@@ -1,4 +1,4 @@
-//! The store: one connection to the database, and the transactions that all operations are made of.
+//! One connection to the database, and the transactions that all operations consist of.
 
 use std::cell::Cell;
 use std::fs;
@@ -22,9 +22,9 @@ pub(crate) struct Sqlite {
     pub(crate) connection: Connection,
     pub(crate) dir: StateDir,
     pub(crate) wrote: Cell<bool>,
-    /// The database file that is open; `None`: it is only looked at.
+    /// The open database file; `None` for a snapshot.
     file: Option<FileId>,
-    /// How the database was when a look at it began; `None`: it is open in earnest.
+    /// The state of the database when a snapshot began; `None` if it is open for writing.
     seen: Option<Stamp>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Sqlite {
 type FileId = (u64, u64);
 
 impl Sqlite {
-    /// A log of this size takes longer to read than to empty.
+    /// A longer log takes more time to read than to empty.
     const LOG_LIMIT: u64 = 64 * 1024;
 
     /// Opens the database in `dir`, which is created if it does not exist.
@@ -42,13 +42,13 @@ impl Sqlite {
         Ok(Self { connection, dir, wrote: Cell::new(false), file, seen: None })
     }
 
-    /// The database in `dir` as it is as long as nobody writes; `None` if it has to be opened in earnest.
+    /// A snapshot of the database in `dir`, valid as long as no process writes; `None` if it must be opened for writing.
     pub(crate) fn look(dir: StateDir) -> Option<Self> {
         let (connection, seen) = snapshot::look(&dir)?;
         Some(Self { connection, dir, wrote: Cell::new(false), file: None, seen: Some(seen) })
     }
 
-    /// One transaction that writes.
+    /// Runs one transaction that writes.
     pub(crate) fn write<T>(&self, step: Step, work: impl FnOnce(&Connection) -> TxResult<T>) -> Result<T> {
         self.wrote.set(true);
         let work = |connection: &Connection| {
@@ -62,12 +62,12 @@ impl Sqlite {
         failpoint::around(step, || self.transaction(TransactionBehavior::Immediate, work))
     }
 
-    /// Several reads of one and the same state of the database.
+    /// Runs several reads of the same state of the database.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> TxResult<T>) -> Result<T> {
         self.transaction(TransactionBehavior::Deferred, work)
     }
 
-    /// What is written to a database that was removed or replaced is lost, and nobody else sees it.
+    /// Writes to a database that was removed or replaced would be lost.
     fn still_there(&self) -> Result<()> {
         if self.file.is_none() || file_at(&self.dir) == self.file {
             Ok(())
@@ -76,7 +76,7 @@ impl Sqlite {
         }
     }
 
-    /// One statement that reads.
+    /// Runs one statement that reads.
     pub(crate) fn query<T>(&self, work: impl FnOnce(&Connection) -> TxResult<T>) -> Result<T> {
         work(&self.connection).map_err(|fault| fault.in_database(self.dir.database()))
     }
@@ -117,13 +117,13 @@ fn file_at(dir: &StateDir) -> Option<FileId> {
 }
 
 impl Drop for Sqlite {
-    /// The last connection to close copies the log into the database and deletes it, with two syncs. A poll leaves that
-    /// to those who write (`connect::connection` says so): it would cost a poll more than all its reading. But a log that
-    /// a killed writer left behind has to be read by every poll, so a long one is worth the price.
+    /// The last connection to close copies the log into the database and deletes it, with two syncs. A poll leaves that to
+    /// writers (`connect::connection` says so): it would cost a poll more than all its reading. But every poll would have to
+    /// read a log that a killed writer left behind, so a long one is worth the price.
     fn drop(&mut self) {
         let long = || fs::metadata(self.dir.database_log()).is_ok_and(|log| log.len() > Self::LOG_LIMIT);
         if self.wrote.get() || long() {
-            // When this fails, the next connection to close does it.
+            // If this fails, the next connection to close does it.
             let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
         }
     }

@@ -1,13 +1,13 @@
-//! The tables, as numbered steps. A step that was released is never changed: the next change is another step, and the
-//! filled database of the version before it stays among the fixtures, from which a test migrates it.
+//! The schema, as numbered steps. A released step never changes: the next change is another step, and the filled database of
+//! the previous version remains among the fixtures, from which a test migrates it.
 
 /// Step `n` leads from version `n` to version `n + 1`.
 pub(crate) const STEPS: [&str; 1] = [FIRST];
 
-// `seq` keeps the order in which rows were made: times may be equal or go backwards. Large texts stand last in their
-// row, or in a table of their own, so that reading the rest of a row does not read them. What a request was made for
-// (`child`) and the log's `frame` are no references: the child of a withdrawn request is deleted, the log stays. What
-// follows from another column is generated from it, so that the two cannot differ.
+// `seq` preserves the order in which rows were created: times may be equal or go backwards. Large texts are last in their
+// row, or in a separate table, so that reading the rest of a row does not read them. The `child` of a request and the
+// `frame` of a log entry are not references: the child of a withdrawn request is deleted, and the log remains. Values that
+// follow from another column are generated from it, so that the two cannot differ.
 const FIRST: &str = "
 -- What holds for all of a chain. Its root and its first frame refer to each other. name: what a person calls it.
 CREATE TABLE chains (

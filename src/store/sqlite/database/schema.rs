@@ -1,4 +1,4 @@
-//! The database: which version it has, and how an older one is brought to the newest.
+//! The version of a database, and its migration to the newest.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -13,13 +13,13 @@ use crate::store::housekeeping::archive::writer::SCHEMA;
 use crate::store::sqlite::database::migrations::STEPS;
 use crate::store::sqlite::transaction::{self, Statements, TxResult};
 
-/// Marks a database as one of this program ("acli").
+/// Marks a database as created by this program ("acli").
 const APPLICATION: i32 = 0x6163_6c69;
 
-/// What marked those of the versions before the first release ("agnt", "agcl"). Their chains cannot be read any more.
+/// Marks of versions before the first release ("agnt", "agcl"). Their chains can no longer be read.
 pub(crate) const UNRELEASED: [i32; 2] = [0x6167_6e74, 0x6167_636c];
 
-/// What a file in the database's place is.
+/// What the file in the database's place is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// A database that can be used without a migration.
@@ -30,7 +30,7 @@ pub(crate) enum Found {
     Newer(u32),
     /// A database of a version from before the first release.
     Unreleased,
-    /// Somebody else's database.
+    /// A file of another program.
     Foreign,
 }
 
@@ -41,7 +41,7 @@ pub(crate) const fn known() -> u32 {
 
 const _: () = assert!(known() == SCHEMA, "archives have the rows of the tables");
 
-/// Looks at a database, without changing it.
+/// Inspects a database without changing it.
 pub(crate) fn inspect(connection: &Connection) -> rusqlite::Result<Found> {
     let version = version(connection)?;
     let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
@@ -66,8 +66,8 @@ pub(crate) fn is_current(path: &Path) -> bool {
         && number(&header, 68) == APPLICATION.cast_unsigned()
 }
 
-/// Fails in a transaction that is about to write a database of which a newer program has changed the tables since it was
-/// opened: what this program would write may be of no use, or do harm.
+/// Fails in a transaction that is about to write to a database whose tables a newer program has changed since it was opened:
+/// what this program would write may be useless or harmful.
 pub(crate) fn still_known(connection: &Connection, path: &Path) -> TxResult<()> {
     match version(connection)? {
         found if found > known() => Err(newer(path, found).into()),
@@ -84,7 +84,7 @@ fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))
 }
 
-/// Brings a database to the newest version, in one transaction.
+/// Migrates a database to the newest version, in one transaction.
 pub(crate) fn migrate(connection: &Connection) -> TxResult<()> {
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     // Another process may have been faster.
@@ -101,23 +101,23 @@ pub(crate) fn migrate(connection: &Connection) -> TxResult<()> {
     Ok(())
 }
 
-/// Marks a database as one of this program, and of a version.
+/// Marks a database as created by this program, in this version.
 pub(crate) fn mark(connection: &Connection, version: u32) -> rusqlite::Result<()> {
     connection.pragma_update(None, "application_id", APPLICATION)?;
     connection.pragma_update(None, "user_version", version)
 }
 
-/// How a database differs from one that the steps make.
+/// How a database differs from one that the steps create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
-    /// An index is missing. `sql` makes it.
+    /// An index is missing. `sql` creates it.
     MissingIndex { name: String, sql: String },
-    /// Something else is missing, or is another one.
+    /// Something else is missing or different.
     Other { name: String },
 }
 
-/// How a database of the newest version differs from one that the steps make: a build from before a release may have made it when
-/// the newest step was another. What it has in addition does no harm.
+/// How a database of the newest version differs from one that the steps create: an unreleased build may have created it when
+/// the newest step was different. Additions are harmless.
 pub(crate) fn differences(connection: &Connection) -> TxResult<Vec<Difference>> {
     let new = Connection::open_in_memory()?;
     STEPS.iter().try_for_each(|step| new.execute_batch(step))?;
@@ -152,7 +152,7 @@ fn words(sql: &str) -> impl Iterator<Item = &str> {
     sql.split_whitespace()
 }
 
-/// The names, kinds and definitions of what is in a database, but for what SQLite makes itself.
+/// The names, kinds and definitions of the objects in a database, except those that SQLite creates itself.
 fn objects(connection: &Connection) -> TxResult<Vec<(String, String, String)>> {
     let sql = "SELECT name, type, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
     connection.read_all(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))

@@ -1,7 +1,7 @@
-//! A look at a database that nobody is writing.
+//! Reads a database to which no process is writing.
 //!
-//! Most polls meet a database at rest. Reading it like a file that cannot change, without locks, without a log and
-//! without the shared memory in which SQLite keeps an index of the log, costs about half. Whether it was at rest is seen
+//! Most polls find the database at rest. Reading it like a file that cannot change, without locks, without a log and without
+//! the shared memory in which SQLite keeps an index of the log, takes about half as long. Whether it was at rest is checked
 //! before and after: every change begins in the log, and ends with a changed database and an empty log.
 
 use std::fs;
@@ -22,14 +22,14 @@ pub(crate) struct Stamp {
     modified: (i64, i64),
 }
 
-/// A connection to the database of `dir` as it is as long as nobody writes; `None` if it has to be opened in earnest.
+/// A connection to the database of `dir`, valid as long as no process writes; `None` if it must be opened for writing.
 pub(super) fn look(dir: &StateDir) -> Option<(Connection, Stamp)> {
     let seen = at_rest(dir)?;
     schema::is_current(&dir.database()).then_some(())?;
     Some((open(&dir.database())?, seen))
 }
 
-/// The database's stamp, if its log holds nothing.
+/// The database's stamp, if its log is empty.
 pub(super) fn at_rest(dir: &StateDir) -> Option<Stamp> {
     if fs::metadata(dir.database_log()).is_ok_and(|log| log.len() > 0) {
         return None;
@@ -43,7 +43,7 @@ fn open(path: &Path) -> Option<Connection> {
     Connection::open_with_flags(format!("file:{}?immutable=1", escaped(path)), flags).ok()
 }
 
-/// A path as a URI holds it.
+/// A path, escaped for a URI.
 fn escaped(path: &Path) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
     let bytes = path.as_os_str().as_bytes().iter();

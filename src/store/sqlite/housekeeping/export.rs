@@ -1,4 +1,4 @@
-//! Writes a chain to an archive: everything that is needed to continue it.
+//! Writes a chain to an archive: everything needed to continue it.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -54,7 +54,7 @@ pub(crate) fn export(store: &Sqlite, root: FrameId, to: &mut dyn Write) -> Resul
             for name in names {
                 let path = folder.join(&name);
                 let member = ArchiveMember::File { frame: frame.id, name };
-                // An agent gave it a name that import takes from nobody.
+                // An agent gave it a name that import always refuses.
                 if ArchiveMember::parse(&member.path()).is_none() || !path.is_file() {
                     tracing::warn!("{} is left out: its name", escape::one_line(&path.display().to_string()));
                     continue;
@@ -66,7 +66,7 @@ pub(crate) fn export(store: &Sqlite, root: FrameId, to: &mut dyn Write) -> Resul
     })
 }
 
-/// What was kept of the checkpoint `current`, and the results of tools of all sessions.
+/// The kept copies of the checkpoint `current`, and the results of tools of all sessions.
 fn files(folder: &Path, current: Option<&str>) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in entries(folder)? {
@@ -88,7 +88,7 @@ fn files(folder: &Path, current: Option<&str>) -> io::Result<Vec<String>> {
     Ok(found)
 }
 
-/// The rows in the order in which they were made.
+/// The rows in the order in which they were created.
 fn rows(connection: &Connection, table: &Table) -> TxResult<Vec<u8>> {
     let Table { name, of_members } = table;
     let has_seq = connection.column_exists(None, *name, "seq")?;

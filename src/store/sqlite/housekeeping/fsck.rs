@@ -1,4 +1,4 @@
-//! The facts that `fsck` judges: what the database says, and what of it is in the state directory.
+//! The facts that `fsck` judges: the content of the database, and the corresponding files in the state directory.
 
 use std::{fs, io};
 
@@ -90,7 +90,7 @@ fn damage(connection: &Connection) -> TxResult<Vec<FsckFinding>> {
     Ok(found.into_iter().map(|kind| FsckFinding { frame: None, kind }).collect())
 }
 
-/// What the database says of the frames in `members`, without their files.
+/// The records of the frames in `members`, without their files.
 pub(crate) fn members(connection: &Connection) -> TxResult<(Vec<FrameFacts>, DatabaseFacts)> {
     let condition = |table: &str| {
         let of = TABLES.iter().find(|of| of.name == table).map_or("false", |of| of.of_members);
@@ -118,7 +118,7 @@ fn page(connection: &Connection, of: FactsOf<'_>, after: u64) -> TxResult<FactsP
     Ok(FactsPage { frames: frames.collect::<TxResult<_>>()?, findings, next: last.map(i64::unsigned_abs) })
 }
 
-/// What the database says of a frame.
+/// The records of a frame.
 fn facts_of(connection: &Connection, frame: Frame) -> TxResult<FrameFacts> {
     let sql = "SELECT id, output_from FROM attempts WHERE frame = ?1 AND ended IS NULL";
     let running = connection.read_all(sql, [Id(frame.id)], |row| Ok((id(row, "id")?, count(row, "output_from")?)))?;
@@ -133,7 +133,7 @@ fn known(connection: &Connection) -> TxResult<Known> {
     while let Some(row) = rows.next()? {
         let place =
             || Ok(TreePosition { parent: maybe_id(row, "parent")?, root: id(row, "root")?, depth: row.get("depth")? });
-        // What cannot be read is found where it is read as a whole.
+        // Unreadable rows are reported where they are read as a whole.
         if let (Ok(frame), Ok(place)) = (id(row, "id"), place() as rusqlite::Result<TreePosition>) {
             known.insert(frame, place);
         }
@@ -141,7 +141,7 @@ fn known(connection: &Connection) -> TxResult<Known> {
     Ok(known)
 }
 
-/// Looks for rows that cannot be read. `condition` says which rows of a table are looked at.
+/// Looks for rows that cannot be read. `condition` selects the rows of a table.
 fn check_rows(
     connection: &Connection,
     condition: &impl Fn(&str) -> String,
@@ -175,7 +175,7 @@ fn requests(
     read(connection, "requests", "id", condition, findings, request)
 }
 
-/// The rows of a table that can be read. The others become findings.
+/// The readable rows of a table. The others become findings.
 fn read<T>(
     connection: &Connection,
     table: &'static str,
@@ -200,7 +200,7 @@ fn read<T>(
 }
 
 fn files(dir: &StateDir, frame: FrameId, checkpoint: Option<AttemptId>) -> io::Result<FrameFiles> {
-    // If that is unknown, somebody may hold it.
+    // If that is unknown, a process may hold it.
     let held = Lease::is_held(dir, frame).unwrap_or(true);
     let output = fs::metadata(dir.printed(frame)).map_or(0, |file| file.len());
     let copy = checkpoint.map(|attempt| checkpoint::lines(&dir.checkpoint(frame, attempt))).transpose()?;

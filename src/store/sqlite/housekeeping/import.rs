@@ -1,7 +1,7 @@
-//! Takes up a tree that was exported: all of it, or nothing.
+//! Imports an exported tree: all of it, or nothing.
 //!
-//! The files are in a directory that is nobody's. One transaction writes the rows, checks them as `fsck` would, and gives
-//! the files to their frames. Whoever is killed before its end leaves what `gc` removes.
+//! The files are in a directory that belongs to no frame. One transaction writes the rows, checks them as `fsck` would, and
+//! moves the files to their frames. If the process is killed before its end, `gc` removes them.
 
 use std::fs;
 
@@ -48,7 +48,7 @@ pub(crate) fn import(store: &Sqlite, archive: &Adapted) -> Result<FrameId> {
         }
         for id in &archive.frames {
             let place = store.dir.frame_path(*id);
-            // Rows are in the way no more; the files of a frame that was removed may be.
+            // Rows can no longer conflict, but the files of a removed frame may exist.
             let _ = fs::remove_dir_all(&place);
             fs::rename(archive.stage.folder(*id), &place).map_err(|error| StoreError::io(&place, error))?;
             given.push(place);
@@ -76,7 +76,7 @@ fn insert(connection: &Connection, row: &ArchiveRow) -> TxResult<()> {
     let known = tree_rows::columns(connection, &row.table)?;
     let mut values = Vec::new();
     for (column, value) in &row.values {
-        // SQLite takes names in upper case for the same, and what was shown was read by the exact ones.
+        // SQLite ignores the case of names, but what a person was shown was read by the exact ones.
         if !known.contains(column) {
             return Err(StoreError::damaged_archive("it has a row with an unknown column").into());
         }
@@ -104,7 +104,7 @@ fn insert(connection: &Connection, row: &ArchiveRow) -> TxResult<()> {
     Ok(())
 }
 
-/// The rows are those of one tree that rests, all of them, and no others.
+/// The rows are exactly the rows of one tree that is not running.
 fn verify(connection: &Connection, root: FrameId, rows: &[ArchiveRow]) -> TxResult<()> {
     tree_rows::collect(connection, root)?;
     for table in TABLES {
@@ -129,7 +129,7 @@ fn verify(connection: &Connection, root: FrameId, rows: &[ArchiveRow]) -> TxResu
     }
 }
 
-/// Agents that can continue do so.
+/// Checks that agents which can continue will be able to.
 fn usable(connection: &Connection, stage: &Stage) -> TxResult<()> {
     for id in tree_rows::frames(connection)? {
         let Frame { cwd, state, checkpoint, launch, .. } = frames::existing(connection, id)?;
@@ -141,7 +141,7 @@ fn usable(connection: &Connection, stage: &Stage) -> TxResult<()> {
             return Err(StoreError::from(ArchiveError::NoCopy(id)).into());
         }
         let worktree = launch.worktree.map(Box::new);
-        // One that nobody has worked in yet is made when the frame begins.
+        // A worktree that no agent has worked in yet is created when the frame begins.
         let will_be_made = checkpoint.is_none() && worktree.as_ref().is_some_and(|tree| tree.repository.is_dir());
         if !cwd.is_dir() && !will_be_made {
             return Err(StoreError::from(ArchiveError::NoDirectory { frame: id, cwd, worktree }).into());

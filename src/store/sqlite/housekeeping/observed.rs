@@ -10,9 +10,9 @@ use crate::store::sqlite::database::connection::Sqlite;
 use crate::store::sqlite::tables::tree_rows::TABLES;
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
-/// A database of this size, in bytes, is checked in less than a tenth of a second.
+/// Checking a database of this size, in bytes, takes less than a tenth of a second.
 const LARGEST: i64 = 64 << 20;
-/// How many of the newest chains are looked at.
+/// How many of the newest chains are checked.
 const NEWEST: u32 = 1000;
 
 pub(crate) fn observed(connection: &Connection, most: u32) -> TxResult<Observed> {

@@ -1,4 +1,4 @@
-//! Files of the state directory that nothing uses any more: a killed process left them, or a frame that is gone.
+//! Unused files of the state directory, which a killed process or a removed frame left behind.
 
 use std::collections::HashMap;
 use std::fs::{self};
@@ -21,7 +21,7 @@ use crate::store::sqlite::database::codec::{Id, id, maybe_id, maybe_json};
 use crate::store::sqlite::database::connection::Sqlite;
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
-/// The files that nothing uses any more. Those of a running frame are in use.
+/// The unused files. Files of a running frame are in use.
 pub(super) fn orphan_files(store: &Sqlite) -> Result<Vec<Orphan>> {
     let frames = store.dir.frames();
     let broken = |error| StoreError::io(&frames, error);
@@ -40,7 +40,7 @@ pub(super) fn orphan_files(store: &Sqlite) -> Result<Vec<Orphan>> {
             Some((frame, None)) if is_run(&store.dir, frame) => {}
             Some((_, None)) => found.extend(orphan(entry.path(), None)),
             None if is_orphan(name, entry.metadata()) => found.extend(orphan(entry.path(), None)),
-            // It is not this program's.
+            // Not created by this program.
             None => {}
         }
     }
@@ -69,7 +69,7 @@ pub(super) fn remove_orphan_file(store: &Sqlite, orphan: &Orphan) -> Result<bool
     Ok(true)
 }
 
-/// Removes the directories of frames that are gone. It is one transaction: the disk is waited for once.
+/// Removes the directories of removed frames in one transaction, with one disk sync.
 pub(super) fn remove_frame_dirs(store: &Sqlite, frames: &[FrameId]) -> Result<()> {
     let paths = frames.iter().map(|frame| store.dir.frame_path(*frame)).filter(|path| path.exists());
     let paths: Vec<PathBuf> = paths.collect();
@@ -79,9 +79,9 @@ pub(super) fn remove_frame_dirs(store: &Sqlite, frames: &[FrameId]) -> Result<()
     Ok(())
 }
 
-/// Removes those files and directories that still belong to nobody. Returns how many.
+/// Removes files and directories that still belong to no frame. Returns how many.
 fn remove_unused(store: &Sqlite, paths: &[PathBuf]) -> Result<usize> {
-    // A frame that is being imported gets its directory within its transaction, so in this one nobody does.
+    // A frame that is being imported gets its directory within its transaction, so none does during this one.
     let trash = store.write(Step::Remove, |connection| {
         let mut statement = connection.prepare_cached("SELECT 1 FROM frames WHERE id = ?1")?;
         let mut moved = Vec::new();
@@ -92,11 +92,11 @@ fn remove_unused(store: &Sqlite, paths: &[PathBuf]) -> Result<usize> {
             }
             let trash = store.dir.frames().join(format!("{TRASH}{}{TEMPORARY}", Uuid::new_v4()));
             match fs::rename(path, &trash) {
-                // Somebody else was faster.
+                // Another process was faster.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 renamed => renamed.map_err(|error| StoreError::io(path, error))?,
             }
-            // It is a second name of a file in that directory.
+            // The second name of a file in that directory.
             name.map(|frame| fs::remove_file(store.dir.lease_file(frame)));
             moved.push(trash);
         }
@@ -106,7 +106,7 @@ fn remove_unused(store: &Sqlite, paths: &[PathBuf]) -> Result<usize> {
     Ok(trash.len())
 }
 
-/// How many threads remove directories: most of the time is the file system's, which works on several at once.
+/// How many threads remove directories: most of the time is spent in the file system, which handles several at once.
 const REMOVERS: usize = 4;
 
 fn remove_dirs(paths: &[PathBuf]) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Removing finished trees from the database.
+//! Removes finished trees from the database.
 
 use rusqlite::{Connection, Row};
 
@@ -13,7 +13,7 @@ use crate::store::sqlite::housekeeping::orphan_files;
 use crate::store::sqlite::tables::tree_rows::{self, TABLES, Table};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
-/// How old trees are, the oldest first. `$of` says which.
+/// The age of trees, the oldest first. `$of` selects them.
 macro_rules! ages {
     ($of:literal) => {
         concat!(
@@ -29,8 +29,8 @@ macro_rules! ages {
 const ALL_AGES: &str = ages!("top.parent IS NULL");
 const AGE: &str = ages!("top.parent IS NULL AND top.id = ?1");
 
-// From the frames of the tree outwards, each step by an index: the planner is not to begin with all frames. `+` has an id
-// compared without its affinity; otherwise the index on a value in JSON would not be used.
+// From the frames of the tree outwards, each step by an index: the planner must not begin with all frames. `+` compares an
+// id without its affinity; otherwise the index on a value in JSON would not be used.
 const NEEDED: &str = "SELECT 1 FROM frames AS f CROSS JOIN requests AS r ON r.child = f.id AND r.status <> 'withdrawn'
        CROSS JOIN frames AS other ON other.id = r.frame WHERE f.root = ?1 AND other.root <> ?1
      UNION ALL SELECT 1 FROM frames AS f CROSS JOIN attempts AS a ON a.frame = f.id
@@ -105,7 +105,7 @@ pub(crate) fn shrink(store: &Sqlite) -> Result<u64> {
     Ok(before.saturating_sub(length()))
 }
 
-/// What SQLite calls a database whose free pages can be given back one by one.
+/// SQLite's mode for a database whose free pages can be returned one by one.
 const INCREMENTAL: i64 = 2;
 /// Moving this many pages takes milliseconds.
 const PAGES_IN_A_STEP: u32 = 500;

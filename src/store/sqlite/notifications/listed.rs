@@ -1,4 +1,4 @@
-//! Notifications as a person looks at them.
+//! Lists notifications for a person.
 
 use rusqlite::{Connection, Row};
 

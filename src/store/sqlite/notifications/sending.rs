@@ -17,7 +17,8 @@ use crate::store::sqlite::database::codec::{self, At, Id, from_json, id, maybe_i
 use crate::store::sqlite::database::connection::Sqlite;
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
-// A claim is a time before which nobody else claims it. A clock that was set back is noticed by a time that is too far away.
+// A claim is the time until which no other process may claim it. A time that is too far away reveals that the clock was set
+// back.
 const DUE: &str = "SELECT n.id, n.frame, n.event, n.request, n.made, n.failures, n.detail,
        f.root, f.title, f.state, f.since, f.parent, top.title AS chain_title, top.cwd, c.name,
        r.status AS request_status, json_extract(c.limits, '$.max_budget_usd') AS max_usd,
@@ -27,7 +28,7 @@ const DUE: &str = "SELECT n.id, n.frame, n.event, n.request, n.made, n.failures,
      WHERE n.status = 'pending' AND (n.due <= ?1 OR n.due > ?2) ORDER BY n.due, n.seq LIMIT 1";
 
 pub(crate) fn claim(store: &Sqlite, lasts: SignedDuration) -> Result<Option<Claimed>> {
-    // Most looks find nothing, and a write wakes everybody who watches the database.
+    // Most checks find nothing, and a write wakes every process that watches the database.
     if store.query(|connection| Ok(due(connection, codec::now())?.is_none()))? {
         return Ok(None);
     }
@@ -78,7 +79,7 @@ fn over(connection: &Connection, now: At, id: NotificationId, status: &str) -> T
     connection.run("UPDATE notifications SET status = ?2, ended = ?3 WHERE id = ?1", (Id(id), status, now))
 }
 
-/// The next that is due, and whether it is no longer so.
+/// The next notification that is due, and whether it is outdated.
 fn due(connection: &Connection, now: At) -> TxResult<Option<(Claimed, bool)>> {
     let never = At(now.0.saturating_add(NEVER_LATER).unwrap_or(now.0));
     connection.read_first(DUE, (now, never), |row| Ok((claimed(row)?, is_outdated(row, now.0)?)))
@@ -86,7 +87,7 @@ fn due(connection: &Connection, now: At) -> TxResult<Option<(Claimed, bool)>> {
 
 fn claimed(row: &Row<'_>) -> rusqlite::Result<Claimed> {
     let event: String = row.get("event")?;
-    // Only this program writes names, and it knows those that it writes.
+    // Only this program writes names, and it knows all of them.
     let event = Occasion::named(&event).unwrap_or(Occasion::Question);
     let about = About {
         id: id(row, "id")?,
@@ -110,7 +111,7 @@ fn is_outdated(row: &Row<'_>, now: Timestamp) -> rusqlite::Result<bool> {
     let detail: Value = from_json(row, "detail")?;
     let state: FrameState = from_json(row, "state")?;
     let is_root = maybe_id::<FrameId>(row, "parent")?.is_none();
-    // It may have ended several times: only its last end is one that still holds.
+    // It may have ended several times: only its last end is current.
     let holds = is_root && time(row, "since")? <= time(row, "made")?;
     Ok(match Occasion::named(&event) {
         None => true,
@@ -120,7 +121,7 @@ fn is_outdated(row: &Row<'_>, now: Timestamp) -> rusqlite::Result<bool> {
         Some(Occasion::Done) => state != FrameState::Done || !holds,
         Some(Occasion::Failed) => match state {
             FrameState::Failed { .. } => !holds,
-            // It is being tried again just now, perhaps for nothing.
+            // It is being retried just now, perhaps without success.
             FrameState::Waiting { wait } | FrameState::Running { waited: Some(wait) } => {
                 !matches!(wait, Wait::Restart { .. })
             }

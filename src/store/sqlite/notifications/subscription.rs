@@ -15,7 +15,7 @@ use crate::store::sqlite::tables::notifications::{self, Noted};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
 pub(crate) fn subscribe(store: &Sqlite, to: &Subscribing) -> Result<()> {
-    // Most commands change nothing, and a write wakes everybody who watches the database.
+    // Most commands change nothing, and a write wakes every process that watches the database.
     if store.query(|connection| {
         let before = subscription(connection)?;
         Ok(to.apply(before.clone()) == before)
@@ -48,7 +48,7 @@ fn drop_unwanted(connection: &Connection) -> TxResult<()> {
 
 pub(crate) fn note_stall(store: &Sqlite, frame: FrameId, attempt: AttemptId, last_event: Timestamp) -> Result<()> {
     let subject = format!("stalled {attempt} {}", last_event.as_millisecond());
-    // Whoever looks again finds the same, and a write wakes everybody who watches the database.
+    // Repeated checks find the same, and a write wakes every process that watches the database.
     if store.query(|connection| connection.finds("SELECT 1 FROM notifications WHERE subject = ?1", [&subject]))? {
         return Ok(());
     }

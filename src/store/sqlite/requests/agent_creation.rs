@@ -1,4 +1,4 @@
-//! New agents: as a chain of their own, or because an agent asked for them.
+//! Creates agents: as a separate chain, or because an agent asked for them.
 
 use rusqlite::Connection;
 
@@ -23,7 +23,7 @@ impl NewChain<'_> {
         }
     }
 
-    /// The limits that it brings if it is a chain of its own.
+    /// Its limits if it is a separate chain.
     pub(super) fn limits(&self) -> Limits {
         match self {
             Self::Agent(agent) | Self::Adopted(agent, _) => agent.limits,
@@ -31,7 +31,7 @@ impl NewChain<'_> {
         }
     }
 
-    /// What a person calls it.
+    /// Its name.
     fn name(&self) -> Option<&ChainName> {
         match self {
             Self::Agent(agent) | Self::Adopted(agent, _) => agent.name.as_ref(),
@@ -48,7 +48,7 @@ impl NewChain<'_> {
         }
     }
 
-    /// Records its frames, which are ready, as `top` and what is below that.
+    /// Records its frames, which are ready, with `top` as the first.
     pub(super) fn insert(
         &self,
         connection: &Connection,
@@ -101,7 +101,7 @@ fn create_below(
     requests::insert(connection, now, caller, call, &kind).map(drop)
 }
 
-/// Whether `parent` may have this many more children.
+/// Checks that `parent` may have this many more children.
 fn admit(connection: &Connection, parent: &Frame, more: u32) -> TxResult<()> {
     let frames: u32 = connection.read_one(
         "SELECT count(*) FROM frames WHERE root = ?1 AND NOT is_group",
@@ -111,7 +111,7 @@ fn admit(connection: &Connection, parent: &Frame, more: u32) -> TxResult<()> {
     Ok(chains::limits(connection, parent.root)?.admit(parent.depth + 1, frames, more)?)
 }
 
-/// Records a group and its members. It is not a level of its own: its members are one below the agent that asked for it.
+/// Records a group and its members. It is not a level: its members are one level below the agent that asked for it.
 fn insert(connection: &Connection, now: At, group: FrameId, new: &NewGroup, parent: Option<&Frame>) -> TxResult<()> {
     let depth = parent.map_or(0, |parent| parent.depth);
     let place = FramePosition {

@@ -1,7 +1,7 @@
 //! Trees that become part of another one: an agent may wait for a chain that it did not start.
 //!
-//! This is how a Claude session that started a chain by itself, and was adopted later, comes to stand above that chain. No
-//! other chain is joined: whoever joins one reads its replies.
+//! In this way a Claude session that started a chain itself, and was adopted later, becomes its parent. No other chain can
+//! be joined, because joining one gives access to its replies.
 
 use rusqlite::Connection;
 
@@ -15,8 +15,9 @@ use crate::store::sqlite::database::codec::{At, Id, id};
 use crate::store::sqlite::tables::{chains, events, frames, requests};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
-/// Records that an agent waits for the reply of the root of another tree, or of one that was a root until it was joined; `kind` names
-/// it. Returns the request; `None`: it is a frame of its own tree that it did not join, or one that does not wait.
+/// Records that an agent waits for the reply of the root of another tree, or of one that was a root until it was joined;
+/// `kind` names it. Returns the request; `None`: it is a frame of its own tree that it did not join, or one that does not
+/// wait.
 pub(super) fn join(
     connection: &Connection,
     now: At,
@@ -61,14 +62,14 @@ pub(super) fn join(
     requests::insert(connection, now, caller, None, kind).map(Some)
 }
 
-/// Whether a session of `frame` has started the chain of `root`, which its agent may join then.
+/// Whether a session of `frame` has started the chain of `root`, so that its agent may join it.
 pub(crate) fn has_started(connection: &Connection, frame: FrameId, root: FrameId) -> TxResult<bool> {
     let sql = "SELECT 1 FROM frames WHERE id = ?2 AND parent IS NULL
         AND (started_from = ?1 OR started_from IN (SELECT session FROM attempts WHERE frame = ?1))";
     connection.finds(sql, (Id(frame), Id(root)))
 }
 
-/// How many levels and how many agents a tree has.
+/// The number of levels and of agents in a tree.
 fn size(connection: &Connection, root: FrameId) -> TxResult<(u32, u32)> {
     connection.read_one("SELECT max(depth), sum(NOT is_group) FROM frames WHERE root = ?1", [Id(root)], |row| {
         Ok((row.get(0)?, row.get(1)?))
@@ -186,7 +187,7 @@ mod tests {
                 (None, chain, Limits::default())
             );
         }
-        // A later session of the agent is the agent's, too.
+        // A later session of the agent counts, too.
         store.end(caller, &reply("SGN_PEND_ONGOING"));
         let later = store.start(caller.frame);
         let (own, _) = store.asking_for(FrameId(store.attempts(caller.frame).unwrap()[1].session.0), Limits::default());

@@ -1,4 +1,4 @@
-//! Requests that suspend a tool call. One call may make several: each question in it is one.
+//! Requests that suspend a tool call. One call may make several: each of its questions is one.
 
 use rusqlite::Connection;
 
@@ -26,7 +26,8 @@ pub(crate) fn of_call(connection: &Connection, frame: FrameId, call: &str) -> Tx
     requests::all(connection, sql, (Id(frame), call))
 }
 
-/// Whether an attempt was stopped at a call that needs a permission, and the decision has not been delivered. It may exist.
+/// Whether an attempt was stopped at a call that needs a permission, and the decision has not been delivered, whether or not
+/// it exists.
 pub(crate) fn awaits_permission(connection: &Connection, attempt: AttemptId) -> TxResult<bool> {
     let sql = requests!(
         "WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status IN ('open', 'resolved', 'expired', 'delivering')"

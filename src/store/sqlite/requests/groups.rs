@@ -1,4 +1,4 @@
-//! Groups: frames without an agent, made together with their members, and ended when all of those are over.
+//! Groups: frames without an agent, created together with their members, which end when all members have ended.
 
 use rusqlite::{Connection, Row};
 
@@ -22,8 +22,8 @@ pub(crate) fn replies(connection: &Connection, frame: FrameId) -> TxResult<Repli
     Ok(Replies { reply, members: members(connection, frame, &task)? })
 }
 
-/// Ends a group whose members are all over, with their replies in one text. Returns its state, if it did: another process may have
-/// been faster.
+/// Ends a group whose members have all ended, with their replies in one text. Returns its state, if it did: another process
+/// may have been faster.
 pub(crate) fn end(connection: &Connection, now: At, group: FrameId) -> TxResult<Option<FrameState>> {
     let before = frames::existing(connection, group)?;
     let members = members(connection, group, &before.task)?;

@@ -20,7 +20,7 @@ pub(crate) fn record(connection: &Connection, now: At, caller: Caller, job: &Sch
     Ok(())
 }
 
-/// Withdraws a job that the calling agent has removed. One that is not known changes nothing.
+/// Withdraws a job that the calling agent has removed. An unknown job changes nothing.
 pub(crate) fn remove(connection: &Connection, now: At, caller: Caller, job: &str) -> TxResult<()> {
     let is_it = |request: &&Request| match request.kind.scheduled().map(|scheduled| &scheduled.by) {
         Some(Scheduler::Job { id }) => id == job,
@@ -30,7 +30,7 @@ pub(crate) fn remove(connection: &Connection, now: At, caller: Caller, job: &str
     jobs.iter().filter(is_it).try_for_each(|job| withdraw::withdraw(connection, now, job))
 }
 
-/// Whether a request has recorded a job, whatever became of it.
+/// Whether a job was recorded before, in any state.
 fn is_recorded(connection: &Connection, frame: FrameId, wanted: &Scheduled) -> TxResult<bool> {
     let sql = "SELECT detail FROM requests WHERE frame = ?1 AND kind = 'wait' ORDER BY seq";
     let known: Vec<RequestKind> = connection.read_all(sql, [Id(frame)], |row| from_json(row, "detail"))?;

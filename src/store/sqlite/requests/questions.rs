@@ -1,4 +1,4 @@
-//! Questions for people, and the one answer that each of them gets. It can be replaced until an agent has it.
+//! Questions for people, and the one answer that each of them gets. It can be replaced until it is delivered.
 
 pub(crate) mod asked;
 pub(super) mod expiry;
@@ -104,12 +104,12 @@ pub(super) fn reword(connection: &Connection, question: &Request, form: &Form) -
     events::append(connection, codec::now(), question.frame, &entry)
 }
 
-/// Records that the files of a posted question say that it is over, or never will.
+/// Records that the files of a posted question say that it is closed, or never will.
 pub(super) fn filed(connection: &Connection, question: &Request) -> TxResult<()> {
     connection.run("UPDATE requests SET filed = 1 WHERE id = ?1", [Id(question.id)])
 }
 
-/// The question of this attempt that was posted under the same id, if it was recorded before.
+/// The question that this attempt has already posted under the same id, if any.
 pub(super) fn recorded(connection: &Connection, attempt: AttemptId, form: &Form) -> TxResult<Option<RequestId>> {
     let Some(posted) = &form.posted else { return Ok(None) };
     let sql = "SELECT id FROM requests WHERE attempt = ?1 AND json_extract(detail, '$.ask.posted.id') = ?2";
@@ -157,7 +157,7 @@ mod tests {
         assert!(matches!(unanswered, Err(StoreError::NotAnswered(question)) if question == id), "{unanswered:?}");
         store.record_answer(id, "Jan 1st", &ann, false).unwrap();
 
-        // A runner has read the answer, and then it is replaced.
+        // The answer is replaced after a runner has read it.
         let read = |answer: &str| attempt(vec![(id, RequestResult::Text(answer.to_owned()))]);
         let bob = Origin { user: Some("bob".into()), ..Origin::default() };
         let replaced = store.record_answer(id, "Feb 2nd", &bob, true).unwrap();
@@ -173,7 +173,7 @@ mod tests {
         assert!(matches!(late, Err(StoreError::Delivered(question)) if question == id), "{late:?}");
         let again = store.record_answer(id, "Mar 3rd", &bob, false);
         assert!(matches!(again, Err(StoreError::AlreadyAnswered { replaceable: false, .. })), "{again:?}");
-        // What no session has kept is not delivered.
+        // If no session is kept, the result is not delivered.
         let caller = crate::store::Caller { frame, attempt: new.id };
         store.end(caller, &refused("a bad flag"));
         store.record_answer(id, "Mar 3rd", &ann, true).unwrap();

@@ -1,4 +1,4 @@
-//! Requests: recorded in the name of a running attempt, and delivered when they are over.
+//! Requests: recorded in the name of a running attempt, and delivered when they have a result.
 
 use std::collections::HashMap;
 
@@ -80,7 +80,7 @@ pub(crate) fn looked(connection: &Connection, request: RequestId, seen: &Seen<'_
     Ok(true)
 }
 
-/// Records one request of a caller. Returns the one that stands then.
+/// Records one request of a caller. Returns the recorded one.
 fn record(
     connection: &Connection,
     now: At,
@@ -110,7 +110,7 @@ fn begin_try(connection: &Connection, request: &Request, at: usize, since: Times
     Ok(true)
 }
 
-/// Records how far an external wait is, and that it is over if that is so.
+/// Records the progress of an external wait, and its end if that is reached.
 fn note(connection: &Connection, request: &Request, progress: &WaitProgress) -> TxResult<()> {
     let is_over = match &request.kind {
         RequestKind::Wait(wait) => progress.is_over(wait),
@@ -126,7 +126,7 @@ fn note(connection: &Connection, request: &Request, progress: &WaitProgress) -> 
     events::append(connection, now, request.frame, &LogEntry::WaitOver { request: request.id })
 }
 
-/// Whether one of `requests` keeps the agent that has made them from going on.
+/// Whether one of `requests` keeps the agent that has made them from continuing.
 pub(crate) fn any_open(connection: &Connection, requests: &[Request]) -> TxResult<bool> {
     for request in requests.iter().filter(|request| !request.kind.is_job()) {
         let is_child_over = |child| Ok::<_, Fault>(state_of(connection, child)?.is_none_or(|state| state.is_over()));
@@ -143,7 +143,7 @@ fn state_of(connection: &Connection, frame: FrameId) -> TxResult<Option<FrameSta
     })
 }
 
-/// Those of an attempt whose results its agent has not been given.
+/// The requests of an attempt whose results its agent has not been given.
 fn undelivered(connection: &Connection, attempt: AttemptId) -> TxResult<Vec<Request>> {
     let sql = requests!(
         "WHERE r.attempt = ?1 AND r.status IN ('open', 'resolved', 'expired', 'delivering')
@@ -161,7 +161,7 @@ pub(crate) fn deliveries(connection: &Connection, of: &[Request]) -> TxResult<Ve
     deliveries_as(connection, of, &HashMap::new())
 }
 
-/// The same. A result that is `known` is not looked up.
+/// The same. A `known` result is not looked up.
 pub(crate) fn deliveries_as(
     connection: &Connection,
     of: &[Request],

@@ -12,7 +12,7 @@ use crate::store::sqlite::tables::frames;
 use crate::store::sqlite::tables::requests::{self, requests};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
-/// The result of a request, if it is over.
+/// The result of a request, if it has one.
 pub(crate) fn result(connection: &Connection, request: &Request) -> TxResult<Option<RequestResult>> {
     match &request.kind {
         RequestKind::Spawn { child, .. } => result_of_child(connection, *child),
@@ -36,12 +36,12 @@ pub(crate) fn result(connection: &Connection, request: &Request) -> TxResult<Opt
     }
 }
 
-/// What a question ended with: its answer, or what its agent gets once it has expired.
+/// The outcome of a question: its answer, or the text that its agent gets after it has expired.
 fn answer(connection: &Connection, question: RequestId) -> TxResult<Option<String>> {
     connection.read_first("SELECT answer FROM answers WHERE question = ?1", [Id(question)], |row| row.get(0))
 }
 
-/// The result of each question of a batch is that of all of them.
+/// Each question of a batch has the joined result of all of them.
 fn result_of_batch(connection: &Connection, request: &Request, batch: &Batch) -> TxResult<Option<RequestResult>> {
     let sql = requests!(
         "WHERE r.attempt = ?1 AND r.status <> 'withdrawn' AND json_extract(r.detail, '$.ask.batch.id') = ?2 ORDER BY r.seq"

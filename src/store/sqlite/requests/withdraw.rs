@@ -1,4 +1,4 @@
-//! Requests that are withdrawn: nobody waits for them any more.
+//! Withdraws requests whose results are no longer needed.
 
 use rusqlite::Connection;
 
@@ -22,7 +22,7 @@ pub(crate) fn withdraw_calls(connection: &Connection, now: At, attempt: AttemptI
     made.iter().filter(|request| !stands(request)).try_for_each(|request| withdraw(connection, now, request))
 }
 
-/// What the attempt was given is delivered again.
+/// Makes the results that the attempt was given deliverable again.
 pub(crate) fn give_back(connection: &Connection, now: At, attempt: AttemptId) -> TxResult<()> {
     for request in requests::delivering(connection, attempt)? {
         requests::advance(connection, now, &request, RequestEvent::GiveBack)?;
@@ -30,7 +30,7 @@ pub(crate) fn give_back(connection: &Connection, now: At, attempt: AttemptId) ->
     Ok(())
 }
 
-/// What the attempt was given is delivered again, and what it asked for, nobody asked for.
+/// Makes the results that the attempt was given deliverable again, and withdraws its requests.
 pub(crate) fn discard(connection: &Connection, now: At, attempt: AttemptId) -> TxResult<()> {
     give_back(connection, now, attempt)?;
     let sql = requests!("WHERE r.attempt = ?1 AND r.status <> 'withdrawn' ORDER BY r.seq");
@@ -38,7 +38,7 @@ pub(crate) fn discard(connection: &Connection, now: At, attempt: AttemptId) -> T
     made.iter().try_for_each(|request| withdraw(connection, now, request))
 }
 
-/// Whether a frame was made elsewhere, and not by the request of the frame that it is below now.
+/// Whether a frame was created elsewhere, and not by a request of the frame that is its parent now.
 fn has_joined(connection: &Connection, frame: FrameId) -> TxResult<bool> {
     let log = events::of_frame(connection, frame)?;
     Ok(log.iter().any(|record| matches!(record.entry, LogEntry::Joined { .. })))
@@ -54,7 +54,7 @@ pub(crate) fn withdraw(connection: &Connection, now: At, request: &Request) -> T
     }
 }
 
-/// Deletes a child that never ran and that its parent does not wait for any more. A group goes with its members.
+/// Deletes a child that never ran and that its parent no longer waits for. A group is deleted with its members.
 fn delete_unborn(connection: &Connection, now: At, parent: FrameId, child: FrameId) -> TxResult<()> {
     let members: Vec<FrameId> = connection.read_all(
         "SELECT member.id FROM frames AS member JOIN frames AS child ON child.id = member.parent

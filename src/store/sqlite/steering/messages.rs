@@ -1,4 +1,4 @@
-//! Messages to agents: what a person or an agent above tells one that runs or waits, and new instructions for one that is over.
+//! Messages to agents from people and agents above, and new instructions for finished agents.
 
 use rusqlite::{Connection, Row};
 
@@ -23,7 +23,7 @@ pub(crate) fn tell(
     let (now, before) = (codec::now(), frames::existing(connection, frame)?);
     match how {
         Telling::Message if before.state.is_over() => return Err(StoreError::IsOver(frame).into()),
-        // It has to continue to read the message.
+        // It must continue in order to read the message.
         Telling::Message => requests::revoke_handoffs(connection, frame)?,
         Telling::Instruction => return instruct(connection, frame, text, sender),
     }
@@ -40,7 +40,7 @@ pub(crate) fn give_messages(connection: &Connection, caller: Caller, longest: us
     Ok(given)
 }
 
-/// Records an instruction for an agent, which must be over.
+/// Records an instruction for an agent, which must have ended.
 pub(crate) fn instruct(
     connection: &Connection,
     frame: FrameId,
@@ -52,7 +52,7 @@ pub(crate) fn instruct(
     insert(connection, now, frame, text, sender, true)
 }
 
-/// Has an agent that is over go on.
+/// Makes a finished agent continue.
 fn resume(connection: &Connection, now: At, before: &Frame) -> TxResult<()> {
     let state = frames::advance(connection, before, FrameEvent::Instruct, now.0)?;
     connection.run(
@@ -107,7 +107,7 @@ pub(crate) fn give(connection: &Connection, frame: FrameId, attempt: AttemptId, 
     Ok(())
 }
 
-/// What an attempt was given is given again: all of it, or what its agent has not seen.
+/// Makes messages of an attempt deliverable again: all of them, or those that its agent has not seen.
 pub(crate) fn give_back(connection: &Connection, attempt: AttemptId, unseen: Option<&[MessageId]>) -> TxResult<()> {
     match unseen {
         None => {
@@ -124,7 +124,7 @@ pub(crate) fn give_back(connection: &Connection, attempt: AttemptId, unseen: Opt
     Ok(())
 }
 
-/// Records what an agent said to its last instruction.
+/// Records an agent's reply to its last instruction.
 pub(crate) fn reply(connection: &Connection, frame: FrameId, reply: &str) -> TxResult<()> {
     let sql = "UPDATE messages SET reply = ?2
                WHERE seq = (SELECT max(seq) FROM messages WHERE frame = ?1 AND instructs)";

@@ -16,7 +16,7 @@ pub(crate) fn steering(connection: &Connection, frame: FrameId) -> TxResult<Stee
     Ok(Steering { stop: stops::open(connection, frame)?, messages: messages::all(connection, frame)? })
 }
 
-/// Whether a decision knows what is wanted of the agent: that it stops, and, if its frame is done now, all that it was told.
+/// Checks that a decision knows what was ordered: a stop and, if its frame is done now, all messages.
 pub(crate) fn check_known(connection: &Connection, frame: FrameId, stop: Option<&Stop>, is_done: bool) -> TxResult<()> {
     let is_told = || Ok::<_, Fault>(messages::pending(connection, frame)?.is_empty());
     let is_known = stops::open(connection, frame)?.as_ref() == stop && (!is_done || stop.is_some() || is_told()?);

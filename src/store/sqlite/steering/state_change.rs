@@ -28,8 +28,8 @@ pub(crate) fn change_state(
     }
 }
 
-/// Has a frame wait for its next try because its attempt could not begin: why. What runs, backs off already or is over stays as
-/// it is: another process was faster.
+/// Makes a frame wait for its next try because its attempt could not begin: why. A frame that is running, is already backing
+/// off or has ended does not change: another process was faster.
 pub(crate) fn put_off(connection: &Connection, now: At, frame: FrameId, why: &str) -> TxResult<Option<FrameState>> {
     let before = frames::existing(connection, frame)?;
     if !can_be_put_off(&before, now.0) {
@@ -50,17 +50,16 @@ fn can_be_put_off(frame: &Frame, now: jiff::Timestamp) -> bool {
     }
 }
 
-/// Lets a frame go on that rests, and one be tried again that failed, was cancelled or backs off: once what it asked for is
-/// there. A group is tried again with those of its members that failed. One that rests and is to stop stays as it is.
+/// Continues a paused frame, or retries one that failed, was cancelled or backs off, once its results exist. A group is
+/// retried with its failed members. A paused frame that must stop does not change.
 ///
-/// What a parent is told of a child and what becomes of the child belong together: a failure is handled once, by the parent or by
-/// another try. A child whose failure is being delivered is left alone; one whose failure was delivered is tried again only by
-/// whoever resumes it itself, the `top`.
+/// What a parent is told about a child and the child's next state must agree: a failure is handled once, by the parent or by
+/// another try. A child whose failure is being delivered does not change; one whose failure was delivered is only retried if
+/// it is itself resumed, as the `top`.
 ///
 /// # Errors
 ///
-/// [`StoreError::Illegal`] when it does nothing of that, or
-/// [`StoreError::FailureDelivered`].
+/// [`StoreError::Illegal`] if nothing of that applies, or [`StoreError::FailureDelivered`].
 pub(crate) fn try_again(connection: &Connection, now: At, frame: FrameId, top: FrameId) -> TxResult<FrameState> {
     let before = frames::existing(connection, frame)?;
     if matches!(before.state, FrameState::Failed { .. }) && is_failure_delivered(connection, frame, top)? {
@@ -80,7 +79,7 @@ pub(crate) fn try_again(connection: &Connection, now: At, frame: FrameId, top: F
     Ok(state)
 }
 
-/// Whether the agent that asked for a frame, or for the group that it is in, is being told of its end, or was.
+/// Whether the agent that asked for a frame, or for its group, was told of its end, or is being told.
 fn is_failure_delivered(connection: &Connection, frame: FrameId, top: FrameId) -> TxResult<bool> {
     connection.finds(
         "SELECT 1 FROM frames AS f LEFT JOIN frames AS p ON p.id = f.parent AND p.is_group
@@ -90,7 +89,7 @@ fn is_failure_delivered(connection: &Connection, frame: FrameId, top: FrameId) -
     )
 }
 
-/// Lets an agent go on that rests, unless somebody wants it stopped. Returns its state.
+/// Continues a paused agent, unless it must stop. Returns its state.
 fn continue_paused(connection: &Connection, now: At, before: &Frame) -> TxResult<FrameState> {
     if stops::open(connection, before.id)?.is_some() {
         return Ok(before.state.clone());
@@ -139,7 +138,7 @@ mod tests {
         assert_eq!(store.outbox().claim(jiff::SignedDuration::ZERO).unwrap(), None, "it is no longer so");
     }
 
-    /// Whoever wakes the parent, step by step.
+    /// A process that wakes the parent, step by step.
     struct Waking<'a> {
         store: &'a Store,
         parent: FrameId,
@@ -171,7 +170,7 @@ mod tests {
         }
     }
 
-    /// A parent that waits for a child which has failed: the parent, the request, and the child.
+    /// A parent that waits for a failed child: the parent, the request, and the child.
     fn failed_child(store: &Store) -> (FrameId, crate::core::id::RequestId, FrameId) {
         let caller = store.start(store.root());
         let (request, child) = store.request_child(caller, None, &new("child"), "child").unwrap();

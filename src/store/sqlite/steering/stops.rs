@@ -1,4 +1,4 @@
-//! Stops: recorded for an agent and all below it, and carried out when none of them runs any more.
+//! Stops: recorded for an agent and all below it, and carried out when none of them is running any more.
 
 use rusqlite::Connection;
 
@@ -27,10 +27,10 @@ pub(crate) fn order_stop(
     order(connection, codec::now(), frame, stop, reports)
 }
 
-/// What the call returns at which an agent stood when it was stopped, if it goes on. Nobody waits for its result any more.
+/// The result of the call at which an agent was stopped, if it continues: the call's real result is no longer needed.
 pub(crate) fn moot_call(connection: &Connection, frame: &Frame) -> TxResult<Option<Delivery>> {
     let (Some(call), Some(_)) = (&frame.suspended, &frame.outcome) else { return Ok(None) };
-    // Results that are there are delivered.
+    // Existing results are delivered.
     if !calls::of_call(connection, frame.id, call)?.is_empty() {
         return Ok(None);
     }
@@ -61,8 +61,8 @@ fn order(
     let mut ordered = Ordered::default();
     for id in below {
         let frame = frames::existing(connection, id)?;
-        // A group has no agent: it ends when its members have, and says what each of them has done. One that nobody waits for
-        // any more does not.
+        // A group has no agent: it ends when its members have ended, and reports what each of them has done, unless its
+        // reply is no longer needed.
         if frame.state.is_over() || frame.task.is_group() && (id == top || stop.how == StopKind::Pause) {
             continue;
         }
@@ -78,11 +78,11 @@ fn order(
     Ok(ordered)
 }
 
-/// Has a frame that does not run rest or be over. Returns whether that changed anything.
+/// Pauses or ends a frame that is not running. Returns whether that changed anything.
 fn rest(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> TxResult<bool> {
     let is_paused = matches!(frame.state, FrameState::Paused { .. });
     if stop.how == StopKind::Stop && runs_below(connection, frame.id)? {
-        // It is over when nothing below it runs any more. Until then it rests.
+        // It ends when nothing below it is running any more. Until then it is paused.
         want(connection, now, frame.id, stop)?;
         if !is_paused {
             frames::advance(connection, frame, FrameEvent::Pause, now.0)?;
@@ -97,7 +97,7 @@ fn rest(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> TxResul
     Ok(true)
 }
 
-/// Carries out what is wanted of a frame that does not run.
+/// Carries out the stop of a frame that is not running.
 fn carry_out(connection: &Connection, now: At, frame: &Frame) -> TxResult<()> {
     let Some(stop) = open(connection, frame.id)? else { return Ok(()) };
     let event = match stop.how {
@@ -115,13 +115,13 @@ fn carry_out(connection: &Connection, now: At, frame: &Frame) -> TxResult<()> {
     is_over(connection, now, frame, &stop)
 }
 
-/// What follows when a stop has been carried out.
+/// The consequences of a stop that was carried out.
 fn is_over(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> TxResult<()> {
     connection.run("UPDATE stops SET ended = ?2 WHERE frame = ?1 AND ended IS NULL", (Id(frame.id), now))?;
     if stop.how == StopKind::Pause {
         return Ok(());
     }
-    // What a child has replied is told to whoever continues the agent. Nobody waits for anything else.
+    // A child's reply is delivered if the agent is continued. No other result is needed.
     let is_moot = |kind: &RequestKind| !matches!(kind, RequestKind::Spawn { .. });
     for request in requests::pending(connection, frame.id)? {
         if request.state == RequestState::Open && is_moot(&request.kind) {
@@ -134,8 +134,8 @@ fn is_over(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> TxRe
     Ok(())
 }
 
-/// What follows for stops when an attempt of `before` has ended and its frame is in the state `after`, within the transaction that
-/// records that. `report`: what the agent has done so far.
+/// The consequences for stops when an attempt of `before` has ended and its frame is in the state `after`, within the
+/// transaction that records that. `report`: what the agent has done so far.
 pub(crate) fn settled(
     connection: &Connection,
     now: At,
@@ -169,7 +169,7 @@ fn runs_below(connection: &Connection, frame: FrameId) -> TxResult<bool> {
     connection.finds(RUNS_BELOW, [Id(frame)])
 }
 
-/// Records what is wanted of a frame, beside what was wanted already.
+/// Records a stop of a frame, in addition to earlier ones.
 fn want(connection: &Connection, now: At, frame: FrameId, stop: &Stop) -> TxResult<()> {
     let before = open(connection, frame)?;
     let text = |stop: &Stop| codec::json(stop, &[]);
@@ -184,7 +184,7 @@ fn want(connection: &Connection, now: At, frame: FrameId, stop: &Stop) -> TxResu
     Ok(())
 }
 
-/// What is wanted of a frame and not yet carried out.
+/// The stop of a frame that was not carried out yet.
 pub(crate) fn open(connection: &Connection, frame: FrameId) -> TxResult<Option<Stop>> {
     connection.read_first("SELECT stop FROM stops WHERE frame = ?1 AND ended IS NULL", [Id(frame)], |row| {
         from_json(row, "stop")

@@ -1,6 +1,6 @@
 //! A frame and all frames below it, in SQL.
 
-/// `below`: the ids of a frame and of all below it. `UNION` ends it even where a damaged tree has a cycle.
+/// `below`: the ids of a frame and of all below it. `UNION` terminates the recursion even if a damaged tree has a cycle.
 macro_rules! below {
     ($query:literal) => {
         concat!(

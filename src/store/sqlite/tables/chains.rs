@@ -1,4 +1,4 @@
-//! The rows of chains: limits and names. Of the chains that continue, only one can have a name.
+//! The rows of chains: limits and names. Only one unfinished chain can have a given name.
 
 use rusqlite::Connection;
 
@@ -15,24 +15,24 @@ pub(crate) fn limits(connection: &Connection, root: FrameId) -> TxResult<Limits>
     connection.read_one("SELECT limits FROM chains WHERE root = ?1", [Id(root)], |row| from_json(row, "limits"))
 }
 
-/// Gives a tree that is being made its limits.
+/// Sets the limits of a tree that is being created.
 pub(crate) fn insert(connection: &Connection, root: FrameId, limits: Limits) -> TxResult<()> {
     let limits = codec::json(&limits, &[])?;
     connection.run("INSERT INTO chains (root, limits) VALUES (?1, ?2)", (Id(root), limits))
 }
 
-/// Gives a tree other limits.
+/// Replaces the limits of a tree.
 pub(crate) fn set_limits(connection: &Connection, root: FrameId, limits: Limits) -> TxResult<()> {
     let limits = codec::json(&limits, &[])?;
     connection.run("UPDATE chains SET limits = ?2 WHERE root = ?1", (Id(root), limits))
 }
 
-/// The chain of a name that goes on, as lists show it: by its root, or by whichever of its agents runs.
+/// The unfinished chain with a name, as lists show it: by its root, or by whichever of its agents is running.
 const GOES_ON: &str = "SELECT f.id FROM chains AS c CROSS JOIN frames AS f ON f.id = c.root
      WHERE c.name = ?1 AND c.root <> ?2 AND (f.status IN ('ready', 'running', 'waiting')
        OR EXISTS (SELECT 1 FROM frames AS member WHERE member.root = c.root AND member.status = 'running')) LIMIT 1";
 
-/// Names a chain that is being made.
+/// Names a chain that is being created.
 pub(crate) fn give(connection: &Connection, root: FrameId, name: &ChainName) -> TxResult<()> {
     if let Some(by) = taken(connection, root, name.as_str())? {
         return Err(StoreError::NameTaken { name: name.as_str().to_owned(), by }.into());
@@ -40,7 +40,7 @@ pub(crate) fn give(connection: &Connection, root: FrameId, name: &ChainName) -> 
     set(connection, root, Some(name.as_str()))
 }
 
-/// Takes the name away from a chain that goes on again, if it was given to another one that does, and says so in its log.
+/// Removes the name of a chain that continues again, if another unfinished chain has it now, and records that in its log.
 pub(crate) fn give_up_if_taken(connection: &Connection, now: At, root: FrameId) -> TxResult<()> {
     let Some(name) = name(connection, root)? else { return Ok(()) };
     let Some(by) = taken(connection, root, &name)? else { return Ok(()) };
@@ -48,7 +48,7 @@ pub(crate) fn give_up_if_taken(connection: &Connection, now: At, root: FrameId) 
     events::append(connection, now, root, &LogEntry::NameLost { name, to: by })
 }
 
-/// What a person calls a chain.
+/// The name of a chain.
 fn name(connection: &Connection, root: FrameId) -> TxResult<Option<String>> {
     Ok(connection.read_first("SELECT name FROM chains WHERE root = ?1", [Id(root)], |row| row.get(0))?.flatten())
 }

@@ -1,4 +1,4 @@
-//! The append-only log of everything that changed, for people and for finding out what went wrong.
+//! The append-only log of all changes, for people and for finding out what went wrong.
 
 use rusqlite::{Connection, Row};
 
@@ -24,7 +24,7 @@ pub(crate) fn of_frame(connection: &Connection, frame: FrameId) -> TxResult<Vec<
     connection.read_all(sql, [Id(frame)], from_row)
 }
 
-/// Appends to the log, within the transaction of the change that it tells of.
+/// Appends to the log, within the transaction of the change that it describes.
 pub(crate) fn append(connection: &Connection, at: At, frame: FrameId, entry: &LogEntry) -> TxResult<()> {
     let RecordedEntry { kind, detail } =
         entry.recorded().map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;

@@ -1,4 +1,4 @@
-//! Frames as rows: making them, reading them, and the one place that changes their state.
+//! Frames as rows: creating them, reading them, and the one place that changes their state.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::store::sqlite::database::codec::{self, At, Id, from_json, id, maybe_i
 use crate::store::sqlite::tables::{chains, events};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
-/// The position of a new frame in its tree, and how it begins.
+/// The position of a new frame in its tree, and its first state.
 #[derive(Clone)]
 pub(crate) struct FramePosition {
     pub(crate) parent: Option<FrameId>,
@@ -28,7 +28,7 @@ pub(crate) struct FramePosition {
 }
 
 impl FramePosition {
-    /// That of a frame which is ready: below `parent`, or at the top of a chain of its own.
+    /// The position of a frame that is ready: below `parent`, or at the top of a separate chain.
     pub(crate) fn new(frame: FrameId, parent: Option<&Frame>) -> Self {
         Self {
             parent: parent.map(|parent| parent.id),
@@ -92,7 +92,7 @@ pub(crate) fn reply(connection: &Connection, frame: FrameId) -> TxResult<Option<
     connection.read_first("SELECT reply FROM replies WHERE frame = ?1", [Id(frame)], |row| row.get(0))
 }
 
-/// Records a frame's reply, or what else its parent gets for it.
+/// Records a frame's reply, or the text that its parent gets instead.
 pub(crate) fn set_reply(connection: &Connection, frame: FrameId, reply: &str) -> TxResult<()> {
     connection.run(
         "INSERT INTO replies (frame, reply) VALUES (?1, ?2)
@@ -103,7 +103,7 @@ pub(crate) fn set_reply(connection: &Connection, frame: FrameId, reply: &str) ->
 
 /// Moves a frame to the state after `event`. There is no other way to change a state.
 ///
-/// `since` is for a frame that goes back to where it was: it has been there all the time.
+/// `since` is for a frame that returns to its former state: it has been in it all the time.
 pub(crate) fn advance(
     connection: &Connection,
     frame: &Frame,

@@ -1,4 +1,4 @@
-//! The rows of each table: how they are written and read, and no decision.
+//! How the rows of each table are written and read. Nothing is decided here.
 
 pub(crate) mod below;
 pub(crate) mod chains;

@@ -1,7 +1,7 @@
-//! The rows of notifications: what a person is to be told, recorded in the transaction in which it happens.
+//! The rows of notifications, recorded in the transaction in which the event happens.
 //!
-//! Whether anybody wants to be told is in the database, not in a config file: an agent's process records events, too, and its
-//! environment decides nothing.
+//! The subscription is in the database, not in a config file: an agent's process records events, too, and its environment
+//! must not decide anything.
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -19,20 +19,20 @@ pub(crate) struct Noted<'a> {
     pub(crate) occasion: Occasion,
     pub(crate) frame: FrameId,
     pub(crate) request: Option<RequestId>,
-    /// What it is about: of several about one thing only the first counts. `None`: every one counts.
+    /// Its subject: only the first of several notifications about one subject counts. `None`: each one counts.
     pub(crate) subject: Option<&'a str>,
-    /// What is not in another record.
+    /// Information that is in no other record.
     pub(crate) detail: Value,
 }
 
-/// The events of which a person wants to be told.
+/// The events that a person subscribed to.
 pub(crate) fn wanted(connection: &Connection) -> TxResult<Vec<Occasion>> {
     Ok(connection
         .read_first("SELECT events FROM subscription", [], |row| from_json(row, "events"))?
         .unwrap_or_default())
 }
 
-/// Records what happened, if a person wants to be told.
+/// Records an event, if a person subscribed to it.
 pub(crate) fn note(connection: &Connection, now: At, noted: &Noted<'_>) -> TxResult<()> {
     if !wanted(connection)?.contains(&noted.occasion) {
         return Ok(());
@@ -52,7 +52,7 @@ pub(crate) fn note(connection: &Connection, now: At, noted: &Noted<'_>) -> TxRes
     )
 }
 
-/// Notes a request that a person is to answer.
+/// Records a request that a person must answer.
 pub(crate) fn note_request(
     connection: &Connection,
     now: At,
@@ -64,7 +64,7 @@ pub(crate) fn note_request(
     note(connection, now, &Noted { occasion, frame, request: Some(request), subject: None, detail: json!({}) })
 }
 
-/// Notes what it means that `frame` has entered `state`.
+/// Records what it means that `frame` has entered `state`.
 pub(crate) fn note_state(
     connection: &Connection,
     now: At,
@@ -79,7 +79,7 @@ pub(crate) fn note_state(
             (Some(format!("limit {} {resets_at}", frame.root)), json!({"resets_at": resets_at}))
         }
         FrameState::Failed { failure } => (None, json!({"why": failure.message.trim()})),
-        // Usually all agents of a chain meet the same, and again as long as nobody mends it.
+        // Usually all agents of a chain meet the same problem, again and again until it is fixed.
         FrameState::Waiting { wait: wait @ Wait::Restart { why, .. } } => {
             let hour = now.0.as_second() / 3_600;
             let detail = json!({"why": why.trim(), "next_try": wait.pause_ends(now.0)});

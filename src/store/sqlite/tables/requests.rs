@@ -15,7 +15,8 @@ use crate::store::sqlite::database::codec::{self, At, Id, from_json, id, maybe_j
 use crate::store::sqlite::tables::{events, notifications};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
-/// A query for requests. The states in which an agent has not been given the result are `open`, `resolved`, `expired` and `delivering`.
+/// A query for requests. The states in which an agent has not been given the result are `open`, `resolved`, `expired` and
+/// `delivering`.
 macro_rules! requests {
     ($($condition:literal),+) => {
         concat!("SELECT r.id, r.frame, r.attempt, r.call, r.detail, r.state, r.made, r.looked FROM requests AS r ", $($condition),+)
@@ -59,7 +60,7 @@ pub(crate) fn delivering(connection: &Connection, attempt: AttemptId) -> TxResul
     all(connection, sql, [Id(attempt)])
 }
 
-/// Only the running attempt of a frame may make requests: nobody would receive the result of another one's.
+/// Only the running attempt of a frame may make requests: no other would receive the result.
 pub(crate) fn check(connection: &Connection, caller: Caller) -> TxResult<()> {
     let running = connection.finds(
         "SELECT 1 FROM attempts WHERE id = ?1 AND frame = ?2 AND ended IS NULL",
@@ -118,12 +119,12 @@ pub(crate) fn advance(
     Ok(state)
 }
 
-/// Records how far a wait is.
+/// Records the progress of a wait.
 pub(crate) fn note(connection: &Connection, request: RequestId, progress: &WaitProgress) -> TxResult<()> {
     connection.run("UPDATE requests SET looked = ?2 WHERE id = ?1", (Id(request), codec::json(progress, &[])?))
 }
 
-/// Makes handoffs of this frame ordinary calls: its agent has to continue.
+/// Turns handoffs of this frame into ordinary calls: its agent must continue.
 pub(crate) fn revoke_handoffs(connection: &Connection, frame: FrameId) -> TxResult<()> {
     for request in pending(connection, frame)? {
         if let RequestKind::Spawn { child, task, handoff: true } = request.kind {

@@ -1,4 +1,4 @@
-//! Which rows belong to a tree: they travel with it, and they are removed with it.
+//! Which rows belong to a tree: they are exported and removed with it.
 
 use rusqlite::Connection;
 
@@ -12,9 +12,10 @@ pub(crate) struct Table {
     pub(crate) of_members: &'static str,
 }
 
-/// All tables that hold something of a tree, in the order in which rows can be removed: the log of a frame may go only
-/// when the frame is gone, and whose an answer is, only its question tells. `versions` is about programs. `subscription` and
-/// `notifications` are about the person here: they do not travel, and the latter go with their frames by themselves.
+/// All tables with rows of a tree, in the order in which rows can be removed: the log of a frame is removed after the frame,
+/// and only its question says to which frame an answer belongs. `versions` is about programs. `subscription` and
+/// `notifications` are about the person here: they are not exported, and notifications are removed with their frames
+/// automatically.
 pub(crate) const TABLES: [Table; 9] = [
     Table { name: "frames", of_members: "id IN members" },
     Table { name: "replies", of_members: "frame IN members" },
@@ -27,14 +28,14 @@ pub(crate) const TABLES: [Table; 9] = [
     Table { name: "chains", of_members: "root IN members" },
 ];
 
-/// Puts the frames of the tree of `root` into `members`, and those that were deleted before they ran: their log is the
-/// tree's. The temporary table is this connection's own, so readers may have it, too.
+/// Puts the frames of the tree of `root` into `members`, and those that were deleted before they ran: their log belongs to
+/// the tree. The temporary table belongs to this connection, so readers may have it, too.
 pub(crate) fn collect(connection: &Connection, root: FrameId) -> TxResult<()> {
     connection.execute_batch(
         "CREATE TEMP TABLE IF NOT EXISTS members (id TEXT PRIMARY KEY) WITHOUT ROWID; DELETE FROM temp.members",
     )?;
     connection.execute("INSERT INTO temp.members SELECT id FROM frames WHERE root = ?1", [Id(root)])?;
-    // SQLite uses the index only if the kind stands here as it does in the index.
+    // SQLite uses the index only if the kind is a literal here, as in the index.
     connection.execute(
         "INSERT INTO temp.members SELECT e.frame FROM (SELECT id FROM temp.members) AS m
          CROSS JOIN events AS e INDEXED BY deleted_frames
@@ -45,10 +46,9 @@ pub(crate) fn collect(connection: &Connection, root: FrameId) -> TxResult<()> {
     Ok(())
 }
 
-/// The columns of a table that travel: not those that are generated from others, nor the number of a row, which is this
-/// database's own.
+/// The columns of a table that are exported: not generated ones, nor the row number, which belongs to this database.
 pub(crate) fn columns(connection: &Connection, table: &str) -> TxResult<Vec<String>> {
-    // Generated columns are hidden ones to this pragma.
+    // This pragma reports generated columns as hidden.
     connection.read_all("SELECT name FROM pragma_table_info(?1) WHERE name <> 'seq'", [table], |row| row.get(0))
 }
 

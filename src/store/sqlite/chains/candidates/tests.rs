@@ -67,7 +67,7 @@ fn a_parent_is_one_as_soon_as_its_child_is_finished() {
         assert_eq!(found(&store), [(parent.frame, ContinueReason::Free)], "its child can go on");
         store.end(store.start(child), &ending);
         assert_eq!(found(&store), [(parent.frame, ContinueReason::Free)], "its child is finished");
-        // It meets a usage limit when it is told.
+        // The usage limit that it meets when it gets the message.
         let resets_at = "2100-01-01T00:00:00Z".parse().unwrap();
         store.end(store.start(parent.frame), &Ending::UsageLimit { resets_at, worked: false });
         assert_eq!(found(&store), [(parent.frame, ContinueReason::Until(resets_at))]);
@@ -152,7 +152,7 @@ fn stop(store: &Store, frame: FrameId, how: StopKind) {
     store.order_stop(frame, &stop, &[]).unwrap();
 }
 
-/// Chains to which anything happens.
+/// Chains that events happen to.
 struct Chains {
     store: Store,
     _temp: tempfile::TempDir,
@@ -168,11 +168,11 @@ impl Chains {
         Self { store, _temp: temp, running: Vec::new(), frames: Vec::new(), open: Vec::new() }
     }
 
-    /// One of the things that happen to chains, where it is possible.
+    /// Applies an event to a chain, if possible.
     fn happen(&mut self, (what, which, how): (u8, u8, u8)) {
         let any = |count: usize| usize::from(which) % count.max(1);
         let (running, store) = (any(self.running.len()), &self.store);
-        // One that nobody needs any more was removed.
+        // Frames that were no longer needed may have been removed.
         let root = |frame: FrameId| store.frame(frame).unwrap().map(|frame| frame.root);
         let frame = self.frames.get(any(self.frames.len())).copied().filter(|frame| root(*frame).is_some());
         match what % 12 {
@@ -185,7 +185,7 @@ impl Chains {
                 let results = store.deliveries(frame).unwrap();
                 let attempt =
                     attempt(results.iter().map(|delivery| (delivery.request, delivery.result.clone())).collect());
-                // Somebody may want it stopped.
+                // It may have been stopped in between.
                 if store.begin(frame, &attempt).is_ok() {
                     self.running.push(Caller { frame, attempt: attempt.id });
                 }
@@ -230,12 +230,12 @@ impl Chains {
             }
             9 => {
                 let Some(question) = self.open.get(any(self.open.len())) else { return };
-                // It may be no question, or over.
+                // It may not be a question, or be closed.
                 let _ = store.answer(*question, "now");
                 let _ = store.looked(*question, &Seen::Time(Timestamp::now()));
             }
             10 => {
-                // A running agent would have to end as somebody wants.
+                // A running agent would have to end according to the stop.
                 let rests = |frame: &FrameId| self.running.iter().all(|it| root(it.frame) != root(*frame));
                 let Some(frame) = frame.filter(rests) else { return };
                 stop(store, frame, if how.is_multiple_of(3) { StopKind::Stop } else { StopKind::Pause });
@@ -252,7 +252,7 @@ impl Chains {
         }
     }
 
-    /// The chains in which the rule lets something happen now, and which are not among the candidates.
+    /// The chains that the rule allows to continue now, but that are not among the candidates.
     fn forgotten(&self, now: Timestamp) -> Vec<FrameId> {
         let is_due = |candidate: &ChangedChain| !matches!(candidate.reason, ContinueReason::Until(time) if time > now);
         let candidates = self.store.candidates(now).unwrap().into_iter().filter(is_due);
@@ -275,14 +275,14 @@ proptest! {
         std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(40)
     ))]
 
-    /// What selects the candidates and what decides are two: whatever happened, the first leaves none out.
+    /// Selection and decision are separate code: whatever happened, the selection omits no chain.
     #[test]
     fn no_chain_that_can_go_on_is_left_out(happenings in proptest::collection::vec(any::<(u8, u8, u8)>(), 1..60)) {
         let mut chains = Chains::new();
         chains.happen((0, 0, 0));
         for happening in happenings {
             chains.happen(happening);
-            // Whoever made a frame has had the time to start it.
+            // The creator of a frame has had the time to start it.
             let soon = Timestamp::now().saturating_add(SignedDuration::from_secs(20)).unwrap();
             for now in [soon, far()] {
                 prop_assert_eq!(chains.forgotten(now), vec![], "after {:?}", happening);

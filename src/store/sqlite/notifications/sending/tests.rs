@@ -14,7 +14,7 @@ use crate::store::{NewFrame, Store};
 
 const LASTS: SignedDuration = SignedDuration::from_secs(40);
 
-/// A store in which a person wants to be told everything.
+/// A store in which a person has subscribed to all events.
 fn subscribed() -> (tempfile::TempDir, Store) {
     let (temp, store) = store();
     subscribe(&store, &Occasion::ALL);

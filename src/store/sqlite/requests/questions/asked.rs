@@ -1,4 +1,4 @@
-//! Reads questions. Many of them can be open, so nobody reads more than a person looks at.
+//! Reads questions. Many of them can be open, so no more are read than a person sees.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ impl<T: Into<Asked>> From<T> for Questions {
     }
 }
 
-// Most calls ask one question, and others are not looked for.
+// Most calls ask one question, and then others are not looked for.
 macro_rules! questions {
     ($($condition:tt)+) => {
         concat!(
@@ -43,7 +43,7 @@ const ONE: &str = questions!("r.id = ?1");
 const ALL_BELOW: &str = questions!("r.frame IN (", below!("SELECT id FROM below"), ")");
 const OPEN_BELOW: &str = questions!("r.status = 'open' AND r.frame IN (", below!("SELECT id FROM below"), ")");
 
-// Goes through a partial index and repeats its condition word for word.
+// Uses a partial index and repeats its condition word for word.
 macro_rules! ids_of_unfiled {
     () => {
         "SELECT id FROM requests INDEXED BY unfiled_questions
@@ -96,7 +96,8 @@ fn all(connection: &Connection, asked: Asked, only_open: bool) -> TxResult<Vec<Q
     found(connection, sql, id)
 }
 
-/// Every poll asks, and mostly there are none anywhere. A statement that sees only this takes a fraction of the time to prepare.
+/// Every poll asks, and usually there are none at all. A statement that only checks this takes a fraction of the time to
+/// prepare.
 fn unfiled(connection: &Connection, top: Option<FrameId>) -> TxResult<Vec<Question>> {
     if !connection.finds(ids_of_unfiled!(), [])? {
         return Ok(Vec::new());

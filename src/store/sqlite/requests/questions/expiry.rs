@@ -1,4 +1,4 @@
-//! Questions that nobody has answered in time.
+//! Questions that expired without an answer.
 
 use jiff::Timestamp;
 use rusqlite::Connection;
@@ -10,7 +10,7 @@ use crate::store::sqlite::database::codec::{self, Id};
 use crate::store::sqlite::tables::{events, requests};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
-/// Records that nobody has answered an open question in time, if that is so at `now`.
+/// Records that an open question has expired without an answer, if that is so at `now`.
 pub(crate) fn expire(connection: &Connection, request: &Request, now: Timestamp) -> TxResult<()> {
     let RequestKind::Ask(form) = &request.kind else { return Ok(()) };
     if !form.is_over(now) {
@@ -43,7 +43,7 @@ mod tests {
     use crate::store::records::Seen;
     use crate::store::testing::{refused, reply, store};
 
-    /// A question that has expired long ago, which nobody has noticed.
+    /// A question that expired long ago, which no process has noticed.
     fn expiring(store: &Store, default: Option<&str>) -> (FrameId, RequestId) {
         let caller = store.start(store.root());
         let form = Form {
@@ -75,7 +75,7 @@ mod tests {
             }
             assert!(store.questions(Some(frame), true).unwrap().is_empty());
             assert_eq!(store.result_of(id).unwrap(), Some(result.clone()));
-            // What an attempt was given that is not kept is given again.
+            // If an attempt is not kept, its results are given again.
             let caller = store.start(frame);
             store.end(caller, &refused("a bad flag"));
             let given = store.deliveries(frame).unwrap();

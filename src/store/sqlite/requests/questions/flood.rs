@@ -9,12 +9,12 @@ use crate::store::error::StoreError;
 use crate::store::sqlite::database::codec::{self, At, Id};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
-/// What holds unless the person who starts a chain says otherwise.
+/// The default.
 const PER_HOUR: u64 = 200;
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
-/// Refuses more questions of a chain that has asked many within an hour. What a person has answered counts no more: they know
-/// about the chain. What agents post in files is asked at the end of their turn, once each.
+/// Refuses more questions of a chain that has asked many within an hour. Answered questions no longer count, because the
+/// person knows about the chain. Questions that agents post in files are recorded once each, at the end of their turn.
 pub(crate) fn check(connection: &Connection, frame: FrameId, kinds: &[RequestKind]) -> TxResult<()> {
     let is_question = |kind: &&RequestKind| match kind {
         RequestKind::Ask(form) => form.posted.is_none(),
