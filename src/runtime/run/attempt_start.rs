@@ -382,8 +382,7 @@ fn permission_tool(
 }
 
 /// A person named the instructions of a root. An agent named those of its child, and could otherwise read any file through its
-/// children. A child in its own worktree may also read a file in its parent's directory, which may be missing from the
-/// worktree.
+/// children. A child in its own worktree may also read a file in its parent's directory, which the worktree may lack.
 fn instructions_to_allow<'a>(store: &Store, frame: &'a Frame) -> Result<Option<&'a Path>, RuntimeError> {
     let Task::File(path) = &frame.task else { return Ok(None) };
     if frame.depth == 1 {
