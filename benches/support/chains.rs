@@ -46,7 +46,7 @@ pub(crate) fn chain(store: &Store, done: bool) -> FrameId {
                 store
                     .create(
                         &new_frame(),
-                        Some(AskedFor { caller, call: None, title: "/project/ins2.md", handoff: false }),
+                        Some(AskedFor { caller, call: None, title: "/project/ins2.md", handoff: false, json: false }),
                     )
                     .expect("there is room"),
             );

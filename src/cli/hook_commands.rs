@@ -1,5 +1,5 @@
-//! Commands that Claude Code runs for an agent, not for people: they read its question from standard input and print
-//! the answer.
+//! Commands that Claude Code, or agent-cli itself, runs for an agent, not for people: they read a question from standard input and
+//! print the answer.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
@@ -14,6 +14,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::print_json;
 use crate::runtime::protocol::{HookResponse, ProtocolError, Typed, hook, message_delivery, permission};
+use crate::runtime::requests::reply_check;
 use crate::store::{Caller, StateDir};
 
 /// Nobody reads the standard error of a command that runs for `claude`, so it goes to the frame's log.
@@ -74,6 +75,19 @@ impl PermissionTool {
                 print_json(&answer)?;
             }
         }
+        Ok(ExitStatus::Ok)
+    }
+}
+
+/// Check a reply against a schema: for agent-cli, not for people
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub(crate) struct CheckReply {}
+
+impl CheckReply {
+    pub(crate) fn run(self, _: &Context) -> Result<ExitStatus, CliError> {
+        let served = reply_check::serve(io::stdin().lock(), io::stdout().lock());
+        served.map_err(|error| CliError::failed(format!("the reply cannot be checked: {error}")))?;
         Ok(ExitStatus::Ok)
     }
 }

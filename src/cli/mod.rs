@@ -123,6 +123,7 @@ commands! {
     "hook" => Hook(hook_commands::Hook) with typed,
     "hook-result" => HookResult(hook_commands::HookResult),
     "permission" => PermissionTool(hook_commands::PermissionTool),
+    "check-reply" => CheckReply(hook_commands::CheckReply),
 }
 
 /// Runs the program with these arguments, the program's name first.

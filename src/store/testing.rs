@@ -135,7 +135,7 @@ impl Store {
         new: impl Into<NewChain<'a>>,
         title: &str,
     ) -> Result<(RequestId, FrameId)> {
-        self.ask_for(AskedFor { caller, call, title, handoff: false }, new)
+        self.ask_for(AskedFor { caller, call, title, handoff: false, json: false }, new)
     }
 
     pub(crate) fn ask_for<'a>(
@@ -176,7 +176,7 @@ impl Store {
 
     /// Whether an agent can wait for the reply of a chain from now on.
     pub(crate) fn join(&self, caller: Caller, child: FrameId) -> Result<bool> {
-        let kind = RequestKind::Spawn { child, task: "a chain".into(), handoff: false };
+        let kind = RequestKind::Spawn { child, task: "a chain".into(), handoff: false, json: false };
         Ok(!self.request(caller, None, &[kind])?.is_empty())
     }
 

@@ -143,6 +143,13 @@ fn every_command_explains_itself() {
               only returns if the new agent fails or is stopped, or if the caller has made another
               request or is sent a message.
 
+          --schema <FILE>
+              Accept only a reply that is JSON and fits the JSON Schema in FILE
+
+              An agent whose reply does not fit is told what is wrong, and replies again. If that does
+              not fit either, it has failed. The JSON is printed without what is around it. `claude`
+              gets no other tools, and nothing that the schema refers to is fetched.
+
           --model <MODEL>
               Model, as for `claude --model` [default with --fork-from: the model of that conversation]
 

@@ -85,6 +85,7 @@ mod reach;
 mod repairs;
 mod replaced_places;
 mod replies;
+mod reply_schemas;
 mod resume_all;
 mod retries;
 mod service;

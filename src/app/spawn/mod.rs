@@ -2,6 +2,7 @@
 
 pub(crate) mod instructions;
 pub(crate) mod note;
+mod schema;
 
 use std::fs;
 use std::io::Read;
@@ -24,6 +25,7 @@ use crate::core::agent::overrides::Overrides;
 use crate::core::chain::frame::Task;
 use crate::core::chain::limits::{Limits, NewLimits};
 use crate::core::id::{ChainName, FrameId, SessionId};
+use crate::runtime::requests::agent_lookup;
 use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::requests::fork::{self, BadSource, ForkSource};
 use crate::runtime::requests::spawn_request::{self, NamedTask, SpawnRequest};
@@ -47,6 +49,10 @@ pub(crate) struct Input {
     pub(crate) model: Option<String>,
     pub(crate) permission_mode: Option<String>,
     pub(crate) on_permission: Option<OnPermission>,
+    /// The file with the schema of their replies.
+    pub(crate) schema: Option<PathBuf>,
+    /// Whether an agent gets an object with the results.
+    pub(crate) json: bool,
     /// In seconds.
     pub(crate) timeout: Option<u64>,
     pub(crate) questions_dir: Option<PathBuf>,
@@ -98,9 +104,11 @@ pub(super) fn request(
             ForkOf::Named(id) => fork::source_for_agent(app.store, caller, &id.parse()?)?,
         })
     })?;
+    let below = agent_lookup::reads_only_in(app.store, caller)?;
+    let schema = input.schema.as_deref().map(|named| schema::read(app, named, below.as_deref())).transpose()?;
     let Input { model, permission_mode, on_permission, timeout, args, .. } = input;
     let args = options::parse(&args).map_err(Refusal::from)?;
-    let overrides = Overrides { model, permission_mode, on_permission, args, timeout };
+    let overrides = Overrides { model, permission_mode, on_permission, args, timeout, schema };
     Ok(AgentRequest::Spawn(Box::new(request), overrides))
 }
 
@@ -206,6 +214,7 @@ fn launch_options(
         no_hooks: input.no_hooks.unwrap_or(settings.is_on(&setting::NO_HOOKS)),
         no_stale_check: input.no_stale_check.unwrap_or(settings.is_on(&setting::NO_STALE_CHECK)),
         on_permission: input.on_permission.unwrap_or(chain_defaults::on_permission(settings)),
+        schema: input.schema.as_deref().map(|named| schema::read(app, named, None)).transpose()?,
         timeout: input.timeout.or_else(|| settings.seconds(&setting::TIMEOUT)),
         questions_dir: match input.questions_dir {
             None => chain_defaults::questions_dir(settings)?,
@@ -235,7 +244,7 @@ fn checked(
         (None, Some(named)) => named,
         (None, None) => working_directory(&app.directory, None)?,
     };
-    Ok(SpawnRequest { tasks, cwd, apart: is_apart, source, handoff: input.handoff })
+    Ok(SpawnRequest { tasks, cwd, apart: is_apart, source, handoff: input.handoff, json: input.json })
 }
 
 /// Where agents work; by default where the asker does, which is `directory`.

@@ -160,7 +160,14 @@ mod tests {
     fn changes_that_a_worktree_lacks_are_named() {
         let (_temp, cwd) = repository();
         let note = |apart| {
-            uncommitted(&SpawnRequest { tasks: Vec::new(), cwd: cwd.clone(), apart, source: None, handoff: false })
+            uncommitted(&SpawnRequest {
+                tasks: Vec::new(),
+                cwd: cwd.clone(),
+                apart,
+                source: None,
+                handoff: false,
+                json: false,
+            })
         };
         assert_eq!(note(true), None);
         fs::write(cwd.join("new"), "text").unwrap();

@@ -7,6 +7,7 @@ use super::*;
 use crate::app::config::sources;
 use crate::app::testing;
 use crate::app::{Asker, request as requests};
+use crate::core::agent::reply_schema::{LARGEST_SCHEMA, ReplySchema};
 use crate::core::chain::frame::Frame;
 use crate::runtime::Stopping;
 use crate::store::testing::{new, reply};
@@ -292,10 +293,12 @@ fn an_agent_asks_for_others_with_overrides() {
         model: Some("opus".into()),
         permission_mode: Some("plan".into()),
         on_permission: Some(OnPermission::Deny),
+        schema: Some("schema.json".into()),
         timeout: Some(60),
         args: vec!["--verbose".into()],
         ..Input::default()
     };
+    place.file("schema.json", "\u{feff}{\"type\": \"object\"}\n");
     let (request, overrides) = asked(&place, input).unwrap();
     let tasks: Vec<_> = request.tasks.iter().map(|named| named.task.clone()).collect();
     assert_eq!(tasks, [Task::Prompt("typed".into()), Task::Prompt("Check it.".into())]);
@@ -306,6 +309,7 @@ fn an_agent_asks_for_others_with_overrides() {
         on_permission: Some(OnPermission::Deny),
         args: options::parse(&["--verbose"]).unwrap(),
         timeout: Some(60),
+        schema: ReplySchema::from_text("{\"type\": \"object\"}").ok(),
     };
     assert_eq!(overrides, expected);
     assert!(!asked(&place, instructions()).unwrap().0.apart);
@@ -359,4 +363,38 @@ fn only_agents_fork_and_hand_off() {
         let refused = Place::new().start(input, "").unwrap_err();
         assert!(refused.starts_with(why), "{refused}");
     }
+}
+
+#[test]
+fn a_schema_is_a_file_of_the_agent_with_json_that_can_be_used() {
+    let mut place = Place::new();
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::write(elsewhere.path().join("secret.json"), "{\"key\": \"s3cret\"}").unwrap();
+    let files = [
+        ("text.json", "yes".to_owned()),
+        ("type.json", "{\"type\": \"text\"}".to_owned()),
+        ("remote.json", "{\"$ref\": \"file:///etc/passwd\"}".to_owned()),
+        ("large.json", format!("{{\"title\": \"{}\"}}", "x".repeat(LARGEST_SCHEMA))),
+    ];
+    files.iter().for_each(|(name, content)| drop(place.file(name, content)));
+    std::os::unix::fs::symlink(elsewhere.path().join("secret.json"), place.directory().join("link.json")).unwrap();
+    let input = |name: &str| Input { schema: Some(name.into()), ..instructions() };
+    for (name, why) in [
+        ("text.json", "text.json is not JSON: "),
+        ("type.json", "type.json cannot be used as a JSON Schema: /type: "),
+        (
+            "remote.json",
+            "remote.json cannot be used as a JSON Schema: it refers to file:///etc/passwd, and nothing is fetched",
+        ),
+        ("large.json", "large.json has more than 64 KiB"),
+        ("gone.json", "cannot read gone.json: "),
+        (".", ". is not a regular file"),
+        ("/dev/zero", "/dev/zero is not a regular file"),
+    ] {
+        let refused = place.start(input(name), "").unwrap_err();
+        assert!(refused.starts_with(why), "{name}: {refused}");
+    }
+    assert!(place.start(input("link.json"), "").is_ok(), "a person may name any file");
+    let refused = asked(&place, input("link.json")).unwrap_err();
+    assert_eq!(refused, "link.json is outside your directory, so it cannot be given to another agent");
 }

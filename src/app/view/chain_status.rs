@@ -11,7 +11,6 @@ use crate::core::chain::frame_state::AgentStatus;
 use crate::core::chain::group::GroupMember;
 use crate::core::chain::waiting_on::Blocker;
 use crate::core::id::FrameId;
-use crate::core::requests::request::RequestResult;
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::posted::filing::{self, Hindered};
 use crate::runtime::run::driven::Busy;
@@ -110,14 +109,13 @@ pub(crate) struct WorktreeBelowView {
     pub(crate) worktree: Worktree,
 }
 
-/// What an agent's `spawn --json` prints.
+/// What an agent's `spawn --json` prints until there are results.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RequestView {
     /// The request, or the agent that it has started.
     pub(crate) id: String,
     pub(crate) status: Outcome,
-    pub(crate) reply: Option<String>,
 }
 
 impl ChainStatusView {
@@ -173,18 +171,12 @@ impl From<&FrameError> for AgentErrorView {
 impl RequestView {
     /// A request that was just made.
     pub(crate) fn started(id: String) -> Self {
-        Self { id, status: Outcome::Started, reply: None }
+        Self { id, status: Outcome::Started }
     }
 
-    /// A request that was made before; `result`: if it has one yet.
-    pub(crate) fn known(id: String, result: Option<&RequestResult>) -> Self {
-        let (status, reply) = match result {
-            None => (Outcome::Ongoing, None),
-            Some(RequestResult::Text(text) | RequestResult::Default(text)) => (Outcome::Done, Some(text)),
-            Some(RequestResult::PartlyFailed(text) | RequestResult::Failed(text)) => (Outcome::Failed, Some(text)),
-            Some(RequestResult::Unanswered { said, .. }) => (Outcome::Failed, Some(said)),
-        };
-        Self { id, status, reply: reply.cloned() }
+    /// A request that was made before and has no result yet.
+    pub(crate) fn ongoing(id: String) -> Self {
+        Self { id, status: Outcome::Ongoing }
     }
 }
 

@@ -20,8 +20,18 @@ use crate::app::view::question::QuestionView;
 use crate::app::view::settings::{ConfigView, SettingView};
 use crate::core::events::agent_event::AgentEvent;
 use crate::core::notifications::payload::Payload;
+use crate::core::requests::spawn_result::SpawnResult;
 use crate::runtime::housekeeping::doctor::DoctorReport;
 use crate::runtime::housekeeping::service::ServiceStatus;
+
+/// What an agent's `spawn --json` prints.
+#[derive(serde::Serialize, JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is needed")]
+enum AgentsSpawn {
+    Made(RequestView),
+    Ended(SpawnResult),
+}
 
 fn schema<T: JsonSchema>(title: &str) -> Schema {
     let mut schema = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>();
@@ -33,7 +43,7 @@ fn schema<T: JsonSchema>(title: &str) -> Schema {
 fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("chain-status", schema::<ChainStatusView>("spawn, resume, resume --all and watch with --json")),
-        ("request", schema::<RequestView>("an agent's spawn --json")),
+        ("request", schema::<AgentsSpawn>("an agent's spawn --json")),
         ("ls", schema::<Vec<ChainView>>("ls --json")),
         ("tree", schema::<Vec<AgentView>>("tree --json")),
         ("show", schema::<AgentDetailView>("show --json")),

@@ -50,6 +50,8 @@ impl From<BadLaunch> for CliError {
             BadLaunch::Outside { .. } => "start it in that directory, or in one below it".to_owned(),
             BadLaunch::Widens(_) => "leave it out".to_owned(),
             BadLaunch::ReplacesPrompt(_) => "--append-system-prompt=TEXT adds to it".to_owned(),
+            BadLaunch::OtherSchema => "leave --schema out: the new agent's reply has to fit yours".to_owned(),
+            BadLaunch::SeveralReplies => "leave --handoff out, and reply with what they reply".to_owned(),
             BadLaunch::DashedValue(option) => format!("give a value that does not begin with a dash: {option}=VALUE"),
         };
         Self::usage(error.to_string()).hint(hint)

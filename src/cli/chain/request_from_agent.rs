@@ -31,7 +31,10 @@ pub(super) fn make(
     let store = context.store()?;
     let id = match request::make(&context.app(&store), input, standard_input)? {
         Outcome::MadeBefore(made, result) if json => {
-            print_json(&RequestView::known(made.to_string(), result.as_ref()))?;
+            match &result {
+                Some(result) => print_line(result.text())?,
+                None => print_json(&RequestView::ongoing(made.to_string()))?,
+            }
             return Ok(exit_of(result.as_ref()));
         }
         Outcome::MadeBefore(_, result) => return print_result(result),

@@ -82,6 +82,13 @@ pub(crate) struct Spawn {
     #[arg(long)]
     handoff: bool,
 
+    /// Accept only a reply that is JSON and fits the JSON Schema in FILE
+    ///
+    /// An agent whose reply does not fit is told what is wrong, and replies again. If that does not fit either, it has failed.
+    /// The JSON is printed without what is around it. `claude` gets no other tools, and nothing that the schema refers to is fetched.
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
+
     /// Model, as for `claude --model` [default with --fork-from: the model of that conversation]
     #[arg(long)]
     model: Option<String>,
@@ -145,7 +152,7 @@ impl Spawn {
 
     fn input(self) -> spawn::Input {
         let limits = self.limits.given();
-        let Self { cwd, worktree, name, fork_from, fork, cold, handoff, model, permission_mode, .. } = self;
+        let Self { cwd, worktree, name, fork_from, fork, cold, handoff, schema, model, permission_mode, .. } = self;
         let Self { on_permission, timeout, questions_dir, claude, no_hooks, no_stale_check, .. } = self;
         let (Tasks(tasks), args) = (self.tasks, self.args.words());
         spawn::Input {
@@ -155,6 +162,8 @@ impl Spawn {
             name,
             fork: fork_from.map(ForkOf::Named).or_else(|| fork.then_some(ForkOf::Asker { cold })),
             handoff,
+            schema,
+            json: self.output_options.prints_json(),
             model,
             permission_mode,
             on_permission,

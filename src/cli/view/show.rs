@@ -134,6 +134,7 @@ fn launch_rows(launch: &Launch) -> Vec<Row> {
     if launch.on_permission == OnPermission::Ask {
         rows.push(row("approvals", "ask a person"));
     }
+    rows.extend(launch.schema.iter().map(|schema| row("schema", one_line(&schema.text()))));
     if !launch.args.is_empty() {
         rows.push(row("arguments", launch.args.words().join(" ")));
     }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::claude_args::{ClaudeArgs, MAY_SKIP_PERMISSIONS, PROMPT_TOOL, SKIP_PERMISSIONS};
 use crate::core::agent::permission_mode;
+use crate::core::agent::reply_schema::ReplySchema;
 
 /// Everything that an agent's `claude` is started with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +64,10 @@ pub struct Launch {
     /// The worktree created for this agent alone. A child works in it too, unless it asks for its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
+    /// What its replies have to fit, if not any text will do. It is only its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "serde_json::Value"))]
+    pub schema: Option<ReplySchema>,
 }
 
 /// How a call that needs an approval is handled.

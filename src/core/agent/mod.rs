@@ -7,6 +7,7 @@ pub(crate) mod file_changes;
 pub(crate) mod launch;
 pub(crate) mod overrides;
 pub(crate) mod permission_mode;
+pub(crate) mod reply_schema;
 pub(crate) mod session_file_names;
 pub(crate) mod situation;
 pub(crate) mod starting_mode;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::core::agent::claude_args::{ClaudeArgs, FOR_CHILDREN, LIMITS, PROMPT_TOOL, PROMPTS, number};
 use crate::core::agent::launch::{Launch, OnPermission};
+use crate::core::agent::reply_schema::ReplySchema;
 
 /// How a child's launch options are to differ from its parent's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub(crate) struct Overrides {
     pub args: ClaudeArgs,
     /// How many seconds it may run. It does not inherit its parent's limit.
     pub timeout: Option<u64>,
+    /// What its reply has to fit. It does not inherit its parent's.
+    pub schema: Option<ReplySchema>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,6 +34,12 @@ pub(crate) enum BadLaunch {
     /// A value that looks like an option is a mistake or an attempt to smuggle one in.
     #[error("the value of {0} begins with a dash or is missing")]
     DashedValue(String),
+    /// The reply of an agent that hands off is that of another one.
+    #[error("an agent whose reply has to fit a schema cannot hand off to one with another schema")]
+    OtherSchema,
+    /// The replies of several agents are no JSON.
+    #[error("an agent whose reply has to fit a schema cannot hand off to several")]
+    SeveralReplies,
 }
 
 impl Launch {
@@ -56,9 +65,22 @@ impl Launch {
             args: self.args.and(&wanted.args),
             timeout: wanted.timeout,
             worktree: None,
+            schema: wanted.schema,
             ..self.clone()
         };
         Ok(if self.native_questions { launch.with_native_questions() } else { launch })
+    }
+
+    /// The launch options of `count` agents to which this frame's agent hands off: their reply becomes its own.
+    pub(crate) fn successors(&self, wanted: Overrides, count: usize) -> Result<Self, BadLaunch> {
+        let Some(own) = &self.schema else { return self.child(wanted) };
+        if wanted.schema.as_ref().is_some_and(|other| other != own) {
+            return Err(BadLaunch::OtherSchema);
+        }
+        if count > 1 {
+            return Err(BadLaunch::SeveralReplies);
+        }
+        self.child(Overrides { schema: Some(own.clone()), ..wanted })
     }
 
     fn check_prompts(&self, args: &ClaudeArgs) -> Result<(), BadLaunch> {
@@ -216,6 +238,27 @@ mod tests {
         assert_eq!(of(&asking, Some(OnPermission::Deny)), Ok(OnPermission::Deny));
         assert_eq!(of(&Launch::default(), None), Ok(OnPermission::Deny));
         assert!(of(&Launch::default(), Some(OnPermission::Ask)).is_err());
+    }
+
+    #[test]
+    fn who_hands_off_passes_its_schema_on() {
+        let schema = |text: &str| ReplySchema::from_text(text).ok();
+        let wanted = |schema: Option<ReplySchema>| Overrides { schema, ..Overrides::default() };
+        let free = Launch::default();
+        let bound = Launch { schema: schema(r#"{"type": "object", "title": "A"}"#), ..Launch::default() };
+        assert_eq!(bound.child(wanted(None)).unwrap().schema, None, "it is only its own");
+        assert_eq!(bound.child(wanted(schema("true"))).unwrap().schema, schema("true"));
+        for (caller, own, count, expected) in [
+            (&free, None, 2, Ok(None)),
+            (&free, schema("true"), 2, Ok(schema("true"))),
+            (&bound, None, 1, Ok(bound.schema.clone())),
+            (&bound, schema(r#"{"title":"A","type":"object"}"#), 1, Ok(bound.schema.clone())),
+            (&bound, schema("true"), 1, Err(BadLaunch::OtherSchema)),
+            (&bound, None, 2, Err(BadLaunch::SeveralReplies)),
+        ] {
+            let launch = caller.successors(wanted(own.clone()), count);
+            assert_eq!(launch.map(|launch| launch.schema), expected, "{own:?}, {count}");
+        }
     }
 
     #[test]

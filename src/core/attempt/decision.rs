@@ -6,7 +6,7 @@
 use crate::core::attempt::continuation::Way;
 use crate::core::attempt::ending::{Ending, Objection};
 use crate::core::attempt::facts::Facts;
-use crate::core::attempt::meaning::Meaning;
+use crate::core::attempt::meaning::{self, Meaning};
 use crate::core::attempt::salvaged::Salvage;
 use crate::core::attempt::signal::Signal;
 use crate::core::chain::frame::Trouble;
@@ -146,7 +146,8 @@ fn row(meaning: &Meaning, facts: &Facts) -> (Fate, Ended) {
     let worth = |worked: &bool| if *worked { Keep } else { Discard };
     match (meaning, facts.has_checkpoint) {
         (Meaning::Ended(Ending::Reply(_)), _) => (Keep, Ended::Done),
-        (Meaning::HasMessages | Meaning::CutOff, _) => (Keep, Ended::Again),
+        (Meaning::HasMessages | Meaning::CutOff | Meaning::Misfit { again: false, .. }, _) => (Keep, Ended::Again),
+        (Meaning::Misfit { again: true, reasons }, _) => (Keep, failed(FailureKind::Error, &meaning::misfit(reasons))),
         (Meaning::Requested, _) => (Keep, Ended::Wait(Wait::Requests)),
         (Meaning::Started | Meaning::Ended(Ending::Suspended), _) => (Keep, Ended::Wait(Wait::AgentDecides)),
         (Meaning::Ongoing, false) => (Keep, Ended::Wait(Wait::AgentDecides)),
@@ -196,7 +197,14 @@ fn trouble(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended, unrec
         let background = facts.ended_beside.clone();
         return Some(Trouble { what: "its background work was ended".to_owned(), background, ..Trouble::default() });
     }
+    let misfits = match meaning {
+        Meaning::Misfit { reasons, .. } => reasons.clone(),
+        // The conversation does not have what a lost attempt was told.
+        _ if session == Fate::Lost => facts.trouble.iter().flat_map(|trouble| trouble.misfits.clone()).collect(),
+        _ => Vec::new(),
+    };
     let what = match (frame, &facts.ending, &facts.stop) {
+        _ if matches!(meaning, Meaning::Misfit { .. }) => meaning::misfit(&misfits),
         // It had ended its turn by itself, and was not cut short.
         (_, Ending::Reply(_) | Ending::Suspended, Some(_)) if facts.salvage == Salvage::Whole => return None,
         (_, _, Some(stop)) => stop.in_words(),
@@ -214,7 +222,7 @@ fn trouble(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended, unrec
     let before = facts.trouble.iter().filter(|_| lost).flat_map(|trouble| &trouble.calls);
     let calls = before.chain(&facts.uncertain_calls).cloned().collect();
     // Of a process that was not started nothing is missing.
-    Some(Trouble { what, calls, lost: lost && facts.spoke, unrecorded, background: Vec::new() })
+    Some(Trouble { what, calls, lost: lost && facts.spoke, unrecorded, misfits, ..Trouble::default() })
 }
 
 fn next(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended) -> Next {
@@ -222,7 +230,8 @@ fn next(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended) -> Next 
         return Next::Continue(way);
     }
     let is_limited = matches!(meaning, Meaning::Ended(Ending::UsageLimit { .. } | Ending::Unavailable { .. }));
-    let is_again = *frame == Ended::Again && !matches!(meaning, Meaning::HasMessages | Meaning::CutOff);
+    let goes_on = matches!(meaning, Meaning::HasMessages | Meaning::CutOff | Meaning::Misfit { .. });
+    let is_again = *frame == Ended::Again && !goes_on;
     let backs_off = matches!(frame, Ended::BackOff { .. } | Ended::Die { .. });
     let is_skipped = session == Fate::Discard || is_again || is_limited || backs_off;
     if is_skipped && !died_elsewhere(facts, meaning) { Next::Skip } else { Next::AsItComes }
@@ -244,6 +253,7 @@ fn error(facts: &Facts, meaning: &Meaning) -> Option<String> {
         Meaning::Ended(Ending::Reply(_)) => None,
         _ if is_wanted(facts, StopKind::Stop) => facts.stop.as_ref().map(Stop::in_words),
         Meaning::Unhandled => Some(UNHANDLED.to_owned()),
+        Meaning::Misfit { again: true, reasons } => Some(meaning::misfit(reasons)),
         Meaning::Ended(ending) => match ending {
             Ending::Refused { why, .. } | Ending::Error(why) => Some(why.clone()),
             Ending::Stopped { .. } | Ending::ShutDown { .. } | Ending::Died { .. }
@@ -255,7 +265,12 @@ fn error(facts: &Facts, meaning: &Meaning) -> Option<String> {
             Ending::Stopped { .. } | Ending::ShutDown { .. } => Some("stopped".to_owned()),
             Ending::Reply(_) | Ending::Suspended | Ending::UsageLimit { .. } | Ending::Unavailable { .. } => None,
         },
-        Meaning::HasMessages | Meaning::CutOff | Meaning::Requested | Meaning::Started | Meaning::Ongoing => None,
+        Meaning::HasMessages
+        | Meaning::CutOff
+        | Meaning::Misfit { again: false, .. }
+        | Meaning::Requested
+        | Meaning::Started
+        | Meaning::Ongoing => None,
     }
 }
 

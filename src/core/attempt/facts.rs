@@ -1,6 +1,7 @@
 //! Everything known about an attempt when it has ended, on which the [decision](crate::core::attempt::decision)
 //! depends.
 
+use crate::core::agent::reply_schema::ReplyShape;
 use crate::core::attempt::continuation::Way;
 use crate::core::attempt::ending::Ending;
 use crate::core::attempt::salvaged::Salvage;
@@ -48,6 +49,10 @@ pub struct Facts {
     pub has_messages: bool,
     /// What ran in its agent's background after a reply, if this program has ended that.
     pub ended_beside: Vec<String>,
+    /// What its reply is, given the schema of its agent's replies.
+    pub shape: ReplyShape,
+    /// Whether its agent has been told in this turn that a reply did not fit.
+    pub was_corrected: bool,
     /// Whether its `claude` printed anything.
     pub spoke: bool,
 }
@@ -80,6 +85,8 @@ impl Facts {
             stop: None,
             has_messages: false,
             ended_beside: Vec::new(),
+            shape: ReplyShape::Free,
+            was_corrected: false,
             spoke: true,
         }
     }

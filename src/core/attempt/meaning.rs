@@ -1,6 +1,7 @@
 //! What the end of an attempt means given the records: whether its agent waits for its requests, and whether a signal
 //! in its reply counts.
 
+use crate::core::agent::reply_schema::ReplyShape;
 use crate::core::attempt::ending::Ending;
 use crate::core::attempt::facts::Facts;
 use crate::core::attempt::signal::Signal;
@@ -12,6 +13,13 @@ pub enum Meaning {
     HasMessages,
     /// It replied, and what it may have meant to wait for was ended. It must be told.
     CutOff,
+    /// It replied, and the reply does not fit the schema of its replies. It must be told, once in a turn.
+    Misfit {
+        /// What does not fit.
+        reasons: Vec<String>,
+        /// Whether it had been told before.
+        again: bool,
+    },
     /// It waits for the requests that it made.
     Requested,
     /// It waits without having made a request, so only the agent can judge whether its wait has ended.
@@ -45,6 +53,8 @@ impl Meaning {
         match self {
             Self::HasMessages => "has_messages",
             Self::CutOff => "cut_off",
+            Self::Misfit { again: false, .. } => MISFIT,
+            Self::Misfit { again: true, .. } => SECOND_MISFIT,
             Self::Requested => "requested",
             Self::Started | Self::Ended(Ending::Suspended) => "started",
             Self::Ongoing => "ongoing",
@@ -62,6 +72,9 @@ impl Meaning {
 
     /// Other details that are recorded, for people. A reply has its own column.
     pub(crate) fn message(&self) -> Option<String> {
+        if let Self::Misfit { reasons, .. } = self {
+            return Some(misfit(reasons));
+        }
         let Self::Ended(ending) = self else { return None };
         match ending {
             Ending::Refused { why, .. } | Ending::Error(why) | Ending::Unavailable { why, .. } => Some(why.clone()),
@@ -83,19 +96,52 @@ impl Meaning {
     fn from_reply(text: &str, facts: &Facts) -> Self {
         // It only repeats what it was just given: a person may answer `SGN_PEND_STARTED`.
         let is_passed_on = facts.results.iter().any(|result| result.trim() == text.trim());
-        let on_a_line = Signal::on_a_line(text).filter(|_| !is_passed_on);
+        // Any text may be a value in JSON.
+        let is_json = matches!(&facts.shape, ReplyShape::Fits(json) if json == text.trim());
+        let on_a_line = Signal::on_a_line(text).filter(|_| !is_passed_on && !is_json);
         if facts.waits_for_requests() && on_a_line != Some(Signal::Unhandled) {
             return Self::Requested;
+        }
+        if let (ReplyShape::Fits(_), None) = (&facts.shape, on_a_line) {
+            return Self::of_turn(facts);
         }
         match on_a_line.or_else(|| in_a_sentence(text, facts)) {
             Some(Signal::Started) => Self::Started,
             Some(Signal::Ongoing) => Self::Ongoing,
             Some(Signal::Unhandled) => Self::Unhandled,
-            None if facts.has_messages && facts.stop.is_none() => Self::HasMessages,
-            None if facts.is_cut_off() => Self::CutOff,
-            None => Self::Ended(facts.ending.clone()),
+            None => Self::of_turn(facts),
         }
     }
+
+    /// What a reply means that is no signal.
+    fn of_turn(facts: &Facts) -> Self {
+        match &facts.shape {
+            _ if facts.has_messages && facts.stop.is_none() => Self::HasMessages,
+            _ if facts.is_cut_off() => Self::CutOff,
+            ReplyShape::Free => Self::Ended(facts.ending.clone()),
+            ReplyShape::Fits(json) => Self::Ended(Ending::Reply(json.clone())),
+            ReplyShape::Misfit(reasons) => Self::Misfit { reasons: reasons.clone(), again: facts.was_corrected },
+        }
+    }
+}
+
+const MISFIT: &str = "misfit";
+const SECOND_MISFIT: &str = "second_misfit";
+
+/// Whether the agent has been told in its turn that a reply does not fit. `outcomes`: those of its earlier attempts, the latest first.
+pub(crate) fn was_corrected<'a>(outcomes: impl IntoIterator<Item = &'a str>) -> bool {
+    // With these a turn ends. After the others, it continues.
+    let ends = ["reply", "error", SECOND_MISFIT];
+    outcomes.into_iter().take_while(|outcome| !ends.contains(outcome)).any(|outcome| outcome == MISFIT)
+}
+
+/// Why a reply is not accepted.
+pub(crate) fn misfit(reasons: &[String]) -> String {
+    const MOST: usize = 3;
+    let more = reasons.len().saturating_sub(MOST);
+    let more = (more > 0).then(|| format!("and {more} more"));
+    let shown: Vec<_> = reasons.iter().take(MOST).cloned().chain(more).collect();
+    format!("the reply does not fit its schema: {}", shown.join("; "))
 }
 
 impl Facts {
@@ -212,6 +258,49 @@ mod tests {
         // If there are several, the agent's own last one counts.
         let several = "The document says SGN_PEND_ONGOING where I say SGN_PEND_STARTED now; SGN_PEND_ONGOING.";
         assert_eq!(Meaning::from_facts(&given(&["SGN_PEND_ONGOING"], woken(said(several)))), Meaning::Started);
+    }
+
+    #[test]
+    fn a_reply_that_fits_is_no_signal_unless_one_stands_beside_it() {
+        let shaped = |text: &str, shape| Meaning::from_facts(&Facts { shape, ..woken(said(text)) });
+        let fits = |json: &str| ReplyShape::Fits(json.to_owned());
+        let misfit = || ReplyShape::Misfit(vec!["it".to_owned()]);
+        let json = "[\n\"SGN_PEND_STARTED\"\n]";
+        assert_eq!(shaped(json, fits(json)), reply(json));
+        let sentence = r#"{"a": "I say SGN_PEND_STARTED"}"#;
+        assert_eq!(shaped(sentence, fits(sentence)), reply(sentence));
+        let block = "```json\n{}\n```";
+        assert_eq!(shaped(block, fits("{}")), reply("{}"));
+        assert_eq!(shaped(&format!("{block}\nSGN_PEND_STARTED"), fits("{}")), Meaning::Started);
+        assert_eq!(shaped("SGN_PEND_STARTED", misfit()), Meaning::Started);
+        assert_eq!(shaped("yes", misfit()), Meaning::Misfit { reasons: vec!["it".to_owned()], again: false });
+        let told = Facts { has_messages: true, shape: misfit(), ..woken(said("yes")) };
+        assert_eq!(Meaning::from_facts(&told), Meaning::HasMessages);
+        let asked = Facts { has_requests: true, shape: misfit(), ..woken(said("yes")) };
+        assert_eq!(Meaning::from_facts(&asked), Meaning::Requested);
+    }
+
+    #[test]
+    fn one_misfit_is_corrected_in_a_turn_whatever_comes_between() {
+        for (earlier, expected) in [
+            (&[][..], false),
+            (&["misfit"], true),
+            (&["died", "", "requested", "misfit"], true),
+            (&["stopped", "misfit", "reply"], true),
+            (&["reply", "misfit"], false),
+            (&["second_misfit", "misfit"], false),
+            (&["requested", "error", "misfit"], false),
+            (&["cut_off", "has_messages", "started"], false),
+        ] {
+            assert_eq!(was_corrected(earlier.iter().copied()), expected, "{earlier:?}");
+        }
+    }
+
+    #[test]
+    fn a_failure_names_a_few_reasons() {
+        let reasons: Vec<_> = (1..=5).map(|n| format!("/{n}: it")).collect();
+        assert_eq!(misfit(&reasons[..1]), "the reply does not fit its schema: /1: it");
+        assert_eq!(misfit(&reasons), "the reply does not fit its schema: /1: it; /2: it; /3: it; and 2 more");
     }
 
     #[test]

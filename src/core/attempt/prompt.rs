@@ -1,7 +1,8 @@
 //! Prompts for agents: a frame's first one, and the one that wakes it.
 
 use crate::core::agent::child_worktree::Worktree;
-use crate::core::attempt::signal;
+use crate::core::agent::reply_schema::ReplySchema;
+use crate::core::attempt::{meaning, signal};
 use crate::core::chain::frame::{Frame, Task, Trouble};
 use crate::core::requests::request::{Delivery, RequestResult};
 use crate::core::text::escape;
@@ -15,8 +16,9 @@ pub(crate) const FORK: &str = "You are a fork of the agent that started you: the
 /// The first prompt of a frame. `deliveries` and `notices` come from an attempt that left no conversation.
 pub(crate) fn first(frame: &Frame, deliveries: &[Delivery], notices: &[String]) -> String {
     let task = of_task(&frame.task);
+    let shape = frame.launch.schema.as_ref().map(of_schema);
     let added: Vec<String> =
-        elsewhere(frame).into_iter().chain(notices.iter().cloned()).chain(sections(deliveries)).collect();
+        elsewhere(frame).into_iter().chain(shape).chain(notices.iter().cloned()).chain(sections(deliveries)).collect();
     // A task of several lines could run into the text added to it.
     let task = if added.is_empty() || is_one_line(&task) {
         task
@@ -79,8 +81,32 @@ pub(crate) fn go_on(others: &[Delivery], notices: &[String]) -> String {
     std::iter::once(signal::RESUME.to_owned()).chain(sections).collect::<Vec<_>>().join("\n\n")
 }
 
-/// What an agent is told about an attempt that ended badly.
-pub(crate) fn of_trouble(trouble: &Trouble) -> String {
+/// What the reply has to be.
+fn of_schema(schema: &ReplySchema) -> String {
+    format!(
+        "When you are done, your last message must be JSON that fits this JSON Schema: the whole message, or a ```json block in it. \
+         It is checked.\n{}",
+        schema.text()
+    )
+}
+
+/// What an agent is told about an attempt that ended badly. `schema`: that of its replies.
+pub(crate) fn of_trouble(trouble: &Trouble, schema: Option<&ReplySchema>) -> String {
+    let misfits = &trouble.misfits;
+    let is_cut_short = misfits.is_empty() || trouble.lost || trouble.what != meaning::misfit(misfits);
+    let cut_short = is_cut_short.then(|| of_cut_short(trouble));
+    let misfits = (!misfits.is_empty()).then(|| of_misfits(misfits, schema));
+    cut_short.into_iter().chain(misfits).collect::<Vec<_>>().join("\n\n")
+}
+
+fn of_misfits(misfits: &[String], schema: Option<&ReplySchema>) -> String {
+    let reasons: Vec<String> = misfits.iter().map(|reason| format!("- {}", escape::one_line(reason))).collect();
+    let reasons = reasons.join("\n");
+    let again = schema.map(|schema| format!("\n{}", of_schema(schema))).unwrap_or_default();
+    format!("Your last message does not fit the JSON Schema of your reply:\n{reasons}\nReply again, in full.{again}")
+}
+
+fn of_cut_short(trouble: &Trouble) -> String {
     if !trouble.background.is_empty() {
         return of_background(&trouble.background);
     }
@@ -179,6 +205,38 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_is_told_what_its_reply_has_to_be_and_what_does_not_fit() {
+        let schema = ReplySchema::from_text("{\n  \"type\": \"object\"\n}").unwrap();
+        let mut frame = frame(Task::Prompt("Count.".into()));
+        frame.launch.schema = Some(schema.clone());
+        insta::assert_snapshot!(first(&frame, &[], &[]), @r#"
+        Count.
+
+        When you are done, your last message must be JSON that fits this JSON Schema: the whole message, or a ```json block in it. It is checked.
+        {"type":"object"}
+        "#);
+        let misfits = vec!["/a: \"x\" is not of type \"integer\"".to_owned()];
+        let trouble = Trouble { what: meaning::misfit(&misfits), misfits, ..Trouble::default() };
+        insta::assert_snapshot!(resume(&[], &[of_trouble(&trouble, Some(&schema))]), @r#"
+        SGN_RESUME
+
+        Your last message does not fit the JSON Schema of your reply:
+        - /a: "x" is not of type "integer"
+        Reply again, in full.
+        When you are done, your last message must be JSON that fits this JSON Schema: the whole message, or a ```json block in it. It is checked.
+        {"type":"object"}
+        "#);
+        let lost = Trouble { what: "killed".into(), lost: true, ..trouble };
+        insta::assert_snapshot!(of_trouble(&lost, None), @r#"
+        Your last turn was cut short: killed. This conversation has nothing of what you did in it.
+
+        Your last message does not fit the JSON Schema of your reply:
+        - /a: "x" is not of type "integer"
+        Reply again, in full.
+        "#);
+    }
+
+    #[test]
     fn a_resumed_agent_gets_each_result_after_its_request() {
         insta::assert_snapshot!(resume(&[answer("Jan 1st"), answer("SGN_PEND_STARTED")], &[]), @r#"
         SGN_RESUME
@@ -258,7 +316,7 @@ mod tests {
     fn notices_are_lines_that_no_text_of_others_breaks() {
         let calls = vec!["Bash: a\n\nresult of `x` (1):\nyes".to_owned()];
         let what = "boom\n\nresult of `x` (1):\nyes.".to_owned();
-        insta::assert_snapshot!(of_trouble(&Trouble { what, calls, ..Trouble::default() }), @r#"
+        insta::assert_snapshot!(of_trouble(&Trouble { what, calls, ..Trouble::default() }, None), @r#"
         Your last turn was cut short: boom⏎⏎result of `x` (1):⏎yes. Carry on where you stopped. This tool call was made then and may have taken effect, even if the conversation says that it was rejected, so check before you repeat it:
         - Bash: a⏎⏎result of `x` (1):⏎yes
         "#);
@@ -268,7 +326,7 @@ mod tests {
     fn an_interrupted_agent_is_told_what_is_uncertain() {
         let calls = vec!["Bash: git push".to_owned()];
         let mut trouble = Trouble { what: "claude was killed by signal 9".into(), calls, ..Trouble::default() };
-        insta::assert_snapshot!(resume(&[], &[of_trouble(&trouble)]), @r"
+        insta::assert_snapshot!(resume(&[], &[of_trouble(&trouble, None)]), @r"
         SGN_RESUME
 
         Your last turn was cut short: claude was killed by signal 9. Carry on where you stopped. This tool call was made then and may have taken effect, even if the conversation says that it was rejected, so check before you repeat it:
@@ -276,7 +334,7 @@ mod tests {
         ");
         trouble.calls.push("Bash: make".into());
         trouble.lost = true;
-        insta::assert_snapshot!(of_trouble(&trouble), @r"
+        insta::assert_snapshot!(of_trouble(&trouble, None), @r"
         Your last turn was cut short: claude was killed by signal 9. This conversation has nothing of what you did in it. These tool calls were made then and may have taken effect, even if the conversation says that they were rejected, so check before you repeat them:
         - Bash: git push
         - Bash: make
@@ -325,7 +383,7 @@ mod tests {
             }).collect();
             let calls = texts.iter().map(|(call, _, _)| call.clone()).collect();
             let trouble = Trouble { what: texts[0].1.clone(), calls, ..Trouble::default() };
-            let notices: Vec<String> = notice.then(|| of_trouble(&trouble)).into_iter().collect();
+            let notices: Vec<String> = notice.then(|| of_trouble(&trouble, None)).into_iter().collect();
             let prompt = if open { go_on(&deliveries, &notices) } else { resume(&deliveries, &notices) };
             prop_assert!(prompt.starts_with("SGN_RESUME\n\n"));
             let headings: Vec<String> = deliveries.iter().map(heading).collect();

@@ -115,7 +115,9 @@ mod tests {
     /// A root with a child in each of these states.
     fn children(states: &[FrameState]) -> Tree {
         let numbers = (1..).zip(states);
-        let spawn = |(n, _)| request(id(0), RequestKind::Spawn { child: id(n), task: String::new(), handoff: false });
+        let spawn = |(n, _)| {
+            request(id(0), RequestKind::Spawn { child: id(n), task: String::new(), handoff: false, json: false })
+        };
         let requests = numbers.clone().map(spawn).collect();
         let root = Node { requests, ..node(id(0), None, FrameState::Waiting { wait: Wait::Requests }) };
         let below = numbers.map(|(n, state)| node(id(n), Some(id(0)), state.clone()));

@@ -116,6 +116,9 @@ pub struct Trouble {
     /// What ran in its background after its reply and was ended, each on one short line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<String>,
+    /// Why its reply does not fit the schema of its replies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub misfits: Vec<String>,
 }
 
 impl Frame {

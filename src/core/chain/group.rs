@@ -138,7 +138,8 @@ mod tests {
 
     /// A frame whose agent asked for `child`.
     fn asking(n: u128, state: FrameState, child: u128) -> Node {
-        let request = request(id(n), RequestKind::Spawn { child: id(child), task: String::new(), handoff: false });
+        let request =
+            request(id(n), RequestKind::Spawn { child: id(child), task: String::new(), handoff: false, json: false });
         Node { requests: vec![request], ..node(n, None, state) }
     }
 

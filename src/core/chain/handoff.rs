@@ -76,7 +76,7 @@ mod tests {
     const WAITS: FrameState = FrameState::Waiting { wait: Wait::Requests };
 
     fn spawn(frame: u128, handoff: bool) -> Request {
-        request(id(frame), RequestKind::Spawn { child: id(frame + 1), task: String::new(), handoff })
+        request(id(frame), RequestKind::Spawn { child: id(frame + 1), task: String::new(), handoff, json: false })
     }
 
     fn node(n: u128, state: FrameState, requests: Vec<Request>) -> Node {

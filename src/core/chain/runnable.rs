@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn spawn(child: u128) -> (RequestKind, bool) {
-        (RequestKind::Spawn { child: id(child), task: String::new(), handoff: false }, false)
+        (RequestKind::Spawn { child: id(child), task: String::new(), handoff: false, json: false }, false)
     }
 
     fn ask(answered: bool) -> (RequestKind, bool) {

@@ -158,6 +158,7 @@ impl InventoryLines {
             path,
             config_dir,
             worktree,
+            schema,
             no_hooks: _,
             no_stale_check: _,
             native_questions: _,
@@ -179,6 +180,7 @@ impl InventoryLines {
         args.words().iter().for_each(|word| self.add("argument", word));
         path.iter().for_each(|path| self.add("PATH", path));
         config_dir.iter().for_each(|dir| self.add("configuration", &dir.display().to_string()));
+        schema.iter().for_each(|schema| self.add("replies fit", &schema.text()));
         if let Some(Worktree { repository, path, branch, base }) = worktree {
             let (repository, path) = (repository.display(), path.display());
             self.add(

@@ -8,3 +8,4 @@ pub(crate) mod proposed_plan;
 pub(crate) mod question_form;
 pub(crate) mod request;
 pub(crate) mod request_state;
+pub(crate) mod spawn_result;

@@ -47,6 +47,9 @@ pub enum RequestKind {
         /// Whether its reply also is the reply of the agent that made the request.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         handoff: bool,
+        /// Whether its result is an object for programs.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        json: bool,
     },
     /// A person's answer.
     Ask(Form),
@@ -134,8 +137,8 @@ impl Delivery {
     /// commands but not on text in a prompt. Errors stay in the prompt: no such hook runs after a command that fails.
     pub(crate) fn for_fetching(self) -> Self {
         let id = match &self.kind {
-            RequestKind::Spawn { child, .. } => child.to_string(),
-            RequestKind::Ask(_) => self.request.to_string(),
+            RequestKind::Spawn { child, json: false, .. } => child.to_string(),
+            RequestKind::Ask(_) | RequestKind::Spawn { .. } => self.request.to_string(),
             RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Wait(_) => return self,
         };
         let text = format!("The result is ready: run `agent-cli resume {id}` to print it.");
@@ -253,7 +256,7 @@ mod tests {
     #[test]
     fn a_child_is_known_by_its_own_id() {
         let child: FrameId = "4f2c1a90-0000-4000-8000-000000000000".parse().unwrap();
-        let kind = RequestKind::Spawn { child, task: "/ins2.md".into(), handoff: false };
+        let kind = RequestKind::Spawn { child, task: "/ins2.md".into(), handoff: false, json: false };
         let delivery =
             Delivery { request: RequestId::random(), call: None, kind, result: RequestResult::Text(String::new()) };
         assert_eq!(delivery.known_as(), "4f2c1a90");

@@ -168,7 +168,8 @@ mod tests {
         let input = json!({"command": "rm x"});
         let permission = RequestKind::Permission { tool: "Bash".into(), input, reason: None, place: None };
         assert_eq!(asked(permission), expected("permission", "Bash: rm x"));
-        let spawn = asked(RequestKind::Spawn { child: FrameId(ID), task: "ins2.md".into(), handoff: false });
+        let spawn =
+            asked(RequestKind::Spawn { child: FrameId(ID), task: "ins2.md".into(), handoff: false, json: false });
         assert_eq!((&spawn["child"], &spawn["summary"]), (&json!(ID), &json!("ins2.md")));
         assert_eq!(event_json(LogEntry::WaitOver { request }), json!({"type": "request_over", "id": ID}));
     }

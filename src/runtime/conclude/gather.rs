@@ -10,12 +10,13 @@ use crate::claude::processes::orphan_processes::{self, LeftBy};
 use crate::claude::stream::digest::Digest;
 use crate::claude::transcript::turn;
 use crate::core::agent::denied_call::Denied;
+use crate::core::agent::reply_schema::ReplyShape;
 use crate::core::agent::situation::Situation;
 use crate::core::agent::usage::{Spending, Totals};
 use crate::core::attempt::continuation::Way;
 use crate::core::attempt::ending::Ending;
 use crate::core::attempt::facts::Facts;
-use crate::core::attempt::meaning::Meaning;
+use crate::core::attempt::meaning::{self, Meaning};
 use crate::core::attempt::salvaged::Salvage;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, FrameId, MessageId};
@@ -26,7 +27,7 @@ use crate::runtime::conclude::claude_output::{self, Printed, transcript_of};
 use crate::runtime::conclude::salvage::{self, Salvaged};
 use crate::runtime::conclude::unseen::{self, unseen};
 use crate::runtime::delivery::restored_situation;
-use crate::runtime::requests::posted;
+use crate::runtime::requests::{posted, reply_check};
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{AtEnd, Attempt, Caller, PrintedRequests, Store};
 
@@ -115,6 +116,10 @@ pub(super) fn gather(
     let ended_beside = if printed.was_ended { printed.digest.beside_result.clone() } else { Vec::new() };
     let Printed { digest, ending, was_killed, .. } = printed;
     let attempts = store.attempts(frame.id)?;
+    let shape = match &ending {
+        Ending::Reply(text) => reply_check::shape(frame.launch.schema.as_ref(), text),
+        _ => Ok(ReplyShape::Free),
+    };
     let mut facts = Facts {
         ending,
         has_checkpoint: frame.checkpoint.is_some(),
@@ -134,6 +139,8 @@ pub(super) fn gather(
         stop: None,
         has_messages: false,
         ended_beside,
+        shape: shape.map_err(while_trying("check the reply"))?,
+        was_corrected: meaning::was_corrected(outcomes_before(&attempts, attempt.id)),
         spoke: digest.spoke,
     };
     steered(store, frame.id, &mut facts)?;
@@ -238,8 +245,13 @@ fn complete_requests(
 
 /// How many consecutive attempts before this one ended with an agent that waits without a request.
 fn pauses_before(attempts: &[Attempt], this: AttemptId) -> usize {
-    let before = attempts.iter().rev().filter(|attempt| attempt.id != this);
-    before.take_while(|attempt| attempt.outcome.as_deref() == Some(Meaning::Started.name())).count()
+    outcomes_before(attempts, this).take_while(|outcome| *outcome == Meaning::Started.name()).count()
+}
+
+/// The latest first.
+fn outcomes_before(attempts: &[Attempt], this: AttemptId) -> impl Iterator<Item = &str> {
+    let before = attempts.iter().rev().filter(move |attempt| attempt.id != this);
+    before.map(|attempt| attempt.outcome.as_deref().unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -255,9 +255,10 @@ fn to_fetch(frame: &Frame, deliveries: &[Delivery]) -> Vec<Delivery> {
 
 /// What the agent must know besides the results of its requests.
 fn notices(store: &Store, own: &RunSettings, frame: &Frame) -> Vec<String> {
+    let told = |trouble| prompt::of_trouble(trouble, frame.launch.schema.as_ref());
     let wanted = own.stale_check && !frame.launch.no_stale_check;
     let changes = wanted.then(|| stale_files::notice(store, frame)).flatten();
-    frame.trouble.as_ref().map(prompt::of_trouble).into_iter().chain(changes).collect()
+    frame.trouble.as_ref().map(told).into_iter().chain(changes).collect()
 }
 
 #[cfg(test)]

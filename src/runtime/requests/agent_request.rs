@@ -88,11 +88,21 @@ mod tests {
     fn another_kind_of_request_is_never_the_same() {
         let wait = || External::File("/srv/report".into());
         let task = NamedTask { task: Task::File("/srv/ins.md".into()), name: "ins.md".into() };
-        let request =
-            SpawnRequest { tasks: vec![task], cwd: "/srv".into(), apart: false, source: None, handoff: false };
+        let request = SpawnRequest {
+            tasks: vec![task],
+            cwd: "/srv".into(),
+            apart: false,
+            source: None,
+            handoff: false,
+            json: false,
+        };
         let spawn = AgentRequest::Spawn(Box::new(request), Overrides::default());
-        let recorded =
-            |task: &str| RequestKind::Spawn { child: FrameId::random(), task: task.to_owned(), handoff: false };
+        let recorded = |task: &str| RequestKind::Spawn {
+            child: FrameId::random(),
+            task: task.to_owned(),
+            handoff: false,
+            json: false,
+        };
         assert!(spawn.is(&recorded("/srv/ins.md")) && !spawn.is(&recorded("/srv/other.md")));
         assert!(AgentRequest::Wait(wait()).is(&RequestKind::Wait(wait())));
         assert!(!AgentRequest::Wait(wait()).is(&RequestKind::Wait(External::File("/srv/other".into()))));

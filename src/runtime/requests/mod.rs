@@ -9,4 +9,5 @@ pub(crate) mod fork;
 pub(crate) mod place;
 pub(crate) mod posted;
 pub(crate) mod question_files;
+pub(crate) mod reply_check;
 pub(crate) mod spawn_request;

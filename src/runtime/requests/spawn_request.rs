@@ -52,6 +52,8 @@ pub(crate) struct SpawnRequest {
     pub source: Option<ForkSource>,
     /// Whether their reply is also the reply of the agent that asks.
     pub handoff: bool,
+    /// Whether the agent that asks gets an object with their results.
+    pub json: bool,
 }
 
 /// Creates a chain: a root, or a group of agents without a parent. `started_from`: the session of Claude Code whose user starts
@@ -93,7 +95,9 @@ pub(crate) fn spawn(
         }
         overrides.model = overrides.model.or_else(|| source.model.clone());
     }
-    let launch = giving(store, &parent)?.child(overrides)?;
+    let giving = giving(store, &parent)?;
+    let launch =
+        if request.handoff { giving.successors(overrides, request.tasks.len())? } else { giving.child(overrides)? };
     // The parent's rights decide, not those that its child would have. A worktree contains what was committed in the
     // repository, and its agent works in the same subfolder of it.
     if !parent.launch.is_unrestricted() && !request.cwd.starts_with(&parent.cwd) {
@@ -103,7 +107,7 @@ pub(crate) fn spawn(
     let began = if parent.launch.is_unrestricted() { None } else { Some(agent_lookup::uppermost(store, &parent)?.cwd) };
     let frames = request.frames(store, &launch, store.chain_of(parent.id)?.limits, began.as_deref())?;
     let title = request.title();
-    let asked = Some(AskedFor { caller, call, title: &title, handoff: request.handoff });
+    let asked = Some(AskedFor { caller, call, title: &title, handoff: request.handoff, json: request.json });
     Ok(match frames.as_slice() {
         [only] => store.create(only, asked)?,
         _ => store.create(&request.group(frames), asked)?,
@@ -229,7 +233,7 @@ fn result_of_chain(store: &Store, caller: Caller, frame: FrameId) -> Result<Opti
         store.request(
             caller,
             None,
-            &[RequestKind::Spawn { child: frame, task: known.task.title(), handoff: false }],
+            &[RequestKind::Spawn { child: frame, task: known.task.title(), handoff: false, json: false }],
         )?;
     }
     Ok(result)

@@ -40,7 +40,7 @@ pub(crate) fn a_chain_is_created_whole_or_not_at_all(open: Open) {
 pub(crate) fn the_reply_of_a_handoff_is_the_reply_of_its_caller(open: Open) {
     let (_temp, store) = fresh(open);
     let hand_off = |caller| {
-        let asked = AskedFor { caller, call: Some("toolu_1"), title: "child", handoff: true };
+        let asked = AskedFor { caller, call: Some("toolu_1"), title: "child", handoff: true, json: false };
         store.ask_for(asked, &new("child")).unwrap().1
     };
     let (root, told) = (store.start(store.root()), store.start(store.root()));

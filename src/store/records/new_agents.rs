@@ -73,4 +73,6 @@ pub struct AskedFor<'a> {
     pub title: &'a str,
     /// Whether their reply is also the reply of the agent that asks.
     pub handoff: bool,
+    /// Whether it gets an object with their results.
+    pub json: bool,
 }

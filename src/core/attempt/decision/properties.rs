@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::tests::{died, error, limited, overloaded, refused, to_stop};
 use super::*;
+use crate::core::agent::reply_schema::ReplyShape;
 
 fn endings() -> impl Strategy<Value = Ending> {
     let text = prop_oneof![
@@ -33,7 +34,8 @@ prop_compose! {
         silent in prop_oneof![Just(None), Just(Some(Way::Input)), Just(Some(Way::Fork)), Just(Some(Way::InPlace)), Just(Some(Way::Prompt))],
         earlier_pauses in 0..5_usize,
         how in prop_oneof![Just(None), Just(Some(StopKind::Stop)), Just(Some(StopKind::Pause))],
-        (has_messages, has_beside, was_killed) in any::<(bool, bool, bool)>(),
+        (has_messages, has_beside, was_killed, was_corrected) in any::<(bool, bool, bool, bool)>(),
+        shape in prop_oneof![Just(ReplyShape::Free), Just(ReplyShape::Fits("{}".to_owned())), Just(ReplyShape::Misfit(vec!["/a: it".to_owned()]))],
     ) -> Facts {
         let trouble = Trouble { what: "it".into(), calls: vec!["Bash: a".into()], ..Trouble::default() };
         Facts {
@@ -55,6 +57,8 @@ prop_compose! {
             stop: how.map(to_stop),
             has_messages,
             ended_beside: has_beside.then(|| "the server".to_owned()).into_iter().collect(),
+            shape,
+            was_corrected,
             spoke: true,
         }
     }
@@ -78,6 +82,31 @@ proptest! {
             _ => false,
         };
         prop_assert!(!is_done || (has_replied && !facts.has_requests && facts.unseen.is_empty()));
+    }
+
+    #[test]
+    fn a_frame_is_done_only_with_a_reply_that_fits(facts in any_facts()) {
+        let Decision { frame, meaning, .. } = decide(&facts);
+        if frame == Ended::Done {
+            match &facts.shape {
+                ReplyShape::Free => prop_assert_eq!(meaning, Meaning::Ended(facts.ending)),
+                ReplyShape::Fits(json) => prop_assert_eq!(meaning, Meaning::Ended(Ending::Reply(json.clone()))),
+                ReplyShape::Misfit(_) => prop_assert!(false, "it does not fit"),
+            }
+        }
+    }
+
+    #[test]
+    fn an_agent_corrects_its_reply_once_in_a_turn(facts in any_facts()) {
+        let decision = decide(&facts);
+        if let Meaning::Misfit { again, reasons } = &decision.meaning {
+            prop_assert_eq!(*again, facts.was_corrected);
+            let told = decision.trouble.clone().map(|trouble| trouble.misfits);
+            prop_assert_eq!(told.as_ref(), Some(reasons), "whatever comes between");
+            let is_asked_again = matches!(&decision.frame, Ended::Again)
+                || matches!(&decision.frame, Ended::Pause(then) if **then == Ended::Again);
+            prop_assert!(!is_asked_again || !again);
+        }
     }
 
     #[test]
@@ -113,7 +142,7 @@ proptest! {
     #[test]
     fn nobody_who_went_back_is_attempted_twice_in_a_run(facts in any_facts()) {
         let decision = decide(&facts);
-        let is_again = matches!(decision.frame, Ended::Back | Ended::Again) && !["has_messages", "cut_off"].contains(&decision.meaning.name());
+        let is_again = matches!(decision.frame, Ended::Back | Ended::Again) && !["has_messages", "cut_off", "misfit"].contains(&decision.meaning.name());
         let died_elsewhere = facts.is_abandoned && decision.error.is_none() && decision.meaning.name() == "died";
         prop_assert!(!is_again || died_elsewhere || decision.next != Next::AsItComes);
     }

@@ -1,6 +1,7 @@
 use jiff::Timestamp;
 
 use super::*;
+use crate::core::agent::reply_schema::ReplyShape;
 use crate::core::id::FrameId;
 use crate::core::steering::stop_order::By;
 
@@ -34,6 +35,11 @@ pub(super) fn error() -> Ending {
     Ending::Error("max turns".into())
 }
 
+fn misfit(was_corrected: bool) -> Facts {
+    let shape = ReplyShape::Misfit(vec!["/a: it is not a number".into()]);
+    Facts { shape, was_corrected, ..Facts::from_ending(said("{\"a\": true}")) }
+}
+
 /// The rows of the table in `docs/recovery.md`, with an attempt for each.
 fn rows() -> Vec<(&'static str, Facts)> {
     vec![
@@ -43,6 +49,8 @@ fn rows() -> Vec<(&'static str, Facts)> {
             "reply, while something ran in its background that was ended",
             Facts { ended_beside: vec!["the server".into()], ..Facts::from_ending(said("Jan 1st")) },
         ),
+        ("reply that does not fit its schema", misfit(false)),
+        ("reply that does not fit, after it was told so", misfit(true)),
         (
             "requests whose results it has not been given, whatever was said",
             Facts { has_requests: true, ..Facts::from_ending(said("I asked.")) },

@@ -292,7 +292,12 @@ mod tests {
         store.end(caller, &Ending::Suspended);
         store.end(store.start(child), &reply("42"));
         let again = store.start(caller.frame);
-        let kind = crate::core::requests::request::RequestKind::Spawn { child, task: "child".into(), handoff: false };
+        let kind = crate::core::requests::request::RequestKind::Spawn {
+            child,
+            task: "child".into(),
+            handoff: false,
+            json: false,
+        };
         store
             .sqlite()
             .write(Step::Request, |connection| requests::insert(connection, codec::now(), again, None, &kind))

@@ -2,12 +2,16 @@
 
 use rusqlite::Connection;
 
+use crate::core::chain::frame::Frame;
+use crate::core::chain::group::GroupMember;
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::question_form::{Batch, Form};
 use crate::core::requests::request::{BatchPart, External, Request, RequestKind, RequestResult};
+use crate::core::requests::spawn_result::{ChildResult, SpawnResult};
 use crate::core::waits::scheduled::{Scheduled, Scheduler};
 use crate::core::waits::words;
-use crate::store::sqlite::database::codec::Id;
+use crate::store::sqlite::database::codec::{Id, path};
+use crate::store::sqlite::requests::groups;
 use crate::store::sqlite::tables::frames;
 use crate::store::sqlite::tables::requests::{self, requests};
 use crate::store::sqlite::transaction::{Statements, TxResult};
@@ -15,7 +19,7 @@ use crate::store::sqlite::transaction::{Statements, TxResult};
 /// The result of a request, if it has one.
 pub(crate) fn result(connection: &Connection, request: &Request) -> TxResult<Option<RequestResult>> {
     match &request.kind {
-        RequestKind::Spawn { child, .. } => result_of_child(connection, *child),
+        RequestKind::Spawn { child, json, .. } => result_of_child(connection, *child, *json),
         RequestKind::Ask(Form { batch: Some(batch), .. }) => result_of_batch(connection, request, batch),
         RequestKind::Ask(_) | RequestKind::Permission { .. } | RequestKind::Plan(_) => {
             let as_result = |said| match &request.kind {
@@ -58,9 +62,28 @@ fn result_of_batch(connection: &Connection, request: &Request, batch: &Batch) ->
     Ok(Some(RequestResult::of_batch(&over)))
 }
 
-fn result_of_child(connection: &Connection, child: FrameId) -> TxResult<Option<RequestResult>> {
+fn result_of_child(connection: &Connection, child: FrameId, json: bool) -> TxResult<Option<RequestResult>> {
     let Some(frame) = frames::load(connection, child)? else {
         return Ok(Some(RequestResult::Failed("that agent no longer exists".to_owned())));
     };
-    Ok(frame.result(frames::reply(connection, child)?))
+    let result = frame.result(frames::reply(connection, child)?);
+    match result {
+        Some(result) if json => Ok(Some(spawn_result(connection, &frame)?.in_place_of(&result))),
+        result => Ok(result),
+    }
+}
+
+fn spawn_result(connection: &Connection, frame: &Frame) -> TxResult<SpawnResult> {
+    if !frame.task.is_group() {
+        return Ok(SpawnResult::One(Box::new(child_result(connection, frame)?)));
+    }
+    let members = groups::members(connection, frame.id, &frame.task)?.into_iter();
+    let of_member = |member: GroupMember| child_result(connection, &frames::existing(connection, member.id)?);
+    Ok(SpawnResult::Several(members.map(of_member).collect::<TxResult<_>>()?))
+}
+
+fn child_result(connection: &Connection, frame: &Frame) -> TxResult<ChildResult> {
+    let sql = "SELECT transcript FROM attempts WHERE frame = ?1 AND transcript IS NOT NULL ORDER BY seq DESC LIMIT 1";
+    let transcript = connection.read_first(sql, [Id(frame.id)], |row| path(row, "transcript"))?;
+    Ok(ChildResult::new(frame, frames::reply(connection, frame.id)?, transcript))
 }

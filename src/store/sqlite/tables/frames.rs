@@ -158,6 +158,7 @@ mod tests {
     use crate::core::agent::child_worktree::Worktree;
     use crate::core::agent::claude_args::ClaudeArgs;
     use crate::core::agent::launch::OnPermission;
+    use crate::core::agent::reply_schema::ReplySchema;
     use crate::core::agent::usage::Usage;
     use crate::core::chain::frame::Baseline;
     use crate::core::chain::limits::Limits;
@@ -185,6 +186,7 @@ mod tests {
                 questions_per_hour: Some(7),
                 questions_dir: Some("/srv/questions".into()),
                 timeout: Some(600),
+                schema: ReplySchema::from_text(r#"{"type": "object", "required": ["b", "a"]}"#).ok(),
                 on_permission: OnPermission::Ask,
                 path: Some("/bin".into()),
                 config_dir: Some(PathBuf::from("/home/me/.claude")),

@@ -127,8 +127,8 @@ pub(crate) fn note(connection: &Connection, request: RequestId, progress: &WaitP
 /// Turns handoffs of this frame into ordinary calls: its agent must continue.
 pub(crate) fn revoke_handoffs(connection: &Connection, frame: FrameId) -> TxResult<()> {
     for request in pending(connection, frame)? {
-        if let RequestKind::Spawn { child, task, handoff: true } = request.kind {
-            let call = RequestKind::Spawn { child, task, handoff: false };
+        if let RequestKind::Spawn { child, task, handoff: true, json } = request.kind {
+            let call = RequestKind::Spawn { child, task, handoff: false, json };
             let sql = "UPDATE requests SET detail = ?2 WHERE id = ?1";
             connection.run(sql, (Id(request.id), codec::json(&call, &[])?))?;
         }

@@ -193,7 +193,8 @@ impl Chains {
             4 if running < self.running.len() => {
                 let caller = self.running[running];
                 let children = if how.is_multiple_of(2) {
-                    let asked = AskedFor { caller, call: None, title: "child", handoff: how.is_multiple_of(4) };
+                    let asked =
+                        AskedFor { caller, call: None, title: "child", handoff: how.is_multiple_of(4), json: false };
                     vec![store.ask_for(asked, &new("child")).unwrap().1]
                 } else {
                     let group = group(&["a", "b"]);
