@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::app::chains::run::RunSurroundings;
 use crate::app::config::chain_defaults;
-use crate::app::config::setting::{LOG, STATE_DIR as STATE_DIR_SETTING, STOP_GRACE};
+use crate::app::config::setting::{LINGER as LINGER_SETTING, LOG, STATE_DIR as STATE_DIR_SETTING, STOP_GRACE};
 use crate::app::config::sources::{self, Configuration, Problem, Source};
 use crate::app::config::trust::Trust;
 use crate::app::error::{AppError, Refusal};
@@ -23,9 +23,10 @@ use crate::cli::output;
 use crate::cli::output::log;
 use crate::core::agent::launch::Launch;
 use crate::core::attempt::stop_steps::GRACE;
+use crate::core::chain::linger::LINGER;
 use crate::runtime::notifications::config_file::{self, BadConfig, ConfigFile};
 use crate::runtime::notifications::sender::{Sender, Voice};
-use crate::runtime::protocol::Asking;
+use crate::runtime::protocol::{Asking, Patience};
 use crate::runtime::{RunSettings, RuntimeError, Stopping};
 use crate::store::{Caller, Notifications, StateDir, Store, Subscribing};
 
@@ -182,14 +183,17 @@ impl Context {
     pub(crate) fn asking(&self) -> Result<Option<Asking>, CliError> {
         let Some(caller) = self.caller else { return Ok(None) };
         let home = env::var("HOME").unwrap_or_default();
-        Ok(Some(Asking { caller, state_dir: self.state_dir()?, own_program: own_program()?, home }))
+        let (state_dir, own_program) = (self.state_dir()?, own_program()?);
+        Ok(Some(Asking { caller, state_dir, own_program, home, patience: Patience::default() }))
     }
 
     /// Settings for a run. `claude` is what the user named on the command line.
     pub(crate) fn settings(&self, claude: Option<PathBuf>) -> Result<RunSettings, AppError> {
         let claude = claude.or_else(named_claude);
         let (own_program, stopping) = (own_program()?, self.stopping()?);
-        Ok(RunSettings { config: config_path(), claude, own_program, stale_check: true, stopping, places: None })
+        let linger = self.usable_configuration()?.settings.seconds(&LINGER_SETTING).map_or(LINGER, Duration::from_secs);
+        let config = config_path();
+        Ok(RunSettings { config, claude, own_program, stale_check: true, stopping, linger, places: None })
     }
 
     /// How agents are stopped: the user sets how long their tools may take to finish.

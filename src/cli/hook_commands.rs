@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 
@@ -13,7 +14,9 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::print_json;
-use crate::runtime::protocol::{HookResponse, ProtocolError, Typed, hook, message_delivery, permission};
+use crate::runtime::protocol::{
+    Asking, HookResponse, Patience, ProtocolError, Typed, hook, message_delivery, permission,
+};
 use crate::runtime::requests::reply_check;
 use crate::store::{Caller, StateDir};
 
@@ -102,6 +105,12 @@ pub(crate) struct Hook {
     /// Before commands: only refuse a request inside a larger one
     #[arg(long, conflicts_with = "messages")]
     embedded: bool,
+    /// How many seconds a request may wait for its result before it is suspended
+    #[arg(long, default_value_t = 0)]
+    linger: u64,
+    /// Unless so many agents of all chains run
+    #[arg(long, requires = "linger")]
+    parallel_total: Option<u32>,
 }
 
 impl Hook {
@@ -121,6 +130,8 @@ impl Hook {
 
     fn answer(&self, context: &Context, parse: impl FnOnce(&[String]) -> Typed) -> Result<HookResponse, CliError> {
         let Some(asking) = context.asking()? else { return Ok(HookAnswer::Pass.into()) };
+        let patience = Patience { time: Duration::from_secs(self.linger), parallel_total: self.parallel_total };
+        let asking = Asking { patience, ..asking };
         let mut input = Vec::new();
         let read = io::stdin().read_to_end(&mut input);
         read.map_err(|error| CliError::failed(format!("failed to read the hook's input: {error}")))?;

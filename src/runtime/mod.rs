@@ -46,6 +46,8 @@ pub(crate) struct RunSettings {
     pub stale_check: bool,
     /// How agents are stopped.
     pub stopping: Stopping,
+    /// How long an agent's `claude` stays in a call whose result is expected soon.
+    pub linger: Duration,
     /// How many agents may run at once over all chains; `None`: only limited by their chains.
     pub places: Option<Places>,
 }

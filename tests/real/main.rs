@@ -39,6 +39,7 @@ mod kept;
 mod killed;
 mod killed_at_random;
 mod killed_with_state;
+mod lingering;
 mod open;
 mod peer;
 mod permissions;

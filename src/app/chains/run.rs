@@ -119,6 +119,7 @@ pub(crate) mod testing {
             own_program: "/usr/bin/agent-cli".into(),
             stale_check: true,
             stopping: Stopping { grace: Duration::from_secs(60), tell: |_| {} },
+            linger: Duration::ZERO,
             places: None,
         }
     }

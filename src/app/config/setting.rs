@@ -79,6 +79,15 @@ pub(crate) const STOP_GRACE: Setting = Setting {
     help: "how long the tool of a stopped agent may take to finish",
 };
 
+pub(crate) const LINGER: Setting = Setting {
+    key: "linger",
+    kind: Kind::Duration,
+    default: Some("20s"),
+    variable: Some("AGENT_CLI_LINGER"),
+    in_project: InProject::AtMost,
+    help: "how long an agent stays in a call whose result is expected soon",
+};
+
 pub(crate) const MAX_PARALLEL_TOTAL: Setting = Setting {
     key: "max-parallel-total",
     kind: Kind::Count,
@@ -262,6 +271,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     COLOR,
     LOG,
     STOP_GRACE,
+    LINGER,
     MAX_PARALLEL_TOTAL,
     MODEL,
     PERMISSION_MODE,
@@ -323,6 +333,7 @@ mod tests {
     use crate::core::agent::launch::Launch;
     use crate::core::attempt::stop_steps::GRACE;
     use crate::core::chain::limits::Limits;
+    use crate::core::chain::linger;
     use crate::core::notifications::occasion::Occasion;
 
     #[test]
@@ -349,6 +360,7 @@ mod tests {
         };
         let limits = Limits::default();
         assert_eq!(seconds(&STOP_GRACE), GRACE);
+        assert_eq!(seconds(&LINGER), linger::LINGER);
         assert_eq!(seconds(&BACKGROUND_GRACE), Launch::default().background_grace());
         assert_eq!(seconds(&STALL_AFTER), Duration::try_from(limits.stall_after()).unwrap());
         assert_eq!(count(&MAX_DEPTH), limits.max_depth);

@@ -67,6 +67,7 @@ impl Place {
             own_program: "/usr/bin/agent-cli".into(),
             stale_check: true,
             stopping: Stopping { grace: Duration::ZERO, tell: |_| () },
+            linger: Duration::ZERO,
             places: None,
         };
         let mut notes = Vec::new();

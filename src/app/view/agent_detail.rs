@@ -100,6 +100,8 @@ pub(crate) struct SessionView {
     #[serde(flatten)]
     pub(crate) cost: CostView,
     pub(crate) model: Option<String>,
+    /// How many of its calls have lingered: they stayed open for a while, because their results were expected soon.
+    pub(crate) lingered: u32,
 }
 
 /// An entry of the log.
@@ -182,5 +184,6 @@ fn session(store: &Store, frame: &Frame, cost: Spent, attempt: Attempt) -> Sessi
         kept: attempt.kept,
         cost: CostView(cost),
         model: attempt.model,
+        lingered: attempt.lingered,
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn settings(user: Option<&Value>, rules: &[String], own: Option<&OwnH
         && let Some(program) = own.program.to_str()
         && let Some(hooks) = fields.entry("hooks").or_insert_with(|| json!({})).as_object_mut()
     {
-        add_hooks(hooks, &format!("{} hook", quoted(program)), own.native_questions);
+        add_hooks(hooks, &format!("{} hook", quoted(program)), own);
         own.stop.add_to(hooks, &format!("{} hook", quoted(program)));
     }
     settings
@@ -57,6 +57,10 @@ pub(crate) struct OwnHooks<'a> {
     pub program: &'a Path,
     /// Whether agents have Claude Code's own tool for questions.
     pub native_questions: bool,
+    /// For how many seconds the hook of a command may wait for the result of its request.
+    pub linger: u64,
+    /// Beside how many agents of all chains, if there is a limit.
+    pub parallel_total: Option<u32>,
     /// How to stop an agent when its running tool is done.
     pub stop: StopHook<'a>,
 }
@@ -107,7 +111,7 @@ const SHELLS: [&str; 2] = ["Bash(*sh)", "Bash(*sh -*)"];
 const RESULTS: &str = "Bash(*agent-cli* hook-result *)";
 
 /// Longer than the store waits for another process.
-const SECONDS: u32 = 30;
+const SECONDS: u64 = 30;
 
 /// The tools with which agents wait for a time or leave plan mode, and the events of their calls that start the hook.
 const OF_WAITS: [(&str, &str); 5] = [
@@ -118,19 +122,26 @@ const OF_WAITS: [(&str, &str); 5] = [
     (POST_TOOL_USE, CRON_DELETE),
 ];
 
-fn add_hooks(hooks: &mut Map<String, Value>, command: &str, native_questions: bool) {
+fn add_hooks(hooks: &mut Map<String, Value>, command: &str, own: &OwnHooks<'_>) {
+    let lingers = match (own.linger, own.parallel_total) {
+        (0, _) => String::new(),
+        (linger, None) => format!(" --linger {linger}"),
+        (linger, Some(total)) => format!(" --linger {linger} --parallel-total {total}"),
+    };
     let hook = json!({"type": "command", "command": command, "timeout": SECONDS});
     for (event, rule) in [(PRE_TOOL_USE, OWN_COMMANDS), (POST_TOOL_USE, RESULTS)] {
         if let Some(list) = hooks.entry(event).or_insert_with(|| json!([])).as_array_mut() {
-            let with =
-                |command: &str, rule| json!({"type": "command", "command": command, "if": rule, "timeout": SECONDS});
-            let mut of_bash = vec![with(command, rule)];
-            if event == PRE_TOOL_USE {
+            let with = |command: String, rule: &str, seconds: u64| json!({"type": "command", "command": command, "if": rule, "timeout": seconds});
+            let of_bash = if event == PRE_TOOL_USE {
+                let mut before = vec![with(format!("{command}{lingers}"), rule, SECONDS + own.linger)];
                 // It only refuses: if a command meets several conditions, all these hooks run at the same time.
-                of_bash.extend(SHELLS.map(|rule| with(&format!("{command} --embedded"), rule)));
-            }
+                before.extend(SHELLS.map(|rule| with(format!("{command} --embedded"), rule, SECONDS)));
+                before
+            } else {
+                vec![with(command.to_owned(), rule, SECONDS)]
+            };
             list.push(json!({"matcher": BASH, "hooks": of_bash}));
-            if native_questions {
+            if own.native_questions {
                 list.push(json!({"matcher": ASK_USER_QUESTION, "hooks": [hook]}));
             }
             let tools: Vec<_> = OF_WAITS.iter().filter(|(of, _)| *of == event).map(|(_, tool)| *tool).collect();
@@ -149,7 +160,7 @@ mod tests {
     fn hooks_of(program: &str, native_questions: bool) -> OwnHooks<'_> {
         let (file, message_file) = (Path::new("/state/it's/stop"), Path::new("/state/message"));
         let stop = StopHook { file, message_file, after_all_calls: true };
-        OwnHooks { program: Path::new(program), native_questions, stop }
+        OwnHooks { program: Path::new(program), native_questions, linger: 0, parallel_total: None, stop }
     }
 
     fn own() -> OwnHooks<'static> {

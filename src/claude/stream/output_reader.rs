@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::claude::json_lines::{GrowingFile, blocks, json_lines};
 use crate::claude::stream::digest::Digest;
-use crate::claude::stream::event::StreamEvent;
+use crate::claude::stream::event::{StreamBlock, StreamEvent};
+use crate::core::requests::request::Returned;
 use crate::core::text::json;
 
 /// Reads events until `stream` ends.
@@ -39,10 +40,12 @@ pub(crate) fn tool_of(stream: impl BufRead, call: &str) -> io::Result<Option<Str
     })
 }
 
-/// Whether a result of the call with the id `call` was printed.
-pub(crate) fn has_returned(stream: impl BufRead, call: &str) -> io::Result<bool> {
-    let is_result = |block: &Value| block["type"] == "tool_result" && block["tool_use_id"] == call;
-    Ok(find_block(stream, call, |block| is_result(block).then_some(()))?.is_some())
+/// What the call with the id `call` has returned, if that was printed.
+pub(crate) fn returned(stream: impl BufRead, call: &str) -> io::Result<Option<Returned>> {
+    find_block(stream, call, |block| {
+        let is_result = block["type"] == "tool_result" && block["tool_use_id"] == call;
+        if is_result { StreamBlock::deserialize(block).ok()?.as_result() } else { None }
+    })
 }
 
 /// What `found` makes of the first block that it accepts, among those of messages that contain the id `call`.

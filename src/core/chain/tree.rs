@@ -51,6 +51,8 @@ pub struct Node {
     pub is_group: bool,
     /// Whether it has ended for its parent, even if a person has continued it since.
     pub has_outcome: bool,
+    /// Since when a call of its running attempt lingers, because its results are expected soon.
+    pub lingers: Option<Timestamp>,
     /// Whether `claude` could not record its last turn, which is done again.
     pub is_unrecorded: bool,
     /// The stop or pause that is recorded for it.
@@ -100,6 +102,10 @@ impl Tree {
         self.nodes.values()
     }
 
+    pub(crate) fn node_mut(&mut self, id: FrameId) -> Option<&mut Node> {
+        self.nodes.get_mut(&id)
+    }
+
     /// The frame at the top.
     pub fn top(&self) -> FrameId {
         self.top
@@ -145,7 +151,7 @@ impl Tree {
         order
     }
 
-    /// A frame is awaited when it is the top, or when its parent has ended its turn and still needs its reply. A group
+    /// A frame is awaited when it is the top, or when its parent has ended its turn, or lingers at a call, and needs its reply. A group
     /// awaits its members as soon as it is awaited itself.
     pub(crate) fn is_awaited(&self, node: &Node) -> bool {
         if node.id == self.top {
@@ -185,7 +191,7 @@ impl Tree {
 
     fn parent_that_waits(&self, node: &Node) -> Option<&Node> {
         let parent = node.parent.and_then(|parent| self.get(parent));
-        parent.filter(|parent| parent.state.is_pending())
+        parent.filter(|parent| parent.state.is_pending() || parent.lingers.is_some())
     }
 
     /// Whether its parent's agent waits for this frame.
@@ -218,6 +224,7 @@ pub(crate) mod testing {
             kept: true,
             is_group: false,
             has_outcome: false,
+            lingers: None,
             is_unrecorded: false,
             stop: None,
             requests: Vec::new(),

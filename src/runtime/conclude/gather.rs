@@ -1,6 +1,7 @@
 //! Gathers what is known about an attempt that has ended.
 
 use std::fs;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,11 +25,11 @@ use crate::core::steering::message::Message;
 use crate::failpoint::{self, Step};
 use crate::runtime::conclude::attempt_cost;
 use crate::runtime::conclude::claude_output::{self, Printed, transcript_of};
-use crate::runtime::conclude::salvage::{self, Salvaged};
-use crate::runtime::conclude::unseen::{self, unseen};
+use crate::runtime::conclude::salvage::{self, Deliveries, Salvaged};
+use crate::runtime::conclude::unseen::{self, unseen, unseen_in_time};
 use crate::runtime::delivery::restored_situation;
 use crate::runtime::requests::{posted, reply_check};
-use crate::runtime::{RuntimeError, while_trying};
+use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{AtEnd, Attempt, Caller, PrintedRequests, Store};
 
 /// Who started the attempt to conclude.
@@ -101,17 +102,26 @@ pub(super) fn gather(
     // recorded.
     let ended = if begun.is_abandoned() { printed_last(store, frame.id) } else { Some(Timestamp::now()) };
     complete_requests(store, frame, &attempt, &printed)?;
-    let AtEnd { mut given, looked_up, shown, has_open, awaits_permission, messages } =
+    let AtEnd { mut given, looked_up, in_time, shown, has_open, awaits_permission, messages } =
         store.at_end(frame.id, attempt.id)?;
     let results = given.iter().map(|delivery| delivery.result.text().to_owned()).collect();
     let texts = unseen::texts(frame, &given, &messages);
     // Results that the agent looked up itself were not given to it at the start.
     given.retain(|delivery| !looked_up.contains(&delivery.request));
+    let (in_time, given): (Vec<_>, Vec<_>) =
+        given.into_iter().partition(|delivery| in_time.contains(&delivery.request));
 
     let transcript = transcript_of(frame, &attempt);
-    let Salvaged { salvage, suspended, uncertain_calls } =
-        salvage::look(store, frame, &printed, transcript.as_deref(), &given)?;
+    let deliveries = Deliveries { given: &given, in_time: &in_time };
+    let Salvaged { salvage, suspended, uncertain_calls, lacks } =
+        salvage::look(store, frame, &printed, transcript.as_deref(), deliveries)?;
     let lost = lost_result(&printed.digest, transcript.as_deref())?;
+    let output = || store.dir().open_printed(frame.id, attempt.output_from).map(BufReader::new);
+    let mut unseen = unseen(&given, &printed.digest, &shown, lost.as_deref());
+    if salvage == Salvage::Whole {
+        unseen.extend(unseen_in_time(&in_time, &shown, output).map_err(while_trying(READ_PRINTED))?);
+    }
+    unseen.extend(lacks);
     let unseen_messages = unseen_messages(&messages, transcript.as_deref(), salvage)?;
     let ended_beside = if printed.was_ended { printed.digest.beside_result.clone() } else { Vec::new() };
     let Printed { digest, ending, was_killed, .. } = printed;
@@ -125,7 +135,7 @@ pub(super) fn gather(
         has_checkpoint: frame.checkpoint.is_some(),
         has_requests: has_open,
         awaits_approval: awaits_permission,
-        unseen: unseen(&given, &digest, &shown, lost.as_deref()),
+        unseen,
         looked_up,
         results,
         texts,

@@ -8,6 +8,7 @@ use crate::claude::transcript::salvaged_transcript::SalvagedTranscript;
 use crate::core::attempt::salvaged::{Contents, Salvage, Signs};
 use crate::core::chain::frame::Frame;
 use crate::core::housekeeping::consistency::UsableLines;
+use crate::core::id::RequestId;
 use crate::core::requests::request::Delivery;
 use crate::runtime::conclude::claude_output::Printed;
 use crate::runtime::recovery::room;
@@ -22,16 +23,26 @@ pub(super) struct Salvaged {
     pub(super) suspended: Option<String>,
     /// The tool calls whose outcome is missing from the conversation.
     pub(super) uncertain_calls: Vec<String>,
+    /// The results that calls of the attempt returned in time and that a part of the conversation lacks.
+    pub(super) lacks: Vec<RequestId>,
 }
 
-/// What can be continued from after the attempt of `frame` with this output. `deliveries`: the results that it was given when
-/// it began.
+/// The results that an attempt was given.
+#[derive(Clone, Copy)]
+pub(super) struct Deliveries<'a> {
+    /// When it began.
+    pub(super) given: &'a [Delivery],
+    /// While its calls lingered.
+    pub(super) in_time: &'a [Delivery],
+}
+
+/// What can be continued from after the attempt of `frame` with this output.
 pub(super) fn look(
     store: &Store,
     frame: &Frame,
     printed: &Printed,
     transcript: Option<&Path>,
-    deliveries: &[Delivery],
+    deliveries: Deliveries<'_>,
 ) -> Result<Salvaged, RuntimeError> {
     let Printed { digest, was_killed, .. } = printed;
     let suspended = digest.suspended_call();
@@ -54,13 +65,17 @@ pub(super) fn look(
                 .map_err(while_trying("read the transcript"))?;
             let contents = Contents {
                 continues: salvaged.continues,
-                has_deliveries: deliveries.iter().all(|delivery| salvaged.has_result(delivery)),
+                has_deliveries: deliveries.given.iter().all(|delivery| salvaged.has_result(delivery)),
                 marks_suspension: suspended.is_some_and(|call| salvaged.suspended.contains(call)),
             };
             (signs.salvage(contents), Some(salvaged))
         }
     };
-    Ok(Salvaged::new(salvage, &salvaged.unwrap_or_default(), digest))
+    let salvaged = salvaged.unwrap_or_default();
+    let in_time =
+        deliveries.in_time.iter().filter(|delivery| salvage == Salvage::Part && !salvaged.has_result(delivery));
+    let lacks = in_time.map(|delivery| delivery.request).collect();
+    Ok(Salvaged { lacks, ..Salvaged::new(salvage, &salvaged, digest) })
 }
 
 impl Salvaged {
@@ -74,7 +89,7 @@ impl Salvaged {
             }
             Salvage::Nothing => (None, digest.uncertain_calls(&HashSet::new())),
         };
-        Self { salvage, suspended: suspended.map(str::to_owned), uncertain_calls }
+        Self { salvage, suspended: suspended.map(str::to_owned), uncertain_calls, lacks: Vec::new() }
     }
 }
 

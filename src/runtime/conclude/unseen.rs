@@ -1,9 +1,10 @@
 //! Determines which delivered results the agent did not see, and which texts it may repeat.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, BufRead, Read};
 
 use crate::claude::stream::digest::Digest;
+use crate::claude::stream::output_reader;
 use crate::claude::tools::ask_user_question;
 use crate::core::attempt::prompt;
 use crate::core::chain::frame::{Frame, Task};
@@ -35,6 +36,23 @@ pub(super) fn unseen(
         again || is_lost || (!is_seen && of_call(delivery))
     });
     unseen.map(|delivery| delivery.request).collect()
+}
+
+/// The requests whose results the agent did not see although the calls that made them lingered until they were there. `output`:
+/// what its `claude` printed.
+pub(super) fn unseen_in_time<R: BufRead>(
+    in_time: &[Delivery],
+    shown: &[RequestId],
+    output: impl Fn() -> io::Result<R>,
+) -> io::Result<Vec<RequestId>> {
+    let mut unseen = Vec::new();
+    for delivery in in_time.iter().filter(|delivery| !shown.contains(&delivery.request)) {
+        let returned = delivery.call.as_ref().map(|call| output_reader::returned(output()?, call)).transpose()?;
+        if !returned.flatten().is_some_and(|returned| delivery.result.is_in(&returned)) {
+            unseen.push(delivery.request);
+        }
+    }
+    Ok(unseen)
 }
 
 /// Whether a call of Claude Code's own tool for questions returned that not all of them were answered, with the existing

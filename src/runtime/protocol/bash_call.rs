@@ -19,7 +19,7 @@ use crate::core::text::shell;
 use crate::failpoint::Step;
 use crate::runtime::protocol::response::{self, HookResponse};
 use crate::runtime::protocol::suspension::{REPEATED, Suspension};
-use crate::runtime::protocol::{Asking, ProtocolError, printed_call, result_command};
+use crate::runtime::protocol::{Asking, ProtocolError, linger, printed_call, result_command};
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::{RuntimeError, while_trying};
@@ -146,7 +146,13 @@ pub(super) fn before(
             let runs_in = RunsIn { directory, input: call.input.as_deref().unwrap_or_default() };
             let request = resolve(&store, caller, &runs_in).map_err(ProtocolError::Request)?;
             request.record(&store, caller, Some(id))?;
-            Ok(HookAnswer::Defer.into())
+            let in_time = linger::wait(asking, &store, &frame, id).unwrap_or_else(|error| {
+                tracing::warn!("the call is suspended at once: {error}");
+                None
+            });
+            let Some((request, result)) = in_time else { return Ok(HookAnswer::Defer.into()) };
+            let answer = return_result(asking, &store, input, request.id, &result)?;
+            Ok(HookResponse { answer, returning: Some((store, caller)) })
         }
     }
 }

@@ -15,6 +15,7 @@
 
 mod bash_call;
 pub(crate) mod hook;
+mod linger;
 pub(crate) mod message_delivery;
 pub(crate) mod permission;
 mod plan;
@@ -31,6 +32,7 @@ use crate::runtime::RuntimeError;
 use crate::store::{Caller, Store};
 
 pub(crate) use bash_call::{RunsIn, Typed};
+pub(crate) use linger::Patience;
 pub(crate) use response::HookResponse;
 
 /// The agent whose `claude` asks, and what is needed to answer it.
@@ -42,6 +44,8 @@ pub(crate) struct Asking {
     pub own_program: PathBuf,
     /// The agent's home directory, which its commands may name.
     pub home: String,
+    /// How long its calls may linger.
+    pub patience: Patience,
 }
 
 impl Asking {

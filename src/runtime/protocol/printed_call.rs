@@ -26,7 +26,7 @@ pub(super) fn is_past(store: &Store, caller: Caller, call: &str) -> Result<bool,
     let Some(attempt) = store.attempts(Attempts::RunningOf(caller.frame))?.pop() else { return Ok(false) };
     let is_past = || {
         Ok(output_reader::read(output(store, &attempt)?)?.worked
-            || output_reader::has_returned(output(store, &attempt)?, call)?)
+            || output_reader::returned(output(store, &attempt)?, call)?.is_some())
     };
     is_past().map_err(while_trying(READ_PRINTED))
 }

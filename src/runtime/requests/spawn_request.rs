@@ -252,8 +252,9 @@ pub(crate) fn result_for(store: &Store, caller: Caller, of: Target) -> Result<Op
     }
 }
 
-/// The request that the attempt's resumed call made, if that call now runs as a program: then the request must not be made again.
-/// `is_it` compares the recorded request with the one that the program is asked for.
+/// The request that a call made which now runs as a program: then the request must not be made again. The call was resumed in this
+/// attempt, or its hook has died after it had recorded the request. `is_it` compares the recorded request with the one that the
+/// program is asked for.
 pub(crate) fn made_before(
     store: &Store,
     caller: Caller,
@@ -261,7 +262,22 @@ pub(crate) fn made_before(
 ) -> Result<Option<RequestId>, RuntimeError> {
     let given = store.at_end(caller.frame, caller.attempt)?.given.into_iter();
     let meant: Vec<_> = given.filter(|given| is_it(&given.kind)).map(|given| given.request).collect();
-    Ok(store.use_results(caller, ResultUse::Returned(&meant))?.pop())
+    if let Some(returned) = store.use_results(caller, ResultUse::Returned(&meant))?.pop() {
+        return Ok(Some(returned));
+    }
+    let made = store.requests(Requests::Undelivered(caller.attempt))?.into_iter();
+    let Some((made, result)) = made.into_iter().find(|(made, _)| made.call.is_some() && is_it(&made.kind)) else {
+        return Ok(None);
+    };
+    let adopted = store.use_results(caller, ResultUse::OfProgram(made.id))?.pop();
+    if let (Some(request), Some(read)) = (adopted, &result) {
+        let target = match made.kind {
+            RequestKind::Spawn { child, .. } => Target::Frame(child),
+            _ => Target::Request(request),
+        };
+        store.use_results(caller, ResultUse::LookedUp(target, read))?;
+    }
+    Ok(adopted)
 }
 
 fn frame_of(store: &Store, caller: Caller) -> Result<Frame, RuntimeError> {

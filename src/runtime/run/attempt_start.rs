@@ -333,7 +333,13 @@ fn settings(
     let message_file = store.dir().message_file(frame.id);
     let stop =
         StopHook { file: &stop_file, message_file: &message_file, after_all_calls: program.hooks_after_all_calls };
-    let hooks = OwnHooks { program: &own.own_program, native_questions: frame.launch.native_questions, stop };
+    let hooks = OwnHooks {
+        program: &own.own_program,
+        native_questions: frame.launch.native_questions,
+        linger: own.linger.as_secs(),
+        parallel_total: own.places.as_ref().map(Places::most),
+        stop,
+    };
     let hooks = Some(hooks).filter(|_| has_hooks(frame, program));
     let mut merged = merged::settings(user.as_ref(), &rules, hooks.as_ref());
     merged::deny(&mut merged, protection(store, own));

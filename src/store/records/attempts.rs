@@ -73,6 +73,8 @@ pub struct Attempt {
     pub ended: Option<Timestamp>,
     /// How long it ran, without the time in which the machine slept; `None`: this was not measured.
     pub ran: Option<Duration>,
+    /// How many of its calls have lingered: they stayed open for a while, because their results were expected soon.
+    pub lingered: u32,
     /// How it ended, in one word.
     pub outcome: Option<String>,
     /// The text it ended with, unless that is a reply.
@@ -209,6 +211,8 @@ pub struct AtEnd {
     pub given: Vec<Delivery>,
     /// Its own requests whose results it has looked up.
     pub looked_up: Vec<RequestId>,
+    /// Those that it made itself with calls that lingered, and have returned the results or are about to.
+    pub in_time: Vec<RequestId>,
     /// The requests whose results a resumed call has returned.
     pub shown: Vec<RequestId>,
     /// Whether it waits for something: it has made requests whose results it has not been given, or has jobs.

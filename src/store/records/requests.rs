@@ -73,6 +73,12 @@ pub enum ResultUse<'a> {
     LookedUp(Target, &'a RequestResult),
     /// The call that a person has allowed is running.
     Permission(RequestId),
+    /// The call that made these in this attempt lingers: their results are expected soon.
+    Awaited(&'a [RequestId]),
+    /// That call has yet to return this result.
+    InTime(RequestId, &'a RequestResult),
+    /// The call that made it in this attempt runs as a program after all, which must not make it again.
+    OfProgram(RequestId),
 }
 
 /// What the next attempt of a frame must give to its agent, and the mode that it begins in.

@@ -18,6 +18,7 @@ fn own() -> RunSettings {
         own_program: "/usr/bin/agent-cli".into(),
         stale_check: true,
         stopping: Stopping { grace: Duration::ZERO, tell: |_| {} },
+        linger: Duration::ZERO,
         places: None,
     }
 }

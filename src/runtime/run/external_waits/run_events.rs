@@ -18,9 +18,9 @@ use crate::store::{Store, StoreError};
 
 /// The interval of checks whether another process has written something or a scheduled time has arrived. A clock can be set,
 /// and a machine can sleep.
-const LOOK: Duration = Duration::from_millis(200);
+const LOOK: Duration = Duration::from_millis(50);
 /// Every this many checks, files, other agents and other runners are checked, too.
-const CLOSELY: u32 = 3;
+const CLOSELY: u32 = 12;
 
 /// Why the loop continues.
 pub(crate) enum RunEvent {

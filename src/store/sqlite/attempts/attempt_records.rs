@@ -147,6 +147,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         began: time(row, "began")?,
         ended: maybe_time(row, "ended")?,
         ran: row.get::<_, Option<i64>>("ran")?.map(|ran| Duration::from_millis(ran.unsigned_abs())),
+        lingered: row.get("lingered")?,
         outcome: row.get("outcome")?,
         message: row.get("message")?,
         kept: row.get("kept")?,

@@ -8,28 +8,36 @@ use rusqlite::Connection;
 
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, RequestId};
-use crate::core::requests::request::{Request, RequestKind};
+use crate::core::requests::request::{Request, RequestKind, RequestResult};
 use crate::core::requests::request_state::{Handover, RequestEvent, RequestState};
 use crate::store::error::StoreError;
 use crate::store::records::{AtEnd, Caller, ResultUse, Target};
 use crate::store::sqlite::attempts::attempt_records as attempts;
-use crate::store::sqlite::database::codec::{self, Id};
+use crate::store::sqlite::database::codec::{self, At, Id};
 use crate::store::sqlite::requests::calls;
 use crate::store::sqlite::requests::request_records::{deliveries_as, has_undelivered};
 use crate::store::sqlite::requests::results::result;
 use crate::store::sqlite::steering::messages;
 use crate::store::sqlite::tables::events;
 use crate::store::sqlite::tables::requests::{self, requests};
-use crate::store::sqlite::transaction::TxResult;
+use crate::store::sqlite::transaction::{Statements, TxResult};
 
 pub(crate) fn use_results(connection: &Connection, caller: Caller, how: ResultUse<'_>) -> TxResult<Vec<RequestId>> {
     requests::check(connection, caller)?;
     let now = codec::now();
     let mut used = Vec::new();
+    match how {
+        ResultUse::Awaited(requests) => return linger(connection, now, caller, requests),
+        ResultUse::OfProgram(request) => return to_program(connection, caller, request),
+        _ => {}
+    }
     for (request, event) in to_use(connection, caller, how)? {
         requests::advance(connection, now, &request, event)?;
-        if let ResultUse::LookedUp(_, read) = how {
+        if let ResultUse::LookedUp(_, read) | ResultUse::InTime(_, read) = how {
             attempts::give(connection, caller.attempt, request.id, read)?;
+        }
+        if let ResultUse::InTime(..) = how {
+            connection.run("UPDATE attempts SET lingers = NULL WHERE id = ?1", [Id(caller.attempt)])?;
         }
         if matches!(event, RequestEvent::Use { .. }) {
             let entry = LogEntry::PermissionUsed { request: request.id, attempt: caller.attempt };
@@ -45,10 +53,13 @@ pub(crate) fn at_end(connection: &Connection, frame: FrameId, attempt: AttemptId
     let is_given = |id: &RequestId| delivering.iter().any(|request| request.id == *id);
     let has_jobs = requests::pending(connection, frame)?.iter().any(|it| it.kind.is_job() && !is_given(&it.id));
     let shown = delivering.iter().filter(|it| handover(it) == Some(Handover::Shown));
-    let looked_up = delivering.iter().filter(|request| request.attempt == attempt);
+    let own = || delivering.iter().filter(|request| request.attempt == attempt);
+    let looked_up = own().filter(|request| handover(request) == Some(Handover::Given));
+    let in_time = own().filter(|request| handover(request) != Some(Handover::Given));
     Ok(AtEnd {
         given: deliveries_as(connection, &delivering, &attempts::given(connection, attempt)?)?,
         looked_up: looked_up.map(|request| request.id).collect(),
+        in_time: in_time.map(|request| request.id).collect(),
         shown: shown.map(|request| request.id).collect(),
         has_open: has_jobs || has_undelivered(connection, attempt)?,
         awaits_permission: calls::awaits_permission(connection, attempt)?,
@@ -73,23 +84,65 @@ fn to_use(connection: &Connection, caller: Caller, how: ResultUse<'_>) -> TxResu
                 (Target::Frame(frame), RequestKind::Spawn { child, .. }) => frame == *child,
                 (made, _) => made == Target::Request(request.id),
             };
-            let sql = requests!("WHERE r.attempt = ?1 AND r.status IN ('open', 'resolved', 'expired')");
-            let mut used = Vec::new();
-            for request in requests::all(connection, sql, [Id(caller.attempt)])?.into_iter().filter(is_it) {
-                // A failed child may have been retried since.
-                if result(connection, &request)?.as_ref() == Some(read) {
-                    let event = requests::deliver(&request, caller.attempt, Handover::Given);
-                    used.push((request, event));
-                }
-            }
-            used
+            made_and_read(connection, caller, is_it, read, Handover::Given)?
+        }
+        ResultUse::InTime(made, read) => {
+            made_and_read(connection, caller, |request| request.id == made, read, Handover::ToReturn)?
         }
         ResultUse::Permission(request) => {
             let request = requests::load(connection, request)?.ok_or(StoreError::UnknownRequest(request))?;
             let event = RequestEvent::Use { attempt: caller.attempt };
             if request.state.clone().after(event).is_ok() { vec![(request, event)] } else { Vec::new() }
         }
+        ResultUse::Awaited(_) | ResultUse::OfProgram(_) => Vec::new(),
     })
+}
+
+/// The requests that the attempt made and has not been given, and whose result is `read`.
+fn made_and_read(
+    connection: &Connection,
+    caller: Caller,
+    is_it: impl Fn(&Request) -> bool,
+    read: &RequestResult,
+    handover: Handover,
+) -> TxResult<Vec<(Request, RequestEvent)>> {
+    let mut used = Vec::new();
+    for request in undelivered(connection, caller)?.into_iter().filter(is_it) {
+        // A child that failed may have been tried again since.
+        if result(connection, &request)?.as_ref() == Some(read) {
+            let event = requests::deliver(&request, caller.attempt, handover);
+            used.push((request, event));
+        }
+    }
+    Ok(used)
+}
+
+fn undelivered(connection: &Connection, caller: Caller) -> TxResult<Vec<Request>> {
+    let sql = requests!("WHERE r.attempt = ?1 AND r.status IN ('open', 'resolved', 'expired') ORDER BY r.seq");
+    requests::all(connection, sql, [Id(caller.attempt)])
+}
+
+/// Records that a call stays open for its requests.
+fn linger(connection: &Connection, now: At, caller: Caller, requests: &[RequestId]) -> TxResult<Vec<RequestId>> {
+    let mut made = undelivered(connection, caller)?;
+    made.retain(|request| request.call.is_some() && requests.contains(&request.id));
+    if !made.is_empty() {
+        connection.run(
+            "UPDATE attempts SET lingers = ?2, lingered = lingered + 1 WHERE id = ?1",
+            (Id(caller.attempt), now),
+        )?;
+    }
+    Ok(made.into_iter().map(|request| request.id).collect())
+}
+
+/// Records that the result of a request is no longer expected by the call that made it.
+fn to_program(connection: &Connection, caller: Caller, request: RequestId) -> TxResult<Vec<RequestId>> {
+    if !undelivered(connection, caller)?.iter().any(|made| made.id == request && made.call.is_some()) {
+        return Ok(Vec::new());
+    }
+    connection.run("UPDATE requests SET call = NULL WHERE id = ?1", [Id(request)])?;
+    connection.run("UPDATE attempts SET lingers = NULL WHERE id = ?1", [Id(caller.attempt)])?;
+    Ok(vec![request])
 }
 
 fn is_to_return(request: &Request) -> bool {

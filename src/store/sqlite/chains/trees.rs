@@ -11,7 +11,7 @@ use crate::core::requests::request::Request;
 use crate::core::steering::stop_order::Stop;
 use crate::store::records::TreeOf;
 use crate::store::sqlite::chains::limit_checks;
-use crate::store::sqlite::database::codec::{Id, from_json, id, maybe_id, time};
+use crate::store::sqlite::database::codec::{Id, from_json, id, maybe_id, maybe_time, time};
 use crate::store::sqlite::steering::stops;
 use crate::store::sqlite::tables::requests;
 use crate::store::sqlite::transaction::{Statements, TxResult};
@@ -19,12 +19,18 @@ use crate::store::sqlite::transaction::{Statements, TxResult};
 // The whole tree of a frame is read, even if only what is below the frame was asked for: preparing a statement that selects
 // less takes longer than reading the rest.
 const NODES: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group,
-     outcome IS NOT NULL AS has_outcome, ifnull(trouble ->> 'unrecorded', 0) AS is_unrecorded FROM frames
+     outcome IS NOT NULL AS has_outcome,
+     CASE WHEN status = 'running' THEN
+       (SELECT lingers FROM attempts INDEXED BY one_running_attempt WHERE frame = frames.id AND ended IS NULL)
+     END AS lingers, ifnull(trouble ->> 'unrecorded', 0) AS is_unrecorded FROM frames
      WHERE root = (SELECT root FROM frames WHERE id = ?1) ORDER BY seq";
 
 /// The same for a frame and its children.
 const FAMILY: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group,
-     outcome IS NOT NULL AS has_outcome, ifnull(trouble ->> 'unrecorded', 0) AS is_unrecorded FROM frames
+     outcome IS NOT NULL AS has_outcome,
+     CASE WHEN status = 'running' THEN
+       (SELECT lingers FROM attempts INDEXED BY one_running_attempt WHERE frame = frames.id AND ended IS NULL)
+     END AS lingers, ifnull(trouble ->> 'unrecorded', 0) AS is_unrecorded FROM frames
      WHERE id IN (SELECT ?1 UNION ALL SELECT id FROM frames INDEXED BY frames_by_parent WHERE parent = ?1) ORDER BY seq";
 
 const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.call, r.detail, r.state, r.made, r.looked
@@ -63,6 +69,7 @@ fn nodes(
             kept: row.get("kept")?,
             is_group: row.get("is_group")?,
             has_outcome: row.get("has_outcome")?,
+            lingers: maybe_time(row, "lingers")?,
             is_unrecorded: row.get("is_unrecorded")?,
             stop: None,
             requests: requests.remove(&id).unwrap_or_default(),

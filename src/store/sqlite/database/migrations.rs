@@ -75,8 +75,9 @@ CREATE TABLE replies (
 -- is told of what it has no more. leaves: a digest of the transcript that an attempt which was not kept has left behind.
 -- model: what it ran with. requests: answers of the API. estimated: whether its claude died before it said what it had cost.
 -- total_usage: tokens of its session, as total_cost_usd; NULL: its version does not count them. ran: for how many milliseconds
--- it ran, without the time in which the machine slept; NULL: nobody has measured it. given: the results that it was given, as
--- long as it runs. denied: the calls that were; NULL: none.
+-- it ran, without the time in which the machine slept; NULL: nobody has measured it. lingered: how many of its calls have stayed
+-- open for a while. lingers: since when one of them does. given: the results that it was given, as long as it runs. denied: the
+-- calls that were; NULL: none.
 CREATE TABLE attempts (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -102,6 +103,8 @@ CREATE TABLE attempts (
     requests INTEGER NOT NULL DEFAULT 0,
     estimated INTEGER NOT NULL DEFAULT 0,
     ran INTEGER,
+    lingered INTEGER NOT NULL DEFAULT 0,
+    lingers INTEGER,
     model TEXT,
     version TEXT,
     transcript TEXT,

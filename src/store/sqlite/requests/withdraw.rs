@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId};
 use crate::core::requests::request::{Request, RequestKind};
-use crate::core::requests::request_state::RequestEvent;
+use crate::core::requests::request_state::{RequestEvent, RequestState};
 use crate::store::sqlite::database::codec::{At, Id, id};
 use crate::store::sqlite::tables::events;
 use crate::store::sqlite::tables::requests::{self, requests};
@@ -16,7 +16,9 @@ pub(crate) fn withdraw_calls(connection: &Connection, now: At, attempt: AttemptI
     let sql = requests!("WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status <> 'withdrawn' ORDER BY r.seq");
     let stands = |request: &Request| {
         let needs_permission = matches!(request.kind, RequestKind::Permission { .. });
-        needs_permission || request.call.as_deref().is_some_and(|call| open.contains(&call))
+        // A call that lingered has returned its result.
+        let is_given = matches!(request.state, RequestState::Delivering { .. } | RequestState::Delivered { .. });
+        needs_permission || is_given || request.call.as_deref().is_some_and(|call| open.contains(&call))
     };
     let made = requests::all(connection, sql, [Id(attempt)])?;
     made.iter().filter(|request| !stands(request)).try_for_each(|request| withdraw(connection, now, request))

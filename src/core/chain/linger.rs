@@ -1,0 +1,185 @@
+//! Whether a call stays open for its results, instead of being suspended at once: as locks do, it spins a little and then parks.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::core::chain::admission::NotAdmitted;
+use crate::core::chain::frame_state::FrameState;
+use crate::core::chain::runnable::Attempted;
+use crate::core::chain::tree::{Node, Tree};
+use crate::core::id::FrameId;
+use crate::core::requests::request::{External, Request, RequestKind};
+
+/// How long a call lingers, unless a person has set another time.
+pub(crate) const LINGER: Duration = Duration::from_secs(20);
+
+/// What a lingering call knows besides the records of its chain.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lingering<'a> {
+    /// The agent that makes the call.
+    pub frame: FrameId,
+    /// The call.
+    pub call: &'a str,
+    /// Since when it lingers.
+    pub since: Timestamp,
+    /// Until when at most.
+    pub until: Timestamp,
+    /// Whether somebody is asked right now: a terminal shows the open questions.
+    pub is_attended: bool,
+}
+
+impl Tree {
+    /// Whether everything that the call waits for is expected soon, and no other agent needs its place.
+    ///
+    /// Every lingering call of the chain decides for itself, and all of them by the same records, so that only the one parks that has
+    /// lingered longest.
+    pub(crate) fn lingers(&self, call: Lingering<'_>, now: Timestamp) -> bool {
+        if now >= call.until {
+            return false;
+        }
+        let tree = self.with_lingering(call.frame, call.since);
+        let Some(node) = tree.get(call.frame) else { return false };
+        let of_call = |request: &&Request| request.call.as_deref() == Some(call.call);
+        let open = || node.requests.iter().filter(of_call).filter(|request| !tree.is_over(request));
+        node.stop.is_none() && open().all(|request| tree.is_near(request, call, now)) && !tree.needs_place(node, now)
+    }
+
+    fn with_lingering(&self, frame: FrameId, since: Timestamp) -> Self {
+        let mut tree = self.clone();
+        tree.node_mut(frame).into_iter().for_each(|node| node.lingers = node.lingers.or(Some(since)));
+        tree
+    }
+
+    fn is_near(&self, request: &Request, call: Lingering<'_>, now: Timestamp) -> bool {
+        match &request.kind {
+            // A handoff returns nothing, and Claude Code asks about the others in another way.
+            RequestKind::Spawn { handoff: true, .. } | RequestKind::Permission { .. } | RequestKind::Plan(_) => false,
+            RequestKind::Spawn { child, .. } => self.works(*child, now),
+            RequestKind::Ask(_) => call.is_attended,
+            RequestKind::Wait(wait) => comes_by(wait, call.until),
+        }
+    }
+
+    /// Whether an agent works at or below `top`, or would if it had a place.
+    fn works(&self, top: FrameId, now: Timestamp) -> bool {
+        let mut below = vec![top];
+        while let Some(node) = below.pop().and_then(|id| self.get(id)) {
+            if matches!(node.state, FrameState::Running { .. }) {
+                return true;
+            }
+            if self.can_run(node, &Attempted::default(), now) {
+                let refused = self.admission(now).refuse(node);
+                if matches!(refused, None | Some(NotAdmitted::Parallel { .. } | NotAdmitted::ParallelTotal { .. })) {
+                    return true;
+                }
+            }
+            below.extend(self.children(node.id));
+        }
+        false
+    }
+
+    /// Whether `node` has lingered longest of all, and an agent could run that finds no place.
+    fn needs_place(&self, node: &Node, now: Timestamp) -> bool {
+        let is_oldest =
+            self.all().filter_map(|other| Some((other.lingers?, other.id))).min().map(|(_, id)| id) == Some(node.id);
+        is_oldest && !self.runnable_and_ready(&Attempted::default(), now).1.is_empty()
+    }
+}
+
+/// Whether a wait ends by then, as far as times tell.
+fn comes_by(wait: &External, until: Timestamp) -> bool {
+    match wait {
+        External::Time(at) => *at <= until,
+        External::Any(waits) => waits.iter().any(|wait| comes_by(wait, until)),
+        External::All(waits) => waits.iter().all(|wait| comes_by(wait, until)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::chain::frame_state::Wait;
+    use crate::core::chain::limits::Limits;
+    use crate::core::chain::tree::Whole;
+    use crate::core::chain::tree::testing::{id, node, request};
+    use crate::core::requests::question_form::Form;
+
+    const RUNNING: FrameState = FrameState::Running { waited: None };
+    const WAITING: FrameState = FrameState::Waiting { wait: Wait::Requests };
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// The agent that makes a call for this, and the agents below it.
+    fn calling(kinds: Vec<RequestKind>, below: Vec<Node>, max_parallel: u32) -> Tree {
+        let of_call = |kind| Request { call: Some("toolu_1".to_owned()), ..request(id(1), kind) };
+        let caller = Node { requests: kinds.into_iter().map(of_call).collect(), ..node(id(1), None, RUNNING) };
+        let limits = Limits { max_parallel, ..Limits::default() };
+        Tree::new(id(1), std::iter::once(caller).chain(below).collect()).within(Whole { limits, ..Whole::default() })
+    }
+
+    fn spawn(child: u128, handoff: bool) -> RequestKind {
+        RequestKind::Spawn { child: id(child), task: String::new(), handoff, json: false }
+    }
+
+    fn lingers(tree: &Tree) -> bool {
+        lingers_if(tree, false)
+    }
+
+    fn lingers_if(tree: &Tree, is_attended: bool) -> bool {
+        let call = Lingering { frame: id(1), call: "toolu_1", since: at(0), until: at(20), is_attended };
+        assert!(!tree.lingers(call, at(20)), "its time is up");
+        tree.lingers(call, at(5))
+    }
+
+    #[test]
+    fn a_call_lingers_while_its_child_can_work() {
+        let with = |state| lingers(&calling(vec![spawn(2, false)], vec![node(id(2), Some(id(1)), state)], 4));
+        assert!(with(FrameState::Ready) && with(RUNNING));
+        assert!(with(FrameState::Done), "the result is there");
+        assert!(!with(FrameState::Waiting { wait: Wait::AgentDecides }) || with(FrameState::Ready));
+        let paused = FrameState::Paused { waited: None };
+        assert!(!with(paused));
+        let asks = Node {
+            requests: vec![request(id(2), RequestKind::Ask(Form::text("When?")))],
+            ..node(id(2), Some(id(1)), WAITING)
+        };
+        assert!(!lingers(&calling(vec![spawn(2, false)], vec![asks.clone()], 4)), "the child has paused");
+        let below = node(id(3), Some(id(2)), RUNNING);
+        let waits = Node { requests: vec![request(id(2), spawn(3, false))], ..node(id(2), Some(id(1)), WAITING) };
+        assert!(lingers(&calling(vec![spawn(2, false)], vec![waits, below], 4)), "somebody works below it");
+        assert!(!lingers(&calling(vec![spawn(2, true)], vec![node(id(2), Some(id(1)), RUNNING)], 4)), "a handoff");
+        let both = calling(
+            vec![spawn(2, false), RequestKind::Ask(Form::text("When?"))],
+            vec![node(id(2), Some(id(1)), RUNNING)],
+            4,
+        );
+        assert!(!lingers(&both) && lingers_if(&both, true));
+    }
+
+    #[test]
+    fn a_time_is_near_if_it_comes_before_the_call_parks() {
+        let until = |second| lingers(&calling(vec![RequestKind::Wait(External::Time(at(second)))], Vec::new(), 4));
+        assert!(until(19) && until(20) && !until(21));
+    }
+
+    #[test]
+    fn who_has_lingered_longest_makes_place() {
+        let tree = |second_since, max_parallel| {
+            let second = Node {
+                lingers: Some(at(second_since)),
+                requests: vec![request(id(2), spawn(3, false))],
+                ..node(id(2), Some(id(1)), RUNNING)
+            };
+            calling(vec![spawn(2, false)], vec![second, node(id(3), Some(id(2)), FrameState::Ready)], max_parallel)
+        };
+        assert!(lingers(&tree(1, 3)));
+        assert!(!lingers(&tree(1, 2)));
+        assert!(lingers(&tree(-1, 2)), "the other one parks");
+        let alone = calling(vec![spawn(2, false)], vec![node(id(2), Some(id(1)), FrameState::Ready)], 1);
+        assert!(!lingers(&alone));
+    }
+}

@@ -1,0 +1,100 @@
+//! A call that lingers: its request is recorded, and its hook waits a little for the result before it suspends the call.
+//!
+//! Nothing depends on it. Whatever ends the wait, or this process, leaves a request that is recorded like any other.
+
+use std::thread;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::claude::stream::output_reader::OutputFollower;
+use crate::core::chain::frame::Frame;
+use crate::core::chain::linger::Lingering;
+use crate::core::requests::request::{Request, RequestResult};
+use crate::runtime::protocol::Asking;
+use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
+use crate::store::{Attempts, Driving, Requests, ResultUse, Store};
+
+/// How long calls may linger, and beside how many agents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Patience {
+    /// Zero: not at all.
+    pub time: Duration,
+    /// How many agents of all chains may run; `None`: as many as their chains admit.
+    pub parallel_total: Option<u32>,
+}
+
+/// How often to look whether another process has written something.
+const LOOK: Duration = Duration::from_millis(20);
+/// At which of these looks everything is looked at, also what no process writes.
+const CLOSELY: u32 = 25;
+
+/// The result of the one request that `call` has just made, if it arrives in time. The call is to return it then.
+pub(super) fn wait(
+    asking: &Asking,
+    store: &Store,
+    frame: &Frame,
+    call: &str,
+) -> Result<Option<(Request, RequestResult)>, RuntimeError> {
+    let (caller, time) = (asking.caller, asking.patience.time);
+    let running = store.attempts(Attempts::RunningOf(frame.id))?.pop().filter(|attempt| attempt.id == caller.attempt);
+    let (false, Some(attempt)) = (time.is_zero(), running) else { return Ok(None) };
+    let mut output = OutputFollower::new(store.dir().printed(frame.id), attempt.output_from);
+    let since = Timestamp::now();
+    let until = since.saturating_add(SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX)).unwrap_or(since);
+    // Who is asked on a terminal is not recorded.
+    let lingering = Lingering { frame: frame.id, call, since, until, is_attended: false };
+    let (mut version, mut is_recorded, mut looks) = (None, false, 0_u32);
+    loop {
+        // Claude Code asks about the calls of a message one after the other, also while the model still writes it. Others would wait
+        // for this one.
+        let digest = output.read().map_err(while_trying(READ_PRINTED))?;
+        if digest.calls.open.iter().any(|open| open.id != call) || store.dir().stop_file(frame.id).exists() {
+            return Ok(None);
+        }
+        let now = store.changes().version_of_others()?;
+        if version.replace(now) != Some(now) || looks.is_multiple_of(CLOSELY) {
+            if let Some(returned) = in_time(asking, store, frame, call)? {
+                return Ok(Some(returned));
+            }
+            if !is_worth_it(asking, store, frame, lingering)? {
+                return Ok(None);
+            }
+            if !is_recorded {
+                let made: Vec<_> = of_call(store, frame, call)?.into_iter().map(|(request, _)| request.id).collect();
+                store.use_results(caller, ResultUse::Awaited(&made))?;
+                is_recorded = true;
+            }
+        }
+        looks += 1;
+        thread::sleep(LOOK);
+    }
+}
+
+fn of_call(store: &Store, frame: &Frame, call: &str) -> Result<Vec<(Request, Option<RequestResult>)>, RuntimeError> {
+    Ok(store.requests(Requests::OfCall(frame.id, call))?)
+}
+
+/// The result of the request, once it is recorded that the call returns it.
+fn in_time(
+    asking: &Asking,
+    store: &Store,
+    frame: &Frame,
+    call: &str,
+) -> Result<Option<(Request, RequestResult)>, RuntimeError> {
+    let Some((request, Some(result))) = of_call(store, frame, call)?.pop() else { return Ok(None) };
+    let used = store.use_results(asking.caller, ResultUse::InTime(request.id, &result))?;
+    // A child that failed may have been tried again since.
+    Ok((!used.is_empty()).then_some((request, result)))
+}
+
+/// Whether the result is expected soon, from a chain that a process drives.
+fn is_worth_it(asking: &Asking, store: &Store, frame: &Frame, lingering: Lingering<'_>) -> Result<bool, RuntimeError> {
+    let is_driven = Driving::is_marked(store.dir(), frame.root)?;
+    let is_full = match asking.patience.parallel_total {
+        // Which other chain needs a place is not recorded.
+        Some(most) => store.attempts(Attempts::Running)?.len() >= most as usize,
+        None => false,
+    };
+    Ok(is_driven && !is_full && store.tree(frame.root)?.lingers(lingering, Timestamp::now()))
+}

@@ -1,0 +1,90 @@
+//! Calls that linger: what comes soon returns without ending the caller's process.
+
+use serde_json::Value;
+
+use crate::chain::Chain;
+use crate::support::{Conversation, MessagesApi, Turn, on_every_version};
+
+on_every_version!(
+    without_a_pause_each_agent_is_started_once,
+    a_child_that_pauses_parks_its_callers,
+    one_place_is_enough,
+    a_call_that_is_not_the_last_of_its_message_does_not_linger,
+);
+
+/// An agent that is told how deep it is: those above `depth` start the next, the last does this.
+fn nested(depth: u32, last: &'static str) -> impl Fn(&Conversation) -> Turn + Clone {
+    move |conversation| {
+        let level = conversation.user_texts().find_map(|text| text.trim().strip_prefix("depth ")?.parse::<u32>().ok());
+        match (conversation.results().next(), level) {
+            (Some((text, _)), _) => Turn::text(text),
+            (None, Some(level)) if level == depth && last.is_empty() => Turn::text("Jan 1st"),
+            (None, Some(level)) if level == depth => Turn::bash(last),
+            (None, Some(level)) => Turn::bash(&format!("agent-cli spawn --prompt 'depth {}'", level + 1)),
+            (None, None) => Turn::text("I was told nothing."),
+        }
+    }
+}
+
+fn agents(chain: &Chain, root: &str) -> Vec<Value> {
+    let tree = chain.json(&["tree", root, "--json"]);
+    let show = |agent: &Value| chain.json(&["show", agent["id"].as_str().unwrap(), "--json"]);
+    tree.as_array().unwrap().iter().map(show).collect()
+}
+
+fn sessions(agents: &[Value]) -> Vec<Value> {
+    agents.iter().flat_map(|agent| agent["sessions"].as_array().unwrap().clone()).collect()
+}
+
+fn without_a_pause_each_agent_is_started_once(version: &str) {
+    let chain = Chain::with_model(version, MessagesApi::start(nested(4, "")));
+    assert_eq!(chain.ok(&["spawn", "--prompt", "depth 1"]), "Jan 1st\n");
+    assert_eq!(chain.api.count(), 7, "requests");
+    let root = chain.json(&["ls", "--all", "--json"])[0]["id"].as_str().unwrap().to_owned();
+    let agents = agents(&chain, &root);
+    let lingered: Vec<_> = sessions(&agents).iter().map(|session| session["lingered"].clone()).collect();
+    assert_eq!(lingered, [1, 1, 1, 0], "{agents:#?}");
+    assert_eq!(chain.ok(&["fsck"]), "");
+    // Nothing but the call and its result was added to the conversation.
+    let requests = chain.api.requests();
+    for request in &requests {
+        let conversation = request.conversation();
+        let results: Vec<_> = conversation.results().map(|(text, _)| text.to_owned()).collect();
+        assert!(results.is_empty() || results == ["Jan 1st"], "{results:?}");
+    }
+}
+
+fn a_child_that_pauses_parks_its_callers(version: &str) {
+    let chain = Chain::with_model(version, MessagesApi::start(nested(4, "agent-cli ask 'When?'")));
+    let root = chain.started(&["spawn", "--prompt", "depth 1"]);
+    assert_eq!(chain.api.count(), 4);
+    assert_eq!(chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n");
+    chain.answer("Jan 1st");
+    assert_eq!(chain.ok(&["resume", &root]), "Jan 1st\n");
+    assert_eq!(chain.api.count(), 8);
+    assert_eq!(sessions(&agents(&chain, &root)).len(), 8);
+    assert_eq!(chain.ok(&["fsck"]), "");
+}
+
+fn one_place_is_enough(version: &str) {
+    let chain = Chain::with_model(version, MessagesApi::start(nested(3, "")));
+    assert_eq!(chain.ok(&["spawn", "--max-parallel", "1", "--prompt", "depth 1"]), "Jan 1st\n");
+    let root = chain.json(&["ls", "--all", "--json"])[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(sessions(&agents(&chain, &root)).len(), 5);
+}
+
+fn a_call_that_is_not_the_last_of_its_message_does_not_linger(version: &str) {
+    let model = |conversation: &Conversation| {
+        let level = conversation.user_texts().find_map(|text| text.trim().strip_prefix("depth ")?.parse::<u32>().ok());
+        let results: Vec<_> = conversation.results().map(|(text, _)| text.to_owned()).collect();
+        match (results.len(), level) {
+            (0, Some(1)) => {
+                Turn::bash("agent-cli spawn --prompt 'depth 2'").and_bash("agent-cli spawn --prompt 'depth 3'")
+            }
+            (0, Some(level)) => Turn::text(format!("reply {level}")),
+            _ => Turn::text(results.join(" and ")),
+        }
+    };
+    let chain = Chain::with_model(version, MessagesApi::start(model));
+    assert_eq!(chain.ok(&["spawn", "--prompt", "depth 1"]), "reply 2 and reply 3\n");
+}
