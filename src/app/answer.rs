@@ -10,14 +10,14 @@ use crate::core::requests::request::RequestKind;
 use crate::runtime::requests::agent_lookup;
 use crate::store::{Driving, Question, Scope, StoreError, Target};
 
-/// An answer as somebody gives it.
+/// An answer and how to record it.
 #[derive(Clone, Debug)]
 pub(crate) struct Input {
     pub(crate) question: RequestId,
     pub(crate) text: String,
-    /// Take the text as it is, even if it looks like the number of an option.
+    /// Take the text literally, even if it looks like the number of an option.
     pub(crate) is_verbatim: bool,
-    /// For a plan that is allowed: the permission mode to continue in.
+    /// For an allowed plan: the permission mode to continue in.
     pub(crate) mode: Option<String>,
     /// Replace an earlier answer.
     pub(crate) replace: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Input {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) chain: FrameId,
-    /// Whether a process runs the chain, which then continues by itself.
+    /// Whether a process is running the chain, which then continues automatically.
     pub(crate) running_elsewhere: bool,
 }
 
@@ -46,7 +46,7 @@ pub(crate) enum AnswerStatus {
 pub(crate) enum TooLate {
     /// Another answer was recorded.
     Answered(Option<Box<Question>>),
-    /// The agent has the one that was to be replaced.
+    /// The answer that would have been replaced was delivered.
     Delivered(AppError),
     /// The chain was removed.
     Removed,
@@ -61,7 +61,7 @@ pub(crate) struct Approval {
     pub(crate) mode: Option<String>,
 }
 
-/// Each answer is kept several times, and becomes a part of a conversation.
+/// Each answer is stored several times, and becomes a part of a conversation.
 const LARGEST: usize = 8 << 20;
 
 /// Refuses an asker that an agent may have started.
@@ -83,7 +83,7 @@ pub(crate) fn only_people(app: &App<'_>) -> Result<(), AppError> {
 /// The question that an id names: its own, or that of a chain or agent that waits for one answer.
 pub(crate) fn question_named(app: &App<'_>, id: &IdPrefix) -> Result<RequestId, AppError> {
     let agent = match app.store.lookup(Scope::QuestionsFirst, id)? {
-        // What is not a question is refused when it is answered.
+        // A request that is not a question is refused when it is answered.
         Target::Request(request) => return Ok(request),
         Target::Frame(agent) => agent,
     };
@@ -121,7 +121,7 @@ fn with_mode(input: &Input, asked: Option<&Question>) -> Result<String, AnswerEr
     Ok(format!("allow {mode}"))
 }
 
-/// What somebody means who answers an approval with a letter.
+/// Expands a letter with which a person answers an approval.
 pub(crate) fn spelled_out(kind: &RequestKind, text: &str) -> String {
     let is_approval = matches!(kind, RequestKind::Permission { .. } | RequestKind::Plan(_));
     match text.trim().to_lowercase().as_str() {
@@ -153,7 +153,7 @@ pub(crate) fn answer_status(app: &App<'_>, question: RequestId, replace: bool) -
     })
 }
 
-/// The same as [`answer()`] for somebody who has seen the question: meanwhile, it may have been closed.
+/// The same as [`answer()`] for a person who has seen the question: it may have been closed in the meantime.
 pub(crate) fn answer_in_time(app: &App<'_>, input: &Input) -> Result<Result<Outcome, TooLate>, AppError> {
     match answer(app, input) {
         Ok(outcome) => Ok(Ok(outcome)),

@@ -10,12 +10,12 @@ use crate::store::Caller;
 pub(crate) struct Asker {
     /// The agent that asks; `None`: a person.
     pub(crate) agent: Option<Caller>,
-    /// The process above theirs that belongs to the agent, if their own does not name it.
+    /// The ancestor process that belongs to the agent, if their own process does not name it.
     pub(crate) found_above: Option<i32>,
     pub(crate) origin: Origin,
-    /// The Claude sessions in whose tool calls they may run.
+    /// The Claude sessions in whose tool calls they may be running.
     pub(crate) sessions: Vec<SessionId>,
-    /// The process above them that runs agents, if there is one.
+    /// The ancestor process that runs agents, if there is one.
     pub(crate) runner: Option<Runner>,
 }
 
@@ -36,18 +36,18 @@ pub(crate) enum PersonsTask {
     SeeNotifications,
 }
 
-/// An agent asks for what only people may do.
+/// An agent asks for something that only people may do.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("{}", task.refusal().0)]
 pub(crate) struct OnlyPeople {
     pub(crate) task: PersonsTask,
     pub(crate) agent: FrameId,
-    /// The process above the asker's that belongs to the agent, if the asker's own does not name it.
+    /// The ancestor process that belongs to the agent, if the asker's own process does not name it.
     pub(crate) found_above: Option<i32>,
 }
 
 impl PersonsTask {
-    /// What an agent is told, and what helps.
+    /// The refusal for an agent, and what helps.
     pub(crate) fn refusal(self) -> (&'static str, &'static str) {
         const ASK_A_PERSON: &str = "ask a person to do it";
         const NAME_ONE: &str = "name the agent that you wait for: agent-cli resume ID";
@@ -73,7 +73,7 @@ impl PersonsTask {
 }
 
 impl Asker {
-    /// Refuses to agents what only people may do.
+    /// Refuses tasks of people to agents.
     pub(crate) fn may(&self, task: PersonsTask) -> Result<(), OnlyPeople> {
         match self.agent {
             None => Ok(()),

@@ -30,14 +30,14 @@ pub(crate) enum AppError {
     Runtime(#[from] RuntimeError),
 }
 
-/// Why something is not recorded as an answer.
+/// Why an input is not recorded as an answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AnswerError {
     #[error("{error}")]
     NotAnAnswer { question: RequestId, kind: Box<RequestKind>, text: String, error: NoAnswer },
     #[error("the answer has {0} bytes, where 8 MiB are allowed")]
     TooLarge(usize),
-    /// A mode was given. `plan`: the question, if it is one about a plan.
+    /// A mode was given without allowing a plan. `plan`: the question, if it is about a plan.
     #[error("--mode is for a plan that is allowed")]
     NoPlanAllowed { plan: Option<RequestId>, mode: String },
     #[error("{} has no open question", .0.short())]
@@ -87,7 +87,7 @@ impl Refusal {
         Self { message: message.into(), hints: Vec::new(), cause: Cause::Input }
     }
 
-    /// Limits are there to bound agents, so agents set none.
+    /// Limits restrict agents, so agents cannot set them.
     pub(crate) fn limits_of_agents() -> Self {
         Self::new("agents cannot set limits (--max-…, --stall-after)").hint("leave them out")
     }

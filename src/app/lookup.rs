@@ -1,4 +1,4 @@
-//! Finds what an id, a name or `last` stands for.
+//! Resolves an id, a name or `last`.
 
 use std::collections::HashMap;
 use std::fs;
@@ -19,7 +19,7 @@ pub(crate) fn frame_named(app: &App<'_>, id: &str) -> Result<FrameId, AppError> 
     }
 }
 
-/// What an id, a name or `last` names, for commands that only read.
+/// The target of an id, a name or `last`, for commands that only read.
 pub(crate) fn target_named(app: &App<'_>, id: &str) -> Result<Target, AppError> {
     let id = id_of(app, id)?;
     Ok(match app.asker.agent {
@@ -28,8 +28,7 @@ pub(crate) fn target_named(app: &App<'_>, id: &str) -> Result<Target, AppError> 
     })
 }
 
-/// The id that a word on the command line stands for. Agents use no names, because they must not see
-/// other chains.
+/// The id for a word on the command line. Agents use no names, because they must not see other chains.
 pub(crate) fn id_of(app: &App<'_>, text: &str) -> Result<IdPrefix, AppError> {
     if app.asker.agent.is_some() {
         let Ok(Reference::Name(_) | Reference::Last) = text.parse() else { return Ok(text.parse()?) };
@@ -85,7 +84,7 @@ pub(crate) fn here(app: &App<'_>, projects: &mut Projects) -> Result<PathBuf, Ap
     Ok(projects.of(&fs::canonicalize(&app.directory).map_err(cannot)?))
 }
 
-/// The chain that an id stands for: the id of a question or other request stands for the chain in which it was made.
+/// The chain of a target: the id of a question or other request stands for the chain in which it was made.
 pub(crate) fn chain_of(store: &Store, target: Target) -> Result<FrameId, StoreError> {
     match target {
         Target::Frame(frame) => Ok(frame),

@@ -1,7 +1,7 @@
-//! The front desk: what the program can do, without a command line, standard output, environment or current directory.
+//! What the program can do, independent of a command line, standard output, environment or current directory.
 //!
-//! A use case takes an [`App`] and an input, and returns what happened as a value. The fronts make inputs of arguments, and text,
-//! JSON or exit statuses of what happened.
+//! A use case takes an [`App`] and an input, and returns the outcome as a value. The fronts turn arguments into inputs, and
+//! outcomes into text, JSON or exit statuses.
 
 pub(crate) mod answer;
 pub(crate) mod asker;
@@ -30,24 +30,24 @@ use crate::store::Store;
 pub(crate) struct App<'a> {
     pub(crate) store: &'a Store,
     pub(crate) asker: Asker,
-    /// Where relative paths begin, without links.
+    /// The base of relative paths, with links resolved.
     pub(crate) directory: PathBuf,
     /// The environment in which new chains start.
     pub(crate) variables: Variables,
     pub(crate) now: Timestamp,
 }
 
-/// A text as it is given.
+/// A text from the asker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum GivenText {
     Text(String),
     File(PathBuf),
-    /// What a front passes for it. It is read only if nothing before it is refused.
+    /// Provided by the front. It is read only if nothing before it is refused.
     StandardInput,
 }
 
 impl App<'_> {
-    /// The path of what the asker names.
+    /// The path that the asker named, made absolute.
     pub(crate) fn path(&self, named: &Path) -> PathBuf {
         self.directory.join(named)
     }

@@ -15,7 +15,8 @@ pub(crate) struct Outcome {
     pub(crate) opening: Opening,
 }
 
-/// Prepares to open a copy of a conversation. If the agent is paused inside a call, the copy in which that is closed is written now.
+/// Prepares to open a copy of a conversation. If the agent is paused inside a call, the copy in which the call is closed is
+/// written now.
 pub(crate) fn open(app: &App<'_>, id: &str) -> Result<Outcome, AppError> {
     app.asker.may(PersonsTask::OpenConversations)?;
     let agent = frame_named(app, id)?;

@@ -6,7 +6,7 @@ use crate::claude::stream::digest::Digest;
 use crate::claude::stream::event::ResultEvent;
 use crate::core::attempt::ending::{Ending, Objection};
 
-/// How an attempt ended. `errors`: what it wrote to standard error.
+/// How an attempt ended. `errors`: its output on standard error.
 ///
 /// The last `result` event decides, by its `is_error`. Without one, the process died or refused to start.
 pub(crate) fn classify(digest: &Digest, exit: ProcessExit, errors: &str) -> Ending {
@@ -33,8 +33,8 @@ pub(crate) fn classify(digest: &Digest, exit: ProcessExit, errors: &str) -> Endi
     }
 }
 
-/// Whether a hook of the user kept the prompt from the agent. What Claude Code prints then in place of a reply is none. A slash
-/// command makes no request, either.
+/// Whether a hook of the user kept the prompt from the agent. What Claude Code prints in place of a reply is not a reply. A
+/// slash command makes no request, either.
 fn is_blocked(digest: &Digest, result: &ResultEvent) -> bool {
     let is_named = || digest.blocked.is_some() || BLOCKED.iter().any(|words| result.text.starts_with(words));
     // A call that has returned would be followed by a request.
@@ -68,7 +68,7 @@ fn of_error(digest: &Digest, result: &ResultEvent, errors: &str) -> Ending {
     if worked { Ending::Error(why) } else { refused(digest, why) }
 }
 
-/// Whether an API error can pass by itself.
+/// Whether an API error may be temporary.
 ///
 /// Events contain the kind of the error and its HTTP status, which is missing if there was no answer. Older versions (seen with
 /// 2.1.89) only print a message.
@@ -201,7 +201,7 @@ mod tests {
             r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"x"}]}}"#;
         let why = "a UserPromptSubmit hook does not let the prompt pass: ?";
         assert_eq!(ended(&format!("{returned}\n{}", result(0, "?")), OK, ""), refused(why, Objection::Start));
-        // The agent may say so itself, and a slash command makes no request.
+        // The agent may say the same, and a slash command makes no request.
         assert_eq!(ended(&format!("{WORK}\n{}", result(1, blocked)), OK, ""), Ending::Reply(blocked.into()));
         assert_eq!(ended(&result(0, "Compacted"), OK, ""), Ending::Reply("Compacted".into()));
     }

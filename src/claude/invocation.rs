@@ -17,11 +17,11 @@ use crate::core::id::{AttemptId, FrameId, SessionId};
 pub(crate) const FRAME: &str = "AGENT_CLI_AGENT_ID";
 /// Names the attempt to the commands that the agent calls.
 pub(crate) const ATTEMPT: &str = "AGENT_CLI_ATTEMPT";
-/// The attempt id for what runs on behalf of a frame while its agent does not: no request can be made with it.
+/// The attempt id of processes that run on behalf of a frame while its agent does not: no request can be made with it.
 pub(crate) const NO_ATTEMPT: AttemptId = AttemptId(uuid::Uuid::nil());
 /// Gives the commands that the agent calls the same state directory.
 pub(crate) const STATE_DIR: &str = "AGENT_CLI_STATE_DIR";
-/// Claude Code puts its session id here for the programs that its tools start.
+/// The variable in which Claude Code passes its session id to the programs that its tools start.
 pub(crate) const SESSION: &str = "CLAUDE_CODE_SESSION_ID";
 
 /// An answer or a reply may contain `@name`. It is text, not a file to attach to the conversation.
@@ -53,8 +53,8 @@ pub(crate) struct Invocation<'a> {
     pub own_program: &'a Path,
     /// Whether nothing may be attached to the prompt: it mentions a file, and the program has no other way to ignore mentions.
     pub no_attachments: bool,
-    /// The file with the user's settings and agent-cli's rules and hooks. `None`: the user's settings cannot be read, and Claude
-    /// Code reports why.
+    /// The file with the user's settings and agent-cli's rules and hooks. `None`: the user's settings cannot be read, and
+    /// Claude Code reports why.
     pub settings: Option<&'a Path>,
     /// The file that names the tool that decides on approvals. `None`: Claude Code decides, and has no tool for questions.
     pub permission_tool: Option<&'a Path>,
@@ -92,7 +92,7 @@ impl Invocation<'_> {
                 arguments.push(HOOK_EVENTS.to_owned());
             }
         }
-        // A child adds to what its parents and the person say.
+        // A child's arguments are added to those of its parents and the person.
         let mut args = self.launch.args.with_joined(APPENDED);
         if let Some((sources, instructions)) = self.elsewhere {
             args = args.without(of_project::SOURCES);
@@ -139,14 +139,15 @@ impl Invocation<'_> {
     }
 }
 
-/// Sets what was recorded of the shell that created the frame. `own`: the folder of agent-cli, so that the process finds it.
+/// Restores what was recorded about the shell that created the frame. `own`: the folder of agent-cli, so that the process finds
+/// it.
 pub(crate) fn restore_environment(command: &mut Command, own: Option<&Path>, launch: &Launch) {
     command.env("PATH", search_path(own, launch.path.as_deref(), env::var_os("PATH").as_deref()));
     agent_variables::restore(command, &launch.environment);
 }
 
-/// agent-cli's folder, then the `PATH` of the shell that created the frame, then those folders of this process's that are not
-/// among them: cron has few.
+/// agent-cli's folder, then the `PATH` of the shell that created the frame, then further folders from this process's `PATH`:
+/// cron has few.
 fn search_path(own: Option<&Path>, recorded: Option<&str>, current: Option<&OsStr>) -> OsString {
     let mut folders: Vec<PathBuf> = own.map(Path::to_owned).into_iter().collect();
     let recorded = recorded.map(env::split_paths).into_iter().flatten();

@@ -1,6 +1,6 @@
-//! Files in which Claude Code writes a line of JSON for each event: its output, and transcripts.
+//! Files to which Claude Code writes a line of JSON for each event: its output, and transcripts.
 //!
-//! A line that is not JSON of the wanted shape is skipped: garbage, or a line torn by a kill.
+//! A line that is not JSON of the expected shape is skipped: garbage, or a line torn by a kill.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
@@ -30,7 +30,7 @@ pub(crate) fn blocks(line: &Value) -> impl DoubleEndedIterator<Item = &Value> {
 #[derive(Debug, Default)]
 pub(crate) struct GrowingFile {
     path: PathBuf,
-    /// Offset of the first line that was not read.
+    /// Offset of the first unread line.
     at: u64,
 }
 
@@ -39,7 +39,7 @@ impl GrowingFile {
         Self { path, at }
     }
 
-    /// Takes the lines that were added since the last read. An incomplete line is read later.
+    /// Passes on the lines that were added since the last read. An incomplete line is read later.
     pub(crate) fn read(&mut self, mut take: impl FnMut(&[u8])) -> io::Result<()> {
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(self.at))?;

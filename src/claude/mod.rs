@@ -55,7 +55,7 @@ mod tests {
         })
     }
 
-    /// The calls of a conversation, each with what a broken line before it is like.
+    /// The calls of a conversation, each with the kind of broken line before it.
     fn any_calls() -> impl Strategy<Value = Vec<(String, Option<Vec<u8>>)>> {
         let torn = any_input().prop_map(|input| {
             let line = format!(r#"{{"type":"assistant","message":{{"content":[{{"input":{input}"#);

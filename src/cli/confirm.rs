@@ -1,11 +1,11 @@
-//! Asks a person at a terminal whether to do something.
+//! Asks a person at a terminal for confirmation.
 
 use std::io::{self, IsTerminal};
 
 use crate::cli::error::CliError;
 use crate::cli::output;
 
-/// Why no question can be shown and answered here; `None`: it can.
+/// Why a question cannot be shown and answered here; `None`: it can.
 pub(crate) fn obstacle() -> Option<&'static str> {
     if !io::stdin().is_terminal() {
         Some("standard input is not a terminal")
@@ -27,7 +27,7 @@ pub(crate) fn confirm(question: &str) -> Result<bool, CliError> {
     Ok(is_yes(&line))
 }
 
-/// What a person types after a prompt, without the blanks around it.
+/// What a person types after a prompt, trimmed.
 pub(crate) fn read_line(prompt: &str) -> Result<String, CliError> {
     output::ask(prompt);
     let mut line = String::new();

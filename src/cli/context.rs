@@ -38,11 +38,11 @@ pub(crate) struct Context {
     pub(crate) caller: Option<Caller>,
     /// The ancestor process that revealed the agent, if this process's environment does not name it.
     found_above: Option<i32>,
-    /// What sends notifications while this command drives chains.
+    /// The sender of notifications while this command drives chains.
     sender: RefCell<Option<Sender>>,
     /// The user's config file, once it has been read.
     user_file: OnceCell<Result<Option<Source>, BadConfig>>,
-    /// Whether the person was told that it cannot be used.
+    /// Whether the person was told that the file cannot be used.
     has_warned: Cell<bool>,
 }
 
@@ -62,8 +62,8 @@ impl Context {
             user_file: OnceCell::new(),
             has_warned: Cell::new(false),
         };
-        // The farthest ancestor counts, because the agent may have started nearer ones with any environment. Other
-        // state directories do not count.
+        // The farthest ancestor counts, because the agent may have started nearer ones with any environment. Other state
+        // directories do not count.
         let state_dir = context.state_dir().ok();
         let above = state_dir.and_then(|dir| marks::marks().filter(|mark| mark.is_of(&dir)).last());
         if let Some(Mark { process, frame, attempt, .. }) = above {
@@ -74,12 +74,12 @@ impl Context {
         Ok(context)
     }
 
-    /// Who calls this. Who a person is, is looked up only by commands that record it.
+    /// Who calls this command. A person's identity is only looked up by commands that record it.
     pub(crate) fn asker(&self) -> Asker {
         Asker { agent: self.caller, found_above: self.found_above, ..Asker::default() }
     }
 
-    /// Where relative paths begin. A directory that was removed is an error only of what needs it.
+    /// The base of relative paths. A removed directory is only an error for operations that need it.
     pub(crate) fn directory() -> PathBuf {
         env::current_dir().unwrap_or_default()
     }
@@ -90,7 +90,7 @@ impl Context {
         App { store, asker: self.asker(), directory: Self::directory(), variables, now: Timestamp::now() }
     }
 
-    /// The same, for what records who a person is.
+    /// The same, for operations that record a person's identity.
     pub(crate) fn app_with_origin<'a>(&self, store: &'a Store) -> App<'a> {
         let app = self.app(store);
         App { asker: Asker { origin: marks::origin(), ..app.asker }, ..app }
@@ -100,7 +100,7 @@ impl Context {
         Ok(Store::open(&self.state_dir()?)?)
     }
 
-    /// What `look` finds in an idle store; `None` if the store has to be opened.
+    /// What `look` finds in an idle store; `None` if the store must be opened.
     pub(crate) fn read_snapshot<T, E>(&self, look: impl FnOnce(&Store) -> Result<T, E>) -> Option<T> {
         let dir = self.state_dir().ok()?;
         Store::read_snapshot(&dir, |store| Ok(look(store).ok())).flatten()
@@ -123,7 +123,7 @@ impl Context {
         configuration.ok()?.settings.given(&STATE_DIR_SETTING)?.path()
     }
 
-    /// The user's config file; `None`: there is none. An agent has none: it could name any.
+    /// The user's config file; `None`: there is none. Agents have none, because they could name any file.
     fn user_file(&self) -> Result<Option<&Source>, &BadConfig> {
         let read =
             || config_path().filter(|_| self.caller.is_none()).map_or(Ok(None), |path| sources::user_file(&path));
@@ -149,7 +149,8 @@ impl Context {
         }
     }
 
-    /// The settings for the current directory, as far as the files can be used: chains that exist continue whatever is in them.
+    /// The settings for the current directory, as far as the files can be used: existing chains continue even if the files are
+    /// broken.
     pub(crate) fn usable_configuration(&self) -> Result<Configuration, AppError> {
         let user = self.user_file();
         let project = env::current_dir().map_or(Ok(None), |cwd| self.project_file(&cwd));
@@ -196,18 +197,18 @@ impl Context {
         Ok(RunSettings { config, claude, own_program, stale_check: true, stopping, linger, places: None })
     }
 
-    /// How agents are stopped: the user sets how long their tools may take to finish.
+    /// How agents are stopped, according to the user's settings.
     pub(crate) fn stopping(&self) -> Result<Stopping, AppError> {
         let grace = self.usable_configuration()?.settings.seconds(&STOP_GRACE).map_or(GRACE, Duration::from_secs);
         Ok(Stopping { grace, tell: output::tell })
     }
 
-    /// What this shell gives a new chain.
+    /// The launch options of a new chain from this shell.
     pub(crate) fn launch(&self) -> Result<Launch, AppError> {
         Ok(chain_defaults::launch(&self.usable_configuration()?.settings, &Variables::of_process()))
     }
 
-    /// The commands in the config file of a person; `None`: there is none. What is wrong anywhere in the file is named.
+    /// The commands in the config file of a person; `None`: there is none. Reports all problems of the file.
     pub(crate) fn config(&self) -> Result<Option<ConfigFile>, BadConfig> {
         let Some(path) = config_path() else { return Ok(None) };
         let Some(config) = config_file::read(&path)? else { return Ok(None) };
@@ -240,7 +241,7 @@ impl Context {
         Ok(())
     }
 
-    /// The same for a command that stays: it does what the config file says at any time.
+    /// The same for a command that keeps running: changes of the config file take effect.
     pub(crate) fn follow_config(&self) -> Result<(), CliError> {
         if let (None, Some(path)) = (self.caller, config_path()) {
             self.sender.replace(Some(Sender::follow(&self.store()?, path, &own_program()?, VOICE)?));
@@ -248,8 +249,8 @@ impl Context {
         Ok(())
     }
 
-    /// Notes nothing any more for a config file that has no commands now, or is gone. One that this process cannot see, as under
-    /// cron, keeps its say.
+    /// Ends the subscription of a config file that no longer contains commands, or no longer exists. A file that this process
+    /// cannot see, as under cron, stays in effect.
     fn forget_config(&self) -> Result<(), CliError> {
         let is_over = |config: &PathBuf| {
             config_path().as_ref() == Some(config) || config.try_exists().is_ok_and(|exists| !exists)
@@ -264,7 +265,7 @@ impl Context {
     /// Sends what is due before the command ends.
     pub(crate) fn finish_notifications(&self) {
         if self.sender.borrow().is_none() && self.are_notifications_due() {
-            // Whatever is wrong has no effect on what the command did.
+            // An error must not affect the result of the command.
             if let Err(error) = self.start_notifications() {
                 let _ = error.report();
             }
@@ -274,7 +275,7 @@ impl Context {
         }
     }
 
-    /// Whether a command that only polls has something to send.
+    /// Whether a command that only polls has notifications to send.
     fn are_notifications_due(&self) -> bool {
         let has_commands = || self.config().is_ok_and(|config| config.is_some_and(|it| !it.commands.of.is_empty()));
         let Ok(dir) = self.state_dir() else { return false };
@@ -321,14 +322,14 @@ pub(crate) fn named_state_dir() -> Option<PathBuf> {
     env::var_os(STATE_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from)
 }
 
-/// Where the config file is, if it exists; `None`: there is no home directory. An empty name counts as unset.
+/// The path of the config file, whether it exists or not; `None`: there is no home directory. An empty name counts as unset.
 pub(crate) fn config_path() -> Option<PathBuf> {
     let named = env::var_os(CONFIG).filter(|name| !name.is_empty()).map(PathBuf::from);
     let usual = || dirs::config_dir().map(|dir| dir.join("agent-cli").join("config.toml"));
     std::path::absolute(named.or_else(usual)?).ok()
 }
 
-/// The same, if only this shell's environment says so: a service would look elsewhere.
+/// The same, if only this shell's environment names it: a service would use another one.
 pub(crate) fn config_of_this_shell() -> Option<PathBuf> {
     let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
     config_path().filter(|_| is_set(CONFIG) || is_set("XDG_CONFIG_HOME"))

@@ -1,4 +1,4 @@
-//! Errors as people see them: what failed and why, helpful hints, and one exit status.
+//! Errors for people: what failed and why, hints, and one exit status.
 
 use std::fmt;
 use std::io;
@@ -63,7 +63,7 @@ impl CliError {
         Self::new(ExitStatus::Usage, message)
     }
 
-    /// A person was asked whether to do something, and did not agree.
+    /// A person declined a confirmation.
     pub(crate) fn declined(message: impl Into<String>) -> Self {
         Self::usage(message)
     }
@@ -85,7 +85,7 @@ impl CliError {
         self
     }
 
-    /// What went wrong, as `--json` prints it.
+    /// The error, as `--json` prints it.
     pub(crate) fn view(&self) -> ErrorView {
         let messages: Vec<_> = self.messages.iter().map(|message| bare(message)).collect();
         let (kind, message, exit_status) = (self.exit.kind(), messages.join("\n"), self.exit as u8);
@@ -98,7 +98,7 @@ impl CliError {
         Self { hints: Vec::new(), ..self }
     }
 
-    /// The exit status of a command that ends with it.
+    /// The exit status of a command with this error.
     pub(crate) fn exit(&self) -> ExitStatus {
         self.exit
     }
@@ -331,7 +331,7 @@ fn replaces_answer(question: RequestId) -> String {
     format!("agent-cli answer --replace {} ANSWER replaces it until it is delivered", question.short())
 }
 
-/// The hint for what is recorded as running.
+/// The hint for an agent that is recorded as running.
 fn may_have_died(frame: FrameId) -> String {
     format!("agent-cli resume {} shows its status, and continues it if its runner has died", frame.short())
 }

@@ -6,17 +6,17 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ExitStatus {
-    /// It did what was asked. A pause is not a failure: a waiting tree ends with this status too.
+    /// Success. A pause is not a failure: a waiting tree ends with this status, too.
     Ok = 0,
     /// The agent failed, or the program could not do what was asked.
     Failed = 1,
     /// The command line is wrong, or the request is refused.
     Usage = 2,
-    /// The id matches nothing, or several things.
+    /// The id matches nothing, or is ambiguous.
     NoSuchFrame = 3,
     /// `claude` is missing, unusable, or refused to do anything.
     Claude = 4,
-    /// With `--exit-code`: the tree waits. To an agent: the result of its request is not there yet.
+    /// With `--exit-code`: the tree waits. For an agent: its request has no result yet.
     Waiting = 75,
     /// A person stopped it.
     Interrupted = 130,

@@ -78,7 +78,7 @@ pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
     }
 }
 
-/// What a person can give instead if nothing was recorded.
+/// What a person can change if nothing was recorded.
 pub(crate) fn of_new(why: &FrameErrorKind) -> Option<String> {
     match why {
         FrameErrorKind::Program(_) => Some(install()),
@@ -87,7 +87,7 @@ pub(crate) fn of_new(why: &FrameErrorKind) -> Option<String> {
     }
 }
 
-/// What a person can give instead of something that `claude` rejects.
+/// What a person can change if `claude` rejects something.
 pub(crate) fn refused(said: &str) -> String {
     match StartRefusal::from_message(said) {
         StartRefusal::Mode => "nothing was recorded: give another --permission-mode, or none".to_owned(),

@@ -20,7 +20,7 @@ use crate::runtime::protocol::{
 use crate::runtime::requests::reply_check;
 use crate::store::{Caller, StateDir};
 
-/// Nobody reads the standard error of a command that runs for `claude`, so it goes to the frame's log.
+/// The standard error of a command that `claude` runs is not shown, so the message goes to the frame's log.
 fn note(context: &Context, caller: Caller, command: &str, error: &CliError) {
     let log = context.store().ok().and_then(|store| store.dir().open_errors(caller.frame).ok());
     if let Some(mut log) = log {
@@ -114,7 +114,7 @@ pub(crate) struct Hook {
 }
 
 impl Hook {
-    /// `parse` reads the words of a command that an agent calls.
+    /// `parse` parses the arguments of a command that an agent calls.
     pub(crate) fn run(self, context: &Context, parse: impl FnOnce(&[String]) -> Typed) -> Result<ExitStatus, CliError> {
         let Some(caller) = context.caller else { return Ok(ExitStatus::Ok) };
         let answered = self.answer(context, parse).unwrap_or_else(|error| {

@@ -1,4 +1,4 @@
-//! The command line: one file for each command, its arguments beside its function.
+//! The command line: one file for each command, with its arguments and its function.
 //!
 //! Raw arguments become a resolved `context::Context`; commands read through the store and change state through the
 //! runtime. Results go to standard output, everything else to standard error.
@@ -65,7 +65,7 @@ struct MannerOptions {
     color: Option<ColorChoice>,
 }
 
-/// Makes the enum `Subcommands` of names, variants, arguments and what their commands need besides the context.
+/// Generates the enum `Subcommands` from names, variants, arguments and what the commands need besides the context.
 macro_rules! commands {
     ($($name:literal => $variant:ident($arguments:ty) $(with $more:expr)?,)*) => {
         #[derive(Debug, Subcommand)]
@@ -126,7 +126,7 @@ commands! {
     "check-reply" => CheckReply(hook_commands::CheckReply),
 }
 
-/// Runs the program with these arguments, the program's name first.
+/// Runs the program with these arguments, beginning with the program's name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<_> = arguments.into_iter().collect();
     if housekeeping::completions::complete(Cli::command, &arguments) {
@@ -149,28 +149,28 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         output::colour(colour);
     }
     let exit = reported(command.run(&context), &arguments);
-    // Only after everything else: the commands of a person may take their time.
+    // Only after everything else: the person's commands may be slow.
     if is_driver {
         context.finish_notifications();
     }
     exit.into()
 }
 
-/// The choice in the config file. Without a terminal there are no colours unless an option asks for them.
+/// The choice in the config file. Without a terminal there are no colours unless an option requests them.
 fn configured_colour(context: &Context) -> Option<ColorChoice> {
     let is_shown = io::stdout().is_terminal() || io::stderr().is_terminal();
     let found = is_shown.then(|| context.usable_configuration().ok()).flatten()?;
     found.settings.text(&COLOR)?.parse().ok()
 }
 
-/// Parses a command line, the program's name first.
+/// Parses a command line, beginning with the program's name.
 fn parse(line: &[OsString]) -> Result<Cli, clap::Error> {
-    // Help and errors speak of other commands, too.
+    // Help and errors mention other commands, too.
     called(line).map_or_else(|| Cli::try_parse_from(line), Ok)
 }
 
-/// The command that is called, if nothing is wrong with its command line. To describe the arguments of all commands takes a good
-/// part of the time of a poll, so only its own are described.
+/// The called command, if its command line is valid. Describing the arguments of all commands takes a good part of the time of
+/// a poll, so only its own are described.
 fn called(line: &[OsString]) -> Option<Cli> {
     let name = line.iter().skip(1).filter_map(|word| word.to_str()).find(|word| !word.starts_with('-'))?;
     let program = MannerOptions::augment_args(Command::new("agent-cli")).subcommand(Subcommands::described(name)?);
@@ -204,7 +204,7 @@ fn reported(result: Result<ExitStatus, CliError>, arguments: &[OsString]) -> Exi
     }
 }
 
-/// The words of a command that an agent calls.
+/// Parses the arguments of a command that an agent calls.
 fn typed(words: &[String]) -> Typed {
     let line: Vec<OsString> =
         std::iter::once("agent-cli").chain(words.iter().map(String::as_str)).map(Into::into).collect();
@@ -219,7 +219,7 @@ fn typed(words: &[String]) -> Typed {
     }
 }
 
-/// Whether a program reads the output, even if the arguments are wrong.
+/// Whether a program reads the output, even if the arguments are invalid.
 fn wants_json(arguments: &[OsString]) -> bool {
     arguments
         .iter()
@@ -255,7 +255,7 @@ fn named_colour(arguments: &[OsString]) -> ColorChoice {
 /// Prints clap's output: help, or an error, which quotes arguments.
 fn usage(error: &clap::Error, arguments: Vec<OsString>) {
     if arguments.iter().all(|argument| escape::is_plain(&argument.to_string_lossy())) {
-        // If standard error is closed, nobody can be told.
+        // If standard error is closed, the message is lost.
         let _ = error.print();
         return;
     }

@@ -137,7 +137,7 @@ fn every_command_explains_itself() {
               With --fork, allow options with which the model has to read the conversation anew
 
           --handoff
-              Hand off: the new agent's reply also is the calling agent's [only for agents]
+              Hand off: the new agent's reply is also the calling agent's [only for agents]
 
               A tail call. The caller's turn ends with this call, as if it had replied itself. The call
               only returns if the new agent fails or is stopped, or if the caller has made another
@@ -251,7 +251,7 @@ fn every_command_explains_itself() {
           --all
               Continue every chain that can continue, and print a line for each
 
-              One line of a crontab is enough for all chains: what waits costs nothing. Chains that
+              One line of a crontab is enough for all chains: waiting chains cost nothing. Chains that
               failed or were interrupted are left to you.
 
           --max-parallel-total <N>
@@ -371,7 +371,7 @@ fn every_command_explains_itself() {
     nothing runs until then. If calls cannot be suspended, this prints `SGN_PEND_STARTED (ID)` at once:
     the agent ends its turn, and the answer arrives in a later prompt.
 
-    With --expires, the call fails if nobody has answered by then, and says so. With --default as well,
+    With --expires, the call fails if there is no answer by then, and says so. With --default as well,
     it returns the default instead, and says that it is the default.
 
     With --file, a person can also answer by editing that file. Its text is the question; a line `A:`
@@ -468,7 +468,7 @@ fn every_command_explains_itself() {
           --command <COMMAND>
               Wait until this shell command exits with status 0
 
-              This needs a permission of its own, so it must be the first option. It runs in the agent's
+              This needs a separate permission, so it must be the first option. It runs in the agent's
               directory: at each `resume`, and once a minute under `watch`.
 
           --every <DURATION>
@@ -711,7 +711,7 @@ fn every_command_explains_itself() {
     A running agent reads the message with the result of its next tool call, or when its turn ends. A
     waiting agent reads it when it continues; the message does not wake it. The agent learns who wrote
     it, and gets the text exactly as given. An agent can send messages to the agents that it has
-    started. An agent that is over reads none: `agent-cli resume ID --prompt` continues it.
+    started. A finished agent reads no messages: `agent-cli resume ID --prompt` continues it.
 
     Usage: agent-cli tell [OPTIONS] <ID> [TEXT]
 
@@ -841,7 +841,7 @@ fn every_command_explains_itself() {
     Options:
       -p, --all-projects  Also show the chains of other projects
       -n, --limit <N>     Show at most this many chains, the newest [default: 100, with --json all]
-          --cost          Show what each agent cost, and all together
+          --cost          Show what each agent cost, and the total
           --json          Print a JSON array of agents, parents before children
       -v, --verbose       Print progress to standard error, as on a terminal
       -q, --quiet         Print nothing but errors to standard error
@@ -919,9 +919,9 @@ fn every_command_explains_itself() {
     insta::assert_snapshot!(help(&["open"]), @"
     Open a copy of an agent's conversation in an interactive claude
 
-    The copy is a session of its own: whatever is said in it, the agent and its chain stay as they are.
-    Works while the agent runs or waits, and when it has ended. A call at which it is paused is closed
-    in the copy. Without a terminal it prints the command instead.
+    The copy is a separate session: nothing that is said in it affects the agent or its chain. Works
+    while the agent runs or waits, and when it has ended. A call at which it is paused is closed in the
+    copy. Without a terminal it prints the command instead.
 
     Usage: agent-cli open [OPTIONS] <ID>
 

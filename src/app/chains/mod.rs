@@ -1,4 +1,4 @@
-//! What can be done with a chain, or an agent of one.
+//! Operations on a chain, or on one of its agents.
 
 pub(crate) mod remove;
 pub(crate) mod resume;

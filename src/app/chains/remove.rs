@@ -1,4 +1,4 @@
-//! Removes a chain that does not run.
+//! Removes a chain that is not running.
 
 use crate::app::App;
 use crate::app::asker::PersonsTask;
@@ -19,7 +19,7 @@ pub(crate) struct RemovableChain {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Input {
     pub(crate) root: FrameId,
-    /// Also remove worktrees with ignored files that are more than build output and caches.
+    /// Also remove worktrees with ignored files other than build output and caches.
     pub(crate) ignored: bool,
 }
 

@@ -20,7 +20,7 @@ use crate::store::{ChainChange, ChainOf, Instruction, ResultUse, Scope, Store, S
 pub(crate) struct Input {
     pub(crate) id: String,
     pub(crate) limits: NewLimits,
-    /// How agents are started from now on. Its program is as the asker names it.
+    /// How agents are started from now on. Its program is the one that the asker names.
     pub(crate) repair: Repair,
     /// A new instruction for an agent that has ended.
     pub(crate) prompt: Option<DeferredText>,
@@ -32,7 +32,7 @@ pub(crate) struct Input {
 
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// To an agent.
+    /// For an agent.
     Result(LookedUp),
     Chain(Resumed),
 }
@@ -45,7 +45,7 @@ pub(crate) struct LookedUp {
     pub(crate) result: Option<RequestResult>,
 }
 
-/// A chain that was found, and changed as the asker wants.
+/// A chain that was found, and changed as requested.
 #[derive(Debug)]
 pub(crate) struct Resumed {
     pub(crate) top: FrameId,
@@ -55,7 +55,7 @@ pub(crate) struct Resumed {
     pub(crate) next: NextRun,
 }
 
-/// A chain with the name that it had.
+/// A chain with its former name.
 #[derive(Debug)]
 pub(crate) struct Named {
     pub(crate) root: FrameId,
@@ -63,7 +63,7 @@ pub(crate) struct Named {
 }
 
 impl Input {
-    /// Whether nothing is asked for but to continue.
+    /// Whether the chain is only to be continued.
     pub(crate) fn changes_nothing(&self) -> bool {
         !(self.limits.any() || self.now || self.repairs() || self.prompt.is_some())
     }
@@ -73,8 +73,8 @@ impl Input {
     }
 }
 
-/// The chain of `id`, and its status if nothing in it can run; `None`: it takes a whole [`resume()`] to find out. Enough for an asker who is
-/// not an agent and [changes nothing](Input::changes_nothing).
+/// The chain of `id`, and its status if nothing in it can run; `None`: only a whole [`resume()`] can tell. Sufficient for an
+/// asker who is not an agent and [changes nothing](Input::changes_nothing).
 pub(crate) fn look(store: &Store, id: &str) -> Result<Option<(FrameId, ChainStatus)>, RuntimeError> {
     let top = match id.parse::<FrameId>() {
         // A complete id, as cron passes it, needs no search.
@@ -87,7 +87,7 @@ pub(crate) fn look(store: &Store, id: &str) -> Result<Option<(FrameId, ChainStat
     Ok(status::poll(store, top)?.map(|status| (top, status)))
 }
 
-/// Finds the chain, and changes it as the asker wants. What is refused changes nothing.
+/// Finds the chain, and changes it as requested. A refusal changes nothing.
 pub(crate) fn resume(app: &App<'_>, input: Input, surroundings: &impl RunSurroundings) -> Result<Outcome, AppError> {
     let store = app.store;
     if let Some(caller) = app.asker.agent {
@@ -101,7 +101,7 @@ pub(crate) fn resume(app: &App<'_>, input: Input, surroundings: &impl RunSurroun
     let claude = input.repair.claude.clone();
     let launch = input.repairs().then(|| repair(store, top, &input.repair, surroundings)).transpose()?;
     let instruction = input.prompt.map(|prompt| instruction(app, top, prompt)).transpose()?;
-    // Whatever is refused was refused by now, or is in this transaction.
+    // Every refusal has happened by now, or happens in this transaction.
     let change = ChainChange { limits: input.limits, launch, instruction };
     let repaired = if change == ChainChange::default() { 0 } else { store.change_chain(top, change)? };
     if input.now {
@@ -190,11 +190,11 @@ fn instruction(app: &App<'_>, id: FrameId, prompt: DeferredText) -> Result<Instr
 }
 
 impl LookedUp {
-    /// Records that the agent has read the result. Only once it was given it: an agent that reads a result twice has lost nothing.
+    /// Records that the agent has read the result, after it was printed: an agent that reads a result twice has lost nothing.
     pub(crate) fn record_read(&self, app: &App<'_>) -> Result<(), AppError> {
         let (Some(caller), Some(read)) = (app.asker.agent, &self.result) else { return Ok(()) };
         match app.store.use_results(caller, ResultUse::LookedUp(self.target, read)) {
-            // Nobody gives this attempt anything any more.
+            // Nothing is given to this attempt any more.
             Err(StoreError::StaleCaller { .. }) => Ok(()),
             used => {
                 used?;

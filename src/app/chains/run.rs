@@ -1,4 +1,4 @@
-//! Runs chains in this process, whatever has asked for it.
+//! Runs chains in this process, whichever front requests it.
 
 use std::path::{Path, PathBuf};
 
@@ -17,15 +17,15 @@ use crate::runtime::run::status::{self, ChainStatus};
 use crate::runtime::{self, RunSettings, RuntimeError, programs};
 use crate::store::Store;
 
-/// What a front knows about where it runs. It is asked only for what is needed: a poll reads no settings.
+/// What a front knows about its environment. It is only asked for what is needed: a poll reads no settings.
 pub(crate) trait RunSurroundings {
     /// `claude`: the program that the asker has named.
     fn run_settings(&self, claude: Option<PathBuf>) -> Result<RunSettings, AppError>;
 
-    /// What a new chain would be given.
+    /// The launch options of a new chain.
     fn launch(&self) -> Result<Launch, AppError>;
 
-    /// Where a program is that the asker has named, or otherwise the `claude` of these surroundings.
+    /// The path of the program that the asker has named, or otherwise of the `claude` of this environment.
     fn claude(&self, named: Option<&Path>) -> Result<PathBuf, AppError>;
 }
 
@@ -37,11 +37,11 @@ pub(crate) enum NextRun {
     Run(RunSettings),
 }
 
-/// What came of the first run of a new chain.
+/// The result of the first run of a new chain.
 #[derive(Debug)]
 pub(crate) enum FirstRun {
     Status(ChainStatus),
-    /// `claude` refused what it was given before any work. The chain could never work, so it was removed again.
+    /// `claude` refused its arguments before any work. The chain could never work, so it was removed again.
     Refused(Vec<FrameError>),
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn next(
     })
 }
 
-/// The status of a new chain that was run, unless it could not be.
+/// The status of a new chain after its first run, unless it could not run.
 pub(crate) fn first_run(store: &Store, top: FrameId, driven: Driven) -> Result<FirstRun, AppError> {
     Ok(match status::after(store, top, driven)? {
         ChainStatus::Failed(errors) | ChainStatus::PartlyFailed { errors, .. }
@@ -78,7 +78,7 @@ fn would_always_fail(why: &FrameErrorKind) -> bool {
     }
 }
 
-/// Does work that runs agents. It is given the number of signals so far that ask to stop.
+/// Runs work that runs agents. It gets the number of signals so far that ask to stop.
 pub(crate) fn until_stopped<T, E, F: Future<Output = Result<T, E>>>(
     work: impl FnOnce(watch::Receiver<Signals>) -> F,
 ) -> Result<T, AppError>
@@ -109,7 +109,7 @@ pub(crate) mod testing {
     use super::*;
     use crate::runtime::Stopping;
 
-    /// Those of a shell whose `claude` is `/usr/bin/claude`.
+    /// The surroundings of a shell whose `claude` is `/usr/bin/claude`.
     pub(crate) struct TestShell;
 
     pub(crate) fn settings() -> RunSettings {

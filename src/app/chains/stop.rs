@@ -24,7 +24,7 @@ pub(crate) struct Input {
 
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// The agent as it was before.
+    /// The agent in its state before.
     pub(crate) agent: Frame,
     pub(crate) kind: StopKind,
     pub(crate) stopped: Stopped,
@@ -32,7 +32,7 @@ pub(crate) struct Outcome {
     pub(crate) reason: Option<String>,
 }
 
-/// It is part of what the parent is told, and of lists.
+/// The reason is part of the parent's result, and of lists.
 const LONGEST_REASON: usize = 1_000;
 
 /// Stops or pauses an agent, and waits until that has happened if the input says so.

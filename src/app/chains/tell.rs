@@ -1,4 +1,4 @@
-//! Sends a message to an agent that runs or waits.
+//! Sends a message to a running or waiting agent.
 
 use crate::app::App;
 use crate::app::error::{AppError, Refusal};
@@ -26,7 +26,7 @@ pub(crate) struct Outcome {
     pub(crate) arrives: Arrives,
 }
 
-/// As much as instructions may have.
+/// The same as for instructions.
 const LARGEST: usize = 1 << 20;
 
 pub(crate) fn tell(app: &App<'_>, input: Input) -> Result<Outcome, AppError> {
@@ -53,13 +53,13 @@ pub(crate) fn agent(store: &Store, id: FrameId) -> Result<Frame, AppError> {
     Ok(frame)
 }
 
-/// Who asks, as the agent learns it.
+/// Who sends the message, for the agent.
 pub(crate) fn sender(app: &App<'_>) -> MessageSender {
     let by = app.asker.agent.map_or(By::Person, |caller| By::Agent(caller.frame));
     MessageSender { by, origin: app.asker.origin.clone() }
 }
 
-/// The text, if an agent may be given it.
+/// The text, if it may be given to an agent.
 pub(crate) fn read(text: DeferredText) -> Result<String, AppError> {
     let text = text()?;
     match text.len() {

@@ -19,16 +19,16 @@ use crate::runtime::run::unattended::continuing::{self, Course, ToContinue, Unti
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::{Chains, Driving, Store};
 
-/// How many agents run at once over all chains, unless a person says otherwise: as many as of one chain.
+/// How many agents run at once over all chains by default: as many as in one chain.
 pub(crate) const MAX_PARALLEL_TOTAL: u32 = 4;
 
-/// What happens while chains are continued.
+/// An event while chains are continued.
 #[derive(Debug)]
 pub(crate) enum UnattendedEvent {
     /// A chain begins to run.
     Begins(FrameId),
     Ended(EndedChain),
-    /// Something in a file does not count as an answer.
+    /// The content of a file does not count as an answer.
     Refused(RefusedAnswer),
 }
 
@@ -40,26 +40,26 @@ pub(crate) struct EndedChain {
     /// What a person should know about agents although nothing went wrong.
     pub(crate) notes: Vec<(FrameId, Note)>,
     pub(crate) status: Result<ChainStatus, RuntimeError>,
-    /// Whether there is anything to say. A log would otherwise get the same line every minute, for example about a command that is
-    /// tried again.
+    /// Whether there is anything to report. A log would otherwise get the same line every minute, for example about a command
+    /// that is retried.
     pub(crate) is_news: bool,
 }
 
-/// Chains that were interrupted, which only a person continues.
+/// Interrupted chains, which only a person continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interrupted {
     pub(crate) newest: FrameId,
     pub(crate) others: u64,
 }
 
-/// What becomes of a chain after an answer.
+/// What happens to a chain after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AfterAnswer {
     Removed,
-    /// Another process runs it, and continues it.
+    /// Another process is running it, and continues it.
     RunsElsewhere,
     CanContinue,
-    /// For something else.
+    /// It waits for something else.
     Waits,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn to_continue(app: &App<'_>) -> Result<ToContinue, AppError> {
     Ok(continuing::to_continue(app.store)?)
 }
 
-/// Continues every chain that can continue. Chains that failed or were interrupted are left to people. Returns whether a signal has
+/// Continues every chain that can continue. Failed and interrupted chains are left to people. Returns whether a signal has
 /// ended it.
 pub(crate) async fn continue_all(
     app: &App<'_>,
@@ -137,14 +137,14 @@ fn ended(store: &Store, root: FrameId, driven: Result<Driven, RuntimeError>) -> 
     EndedChain { root, interrupted, notes, status, is_news: !(is_uneventful && waits) }
 }
 
-/// The chains that were interrupted, if there are any.
+/// The interrupted chains, if there are any.
 pub(crate) fn interrupted(store: &Store) -> Result<Option<Interrupted>, RuntimeError> {
     let interrupted = store.chains(Chains::With { status: AgentStatus::Cancelled, most: 1 })?;
     let newest = interrupted.chains.first();
     Ok(newest.map(|newest| Interrupted { newest: newest.id, others: interrupted.more }))
 }
 
-/// What becomes of the chain of `root` after an answer.
+/// What happens to the chain of `root` after an answer.
 pub(crate) fn after_answer(store: &Store, root: FrameId) -> Result<AfterAnswer, AppError> {
     Ok(if store.frame(root)?.is_none() {
         AfterAnswer::Removed

@@ -1,4 +1,4 @@
-//! What settings and the environment give a new chain.
+//! The defaults of a new chain from settings and the environment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::core::agent::claude_args::ClaudeArgs;
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::chain::limits::NewLimits;
 
-/// The launch options that a new frame records of settings and variables, so that it can be resumed from another shell.
+/// The launch options that a new frame records from settings and variables, so that it can be resumed from another shell.
 pub(crate) fn launch(settings: &Settings, variables: &Variables) -> Launch {
     Launch {
         background_grace: settings.seconds(&BACKGROUND_GRACE),
@@ -60,7 +60,7 @@ pub(crate) fn questions_dir(settings: &Settings) -> Result<Option<PathBuf>, Refu
     })
 }
 
-/// The folder of questions, without links on the way: whatever is put there later leads nowhere else.
+/// The folder of questions, with links resolved: later changes of links must not redirect it.
 pub(crate) fn real_questions_dir(named: &Path) -> Result<PathBuf, String> {
     let dir = fs::canonicalize(named).map_err(|error| format!("it cannot be used: {error}"))?;
     match dir.to_str() {

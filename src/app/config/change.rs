@@ -26,7 +26,7 @@ pub(crate) struct Files {
     pub(crate) state_dir: PathBuf,
 }
 
-/// The file that is changed.
+/// The file to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WhichFile {
     User,
@@ -72,15 +72,15 @@ impl Files {
             return Err(Refusal::new(format!("{} cannot be set for a project", setting.key))
                 .hint("leave --project out: it is about all of your chains"));
         }
-        // A path is meant from where it is typed.
+        // A relative path is relative to the directory in which it is typed.
         Ok(match setting.kind {
             Kind::Path => value.in_folder(Kind::Path, self.directory()?, self.home.as_deref()),
             _ => value,
         })
     }
 
-    /// Changes a file; `None`: removes the setting. A project's file that was trusted, or that is new, is trusted as it is then:
-    /// the change is the user's own.
+    /// Changes a file; `None`: removes the setting. A project's file that was trusted, or that is new, is trusted after the
+    /// change, because the user made it.
     pub(crate) fn change(
         &self,
         asker: &Asker,
@@ -110,7 +110,7 @@ impl Files {
         Ok(Some(Changed { path: self.path(which)?, is_trusted, problems }))
     }
 
-    /// Trusts the project's file as it is now. Returns its path.
+    /// Trusts the current content of the project's file. Returns its path.
     pub(crate) fn trust_project(&self, asker: &Asker) -> Result<PathBuf, AppError> {
         asker.may(PersonsTask::ChangeSettings)?;
         let source = self.project()?;
@@ -161,7 +161,7 @@ impl Files {
     }
 
     fn add_trust(&self, path: &Path, text: &str) -> Result<(), AppError> {
-        // It makes the state directory, which is private.
+        // This creates the state directory, which is private.
         Store::open(&self.state_dir)?;
         let failed = |error| Refusal::failure(format!("{} is not trusted: {error}", path.display()));
         Ok(self.trust()?.add(path, text).map_err(failed)?)
@@ -184,7 +184,7 @@ pub(crate) fn with(text: &str, setting: &Setting, value: Option<&SettingValue>) 
     };
     match value {
         Some(value) => match table.get_mut(key).and_then(Item::as_value_mut) {
-            // What stands beside the old value stays there.
+            // Comments next to the old value are kept.
             Some(old) => {
                 let decor = old.decor().clone();
                 *old = value.to_toml();

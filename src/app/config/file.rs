@@ -1,4 +1,4 @@
-//! What a config file says.
+//! Parses a config file.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use crate::app::config::setting::{SETTINGS, Setting};
 use crate::app::config::value::SettingValue;
 use crate::core::notifications::event_commands;
 
-/// The values of a file, and what is wrong with it.
+/// The values of a file, and its problems.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Parsed {
     pub values: BTreeMap<&'static str, SettingValue>,
     pub problems: Vec<String>,
 }
 
-/// Reads a file. One bad key does not switch the others off.
+/// Parses a file. One bad key does not disable the others.
 pub(crate) fn parse(text: &str) -> Result<Parsed, String> {
     let mut parsed = Parsed { problems: event_commands::parse(text)?.problems, ..Parsed::default() };
     for (name, value) in event_commands::table(text)? {
         match value {
-            // What is wrong with `[on]` is named already.
+            // Problems in `[on]` are reported already.
             toml::Value::Table(on) if name == event_commands::TABLE => {
                 for (key, value) in on {
                     let setting = Setting::named(&format!("{name}.{key}"));

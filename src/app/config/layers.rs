@@ -1,4 +1,4 @@
-//! How layers of settings become one: a later layer counts before an earlier one.
+//! Merges layers of settings: a later layer takes precedence over an earlier one.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,24 +18,24 @@ pub(crate) enum ValueSource {
     Variable(&'static str),
 }
 
-/// What one file, or the environment, sets.
+/// The settings of one file, or of the environment.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
     pub values: BTreeMap<&'static str, (SettingValue, ValueSource)>,
-    /// Whether its values count as they are. Those of others may only narrow what counts below them.
+    /// Whether its values take effect as they are. Values of other layers may only narrow the settings below them.
     pub is_trusted: bool,
 }
 
-/// A value of a project's file that does not count.
+/// A value of a project's file that has no effect.
 #[derive(Clone, Debug)]
 pub(crate) struct Ignored {
     pub setting: &'static Setting,
     pub value: SettingValue,
-    /// Whether it would count if the user trusted the file.
+    /// Whether it would take effect if the user trusted the file.
     pub needs_trust: bool,
 }
 
-/// The values that count.
+/// The settings in effect.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     values: BTreeMap<&'static str, (SettingValue, ValueSource)>,
@@ -63,7 +63,7 @@ impl Settings {
         settings
     }
 
-    /// What somebody has set.
+    /// The value, if it was set.
     pub(crate) fn given(&self, setting: &Setting) -> Option<&SettingValue> {
         self.values.get(setting.key).map(|(value, _)| value)
     }
@@ -77,7 +77,7 @@ impl Settings {
         self.values.get(setting.key).map_or(&ValueSource::Default, |(_, origin)| origin)
     }
 
-    /// The text, or the path, that somebody has set.
+    /// The text or path, if it was set.
     pub(crate) fn text(&self, setting: &Setting) -> Option<String> {
         self.given(setting)?.text().map(str::to_owned)
     }
@@ -86,7 +86,7 @@ impl Settings {
         self.given(setting) == Some(&SettingValue::Switch(true))
     }
 
-    /// The number that somebody has set. Those of limits have 32 bits.
+    /// The number, if it was set. Limits have 32 bits.
     pub(crate) fn count(&self, setting: &Setting) -> Option<u32> {
         if let SettingValue::Count(count) = self.given(setting)? { u32::try_from(*count).ok() } else { None }
     }
@@ -95,7 +95,7 @@ impl Settings {
         if let SettingValue::Dollars(amount) = self.given(setting)? { Some(*amount) } else { None }
     }
 
-    /// The duration that somebody has set, in seconds.
+    /// The duration in seconds, if it was set.
     pub(crate) fn seconds(&self, setting: &Setting) -> Option<u64> {
         if let SettingValue::Duration(time) = self.given(setting)? { Some(time.as_secs().unsigned_abs()) } else { None }
     }
@@ -105,7 +105,7 @@ impl Settings {
     }
 }
 
-/// Whether a value of a file that is not trusted counts. `below`: what counts without it; `None`: nothing bounds it.
+/// Whether a value of a file that is not trusted takes effect. `below`: the value without it; `None`: there is no bound.
 fn may_narrow(in_project: InProject, value: &SettingValue, below: Option<&SettingValue>) -> bool {
     match in_project {
         InProject::Always => true,

@@ -1,7 +1,7 @@
 //! Settings in layers: defaults, the user's file, the project's file, the environment. Options come on top, in each command.
 //!
-//! A project's file is written by whoever wrote the project, so it can only narrow what the layers below it say, until the user
-//! has trusted its content.
+//! A project's file may come from other people, so it can only narrow the settings of the layers below it, until the user has
+//! trusted its content.
 
 pub(crate) mod chain_defaults;
 pub(crate) mod change;

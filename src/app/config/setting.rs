@@ -1,14 +1,14 @@
-//! The settings that there are.
+//! The list of settings.
 
 use crate::app::config::value::{Kind, SettingValue};
 
-/// What can be set.
+/// A setting.
 #[derive(Debug)]
 pub(crate) struct Setting {
-    /// Its key, with the table that it stands in: `spawn.model`.
+    /// Its key, with its table: `spawn.model`.
     pub key: &'static str,
     pub kind: Kind,
-    /// What counts if nobody sets it.
+    /// The value if it is not set.
     pub default: Option<&'static str>,
     /// The variable that sets it for a shell.
     pub variable: Option<&'static str>,
@@ -17,20 +17,20 @@ pub(crate) struct Setting {
     pub help: &'static str,
 }
 
-/// When the value of a project's file counts that the user has not trusted.
+/// When the value in an untrusted project file takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InProject {
-    /// Always: it gives no rights, and takes away no limit.
+    /// Always: it grants no rights and raises no limit.
     Always,
-    /// If it is at most what the layers below it say.
+    /// If it is at most the value of the layers below.
     AtMost,
     /// If it is a permission mode that allows no more.
     NarrowerMode,
     /// If it is this value.
     Only(&'static str),
-    /// Never: it says what is run, or what agents may do.
+    /// Never: it names a command to run, or affects what agents may do.
     Trusted,
-    /// Never, even if the user trusts the file: it is about all chains of the user.
+    /// Never, even if the user trusts the file: it affects all chains of the user.
     Never,
 }
 
@@ -311,7 +311,7 @@ impl Setting {
         self.default.and_then(|text| SettingValue::from_text(self.kind, text).ok())
     }
 
-    /// The key that is most like one that does not exist.
+    /// The existing key that is most similar to an unknown one.
     pub(crate) fn similar_to(key: &str) -> Option<&'static str> {
         const ALIKE: f64 = 0.75;
         let last = |key: &'static str| key.rsplit('.').next().unwrap_or(key);

@@ -1,4 +1,4 @@
-//! Where settings come from: two files, and variables.
+//! Reads settings from their sources: two files, and variables.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,20 +23,20 @@ pub(crate) struct Source {
     parsed: Parsed,
 }
 
-/// Something wrong with a file.
+/// A problem of a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     pub path: PathBuf,
     pub what: String,
 }
 
-/// The settings for a directory, and what they came from.
+/// The settings for a directory, and their sources.
 #[derive(Debug, Default)]
 pub(crate) struct Configuration {
     pub settings: Settings,
     /// The project's file, if there is one.
     pub project: Option<PathBuf>,
-    /// Whether the user trusts that.
+    /// Whether the user trusts it.
     pub is_project_trusted: bool,
     pub problems: Vec<Problem>,
 }
@@ -63,8 +63,8 @@ pub(crate) fn project_file(cwd: &Path) -> Result<Option<Source>, BadConfig> {
     Source::new(path, text).map(Some)
 }
 
-/// Where the project's file for work in `cwd` is, if it exists. Only within a repository is it looked for above `cwd`: a file in a
-/// folder that everybody can write is nobody's project.
+/// Where the project's file for work in `cwd` is, if it exists. It is only searched for above `cwd` within a repository: a file
+/// in a folder that every user can write to belongs to no project.
 pub(crate) fn project_path(cwd: &Path) -> Option<PathBuf> {
     let top = project_folder(cwd);
     let folders = cwd.ancestors().take_while(|folder| folder.starts_with(top));
@@ -82,7 +82,7 @@ impl Source {
         Ok(Self { path, text, parsed })
     }
 
-    /// What is wrong with it.
+    /// Its problems.
     pub(crate) fn problems(&self) -> &[String] {
         &self.parsed.problems
     }
@@ -124,7 +124,7 @@ impl Configuration {
     }
 }
 
-/// What variables set. An empty one counts as unset.
+/// The settings in variables. An empty one counts as unset.
 fn of_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Layer, (&'static str, String)> {
     let mut values = BTreeMap::new();
     for setting in SETTINGS {

@@ -1,4 +1,4 @@
-//! Which project files the user trusts: by path and by content, so that a file that has changed is trusted no longer.
+//! The project files that the user trusts, by path and content, so that a changed file is no longer trusted.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -28,13 +28,13 @@ impl Trust {
         line.is_some_and(|line| list.lines().any(|known| known == line))
     }
 
-    /// Trusts `content` at `path`, instead of what was trusted there before.
+    /// Trusts `content` at `path`, instead of its former content.
     pub(crate) fn add(&self, path: &Path, content: &str) -> io::Result<()> {
         let line = line(path, content).ok_or_else(|| io::Error::other("its path is not UTF-8, or has a line break"))?;
         self.write(path, Some(line))
     }
 
-    /// Trusts nothing at `path`. Returns whether anything was.
+    /// Stops trusting the file at `path`. Returns whether it was trusted.
     pub(crate) fn remove(&self, path: &Path) -> io::Result<bool> {
         let had = fs::read_to_string(&self.list).unwrap_or_default().lines().any(|line| is_of(line, path));
         if had {
@@ -67,7 +67,7 @@ fn line(path: &Path, content: &str) -> Option<String> {
     Some(format!("{line}  {path}"))
 }
 
-/// Replaces a file as a whole: it is never met half written. What a link leads to is replaced, not the link.
+/// Replaces a file atomically: it is never seen incomplete. If the path is a link, its target is replaced.
 pub(crate) fn replace(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mode = fs::metadata(&real).map_or(mode, |found| found.permissions().mode() & 0o7777);

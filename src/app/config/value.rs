@@ -8,11 +8,11 @@ use jiff::fmt::friendly::{Designator, Spacing, SpanPrinter};
 
 use crate::core::text::time::duration;
 
-/// What the value of a setting is.
+/// The type of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
-    /// Absolute, below `~`, or below the folder of the file that names it.
+    /// Absolute, below `~`, or relative to the folder of the file that contains it.
     Path,
     OneOf(&'static [&'static str]),
     Switch,
@@ -24,11 +24,10 @@ pub(crate) enum Kind {
     /// A duration of at least one second.
     RunningTime,
     Words,
-    /// A shell command. An empty one is none.
+    /// A shell command. An empty one means none.
     Command,
 }
 
-/// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SettingValue {
     Text(String),
@@ -43,7 +42,7 @@ pub(crate) enum SettingValue {
 const MOST: u64 = u32::MAX as u64;
 
 impl SettingValue {
-    /// Reads what a variable or the command line says. The error says what it should be, to follow "is not".
+    /// Parses the text of a variable or the command line. The error says what it should be, to follow "is not".
     pub(crate) fn from_text(kind: Kind, text: &str) -> Result<Self, String> {
         match kind {
             Kind::Text | Kind::Path if text.is_empty() => Err("a text: it is empty".to_owned()),
@@ -71,7 +70,7 @@ impl SettingValue {
         }
     }
 
-    /// Reads what a file says.
+    /// Parses a value of a file.
     ///
     /// # Errors
     ///
@@ -107,7 +106,7 @@ impl SettingValue {
         }
     }
 
-    /// Whether it is at most `other`. What cannot be compared is not.
+    /// Whether it is at most `other`. False if they cannot be compared.
     pub(crate) fn is_at_most(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Count(one), Self::Count(other)) => one <= other,
@@ -117,7 +116,7 @@ impl SettingValue {
         }
     }
 
-    /// A path as it is meant in a file of `folder`.
+    /// A path, resolved for a file in `folder`.
     pub(crate) fn in_folder(self, kind: Kind, folder: &Path, home: Option<&Path>) -> Self {
         match self {
             Self::Text(text) if kind == Kind::Path => {

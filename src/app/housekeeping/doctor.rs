@@ -25,7 +25,7 @@ pub(crate) struct Input<'a> {
     pub(crate) permission_mode: Option<&'a str>,
     /// The executable of agent-cli.
     pub(crate) own_program: &'a Path,
-    /// Whether cron is to resume chains that this shell started.
+    /// Whether cron should resume chains that this shell started.
     pub(crate) under_cron: bool,
     pub(crate) config: Result<Option<ConfigFile>, BadConfig>,
 }
@@ -59,7 +59,7 @@ fn program(asker: &Asker, input: &Input<'_>) -> Result<(Option<PathBuf>, &'stati
     let Some(of_chain) = of_chain(asker, input.state_dir)? else {
         return Ok(named.map_or((None, "PATH"), |(claude, how)| (Some(claude), how)));
     };
-    // A rule that lets an agent call agent-cli does not let it run any program.
+    // A rule that lets an agent call agent-cli must not let it run any program.
     if named.is_some_and(|(claude, _)| claude != of_chain) {
         let refusal = Refusal::new("agents cannot choose the claude program that doctor runs");
         return Err(refusal.hint(format!("leave --claude out and {variable} unset")).into());
@@ -67,7 +67,7 @@ fn program(asker: &Asker, input: &Input<'_>) -> Result<(Option<PathBuf>, &'stati
     Ok((Some(of_chain), "chain"))
 }
 
-/// The claude of the calling agent; `None`: no agent of this state directory calls.
+/// The claude of the calling agent; `None`: the caller is not an agent of this state directory.
 fn of_chain(asker: &Asker, state_dir: &Path) -> Result<Option<PathBuf>, StoreError> {
     let Some(caller) = asker.agent else { return Ok(None) };
     if !Store::exists(&StateDir::new(state_dir)?) {

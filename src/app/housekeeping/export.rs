@@ -41,7 +41,7 @@ impl ExportableChain<'_> {
         Ok(to.flush().map_err(|error| Refusal::failure(format!("failed to write the archive: {error}")))?)
     }
 
-    /// Replaces an existing file only after everything is written. A temporary file is private, and stays so.
+    /// Replaces an existing file only after everything is written. The file remains private, like the temporary file.
     pub(crate) fn write_file(&self, path: &Path) -> Result<(), AppError> {
         let broken = |error: io::Error| Refusal::failure(format!("cannot write {}: {error}", path.display()));
         let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));

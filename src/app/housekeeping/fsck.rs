@@ -6,7 +6,7 @@ use crate::app::error::AppError;
 use crate::app::view::outcome::{FindingView, FsckView};
 use crate::runtime::housekeeping::fsck;
 
-/// `tell` is called with what is counted, how many of them are checked, and their total.
+/// `tell` is called with what is counted, how many are checked, and their total.
 pub(crate) fn fsck(
     app: &App<'_>,
     repair: bool,

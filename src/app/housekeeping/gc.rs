@@ -47,7 +47,7 @@ mod tests {
         store.end(store.start(done), &reply("fine"));
         store.end(store.start(failed), &refused("no"));
         let removed = |input: &Input| {
-            // Since the chains have ended.
+            // The time after the chains have ended.
             let app = App { now: jiff::Timestamp::now(), ..testing::app(&store) };
             let mut removed: Vec<_> =
                 gc(&app, input, &mut |_| {}).unwrap().trees.into_iter().map(|chain| chain.id).collect();

@@ -18,7 +18,7 @@ use crate::runtime::RuntimeError;
 use crate::runtime::recovery::foreign_session;
 use crate::store::{Adapted, Here, Unpacked};
 
-/// An archive that was read whole. Its file may change after that.
+/// An archive, read completely. Its file may change after that.
 pub(crate) struct Archive {
     name: String,
     unpacked: Unpacked,
@@ -39,7 +39,7 @@ pub(crate) struct Outcome {
     pub(crate) has_lost_its_name: bool,
 }
 
-/// Reads the archive that people know by this name. `moves`: directories that have another path here.
+/// Reads the archive with this name. `moves`: directories that have another path here.
 pub(crate) fn read(app: &App<'_>, name: &str, from: impl Read, moves: Vec<Move>) -> Result<Archive, AppError> {
     app.asker.may(PersonsTask::Import)?;
     let mut from = Digested { from, digest: Sha256::new() };
@@ -68,8 +68,8 @@ impl Importable {
     }
 }
 
-/// Imports a chain that a person trusts. `listed`: the digest of the file of which they have seen what it would run; `None`: of
-/// this one.
+/// Imports a chain that a person trusts. `listed`: the digest of the file for which the person was shown what it would run;
+/// `None`: of this one.
 pub(crate) fn import(app: &App<'_>, archive: &Importable, listed: Option<&str>) -> Result<Outcome, AppError> {
     app.asker.may(PersonsTask::Import)?;
     if listed.is_some_and(|digest| digest != archive.digest) {

@@ -1,4 +1,4 @@
-//! What keeps the state directory in order, and takes chains to other machines: for people only.
+//! Maintains the state directory, and moves chains to other machines: for people only.
 
 pub(crate) mod doctor;
 pub(crate) mod export;

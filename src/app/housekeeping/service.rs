@@ -26,9 +26,9 @@ pub(crate) struct Input<'a> {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) installed: Installed,
-    /// No variables are set that could be saved.
+    /// No variables that could be saved are set.
     pub(crate) has_nothing_to_save: bool,
-    /// The only login variables, which the service does not have.
+    /// The only login variables, which are not available to the service.
     pub(crate) missing_login: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Chains, the newest first.
+//! Lists chains, the newest first.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::store::{ChainKind, Chains, Summary};
 pub(crate) struct Input {
     /// Also those that are done.
     pub(crate) with_done: bool,
-    /// Also those of other projects.
+    /// Also chains of other projects.
     pub(crate) all_projects: bool,
     /// Only those in one of these states; empty: in any.
     pub(crate) states: Vec<ChainState>,
@@ -32,7 +32,7 @@ pub(crate) struct Outcome {
 /// How many chains are not listed, and why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Omitted {
-    /// They are those of other projects.
+    /// They belong to other projects.
     pub(crate) elsewhere: u64,
     /// They are done.
     pub(crate) done: u64,
@@ -60,12 +60,12 @@ pub(crate) fn chains(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> 
     Ok(Outcome { chains, omitted })
 }
 
-/// The chains to list. Few of them are read, however many there are.
+/// The chains to list. Only few are read, however many there are.
 fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Result<(Vec<Summary>, Omitted), AppError> {
     let Input { with_done, all_projects, ref states, most } = *input;
     let most = most.unwrap_or(usize::MAX);
     let mut selection = Selection::new(app, all_projects)?;
-    // In these chains an agent may be in the state that was asked for while the first agent is in another one.
+    // In these chains an agent may be in the requested state while the first agent is in another one.
     let mut unusual: Vec<Summary> = Vec::new();
     if !states.is_empty() {
         for status in [AgentStatus::Running, AgentStatus::Paused, AgentStatus::Cancelled] {

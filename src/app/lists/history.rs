@@ -1,4 +1,4 @@
-//! What agents asked, who answered, and what they did then.
+//! Lists what agents asked, who answered, and what they did next.
 
 use jiff::Timestamp;
 
@@ -11,12 +11,12 @@ use crate::store::{Asked, Target};
 
 #[derive(Debug, Default)]
 pub(crate) struct Input {
-    /// A question, or a chain or agent with all that was asked in it; `None`: what was asked in the project, or below the agent
-    /// that asks.
+    /// A question, or a chain or agent with all of its questions; `None`: the questions of the project, or below the agent that
+    /// asks.
     pub(crate) id: Option<String>,
-    /// Also what was asked in other projects.
+    /// Also questions of other projects.
     pub(crate) all_projects: bool,
-    /// What was asked before is left out.
+    /// Earlier questions are left out.
     pub(crate) since: Option<Timestamp>,
     /// At most this many of a project, the newest; `None`: all.
     pub(crate) most: Option<usize>,
@@ -27,7 +27,7 @@ pub(crate) struct Outcome {
     pub(crate) exchanges: Vec<ExchangeView>,
     /// Whether one question was named.
     pub(crate) is_one: bool,
-    /// How many of other projects were passed over.
+    /// How many questions of other projects were skipped.
     pub(crate) elsewhere: u64,
     pub(crate) has_more: bool,
 }
@@ -46,7 +46,7 @@ pub(crate) fn history(app: &App<'_>, input: &Input) -> Result<Outcome, AppError>
     let most = input.most.filter(|_| is_listed).unwrap_or(usize::MAX);
     let directories = Selection::new(app, !is_listed || input.all_projects)?.directories(app.store)?;
     let since = input.since.unwrap_or(Timestamp::MIN);
-    // One more than is listed says that there are more.
+    // Reading one more than is listed shows whether there are more.
     let mut found = app.store.exchanges(asked, since, most.saturating_add(1), directories.as_deref())?;
     let has_more = found.exchanges.len() > most;
     found.exchanges.drain(..found.exchanges.len().saturating_sub(most));

@@ -1,4 +1,4 @@
-//! What an agent said and did.
+//! Lists what an agent said and did.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -22,25 +22,25 @@ pub(crate) struct Input {
     pub(crate) since: Option<Timestamp>,
     /// Only this many, the last; `None`: all.
     pub(crate) tail: Option<usize>,
-    /// All of every text, call and result.
+    /// Without truncating texts, calls and results.
     pub(crate) is_full: bool,
-    /// The asker follows what comes later.
+    /// Whether the asker follows later events.
     pub(crate) follows: bool,
 }
 
-/// The events that were selected, and all that come later.
+/// The selected events, and all later ones.
 #[derive(Debug)]
 pub(crate) struct Outcome<'a> {
     pub(crate) top: FrameId,
-    /// Those that are read already.
+    /// The events that were already read.
     read: VecDeque<AgentEvent>,
     rest: ChainEvents<'a>,
     since: Timestamp,
-    /// When the last event of each agent happened, of those that were passed over, too.
+    /// When the last event of each agent happened, including skipped ones.
     last: HashMap<FrameId, Timestamp>,
 }
 
-/// How many bytes of each output are read first, and how many times as many then.
+/// How many bytes of each output are read at first, and the factor for further reads.
 const END: u64 = 256 << 10;
 const MORE: u64 = 8;
 
@@ -70,7 +70,7 @@ pub(crate) fn logs<'a>(
         let is_complete = |events: &ChainEvents<'_>, since: Option<Timestamp>| {
             !is_cut || since.is_some_and(|since| events.complete_since().is_some_and(|complete| complete <= since))
         };
-        // Everything before that time is passed over anyway.
+        // Everything before that time is skipped anyway.
         let has_all = is_complete(&events, input.since);
         let Some(tail) = input.tail else {
             if has_all {
@@ -97,7 +97,7 @@ pub(crate) fn logs<'a>(
 }
 
 impl<'a> Outcome<'a> {
-    /// The next event that has happened already.
+    /// The next event that has already happened.
     pub(crate) fn next(&mut self) -> Result<Option<AgentEvent>, RuntimeError> {
         loop {
             let next = self.read.pop_front().map_or_else(|| self.rest.next(None), |event| Ok(Some(event)))?;
@@ -113,7 +113,7 @@ impl<'a> Outcome<'a> {
         self.rest.tree()
     }
 
-    /// What comes later, and when the last event of each agent happened.
+    /// The later events, and when the last event of each agent happened.
     pub(crate) fn into_later(self) -> (ChainEvents<'a>, HashMap<FrameId, Timestamp>) {
         (self.rest, self.last)
     }

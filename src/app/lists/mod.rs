@@ -1,4 +1,5 @@
-//! Lists of chains, questions and costs, and everything about one of them: for every front the same choice and the same views.
+//! Lists of chains, questions and costs, and details of single entries: every front shows the same selection and the same
+//! views.
 
 pub(crate) mod chains;
 pub(crate) mod history;

@@ -1,4 +1,4 @@
-//! Notifications, and whether they could be sent.
+//! Lists notifications, and whether they could be sent.
 
 use std::path::Path;
 

@@ -7,7 +7,7 @@ use crate::app::error::AppError;
 use crate::app::lookup::{Projects, here};
 use crate::store::{Store, StoreError};
 
-/// Selects what is in one project, or everything.
+/// Selects the chains of one project, or all.
 #[derive(Debug, Default)]
 pub(super) struct Selection {
     projects: Projects,

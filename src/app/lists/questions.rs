@@ -1,4 +1,4 @@
-//! Questions, and calls and plans that need an approval.
+//! Lists questions, and calls and plans that need an approval.
 
 use crate::app::error::AppError;
 use crate::app::lists::project::Selection;
@@ -13,12 +13,12 @@ use crate::store::{Question, StoreError, Target};
 
 #[derive(Debug, Default)]
 pub(crate) struct Input {
-    /// A question, or a chain or agent with all that was asked in it; `None`: what was asked in the project, or below the agent
-    /// that asks.
+    /// A question, or a chain or agent with all of its questions; `None`: the questions of the project, or below the agent that
+    /// asks.
     pub(crate) id: Option<String>,
-    /// Also those that were answered or have expired.
+    /// Also answered and expired ones.
     pub(crate) with_closed: bool,
-    /// Also those of other projects.
+    /// Also questions of other projects.
     pub(crate) all_projects: bool,
     /// At most this many, the oldest; `None`: all.
     pub(crate) most: Option<usize>,
@@ -63,7 +63,7 @@ fn of_project(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> {
     Ok(Outcome { questions: first.questions, elsewhere: first.elsewhere, has_more: first.more > 0 })
 }
 
-/// Questions with where their calls would act now, and with what is in the files in which they can be answered.
+/// Questions with the places where their calls would act now, and the content of the files in which they can be answered.
 pub(crate) fn views(app: &App<'_>, questions: Vec<Question>) -> Result<Vec<QuestionView>, AppError> {
     let observed = |question| {
         let question = place::with_place(app.store, question)?;
@@ -79,7 +79,7 @@ pub(crate) fn waits_of(app: &App<'_>, id: &str) -> Result<Vec<Blocker>, AppError
     Ok(tree.blockers(app.now))
 }
 
-/// Whether a chain waits for something else than an answer. Agents see nothing of other chains.
+/// Whether a chain waits for something other than an answer. Agents must not see other chains.
 pub(crate) fn are_there_other_waits(app: &App<'_>) -> Result<bool, AppError> {
     let waits = |found: &ChangedChain| matches!(found.reason, ContinueReason::Outside(_));
     Ok(app.asker.agent.is_none() && app.store.candidates(app.now)?.iter().any(waits))

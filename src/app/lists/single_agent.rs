@@ -9,7 +9,7 @@ use crate::store::Question;
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) agent: AgentDetailView,
-    /// The questions that it has asked and that wait for an answer.
+    /// Its questions that wait for an answer.
     pub(crate) questions: Vec<Question>,
 }
 

@@ -1,4 +1,4 @@
-//! What agents cost, by day, model and instruction file.
+//! Sums up what agents cost, by day, model and instruction file.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -17,9 +17,10 @@ use crate::store::{Counted, Counting};
 pub(crate) struct Input {
     /// Attempts that began within this time are counted.
     pub(crate) within: SignedDuration,
-    /// Whose days are meant.
+    /// The time zone of the days.
     pub(crate) zone: TimeZone,
-    /// What the sum of agents whose model is not known yet is called; `None`: they are summed up with those whose model is unknown.
+    /// The name of the sum of agents whose model is not known yet; `None`: they are included in the sum of agents whose model
+    /// is unknown.
     pub(crate) running: Option<&'static str>,
 }
 
@@ -40,7 +41,7 @@ pub(crate) fn stats(app: &App<'_>, input: &Input) -> Result<StatsView, AppError>
     })
 }
 
-/// Sums by what `name` says, in this order; those that compare as equal by name.
+/// Sums by `name`, in this order; equal ones are ordered by name.
 fn sums(
     counted: &[Counted],
     name: impl Fn(&Counted) -> Option<String>,

@@ -1,4 +1,4 @@
-//! Chains with all of their agents.
+//! Lists chains with all of their agents.
 
 use crate::app::App;
 use crate::app::error::AppError;
@@ -28,7 +28,7 @@ pub(crate) struct Outcome {
     pub(crate) abandoned: Abandoned,
     /// How many chains of other projects are not listed.
     pub(crate) elsewhere: u64,
-    /// How many others are not, because the list is full.
+    /// How many others are not listed because the list is full.
     pub(crate) more: u64,
 }
 

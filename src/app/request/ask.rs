@@ -1,4 +1,4 @@
-//! An agent asks a person.
+//! Lets an agent ask a person.
 
 use std::fs;
 use std::io::{self, Read};
@@ -71,7 +71,7 @@ fn text(
     }
 }
 
-/// The text in a file that an agent names. `below`: the directory in which it has to be.
+/// The text of a file that an agent names. `below`: the directory in which the file must be.
 fn text_of(app: &App<'_>, file: &Path, below: Option<&Path>) -> Result<String, Refusal> {
     let shown = one_line(&file.display().to_string());
     let unreadable = |error: io::Error| Refusal::new(format!("cannot read {shown}: {error}"));
@@ -109,7 +109,7 @@ mod tests {
     use crate::store::testing::new;
     use crate::store::{self, NewFrame, Store};
 
-    /// An agent that works in a directory of its own, in this permission mode.
+    /// An agent that works in its own directory, in this permission mode.
     fn agent(store: &Store, mode: &str) -> (TempDir, Caller) {
         let temp = tempfile::tempdir().unwrap();
         let cwd = fs::canonicalize(temp.path()).unwrap();

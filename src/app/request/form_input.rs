@@ -1,4 +1,4 @@
-//! The form of a question: of its parts, or of JSON with several.
+//! Builds the form of a question from its parts, or the forms of several from JSON.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use crate::core::requests::question_form::{Batch, Form, QuestionOption};
 use crate::core::text::escape::{one_line, shortened};
 use crate::core::text::time::{TOO_FAR, TOO_LONG, duration, moment};
 
-/// What can be said about a question.
+/// The parts of a question.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FormInput {
     pub(crate) options: Vec<QuestionOption>,
@@ -40,7 +40,7 @@ struct BatchQuestion {
     expires: Option<String>,
 }
 
-/// An option: its key alone, or with what it means.
+/// An option: its key alone, or with its meaning.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Offered {
@@ -78,7 +78,7 @@ pub(super) fn one(question: &str, context: Option<String>, input: FormInput, now
     })
 }
 
-/// The forms of the questions in a JSON array. `expires`: for those that do not say it themselves.
+/// The forms of the questions in a JSON array. `expires`: for those without their own.
 pub(super) fn several(json: &str, expires: Option<&str>, now: Timestamp) -> Result<Vec<Form>, Refusal> {
     let asked: Vec<BatchQuestion> = serde_json::from_str(json)
         .map_err(|error| bad_json(&format!("the questions cannot be read: {}", one_line(&error.to_string()))))?;
@@ -120,7 +120,7 @@ fn one_of_several(asked: BatchQuestion, id: RequestId, expires: Option<&str>, no
     form.checked(now).map_err(|bad| bad.to_string())
 }
 
-/// When a question expires that is asked at `now`: in whole seconds, because people read it.
+/// When a question that is asked at `now` expires: in whole seconds, because people read it.
 fn expiry(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     let far = || format!("\"{}\" is {TOO_FAR}", shortened(text));
     let time = match duration(text) {

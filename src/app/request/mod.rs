@@ -1,4 +1,4 @@
-//! What an agent asks for, whether it runs a program, or its tool call is suspended until the result is available.
+//! Requests of agents, which either run this program, or have their tool call suspended until the result is available.
 
 pub(crate) mod ask;
 pub(crate) mod form_input;
@@ -40,7 +40,7 @@ pub(crate) fn caller(agent: Option<Caller>, input: &Input) -> Result<Caller, Ref
     })
 }
 
-/// The agent's request, with the content of what it names. Nothing is recorded.
+/// The agent's request, with the content of the files that it names. Nothing is recorded.
 pub(crate) fn resolve(
     app: &App<'_>,
     input: Input,

@@ -1,4 +1,4 @@
-//! An agent waits for something outside.
+//! Lets an agent wait for something outside the chain.
 
 use std::path::{Path, PathBuf};
 
@@ -22,13 +22,13 @@ pub(crate) struct Input {
     pub(crate) duration: Option<SignedDuration>,
     /// Shell commands that exit with status 0.
     pub(crate) commands: Vec<String>,
-    /// How often commands run at most.
+    /// The shortest interval between two runs of a command.
     pub(crate) every: Option<SignedDuration>,
     /// How long a command may take each time.
     pub(crate) timeout_per_run: Option<SignedDuration>,
     /// Ids or tasks.
     pub(crate) agents: Vec<String>,
-    /// Which of several conditions are waited for.
+    /// How many of several conditions must be met.
     pub(crate) quantity: Option<Quantity>,
 }
 
@@ -132,7 +132,7 @@ fn absolute(app: &App<'_>, file: &Path) -> Result<PathBuf, Refusal> {
     Ok(file)
 }
 
-/// The content of a file is judged where the agent may read without asking. Where links lead is checked at each look.
+/// The content of a file may only be matched where the agent may read without asking. Links are resolved again at each check.
 fn check_is_within(file: &Path, within: Option<&Path>) -> Result<(), Refusal> {
     match within {
         Some(within) if !external_waits::is_within(file, within) => Err(Refusal::new(format!(
@@ -157,7 +157,7 @@ mod tests {
     use crate::store::testing::new;
     use crate::store::{self, NewFrame, Store};
 
-    /// What an agent that works in `/srv`, and calls this in `/srv/below`, waits for.
+    /// The conditions for an agent that works in `/srv`, and makes this call in `/srv/below`.
     fn waited(store: &Store, caller: Caller, input: Input) -> Result<External, String> {
         let app = App { directory: "/srv/below".into(), now: Timestamp::UNIX_EPOCH, ..testing::app(store) };
         match request(&app, caller, input) {

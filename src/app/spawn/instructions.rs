@@ -12,13 +12,13 @@ use crate::core::text::extent::bytes;
 use crate::core::text::shell::quoted;
 use crate::runtime::requests::spawn_request::NamedTask;
 
-/// Far more than an agent can take in at once. A larger file is not meant for it.
+/// Far more than an agent can take in at once. A larger file was named by mistake.
 const LARGEST: u64 = 1 << 20;
 
 const GIVE_A_FILE: &str = "give the path of a file with instructions";
 const FROM_STANDARD_INPUT: &str = "agent-cli spawn - reads instructions from standard input";
 
-/// Reads the instructions of each agent. Paths begin in `directory`.
+/// Reads the instructions of each agent. Paths are relative to `directory`.
 pub(crate) fn tasks(
     directory: &Path,
     given: &[GivenText],
@@ -30,7 +30,7 @@ pub(crate) fn tasks(
     given.iter().map(|given| task(directory, given, standard_input)).collect()
 }
 
-/// The task that these instructions are, and its name.
+/// The task with these instructions, and its name.
 fn task(directory: &Path, given: &GivenText, standard_input: &mut dyn Read) -> Result<NamedTask, Refusal> {
     match given {
         GivenText::StandardInput => {
@@ -127,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    /// What is made in a folder of this text, or why it is refused.
+    /// The task from this text in a folder, or why it is refused.
     fn made(folder: &TempDir, given: &GivenText, typed: &[u8]) -> Result<NamedTask, Refusal> {
         task(&fs::canonicalize(folder.path()).unwrap(), given, &mut &*typed)
     }

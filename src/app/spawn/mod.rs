@@ -32,19 +32,19 @@ use crate::runtime::requests::spawn_request::{self, NamedTask, SpawnRequest};
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Caller;
 
-/// What somebody asks for. What is not given is as in the settings.
+/// A request to start agents. Omitted values come from the settings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Input {
     /// The instructions of each agent, at least one: a file that it reads, or a text.
     pub(crate) tasks: Vec<GivenText>,
-    /// Where the agents work; by default where the asker does.
+    /// Where the agents work; by default in the asker's directory.
     pub(crate) cwd: Option<PathBuf>,
     /// Whether each works in its own git worktree.
     pub(crate) worktree: Option<bool>,
     pub(crate) name: Option<ChainName>,
-    /// The conversation that they start with, if not with an empty one.
+    /// The conversation that they start with, if not an empty one.
     pub(crate) fork: Option<ForkOf>,
-    /// Whether the reply also is the reply of the agent that asks.
+    /// Whether the reply is also the reply of the agent that asks.
     pub(crate) handoff: bool,
     pub(crate) model: Option<String>,
     pub(crate) permission_mode: Option<String>,
@@ -67,13 +67,13 @@ pub(crate) struct Input {
 /// A conversation to start with.
 #[derive(Clone, Debug)]
 pub(crate) enum ForkOf {
-    /// That of the agent that asks. `cold`: options may keep its forks from sharing the prompt cache.
+    /// The conversation of the agent that asks. `cold`: options may keep its forks from sharing the prompt cache.
     Asker { cold: bool },
-    /// That of the agent or session with this id or name.
+    /// The conversation of the agent or session with this id or name.
     Named(String),
 }
 
-/// A new chain, which nothing runs yet.
+/// A new chain, which is not running yet.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) chain: FrameId,
@@ -128,7 +128,7 @@ fn refuse_to_miss_the_cache(input: &Input) -> Result<(), Refusal> {
 }
 
 fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
-    // The caller's reply is the new agent's, to the byte, and has no room for its worktree.
+    // The caller's reply is exactly the new agent's, and cannot mention its worktree.
     if input.handoff && input.worktree == Some(true) {
         let message = "--handoff does not work with --worktree: the reply would not say where the work is";
         return Err(Refusal::new(message).hint("leave one of them out"));
@@ -150,7 +150,8 @@ fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Records a new chain of agents with these instructions. `run`: how the asker runs chains; `tell` is called with what a person should know, as soon as it is known.
+/// Records a new chain of agents with these instructions. `run`: how the asker runs chains; `tell` is called with each note for
+/// a person as soon as it is known.
 pub(crate) fn start(
     app: &App<'_>,
     input: Input,
@@ -194,7 +195,7 @@ pub(crate) fn start(
     Ok(Outcome { chain, cwd: request.cwd, launch, run })
 }
 
-/// The launch options of the agents, where what was given counts before settings.
+/// The launch options of the agents. Options take precedence over settings.
 fn launch_options(
     app: &App<'_>,
     input: Input,
@@ -247,7 +248,7 @@ fn checked(
     Ok(SpawnRequest { tasks, cwd, apart: is_apart, source, handoff: input.handoff, json: input.json })
 }
 
-/// Where agents work; by default where the asker does, which is `directory`.
+/// Where agents work; by default in the asker's `directory`.
 pub(crate) fn working_directory(directory: &Path, named: Option<&Path>) -> Result<PathBuf, Refusal> {
     let named = named.unwrap_or(Path::new("."));
     let cannot = |why: &str| Refusal::new(format!("cannot work in {}: {why}", named.display()));
@@ -261,13 +262,13 @@ pub(crate) fn working_directory(directory: &Path, named: Option<&Path>) -> Resul
     }
 }
 
-/// A name without a slash is looked up in `PATH`. A file that does not exist is named as it was given.
+/// A name without a slash is looked up in `PATH`. A missing file is reported by the given name.
 fn program_named(app: &App<'_>, named: PathBuf) -> PathBuf {
     let is_path = named.as_os_str().as_encoded_bytes().contains(&b'/');
     Some(app.path(&named)).filter(|path| is_path && path.exists()).unwrap_or(named)
 }
 
-/// Refuses instructions that the agent could not read: Claude Code has no rule for some paths.
+/// Refuses instructions that the agent could not read: Claude Code's rules cannot express some paths.
 fn readable(task: &Task, cwd: &Path, launch: &Launch) -> Result<(), Refusal> {
     let Task::File(path) = task else { return Ok(()) };
     let is_always_asked_about = permission_rules::is_always_asked_about(path);

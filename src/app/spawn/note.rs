@@ -18,11 +18,11 @@ use crate::store::{Chains, Store};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SpawnNote {
-    /// Values of the project's file do not count because the user has not trusted it.
+    /// Values of the project's file have no effect because the user has not trusted it.
     Untrusted { file: PathBuf, keys: Vec<&'static str> },
-    /// Agents that may change files in `dir` could move away what says which commands are run.
+    /// Agents that may change files in `dir` could replace what decides which commands run.
     Reach { dir: PathBuf, what: Guarded, place: PathBuf },
-    /// Variables that somebody has set for Claude Code and that agents do not get.
+    /// Variables that are set for Claude Code but are not passed to agents.
     Dropped(Vec<String>),
     /// The worktrees start without the changes in this directory.
     Uncommitted(PathBuf),
@@ -30,7 +30,7 @@ pub(crate) enum SpawnNote {
     LoginOnlyHere { login: String, remedy: String },
 }
 
-/// What says which commands are run.
+/// What decides which commands run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guarded {
     ConfigFile,
@@ -44,8 +44,8 @@ pub(super) fn untrusted(configuration: &Configuration) -> Option<SpawnNote> {
     Some(SpawnNote::Untrusted { file, keys })
 }
 
-/// From `acceptEdits` on, Claude Code lets agents move what is in their directories. It is no error, because a person may work in
-/// their home directory. `cwd`: where the agents work, if it is not a new worktree.
+/// From `acceptEdits` on, Claude Code lets agents move the content of their directories. It is not an error, because a person
+/// may work in their home directory. `cwd`: where the agents work, unless it is a new worktree.
 pub(super) fn reach(store: &Store, config: Option<&Path>, launch: &Launch, cwd: Option<&Path>) -> Option<SpawnNote> {
     if !launch.covers(permission_mode::ACCEPT_EDITS) {
         return None;
@@ -78,7 +78,7 @@ pub(super) fn uncommitted(request: &SpawnRequest) -> Option<SpawnNote> {
 /// After a new chain has run: what a person should know before they resume it.
 pub(crate) fn after(app: &App<'_>, chain: FrameId, cwd: &Path, launch: &Launch) -> Result<Option<SpawnNote>, AppError> {
     let waits = app.store.frame(chain)?.is_some_and(|frame| !frame.state.is_over());
-    // A person who has started chains before knows it.
+    // A person who has started chains before knows this.
     if !waits || app.store.chains(Chains::Newest { most: 2, kinds: None })?.chains.len() != 1 {
         return Ok(None);
     }

@@ -17,7 +17,7 @@ use crate::store::{self, KnownProgram, NewFrame, Store};
 struct Place {
     temp: TempDir,
     store: Store,
-    /// What the person was told.
+    /// The notes for the person.
     notes: Vec<SpawnNote>,
 }
 
@@ -55,7 +55,7 @@ impl Place {
         App { directory: self.directory(), variables: variables.into_iter().collect(), ..testing::app(&self.store) }
     }
 
-    /// Starts a chain with these settings in a file of the user.
+    /// Starts a chain with these settings in the user's file.
     fn start(&mut self, input: Input, settings: &str) -> Result<Outcome, String> {
         let file = self.temp.path().join("config.toml");
         fs::write(&file, settings).unwrap();
@@ -268,7 +268,7 @@ fn a_person_is_told_what_agents_could_replace() {
     assert!(matches!(place.notes[..], [SpawnNote::Reach { .. }, SpawnNote::Dropped(_)]), "{:?}", place.notes);
 }
 
-/// What an agent that works in the place asks for.
+/// The request of an agent that works in the place.
 fn asked(place: &Place, input: Input) -> Result<(SpawnRequest, Overrides), String> {
     let launch = Launch { permission_mode: Some("acceptEdits".into()), ..Launch::default() };
     let frame = NewFrame { cwd: place.directory(), launch, ..new("a task") };

@@ -16,10 +16,10 @@ use crate::runtime::RuntimeError;
 use crate::runtime::activity::now::{Doing, activities};
 use crate::store::{Attempts, Extent, Store, WorktreesOf};
 
-/// The agents that nothing runs although they are recorded as running, each with the first agent of its chain.
+/// The agents that are recorded as running but have no runner, each with the first agent of its chain.
 pub(crate) type Abandoned = HashMap<FrameId, FrameId>;
 
-/// What each agent has cost itself. Those without attempts are left out.
+/// What each agent has cost itself. Agents without attempts are left out.
 type Costs = HashMap<FrameId, Spent>;
 
 /// An agent, as `tree` lists it: parents before their children.
@@ -30,19 +30,19 @@ pub(crate) struct AgentView {
     pub(crate) parent: Option<FrameId>,
     pub(crate) task: String,
     pub(crate) status: AgentStatus,
-    /// Whether it is recorded as running but nothing runs it.
+    /// Whether it is recorded as running but has no runner.
     abandoned: bool,
-    /// Whether `claude` could not record its last turn, which is done again.
+    /// Whether `claude` could not record its last turn, which will be repeated.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) unrecorded: bool,
-    /// When it came into this state.
+    /// When it entered this state.
     pub(crate) since: Timestamp,
     pub(crate) error: Option<String>,
     pub(crate) waiting_on: Vec<Blocker>,
-    /// The agent whose reply also is its own. Only for an agent that waits for it or has ended with it.
+    /// The agent whose reply is also its own. Only for an agent that waits for it or has ended with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) handed_off_to: Option<FrameId>,
-    /// Only for an agent that runs.
+    /// Only for a running agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) doing: Option<Doing>,
     /// Only for an agent that has its own worktree.

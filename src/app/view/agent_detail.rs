@@ -1,4 +1,4 @@
-//! Everything about one agent.
+//! Everything known about one agent.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -34,18 +34,18 @@ pub(crate) struct AgentDetailView {
     pub(crate) task: Task,
     pub(crate) cwd: std::path::PathBuf,
     pub(crate) status: AgentStatus,
-    /// Whether it is recorded as running but nothing runs it.
+    /// Whether it is recorded as running but has no runner.
     pub(crate) abandoned: bool,
     pub(crate) error: Option<String>,
     #[serde(skip)]
     pub(crate) stopped: bool,
     pub(crate) since: Timestamp,
     pub(crate) created: Timestamp,
-    /// Only for an agent that runs.
+    /// Only for a running agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) doing: Option<Doing>,
     pub(crate) waiting_on: Vec<Blocker>,
-    /// The agent whose reply also is its own.
+    /// The agent whose reply is also its own.
     pub(crate) handed_off_to: Option<FrameId>,
     pub(crate) reply: Option<String>,
     pub(crate) trouble: Option<Trouble>,
@@ -64,23 +64,23 @@ pub(crate) struct AgentDetailView {
     pub(crate) cost: CostView,
     /// What it and all agents below it have cost.
     pub(crate) with_descendants: CostView,
-    /// What it was told from outside.
+    /// Messages to it.
     pub(crate) messages: Vec<MessageView>,
     pub(crate) events: Vec<LogEntryView>,
 }
 
-/// What an agent was told.
+/// A message to an agent.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct MessageView {
     pub(crate) id: MessageId,
     pub(crate) at: Timestamp,
     pub(crate) text: String,
-    /// Whether an attempt that was or may yet be kept was given it.
+    /// Whether it was given to an attempt that was kept or may still be.
     pub(crate) delivered: bool,
-    /// Whether the agent was over and continued for it.
+    /// Whether it continued a finished agent.
     pub(crate) instruction: bool,
-    /// What it replied to an instruction.
+    /// The agent's reply to an instruction.
     pub(crate) reply: Option<String>,
 }
 

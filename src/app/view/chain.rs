@@ -24,7 +24,7 @@ pub(crate) struct ChainView {
     pub(crate) id: FrameId,
     pub(crate) name: Option<String>,
     pub(crate) status: AgentStatus,
-    /// Whether it is recorded as running but nothing runs it.
+    /// Whether it is recorded as running but has no runner.
     pub(crate) abandoned: bool,
     /// The agents whose last turn `claude` could not record.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -34,13 +34,13 @@ pub(crate) struct ChainView {
     pub(crate) can_continue: bool,
     pub(crate) task: String,
     pub(crate) cwd: PathBuf,
-    /// When its first agent came into its present state.
+    /// When its first agent entered its current state.
     pub(crate) since: Timestamp,
     pub(crate) created: Timestamp,
     pub(crate) agents: u64,
     pub(crate) open_questions: u64,
     pub(crate) waiting_on: Vec<Blocker>,
-    /// What its running agents do.
+    /// What its running agents are doing.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) doing: BTreeMap<FrameId, Doing>,
     /// Whether it waits because its budget is spent.
@@ -51,11 +51,11 @@ pub(crate) struct ChainView {
     pub(crate) max_budget_usd: Option<f64>,
 }
 
-/// The state of a chain, as a person asks for it.
+/// The state of a chain, as a filter of lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChainState {
     Agent(AgentStatus),
-    /// It is recorded as running but nothing runs it.
+    /// It is recorded as running but has no runner.
     Abandoned,
 }
 
@@ -71,7 +71,7 @@ impl ChainState {
         }
     }
 
-    /// Whether it is that of a chain with this status.
+    /// Whether a chain with this status is in this state.
     pub(crate) fn is_of(self, status: AgentStatus, is_abandoned: bool) -> bool {
         match self {
             Self::Agent(wanted) => wanted == status,
@@ -81,7 +81,7 @@ impl ChainState {
 }
 
 impl ChainView {
-    /// Whether this is its state.
+    /// Whether the chain is in this state.
     pub(crate) fn is_in(&self, state: ChainState) -> bool {
         state.is_of(self.status, self.abandoned)
     }

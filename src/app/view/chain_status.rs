@@ -1,4 +1,4 @@
-//! How a chain is, after `spawn` or `resume` has run what can run.
+//! The status of a chain, after `spawn` or `resume` has run what can run.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ use crate::runtime::run::frame_error::FrameError;
 use crate::runtime::run::status::ChainStatus;
 use crate::store::{Store, WorktreesOf};
 
-/// The version of the JSON form. It changes when a field changes its meaning or is removed, not when one is added.
+/// The version of the JSON format. It changes when the meaning of a field changes or a field is removed, not when one is added.
 const VERSION: u32 = 1;
 
 /// What `spawn` and `resume` print with `--json`, and as the last line of `--stream`.
@@ -41,7 +41,7 @@ pub(crate) struct ChainStatusView {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) worktrees_below: Vec<WorktreeBelowView>,
     waiting_on: Vec<Blocker>,
-    /// The agents that other processes run.
+    /// The agents that are run by other processes.
     running_elsewhere: Vec<Busy>,
     errors: Vec<AgentErrorView>,
     pub(crate) denied: Vec<DeniedCallView>,
@@ -59,16 +59,16 @@ enum ChainType {
     Chain,
 }
 
-/// What came of a `spawn` or `resume`.
+/// The outcome of a `spawn` or `resume`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) enum Outcome {
     /// It has replied.
     Done,
-    /// It began to wait for something new.
+    /// It has begun to wait for something new.
     Started,
-    /// It waits for the same as before.
+    /// It still waits for the same as before.
     Ongoing,
     /// At least one agent failed, and nothing waits.
     Failed,
@@ -119,7 +119,7 @@ pub(crate) struct RequestView {
 }
 
 impl ChainStatusView {
-    /// How `status` is, with everything that a caller should know about it.
+    /// Gathers `status` and everything that a caller should know about it.
     pub(crate) fn gather(store: &Store, id: FrameId, status: &ChainStatus) -> Result<Self, RuntimeError> {
         let has_ended =
             matches!(status, ChainStatus::Done(_) | ChainStatus::PartlyFailed { .. } | ChainStatus::Failed(_));
@@ -180,7 +180,7 @@ impl RequestView {
     }
 }
 
-/// The worktrees of the finished agents below `top`, parents first. Those that `gc` has removed are left out.
+/// The worktrees of the finished agents below `top`, parents first, without those that `gc` has removed.
 pub(crate) fn worktrees_below(store: &Store, top: FrameId) -> Result<Vec<WorktreeBelowView>, RuntimeError> {
     let mut worktrees: HashMap<FrameId, Worktree> = store.worktrees(WorktreesOf::Chain(top))?.into_iter().collect();
     worktrees.retain(|frame, worktree| *frame != top && worktree.path.exists());

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::core::agent::usage::{Spending, Spent, Usage, rounded_usd};
 
-/// What attempts cost. Its fields stand beside those of what it is part of.
+/// What attempts cost. Its fields are merged into the object that contains it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(into = "CostFields")]
 pub(crate) struct CostView(pub Spent);
@@ -18,9 +18,9 @@ struct CostFields {
     usage: Usage,
     /// US dollars, rounded to a millionth.
     cost_usd: f64,
-    /// Whether a `claude` was killed before it reported its cost: the other figures are then the least that it can be.
+    /// Whether a `claude` was killed before it reported its cost: the other figures are lower bounds then.
     estimated: bool,
-    /// Answers of the API.
+    /// Responses of the API.
     requests: u64,
     /// How long `claude` ran, all processes together, rounded to a millisecond.
     seconds: f64,
@@ -54,7 +54,7 @@ impl schemars::JsonSchema for CostView {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct StatsView {
-    /// Attempts that began before are not counted.
+    /// Earlier attempts are not counted.
     pub(crate) since: Timestamp,
     pub(crate) total: SumView,
     pub(crate) days: Vec<SumView>,
@@ -65,7 +65,7 @@ pub(crate) struct StatsView {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct SumView {
-    /// The day, model or file; `null`: none is known, or there was a prompt instead of a file.
+    /// The day, model or file; `null`: unknown, or there was a prompt instead of a file.
     pub(crate) name: Option<String>,
     pub(crate) attempts: u64,
     #[serde(flatten)]

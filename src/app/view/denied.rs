@@ -24,10 +24,10 @@ pub(crate) struct DeniedCallView {
     pub(crate) task: String,
     #[serde(flatten)]
     pub(crate) denied: Denied,
-    /// Arguments of `agent-cli spawn`, or of `agent-cli resume` for an adopted session. Each list would have let the
-    /// call run, or let a person decide.
+    /// Arguments of `agent-cli spawn`, or of `agent-cli resume` for an adopted session. Each list would have allowed the call,
+    /// or let a person decide.
     pub(crate) allowed_by: Vec<Vec<String>>,
-    /// The session at the top of its chain, if that was adopted.
+    /// The session at the top of its chain, if it was adopted.
     #[serde(skip)]
     pub(crate) adopted: Option<Adopted>,
 }
@@ -37,7 +37,7 @@ pub(crate) struct DeniedCallView {
 pub(crate) struct Adopted {
     pub(crate) root: FrameId,
     pub(crate) is_done: bool,
-    /// What it was started with: arguments that follow replace all of it.
+    /// Its original arguments: new ones replace all of them.
     pub(crate) args: ClaudeArgs,
 }
 

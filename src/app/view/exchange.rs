@@ -1,4 +1,4 @@
-//! What agents asked, who answered, and what they did then.
+//! What agents asked, who answered, and what they did next.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -27,15 +27,15 @@ pub(crate) struct ExchangeView {
     pub(crate) shown: AskedForView,
     pub(crate) status: CallStatus,
     outcome: Outcome,
-    /// The answer that counts.
+    /// The answer in effect.
     answer: Option<String>,
     pub(crate) records: Vec<RecordView>,
     pub(crate) given: Option<GivenView>,
-    /// What the agent did first once it had the answer.
+    /// What the agent did first after it got the answer.
     pub(crate) then: Option<AgentEvent>,
 }
 
-/// How far the agent's call is.
+/// The state of the agent's call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -59,7 +59,7 @@ pub(crate) struct RecordView {
     /// The answer that this one replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) replaced: Option<String>,
-    /// The answer that counts because none was given in time.
+    /// The answer in effect because none was given in time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) default: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,7 +76,7 @@ pub(crate) enum RecordKind {
     Withdrawn,
 }
 
-/// What happened to a question, whether or not its agent knows that.
+/// The outcome of a question, whether or not its agent knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -87,7 +87,7 @@ enum Outcome {
     Withdrawn,
 }
 
-/// When the agent had the answer.
+/// When the agent got the answer.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct GivenView {
@@ -95,7 +95,7 @@ pub(crate) struct GivenView {
     pub(crate) at: Timestamp,
 }
 
-/// When the agent had the answer: it may have read it while it worked.
+/// When the agent got the answer: it may have read it while it worked.
 fn given_at(exchange: &Exchange) -> Option<Timestamp> {
     let given = exchange.given?;
     Some(exchange.records.last().map_or(given.began, |last| last.at.max(given.began)))
@@ -160,7 +160,7 @@ impl RecordView {
 }
 
 impl Outcome {
-    /// The last record says it: an answer can still be withdrawn with its question.
+    /// The last record decides: an answer can still be withdrawn with its question.
     fn new(records: &[EventRecord]) -> Self {
         match records.last().map(|last| &last.entry) {
             Some(LogEntry::Answered { .. } | LogEntry::AnswerReplaced { .. }) => Self::Answered,

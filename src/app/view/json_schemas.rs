@@ -1,4 +1,4 @@
-//! The schemas in `docs/schema`, made from the views.
+//! The schemas in `docs/schema`, generated from the views.
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! What programs read: the JSON of every command, once. `docs/schema` has the schemas, which are made from these types.
+//! The JSON of every command. `docs/schema` contains the schemas, which are generated from these types.
 //!
-//! A view is gathered from the store, and every front shows the same one: as text, as JSON or as a page.
+//! A view is gathered from the store, and every front shows the same view: as text, as JSON or as a page.
 
 pub(crate) mod agent;
 pub(crate) mod agent_detail;

@@ -1,4 +1,4 @@
-//! What commands have done.
+//! The results of commands.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub(crate) struct AnsweredView {
     pub(crate) chain: FrameId,
     /// The command that continues the chain.
     pub(crate) next: String,
-    /// Whether a process runs the chain, which then continues without that command.
+    /// Whether a process is running the chain, which then continues without that command.
     pub(crate) running_elsewhere: bool,
 }
 
@@ -32,11 +32,11 @@ pub(crate) struct AnsweredView {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct StoppedView {
     pub(crate) id: FrameId,
-    /// How it is now.
+    /// Its current status.
     pub(crate) status: AgentStatus,
     pub(crate) outcome: StopOutcome,
     pub(crate) reason: Option<String>,
-    /// The agents that this was about, the deepest first.
+    /// The affected agents, the deepest first.
     pub(crate) agents: Vec<StoppedAgentView>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct StoppedView {
 pub(crate) enum StopOutcome {
     Stopped,
     Paused,
-    /// It still runs, and will stop.
+    /// It is still running, and will stop.
     Asked,
     /// It had replied before it could be stopped.
     Replied,
@@ -103,13 +103,13 @@ pub(crate) struct GcView<'a> {
     ignored: &'a [PathBuf],
     /// Worktrees that are kept, and their chains with them.
     held: &'a [Held],
-    /// Files and directories that nothing used any more.
+    /// Unused files and directories.
     orphans: &'a [PathBuf],
     /// How many files interrupted attempts left behind, of the kinds that every attempt writes and removes.
     routine: usize,
     /// The size of the files of chains and orphans, in bytes.
     bytes: u64,
-    /// How much smaller the database has become, in bytes.
+    /// By how many bytes the database has shrunk.
     database_bytes: u64,
     dry_run: bool,
 }
@@ -155,7 +155,7 @@ pub(crate) struct FindingView {
     #[serde(flatten)]
     finding: FsckFinding,
     pub(crate) text: String,
-    /// Nothing is wrong.
+    /// Not a problem.
     pub(crate) note: bool,
     pub(crate) hint: Option<String>,
 }
@@ -191,7 +191,7 @@ pub(crate) struct NotificationView {
     question: Option<RequestId>,
     pub(crate) at: Timestamp,
     pub(crate) status: NotificationStatus,
-    /// How often sending it has failed.
+    /// How many attempts to send it have failed.
     pub(crate) failures: u64,
     pub(crate) why: Option<String>,
     ended: Option<Timestamp>,
@@ -207,7 +207,7 @@ pub(crate) enum NotificationStatus {
     Sent,
     /// It could not be sent, and is not retried.
     Failed,
-    /// Its reason was gone before it could be sent.
+    /// It was outdated before it could be sent.
     Outdated,
 }
 
@@ -243,7 +243,7 @@ impl From<ListedNotification> for NotificationView {
     }
 }
 
-/// What came of `notifications --test`.
+/// The result of `notifications --test`.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct NotificationTestView {
@@ -270,7 +270,7 @@ pub(crate) enum ErrorType {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct ErrorDetailView {
-    /// What the exit status means, in a word.
+    /// The meaning of the exit status, in a word.
     pub(crate) kind: &'static str,
     /// For people: it may change from version to version.
     pub(crate) message: String,

@@ -1,4 +1,4 @@
-//! Questions, approvals and plans that wait for a person, or did.
+//! Questions, approvals and plans for a person.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -25,7 +25,7 @@ pub(crate) struct QuestionView {
     pub(crate) chain: FrameId,
     /// The agent's task.
     pub(crate) task: String,
-    /// Its place among the questions of the same call, if there are several.
+    /// Its position among the questions of the same call, if there are several.
     pub(crate) asked_together: Option<Together>,
     pub(crate) asked: Timestamp,
     answered: Option<Timestamp>,
@@ -44,18 +44,18 @@ pub(crate) enum AskedForView {
     Question(Form),
     /// A permission for a call.
     Permission {
-        /// In a few words.
+        /// A summary.
         question: String,
         tool: String,
         input: Value,
         /// Why a user's hook asks for it, if one does.
         reason: Option<String>,
-        /// Where it acts, as far as that is known.
+        /// Where it acts, as far as known.
         place: Option<CallPlace>,
     },
     /// An approval of a plan.
     Plan {
-        /// In a few words.
+        /// A summary.
         question: String,
         #[serde(flatten)]
         plan: ProposedPlan,
@@ -63,7 +63,7 @@ pub(crate) enum AskedForView {
 }
 
 impl AskedForView {
-    /// What `kind` asks a person for; a request for something else counts as a question in its words.
+    /// What `kind` asks a person for. A request of another kind is shown as a question in its own words.
     pub(crate) fn new(kind: RequestKind) -> Self {
         match kind {
             RequestKind::Permission { tool, input, reason, place } => {

@@ -1,4 +1,4 @@
-//! Settings, and where they come from.
+//! Settings, and their origins.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::app::config::sources::Configuration;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct ConfigView {
     settings: Vec<SettingView>,
-    /// Values of the project's file that do not count.
+    /// Values of the project's file that have no effect.
     ignored: Vec<IgnoredView>,
     user_file: Option<PathBuf>,
     project_file: Option<PathBuf>,
@@ -49,12 +49,12 @@ enum SettingOrigin {
 struct IgnoredView {
     key: &'static str,
     value: Value,
-    /// Whether it would count if the file were trusted.
+    /// Whether it would take effect if the file were trusted.
     needs_trust: bool,
 }
 
 impl ConfigView {
-    /// `user_file`: where the user's file is, whether it exists or not.
+    /// `user_file`: the path of the user's file, whether it exists or not.
     pub(crate) fn new(found: &Configuration, user_file: Option<PathBuf>) -> Self {
         let ignored =
             |it: &Ignored| IgnoredView { key: it.setting.key, value: it.value.to_json(), needs_trust: it.needs_trust };

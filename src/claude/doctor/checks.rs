@@ -1,4 +1,4 @@
-//! Checks of a `claude` and its surroundings: one function per check, from facts to findings.
+//! Checks of a `claude` and its environment: one function for each check, from facts to findings.
 
 use std::path::{Path, PathBuf};
 
@@ -141,7 +141,7 @@ pub(crate) fn hooks(around: &DoctorFacts) -> Finding {
     }
 }
 
-/// What disables hooks from the command line, if anything does. The file with the highest precedence that says something counts.
+/// What disables hooks from the command line, if anything. The setting with the highest precedence decides.
 pub(crate) fn hooks_switched_off(around: &DoctorFacts) -> Option<String> {
     let only_managed = valid(around).find(|(file, settings)| file.managed && settings.allow_managed_hooks_only);
     let disabled = valid(around).find(|(_, settings)| settings.disable_all_hooks.is_some());
@@ -230,7 +230,7 @@ const INSTALL: &str = "install Claude Code, or name it with --claude PATH or AGE
 /// In days. A person may well take longer to answer.
 const SHORT_RETENTION: i64 = 30;
 
-/// The files that count, the highest precedence first.
+/// The valid files, the highest precedence first.
 fn valid(around: &DoctorFacts) -> impl Iterator<Item = (&SettingsFile, &ClaudeSettings)> {
     around.settings.iter().filter_map(|file| Some((file, file.content.as_ref().ok()?)))
 }
@@ -309,7 +309,7 @@ mod tests {
         let only = "{\"allowManagedHooksOnly\": true}";
         assert_eq!(switch(["", only, only, only]), None);
         assert_eq!(switch([only, "", "", ""]).unwrap(), "allowManagedHooksOnly is set in /managed.json");
-        // Claude Code ignores a file with a mistake in it.
+        // Claude Code ignores an invalid file.
         assert_eq!(switch(["", "{\"disableAllHooks\": true, \"cleanupPeriodDays\": 0}", "", ""]), None);
         assert_eq!(hooks(&around(["", off, "", ""])).status, Status::Warning);
         assert_eq!(hooks(&around([""; 4])).status, Status::Ok);

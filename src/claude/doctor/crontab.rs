@@ -1,4 +1,4 @@
-//! Checks of a chain that cron resumes: one function per check, from facts to findings.
+//! Checks of a chain that cron resumes: one function for each check, from facts to findings.
 
 use std::ffi::OsStr;
 use std::path::Path;

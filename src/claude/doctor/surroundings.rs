@@ -21,7 +21,7 @@ pub(crate) struct DoctorFacts {
     pub(crate) user_settings: Option<PathBuf>,
     /// The credentials that exist, by name.
     pub logins: Vec<String>,
-    /// Those of them that are variables of this environment and that no settings set.
+    /// The credentials that are variables of this environment and that no settings set.
     pub login_variables: Vec<String>,
     /// Variables that are the only login: without them there is no login.
     pub login_only_here: Vec<String>,

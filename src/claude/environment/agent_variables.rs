@@ -1,13 +1,13 @@
 //! Which variables the processes of agents inherit, and which a chain records for them.
 //!
-//! An agent may be started from a shell, from cron or from the tool call of an interactive session, and be continued from another
-//! one weeks later. Claude Code reads hundreds of variables. Agents inherit those that say who pays, where the API is and what
-//! limits a command, and those that can only take something away from an agent; anything else that a session or a user has set
-//! would change how a chain behaves. A list of harmful variables would be out of date with every release.
+//! An agent may be started from a shell, from cron or from the tool call of an interactive session, and be continued from
+//! another one weeks later. Claude Code reads hundreds of variables. Agents inherit those that determine the account, the API
+//! and the limits of a command, and those that can only restrict an agent; any other variable of a session or a user would
+//! change how a chain behaves. A list of harmful variables would be out of date with every release.
 //!
-//! Cron has hardly any variables. The chain therefore records whatever makes its agents and their commands behave as in the shell
-//! in which it was started. It records neither what says who pays nor anything that could be a secret, because the state directory
-//! is not a safe place for one. Variables of the place, such as a proxy, are taken from the current environment.
+//! Cron has hardly any variables. The chain therefore records the variables that make its agents and their commands behave as
+//! in the shell in which it was started. It records neither variables of the account nor possible secrets, because the state
+//! directory is not a safe place for a secret. Local variables, such as a proxy, are taken from the current environment.
 //!
 //! `docs/protocol.md` has the same lists; a test compares them.
 
@@ -20,9 +20,9 @@ use crate::claude::environment::variables::{self, Variables};
 /// Names of variables. A trailing `*` matches any ending.
 type Names = &'static [&'static str];
 
-/// For each purpose: those of Claude Code's own that are only inherited, those of its own that are inherited and recorded, and
-/// others that are recorded. If the last ones are inherited, another list or the rule for other programs says so. `PATH` and
-/// `CLAUDE_CONFIG_DIR` are recorded separately.
+/// For each purpose: variables of Claude Code that are only inherited, variables of Claude Code that are inherited and
+/// recorded, and others that are recorded. Whether the others are inherited depends on another list or the rule for other
+/// programs. `PATH` and `CLAUDE_CONFIG_DIR` are recorded separately.
 const PURPOSES: [(&str, Names, Names, Names); 11] = [
     (
         "login",
@@ -161,7 +161,7 @@ const OF_NETWORK: [&str; 8] = [
     "SSL_CERT_FILE",
 ];
 
-/// What every session sets for the programs that it starts. They are not expected to be inherited.
+/// Variables that every session sets for the programs that it starts. They are not expected to be inherited.
 const OF_A_SESSION: [&str; 15] = [
     "AI_AGENT", "CLAUDECODE", "CLAUDE_CODE_CHILD_NOTES_DIR", "CLAUDE_CODE_CHILD_SESSION", "CLAUDE_CODE_ENTRYPOINT",
     "CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN",
@@ -169,12 +169,12 @@ const OF_A_SESSION: [&str; 15] = [
     "CLAUDE_ENV_FILE", "CLAUDE_PID", "CLAUDE_PROJECT_DIR",
 ];
 
-/// What agent-cli sets itself.
+/// Variables that agent-cli sets itself.
 const SET_ANEW: [&str; 3] =
     ["CLAUDE_CODE_DISABLE_ATTACHMENTS", "CLAUDE_CODE_DISABLE_FILE_MENTIONS", "CLAUDE_CODE_EAGER_FLUSH"];
 
-/// What breaks a chain even if settings set it: calls could not be suspended or resumed, or the process would wait for the end of
-/// a usage limit. An empty value switches each off.
+/// Variables that break a chain even if settings set them: calls could not be suspended or resumed, or the process would wait
+/// for the end of a usage limit. An empty value switches each off.
 pub(crate) const BREAKING: [&str; 4] = [
     "CLAUDE_CODE_DISABLE_DEFERRED_TOOL_RESUME", "CLAUDE_CODE_RETRY_WATCHDOG", "CLAUDE_CODE_SAFE_MODE",
     "CLAUDE_CODE_SIMPLE",
@@ -194,7 +194,7 @@ pub(crate) fn is_listed(name: &str) -> bool {
     listed().any(|known| known.strip_suffix('*').map_or(name == known, |start| name.starts_with(start)))
 }
 
-/// Those of Claude Code's own that are inherited.
+/// The variables of Claude Code that are inherited.
 pub(crate) fn listed() -> impl Iterator<Item = &'static str> {
     PURPOSES.iter().flat_map(|(_, inherited, both, _)| inherited.iter().chain(*both)).copied()
 }
@@ -225,14 +225,14 @@ const SECRET: [&str; 9] =
 /// Longer values are not recorded.
 const MOST_BYTES: usize = 32 * 1024;
 
-/// The values to record of these variables.
+/// The values of these variables to record.
 pub(crate) fn to_record(variables: &Variables) -> BTreeMap<String, String> {
     let value = |name: &str| variables.value(name)?.to_str().filter(|value| may_be_kept(value)).map(str::to_owned);
     let listed = variables.names().filter(|name| is_recorded(name));
     listed.filter_map(|name| Some((name.to_owned(), value(name)?))).collect()
 }
 
-/// The names of those that matter to Claude Code itself.
+/// The names of recorded variables that matter to Claude Code itself.
 pub(crate) fn that_matter(recorded: &BTreeMap<String, String>) -> Vec<&str> {
     recorded.keys().map(String::as_str).filter(|name| matters(name, true)).collect()
 }
@@ -289,7 +289,7 @@ mod tests {
         {
             assert!(is_inherited(name), "{name}");
         }
-        // Some that disable something disable a check.
+        // Some variables named "disable" disable a check.
         for name in ["CLAUDE_CODE_DISABLE_REDIRECT_DENY_RECHECK", "CLAUDE_CODE_DISABLE_MOUNTED_DRIVE_RM_PROMPT"] {
             assert!(!is_inherited(name), "{name}");
         }

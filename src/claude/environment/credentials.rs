@@ -1,6 +1,6 @@
 //! Which variables log in, to Claude Code's own API or to a cloud.
 
-/// Those in the list that are a login by themselves. The other login variables only accompany one.
+/// Variables in the list that are sufficient for a login. The other login variables only accompany one.
 pub(crate) const LOGS_IN: [&str; 6] = [
     "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_IDENTITY_TOKEN", "ANTHROPIC_IDENTITY_TOKEN_FILE",
     "CLAUDE_CODE_OAUTH_REFRESH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",

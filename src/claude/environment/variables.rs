@@ -11,7 +11,7 @@ use crate::claude::environment::credentials;
 #[derive(Clone, Default)]
 pub(crate) struct Variables(BTreeMap<String, OsString>);
 
-/// What cron passes on: who the user is. It sets everything else itself.
+/// The variables that cron passes on: who the user is. It sets everything else itself.
 const KEPT_BY_CRON: [&str; 3] = ["HOME", "LOGNAME", "USER"];
 pub(crate) const SET_BY_CRON: [(&str, &str); 2] = [("PATH", "/usr/bin:/bin"), ("SHELL", "/bin/sh")];
 
@@ -19,12 +19,12 @@ pub(crate) const SET_BY_CRON: [(&str, &str); 2] = [("PATH", "/usr/bin:/bin"), ("
 const NAME_SHELLS: [&str; 2] = ["CLAUDE_CODE_SHELL", "SHELL"];
 
 impl Variables {
-    /// Those of this process. A name that is not UTF-8 is never looked for.
+    /// The variables of this process. A name that is not UTF-8 is never looked up.
     pub(crate) fn of_process() -> Self {
         Self(std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect())
     }
 
-    /// Those that cron sets for a command of the same user if the crontab sets none.
+    /// The variables that cron sets for a command of the same user if the crontab sets none.
     pub(crate) fn under_cron(&self) -> Self {
         let kept = self.0.iter().filter(|(name, _)| KEPT_BY_CRON.contains(&name.as_str()));
         let kept = kept.map(|(name, value)| (name.clone(), value.clone()));
@@ -44,7 +44,7 @@ impl Variables {
     /// How a command changes the directory of the shell with which Claude Code runs the commands of agents.
     ///
     /// The user may have a function named `cd`. In bash and zsh, `builtin` bypasses it, whereas `command` of zsh looks for a
-    /// program. A shell that is only taken for one of them, because of the folder that it is in, may not have `builtin`.
+    /// program. A shell that is only taken for one of them, because of its folder, may not have `builtin`.
     pub(crate) fn change_directory(&self) -> &'static str {
         let is_taken = |shell: &OsStr| ["bash", "zsh"].iter().any(|name| shell.to_string_lossy().contains(name));
         let shell = NAME_SHELLS.iter().filter_map(|name| self.get(name)).find(|shell| is_taken(shell));
@@ -56,7 +56,7 @@ impl Variables {
         self.0.keys().map(String::as_str)
     }
 
-    /// The names of those that Claude Code considers set.
+    /// The names of the variables that Claude Code considers set.
     pub(crate) fn set(&self) -> impl Iterator<Item = &str> {
         let is_set = |(name, value): &(&String, &OsString)| credentials::is_set(name, &value.to_string_lossy());
         self.0.iter().filter(is_set).map(|(name, _)| name.as_str())

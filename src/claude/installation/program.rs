@@ -115,8 +115,8 @@ pub(crate) fn identify(program: &Path, answer: &str) -> Result<(), ProgramError>
     Err(ProgramError::NotClaude { path: program.to_owned(), said })
 }
 
-/// What the program objects to in these arguments, if anything. It parses them before it looks up the session, whose id is not
-/// valid here, so it ends before it has started anything. `cwd`: relative paths in the arguments count from there.
+/// The program's objection to these arguments, if any. It parses them before it looks up the session, whose id is not valid
+/// here, so it ends before it has started anything. `cwd`: the base of relative paths in the arguments.
 pub(crate) async fn objection(program: &Path, arguments: &[String], cwd: &Path) -> Option<String> {
     let mut command = command(program);
     command.args(["-p", "--output-format=stream-json", "--verbose"]).args(arguments).arg("--session-id=none");

@@ -1,4 +1,4 @@
-//! Why `claude` refuses to start, by its message: each cause needs a different hint.
+//! Why `claude` refuses to start, according to its message: each cause needs a different hint.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StartRefusal {
@@ -14,11 +14,11 @@ pub(crate) enum StartRefusal {
     Arguments,
     /// The session to continue does not exist.
     Session,
-    /// There is no room on a disk.
+    /// A disk is full.
     Room,
     /// The output is not Claude Code's.
     NotClaude,
-    /// Something else.
+    /// Another cause.
     Other,
 }
 
@@ -48,7 +48,7 @@ impl StartRefusal {
         }
     }
 
-    /// Whether the command line is the cause: every start would fail alike, and nothing has begun.
+    /// Whether the command line is the cause: every start would fail in the same way, and nothing has begun.
     pub(crate) fn is_of_the_command_line(self) -> bool {
         matches!(self, Self::Mode | Self::Superuser | Self::Arguments)
     }

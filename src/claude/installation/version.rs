@@ -31,10 +31,10 @@ impl Version {
     pub(crate) const TELLS_DIRECTORY: Self = Self(2, 1, 300);
     /// The first version known to return an agent to the worktree that it had entered if its session is resumed in place.
     pub(crate) const RETURNS_TO_WORKTREES: Self = Self(2, 1, 250);
-    /// The first version known to take the result of a suspended call from standard input, if that stays open and the message had
-    /// no other call.
+    /// The first version known to accept the result of a suspended call on standard input, if that stays open and the message
+    /// had no other call.
     pub(crate) const READS_RESULTS: Self = Self(2, 1, 197);
-    /// The first version that takes the result of any suspended call, from a file as well.
+    /// The first version that accepts the result of any suspended call, from a file as well.
     pub(crate) const READS_ALL_RESULTS: Self = Self(2, 1, 271);
     /// The newest version that this program was tested with.
     pub(crate) const NEWEST_TESTED: Self = Self(2, 1, 330);
@@ -46,7 +46,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// How `claude` takes the result of a suspended call from its standard input.
+/// How `claude` accepts the result of a suspended call on its standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResultInput {
     /// The input must be open until the turn begins, and the message must have no other call.
@@ -55,7 +55,7 @@ pub(crate) enum ResultInput {
 }
 
 impl ResultInput {
-    /// How this version does; `None`: not at all.
+    /// How this version accepts it; `None`: not at all.
     pub(crate) fn of_version(version: Version) -> Option<Self> {
         if version >= Version::READS_ALL_RESULTS {
             Some(Self::File)

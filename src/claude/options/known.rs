@@ -104,7 +104,7 @@ pub(crate) fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 
-/// Whether agent-cli has the option too.
+/// Whether agent-cli has the option, too.
 pub(crate) fn is_own(name: &str) -> bool {
     OWN.contains(&name)
 }
@@ -127,6 +127,6 @@ pub(crate) fn split_short(word: &str) -> Option<(&'static str, Option<&str>)> {
     let mut letters = word.strip_prefix('-')?.chars();
     let letter = letters.next()?;
     let (_, name) = SHORT.iter().find(|(short, _)| *short == letter)?;
-    // The switches among them are reserved, so whatever is joined to one is a value.
+    // The switches among them are reserved, so anything joined to one is a value.
     Some((name, Some(letters.as_str()).filter(|joined| !joined.is_empty())))
 }

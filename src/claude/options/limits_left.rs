@@ -1,23 +1,23 @@
-//! Limits that Claude Code counts within one process. An agent has a process for each stretch between two pauses, so what it used
-//! before is taken off.
+//! Limits that Claude Code counts within one process. An agent has a process for each stretch between two pauses, so its
+//! earlier usage is subtracted.
 
 use crate::core::agent::claude_args::{ClaudeArgs, MAX_BUDGET, MAX_TURNS, Pair};
 
-/// What Claude Code says when it has met a limit, and the option that sets it.
+/// What Claude Code says when it has reached a limit, and the option that sets it.
 const LIMITS: [(&str, &str); 2] =
     [("Reached maximum number of turns (", MAX_TURNS), ("Reached maximum budget ($", MAX_BUDGET)];
 
-/// What is left of the limits among some arguments.
+/// The rest of the limits among some arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Left {
-    /// The arguments for a process that may use what is left.
+    /// The arguments for a process that may use the rest.
     Some(ClaudeArgs),
     /// Nothing, in Claude Code's words.
     Nothing(String),
 }
 
-/// What is left of the limits among `args`, given how much of each option's was used. A limit that is no number is Claude Code's
-/// to refuse.
+/// The rest of the limits among `args`, given how much of each option's was used. A limit that is not a number is left to
+/// Claude Code to refuse.
 pub(crate) fn left(args: &ClaudeArgs, used: impl Fn(&str) -> f64) -> Left {
     let mut left = args.clone();
     for (words, option) in LIMITS {
@@ -35,7 +35,7 @@ pub(crate) fn left(args: &ClaudeArgs, used: impl Fn(&str) -> f64) -> Left {
     Left::Some(left)
 }
 
-/// What Claude Code said, with the limit that was given in place of what was left of it.
+/// Claude Code's message, with the original limit in place of the rest that was passed to it.
 pub(crate) fn as_given(said: &str, args: &ClaudeArgs) -> String {
     let of_limit = LIMITS.iter().find_map(|(words, option)| {
         let (before, rest) = said.split_once(words)?;
@@ -45,7 +45,7 @@ pub(crate) fn as_given(said: &str, args: &ClaudeArgs) -> String {
     of_limit.unwrap_or_else(|| said.to_owned())
 }
 
-/// The option whose limit was met, with a value twice as high.
+/// The option whose limit was reached, with a value twice as high.
 pub(crate) fn raised(said: &str) -> Option<Pair> {
     LIMITS.iter().find_map(|(words, option)| {
         let (_, rest) = said.split_once(words)?;

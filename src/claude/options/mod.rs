@@ -11,7 +11,7 @@ pub(crate) use parse::{BadArgument, parse};
 #[cfg(test)]
 pub(crate) use parse::as_claude_reads;
 
-/// The permission modes that releases have. One that is too old for a mode says so at the first attempt.
+/// The permission modes of all releases. A release that is too old for a mode says so at the first attempt.
 const MODES: [&str; 7] = ["acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan"];
 
 /// Whether Claude Code is known to have this option.

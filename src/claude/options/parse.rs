@@ -28,7 +28,7 @@ pub(crate) enum BadArgument {
     /// Short options may be joined to each other and to values; only known ones can be separated.
     #[error("{0} is not an option of claude that agent-cli knows")]
     UnknownShort(String),
-    /// agent-cli sets that argument itself.
+    /// agent-cli sets this argument itself.
     #[error("agent-cli sets {0} itself")]
     Reserved(String),
     /// `agent-cli` has an option for it, which is recorded.
@@ -82,7 +82,7 @@ fn checked(pair: Pair, takes: Option<Takes>) -> Result<Pair, BadArgument> {
     }
 }
 
-/// Whether Claude Code takes a word for an option. A single dash is none.
+/// Whether Claude Code takes a word for an option. A single dash is not one.
 fn is_dashed(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-')
 }

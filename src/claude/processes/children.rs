@@ -6,14 +6,14 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-/// The processes that this one has started and waits for itself.
+/// Processes that this one has started and waits for itself.
 static OWN: Mutex<Option<HashSet<u32>>> = Mutex::new(None);
 
 fn with_own<T>(change: impl FnOnce(&mut HashSet<u32>) -> T) -> T {
     change(OWN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
 }
 
-/// As long as it exists, its owner waits for the process.
+/// As long as this value exists, its owner waits for the process.
 #[derive(Debug)]
 pub(crate) struct Own(u32);
 
@@ -44,19 +44,19 @@ mod system {
 
     use super::with_own;
 
-    /// How long the owner of a process that has ended may take to wait for it.
+    /// How long the owner of an ended process may take to reap it.
     const PATIENCE: Duration = Duration::from_secs(1);
     /// How often children are looked for while there are none.
     const LOOK: Duration = Duration::from_secs(5);
 
     static KEPT: OnceLock<Timestamp> = OnceLock::new();
 
-    /// Since when all that comes from what this process has started is below it.
+    /// Since when all descendants of what this process has started remain below it.
     pub(crate) fn kept_since() -> Option<Timestamp> {
         KEPT.get().copied()
     }
 
-    /// Keeps the orphans of what this process starts below it from now on, and waits for them when they have ended.
+    /// From now on, keeps orphans of what this process starts below it, and reaps them when they have ended.
     pub(crate) fn keep_orphans_below() {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn an_orphan_stays_below_its_runner_and_is_taken_away_when_it_ends() {
         keep_orphans_below();
-        // The shell between ends, and its child lives until this test has seen it.
+        // The shell in between ends, and its child lives until this test has seen it.
         let (held, hold) = std::io::pipe().unwrap();
         let mut shell = Command::new("sh");
         let output = shell.args(["-c", "exec 3<&0; cat <&3 >/dev/null 2>&1 & echo $!"]).stdin(held).output().unwrap();

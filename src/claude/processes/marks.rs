@@ -51,22 +51,23 @@ pub(crate) fn marks() -> impl Iterator<Item = Mark> {
     above.into_iter().chain(leaders).filter_map(Mark::on)
 }
 
-/// The sessions of Claude Code in whose tool calls this process, or one above it, was started.
+/// The sessions of Claude Code in whose tool calls this process or an ancestor was started.
 pub(crate) fn sessions() -> impl Iterator<Item = SessionId> {
     let above = process_table::ancestors().skip(1).chain(process_table::leaders());
     let named = above.filter_map(|pid| Environment::read(pid).value(SESSION));
     env::var(SESSION).ok().into_iter().chain(named).filter_map(|session| session.parse().ok())
 }
 
-/// A process above this one that runs agents. Below it is what they have left behind, and the commands that it runs itself.
+/// An ancestor process that runs agents. Below it are processes that they have left behind, and the commands that it runs
+/// itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Runner {
     pub process: i32,
-    /// What the processes between say about the notification whose command they belong to.
+    /// The notifications to whose commands the processes in between say they belong.
     pub notifications: Vec<String>,
 }
 
-/// The nearest process above this one that runs agents.
+/// The nearest ancestor process that runs agents.
 pub(crate) fn runner() -> Option<Runner> {
     let own = env::current_exe().ok().and_then(|own| fs::metadata(own).ok())?;
     let is_own = |pid: Pid| {
@@ -88,14 +89,14 @@ pub(crate) fn runner() -> Option<Runner> {
 /// The commands that run agents.
 const RUNNERS: [&str; 5] = ["spawn", "resume", "watch", "answer", "inbox"];
 
-/// Whether it is not known who has started this process: it leads its session, or the process that has started it does, and the system's
-/// first process has taken that one over.
+/// Whether it is unknown who has started this process: it leads its session, or its starter does, and the system's first
+/// process has adopted the starter.
 fn is_orphaned() -> bool {
     let leader = unistd::getsid(None).ok().and_then(|leader| Pid::from_raw(leader.as_raw()));
     is_below_nobody(process_table::ancestors().take(3).map(|pid| pid.as_raw_nonzero().get()), leader)
 }
 
-/// `line`: the process, and those above it.
+/// `line`: the process and its ancestors.
 fn is_below_nobody(line: impl Iterator<Item = i32>, leader: Option<Pid>) -> bool {
     const FIRST: i32 = 1;
     let line: Vec<i32> = line.collect();

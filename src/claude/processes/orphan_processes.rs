@@ -1,7 +1,7 @@
 //! Processes that an agent's tools started and that outlived the agent.
 //!
-//! Claude Code runs a Bash tool in a session of its own, so neither the end of `claude` nor a signal to its process group reaches
-//! it. Every process that a tool starts inherits the frame's mark in its environment, unless it clears it on purpose.
+//! Claude Code runs a Bash tool in a separate session, so neither the end of `claude` nor a signal to its process group reaches
+//! it. Every process that a tool starts inherits the frame's mark in its environment, unless the mark is cleared on purpose.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -16,12 +16,12 @@ use crate::claude::processes::children;
 use crate::claude::processes::process_table::{self, Environment};
 use crate::core::id::FrameId;
 
-/// How often processes are looked for while there are still some: one may start another before it is killed.
+/// How often to look for processes while there are still some: one may start another before it is killed.
 const PASSES: usize = 100;
-/// How many looks in a row must find nothing: the system may skip a child if another one ends in that moment.
+/// How many consecutive looks must find nothing: the system may skip a child if another one ends in that moment.
 const QUIET: usize = 2;
 
-/// Who ran the last attempt of a frame, whose processes are looked for.
+/// Who ran the last attempt of a frame whose processes are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeftBy {
     /// No process: it had none.
@@ -33,7 +33,8 @@ pub(crate) enum LeftBy {
 }
 
 impl LeftBy {
-    /// Of an attempt that the process `runner` ran, from `began` to `ended`. Another one may have had this process's number.
+    /// The runner of an attempt that the process `runner` ran from `began` to `ended`. Another process may have had this
+    /// process's number.
     pub(crate) fn new(runner: u32, began: Timestamp, ended: Option<Timestamp>) -> Self {
         let is_since = children::kept_since().is_some_and(|since| began >= since);
         if runner == process::id() && is_since { Self::This } else { Self::Another { ended } }
@@ -45,8 +46,8 @@ impl LeftBy {
 /// The frame must not be running. This process and its ancestors are spared: they may have the mark if a person calls agent-cli
 /// from a shell that an agent left behind.
 ///
-/// What this process started is below it. The whole machine is looked at only for what another runner may have left behind, and
-/// then once for all frames.
+/// Processes that this one started are below it. The whole machine is only searched for processes that another runner may have
+/// left behind, and then once for all frames.
 pub(crate) fn end(state_dir: &Path, frame: FrameId, left_by: LeftBy) -> usize {
     let mark = FrameMark { frame: format!("{FRAME}={frame}"), state_dir };
     match left_by {
@@ -78,7 +79,7 @@ fn end_among(mark: &FrameMark<'_>, among: impl Fn() -> Vec<Pid>) -> usize {
     ended.len()
 }
 
-/// The frames that had processes when this process last looked at the whole machine.
+/// The frames that had processes when this process last searched the whole machine.
 struct LastScan {
     at: Timestamp,
     frames: HashSet<String>,
@@ -106,7 +107,7 @@ impl LastScan {
     }
 }
 
-/// What distinguishes a frame's processes from others.
+/// Distinguishes a frame's processes from others.
 struct FrameMark<'a> {
     frame: String,
     /// A copy of a state directory contains frames with the same ids.
@@ -191,7 +192,7 @@ mod tests {
         let (here, frame) = (Path::new("/state"), FrameId::random());
         let long_ago = LeftBy::Another { ended: Some(Timestamp::UNIX_EPOCH) };
         let mut orphan = marked(here, frame);
-        // Nobody knows when it was started.
+        // Its start time is unknown.
         assert_eq!(end(here, frame, LeftBy::Another { ended: Some(Timestamp::now()) }), 1);
         assert_eq!(orphan.wait().unwrap().signal(), Some(9));
         assert_eq!(read(here, FrameId::random(), long_ago), (0, Vec::new()));
@@ -203,7 +204,7 @@ mod tests {
         let mark = format!("{FRAME}={frame}");
         command.env(FRAME, frame.to_string()).env(STATE_DIR, state_dir);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-        // For an instant after it was started, a process has no environment.
+        // For an instant after its start, a process has no environment.
         while !Environment::read(Pid::from_child(&child)).has(&mark) {
             std::thread::yield_now();
         }

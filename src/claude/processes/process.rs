@@ -25,13 +25,13 @@ pub(crate) enum ProcessExit {
     Killed,
     /// agent-cli stopped or killed it because the system wants agent-cli itself to end.
     ShutDown,
-    /// agent-cli ended it because its agent's turn was over and something still ran in the background.
+    /// agent-cli ended it because its agent's turn had ended and something was still running in the background.
     Ended,
     /// It was not observed.
     Unknown,
 }
 
-/// A started process in a process group of its own, so that a Ctrl-C at the terminal does not reach it. Signals go to the whole
+/// A started process in a separate process group, so that a Ctrl-C at the terminal does not reach it. Signals go to the whole
 /// group: the program may be a wrapper around `claude`.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -41,14 +41,14 @@ pub(crate) struct Running {
     _own: Option<Own>,
 }
 
-/// The standard input of a process, which has a file's content and ends when this value is dropped.
+/// The standard input of a process, which contains a file and ends when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct HeldInput {
     _end: Sender<()>,
 }
 
 impl HeldInput {
-    /// Writes the file into a pipe, whose other end it returns.
+    /// Writes the file into a pipe. Returns the other end.
     pub(crate) fn from_file(mut file: File) -> io::Result<(PipeReader, Self)> {
         let (reader, mut writer) = io::pipe()?;
         let (end, ended) = mpsc::channel();
@@ -73,7 +73,7 @@ impl Drop for GroupKiller {
     }
 }
 
-/// Whether there is a process of this id. It may be another one by now, so this is only for what people are told.
+/// Whether a process with this id exists. It may be a different one by now, so this is only for information.
 pub(crate) fn lives(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     // A process of another user cannot be sent a signal, but exists.
@@ -118,7 +118,7 @@ impl Running {
         exit_of(self.child.wait().await)
     }
 
-    /// Its output and its errors, if they are piped and were not taken before.
+    /// Its output and its error output, if they are piped and were not taken before.
     pub(crate) fn output(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
         (self.child.stdout.take(), self.child.stderr.take())
     }
@@ -132,7 +132,7 @@ impl Running {
     /// Sends a signal to its whole process group.
     pub(crate) fn send(&self, signal: Signal) {
         if let Some(pid) = self.pid {
-            // It may have ended by itself in the meantime, which is just as well.
+            // It may have ended itself in the meantime, which has the same effect.
             let _ = failpoint::around(Step::Stop, || kill_process_group(pid, signal));
         }
     }

@@ -13,12 +13,12 @@ pub(crate) fn ancestors() -> impl Iterator<Item = Pid> {
     std::iter::successors(own, |pid| parent(*pid))
 }
 
-/// The process that has started another one, or has taken it over.
+/// The process that has started or adopted another one.
 pub(crate) fn parent(pid: Pid) -> Option<Pid> {
     system::parent(pid)
 }
 
-/// The leaders of this process's session and group. They may live when a process in between has ended.
+/// The leaders of this process's session and group. They may be alive even if a process in between has ended.
 pub(crate) fn leaders() -> impl Iterator<Item = Pid> {
     [unistd::getsid(None), unistd::getpgid(None)].into_iter().flatten().filter_map(visible)
 }
@@ -72,19 +72,19 @@ mod system {
         names.filter_map(|name| name.to_str()?.parse().ok()).filter_map(Pid::from_raw).collect()
     }
 
-    /// All processes below one, without a look at any other; `None`: the system does not show them.
+    /// All processes below one, without reading any other; `None`: the system does not show them.
     pub(crate) fn below(top: Pid) -> Option<Vec<Pid>> {
         let mut found = children(top)?;
         let mut at = 0;
         while let Some(pid) = found.get(at).copied() {
-            // One that has ended has no children any more.
+            // A process that has ended has no children any more.
             found.extend(children(pid).unwrap_or_default());
             at += 1;
         }
         Some(found)
     }
 
-    /// The system lists them by the thread that has started them, or taken them over.
+    /// The system lists them by the thread that has started or adopted them.
     fn children(pid: Pid) -> Option<Vec<Pid>> {
         let threads = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).ok()?;
         let mut found = Vec::new();
@@ -104,7 +104,7 @@ mod system {
         Pid::from_raw(fields.split_whitespace().nth(1)?.parse().ok()?)
     }
 
-    /// The words that it was started with, and the file that it runs.
+    /// The arguments that it was started with, and the file that it executes.
     pub(crate) fn arguments(pid: Pid) -> Vec<String> {
         let words = read(pid, "cmdline").unwrap_or_default();
         words.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()

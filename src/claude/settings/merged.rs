@@ -18,7 +18,7 @@ use crate::core::text::shell::quoted;
 /// The settings of `user` with these permission rules and, if given, agent-cli's hooks. Variables that break a chain are set to
 /// the empty string.
 ///
-/// Settings of the wrong shape stay as they are, so that Claude Code refuses them. A path that is not UTF-8 cannot be named in
+/// Settings of the wrong shape are not changed, so that Claude Code refuses them. A path that is not UTF-8 cannot be named in
 /// settings: then there are no hooks, and agents pause by signals.
 pub(crate) fn settings(user: Option<&Value>, rules: &[String], own: Option<&OwnHooks<'_>>) -> Value {
     let mut settings = user.cloned().unwrap_or_else(|| json!({}));
@@ -100,8 +100,8 @@ pub(crate) fn read(given: &str, cwd: &Path) -> Option<Value> {
 /// The option for settings. If it is given twice, Claude Code uses only the last.
 pub(crate) const OPTION: &str = "--settings";
 
-/// The commands that the hook is started for; it decides itself which of them are requests. All others, which are most, start no
-/// process.
+/// The commands for which the hook is started; it decides itself which of them are requests. All others, which are most, start
+/// no process.
 const OWN_COMMANDS: &str = "Bash(*agent-cli*)";
 
 /// Shells that may read commands from a here-document, which the condition above does not see.

@@ -1,5 +1,6 @@
-//! What an agent has that works elsewhere than its chain was started: the settings of the chain's project, and of its own folder
-//! only the instructions. A folder's settings run commands, name where keys are sent, and lift what the project denies.
+//! Settings for an agent that works elsewhere than where its chain was started: the settings of the chain's project, but only
+//! the instructions of its own folder. A folder's settings can run commands, send keys to any server, and lift restrictions of
+//! the project.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, symlink};
@@ -12,9 +13,9 @@ use crate::core::agent::launch::Launch;
 use crate::core::text::json;
 use crate::core::text::shell::quoted;
 
-/// The option that says which settings files count.
+/// The option that selects settings files.
 pub(crate) const SOURCES: &str = "--setting-sources";
-/// Has Claude Code read the instructions in folders that `--add-dir` names.
+/// Makes Claude Code read the instructions in folders that `--add-dir` names.
 pub(crate) const READS_INSTRUCTIONS: &str = "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD";
 
 /// The options with a path that is relative to the directory in which the chain was started.
@@ -27,14 +28,14 @@ const PATHS: [&str; 9] = [
 const COMMANDS: [&str; 5] =
     ["apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "gcpAuthRefresh", "otelHeadersHelper"];
 
-/// The settings that Claude Code takes from a project only if a person trusts it. From `--settings` it takes them always.
+/// The settings that Claude Code accepts from a project only if a person trusts it, but always from `--settings`.
 const OF_TRUST: [&str; 2] = ["enableAllProjectMcpServers", "enabledMcpjsonServers"];
 const PERMISSIONS_OF_TRUST: [&str; 3] = ["allow", "defaultMode", "additionalDirectories"];
 
 /// The tools whose rules name paths.
 const FILE_TOOLS: [&str; 7] = ["Edit", "Glob", "Grep", "MultiEdit", "NotebookEdit", "Read", "Write"];
 
-/// The launch options as an agent elsewhere gets them: paths lead where they led for the uppermost agent, which works in `base`.
+/// The launch options for an agent elsewhere: paths lead where they led for the uppermost agent, which works in `base`.
 pub(crate) fn based(launch: Launch, base: &Path) -> Launch {
     let words = launch.args.words().into_iter().map(|word| match word.split_once('=') {
         Some((name, value)) if PATHS.contains(&name) && !value.trim_start().starts_with(['{', '/', '~']) => {
@@ -45,13 +46,13 @@ pub(crate) fn based(launch: Launch, base: &Path) -> Launch {
     Launch { args: words.collect::<Vec<_>>().into(), ..launch }
 }
 
-/// Which settings files of the project count by the launch options.
+/// Which settings files of the project apply according to the launch options.
 fn sources(launch: &Launch) -> Vec<&str> {
     let given = launch.args.last(SOURCES).unwrap_or("user,project,local");
     given.split(',').map(str::trim).collect()
 }
 
-/// The files that still count: the user's.
+/// The files that still apply: the user's.
 pub(crate) fn remaining(launch: &Launch) -> String {
     if sources(launch).contains(&"user") { "user".to_owned() } else { String::new() }
 }
@@ -64,8 +65,8 @@ pub(crate) fn is_trusted(folder: &Path, launch: &Launch) -> bool {
     folder.to_str().is_some_and(|folder| known["projects"][folder]["hasTrustDialogAccepted"] == true)
 }
 
-/// The settings of the project in `base`, as they apply to an agent elsewhere. `places`: the directories to which its relative rules
-/// also apply, that of the project first.
+/// The settings of the project in `base`, as they apply to an agent elsewhere. `places`: the directories to which its relative
+/// rules also apply, the project's first.
 pub(crate) fn settings(base: &Path, places: &[PathBuf], launch: &Launch) -> Value {
     let counting = sources(launch);
     let mut all = json!({});
@@ -80,7 +81,7 @@ pub(crate) fn settings(base: &Path, places: &[PathBuf], launch: &Launch) -> Valu
     all
 }
 
-/// Merges settings as Claude Code does: lists add up, other values are replaced.
+/// Merges settings as Claude Code does: lists are concatenated, other values are replaced.
 pub(crate) fn merge(onto: &mut Value, other: Value) {
     match (onto, other) {
         (Value::Object(onto), Value::Object(other)) => {
@@ -123,7 +124,8 @@ fn applied(mut settings: Value, base: &Path, places: &[PathBuf]) -> Value {
     settings
 }
 
-/// Has a command run in the project: a relative path in it, or what it finds where it runs, would be the other folder's.
+/// Makes a command run in the project: otherwise a relative path in it, or files in its working directory, would belong to the
+/// other folder.
 fn in_project(command: &mut Value, base: &Path) {
     let (Some(text), Some(base)) = (command.as_str(), base.to_str()) else { return };
     let base = quoted(base);
@@ -143,14 +145,14 @@ fn rule_for(rule: &str, place: &Path) -> Option<String> {
     Some(format!("{tool}(/{place}/{below})"))
 }
 
-/// Collects in `folder` the instructions that Claude Code would read for an agent in `cwd`: without the settings of the project it
-/// reads none. Nothing that leads out of its own folder is among them.
+/// Collects in `folder` the instructions that Claude Code would read for an agent in `cwd`: without the settings of the project
+/// it reads none. Files outside the agent's own folder are excluded.
 pub(crate) fn collect_instructions(folder: &Path, cwd: &Path) -> std::io::Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;
     }
     let rules = folder.join(".claude/rules");
-    // What is copied may be for this user alone.
+    // The copied files may be private to this user.
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&rules)?;
     let mut above: Vec<&Path> = cwd.ancestors().collect();
     above.reverse();
@@ -168,7 +170,7 @@ pub(crate) fn collect_instructions(folder: &Path, cwd: &Path) -> std::io::Result
             };
             count += 1;
             let kept = rules.join(format!("{count:03}.md"));
-            // Newer versions follow links only into the agent's directory; there, what the file imports is found, too.
+            // Newer versions follow links only into the agent's directory; imports of such files are resolved there, too.
             if real.starts_with(cwd) {
                 symlink(&real, &kept)?;
             } else if let Ok(text) = fs::read_to_string(&real) {

@@ -1,10 +1,10 @@
-//! Permission rules: those that agents get on the user's behalf, as entries of the list `permissions.allow`, and those that deny
-//! calls of agents or have a person asked about them.
+//! Permission rules: entries of the list `permissions.allow` that agents get on the user's behalf, and rules that deny calls of
+//! agents or require a person's approval.
 //!
 //! The text in the parentheses of `Read(…)` is a pattern as in `.gitignore`, in a notation in which backslashes and parentheses
 //! have a special meaning. A path is escaped for both, so that the rule matches one file.
 //!
-//! Claude Code applies rules that deny after the hooks, so it never gets to see a call that a hook suspends.
+//! Claude Code applies rules that deny after the hooks, so it never sees a call that a hook suspends.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::core::agent::launch::Launch;
 use crate::core::text::shell::quoted;
 
 /// The commands of agent-cli that agents may always call. Nothing else is allowed on the user's behalf. `wait --command` is not
-/// among them: it would run whatever an agent likes. It is refused behind the other options of `wait`, which these rules allow.
+/// among them: it would run any command. It is refused after the other options of `wait`, which these rules allow.
 const REQUESTS: [&str; 10] = [
     "Bash(agent-cli spawn:*)", "Bash(agent-cli ask:*)", "Bash(agent-cli resume:*)", "Bash(agent-cli logs:*)",
     "Bash(agent-cli wait --file:*)", "Bash(agent-cli wait --for:*)", "Bash(agent-cli wait --until:*)",
@@ -30,8 +30,8 @@ fn hook_result(own: &Path) -> Option<String> {
 }
 
 /// All rules. `own`: the executable of agent-cli, if it is the hook. `instructions`: a file that the agent may read wherever it
-/// is, because a person named it. `of_skills`: what its skills allow it, which Claude Code forgets when a session is resumed. A
-/// rule that denies a call takes precedence over all of them.
+/// is, because a person named it. `of_skills`: rules of its skills, which Claude Code forgets when a session is resumed. A rule
+/// that denies a call takes precedence over all of them.
 pub(crate) fn rules(own: Option<&Path>, instructions: Option<&Path>, of_skills: &[String]) -> Vec<String> {
     let requests = REQUESTS.into_iter().map(str::to_owned);
     let own = requests.chain(own.and_then(hook_result)).chain(instructions.and_then(read));
@@ -39,7 +39,7 @@ pub(crate) fn rules(own: Option<&Path>, instructions: Option<&Path>, of_skills: 
 }
 
 /// The rule that lets an agent read one file, given by an absolute path. `None`: no rule matches exactly that file, or Claude
-/// Code asks about such a path whatever the rules say.
+/// Code asks about such a path regardless of rules.
 pub(crate) fn read(file: &Path) -> Option<String> {
     let path = file.to_str()?;
     // The pattern has no escape for a question mark, and in 2.1.197 none for a backslash before a slash.
@@ -51,14 +51,14 @@ pub(crate) fn read(file: &Path) -> Option<String> {
     has_rule.then(|| format!("Read(/{})", escaped(&escaped(path, "\\*[]{}!#"), "\\()")))
 }
 
-/// The rule that keeps every tool for files from changing what begins with a path and continues with `pattern`. `None`: no rule can
-/// name it.
+/// The rule that keeps all file tools from changing paths that begin with a path and continue with `pattern`. `None`: no rule
+/// can express it.
 pub(crate) fn no_edit(path: &Path, pattern: &str) -> Option<String> {
     let path = path.to_str().filter(|path| path.starts_with('/') && !path.chars().any(char::is_control))?;
     Some(format!("Edit(/{}{pattern})", escaped(&escaped(path, "\\*[]{}!#"), "\\()")))
 }
 
-/// Whether a rule may be about a Bash call with this command. In doubt it is.
+/// Whether a rule may concern a Bash call with this command. If in doubt, it does.
 pub(crate) fn may_match(rule: &str, command: &str) -> bool {
     let rule = rule.trim();
     if rule == "*" {
@@ -75,7 +75,7 @@ pub(crate) fn may_match(rule: &str, command: &str) -> bool {
     }
 }
 
-/// Whether `text` is like a pattern in which `*` stands for any text.
+/// Whether `text` matches a pattern in which `*` stands for any text.
 fn is_like(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut text) = text.strip_prefix(first) else { return false };
@@ -88,7 +88,7 @@ fn is_like(pattern: &str, text: &str) -> bool {
     text.ends_with(last)
 }
 
-/// Whether Claude Code asks before an agent reads a file there, whatever the rules say: it treats trailing blanks and dots in a
+/// Whether Claude Code asks before an agent reads a file there, regardless of rules: it treats trailing blanks and dots in a
 /// name as an attack on Windows.
 pub(crate) fn is_always_asked_about(file: &Path) -> bool {
     file.to_str().is_none_or(|path| path.split('/').any(|name| name.ends_with([' ', '.'])))
@@ -111,7 +111,7 @@ pub(crate) fn may_concern(command: &str, words: &[String], cwd: &Path, launch: &
     restrictions(cwd, launch).iter().any(|rule| forms.iter().any(|form| may_match(rule, form)))
 }
 
-/// The texts that a rule may be about: the command, and the request in it, unchanged and without its quotes and its path.
+/// The texts that a rule may concern: the command, and the request in it, unchanged and without its quotes and its path.
 fn forms(command: &str, words: &[String]) -> Vec<String> {
     let command = command.trim();
     let program = words.first().and_then(|program| program.rsplit('/').next()).unwrap_or_default();

@@ -36,7 +36,7 @@ pub(crate) struct ClaudeSettings {
     pub allow_managed_hooks_only: bool,
     /// `cleanupPeriodDays`.
     pub cleanup_period_days: Option<i64>,
-    /// `permissions.deny` and `permissions.ask`: what would be asked is denied if no person can be asked.
+    /// `permissions.deny` and `permissions.ask`: a call that requires approval is denied if no person can be asked.
     pub denied: Vec<String>,
     /// `permissions.disableBypassPermissionsMode`.
     pub disable_bypass: bool,
@@ -120,12 +120,12 @@ fn managed_settings() -> PathBuf {
     Path::new(folder).join("managed-settings.json")
 }
 
-/// The files of the administrators, the highest precedence first.
+/// The administrators' files, the highest precedence first.
 pub(crate) fn managed_files() -> Vec<PathBuf> {
     with_parts(managed_settings())
 }
 
-/// A file of settings, and those in the folder next to it, of which a later name counts more.
+/// A settings file, and those in the folder next to it, where later names take precedence.
 fn with_parts(file: PathBuf) -> Vec<PathBuf> {
     let parts = fs::read_dir(file.with_extension("d")).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_part = |path: &PathBuf| {

@@ -1,5 +1,5 @@
-//! The user's own hooks after tool calls. They decide last what an agent sees of a result: they may remove a secret from it. Only
-//! running them would show whether they do, so this only checks whether there are any.
+//! The user's own hooks after tool calls. They decide last what an agent sees of a result: they may remove a secret from it.
+//! Only running them would show whether they do, so this only checks whether there are any.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -29,8 +29,8 @@ fn files(cwd: &Path, launch: &Launch) -> Vec<PathBuf> {
     managed_files().into_iter().chain(settings).collect()
 }
 
-/// The folders of installed plugins, enabled or not, and of those that are named for a session. `None`: one of them cannot be
-/// looked into before Claude Code has fetched or unpacked it.
+/// The folders of installed plugins, enabled or not, and of plugins that are named for a session. `None`: one of them cannot be
+/// inspected before Claude Code has fetched or unpacked it.
 fn plugins(cwd: &Path, launch: &Launch) -> Option<Vec<PathBuf>> {
     const NAMED: [&str; 2] = ["--plugin-dir", "--plugin-dir-no-mcp"];
     let mut found = Vec::new();
@@ -39,7 +39,7 @@ fn plugins(cwd: &Path, launch: &Launch) -> Option<Vec<PathBuf>> {
     }
     let in_variable = variable("CLAUDE_CODE_PLUGIN_DIRS", launch);
     let named = launch.args.pairs().filter(|(name, _)| NAMED.contains(name)).filter_map(|(_, folder)| folder);
-    // Relative folders count from where the agent works.
+    // Relative folders are relative to the agent's working directory.
     let named =
         named.map(PathBuf::from).chain(in_variable.iter().flat_map(env::split_paths)).map(|path| cwd.join(path));
     found.extend(named);
@@ -47,13 +47,13 @@ fn plugins(cwd: &Path, launch: &Launch) -> Option<Vec<PathBuf>> {
     (!is_packed).then_some(found)
 }
 
-/// Where Claude Code keeps what it knows about plugins.
+/// Where Claude Code keeps its information about plugins.
 fn plugin_folders(launch: &Launch) -> Vec<PathBuf> {
     let own = config_dir(launch).map(|config| config.join("plugins"));
     own.into_iter().chain(variable("CLAUDE_CODE_PLUGIN_CACHE_DIR", launch).map(PathBuf::from)).collect()
 }
 
-/// The value that agents have.
+/// The value for agents.
 fn variable(name: &str, launch: &Launch) -> Option<OsString> {
     env::var_os(name).or_else(|| launch.environment.get(name).map(OsString::from))
 }
@@ -74,7 +74,7 @@ fn read(file: &Path) -> Option<Value> {
     serde_json::from_str(&fs::read_to_string(file).ok()?).ok()
 }
 
-/// Whether a plugin has such a hook: in its own file, or in what its manifest names or contains.
+/// Whether a plugin has such a hook: in its own file, or in its manifest or a file named there.
 fn plugin_concerns(folder: &Path, tool: &str) -> bool {
     let manifests = [".claude-plugin/plugin.json", "plugin.json"].map(|name| folder.join(name));
     let named = manifests.iter().filter_map(|file| read(file)).map(|manifest| manifest["hooks"].clone());
@@ -94,11 +94,11 @@ fn marketplaces(launch: &Launch) -> Vec<PathBuf> {
 fn offers_concerned(marketplace: &Path, tool: &str) -> bool {
     let offered = read(marketplace).unwrap_or_default();
     let plugins = offered["plugins"].as_array().into_iter().flatten();
-    // The files that are named there are those of a plugin, which is looked at if it is installed.
+    // The files that are named there belong to a plugin, which is checked if it is installed.
     plugins.into_iter().any(|plugin| hooks_concern(&plugin["hooks"], None, tool))
 }
 
-/// Hooks as a manifest gives them: the path of a file, the hooks themselves, or several of both. `folder`: where paths count from.
+/// Hooks in a manifest: the path of a file, the hooks themselves, or several of both. `folder`: the base of relative paths.
 fn hooks_concern(named: &Value, folder: Option<&Path>, tool: &str) -> bool {
     match named {
         Value::String(path) => {

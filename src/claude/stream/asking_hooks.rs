@@ -1,8 +1,8 @@
 //! Which of the user's hooks ask for an approval of a call, and why, from the events of an attempt.
 //!
-//! The events of a hook name a tool but no call. However, a call is printed before its hooks start, they start together, and they
-//! end before its result is printed. If several calls are still possible, the reason is given for none: a wrong reason would be
-//! false information.
+//! The events of a hook name a tool but no call. However, a call is printed before its hooks start, they start together, and
+//! they end before its result is printed. If several calls are still possible, the reason is given for none: a wrong reason
+//! would be false information.
 
 use std::collections::HashSet;
 

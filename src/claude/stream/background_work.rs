@@ -11,9 +11,9 @@ use crate::core::text::escape::shortened;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Jobs {
-    /// Those that it created and did not delete.
+    /// The jobs that it created and did not delete.
     pub made: Vec<Made>,
-    /// The ids of those that it deleted, whichever attempt created them.
+    /// The ids of the jobs that it deleted, whichever attempt created them.
     pub removed: Vec<String>,
     calls: HashMap<String, Value>,
 }
@@ -58,11 +58,11 @@ pub(crate) struct BackgroundTask {
     pub id: String,
     /// The agent's description of it, on one short line.
     pub title: String,
-    /// The call that started it. As long as that has no result, the agent waits for the task.
+    /// The call that started it. As long as this call has no result, the agent waits for the task.
     pub call: Option<String>,
 }
 
-/// Notes which tasks begin and end. Claude Code prints every task, including those that it waits for.
+/// Records which tasks begin and end. Claude Code prints every task, including those that it waits for.
 pub(crate) fn absorb_task(tasks: &mut Vec<BackgroundTask>, event: &StreamEvent) {
     let Some(id) = event.task_id.as_str() else { return };
     match event.subtype.as_str() {

@@ -22,7 +22,7 @@ pub(crate) struct Denials {
 pub(crate) struct Denial {
     /// Claude's id for it.
     pub call: String,
-    /// Everything that is recorded, except for what only the text of its result says.
+    /// Everything that is recorded, except what only the text of its result says.
     pub denied: Denied,
 }
 
@@ -43,7 +43,7 @@ impl Denials {
         &self.listed
     }
 
-    /// Processes the next event. Each `result` lists what was denied since the one before it.
+    /// Processes the next event. Each `result` lists what was denied since the previous one.
     pub(crate) fn absorb(&mut self, event: &StreamEvent) {
         match event.kind.as_str() {
             Some("user") => {
@@ -86,7 +86,7 @@ fn in_short(input: &Value) -> String {
     named.map_or_else(|| input.to_string(), str::to_owned)
 }
 
-/// What is recorded of denied calls.
+/// What is recorded about denied calls.
 pub(crate) fn recorded<'a>(denials: impl IntoIterator<Item = &'a Denial>, hooks: &AskingHooks) -> Vec<Denied> {
     let denials = denials.into_iter().map(|denial| {
         let denied = denial.denied.clone();
@@ -129,7 +129,7 @@ mod tests {
             refused("t1", "not this", &Value::Null),
             refused("t2", "nor that", &json!("t0")),
             ended(&[("t1", "Bash", json!({"command": "touch a\nb"})), ("t2", "Write", json!({"file_path": "/x"}))]),
-            // A later result lists only what came after the one before it.
+            // A later result lists only what came after the previous one.
             ended(&[("t2", "Write", json!({"file_path": "/x"})), ("t3", "Odd", json!({"a": 1}))]),
         ]);
         let words = found.iter().map(|denial| {

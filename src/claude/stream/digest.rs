@@ -42,9 +42,9 @@ pub(crate) struct Digest {
     pub rights: Rights,
     /// What runs in the agent's background.
     pub tasks: Vec<BackgroundTask>,
-    /// Whether anything has run in its background since its model was last told of what does.
+    /// Whether anything has run in its background since its model was last told about it.
     pub ran_beside: bool,
-    /// What ran in its background when it ended its turn.
+    /// What was running in its background when it ended its turn.
     pub beside_result: Vec<String>,
     /// The jobs that it created and deleted.
     pub jobs: Jobs,
@@ -54,7 +54,7 @@ pub(crate) struct Digest {
     pub result: Option<ResultEvent>,
     /// A `result` event that was not final.
     pub interim: Option<ResultEvent>,
-    /// Why a hook of the user did not let the prompt pass.
+    /// Why a hook of the user blocked the prompt.
     pub blocked: Option<String>,
     /// Lines that were not events.
     pub broken_lines: u64,
@@ -74,7 +74,7 @@ impl Digest {
         !self.worked && self.suspended_again.is_some() && self.result.as_ref().is_some_and(|result| result.deferred)
     }
 
-    /// Whether it needs its standard input no longer: it has begun the turn that it was handed there, or ended without one.
+    /// Whether it no longer needs its standard input: it has begun the turn with it, or ended without one.
     pub(crate) fn has_read_input(&self) -> bool {
         match self.result {
             None => self.suspended_again.is_some(),
@@ -82,8 +82,8 @@ impl Digest {
         }
     }
 
-    /// Whether the call at which the session is suspended can be handed its result from outside. What has run in the background
-    /// would be reported first. A call of an earlier attempt that was suspended again has not taken it.
+    /// Whether the call at which the session is suspended can get its result from outside. Tasks that have run in the
+    /// background would be reported first. A call of an earlier attempt that was suspended again has not accepted it.
     pub(crate) fn takes_result(&self) -> bool {
         let call = self.result.as_ref().and_then(|result| result.deferred_call.as_ref());
         !self.ran_beside
@@ -133,13 +133,13 @@ impl Digest {
         self.note_beside();
     }
 
-    /// Notes that something runs whose call has returned: its end is a message of its own.
+    /// Records that a task is running whose call has returned: its end will be a separate message.
     fn note_ran_beside(&mut self) {
         let is_open = |call: &String| self.calls.open.iter().any(|open| open.id == *call);
         self.ran_beside |= self.tasks.iter().any(|task| !task.call.as_ref().is_some_and(is_open));
     }
 
-    /// Notes what runs in the background at the end of a turn: it may wait for that.
+    /// Records what is running in the background at the end of a turn, for which the turn may wait.
     pub(crate) fn note_beside(&mut self) {
         self.beside_result = self.tasks.iter().map(|task| task.title.clone()).collect();
     }
@@ -178,7 +178,7 @@ impl Digest {
         }
     }
 
-    /// Notes that `claude` continues: the result that it printed was not final.
+    /// Records that `claude` continues: the result that it printed was not final.
     fn withdraw_result(&mut self) {
         self.interim = self.result.take().or(self.interim.take());
     }

@@ -1,5 +1,5 @@
-//! One event that `claude` prints with `--output-format stream-json`, as far as it matters here, and what the event that ends an
-//! attempt says.
+//! One event that `claude` prints with `--output-format stream-json`, as far as it matters here, and what the event that ends
+//! an attempt says.
 //!
 //! Keys come in any order, and any release may add events and shapes. So every field is parsed leniently: an unexpected shape is
 //! ignored, never an error.
@@ -126,7 +126,7 @@ impl StreamBlock {
         Some(ToolCall { id: self.id.as_str()?.to_owned(), summary: shortened(&format!("{name}: {input}")), command })
     }
 
-    /// Whether this result belongs to a call that was cut short. `beside`: what Claude Code notes beside it.
+    /// Whether this result belongs to a call that was cut short. `beside`: what Claude Code records with it.
     pub(crate) fn is_cut_short(&self, beside: &Value) -> bool {
         is_cut_short(&text_of(&self.content), beside)
     }
@@ -165,7 +165,7 @@ pub(crate) struct ResultEvent {
     pub deferred_call: Option<String>,
     /// Whether a hook stopped the agent.
     pub stopped_by_hook: bool,
-    /// Whether its model was not asked: what was to be done with the prompt ended without a request.
+    /// Whether its model was not called: the prompt was handled without a request.
     pub is_unasked: bool,
     pub usage: Usage,
     /// US dollars, as `claude` counts them. Newer versions include what the session cost before it was resumed.
@@ -202,7 +202,7 @@ fn said_otherwise(errors: &Value, subtype: &Value) -> String {
     if errors.is_empty() { subtype.as_str().unwrap_or_default().to_owned() } else { errors.join("; ") }
 }
 
-/// What Claude Code notes beside the result of a call that was rejected, or running when it was interrupted.
+/// What Claude Code records with the result of a call that was rejected, or running when it was interrupted.
 pub(crate) const REJECTED: &str = "User rejected tool use";
 
 const WORDS: [&str; 5] = [
@@ -210,7 +210,7 @@ const WORDS: [&str; 5] = [
     "[Request interrupted", "[Tool call interrupted", "[Tool call skipped",
 ];
 
-/// Whether a call was cut short, by its result. `text`: what the model sees; `beside`: what Claude Code notes beside it.
+/// Whether a call was cut short, judged by its result. `text`: what the model sees; `beside`: what Claude Code records with it.
 pub(crate) fn is_cut_short(text: &str, beside: &Value) -> bool {
     beside == REJECTED || beside["interrupted"] == true || WORDS.iter().any(|words| text.starts_with(words))
 }

@@ -1,7 +1,7 @@
 //! What runs in an agent's background, and how long `claude` may stay alive with it after the agent's turn.
 //!
 //! Claude Code stays alive while a command, a monitor, a subagent or a workflow runs in the background, even if its agent waits
-//! for a person or has replied. When one of them ends, Claude Code continues the turn by itself.
+//! for a person or has replied. When one of them ends, Claude Code continues the turn automatically.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -25,13 +25,13 @@ pub(crate) struct WrittenTurn {
 }
 
 impl Digest {
-    /// Whether `claude` may stay alive after its agent's turn. Otherwise it exits by itself.
+    /// Whether `claude` may stay alive after its agent's turn. Otherwise it exits.
     pub(crate) fn may_live_on(&self) -> bool {
         self.result.is_some() || !self.tasks.is_empty()
     }
 
-    /// How long `claude` may stay alive in this state of its agent. It does not exit while a task runs, and a task that ends
-    /// meanwhile would continue the agent's turn past a suspended call.
+    /// How long `claude` may stay alive in this state of its agent. It does not exit while a task runs, and a task that ends in
+    /// the meantime would continue the agent's turn past a suspended call.
     pub(crate) fn patience(&self, rest: TurnState, grace: Duration) -> Option<Duration> {
         let waits = rest == TurnState::Paused && !self.tasks.is_empty();
         let limit = |patience| match () {
@@ -54,7 +54,7 @@ impl Digest {
     }
 
     /// Adds what `claude` would have printed if it had not been ended while something ran in its background, and withdraws a
-    /// result that was not final. `by_us`: whether agent-cli ended it. `killed`: whether it did not exit by itself.
+    /// result that was not final. `by_us`: whether agent-cli ended it. `killed`: whether it did not exit itself.
     pub(crate) fn complete(&mut self, written: &WrittenTurn, by_us: bool, killed: bool) {
         let is_interim = |result: &ResultEvent| !result.is_error && !result.deferred && !result.stopped_by_hook;
         if killed && !by_us && !self.tasks.is_empty() && self.result.as_ref().is_some_and(is_interim) {
@@ -74,7 +74,7 @@ impl Digest {
         }
     }
 
-    /// Whether its agent waits for suspended calls only: a call that runs at the same time may finish.
+    /// Whether its agent only waits for suspended calls: a call that runs at the same time may finish.
     fn is_suspended(&self, written: &WrittenTurn) -> bool {
         !self.calls.open.is_empty() && self.calls.open.iter().all(|call| written.suspended.contains(&call.id))
     }
@@ -136,7 +136,7 @@ mod tests {
             (&[REPLY, WORDS], WrittenTurn::default(), TurnState::Works),
             (&[CALL], marked(&["t1"]), TurnState::Paused),
             (&[CALL], WrittenTurn::default(), TurnState::Works),
-            // A call beside it may finish.
+            // A parallel call may finish.
             (&[CALL, OTHER], marked(&["t1"]), TurnState::Works),
             (&[CALL, OTHER, ENDED], marked(&["t1"]), TurnState::Paused),
             (&[CALL, OTHER], marked(&["t1", "t2"]), TurnState::Paused),
@@ -168,7 +168,7 @@ mod tests {
             assert_eq!(digest(lines).has_read_input(), has_read, "{lines:?}");
         }
         assert_eq!(patience(&[STARTED, again]), Some(Duration::ZERO));
-        // Only a call of this attempt, and with nothing beside it, takes its result from there.
+        // Only a call of this attempt, and without parallel calls, takes its result from there.
         assert!(digest(&[CALL, again]).takes_result());
         assert!(digest(&[STARTED, OVER, CALL, again]).takes_result(), "its model was told");
         for lines in [
@@ -197,7 +197,7 @@ mod tests {
         let reply = complete(&[STARTED, WORDS], replied(), true, true).result.unwrap();
         assert_eq!((reply.text.as_str(), reply.total_cost_usd), ("so", 0.25));
         assert_eq!(complete(&[STARTED, WORDS], replied(), false, true).result, None);
-        // What an earlier attempt said.
+        // Output of an earlier attempt.
         assert_eq!(complete(&[STARTED], replied(), true, true).result, None);
     }
 

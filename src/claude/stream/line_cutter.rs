@@ -1,17 +1,17 @@
-//! Splits what `claude` prints into lines, in bounded memory: long texts in a line are cut while it is read.
+//! Splits the output of `claude` into lines, in bounded memory: long texts in a line are truncated while it is read.
 //!
 //! It knows just enough of JSON to find the texts. A line that is not JSON comes out as something that is not JSON.
 
-/// Takes bytes in pieces of any size. What is not a complete line yet is kept until the rest comes.
+/// Accepts bytes in pieces of any size. An incomplete line is kept until the rest arrives.
 #[derive(Debug)]
 pub(crate) struct LineCutter {
     /// The most bytes of a text that are kept; `None`: all.
     most: Option<usize>,
     line: Vec<u8>,
-    /// How many bytes of the line were read, its end not counted.
+    /// How many bytes of the line were read, excluding its end.
     read: u64,
     cut: bool,
-    /// Whether the line is longer than [`LONGEST`] with its texts cut, and not kept.
+    /// Whether the line with its texts truncated is longer than [`LONGEST`], and not kept.
     too_long: bool,
     place: ScanPosition,
 }
@@ -19,24 +19,24 @@ pub(crate) struct LineCutter {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CutLine<'a> {
     pub text: &'a [u8],
-    /// Whether texts in it were cut.
+    /// Whether texts in it were truncated.
     pub cut: bool,
-    /// How many bytes it has in the file, its end included.
+    /// Its length in the file in bytes, including its end.
     pub length: u64,
 }
 
-/// A line that is longer than this without its long texts has more fields than can be used.
+/// A line that is longer than this even without its long texts has more fields than can be used.
 const LONGEST: usize = 8 * 1024 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ScanPosition {
     Outside,
-    /// In a text of which so many bytes were kept. Another part of the same character may still have to come.
+    /// In a text of which so many bytes were kept. The rest of the same character may still follow.
     Text {
         kept: usize,
         escape: Escape,
     },
-    /// In the rest of a text, which is not kept.
+    /// In the rest of a text, which is dropped.
     Cut {
         escaped: bool,
     },
@@ -58,7 +58,7 @@ impl LineCutter {
         Self { most, line: Vec::new(), read: 0, cut: false, too_long: false, place: ScanPosition::Outside }
     }
 
-    /// Takes the next bytes, and hands over each line that they complete.
+    /// Accepts the next bytes, and passes on each line that they complete.
     pub(crate) fn push(&mut self, bytes: &[u8], mut complete: impl FnMut(&CutLine<'_>)) {
         for byte in bytes {
             if *byte == b'\n' {
@@ -104,7 +104,7 @@ impl LineCutter {
 
     fn keep(&mut self, bytes: &[u8]) {
         if self.line.len() + bytes.len() > LONGEST && self.most.is_some() {
-            // Half of it would not be JSON either.
+            // A half would not be JSON either.
             self.too_long = true;
             self.line = Vec::new();
         }

@@ -1,4 +1,4 @@
-//! Reads what an attempt printed.
+//! Reads the output of an attempt.
 
 use std::collections::HashSet;
 use std::io::{self, BufRead};
@@ -48,7 +48,7 @@ pub(crate) fn returned(stream: impl BufRead, call: &str) -> io::Result<Option<Re
     })
 }
 
-/// What `found` makes of the first block that it accepts, among those of messages that contain the id `call`.
+/// The result of `found` for the first block that it accepts, among those of messages that contain the id `call`.
 fn find_block<T>(stream: impl BufRead, call: &str, found: impl Fn(&Value) -> Option<T>) -> io::Result<Option<T>> {
     for line in stream.split(b'\n') {
         let line = line?;
@@ -62,7 +62,7 @@ fn find_block<T>(stream: impl BufRead, call: &str, found: impl Fn(&Value) -> Opt
     Ok(None)
 }
 
-/// How many turns were made, as Claude Code counts them: the answers of the API that the agent itself got.
+/// How many turns were made, as Claude Code counts them: the responses of the API that the agent itself got.
 pub(crate) fn turns(stream: impl BufRead) -> io::Result<usize> {
     let mut answers = HashSet::new();
     for event in json_lines::<StreamEvent>(stream) {

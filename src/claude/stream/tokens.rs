@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::core::agent::usage::Usage;
 
-/// The tokens of an answer of the API, or of a result.
+/// The tokens of a response of the API, or of a result.
 pub(crate) fn of_answer(usage: &Value) -> Usage {
     let tokens = |name| usage[name].as_u64().unwrap_or(0);
     Usage {
@@ -31,7 +31,7 @@ pub(crate) fn of_models(usage: &Value) -> Option<Usage> {
     Some(usage.as_object()?.values().map(of_model).fold(Usage::default(), Usage::plus))
 }
 
-/// The answers of the API that an attempt got, each by the id of its message. A message comes in several parts, which repeat
+/// The responses of the API that an attempt got, each by the id of its message. A message comes in several parts, which repeat
 /// its tokens.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Answers(HashMap<String, Usage>);
@@ -45,7 +45,7 @@ impl Answers {
         *known = known.max(of_answer(usage));
     }
 
-    /// Adds what a transcript knows better: the stream prints a message before its last tokens are generated.
+    /// Adds more accurate values from a transcript: the stream prints a message before its last tokens are generated.
     pub(crate) fn complete(&mut self, written: &Self) {
         for (id, usage) in &mut self.0 {
             *usage = written.0.get(id).map_or(*usage, |written| usage.max(*written));
@@ -56,7 +56,7 @@ impl Answers {
         self.0.len() as u64
     }
 
-    /// The tokens of all.
+    /// The sum of all tokens.
     pub(crate) fn usage(&self) -> Usage {
         self.0.values().copied().fold(Usage::default(), Usage::plus)
     }

@@ -9,7 +9,7 @@ use crate::claude::stream::event::{StreamBlock, StreamEvent, ToolCall};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ToolCalls {
-    /// The agent's calls without a result so far, the last one last.
+    /// The agent's calls without a result so far, the newest last.
     pub open: Vec<ToolCall>,
     /// The agent's calls that were cut short: they have a result, but it does not say what they did.
     cut_short: Vec<ToolCall>,
@@ -17,7 +17,7 @@ pub(crate) struct ToolCalls {
     killed: Vec<ToolCall>,
     /// The subagents' calls without a result so far, or cut short, each with the call that started the subagent.
     of_subagents: Vec<(Value, ToolCall)>,
-    /// The last few calls that the agent made, the last one last.
+    /// The last few calls that the agent made, the newest last.
     last: VecDeque<ToolCall>,
     /// The files that its tools read or wrote, as it named them.
     pub files: BTreeSet<PathBuf>,
@@ -55,7 +55,7 @@ impl ToolCalls {
         self.last.back()
     }
 
-    /// Notes a call of the agent.
+    /// Records a call of the agent.
     pub(crate) fn absorb(&mut self, content: Vec<StreamBlock>) {
         self.killed.clear();
         for block in content.into_iter().filter(|block| block.kind == "tool_use") {
@@ -69,7 +69,7 @@ impl ToolCalls {
         }
     }
 
-    /// Notes a result of the agent's calls. `beside`: what Claude Code notes beside it.
+    /// Records a result of the agent's calls. `beside`: what Claude Code records with it.
     pub(crate) fn absorb_result(&mut self, result: &StreamBlock, beside: &Value) {
         let Some(at) = self.open.iter().position(|call| result.tool_use_id == *call.id) else { return };
         let call = self.open.remove(at);
@@ -82,7 +82,7 @@ impl ToolCalls {
         }
     }
 
-    /// Notes the calls and results of a subagent.
+    /// Records the calls and results of a subagent.
     pub(crate) fn absorb_of_subagent(&mut self, event: StreamEvent) {
         let blocks = event.message.content;
         let (parent, beside) = (&event.parent_tool_use_id, &event.tool_use_result);
@@ -133,7 +133,7 @@ mod tests {
             assert_eq!(digest.uncertain_calls(&none), ["Bash: make"]);
             assert!(digest.calls.open.is_empty());
         }
-        // The end of an attempt that came to its end, or continued, did not cut a killed command short.
+        // If an attempt ended normally or continued, its end did not cut a killed command short.
         let killed = result_of("t1", "Exit code 137", "null", "null");
         let result = r#"{"type":"result","is_error":false,"result":"so"}"#;
         let went_on = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"so"}]}}"#;

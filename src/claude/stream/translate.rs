@@ -1,4 +1,4 @@
-//! From a line that `claude` printed to events that do not depend on its formats.
+//! Translates a line of `claude`'s output into events that do not depend on its formats.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::core::text::json;
 /// The events of a line, in order, and what applies to all of them.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Translated {
-    /// When it happened, if the line says so: messages do so since 2.1.330, nothing else does.
+    /// When it happened, if the line contains a time: only messages do, since 2.1.330.
     pub at: Option<Timestamp>,
     /// The call of the agent that started the subagent which this is about.
     pub parent_tool_use_id: Option<String>,
@@ -89,7 +89,7 @@ fn task(event: &StreamEvent, status: &str) -> Option<AgentEventKind> {
     })
 }
 
-/// What a block of a message of the model says.
+/// The event of a block of a message of the model.
 fn said(block: StreamBlock) -> Option<AgentEventKind> {
     match block.kind.as_str()? {
         "text" => Some(AgentEventKind::Text { text: text(&block.text)? }),
@@ -104,7 +104,7 @@ fn said(block: StreamBlock) -> Option<AgentEventKind> {
     }
 }
 
-/// What a block of a message to the model says.
+/// The event of a block of a message to the model.
 fn returned(block: &StreamBlock) -> Option<AgentEventKind> {
     if block.kind != "tool_result" {
         return None;
@@ -155,7 +155,7 @@ fn result(event: StreamEvent) -> Vec<AgentEventKind> {
     happenings
 }
 
-/// All tokens of a request count, wherever they came from. What the model said itself is counted at the end only.
+/// All tokens of a request count, wherever they came from. The model's own output is only counted at the end.
 fn context_tokens(usage: &Value) -> Option<u64> {
     let tokens = |name| usage[name].as_u64();
     let input = tokens("input_tokens")?;
@@ -177,7 +177,7 @@ mod tests {
 
     use super::*;
 
-    /// A line with what it tells, as JSON.
+    /// The events of a line, as JSON.
     fn json_of(line: &str) -> Vec<Value> {
         translate(line.as_bytes()).happenings.iter().map(|what| serde_json::to_value(what).unwrap()).collect()
     }

@@ -32,8 +32,8 @@ pub(crate) fn has_run_with(input: &Value, results: &[(&str, &RequestResult)]) ->
     answered(results).all(|(asked, said)| input["answers"][asked] == *said)
 }
 
-/// What the tool itself returns when it was answered, for a call that cannot run. In the words of 2.1.197, and for questions
-/// without an answer in those of 2.1.330.
+/// What the tool itself returns when it was answered, for a call that cannot run. The wording is that of 2.1.197, and for
+/// questions without an answer that of 2.1.330.
 pub(crate) fn result(results: &[(&str, &RequestResult)]) -> String {
     let answers: Vec<_> = answered(results).map(|(asked, said)| format!("\"{asked}\"=\"{said}\"")).collect();
     let answers = answers.join(", ");
@@ -49,8 +49,8 @@ pub(crate) fn result(results: &[(&str, &RequestResult)]) -> String {
     if answers.is_empty() { idle } else { format!("{idle}\n\nBefore going idle the user had selected: {answers}.") }
 }
 
-/// The same for a call that is denied because not all of its questions were answered, with agent-cli's own words about that. A
-/// hook cannot give the call the idle time of which it would speak by itself.
+/// The same for a call that is denied because not all of its questions were answered, in agent-cli's words. A hook cannot give
+/// the call the idle time that it would mention itself.
 pub(crate) fn denial(results: &[(&str, &RequestResult)]) -> String {
     let said = results.iter().find(|(_, result)| matches!(result, RequestResult::Unanswered { .. }));
     let said = said.map(|(_, result)| format!("{}. ", result.text())).unwrap_or_default();

@@ -1,5 +1,4 @@
-//! How a call gets its result from outside: which results it can return exactly as they are, and the message with which `claude` is
-//! handed one.
+//! How a call gets its result from outside: which results it can return exactly, and the message that passes one to `claude`.
 
 use serde_json::json;
 

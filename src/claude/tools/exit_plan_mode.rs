@@ -1,4 +1,4 @@
-//! ExitPlanMode, Claude Code's own tool to leave plan mode: the plan, and what the agent is told.
+//! ExitPlanMode, Claude Code's own tool to leave plan mode: the plan, and the agent's result.
 
 use serde_json::Value;
 
@@ -11,14 +11,13 @@ pub(crate) const PLAN_MODE: &str = "plan";
 
 /// The plan in a call's input. `modes`: those in which a person can let its agent continue.
 ///
-/// From 2.1.300 on, Claude Code adds the contents of the plan's file to the input of hooks and ignores what the agent says
-/// instead.
+/// From 2.1.300 on, Claude Code adds the contents of the plan's file to the input of hooks and ignores the agent's own text.
 pub(crate) fn plan(input: &Value, modes: Vec<String>) -> ProposedPlan {
     let text = |name: &str| input[name].as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned);
     ProposedPlan { text: text("plan"), file: text("planFilePath"), modes }
 }
 
-/// What the agent is told if the answer decides about its plan: the tool's own words, with the approved plan.
+/// The agent's result if the answer decides about its plan: the tool's own words, with the approved plan.
 pub(crate) fn result(plan: &ProposedPlan, answer: &str) -> Option<RequestResult> {
     Some(match (plan.decided(answer)?, &plan.text) {
         (PlanDecision::Refused { reason }, _) if reason.is_empty() => {

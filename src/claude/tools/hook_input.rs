@@ -27,7 +27,7 @@ pub(crate) struct HookInput {
     pub tool_input: Value,
     /// The call's result, after the call. `Null` before it.
     pub tool_response: Value,
-    /// The id of the call. It stays the same when a deferred call is repeated.
+    /// The id of the call. It does not change when a deferred call is repeated.
     pub tool_use_id: Option<String>,
     /// The session: after a fork, the new one.
     pub session_id: Option<String>,
@@ -50,15 +50,15 @@ pub(crate) enum HookAnswer {
     Allow {
         /// The whole input, not only the changed fields.
         updated_input: Value,
-        /// What the agent is told beside its result.
+        /// A notice for the agent, in addition to its result.
         notice: Option<String>,
     },
     /// The call does not run.
     Deny {
-        /// What the agent is told.
+        /// The reason for the agent.
         reason: String,
     },
-    /// After calls: what the agent is told beside their results.
+    /// After calls: a text for the agent, in addition to their results.
     Tell { event: String, text: String },
     /// After a Bash call: the agent sees this output, and nothing that the shell printed around it.
     Show { output: String },

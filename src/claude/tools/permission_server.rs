@@ -26,15 +26,15 @@ pub(crate) enum Permission {
     Allow { input: Value },
     /// It does not run.
     Deny {
-        /// What the agent is told.
+        /// The message to the agent.
         message: String,
     },
     /// It does not run, and the agent is stopped at it.
     Stop,
 }
 
-/// The file from which Claude Code starts the server. `own`: the absolute path of agent-cli; `environment`: what it needs to
-/// know. `None`: the path is not UTF-8 and cannot be named.
+/// The file from which Claude Code starts the server. `own`: the absolute path of agent-cli; `environment`: the variables that
+/// it needs. `None`: the path is not UTF-8 and cannot be named.
 pub(crate) fn config(own: &Path, environment: &[(&str, String)]) -> Option<Value> {
     let environment: serde_json::Map<String, Value> =
         environment.iter().map(|(name, value)| ((*name).to_owned(), value.as_str().into())).collect();
@@ -67,7 +67,7 @@ pub(crate) fn respond(line: &[u8], decide: impl FnOnce(&PermissionCall) -> Permi
         }]}),
         "tools/call" => {
             let call = PermissionCall::from_arguments(&parameters["arguments"]);
-            // No person can be shown all of it.
+            // It is too deep to be shown to a person completely.
             let is_too_deep = line_json::is_too_deep(line);
             let decision = if is_too_deep { Permission::too_deep(&call) } else { decide(&call) };
             json!({"content": [{"type": "text", "text": decision.to_json().to_string()}]})

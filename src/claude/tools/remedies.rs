@@ -1,4 +1,4 @@
-//! What would let a denied call run.
+//! Which options would let a denied call run.
 
 use std::path::Path;
 
@@ -64,7 +64,7 @@ fn place(file: &str, cwd: &Path) -> Option<FileLocation> {
 /// The rule that allows a command: a single command, without anything special to a shell or a rule, and without other
 /// directories, which no rule for a command allows.
 fn bash_rule(command: &str) -> Option<String> {
-    /// Programs whose first argument says what they do.
+    /// Programs whose first argument determines what they do.
     const COMMANDED: [&str; 12] =
         ["bundle", "cargo", "git", "go", "gradle", "make", "mvn", "npm", "pip", "pnpm", "poetry", "yarn"];
     let plain = |c: char| c.is_ascii_alphanumeric() || " ./_:+-=@%".contains(c);

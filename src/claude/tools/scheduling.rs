@@ -1,5 +1,5 @@
 //! ScheduleWakeup and CronCreate, Claude Code's own tools for a prompt at a later time: what an agent asks for with them, and
-//! what it is told.
+//! the results.
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};

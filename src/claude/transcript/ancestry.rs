@@ -1,5 +1,6 @@
-//! Whether a conversation is complete: Claude Code goes from the last line of a transcript to its parent, on to that line's
-//! parent and so on, and takes these lines for the conversation. A missing parent silently cuts off everything before it.
+//! Checks whether a conversation is complete: Claude Code goes from the last line of a transcript to its parent, on to that
+//! line's parent and so on, and takes these lines for the conversation. A missing parent silently cuts off everything before
+//! it.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -16,9 +17,9 @@ use crate::claude::json_lines::json_lines;
 pub(crate) struct AncestryRow {
     pub(crate) uuid: String,
     pub(crate) parent: Option<String>,
-    /// The id of the message of which an answer of the model is a part.
+    /// The id of the message of the model that this is a part of.
     pub(crate) message: Option<String>,
-    /// The line with the call that this is a result of.
+    /// The line with the call whose result this is.
     pub(crate) result_of: Option<String>,
     kind: RowKind,
     /// In milliseconds.
@@ -53,7 +54,7 @@ pub(crate) struct Broken {
     parent: Option<String>,
 }
 
-/// Claude Code takes the line before for a missing parent if it is no older than this. In milliseconds.
+/// Claude Code replaces a missing parent by the previous line if that is no older than this. In milliseconds.
 const BRIDGED: i64 = 5000;
 
 /// Checks whether the conversation in a transcript reaches its beginning.
@@ -111,7 +112,7 @@ impl Ancestry {
         self.rows[at].begins || !self.rows[..at].iter().any(spoken)
     }
 
-    /// What Claude Code takes for the parent of a row whose parent is missing.
+    /// The row that Claude Code takes for the parent of a row whose parent is missing.
     fn before(&self, row: &AncestryRow, seen: &HashSet<usize>) -> Option<usize> {
         let time = row.time?;
         let earlier = self.rows.iter().enumerate().filter(|(at, _)| !seen.contains(at));
@@ -150,7 +151,7 @@ impl fmt::Display for Broken {
     }
 }
 
-/// What is read of a line. Any field may have any shape.
+/// The relevant fields of a line. Any field may have any shape.
 #[serde_as]
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -282,7 +283,7 @@ mod tests {
     fn a_conversation_may_begin_in_the_middle() {
         let later = |line: Value| later(line, "2026-01-01T01:00:00.000Z");
         let earlier = line("user", "a", None);
-        // With a summary, or with messages that were preserved beside one.
+        // With a summary, or with preserved messages next to one.
         let mut boundary = line("system", "c", None);
         boundary["subtype"] = "compact_boundary".into();
         boundary["logicalParentUuid"] = "x".into();
@@ -307,7 +308,7 @@ mod tests {
             let lines = parents.iter().enumerate().map(|(at, parent)| {
                 line("user", &at.to_string(), parent.map(|parent| parent.to_string()).as_deref())
             });
-            // Any parents, including circles, lead to an end.
+            // Any parents, including circles, must lead to an end.
             let _ = checked(&lines.collect::<Vec<_>>());
         }
     }

@@ -1,9 +1,9 @@
-//! Inserts results into a transcript, for calls that Claude Code cannot be made to ask about again.
+//! Inserts results into a transcript, for calls about which Claude Code cannot be made to ask again.
 //!
 //! When a session is resumed, Claude Code asks about a suspended call again, and then a hook gives its result. That only works
 //! for a single call of a message, for results that a command can print unchanged, and if hooks run. Otherwise the results are
-//! written into a copy of the transcript, replacing the marks of the suspended calls, just as Claude Code would have written them
-//! if the calls had merely taken long. A prompt then makes the agent continue.
+//! written into a copy of the transcript, replacing the marks of the suspended calls, just as Claude Code would have written
+//! them if the calls had merely taken long. A prompt then makes the agent continue.
 
 use std::collections::{HashMap, HashSet};
 
@@ -29,7 +29,7 @@ pub(crate) struct WithResults {
 }
 
 /// Copies a transcript and adds the results of calls that have none in it. A call is no longer open if the agent has continued
-/// past it: it got something else as its result.
+/// past it, because it then has another result.
 pub(crate) fn copy(transcript: &Entries, mut results: HashMap<String, CallResult>) -> Result<WithResults, Broken> {
     let open = open_calls(transcript, true);
     let (mut changes, mut given) = (HashMap::new(), HashSet::new());
@@ -37,7 +37,7 @@ pub(crate) fn copy(transcript: &Entries, mut results: HashMap<String, CallResult
         let Some((call, result)) = mark(marking).and_then(|call| results.get_key_value(call)) else { continue };
         let made = open.iter().find(|(open, _)| *open == call).map(|(_, made)| *made);
         let change = match made.filter(|_| given.insert(call.clone())) {
-            // What follows the mark now follows the result.
+            // Lines that followed the mark now follow the result.
             Some(made) => Change::Replace(entry(call, made, marking, &marking["uuid"], result)),
             None => Change::Drop,
         };
@@ -56,14 +56,14 @@ pub(crate) fn copy(transcript: &Entries, mut results: HashMap<String, CallResult
 /// A transcript in which one suspended call is open, and all others have their results.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OneOpen {
-    /// The copy; `None`: the transcript is one as it is.
+    /// The copy; `None`: the transcript already is one.
     pub text: Option<Vec<u8>>,
     /// The results for which no call is open.
     pub others: HashMap<String, CallResult>,
 }
 
-/// Copies a transcript and adds the results of all open calls but one, whose mark is then the last: Claude Code may lose what it
-/// is handed for another. `None`: that call is not suspended, or another one would stay open.
+/// Copies a transcript and adds the results of all open calls but one, whose mark is then the last: Claude Code may lose the
+/// result that is passed for another. `None`: that call is not suspended, or another one would stay open.
 pub(crate) fn leaving_open(
     transcript: &Entries,
     call: &str,
@@ -112,8 +112,8 @@ fn last_call(transcript: &Entries) -> Option<&str> {
     calls.find(|block| block["type"] == "tool_use").and_then(|block| block["id"].as_str())
 }
 
-/// A copy of a transcript in which all suspended calls have the result that `said` gives; `None`: it has none. Claude Code would
-/// make them again in a fork.
+/// A copy of a transcript in which all suspended calls have the result that `said` gives; `None`: it has none. Claude Code
+/// would make them again in a fork.
 pub(crate) fn closed<'a>(transcript: &Entries, said: impl Fn(&str) -> &'a str) -> Result<Option<Vec<u8>>, Broken> {
     let open = suspended_calls(transcript);
     if open.is_empty() {
@@ -166,7 +166,7 @@ pub(crate) fn mark(entry: &Value) -> Option<&str> {
 }
 
 /// A line with the result of `call`, which the line `made` contains. It follows that line: 2.1.89 would not find it elsewhere.
-/// All other fields are those of the line `like`.
+/// All other fields are copied from the line `like`.
 fn entry(call: &str, made: &Value, like: &Value, uuid: &Value, result: &CallResult) -> Value {
     let block = json!({
         "type": "tool_result", "tool_use_id": call, "content": result.text, "is_error": result.is_error,
@@ -219,7 +219,7 @@ mod tests {
     const OTHER: &str = r#"{"type":"assistant","uuid":"u4","parentUuid":"u1","sessionId":"s","message":{"id":"m1","content":[{"type":"tool_use","id":"t2"}]}}"#;
     const MARK_OF_OTHER: &str = r#"{"type":"attachment","uuid":"u5","parentUuid":"u4","attachment":{"type":"hook_deferred_tool","toolUseID":"t2","toolName":"Bash"}}"#;
 
-    /// What `t2` can be handed its result with: the lines of the copy, and how many results have no open call.
+    /// The copy for passing `t2` its result: its lines, and how many results have no open call.
     fn left_open(lines: &[&str], results: &[&str]) -> Option<(Option<Vec<Value>>, usize)> {
         let results = results.iter().map(|call| ((*call).to_owned(), result(&format!("of {call}")))).collect();
         let left = leaving_open(&entries(lines), "t2", &results).unwrap()?;

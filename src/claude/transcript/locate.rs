@@ -1,4 +1,4 @@
-//! Where Claude Code keeps its transcripts, and what else it keeps of a session that an agent may need again.
+//! Where Claude Code keeps its transcripts, and other files of a session that an agent may need again.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use crate::failpoint::{self, Moment, Step};
 
 /// The transcript of a session, if there is one.
 ///
-/// Claude Code derives the folder's name from the working directory, in a way that has changed between versions. The folder by
-/// today's rule is tried first, then all others.
+/// Claude Code derives the folder's name from the working directory, in a way that has changed between versions. The folder
+/// according to the current rule is tried first, then all others.
 pub(crate) fn find(config_dir: &Path, cwd: &Path, session: SessionId) -> Option<PathBuf> {
     let likely = expected(config_dir, cwd, session);
     if likely.is_file() {

@@ -1,4 +1,4 @@
-//! Transcripts: where they are, what they say, and how they are copied.
+//! Transcripts: their paths, their content, and how they are copied.
 //!
 //! A kept transcript is never written to. An attempt continues from a copy, and there are three kinds of copies:
 //!
@@ -8,9 +8,9 @@
 //! | results are given to suspended calls in any other case | a result replaces each mark; then a prompt follows | [`insert_results`] |
 //! | a call was denied so that a person could be asked, and the person has decided | what followed the call is left out, and the call is marked as suspended | [`reopen`] |
 //!
-//! Both changes are made with [`rewrite`], the only place in which lines are left out, replaced or added. It links what followed
-//! a line to what that line followed, and checks with [`ancestry`] that the copy has the whole conversation: Claude Code would
-//! silently leave out everything that is not connected.
+//! Both changes are made with [`rewrite`], the only place in which lines are left out, replaced or added. It links the line
+//! after a removed one to the line before it, and checks with [`ancestry`] that the copy has the whole conversation: Claude
+//! Code would silently leave out everything that is not connected.
 
 pub(crate) mod ancestry;
 pub(crate) mod insert_results;

@@ -1,4 +1,4 @@
-//! What other processes added to a transcript while an attempt ran: a person spoke in the session of a working agent.
+//! Detects what other processes added to a transcript while an attempt ran: a person continued the session of a working agent.
 //!
 //! A line has the same `uuid` in the transcript and in the output of its `claude`. Prompts are not printed, but the answers to
 //! them are.
@@ -10,11 +10,11 @@ use serde_json::Value;
 use crate::claude::transcript::insert_results::mark;
 use crate::claude::transcript::rewrite::{Change, Entries};
 
-/// What Claude Code notes after a message, outside the conversation.
+/// What Claude Code records after a message, outside the conversation.
 const NOTES: [&str; 3] = ["last-prompt", "mode", "cost-state"];
 
-/// The transcript without what others said in it; `None` if they said nothing. `known`: what the attempt started with. `printed`:
-/// the lines that its own `claude` printed.
+/// The transcript without the lines of others; `None` if there are none. `known`: what the attempt started with. `printed`: the
+/// lines that its own `claude` printed.
 pub(crate) fn without_others(transcript: &Entries, known: &Entries, printed: &HashSet<String>) -> Option<Vec<u8>> {
     let others = of_others(transcript, known, printed);
     if others.is_empty() {
@@ -43,7 +43,7 @@ fn is_prompt(row: &Value) -> bool {
     row["type"] == "user" && row["promptSource"].is_string()
 }
 
-/// The lines of others: their prompts, what Claude Code puts before them, and everything that follows either.
+/// The lines of others: their prompts, what Claude Code puts before these, and everything that follows either.
 fn of_others<'a>(transcript: &'a Entries, known: &'a Entries, printed: &HashSet<String>) -> HashSet<&'a str> {
     let rows: Vec<&Value> = transcript.rows().map(|(_, entry)| entry).collect();
     let by_name: HashMap<&str, &Value> = rows.iter().map(|row| (name(row), *row)).collect();
@@ -117,7 +117,7 @@ mod tests {
         Entries::read(lines.iter().map(|line| format!("{line}\n")).collect::<String>().as_bytes()).unwrap()
     }
 
-    /// The rest, by name, or by kind if a line has no name; `None` if nobody else has spoken.
+    /// The rest, by name, or by kind if a line has no name; `None` if there are no lines of others.
     fn left(lines: &[Value], printed: &[&str]) -> Option<String> {
         let printed = printed.iter().map(|uuid| (*uuid).to_owned()).collect();
         let text = without_others(&entries(lines), &entries(&[line("user", "k", "")]), &printed)?;

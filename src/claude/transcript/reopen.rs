@@ -13,7 +13,7 @@ use crate::claude::stream::event::REJECTED;
 use crate::claude::transcript::ancestry::Broken;
 use crate::claude::transcript::rewrite::{Change, Entries};
 
-/// What an agent reads about another call of the message at which it was stopped.
+/// The result of another call in the message at which the agent was stopped.
 pub(crate) const NOT_RUN: &str =
     "not run: another call of this turn needed an approval first. Call it again if it is still needed.";
 

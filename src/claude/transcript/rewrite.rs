@@ -1,5 +1,5 @@
-//! Copies transcripts with lines left out, replaced or added. What followed a line that is left out then follows what that line
-//! followed, or Claude Code would take it for the beginning of the conversation.
+//! Copies transcripts with lines left out, replaced or added. The line after a removed one then follows the line before it;
+//! otherwise Claude Code would take it for the beginning of the conversation.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufRead};
@@ -59,12 +59,12 @@ impl Entries {
         Self { lines: lines.cloned().collect() }
     }
 
-    /// Whether they contain any message.
+    /// Whether there are any messages among them.
     pub(crate) fn are_words(&self) -> bool {
         self.lines.iter().any(|line| matches!(line.entry["type"].as_str(), Some("user" | "assistant")))
     }
 
-    /// These lines, and then those of `others`.
+    /// These lines, followed by those of `others`.
     pub(crate) fn followed_by(mut self, others: Self) -> Self {
         self.lines.extend(others.lines);
         self
@@ -88,7 +88,7 @@ impl Entries {
         self.lines.iter().map(|line| &line.entry)
     }
 
-    /// The conversation up to the lines in `said`, without what others said elsewhere. All of it, if there is nothing else.
+    /// The conversation up to the lines in `said`, without the lines of others elsewhere. All of it if there is nothing else.
     pub(crate) fn leading_to(self, said: &Self) -> Self {
         let wanted: HashSet<&str> = said.rows().filter_map(|(_, row)| row["uuid"].as_str()).collect();
         let is_last = self
@@ -116,7 +116,7 @@ impl Entries {
         self.lines.iter().map(|line| &line.entry).enumerate().filter(|(_, entry)| entry["uuid"].is_string())
     }
 
-    /// A copy with `changes` to some lines, and the lines `added` at its end. Without changes, lines are identical to the byte.
+    /// A copy with `changes` to some lines, and the lines `added` at its end. Unchanged lines are identical to the byte.
     pub(crate) fn copy(&self, changes: &HashMap<usize, Change>, added: Vec<Value>) -> Result<Vec<u8>, Broken> {
         let mut dropped = HashMap::new();
         let mut kept = Vec::new();
@@ -154,7 +154,7 @@ impl Entries {
 
 /// Replaces the ids of dropped lines that a line names. Returns the fields in which there were any.
 fn forget(entry: &mut Value, dropped: &HashMap<String, Value>, last: &Value) -> Vec<String> {
-    /// A message may look like anything.
+    /// A message may have any content.
     const SAID: [&str; 5] = ["message", "attachment", "toolUseResult", "content", "uuid"];
     let Some(fields) = entry.as_object_mut() else { return Vec::new() };
     let mut changed = Vec::new();

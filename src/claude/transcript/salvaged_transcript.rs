@@ -1,5 +1,5 @@
-//! What survives of the conversation of a `claude` that was killed. It writes its transcript about a tenth of a second after it
-//! has printed the same (seen with 2.1.197 and 2.1.330), and a fork's whole history at once.
+//! What survives of the conversation of a killed `claude`. It writes its transcript about a tenth of a second after it has
+//! printed the same (seen with 2.1.197 and 2.1.330), and a fork's whole history at once.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -23,12 +23,12 @@ pub(crate) struct SalvagedTranscript {
     pub answered: HashSet<String>,
     /// The tool calls that it marks as suspended.
     pub suspended: HashSet<String>,
-    /// What its agent was told.
+    /// Its prompts.
     prompts: Vec<String>,
 }
 
 impl SalvagedTranscript {
-    /// What `transcript` still has. `earlier`: the transcript that its session was forked from, if there is one.
+    /// What `transcript` still contains. `earlier`: the transcript that its session was forked from, if any.
     pub(crate) fn from_file(transcript: &Path, earlier: Option<&Path>) -> io::Result<Self> {
         let found = TranscriptFindings::in_file(transcript)?;
         // Only a truncated file can lack part of its history: Claude Code may summarise a conversation and drop the rest.

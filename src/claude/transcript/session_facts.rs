@@ -1,4 +1,4 @@
-//! What a transcript says about its session: where it comes from, where its agent is, what it has cost, and its plans.
+//! What a transcript says about its session: its origin, the directory of its agent, its costs, and its plans.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead};
@@ -41,8 +41,8 @@ struct SessionMessage {
     usage: Value,
 }
 
-/// Where a session comes from. The agent may have changed its directory: the session belongs to the directory that the folder of its
-/// transcript is named after, or else to the first one.
+/// The origin of a session. The agent may have changed its directory: the session belongs to the directory after which the
+/// folder of its transcript is named, or else to the first one.
 pub(crate) fn origin(transcript: &Path) -> io::Result<ForeignSession> {
     let mut origin = ForeignSession::default();
     let folder = transcript.parent().and_then(Path::file_name);
@@ -64,10 +64,10 @@ pub(crate) fn origin(transcript: &Path) -> io::Result<ForeignSession> {
 /// What a transcript says about costs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SessionCosts {
-    /// What the session had spent when Claude Code noted that last; a fork counts on from there. `None`: its version does not
-    /// note it.
+    /// What the session had spent when Claude Code last recorded it; a fork continues this count. `None`: its version does not
+    /// record it.
     pub(crate) total: Option<Totals>,
-    /// All answers in it, those of earlier attempts too.
+    /// All responses in it, including those of earlier attempts.
     pub(crate) answers: Answers,
 }
 
@@ -86,7 +86,8 @@ pub(crate) fn costs(transcript: &Path) -> io::Result<SessionCosts> {
     Ok(costs)
 }
 
-/// Where an agent is: each line has the directory of its shell, and some name the worktree that it entered with EnterWorktree.
+/// Where an agent is: each line contains the directory of its shell, and some name the worktree that it entered with
+/// EnterWorktree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Whereabouts {
     /// The directory of its shell.
@@ -128,7 +129,8 @@ pub(crate) fn whereabouts(transcript: impl BufRead) -> io::Result<Whereabouts> {
     Ok(last)
 }
 
-/// Where the agent's shell is at a call, once `transcript` has it: the call is printed a little before it is written.
+/// The directory of the agent's shell at a call, once `transcript` contains it: the call is printed shortly before it is
+/// written.
 pub(crate) fn shell_at(transcript: impl BufRead, call: &str) -> io::Result<Option<PathBuf>> {
     let mut shell = None;
     for line in json_lines::<Value>(transcript) {

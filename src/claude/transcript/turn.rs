@@ -1,5 +1,5 @@
-//! How far an agent's turn has come, according to its transcript. While a subagent or a workflow runs in the background, `claude`
-//! prints neither a suspended call nor a reply; but it writes both to the transcript at once.
+//! How far an agent's turn has come, according to its transcript. While a subagent or a workflow runs in the background,
+//! `claude` prints neither a suspended call nor a reply, but immediately writes both to the transcript.
 
 use std::collections::HashSet;
 use std::io;
@@ -74,8 +74,8 @@ impl TurnSoFar {
     }
 }
 
-/// Whether the agent has gone on from `call` before the transcript has its result: Claude Code has told it then that the result is
-/// missing.
+/// Whether the agent has continued from `call` before the transcript has its result, because Claude Code has told it that the
+/// result is missing.
 pub(crate) fn lacks_result(transcript: &Path, call: &str) -> io::Result<bool> {
     let mut made = None;
     for entry in json_lines_of::<Value>(transcript)? {

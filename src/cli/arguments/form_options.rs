@@ -6,7 +6,7 @@ use crate::app::GivenText;
 use crate::app::request::form_input::FormInput;
 use crate::core::requests::question_form::QuestionOption;
 
-/// What can be said about a question.
+/// The parts of a question.
 #[derive(Debug, Args)]
 pub(crate) struct FormOptions {
     /// An option to choose, and what it means; repeat it for each. Nothing else is an answer unless --free-text is given

@@ -1,6 +1,6 @@
-//! What a shell offers as an id: chains, agents and questions, with their titles.
+//! Shell completion of ids: chains, agents and questions, with their titles.
 //!
-//! A shell calls this at every Tab, so it creates nothing and says nothing about errors.
+//! A shell calls this at every Tab, so it creates nothing and reports no errors.
 
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 
@@ -12,7 +12,7 @@ use crate::store::{Chains, Store, Summary};
 
 /// More than a person would look through.
 const MOST: usize = 100;
-/// Of how many chains the agents are offered.
+/// The number of chains whose agents are offered.
 const MOST_TREES: usize = 20;
 /// The longest title.
 const LONG: usize = 40;
@@ -22,17 +22,17 @@ pub(crate) fn chains() -> ArgValueCandidates {
     ArgValueCandidates::new(|| found(|store| Ok(of_chains(&newest(store, false)?))))
 }
 
-/// Those of all chains.
+/// The ids and names of all chains.
 pub(crate) fn all_chains() -> ArgValueCandidates {
     ArgValueCandidates::new(|| found(|store| Ok(of_chains(&newest(store, true)?))))
 }
 
-/// Those of chains that are not done, and the ids of their agents.
+/// The ids and names of chains that are not done, and the ids of their agents.
 pub(crate) fn agents() -> ArgValueCandidates {
     ArgValueCandidates::new(|| found(|store| with_agents(store, &newest(store, false)?)))
 }
 
-/// Those of all chains, and the ids of their agents.
+/// The ids and names of all chains, and the ids of their agents.
 pub(crate) fn all_agents() -> ArgValueCandidates {
     ArgValueCandidates::new(|| found(|store| with_agents(store, &newest(store, true)?)))
 }
@@ -59,7 +59,7 @@ pub(crate) fn questions() -> ArgValueCandidates {
 
 fn found(look: impl Fn(&Store) -> Result<Vec<CompletionCandidate>, RuntimeError>) -> Vec<CompletionCandidate> {
     let Ok(context) = Context::from_environment(false) else { return Vec::new() };
-    // Agents know no ids but their own.
+    // Agents may only know their own ids.
     if context.caller.is_some() {
         return Vec::new();
     }

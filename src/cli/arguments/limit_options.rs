@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use crate::core::chain::limits::NewLimits;
 use crate::core::text::time::duration;
 
-/// Limits of a tree: set by `spawn` for a new one, changed by `resume` for one that exists.
+/// Limits of a tree: set by `spawn` for a new one, changed by `resume` for an existing one.
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Limits of the whole chain")]
 pub(crate) struct LimitOptions {
@@ -32,7 +32,6 @@ pub(crate) struct LimitOptions {
 }
 
 impl LimitOptions {
-    /// What was given.
     pub(crate) fn given(self) -> NewLimits {
         let Self { max_depth, max_agents, max_parallel, max_budget_usd, stall_after } = self;
         let stall_after_s = stall_after.map(|after| after.as_secs().unsigned_abs());

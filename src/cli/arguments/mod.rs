@@ -1,4 +1,4 @@
-//! Arguments that several commands have.
+//! Arguments shared by several commands.
 
 pub(crate) mod form_options;
 pub(crate) mod id_completion;

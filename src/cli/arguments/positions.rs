@@ -1,15 +1,15 @@
-//! Where options stand on the command line, which clap forgets once their values are taken.
+//! Positions of options on the command line, which clap forgets once their values are taken.
 
 use std::collections::HashMap;
 
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
-/// The places of the values of each option.
+/// The positions of the values of each option.
 #[derive(Debug, Default)]
 pub(crate) struct Positions(HashMap<String, Vec<usize>>);
 
 impl Positions {
-    /// Whether an option stands before all of these.
+    /// Whether an option comes before all of these.
     pub(crate) fn is_before(&self, option: &str, others: &[&str]) -> bool {
         let first = |of: &str| self.0.get(of).and_then(|places| places.iter().min());
         let first_of_others = others.iter().filter_map(|other| first(other)).min();
@@ -27,7 +27,7 @@ impl Positions {
 impl FromArgMatches for Positions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let given = |id: &str| matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine);
-        // A flag that is not given has a place, too.
+        // A flag that is not given has a position, too.
         let ids = matches.ids().map(clap::Id::as_str).filter(|id| given(id));
         let places = ids.filter_map(|id| Some((id.to_owned(), matches.indices_of(id)?.collect())));
         Ok(Self(places.collect()))

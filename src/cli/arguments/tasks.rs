@@ -54,7 +54,7 @@ impl Args for Tasks {
     }
 }
 
-/// Says what to type, once it is read.
+/// Says what to type when the text is read.
 #[derive(Debug, Default)]
 pub(crate) struct TypedInstructions {
     has_begun: bool,

@@ -24,7 +24,7 @@ impl ForClaude {
         self.args
     }
 
-    /// The options that they are.
+    /// The parsed options.
     pub(crate) fn parsed(&self) -> Result<ClaudeArgs, CliError> {
         Ok(options::parse(&self.args)?)
     }

@@ -19,8 +19,8 @@ use crate::cli::exit::ExitStatus;
 /// then. If calls cannot be suspended, this prints `SGN_PEND_STARTED (ID)` at once: the agent ends its turn, and the
 /// answer arrives in a later prompt.
 ///
-/// With --expires, the call fails if nobody has answered by then, and says so. With --default as well, it returns the
-/// default instead, and says that it is the default.
+/// With --expires, the call fails if there is no answer by then, and says so. With --default as well, it returns the default
+/// instead, and says that it is the default.
 ///
 /// With --file, a person can also answer by editing that file. Its text is the question; a line `A:` may end it.
 /// What a person writes after `A:` is the answer as soon as a line `---` follows it, or the file has not changed for 10

@@ -97,7 +97,7 @@ fn driven(
     Ok(driven)
 }
 
-/// Does work that runs agents, with a log and notifications. It is given the number of signals so far that ask to stop.
+/// Runs work that runs agents, with a log and notifications. It gets the number of signals so far that ask to stop.
 pub(crate) fn until_stopped<T, E, F: Future<Output = Result<T, E>>>(
     context: &Context,
     work: impl FnOnce(watch::Receiver<Signals>) -> F,

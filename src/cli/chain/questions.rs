@@ -173,7 +173,7 @@ fn form(listed: &QuestionView) -> Option<&Form> {
     }
 }
 
-/// The options, the default and the expiry, below a question that waits for an answer.
+/// The options, the default and the expiry, below an open question.
 fn offered(listed: &QuestionView, now: Timestamp) -> Vec<Vec<String>> {
     let is_open = listed.answer.is_none() && listed.expired.is_none();
     let Some(form) = form(listed).filter(|_| is_open) else { return Vec::new() };

@@ -26,7 +26,7 @@ pub(super) fn make(
     json: bool,
     standard_input: &mut dyn Read,
 ) -> Result<ExitStatus, CliError> {
-    // Before a state directory is created for nothing.
+    // Before an unneeded state directory is created.
     request::caller(context.caller, &input)?;
     let store = context.store()?;
     let id = match request::make(&context.app(&store), input, standard_input)? {
@@ -46,7 +46,7 @@ pub(super) fn make(
     } else {
         print_line(&format!("{} ({id})", signal::STARTED))?;
     }
-    // What follows this command must not go on as if it had the result.
+    // Commands after this one must not continue as if they had the result.
     Ok(ExitStatus::Waiting)
 }
 
@@ -62,10 +62,10 @@ pub(crate) fn typed(input: impl FnOnce() -> Result<Input, CliError> + 'static) -
     }))
 }
 
-/// Where a shell is after `cd`.
+/// The directory of a shell after `cd`.
 fn entered(directory: &Path) -> io::Result<PathBuf> {
     let real = fs::canonicalize(directory)?;
-    // A shell needs more rights than this program to find it.
+    // To enter it, a shell needs more rights than this program needs to find it.
     fs::metadata(real.join("."))?;
     Ok(real)
 }

@@ -43,8 +43,8 @@ pub(crate) struct Resume {
 
     /// Continue every chain that can continue, and print a line for each
     ///
-    /// One line of a crontab is enough for all chains: what waits costs nothing. Chains that failed or were interrupted
-    /// are left to you.
+    /// One line of a crontab is enough for all chains: waiting chains cost nothing. Chains that failed or were interrupted are
+    /// left to you.
     #[arg(long, conflicts_with_all = ["id", "now", "stream", "model", "permission_mode", "args", "stream", "LimitOptions"])]
     all: bool,
 
@@ -93,7 +93,7 @@ pub(crate) struct Resume {
     limits: LimitOptions,
 }
 
-/// Explains the options that `spawn` has, too, for a chain that exists: what is not given stays as it is.
+/// Describes the options that `spawn` has, too, for an existing chain: omitted ones do not change.
 fn without_changes(argument: Arg) -> Arg {
     let text = match argument.get_id().as_str() {
         "max_depth" => "How deep agents may be nested from now on [default: unchanged]",

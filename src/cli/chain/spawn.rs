@@ -75,7 +75,7 @@ pub(crate) struct Spawn {
     #[arg(long, requires = "fork")]
     cold: bool,
 
-    /// Hand off: the new agent's reply also is the calling agent's [only for agents]
+    /// Hand off: the new agent's reply is also the calling agent's [only for agents]
     ///
     /// A tail call. The caller's turn ends with this call, as if it had replied itself. The call only returns if the new agent
     /// fails or is stopped, or if the caller has made another request or is sent a message.
@@ -179,7 +179,7 @@ impl Spawn {
 
     fn start(self, context: &Context) -> Result<ExitStatus, CliError> {
         let (output_options, input) = (self.output_options, self.input());
-        // What is refused leaves no state directory behind.
+        // A refused command must not create a state directory.
         let directory = Context::directory();
         let cwd = spawn::working_directory(&directory, input.cwd.as_deref())?;
         let configuration = context.configuration(&cwd)?;
@@ -229,7 +229,7 @@ fn print_note(note: SpawnNote) {
     }
 }
 
-/// The folder of questions, without links on the way.
+/// The folder of questions, with links resolved.
 pub(super) fn questions_dir(named: &str) -> Result<PathBuf, String> {
     chain_defaults::real_questions_dir(named.as_ref())
 }

@@ -92,7 +92,7 @@ impl Options {
             return Ok(ExitStatus::Ok);
         }
         print_line(&line(&outcome))?;
-        // Only people continue what was stopped.
+        // Only people can continue a stopped agent.
         let hint = match outcome.outcome {
             _ if context.caller.is_some() => None,
             StopOutcome::Stopped => Some("resume ID --prompt TEXT continues it with a new instruction"),

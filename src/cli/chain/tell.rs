@@ -1,4 +1,4 @@
-//! `agent-cli tell`: says something to an agent that runs or waits.
+//! `agent-cli tell`: sends a message to a running or waiting agent.
 
 use std::io::{self, Read};
 
@@ -15,10 +15,10 @@ use crate::runtime::steering::tell::Arrives;
 
 /// Send a message to a running or waiting agent
 ///
-/// A running agent reads the message with the result of its next tool call, or when its turn ends. A waiting agent
-/// reads it when it continues; the message does not wake it. The agent learns who wrote it, and gets the text exactly
-/// as given. An agent can send messages to the agents that it has started. An agent that is over reads none: `agent-cli
-/// resume ID --prompt` continues it.
+/// A running agent reads the message with the result of its next tool call, or when its turn ends. A waiting agent reads it
+/// when it continues; the message does not wake it. The agent learns who wrote it, and gets the text exactly as given. An agent
+/// can send messages to the agents that it has started. A finished agent reads no messages: `agent-cli resume ID --prompt`
+/// continues it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli tell 4f2c1a90 \"Use the test server.\"
@@ -54,7 +54,7 @@ impl Tell {
     }
 }
 
-/// A text on the command line, or else what standard input has.
+/// A text from the command line, or else from standard input.
 pub(super) fn typed_text(text: Option<String>) -> DeferredText {
     Box::new(|| match text.filter(|text| text != "-") {
         Some(text) => Ok(text),

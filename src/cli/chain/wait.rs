@@ -1,4 +1,4 @@
-//! `agent-cli wait`: an agent waits for something outside.
+//! `agent-cli wait`: lets an agent wait for something outside the chain.
 
 use std::io;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ use crate::core::text::time::{duration, moment};
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
 pub(crate) struct WaitCommand {
-    // First: it reads where options stand before their values are taken.
+    // First: it reads the positions of options before their values are taken.
     #[command(flatten)]
     positions: Positions,
 
@@ -53,8 +53,8 @@ pub(crate) struct WaitCommand {
 
     /// Wait until this shell command exits with status 0
     ///
-    /// This needs a permission of its own, so it must be the first option. It runs in the agent's directory: at each
-    /// `resume`, and once a minute under `watch`.
+    /// This needs a separate permission, so it must be the first option. It runs in the agent's directory: at each `resume`,
+    /// and once a minute under `watch`.
     #[arg(long, value_name = "COMMAND", group = "what")]
     command: Vec<String>,
 
@@ -83,7 +83,7 @@ pub(crate) struct WaitCommand {
 
 impl WaitCommand {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        // A person is told first that only agents can wait.
+        // First, so that a person is told that only agents can wait.
         app::request::caller(context.caller, &Input::Wait(wait::Input::default()))?;
         request_from_agent::make(context, self.input()?, false, &mut io::empty())
     }
@@ -94,8 +94,8 @@ impl WaitCommand {
     }
 
     pub(crate) fn input(self) -> Result<Input, CliError> {
-        // The rules that let every agent wait are about how a command line begins: `agent-cli wait --file:*` must not allow
-        // anything that is run.
+        // The rules that let every agent wait match the beginning of a command line: `agent-cli wait --file:*` must not allow
+        // running anything.
         const OTHERS: [&str; 7] = ["file", "matches", "until", "duration", "agent", "any", "all"];
         if self.runs_a_command() && !self.positions.is_before("command", &OTHERS) {
             return Err(CliError::usage("--command is not the first option")

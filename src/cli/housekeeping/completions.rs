@@ -1,4 +1,4 @@
-//! `agent-cli completions`: completions for shells.
+//! `agent-cli completions`: shell completions.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::print;
 
-/// A script asks for completions by setting this variable.
+/// A script sets this variable to request completions.
 const VARIABLE: &str = "AGENT_CLI_COMPLETE";
 const PROGRAM: &str = "agent-cli";
 
@@ -39,7 +39,7 @@ impl Completions {
     }
 }
 
-/// Prints completions if a script asks for them. `program`: the whole command line. Returns whether it did.
+/// Prints completions if a script requests them. `program`: the whole command line. Returns whether it did.
 pub(crate) fn complete(program: impl Fn() -> Command, arguments: &[OsString]) -> bool {
     let Some(shell) = std::env::var_os(VARIABLE) else { return false };
     let here = std::env::current_dir().ok();
@@ -50,7 +50,7 @@ pub(crate) fn complete(program: impl Fn() -> Command, arguments: &[OsString]) ->
         let mut offered = Vec::new();
         let mut command = program();
         command.build();
-        // A shell shows nothing of an error.
+        // A shell does not show errors.
         let _ = shell.write_complete(&mut command, words, here.as_deref(), &mut offered);
         let _ = print(&without_options(&String::from_utf8_lossy(&offered)));
         return true;
@@ -62,8 +62,8 @@ pub(crate) fn complete(program: impl Fn() -> Command, arguments: &[OsString]) ->
         .unwrap_or(true)
 }
 
-/// Whether the word that is completed may be an id and is no option. If there is no id to offer, a shell would take `--`, which
-/// all options begin with, for the only word that fits.
+/// Whether the word to complete may be an id and is not an option. If there is no id to offer, a shell would take `--`, with
+/// which all options begin, for the only match.
 fn names_an_id(program: &Command, words: &[OsString]) -> bool {
     let index = std::env::var("_CLAP_COMPLETE_INDEX").ok().and_then(|index| index.parse::<usize>().ok());
     let word = words.get(index.unwrap_or(words.len().saturating_sub(1)));
@@ -72,7 +72,7 @@ fn names_an_id(program: &Command, words: &[OsString]) -> bool {
     takes_one && word.is_none_or(|word| !word.to_string_lossy().starts_with('-'))
 }
 
-/// What is offered, without options.
+/// The candidates without options.
 fn without_options(offered: &str) -> String {
     let between = std::env::var("_CLAP_IFS").ok().filter(|between| !between.is_empty());
     let between = between.as_deref().unwrap_or("\n");

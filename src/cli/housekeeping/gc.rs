@@ -75,7 +75,7 @@ impl Gc {
     }
 }
 
-/// What is removed with a worktree, as long as it exists.
+/// What is removed with a worktree, for printing while it still exists.
 fn ignored(condemned: &Condemned) -> String {
     let names: Vec<_> = condemned.ignored.iter().map(|path| path.display().to_string()).collect();
     one_line(&format!(

@@ -50,7 +50,7 @@ impl Import {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
         let (app, name) = (context.app(&store), self.file.display().to_string());
-        // What is listed and what is imported is read once: a file may change.
+        // The archive is read once, for listing and for importing, because a file may change.
         let archive = if self.file == Path::new("-") {
             import::read(&app, &name, io::stdin().lock(), self.cwd.clone())?
         } else {
@@ -66,7 +66,7 @@ impl Import {
         if self.trust.is_none() && !self.is_trusted(archive.inventory())? {
             let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
             let file = if is_plain { name } else { quoted(&name) };
-            // Nobody can read standard input twice.
+            // Standard input cannot be read twice.
             let trust = if file == "-" { "--trust".to_owned() } else { format!("--trust={}", archive.digest) };
             return Err(CliError::usage("nothing was imported: the chain is not trusted yet")
                 .hint(format!("if you would run all of this: agent-cli import {file} {trust}")));

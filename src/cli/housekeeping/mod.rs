@@ -1,4 +1,4 @@
-//! Commands that keep the state directory in order.
+//! Commands that maintain the state directory.
 
 pub(crate) mod completions;
 pub(crate) mod config;

@@ -1,4 +1,4 @@
-//! `agent-cli service`: has the system continue chains.
+//! `agent-cli service`: makes the system continue chains.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -144,7 +144,7 @@ fn print_plan(plan: &ServicePlan) -> Result<(), CliError> {
 /// The hint for a service that ends with the session of its user.
 const LINGER: &str = "loginctl enable-linger lets it run always";
 
-/// What a person should know about a service that was just installed.
+/// What a person should know about a newly installed service.
 fn report(status: &ServiceStatus, manager: Manager) {
     tell("chains are continued every minute; agent-cli service status shows whether they are");
     if manager == Manager::Systemd && status.lingers == Some(false) {

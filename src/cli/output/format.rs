@@ -22,7 +22,7 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
 
 /// [`cut`] that keeps leading blanks.
 fn cut_end(text: &str, most: usize) -> String {
-    // The part that is cut off may be very long, so it is not examined.
+    // The rest of the text may be very long, so it is not examined.
     let enough: String = text.chars().take(characters_in(most) + 1).collect();
     fitted(&escape::one_line(enough.trim_end()), most)
 }
@@ -42,8 +42,8 @@ pub(crate) fn fitted(line: &str, most: usize) -> String {
     line.to_owned()
 }
 
-/// The maximum number of characters on a line with this many columns: zero-width characters could otherwise follow each
-/// other without end.
+/// The maximum number of characters on a line with this many columns: otherwise the number of zero-width characters would be
+/// unlimited.
 fn characters_in(columns: usize) -> usize {
     columns.saturating_mul(4)
 }
@@ -51,9 +51,9 @@ fn characters_in(columns: usize) -> usize {
 /// The maximum width of a column, unless it is the last one in a table of unlimited width.
 const WIDEST: usize = 60;
 
-/// Rows in columns as wide as they need to be and the terminal allows; elsewhere only the columns before the last one
-/// are cut. The last cell of a row is not padded and does not affect the width of its column: in a row with fewer cells
-/// than others it may be a note.
+/// Rows in columns as wide as they need to be and the terminal allows; elsewhere only the columns before the last one are cut.
+/// The last cell of a row is not padded and does not affect the width of its column: in a row with fewer cells than others it
+/// may be a note.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     table_within(rows, width())
 }
@@ -106,7 +106,7 @@ pub(crate) fn moment(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
     format!("{day}{}{away}", at_zone.strftime("%H:%M"))
 }
 
-/// When an open question expires. One that nobody has looked at since it expired still takes an answer.
+/// When an open question expires. An expired question still takes an answer until the expiry is recorded.
 pub(crate) fn expiry(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
     let verb = if at > now { "expires" } else { "expired" };
     format!("{verb} {}", moment(at, now, zone))

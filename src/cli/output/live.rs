@@ -1,4 +1,4 @@
-//! Lines at the bottom of the terminal that change, and progress of slow commands, on standard error. Messages are written above
+//! Changing lines at the bottom of the terminal, and progress of slow commands, on standard error. Messages are written above
 //! them.
 
 use std::env;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// What is drawn now, if anything is.
+/// What is currently drawn.
 static DRAWN: Mutex<Option<Drawn>> = Mutex::new(None);
 
 struct Drawn {
@@ -22,10 +22,10 @@ pub(crate) fn can_draw() -> bool {
     io::stderr().is_terminal() && can_move
 }
 
-/// Draws these lines in place of those before. They have to be escaped, and to fit.
+/// Draws these lines in place of the previous ones. They must be escaped, and fit.
 pub(crate) fn draw(lines: &[String]) {
     if lines.is_empty() {
-        // A line that is removed alone stays on the terminal until another is drawn.
+        // Removing a single line has no effect on the terminal until another is drawn.
         return clear();
     }
     let mut drawn = DRAWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,7 +39,7 @@ pub(crate) fn draw(lines: &[String]) {
         }
     }
     while drawn.lines.len() < lines.len() {
-        // Nothing but the text: no bar, no colour.
+        // Only the text: no bar, no colour.
         let style = ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
         drawn.lines.push(drawn.all.add(ProgressBar::new_spinner().with_style(style)));
     }
@@ -58,7 +58,7 @@ pub(crate) fn clear() {
     }
 }
 
-/// Writes to the terminal without what is drawn in the way.
+/// Writes to the terminal above what is drawn.
 pub(super) fn above<T>(write: impl FnOnce() -> T) -> T {
     match &*DRAWN.lock().unwrap_or_else(PoisonError::into_inner) {
         Some(drawn) => drawn.all.suspend(write),

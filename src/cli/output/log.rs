@@ -15,8 +15,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::cli::output::stderr::{tell, warn};
 use crate::core::id::IdPrefix;
 
-/// Starts the log: warnings always, all steps for a person who watches or asks. `filter` chooses steps as `RUST_LOG` does
-/// elsewhere (`debug`, `agent_cli::runtime=trace`), and may name agents and chains to follow (`agent=4f2c1a90`).
+/// Starts the log: warnings always, all steps at a terminal or on request. `filter` selects steps as `RUST_LOG` does elsewhere
+/// (`debug`, `agent_cli::runtime=trace`), and may name agents and chains to follow (`agent=4f2c1a90`).
 pub(crate) fn start(verbose: bool, filter: Option<String>) {
     let level = if verbose || io::stderr().is_terminal() { LevelFilter::INFO } else { LevelFilter::WARN };
     let usual = || Filter { levels: Targets::new().with_target(OWN, level), followed: Followed::default() };
@@ -41,7 +41,7 @@ struct Filter {
     followed: Followed,
 }
 
-/// The agents and chains that are followed, by the beginnings of their ids. None: all of them.
+/// The agents and chains to follow, by prefixes of their ids. Empty: all of them.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Followed {
     agents: Vec<String>,
@@ -84,7 +84,7 @@ impl Followed {
     }
 }
 
-/// What an event or span is about.
+/// The agents and chains that an event or span is about.
 #[derive(Clone, Debug, Default)]
 struct Ids {
     agent: Option<String>,
@@ -123,7 +123,7 @@ impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for LogLines {
     }
 }
 
-/// The message of an event, followed by its fields, and what it is about.
+/// The message of an event, followed by its fields, and its subjects.
 #[derive(Default)]
 struct LogLine {
     message: String,

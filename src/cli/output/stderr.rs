@@ -16,7 +16,7 @@ use crate::core::text::wrap::{columns, wrapped};
 pub(crate) struct Manner {
     /// Errors only.
     pub(crate) quiet: bool,
-    /// The timestamp before each line.
+    /// Whether each line begins with a timestamp.
     pub(crate) times: bool,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn tell(text: &str) {
     }
 }
 
-/// A command that lists something, with the options that select what: the commands that list more keep them.
+/// A command that lists something, with its selecting options, which suggested commands keep.
 pub(crate) struct ListCommand {
     name: &'static str,
     noun: &'static str,
@@ -79,7 +79,7 @@ impl ListCommand {
         Self { name, noun, options: given.map(|(_, option)| format!(" {option}")).collect() }
     }
 
-    /// Says how many it has left out because they belong to other projects, and the command that lists them.
+    /// Reports how many entries of other projects it has left out, and the command that lists them.
     pub(crate) fn tell_of_elsewhere(&self, count: u64) {
         let (noun, more) = (self.noun, self.with("--all-projects"));
         match count {
@@ -121,7 +121,7 @@ pub(crate) fn hint_at_error(text: &str) {
 
 /// Prints a question for a person, even if other messages are suppressed.
 pub(crate) fn ask(text: &str) {
-    // If standard error is closed, nobody can be asked, so no answer is read.
+    // If standard error is closed, the question cannot be shown, so no answer is read.
     let _ = io::stderr().write_all(escape::block(text).as_bytes());
 }
 
@@ -143,7 +143,7 @@ fn in_width(text: &str, mark: usize, width: usize) -> String {
     lines.join("\n")
 }
 
-/// No later line of the text can pass for one of the program's own.
+/// Later lines of the text cannot pass for messages of the program.
 fn line(kind: &str, style: Style, text: &str) {
     let escaped = escape::block(text.trim_end());
     let (text, mark) = match kind {
@@ -160,6 +160,6 @@ fn line(kind: &str, style: Style, text: &str) {
     };
     let time = MANNER.get().filter(|manner| manner.times).map(|_| format!("{:.0} ", Timestamp::now()));
     let line = format!("{}{mark}{text}\n", time.unwrap_or_default());
-    // If standard error is closed, nobody can be told.
+    // If standard error is closed, the message is lost.
     live::above(|| drop(io::stderr().write_all(line.as_bytes())));
 }

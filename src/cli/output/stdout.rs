@@ -24,23 +24,23 @@ pub(crate) enum PrintError {
     Json(#[from] serde_json::Error),
 }
 
-/// Whether a result was written to standard output, or failed to be.
+/// Whether a result was written to standard output, or could not be.
 static BEGUN: AtomicBool = AtomicBool::new(false);
-/// Whether the reader of standard output had gone away.
+/// Whether the reader of standard output has disappeared.
 static UNREAD: AtomicBool = AtomicBool::new(false);
 
-/// Whether a result was written to standard output, or failed to be.
+/// Whether a result was written to standard output, or could not be.
 pub(crate) fn has_begun() -> bool {
     BEGUN.load(Ordering::Relaxed)
 }
 
-/// Whether the reader of standard output had gone away before it had read everything.
+/// Whether the reader of standard output disappeared before it had read everything.
 pub(crate) fn was_unread() -> bool {
     UNREAD.load(Ordering::Relaxed)
 }
 
-/// Whether standard output was closed when the program began. It is `/dev/null` then, opened for reading, too, as it also may be on
-/// purpose.
+/// Whether standard output was closed when the program began. The system has then opened `/dev/null` in its place, for reading,
+/// too, which may also have been done on purpose.
 pub(crate) fn was_closed() -> bool {
     let out = io::stdout();
     let is_null = match (rustix::fs::fstat(&out), rustix::fs::stat("/dev/null")) {
@@ -50,7 +50,7 @@ pub(crate) fn was_closed() -> bool {
     is_null && rustix::fs::fcntl_getfl(&out).is_ok_and(|flags| flags.contains(OFlags::RDWR))
 }
 
-/// Whether the reader of standard output has gone away by now, which is seen without writing.
+/// Whether the reader of standard output has disappeared, determined without writing.
 pub(crate) fn has_no_reader() -> bool {
     let stdout = io::stdout();
     let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
@@ -58,24 +58,24 @@ pub(crate) fn has_no_reader() -> bool {
     is_told && polled[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
-/// Prints a result: escaped on a terminal, exact to the byte elsewhere. If the reader has gone away, as in `| head -1`,
-/// that is not an error.
+/// Prints a result: escaped on a terminal, unchanged elsewhere. If the reader has disappeared, as in `| head -1`, that is not
+/// an error.
 pub(crate) fn print(text: &str) -> Result<(), PrintError> {
     let text = if io::stdout().is_terminal() { Cow::from(escape::block(text)) } else { Cow::from(text) };
     write(&text)
 }
 
-/// What a part of a line is about, which its colour says.
+/// The meaning of a part of a line, shown by its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
-    /// It goes on.
+    /// It continues.
     Good,
     /// It waits for others.
     Waiting,
-    /// It needs somebody.
+    /// It needs a person.
     Bad,
-    /// It is over.
+    /// It has ended.
     Quiet,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct TonedLine {
     pub(crate) tone: Tone,
 }
 
-/// Prints lines, with colours where they are wanted.
+/// Prints lines, coloured if requested.
 pub(crate) fn print_toned(lines: &[TonedLine]) -> Result<(), PrintError> {
     let has_colours = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
     let toned = |TonedLine { text, part, tone }: &TonedLine| {
@@ -134,7 +134,7 @@ pub(crate) fn width() -> Option<usize> {
     columns_of(io::stdout())
 }
 
-/// Prints a result that is a complete text, adding a final line break if it has none.
+/// Prints a complete text, with a final line break.
 pub(crate) fn print_line(text: &str) -> Result<(), PrintError> {
     print(&if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") })
 }

@@ -1,4 +1,4 @@
-//! What something cost, as people see it.
+//! Costs, for people.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -6,7 +6,7 @@ use crate::cli::output::format::age;
 use crate::core::agent::usage::{Spent, Usage};
 use crate::core::id::FrameId;
 
-/// Dollars, in as few digits as say something.
+/// Dollars, with as few digits as are useful.
 pub(crate) fn dollars(spent: &Spent) -> String {
     let least = if spent.estimated { "≥" } else { "" };
     let digits = if spent.cost_usd > 0.0 && spent.cost_usd < 0.995 { 4 } else { 2 };
@@ -19,7 +19,7 @@ pub(crate) fn passed(chain: FrameId, spent: &Spent, max_budget_usd: Option<f64>)
     Some(format!("{} has cost {}, more than its budget of ${most:.2}", chain.short(), dollars(spent)))
 }
 
-/// Tokens, by what they cost.
+/// Tokens, by price.
 pub(crate) fn tokens(usage: Usage) -> String {
     let Usage { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage;
     format!(

@@ -1,4 +1,4 @@
-//! How denied calls are reported, with the options that would have allowed them.
+//! Reports denied calls, with the options that would have allowed them.
 
 use crate::app::view::denied::{Adopted, DeniedCallView};
 use crate::cli::output::{self, tell};
@@ -6,7 +6,7 @@ use crate::core::agent::denied_call::{Denied, in_words};
 use crate::core::id::FrameId;
 use crate::core::text::shell::{quoted, shell_word};
 
-/// What allows later calls that these options and rules would have allowed.
+/// The command that allows such calls in future with these options and rules.
 fn command(adopted: &Adopted, options: &[String], rules: &[String]) -> String {
     let root = adopted.root.short();
     let keeps_args = !adopted.is_done && rules.is_empty();
@@ -21,7 +21,7 @@ fn command(adopted: &Adopted, options: &[String], rules: &[String]) -> String {
     std::iter::once(first).chain(options.iter().cloned()).chain(dashes).collect::<Vec<_>>().join(" ")
 }
 
-/// Reports denied calls, and what would have allowed them. The agent at the top needs no name.
+/// Reports denied calls, and the options that would have allowed them. The agent at the top needs no name.
 pub(crate) fn print_all(listed: &[DeniedCallView], top: FrameId) {
     let mut named: Vec<FrameId> = Vec::new();
     for DeniedCallView { agent, task, .. } in listed {
@@ -37,7 +37,7 @@ pub(crate) fn print_all(listed: &[DeniedCallView], top: FrameId) {
     }
 }
 
-/// One agent's calls in words, with the reason that the agent was given if no option would have helped.
+/// One agent's calls, with the reason that the agent was given if no option would have helped.
 pub(crate) fn words(listed: &[DeniedCallView]) -> Vec<String> {
     let said = |listed: &DeniedCallView| match &listed.denied {
         denied if denied.said.is_empty() || denied.unapproved && !denied.asked_by_hook => denied.call(),

@@ -16,22 +16,22 @@ use crate::core::text::{escape, extent};
 /// How events are shown.
 #[derive(Debug)]
 pub(crate) struct EventLines {
-    /// All of every text.
+    /// Whether texts are shown completely.
     pub(crate) full: bool,
     /// The width of the terminal; `None`: they go elsewhere.
     pub(crate) width: Option<usize>,
     pub(crate) zone: TimeZone,
-    /// Names the agents if there are several.
+    /// The names of the agents, if there are several.
     pub(crate) names: Option<HashMap<FrameId, String>>,
 }
 
-/// How many lines of a text are shown, unless all are.
+/// How many lines of a text are shown by default.
 const LINES: usize = 12;
 /// How wide an agent's name may be beside its id.
 const NAME: usize = 16;
 
 impl EventLines {
-    /// The lines of an event, escaped; `None`: it is shown in full only, or tells nothing to people.
+    /// The lines of an event, escaped; `None`: it is only shown in full, or means nothing to people.
     pub(crate) fn lines(&self, event: &AgentEvent) -> Option<String> {
         let (mark, text) = self.words(&event.what)?;
         let time = event.at.to_zoned(self.zone.clone()).strftime("%H:%M:%S").to_string();
@@ -41,7 +41,7 @@ impl EventLines {
         });
         let inside = if event.parent_tool_use_id.is_some() { "  " } else { "" };
         let prefix = format!("{time}  {}{inside}{mark}", name.unwrap_or_default());
-        // Where there is little room, what follows the first line begins at the left.
+        // If there is little room, continuation lines begin at the left.
         let indent = match columns(&prefix) {
             wide if self.width.is_some_and(|width| wide * 3 > width) => 2,
             columns => columns,
@@ -58,7 +58,7 @@ impl EventLines {
         Some(if lines.is_empty() { format!("{}\n", prefix.trim_end()) } else { lines.join("\n") + "\n" })
     }
 
-    /// What stands before the text, and the text, which is not escaped yet.
+    /// The prefix and the text, which is not escaped yet.
     fn words(&self, what: &AgentEventKind) -> Option<(&'static str, String)> {
         Some(match what {
             AgentEventKind::Started { model, claude_code_version, permission_mode } => {
@@ -146,7 +146,7 @@ impl EventLines {
         format!("{}\n… {} more lines (--full)", first.join("\n"), count + 1 - LINES)
     }
 
-    /// A short line, cut where the terminal ends even beside a prefix.
+    /// A short line, cut to fit next to a prefix.
     fn fitting(&self, line: &str) -> String {
         const PREFIX: usize = 40;
         let most = self.width.map_or(usize::MAX, |width| width.saturating_sub(PREFIX).max(30));

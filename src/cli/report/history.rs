@@ -1,4 +1,4 @@
-//! What happened to an agent, as people read it.
+//! The history of an agent, for people.
 
 use jiff::Timestamp;
 
@@ -88,7 +88,7 @@ fn by_agent(agent: FrameId) -> String {
     format!(" by agent {}", agent.short())
 }
 
-/// Who did it, as far as that was recorded.
+/// Who did it, as far as recorded.
 fn by_origin(origin: &Origin) -> String {
     if let Some(agent) = origin.agent {
         return by_agent(agent);

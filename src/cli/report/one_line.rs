@@ -1,4 +1,4 @@
-//! How a chain stands, in one line: what `resume --all` prints for each.
+//! The status of a chain in one line: what `resume --all` prints for each.
 
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -12,7 +12,7 @@ use crate::core::id::FrameId;
 use crate::runtime::run::frame_error::FrameError;
 use crate::runtime::run::status::ChainStatus;
 
-/// The longest part of a reply that is shown.
+/// The maximum length of the shown part of a reply.
 const LONG: usize = 200;
 
 /// Prints the line, or the object of `--json`. A failure is an error message.
@@ -52,7 +52,7 @@ pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Res
     })
 }
 
-/// Whether an agent is to be tried again with which something went wrong.
+/// Whether an agent with an error will be retried.
 fn is_retry_of(blocker: &Blocker, errors: &[FrameError]) -> bool {
     matches!(blocker.what, Blocking::Retry { .. }) && errors.iter().any(|error| error.frame == blocker.frame)
 }

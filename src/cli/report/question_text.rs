@@ -56,7 +56,7 @@ pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Re
         });
     }
     let now = Timestamp::now();
-    // What is in a file is no reason to keep a question from a person.
+    // If the file cannot be read, the question must still be shown.
     if let Ok(Question { kind: RequestKind::Ask(Form { answer_file: Some(file), .. }), .. }) =
         answer_files::observed(store, asked.clone(), now)
     {
@@ -81,10 +81,10 @@ pub(crate) fn together(Together { number, of }: Together) -> String {
     format!("{number} of {of} asked together: the agent continues when all are answered")
 }
 
-/// What is said about a question that has expired.
+/// The message about an expired question.
 pub(crate) const NOBODY: &str = "no answer in time";
 
-/// The whole question, with what can be answered.
+/// The whole question, and how it can be answered.
 pub(crate) fn of_form(form: &Form, width: Option<usize>) -> String {
     let mut text = approval::quoted(&form.question, width);
     if let Some(context) = &form.context {
@@ -106,7 +106,7 @@ pub(crate) fn of_form(form: &Form, width: Option<usize>) -> String {
     text
 }
 
-/// What the options themselves do not say about what can be chosen, in brackets.
+/// How many options can be chosen, in brackets, if the options do not show it.
 pub(crate) fn choosing(form: &Form) -> Option<&'static str> {
     match (form.options.is_empty(), form.multiple, form.free_text) {
         (true, ..) | (false, false, false) => None,
@@ -139,7 +139,7 @@ pub(crate) fn to_answer(kind: &RequestKind) -> String {
     }
 }
 
-/// The same for a plan. A shell would take more than the first word of it as it stands for a pipe.
+/// The same for a plan. A shell would take more than its first word as it stands for a pipe.
 pub(crate) fn to_answer_plan(plan: &ProposedPlan) -> String {
     match plan.modes.get(1..).unwrap_or_default() {
         [] => "allow (or deny, with a reason)".to_owned(),
@@ -155,7 +155,7 @@ pub(crate) fn to_answer_form(form: &Form) -> String {
     }
 }
 
-/// What a call changes, as it is now.
+/// What a call would change now.
 fn changed(tool: &str, input: &Value, place: Option<&CallPlace>) -> Before {
     let directory = place.map_or(Path::new("/"), |place| Path::new(&place.directory.path));
     match (approval::written_file(tool, input), approval::changed_notebook(tool, input)) {
@@ -171,7 +171,7 @@ fn changed(tool: &str, input: &Value, place: Option<&CallPlace>) -> Before {
     }
 }
 
-/// The current content of the file at `path`. Does not open anything that could block or is too large to look at.
+/// The current content of the file at `path`. Does not open anything that could block or is too large to show.
 fn before(path: &Path) -> Before {
     const LARGEST: u64 = 4_000_000;
     let unreadable = |why: String| Before::Unreadable(why);
@@ -199,7 +199,7 @@ pub(crate) fn show(store: &Store, asked: &Question) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Shows a call and asks for its approval in one go: nobody allows at a terminal what was not shown there.
+/// Shows a call and asks for its approval in one go, so that only what was shown at the terminal can be allowed there.
 pub(crate) fn confirm(store: &Store, asked: &Question, answer: &str) -> Result<(), CliError> {
     let Some(Approval { mode }) = answer::approval(&asked.kind, answer).filter(|_| confirm::is_at_a_terminal()) else {
         return Ok(());

@@ -25,7 +25,7 @@ use crate::runtime::run::driven::Busy;
 use crate::runtime::run::status::ChainStatus;
 use crate::store::{ChainOf, Store};
 
-/// How the caller wants to be told.
+/// The output options of the caller.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct OutputOptions {
     /// Print the events of the chain as JSON lines while it runs, then the object of --json (docs/events.md)
@@ -48,15 +48,15 @@ pub(crate) struct StatusReport {
     pub(crate) status: ChainStatus,
     /// What `--json` prints, if requested.
     view: Option<ChainStatusView>,
-    /// The worktree of the agent at the top, once that agent is over.
+    /// The worktree of the agent at the top, once that agent has ended.
     pub(crate) worktree: Option<Worktree>,
-    /// Those of the agents below it.
+    /// The worktrees of the agents below it.
     pub(crate) worktrees_below: Vec<WorktreeBelowView>,
-    /// The denied calls. Merely looking at what still waits does not report them.
+    /// The denied calls. A poll of a waiting chain does not report them.
     pub(crate) denied: Vec<DeniedCallView>,
     /// A warning, if the chain has cost more than its budget.
     pub(crate) over_budget: Option<String>,
-    /// The posted questions that are over and whose folder cannot be written.
+    /// The closed posted questions whose folder cannot be written.
     unfiled: Vec<Hindered>,
 }
 
@@ -66,7 +66,7 @@ impl OutputOptions {
         self.json || self.stream
     }
 
-    /// An agent's call returns when its request is recorded, or has its result: it has nothing to watch meanwhile.
+    /// An agent's call returns when its request is recorded, or has its result, so there is nothing to watch.
     pub(crate) fn refuse_to_agents(self) -> Result<(), CliError> {
         if self.stream {
             let error = CliError::usage("agents cannot use --stream");
@@ -103,7 +103,7 @@ impl StatusReport {
     }
 }
 
-/// The same status, with what would raise the limits that agents have met.
+/// The same status, with options that would raise the limits that agents have reached.
 fn with_limits(store: &Store, mut status: ChainStatus) -> Result<ChainStatus, RuntimeError> {
     if let ChainStatus::Waits { errors, .. } | ChainStatus::PartlyFailed { errors, .. } | ChainStatus::Failed(errors) =
         &mut status
@@ -114,7 +114,7 @@ fn with_limits(store: &Store, mut status: ChainStatus) -> Result<ChainStatus, Ru
     Ok(status)
 }
 
-/// Reports the tree's status to the caller. A result that cannot be printed, or that nobody reads, is kept.
+/// Reports the tree's status to the caller. A result that cannot be printed, or is not read, is kept.
 pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Result<ExitStatus, CliError> {
     let again = format!("agent-cli resume {} prints the result again", report.top.short());
     let exit = print_parts(report, output_options, &again)?;
@@ -242,15 +242,15 @@ fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
     }
 }
 
-/// Reports that nothing runs what is recorded as running. `top` is what to resume.
+/// Reports that agents are recorded as running but have no runner. `top` is the chain to resume.
 pub(crate) fn abandoned(top: FrameId) -> String {
     format!("abandoned by its runner; agent-cli resume {} continues it", top.short())
 }
 
-/// More than a person reads on the way.
+/// More than a person would read in passing.
 const MOST_WORKTREES: usize = 20;
 
-/// Prints the worktrees that the reply of the top does not name.
+/// Prints the worktrees that the reply of the top does not mention.
 fn print_worktrees(worktrees: &[WorktreeBelowView], reply: &str) {
     let unnamed: Vec<_> = worktrees.iter().filter(|below| !reply.contains(&below.worktree.branch)).collect();
     for WorktreeBelowView { id, task, worktree } in unnamed.iter().take(MOST_WORKTREES) {

@@ -63,7 +63,7 @@ pub(crate) fn described(what: &Blocking) -> String {
     }
 }
 
-/// What is waited for, with when that expires.
+/// What is waited for, with its expiry.
 pub(crate) fn with_expiry(what: &Blocking) -> String {
     match what {
         Blocking::Question { form: Form { expires_at: Some(at), .. }, .. } => {

@@ -1,4 +1,4 @@
-//! `agent-cli doctor`: checks the surroundings of chains.
+//! `agent-cli doctor`: checks the environment of chains.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -77,7 +77,7 @@ impl Doctor {
     }
 }
 
-/// A finding as people see it: severity, check, message; the remedy stands below.
+/// A finding for people: severity, check, message; the remedy is below.
 fn lines(finding: &Finding, width: usize) -> String {
     let message = format!("{:<8} {}: {}", finding.status.name(), finding.name, one_line(&finding.message));
     let hint = finding.hint.as_ref().map(|hint| format!("{:INDENT$}hint: {}", "", one_line(hint)));
@@ -85,7 +85,7 @@ fn lines(finding: &Finding, width: usize) -> String {
     lines.map(|line| line + "\n").collect()
 }
 
-/// Where messages begin.
+/// The indentation of messages.
 const INDENT: usize = 9;
 
 /// The crontab entry. The user fills in the values of variables.
@@ -98,7 +98,7 @@ fn example(crontab: &Crontab) -> String {
     lines
 }
 
-/// Whether all is well.
+/// A one-line summary.
 fn in_short(checks: &[Finding]) -> String {
     let counted = |status: Status, what: &str| match checks.iter().filter(|check| check.status == status).count() {
         0 => None,

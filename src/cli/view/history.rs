@@ -1,4 +1,4 @@
-//! `agent-cli history`: what agents asked, who answered, and what they did then.
+//! `agent-cli history`: what agents asked, who answered, and what they did next.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -155,7 +155,7 @@ fn in_full(shown: &AskedForView, width: Option<usize>) -> String {
     }
 }
 
-/// What happened. `is_replaced`: the answer, by a later one.
+/// A record. `is_replaced`: the answer was replaced by a later one.
 fn of_record(record: &RecordView, is_replaced: bool, now: Timestamp) -> String {
     let ago = format!("{} ago", age(record.at, now));
     let later = if is_replaced { ", replaced later" } else { "" };
@@ -168,13 +168,13 @@ fn of_record(record: &RecordView, is_replaced: bool, now: Timestamp) -> String {
     }
 }
 
-/// Who gave an answer, as far as that was recorded.
+/// Who gave an answer, as far as recorded.
 fn by(origin: &Origin) -> String {
     let terminal = origin.terminal.as_deref().map_or("no terminal".to_owned(), one_line);
     let user = origin.user.as_deref().map_or_else(|| format!("user {}", origin.uid), one_line);
     let agent = origin.agent.map(|agent| format!(", below agent {}", agent.short())).unwrap_or_default();
     match &origin.file {
-        // The user is then the file's owner, and the process the one that has read it.
+        // The user is then the file's owner, and the process the one that has read the file.
         Some(file) => format!("in the file {} of {user}", one_line(&file.path.display().to_string())),
         None => {
             let unknown = if origin.orphaned { ", not known who started it" } else { "" };
@@ -183,7 +183,7 @@ fn by(origin: &Origin) -> String {
     }
 }
 
-/// Whether the agent has the answer, and what it did with it.
+/// Whether the agent got the answer, and what it did next.
 fn outcome(exchange: &ExchangeView, now: Timestamp) -> Vec<String> {
     let Some(given) = exchange.given.as_ref().filter(|_| exchange.status != CallStatus::Open) else {
         return match exchange.status {

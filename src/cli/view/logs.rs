@@ -67,9 +67,9 @@ pub(crate) struct Logs {
     json: bool,
 }
 
-/// How long a chain that can continue is given for a person to continue it: between two agents nothing runs.
+/// How long to wait for a person to continue a chain that can continue: no process runs between two agents.
 const BETWEEN: Duration = Duration::from_secs(3);
-/// A notification comes earlier.
+/// Notifications arrive earlier.
 const LOOK: Duration = Duration::from_millis(500);
 
 impl Logs {
@@ -103,7 +103,7 @@ impl Logs {
     }
 }
 
-/// Prints what happens until nothing more can happen, or nobody reads it.
+/// Prints events until nothing more can happen, or the reader has disappeared.
 fn follow(store: &Store, top: FrameId, events: ChainEvents<'_>, printer: &mut Printer) -> Result<(), CliError> {
     let mut follower = Follower::new(store, events);
     let (mut can_continue_since, mut is_confirmed) = (None, false);
@@ -117,7 +117,7 @@ fn follow(store: &Store, top: FrameId, events: ChainEvents<'_>, printer: &mut Pr
         }
         let outlook = follower.outlook();
         if matches!(outlook, ChainOutlook::Waits(_) | ChainOutlook::Over) && !is_confirmed {
-            // What came before that was recorded may not have been read yet.
+            // Records before this one may not have been read yet.
             is_confirmed = true;
             follower.refresh()?;
             continue;
@@ -157,7 +157,7 @@ struct Printer {
     printed: u64,
     /// When the last event of each agent happened.
     last: HashMap<FrameId, Timestamp>,
-    /// The agents that were reported as stalled, and have been silent since.
+    /// The agents that were reported as stalled, and are still silent.
     stalled: HashSet<FrameId>,
 }
 
@@ -169,14 +169,14 @@ impl Printer {
         Self { lines, json: logs.json, since: logs.since, printed: 0, last, stalled }
     }
 
-    /// Takes note of the names of the agents in a chain.
+    /// Records the names of the agents in a chain.
     fn names(&mut self, tree: &Tree) {
         if let Some(names) = &mut self.lines.names {
             names.extend(tree.parents_first().into_iter().map(|node| (node.id, node.title.clone())));
         }
     }
 
-    /// Reports agents in which nothing has happened for long, each once until something happens in it.
+    /// Reports stalled agents, each once until something happens in it.
     fn report_stalls(&mut self, tree: &Tree) {
         let now = Timestamp::now();
         let after = tree.whole().limits.stall_after();
@@ -194,7 +194,7 @@ impl Printer {
         self.json || self.lines.lines(event).is_some()
     }
 
-    /// Prints an event. Returns whether anybody reads on.
+    /// Prints an event. Returns whether the output is still read.
     fn print(&mut self, event: &AgentEvent) -> Result<bool, CliError> {
         self.last.insert(event.frame, event.at);
         self.stalled.remove(&event.frame);

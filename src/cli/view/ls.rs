@@ -97,7 +97,7 @@ impl Ls {
         ListCommand::new("ls", "chain", &options)
     }
 
-    /// On a narrow terminal only what says which chain it is, and what for.
+    /// On a narrow terminal, only the columns that identify a chain and its purpose.
     fn table(&self, listed: &[ChainView], now: Timestamp) -> Vec<TonedLine> {
         let is_wide = output::width().is_none_or(|width| width >= NARROW);
         let with_names = listed.iter().any(|chain| chain.name.is_some());
@@ -177,14 +177,14 @@ fn tone(chain: &ChainView) -> Tone {
     }
 }
 
-/// Warns of a chain that has cost more than its budget: agents that ran when it was spent went on.
+/// Warns about a chain that has cost more than its budget: agents that were running at that time continued.
 fn warn_of_budget(chain: &ChainView) {
     if let Some(warning) = costs::passed(chain.id, &chain.cost.0, chain.max_budget_usd) {
         output::warn(&warning);
     }
 }
 
-/// Says what is not listed. `shows_nothing`: nothing was listed of the chains in these states.
+/// Reports what is not listed. `shows_nothing`: no chain in these states was listed.
 fn report(omitted: Omitted, command: &ListCommand, shows_nothing: bool, states: &[ChainState]) {
     let chains = |count: u64| if count == 1 { "1 chain".to_owned() } else { format!("{count} chains") };
     let is = |count: u64| if count == 1 { "is" } else { "are" };

@@ -1,4 +1,4 @@
-//! `agent-cli notifications`: what became of notifications, and a way to try them.
+//! `agent-cli notifications`: lists notifications with their outcomes, and tests commands.
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};

@@ -16,9 +16,9 @@ use crate::cli::output::print_line;
 
 /// Open a copy of an agent's conversation in an interactive claude
 ///
-/// The copy is a session of its own: whatever is said in it, the agent and its chain stay as they are. Works while the
-/// agent runs or waits, and when it has ended. A call at which it is paused is closed in the copy. Without a terminal it
-/// prints the command instead.
+/// The copy is a separate session: nothing that is said in it affects the agent or its chain. Works while the agent runs or
+/// waits, and when it has ended. A call at which it is paused is closed in the copy. Without a terminal it prints the command
+/// instead.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   agent-cli open last")]
@@ -40,7 +40,7 @@ impl OpenCommand {
             print_line(&opening.command())?;
             return Ok(ExitStatus::Ok);
         }
-        // Nothing of this process is to stay open beside it.
+        // This process must not keep any files open while it runs.
         drop(store);
         let mut claude = Command::new(&opening.program);
         claude.args(opening.arguments()).current_dir(&opening.cwd);

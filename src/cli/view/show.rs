@@ -150,7 +150,7 @@ fn cost_rows(shown: &AgentDetailView) -> Vec<Row> {
     rows
 }
 
-/// What it said and did, and how to see more of that.
+/// Its last output, and how to see more of it.
 fn output_rows(shown: &AgentDetailView) -> Vec<Row> {
     let open = shown.open.iter().map(|command| row("open", command));
     let chain = if shown.task.is_group() { " --chain" } else { "" };
@@ -173,7 +173,7 @@ fn session_rows(session: &SessionView, is_abandoned: bool, now: Timestamp) -> Ve
     rows
 }
 
-/// What the word for a state means, where it does not say so itself.
+/// The meaning of a state, where its name is not clear.
 fn meaning(status: AgentStatus, was_stopped: bool) -> Option<&'static str> {
     match status {
         AgentStatus::Failed if was_stopped => Some("it has ended; resume ID --prompt TEXT continues it"),

@@ -1,4 +1,4 @@
-//! `agent-cli tree`: chains as trees.
+//! `agent-cli tree`: shows chains as trees.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ pub(crate) struct TreeCommand {
     #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one(), conflicts_with = "id")]
     limit: Option<usize>,
 
-    /// Show what each agent cost, and all together
+    /// Show what each agent cost, and the total
     #[arg(long)]
     cost: bool,
 
@@ -66,7 +66,7 @@ impl TreeCommand {
     }
 }
 
-/// Says what is not listed.
+/// Reports what is not listed.
 fn report(found: &Outcome, options: &[(bool, &str)]) {
     let command = ListCommand::new("tree", "chain", options);
     command.tell_of_elsewhere(found.elsewhere);

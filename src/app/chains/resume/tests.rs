@@ -58,7 +58,7 @@ fn done(store: &Store) -> FrameId {
     caller.frame
 }
 
-/// What nothing asks for anything.
+/// Surroundings that must not be used.
 struct Unneeded;
 
 impl RunSurroundings for Unneeded {
@@ -182,7 +182,7 @@ fn a_refused_resume_changes_nothing() {
     let (_, several) = store.request_child(caller, None, &group(&["one", "other"]), "one other").unwrap();
     let refusal = message_of_refusal(&app, Input { prompt: unread(), ..input(several.to_string()) });
     assert_eq!(refusal, format!("{} is a group of agents", several.short()));
-    // There is no such program.
+    // This program does not exist.
     let repair = Repair { claude: Some("/nowhere/claude".into()), ..model("opus") };
     message_of_refusal(&app, Input { limits: depth(3), repair, ..input(waits.to_string()) });
     assert_eq!(store.chain_of(waits).unwrap().limits, before);

@@ -109,7 +109,7 @@ impl Answer {
         Ok(ExitStatus::Ok)
     }
 
-    /// What it is without a question.
+    /// What the command is without a question.
     fn walk(&self, context: &Context) -> Result<ExitStatus, CliError> {
         for_people(context, &context.store()?)?;
         if self.text.is_some() || self.mode.is_some() || self.replace || self.json || !confirm::is_at_a_terminal() {
@@ -120,7 +120,7 @@ impl Answer {
         Inbox::here(self.resume).run(context)
     }
 
-    /// The answer, and whether to take it as text whatever it looks like.
+    /// The answer, and whether to take it literally.
     fn given(&self, store: &Store, id: RequestId, asked: Option<&Question>) -> Result<(String, bool), CliError> {
         match (&self.text, &self.answer) {
             (Some(text), _) => Ok((text.clone(), true)),

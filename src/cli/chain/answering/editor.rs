@@ -1,4 +1,4 @@
-//! Has a person write a text in their own editor.
+//! Lets a person write a text in their own editor.
 
 use std::env;
 use std::fs::{self, OpenOptions};
@@ -11,12 +11,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cli::error::CliError;
 use crate::runtime::block_on;
 
-/// The text that the person has saved, without its final line break; `None`: nothing but blanks.
+/// The text that the person has saved, without its final line break; `None`: only blanks.
 ///
-/// `initial` is what the file contains when the editor opens it. Nothing of the agent's is ever in that file: an editor may obey
-/// what it reads.
+/// `initial` is the content of the file when the editor opens it. The file never contains anything from the agent, because an
+/// editor may obey what it reads.
 pub(super) fn write(initial: &str) -> Result<Option<String>, CliError> {
-    // The folder is private: editors put copies beside the file.
+    // The folder is private: editors put copies next to the file.
     let folder = tempfile::Builder::new().prefix("agent-cli-").tempdir().map_err(|error| cannot(&error))?;
     let path = folder.path().join("answer.md");
     let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
@@ -46,7 +46,7 @@ pub(crate) fn open(path: &Path, otherwise: &str) -> Result<(), CliError> {
     // Like git: the editor may have arguments.
     command.arg("-c").arg(format!("{editor} \"$@\"")).arg(&editor).arg(path);
     let ended = block_on(async {
-        // Ctrl-C in an editor is for the editor.
+        // Ctrl-C in an editor is meant for the editor.
         let _interrupts = signal(SignalKind::interrupt())?;
         command.status().await
     });

@@ -39,7 +39,7 @@ pub(crate) struct Inbox {
     resume: bool,
 }
 
-/// What a person answers with; agents are refused.
+/// The surroundings for a person's answers; agents are refused.
 pub(super) fn for_people<'a>(context: &Context, store: &'a Store) -> Result<App<'a>, CliError> {
     let app = context.app_with_origin(store);
     let (sessions, runner) = (marks::sessions().collect(), marks::runner());
@@ -49,7 +49,7 @@ pub(super) fn for_people<'a>(context: &Context, store: &'a Store) -> Result<App<
 }
 
 impl Inbox {
-    /// That of the current project.
+    /// The inbox of the current project.
     pub(super) fn here(resume: bool) -> Self {
         Self { all_projects: false, resume }
     }
@@ -87,7 +87,7 @@ impl Inbox {
     }
 }
 
-/// Those of the answered chains that a command must continue.
+/// The answered chains that a command must continue.
 fn continuable(store: &Store, answered: &[FrameId]) -> Result<Vec<FrameId>, CliError> {
     let (mut chains, mut waiting) = (Vec::new(), None);
     for root in answered {

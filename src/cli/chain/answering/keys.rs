@@ -1,4 +1,4 @@
-//! What keys do in the inbox, apart from what they do in every shell.
+//! Key bindings of the inbox, in addition to the usual ones.
 
 use std::cell::Cell;
 use std::io;
@@ -14,15 +14,15 @@ use rustyline::{Context, Helper};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrived {
     Whole,
-    /// With more lines behind it, by a terminal that does not say what was pasted.
+    /// Followed by more lines, from a terminal that does not mark pasted text.
     WithMore,
-    /// Perhaps without its end.
+    /// Possibly truncated.
     Cut,
     /// Not as UTF-8.
     NotText,
 }
 
-/// Whether more follows a line already: no person types that fast.
+/// Whether more input follows a line already: no person types that fast.
 pub(super) fn has_more() -> bool {
     ioctl_fionread(io::stdin()).is_ok_and(|bytes| bytes > 0)
 }
@@ -33,7 +33,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// How the line has arrived that was read last.
+    /// How the last line has arrived.
     pub(super) fn arrived(&self) -> Arrived {
         if self.has_more.take() { Arrived::WithMore } else { Arrived::Whole }
     }

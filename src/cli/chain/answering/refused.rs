@@ -1,4 +1,4 @@
-//! What helps when something is not recorded as an answer.
+//! Hints for inputs that are not recorded as an answer.
 
 use crate::app::error::AnswerError;
 use crate::cli::error::CliError;

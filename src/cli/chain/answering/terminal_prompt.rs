@@ -1,4 +1,4 @@
-//! Reads lines that a person types, and shows them long texts page by page.
+//! Reads lines that a person types, and shows long texts page by page.
 
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::core::text::wrap::{columns, wrapped_text};
 
-/// What came of asking for a line.
+/// The result of reading a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Line {
     /// It was completed with Enter.
     Typed(String),
     /// Ctrl-C.
     Interrupted,
-    /// Ctrl-D, or the terminal is gone.
+    /// Ctrl-D, or the terminal was closed.
     Closed,
 }
 
@@ -32,12 +32,12 @@ pub(super) struct Prompt {
     editor: Option<rustyline::Editor<Keys, MemHistory>>,
 }
 
-/// How many bytes a terminal surely keeps of a line that it edits itself, with its end. It drops others without a word.
+/// How many bytes a terminal can hold of a line that it edits itself, including its end. It silently drops others.
 pub(super) const LONGEST_LINE: usize = if cfg!(target_os = "macos") { 1023 } else { 4095 };
 
 impl Prompt {
     pub(super) fn new() -> Result<Self, CliError> {
-        // What was pasted stays one answer, whatever line breaks are in it.
+        // Pasted text is one answer, whatever line breaks it contains.
         let config = Config::builder()
             .bracketed_paste(true)
             .auto_add_history(false)
@@ -51,13 +51,13 @@ impl Prompt {
         Ok(Self { editor: can_move_its_cursor().then(editor).transpose().map_err(|error| unreadable(&error))? })
     }
 
-    /// Drops what was typed before something new is shown: nobody can have meant that.
+    /// Drops what was typed before something new is shown, because it was meant for something else.
     pub(super) fn forget_typed_ahead() {
         // Without a terminal there is nothing to drop.
         let _ = tcflush(io::stdin(), QueueSelector::IFlush);
     }
 
-    /// Drops what still arrives of a line or a paste, until nothing has for a while.
+    /// Drops the rest of a line or a paste, until nothing has arrived for a while.
     fn forget_the_rest() {
         const QUIET: Duration = Duration::from_millis(200);
         loop {
@@ -69,7 +69,7 @@ impl Prompt {
         }
     }
 
-    /// A line of which no byte is missing.
+    /// Reads a line, and rejects a truncated one.
     pub(super) fn line(&mut self, prompt: &str) -> Result<Line, CliError> {
         loop {
             let (line, arrived) = match &mut self.editor {
@@ -87,8 +87,8 @@ impl Prompt {
         }
     }
 
-    /// Shows a whole text, of which no line is wider than the terminal, with room for so many lines `below` it. Returns what the
-    /// person typed instead of seeing all of it, if they did.
+    /// Shows a text page by page, with room for this many lines `below` it. No line of the text may be wider than the terminal.
+    /// Returns what the person typed instead of reading on, if anything.
     pub(super) fn show(&mut self, text: &str, below: usize) -> Result<Option<Line>, CliError> {
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         let (mut shown, mut all) = (0, false);
@@ -120,7 +120,7 @@ impl Prompt {
     }
 }
 
-/// Below a page: how much was shown, and what a person can type.
+/// The line below a page: how much was shown, and what a person can type.
 fn more(shown: usize, lines: usize, width: usize) -> String {
     let room = width.saturating_sub(1);
     let texts = [
@@ -159,7 +159,7 @@ fn plain(prompt: &str) -> Result<(Line, Arrived), CliError> {
         Ok(_) if line.ends_with('\n') && has_more() => Arrived::WithMore,
         _ => Arrived::Whole,
     };
-    // An end in the middle of a line was not Enter, and a terminal that was closed fails.
+    // An end of input in the middle of a line was not Enter, and a closed terminal fails.
     let line = read.ok().and_then(|_| line.strip_suffix('\n'));
     Ok((line.map_or(Line::Closed, |line| Line::Typed(line.to_owned())), arrived))
 }

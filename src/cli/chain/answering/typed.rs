@@ -1,15 +1,15 @@
-//! What a line means that a person types in the inbox: an answer, or a command, which begins with a colon.
+//! Parses a line that a person types in the inbox: an answer, or a command, which begins with a colon.
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TypedLine<'a> {
     /// An answer; it may name choices.
     Answer(&'a str),
-    /// An answer, taken as text whatever it looks like.
+    /// An answer, taken literally.
     Text(&'a str),
     Command(Command),
-    /// A word behind a colon that is not a command. Nobody wants a mistyped command to be sent to an agent.
+    /// An unknown command. A mistyped command must not be sent to an agent.
     NoCommand(&'a str),
-    /// Nothing but blanks.
+    /// Only blanks.
     Nothing,
 }
 
@@ -34,7 +34,7 @@ pub(super) const COMMANDS: [(Command, &str, &str); 6] = [
     (Command::Help, "help", "show this"),
 ];
 
-/// The commands as people read them.
+/// The help about commands.
 pub(super) fn help() -> String {
     let commands = COMMANDS.iter().map(|(_, name, what)| format!("  :{name:<10} {what}\n")).collect::<String>();
     format!(
@@ -43,13 +43,13 @@ pub(super) fn help() -> String {
     )
 }
 
-/// What `line` means. The bytes of an answer are those of the line.
+/// Parses `line`. An answer is returned byte for byte.
 pub(super) fn read(line: &str) -> TypedLine<'_> {
     let trimmed = line.trim();
     if trimmed.is_empty() {
         return TypedLine::Nothing;
     }
-    // A bare question mark is meant for the inbox: it tells an agent nothing.
+    // A bare question mark is meant for the inbox: it would tell an agent nothing.
     if trimmed == "?" {
         return TypedLine::Command(Command::Help);
     }

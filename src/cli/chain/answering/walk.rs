@@ -1,4 +1,4 @@
-//! The walk through the inbox: one question after the other, as a person wants.
+//! The walk through the inbox: one question after the other, in the order that the person chooses.
 
 use std::collections::HashSet;
 
@@ -27,13 +27,13 @@ pub(super) struct Walk<'a> {
     projects: Projects,
     items: Vec<Item>,
     at: usize,
-    /// How many open questions come behind the items.
+    /// How many open questions come after the items.
     behind: usize,
     /// How many open questions belong to other projects.
     elsewhere: u64,
 }
 
-/// How many questions are read before somebody comes to them.
+/// How many questions are read in advance.
 const AHEAD: usize = 20;
 
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +97,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Appends what was asked since.
+    /// Appends questions that were asked since.
     fn refresh(&mut self) -> Result<(), CliError> {
         let known: HashSet<RequestId> = self.items.iter().map(|item| item.id).collect();
         let wanted = self.items.iter().filter(|item| !item.answered).count() + AHEAD;
@@ -109,7 +109,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Shows one question, and takes what a person types about it.
+    /// Shows one question, and handles what the person types.
     fn visit(&mut self, prompt: &mut Prompt, asked: &Question) -> Result<WalkStep, CliError> {
         let (columns, _) = output::size_of_errors();
         let text = format!("\n({} of {}) {}", self.at + 1, self.items.len() + self.behind, self.shown(asked)?);
@@ -191,11 +191,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The whole question, and what its agent said before.
+    /// The whole question, and the last words of its agent.
     fn shown(&self, asked: &Question) -> Result<String, CliError> {
         let width = output::width_of_errors();
         let mut text = question_text::whole(self.app.store, asked, width)?;
-        // What the agent said is no reason to keep a question from a person.
+        // If the agent's words cannot be read, the question must still be shown.
         if let Ok(Some(said)) = last_words(self.app.store, asked.frame) {
             text.push_str("what the agent said last:\n");
             text.push_str(&approval::quoted(said.trim(), width));
@@ -214,7 +214,7 @@ impl<'a> Walk<'a> {
         roots
     }
 
-    /// Says what was recorded, and what was not.
+    /// Reports what was recorded, and what was not.
     pub(super) fn report(&self, exit: Exit) {
         let answered = self.items.iter().filter(|item| item.answered).count();
         let open = self.items.len() + self.behind - answered;
@@ -254,7 +254,7 @@ fn how_to_answer(kind: &RequestKind) -> String {
     format!("{how}\nor :edit :skip :back :quit, :? for help\n")
 }
 
-/// Where a line leads that was typed in place of an answer.
+/// The step for a line that is not an answer.
 fn step(line: &Line) -> WalkStep {
     match line {
         Line::Interrupted => WalkStep::Leave(Exit::Interrupted),

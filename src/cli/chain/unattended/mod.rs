@@ -11,19 +11,19 @@ use crate::core::chain::check_schedule::RefusedAnswer;
 use crate::runtime::RuntimeError;
 use crate::store::Store;
 
-/// Whether to say that something in a file does not count as an answer. Cron would mail it every minute.
+/// Whether to report that the content of a file does not count as an answer. Cron would send it by mail every minute.
 pub(super) fn is_news(refused: &RefusedAnswer) -> bool {
     !refused.was_reported || io::stderr().is_terminal()
 }
 
-/// Says why something in a file does not count as an answer, and what helps.
+/// Reports why the content of a file does not count as an answer, and what helps.
 pub(super) fn tell_of_refused(refused: &RefusedAnswer) {
     let (chain, path) = (refused.root.short(), refused.path.display());
     warn(&format!("{chain}: {path} {}", refused.why));
     hint(&format!("correct the file, or answer the question: agent-cli questions {chain}"));
 }
 
-/// Says which chains were interrupted. Only on a terminal: cron would mail it every minute.
+/// Reports which chains were interrupted. Only on a terminal: cron would send it by mail every minute.
 pub(super) fn tell_of_interrupted(store: &Store) -> Result<(), RuntimeError> {
     if !io::stderr().is_terminal() {
         return Ok(());

@@ -32,7 +32,7 @@ pub(crate) struct ResumeAll {
 
 impl ResumeAll {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        // Most polls find a database at rest, and nothing to do.
+        // Most polls find the database at rest, and nothing to do.
         let is_idle = |store: &Store| {
             let ToContinue { roots, refused } = unattended::to_continue(&context.app(store))?;
             let is_idle = roots.is_empty() && !refused.iter().any(is_news);
@@ -62,7 +62,7 @@ impl ResumeAll {
         self.follow_all(context, app, Some(roots))
     }
 
-    /// Shows what happens while `roots` continue, or all chains. Returns the worst status with which one of them has ended.
+    /// Shows what happens while `roots` continue, or all chains. Returns the worst exit status among them.
     fn follow_all(&self, context: &Context, app: &App<'_>, roots: Option<&[FrameId]>) -> Result<ExitStatus, CliError> {
         let settings = self.settings(context)?;
         let worst = Cell::new(ExitStatus::Ok);
@@ -89,7 +89,7 @@ impl ResumeAll {
         Ok(unattended::settings(settings, self.max_parallel_total.or(configured)))
     }
 
-    /// Shows a chain as long as it is driven, and prints how it stands after that.
+    /// Shows a chain as long as it is driven, and then prints its status.
     pub(crate) fn follow(
         &self,
         store: &Store,
@@ -130,7 +130,7 @@ fn interrupted() -> CliError {
     CliError::new(ExitStatus::Interrupted, "interrupted").hint("agent-cli ls lists the chains that can continue")
 }
 
-/// The status with which the command exits after chains that ended so, in whatever order: what concerns all chains comes first.
+/// The exit status after chains with these ones, in any order: what concerns all chains takes precedence.
 fn worse(one: ExitStatus, other: ExitStatus) -> ExitStatus {
     let badness = |exit| match exit {
         ExitStatus::Ok => 0,

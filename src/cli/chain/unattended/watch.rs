@@ -1,4 +1,4 @@
-//! `agent-cli watch`: stays, and continues every chain as soon as it can continue.
+//! `agent-cli watch`: keeps running, and continues every chain as soon as it can continue.
 
 use std::cell::Cell;
 use std::path::PathBuf;

@@ -15,7 +15,7 @@ use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
 use crate::store::Store;
 
-/// A display that is drawn.
+/// A display on the terminal.
 #[derive(Debug)]
 pub(crate) struct LiveDisplay {
     state_dir: PathBuf,
@@ -33,9 +33,9 @@ struct Shown {
     begun: usize,
 }
 
-/// How often times are drawn anew.
+/// How often times are redrawn.
 const LOOK: Duration = Duration::from_millis(250);
-/// How many lines stay free for what is written above.
+/// How many lines are left for messages above the display.
 const FREE: usize = 4;
 
 impl LiveDisplay {
@@ -51,7 +51,7 @@ impl LiveDisplay {
         })
     }
 
-    /// Draws the chain of `top` as well. It is driven whether or not that works.
+    /// Also draws the chain of `top`. The chain is driven whether or not that works.
     pub(crate) fn begin(&mut self, top: FrameId) {
         let mut shown = locked(&self.shown);
         let place = shown.begun;
@@ -82,7 +82,7 @@ impl LiveDisplay {
         self.chains.insert(top);
     }
 
-    /// Removes the rows of a chain that is driven no more.
+    /// Removes the rows of a chain that is no longer driven.
     pub(crate) fn end(&mut self, top: FrameId) {
         if let Some(watching) = self.watching.remove(&top) {
             watching.finish();
@@ -97,7 +97,7 @@ impl LiveDisplay {
         let (mut agents, mut cost) = (0, 0.0);
         for top in &self.chains {
             if store.frame(*top)?.is_none() {
-                // It was removed meanwhile.
+                // It was removed in the meantime.
                 continue;
             }
             agents += store.tree(*top)?.parents_first().iter().filter(|node| !node.is_group).count();
@@ -118,7 +118,7 @@ impl LiveDisplay {
 impl Shown {
     fn draw(&self) {
         let (columns, lines) = output::size_of_errors();
-        // The last column of some terminals begins a new line.
+        // On some terminals the last column begins a new line.
         let width = columns.saturating_sub(1);
         let chains: Vec<_> = self.chains.values().filter_map(|(agents, tree)| Some((agents, tree.as_ref()?))).collect();
         output::live::draw(&rows(&chains, width, lines.saturating_sub(FREE).max(1), Timestamp::now()));

@@ -1,4 +1,4 @@
-//! The rows of the live display: a line for each agent that runs or waits.
+//! The rows of the live display: a line for each running or waiting agent.
 
 use std::collections::HashMap;
 
@@ -38,7 +38,7 @@ impl Agents {
     fn running(&self, tree: &Tree, node: &Node, width: usize, now: Timestamp) -> String {
         let known = self.0.get(&node.id);
         let what = match known.map_or(Activity::Starting, |known| known.activity(now)) {
-            // Of the attempt before.
+            // It belongs to the previous attempt.
             Activity::Waiting | Activity::Ended => Activity::Starting.words(now),
             activity => activity.words(now),
         };
@@ -48,7 +48,7 @@ impl Agents {
         row(node, &what, &self.facts(node, width, now), width)
     }
 
-    /// Time in its state, tokens and cost, as far as there is room.
+    /// Time in its state, tokens and cost, if there is room.
     fn facts(&self, node: &Node, width: usize, now: Timestamp) -> String {
         let mut facts = Vec::new();
         if let Some(known) = self.0.get(&node.id).filter(|_| width >= WIDE) {
@@ -60,8 +60,8 @@ impl Agents {
     }
 }
 
-/// The rows of these chains: at most `most` lines, escaped, each at most `width` columns wide. Agents that run come before
-/// those that wait.
+/// The rows of these chains: at most `most` lines, escaped, each at most `width` columns wide. Running agents come before
+/// waiting ones.
 pub(crate) fn rows(chains: &[(&Agents, &Tree)], width: usize, most: usize, now: Timestamp) -> Vec<String> {
     let (mut running, mut waiting) = (Vec::new(), Vec::new());
     for (agents, tree) in chains {
@@ -81,7 +81,7 @@ pub(crate) fn rows(chains: &[(&Agents, &Tree)], width: usize, most: usize, now: 
     running.chain(waiting).take(shown).chain(hidden).collect()
 }
 
-/// What an agent waits for. A person who is asked something sees what, and the id to answer it.
+/// What an agent waits for. For a question to a person, this includes the id to answer it.
 fn awaited(tree: &Tree, node: &Node, now: Timestamp) -> String {
     let asked = tree.blockers_of(node, now).into_iter().find_map(|blocker| match blocker.what {
         Blocking::Question { id, form } => {

@@ -1,4 +1,4 @@
-//! Watches a chain in a thread of its own while this process drives it: neither a slow reader nor a closed terminal holds it up.
+//! Watches a chain in a separate thread while this process drives it: neither a slow reader nor a closed terminal delays it.
 
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -34,7 +34,7 @@ pub(crate) struct ChainWatcher {
 }
 
 impl ChainWatcher {
-    /// Watches the chain of `top`. `look`: how often `see` is shown the chain although nothing happens.
+    /// Watches the chain of `top`. `look`: how often `see` is shown the chain if nothing happens.
     pub(crate) fn start(
         state_dir: &Path,
         top: FrameId,
@@ -55,12 +55,12 @@ impl ChainWatcher {
         });
         match ready.recv() {
             Ok(stopper) => Ok(Self { stopper, thread }),
-            // It has ended, and says why.
+            // It has ended, and reports why.
             Err(_) => Err(joined(thread).err().unwrap_or_else(|| CliError::failed("failed to watch the chain"))),
         }
     }
 
-    /// Shows what is left. The chain has been driven, and what comes of it is reported whether or not this worked.
+    /// Shows the remaining events. The chain has been driven, and its status is reported whether or not this works.
     pub(crate) fn finish(self) {
         self.stopper.stop();
         if let Err(error) = joined(self.thread) {
@@ -91,14 +91,14 @@ fn follow(
     }
 }
 
-/// A notification comes earlier.
+/// Notifications arrive earlier.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Prints what happens from now on in the chain of `top`. A reader that has gone away ends nothing.
+/// Prints events in the chain of `top` from now on. If the reader disappears, the chain continues.
 pub(crate) fn start(state_dir: &Path, top: FrameId) -> Result<ChainWatcher, CliError> {
     ChainWatcher::start(state_dir, top, LOOK, |seen| match seen {
         WatchUpdate::Event(event) if !output::was_unread() => Ok(print_event(event)?),
-        // What happened before was another command's to print.
+        // Earlier events were for another command to print.
         WatchUpdate::Event(_) | WatchUpdate::Before(_) | WatchUpdate::Chain(_) | WatchUpdate::Last => Ok(()),
     })
 }
