@@ -91,7 +91,7 @@ pub enum BadId {
     /// Fewer than [`IdPrefix::SHORTEST`] characters.
     #[error("\"{}\" is too short for an id: give at least {min} characters", shortened(.0), min = IdPrefix::SHORTEST)]
     TooShort(String),
-    /// Something with which no id begins.
+    /// No id begins like this.
     #[error("\"{}\" is not an id, a name or `last`", shortened(.0))]
     NotAnId(String),
 }
@@ -139,21 +139,21 @@ pub struct ChainName(String);
 /// Why a text cannot be the name of a chain.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadName {
-    /// It is none, or does not fit into a list.
+    /// It is empty, or does not fit into a list.
     #[error("a name has 1 to {most} characters", most = ChainName::LONGEST)]
     Length,
-    /// A character that a shell, a terminal or a file name would take for something else.
+    /// A character with another meaning in a shell, a terminal or a file name.
     #[error("a name begins with a letter and has letters, digits, `-`, `_` and `.`")]
     Character,
     /// It could be the beginning of an id.
     #[error("it could be an id: add a letter after f")]
     LooksLikeAnId,
-    /// A word with a meaning of its own.
+    /// A reserved word.
     #[error("`{LAST}` means the newest chain")]
     Reserved,
 }
 
-/// What means the newest chain of a project.
+/// The name of the newest chain of a project.
 pub(crate) const LAST: &str = "last";
 
 impl ChainName {
@@ -195,7 +195,7 @@ impl From<ChainName> for String {
     }
 }
 
-/// What a person may write where an id is expected. No text is two of these.
+/// What a person may write in place of an id. No text matches two of these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reference {
     /// The beginning of an id.

@@ -65,7 +65,7 @@ impl Rights {
     }
 }
 
-/// The rules that a skill brought, according to what Claude Code records with the result of its call.
+/// The permission rules in what Claude Code records with the result of a skill's call.
 fn rules_of(beside: &Value) -> Option<Vec<String>> {
     beside["commandName"].as_str().filter(|_| beside["success"] == true)?;
     let rules = beside["allowedTools"].as_array()?.iter().filter_map(Value::as_str).map(str::to_owned);

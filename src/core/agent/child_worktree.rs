@@ -1,4 +1,4 @@
-//! An agent's own git worktree, and what its parent has to know about it.
+//! An agent's own git worktree, and what its parent must know about it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -38,11 +38,11 @@ pub(crate) enum Loss {
     NoWorktree,
     /// It is locked, for a reason.
     Locked(String),
-    /// A merge, a rebase or similar is under way in it.
+    /// A merge, a rebase or similar is in progress.
     UnderWay,
     /// Files that differ from the commit, or that git does not track.
     Uncommitted,
-    /// A file that git was told not to look at.
+    /// A file that git was told to ignore changes of.
     Unwatched(PathBuf),
     /// A commit that is only on agents' branches.
     Commit(String),
@@ -67,7 +67,7 @@ pub(crate) struct IgnoredFiles {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Held {
-    /// The agent that it was made for.
+    /// The agent that it was created for.
     #[serde(rename = "agent")]
     pub frame: FrameId,
     pub path: PathBuf,
@@ -77,12 +77,12 @@ pub(crate) struct Held {
 }
 
 impl Worktree {
-    /// The reply of the agent that worked in it, unchanged, followed by where its work is.
+    /// The reply of the agent that worked in it, unchanged, followed by the place of its work.
     pub(crate) fn named_in(&self, said: &str) -> String {
         format!("{said}\n\n({})", self.whereabouts())
     }
 
-    /// Where the work of its agent is, in words.
+    /// The place of its agent's work, in words.
     pub(crate) fn whereabouts(&self) -> String {
         format!("its work is on the branch {}, in the worktree {}", self.branch, self.path.display())
     }
@@ -97,7 +97,7 @@ impl Worktree {
     }
 }
 
-/// An agent's reply as its parent reads it. If the agent has its own worktree, the last line says where its work is.
+/// An agent's reply as its parent reads it. If the agent has its own worktree, the last line names the place of its work.
 ///
 /// The last line counts. If an agent without a worktree ends with such a line, perhaps one that it was given itself, a
 /// correction follows.
@@ -116,7 +116,7 @@ fn ends_like_one(said: &str) -> bool {
 }
 
 impl WorktreeCondition {
-    /// Why nothing may be removed, in words; `None`: nothing would be lost. `with_ignored`: ignored files may go,
+    /// Why nothing may be removed, in words; `None`: nothing would be lost. `with_ignored`: ignored files may be removed,
     /// whatever they are.
     pub(crate) fn held(&self, with_ignored: bool) -> Option<String> {
         let files: Vec<_> = self.ignored.iter().filter(|file| !with_ignored && !file.is_made_again()).collect();
@@ -146,7 +146,7 @@ const MADE_AGAIN: [&str; 32] = [
 const MADE_AGAIN_FILES: [&str; 8] = ["pyc", "pyo", "o", "obj", "class", "tsbuildinfo", "DS_Store", "eslintcache"];
 
 impl IgnoredFiles {
-    /// Whether its users can plainly recreate it.
+    /// Whether it can obviously be recreated.
     pub(crate) fn is_made_again(&self) -> bool {
         let is = |name: &str| MADE_AGAIN.contains(&name) || name.ends_with(".egg-info");
         if self.is_folder {

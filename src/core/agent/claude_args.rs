@@ -1,8 +1,8 @@
 //! Arguments for `claude` from a person or an agent: options, each with its value.
 //!
-//! Two parsers of the same words can disagree about which of them is a value, and then a rule that one of them checks
-//! protects nothing. Words are therefore parsed once, at the edge, and every rule about arguments works on pairs. A
-//! pair is recorded and passed to `claude` as one word, `--option=value`, which can be read in only one way.
+//! Two parsers of the same words can disagree about which of them is a value, and then a rule that one of them checks protects
+//! nothing. Words are therefore parsed once, at the edge, and every rule about arguments works on pairs. A pair is recorded and
+//! passed to `claude` as one word, `--option=value`, which can be read in only one way.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub struct Pair {
     pub value: Option<String>,
 }
 
-/// Options for `claude`, in the order given. One may be given several times.
+/// Options for `claude`, in the order given. An option may occur several times.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<String>", into = "Vec<String>")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -61,7 +61,7 @@ impl ClaudeArgs {
         Self(all)
     }
 
-    /// The same options, with all values of this one as one text: Claude Code takes only the last.
+    /// The same options, with all values of this one joined to one text: Claude Code uses only the last.
     pub(crate) fn with_joined(&self, name: &str) -> Self {
         let texts: Vec<&str> = self.pairs().filter(|(other, _)| *other == name).filter_map(|(_, text)| text).collect();
         if texts.len() < 2 {
@@ -148,10 +148,10 @@ pub(crate) fn number(value: &str) -> Option<f64> {
 pub(crate) const FOR_CHILDREN: [&str; 6] =
     ["--append-system-prompt", "--disallowedTools", "--effort", "--fallback-model", "--max-budget-usd", "--max-turns"];
 
-/// What a child's system prompt has besides its own: what it gives is added to what the agents above it have.
+/// A child's addition to the system prompt: it is appended to those of the agents above it.
 pub(crate) const APPENDED: &str = "--append-system-prompt";
 
-/// System prompts of which Claude Code takes the last: a child may not replace those that the agents above it have.
+/// System prompts of which Claude Code uses the last: a child may not replace those of the agents above it.
 pub(crate) const PROMPTS: [&str; 3] = ["--append-system-prompt-file", "--system-prompt", "--system-prompt-file"];
 
 /// Limits that a child may not raise above its parent's.
@@ -166,7 +166,7 @@ pub(crate) const SKIP_PERMISSIONS: &str = "--dangerously-skip-permissions";
 /// too.
 pub(crate) const MAY_SKIP_PERMISSIONS: &str = "--allow-dangerously-skip-permissions";
 
-/// Lets one of the user's tools decide on approvals. Questions would go there too.
+/// Lets one of the user's tools decide on approvals. Questions would go there, too.
 pub(crate) const PROMPT_TOOL: &str = "--permission-prompt-tool";
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ pub struct Denied {
     pub tool: String,
     /// What the call would have done, shortened to one line: the command, the file, the address, or the whole input.
     pub input: String,
-    /// What the agent was told.
+    /// The message to the agent.
     pub said: String,
     /// Whether it was denied because it was not approved. Otherwise a rule, a hook or a mode denied it.
     pub unapproved: bool,
@@ -21,7 +21,7 @@ pub struct Denied {
 }
 
 impl Denied {
-    /// The call in a few words.
+    /// A summary of the call.
     pub(crate) fn call(&self) -> String {
         format!("{}: `{}`", self.tool, self.input)
     }

@@ -100,7 +100,7 @@ mod tests {
     fn nothing_is_said_when_nothing_changed() {
         let before = seen(&[("/p/a", "1")], Some("c1"));
         assert_eq!(before.changes(&before).notice(Path::new("/p")), None);
-        // Creating or removing a repository meanwhile does not move a commit.
+        // Creating or removing a repository in the meantime does not move a commit.
         let without = seen(&[("/p/a", "1")], None);
         assert_eq!(before.changes(&without), FileChanges::default());
         assert_eq!(without.changes(&before), FileChanges::default());

@@ -1,7 +1,7 @@
 //! How a frame's `claude` is started: recorded once, repeated at every attempt.
 //!
-//! Claude Code restores none of this when a session is resumed. A different model or set of tools would change the
-//! beginning of every request and miss the prompt cache.
+//! Claude Code restores none of this when a session is resumed. A different model or set of tools would change the beginning of
+//! every request and miss the prompt cache.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,11 +13,11 @@ use crate::core::agent::claude_args::{ClaudeArgs, MAY_SKIP_PERMISSIONS, PROMPT_T
 use crate::core::agent::permission_mode;
 use crate::core::agent::reply_schema::ReplySchema;
 
-/// Everything that an agent's `claude` is started with.
+/// Everything that determines how an agent's `claude` is started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Launch {
-    /// The program found when the agent was made. Cron's `PATH` may not lead to it.
+    /// The program found when the agent was created. Cron's `PATH` may not lead to it.
     pub claude: PathBuf,
     /// `--model`: as the user gave it until the first attempt has shown which model that is.
     pub model: Option<String>,
@@ -38,9 +38,9 @@ pub struct Launch {
     /// How calls that need an approval are handled.
     #[serde(default)]
     pub on_permission: OnPermission,
-    /// `PATH` of the shell that made the agent, so that its agents find the same programs under cron.
+    /// `PATH` of the shell that created the agent, so that its agents find the same programs under cron.
     pub path: Option<String>,
-    /// `CLAUDE_CONFIG_DIR` of the shell that made the agent: Claude Code keeps sessions there.
+    /// `CLAUDE_CONFIG_DIR` of the shell that created the agent: Claude Code keeps sessions there.
     pub config_dir: Option<PathBuf>,
     /// Other variables from that shell's environment that its agents see wherever they resume, unless they are set
     /// there.
@@ -49,19 +49,19 @@ pub struct Launch {
     /// How many seconds background work may continue after the agent has replied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background_grace: Option<u64>,
-    /// After how many seconds a question of its agent expires that does not say so itself.
+    /// After how many seconds a question of its agent expires without its own expiry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub questions_expire: Option<u64>,
-    /// How many questions its chain may ask within an hour as long as none is answered.
+    /// How many unanswered questions its chain may ask within an hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub questions_per_hour: Option<u64>,
-    /// How many seconds it may run in all its attempts together. While it waits, none pass.
+    /// How many seconds it may run in all its attempts together, not counting waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u64>,
-    /// The folder whose files are questions of its agents, if a person has named one. Absolute, without links.
+    /// The folder whose files are questions of its agents, if a person has named one. Absolute, with links resolved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub questions_dir: Option<PathBuf>,
-    /// The worktree created for this agent alone. A child works in it too, unless it asks for its own.
+    /// The worktree created for this agent alone. A child works in it, too, unless it asks for its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
     /// What its replies have to fit, if not any text will do. It is only its own.
@@ -89,8 +89,8 @@ impl Launch {
         Self { native_questions, ..self }
     }
 
-    /// The same options for a fork of a conversation that was held with or without that tool: a fork with other tools
-    /// would miss the prompt cache. Asking about approvals needs the tool in any case.
+    /// The same options for a fork of a conversation that was held with or without that tool: a fork with other tools would
+    /// miss the prompt cache. Asking about approvals needs the tool in any case.
     pub(crate) fn forking(self, native_questions: bool) -> Self {
         let keeps = native_questions || self.on_permission == OnPermission::Ask;
         Self { native_questions: self.native_questions && keeps, ..self }

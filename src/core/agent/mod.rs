@@ -1,4 +1,4 @@
-//! What an agent is started with and what surrounds it: launch options, rights, mode, worktree.
+//! How an agent is started and what surrounds it: launch options, rights, mode, worktree.
 
 pub(crate) mod child_worktree;
 pub(crate) mod claude_args;

@@ -6,7 +6,7 @@ use crate::core::agent::claude_args::{ClaudeArgs, FOR_CHILDREN, LIMITS, PROMPT_T
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::agent::reply_schema::ReplySchema;
 
-/// How a child's launch options are to differ from its parent's.
+/// How a child's launch options should differ from its parent's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Overrides {
     pub model: Option<String>,
@@ -28,7 +28,7 @@ pub(crate) enum BadLaunch {
     /// An agent may not give its child more rights than it has.
     #[error("an agent cannot start another with wider permissions than its own ({0})")]
     Widens(String),
-    /// A person's words for a whole chain are not an agent's to remove.
+    /// A person's system prompt for a whole chain must not be removed by an agent.
     #[error("an agent cannot replace the system prompt of those above it ({0})")]
     ReplacesPrompt(String),
     /// A value that looks like an option is a mistake or an attempt to smuggle one in.
@@ -92,7 +92,7 @@ impl Launch {
         }
     }
 
-    /// If an option is repeated, `claude` takes the last value: a child could raise what a person has limited.
+    /// If an option is repeated, `claude` uses the last value: a child could raise a person's limit.
     fn check_limits(&self, args: &ClaudeArgs) -> Result<(), BadLaunch> {
         let limit = |name| self.args.last(name).and_then(number);
         for (name, value) in args.pairs().filter(|(name, _)| LIMITS.contains(name)) {
@@ -124,15 +124,14 @@ pub struct Repair {
     pub claude: Option<PathBuf>,
     pub model: Option<String>,
     pub permission_mode: Option<String>,
-    /// Absolute, without links.
+    /// Absolute, with links resolved.
     pub questions_dir: Option<PathBuf>,
-    /// Replaces all arguments for `claude` that were given before.
+    /// Replaces all earlier arguments for `claude`.
     pub args: Option<ClaudeArgs>,
 }
 
 impl Launch {
-    /// The repaired options of a frame. It keeps what it asked to have different from `top`, the first agent of its
-    /// chain.
+    /// The repaired options of a frame. It keeps its own differences from `top`, the first agent of its chain.
     pub(crate) fn repaired(self, top: &Self, repair: &Repair) -> Self {
         fn other<T: PartialEq>(own: T, top: &T, new: Option<T>) -> T {
             if own == *top { new.unwrap_or(own) } else { own }
@@ -150,7 +149,7 @@ impl Launch {
             args,
             ..self
         };
-        // A tool that its conversation did not begin with is not added; one that would receive others' questions is
+        // A tool that its conversation did not begin with is not added; one that would receive questions of other agents is
         // removed.
         Self { native_questions: self.native_questions && !repaired.args.has(PROMPT_TOOL), ..repaired }
     }

@@ -8,11 +8,11 @@ pub(crate) const UNRESTRICTED: &str = "bypassPermissions";
 
 /// The mode that applies if none is given.
 pub(crate) const DEFAULT: &str = "default";
-/// The least mode in which Claude Code changes files in the agent's directories without asking.
+/// The narrowest mode in which Claude Code changes files in the agent's directories without asking.
 pub(crate) const ACCEPT_EDITS: &str = "acceptEdits";
 
-/// Whether an agent in `mode` may do no more than one in `own`. Any release may add modes that are unknown here: those
-/// include only themselves.
+/// Whether an agent in `mode` may do no more than one in `own`. Any release may add modes that are unknown here: those include
+/// only themselves.
 pub(crate) fn covers(own: &str, mode: &str) -> bool {
     let known = |mode| MODES.iter().position(|known| *known == plain(mode));
     own == UNRESTRICTED || mode == own || known(mode).zip(known(own)).is_some_and(|(mode, own)| mode <= own)

@@ -1,4 +1,4 @@
-//! An agent's files that are neither its conversation nor its project's: tasks, plans, subagents' conversations. They
+//! Files of an agent that belong neither to its conversation nor to its project: tasks, plans, subagents' conversations. They
 //! are kept with each checkpoint, and a discarded attempt leaves them unchanged.
 
 use std::path::{Path, PathBuf};

@@ -6,32 +6,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::core::text::escape::one_line;
 
-/// What an agent had when its last attempt ended. Claude Code restores none of it by itself.
+/// What an agent had when its last attempt ended. Claude Code restores none of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Situation {
-    /// Its permission mode, if that differs from its launch options.
+    /// Its permission mode, if it differs from its launch options.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// Its shell's directory, if that is not where it was started.
+    /// Its shell's directory, if it differs from where it was started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shell: Option<PathBuf>,
     /// The worktree that it entered with EnterWorktree and has not left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worktree: Option<PathBuf>,
-    /// The permission rules that its skills brought along.
+    /// The permission rules of its skills.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
-    /// Whether its suspended call can be handed its result from outside: it was made in the last attempt, and nothing ran in
-    /// the background.
+    /// Whether its suspended call can get its result from outside: it was made in the last attempt, and nothing ran in the
+    /// background.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub takes_result: bool,
 }
 
 impl Situation {
-    /// Adds a permission rule that a skill brought along. Rules that are too many or too long to come from a skill are
-    /// skipped.
+    /// Adds a permission rule of a skill. Rules that are too many or too long to come from a skill are skipped.
     pub(crate) fn add_rules(&mut self, rules: &[String]) {
         const MOST: usize = 500;
         const LONGEST: usize = 2_000;
@@ -50,8 +49,7 @@ pub(crate) fn of_mode(was: &str, now: Option<&str>) -> String {
     format!("Your permission mode was {}, which you may not have any more: it is {now} now.", named(was))
 }
 
-/// The notice for an agent that entered a worktree with EnterWorktree and, as Claude Code sees it, no longer works in
-/// it.
+/// The notice for an agent that entered a worktree with EnterWorktree and, according to Claude Code, no longer works in it.
 pub(crate) fn of_worktree(worktree: &Path, is_gone: bool) -> String {
     let worktree = named(&worktree.display().to_string());
     if is_gone {

@@ -15,8 +15,8 @@ pub(crate) struct Modes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chosen<'a> {
     pub mode: &'a str,
-    /// Whether the next attempt tells the agent about it. Later the agent may have left that mode, and may still return
-    /// to it.
+    /// Whether the next attempt informs the agent about it. Later the agent may have left that mode, and may still return to
+    /// it.
     pub is_new: bool,
 }
 
@@ -67,8 +67,8 @@ pub(crate) fn current_mode(launch: &Launch, began_with: Option<&str>, printed: O
     last_mode(launch, began_with, printed).or_else(of_settings)
 }
 
-/// The mode of the next attempt after one that left no conversation. `before`: the mode in which the lost attempt would
-/// have left its agent if it had changed nothing; `last_mode`: the one in which it did.
+/// The mode of the next attempt after one that left no conversation. `before`: the mode in which the lost attempt would have
+/// left its agent if it had changed nothing; `last_mode`: the one in which it did.
 ///
 /// Requests that the agent made in a narrower mode remain valid, and so does the mode: a person may have said "not yet". A
 /// wider mode is lost with the conversation.
@@ -77,8 +77,8 @@ pub(crate) fn after_loss(launch: &Launch, before: Option<&str>, last_mode: Optio
     last_mode.filter(is_narrower).or_else(|| before.map(str::to_owned))
 }
 
-/// The launch options that bound a child's when the agent asks for it now: in a narrower mode than its own it cannot
-/// give more than it may have itself. `is_in`: that mode, if it differs from `launch`.
+/// The launch options that limit a child's when the agent asks for it now: in a narrower mode than its own it cannot give more
+/// rights than it has now. `is_in`: that mode, if it differs from `launch`.
 pub(crate) fn giving(launch: &Launch, is_in: Option<&str>) -> Launch {
     match is_in {
         Some(mode) if launch.covers(mode) => launch.clone().in_mode(mode),

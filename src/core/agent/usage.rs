@@ -1,4 +1,4 @@
-//! Tokens and dollars: what an attempt spent, and how sure that is.
+//! Tokens and dollars: how much an attempt spent, and whether this is exact.
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub struct Usage {
     pub cache_read_input_tokens: u64,
 }
 
-/// US dollars as programs read them: without the digits that adding binary fractions leaves behind.
+/// US dollars without the digits that adding binary fractions leaves behind, for programs.
 pub(crate) fn rounded_usd(usd: f64) -> f64 {
     (usd * 1e6).round() / 1e6
 }
@@ -29,7 +29,7 @@ impl Usage {
         self.with(other, u64::saturating_add)
     }
 
-    /// Takes each count off; nothing falls below zero.
+    /// Subtracts each count; none becomes negative.
     pub(crate) fn minus(self, other: Self) -> Self {
         self.with(other, u64::saturating_sub)
     }
@@ -48,8 +48,8 @@ impl Usage {
         }
     }
 
-    /// How many plain input tokens cost as much. The ratios are those of the API's price list, give or take a model: good
-    /// enough to estimate what a killed attempt cost.
+    /// The number of plain input tokens with the same cost. The ratios follow the API's price list and are nearly the same for
+    /// all models: accurate enough to estimate the cost of a killed attempt.
     pub(crate) fn weight(self) -> f64 {
         let Self { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = self;
         input_tokens as f64
@@ -58,7 +58,7 @@ impl Usage {
             + 0.1 * cache_read_input_tokens as f64
     }
 
-    /// US dollars for each unit of [`Self::weight`], if these tokens cost so much. An estimate says nothing about the price.
+    /// US dollars for each unit of [`Self::weight`], if these tokens cost this much. An estimate says nothing about the price.
     pub(crate) fn rate(self, usd: f64, estimated: bool) -> Option<f64> {
         let weight = self.weight();
         (!estimated && usd > 0.0 && weight > 0.0).then(|| usd / weight)
@@ -70,7 +70,7 @@ impl Usage {
 pub struct Totals {
     /// US dollars.
     pub usd: f64,
-    /// Tokens, where its version counts them.
+    /// Tokens, if its version counts them.
     pub usage: Option<Usage>,
 }
 
@@ -79,11 +79,11 @@ pub struct Totals {
 pub struct Spending {
     /// Its tokens.
     pub usage: Usage,
-    /// The answers of the API that it got.
+    /// The responses of the API that it got.
     pub requests: u64,
     /// US dollars.
     pub usd: f64,
-    /// Whether its `claude` died before it said what it had spent: it is at least this much, and at most a request more.
+    /// Whether its `claude` died before it reported its spending: this is a lower bound, short by at most one request.
     pub estimated: bool,
 }
 
@@ -94,13 +94,13 @@ pub struct Spent {
     pub usage: Usage,
     /// US dollars.
     pub cost_usd: f64,
-    /// Whether that is the least that it can be: a `claude` died before it said what it had cost.
+    /// Whether this is a lower bound: a `claude` died before it reported its cost.
     pub estimated: bool,
-    /// Answers of the API.
+    /// Responses of the API.
     pub requests: u64,
     /// `claude` processes.
     pub attempts: u64,
-    /// How long they ran, all together.
+    /// Their total running time.
     pub time: SignedDuration,
 }
 
@@ -126,37 +126,37 @@ impl Spent {
 /// What is known about the spending of an attempt.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Account {
-    /// What its session had spent when it began, if its Claude Code counts on from there.
+    /// What its session had spent when it began, if its Claude Code continues that count.
     pub(crate) before: Totals,
     /// What its session has spent, according to its last result or its transcript.
     pub(crate) total: Option<Totals>,
     /// The tokens of the attempt alone, according to its last result.
     pub(crate) printed: Usage,
-    /// Whether the result was its last word.
+    /// Whether the result was its last output.
     pub(crate) is_final: bool,
-    /// Whether `claude` got as far as making requests.
+    /// Whether `claude` began to make requests.
     pub(crate) began: bool,
-    /// The tokens of the answers that it got.
+    /// The tokens of the responses that it got.
     pub(crate) answers: Usage,
-    /// How many answers that were.
+    /// The number of these responses.
     pub(crate) requests: u64,
-    /// US dollars for each unit of [`Usage::weight`], as its model cost elsewhere.
+    /// US dollars for each unit of [`Usage::weight`], according to other uses of its model.
     pub(crate) rate: Option<f64>,
 }
 
 impl Account {
-    /// What the attempt spent. Answers count where nothing else does: subagents and summaries are in the totals only.
+    /// What the attempt spent. Responses only count if nothing else does: subagents and summaries are only included in totals.
     pub(crate) fn spending(&self) -> Spending {
         let own = |total: &Totals| {
             let before = if self.counts_on(total) { self.before } else { Totals::default() };
             let usage = match (total.usage, before.usage) {
-                // What is not known before cannot be taken off.
+                // An unknown earlier count cannot be subtracted.
                 (Some(_), None) if before.usd > 0.0 => Usage::default(),
                 (usage, before) => usage.unwrap_or_default().minus(before.unwrap_or_default()),
             };
             (usage.max(self.printed), total.usd - before.usd)
         };
-        // Of an attempt that was killed there may be no total but that of its beginning.
+        // The only total of a killed attempt may be the one at its beginning.
         let total = self.total.as_ref().filter(|total| **total != self.before);
         let (usage, usd) = total.map_or((self.printed, 0.0), own);
         if self.is_final {
@@ -167,8 +167,8 @@ impl Account {
         Spending { usage, requests: self.requests, usd, estimated: self.began }
     }
 
-    /// Whether the total includes what the session had spent before. Claude Code forgets that when it continues a session
-    /// whose last process was killed, so the total has to explain the answers: it does so better with or without it.
+    /// Whether the total includes what the session had spent before. Claude Code forgets that when it continues a session whose
+    /// last process was killed, so this depends on which interpretation of the total explains the responses better.
     fn counts_on(&self, total: &Totals) -> bool {
         let (Some(all), Some(before)) = (total.usage, self.before.usage) else { return total.usd >= self.before.usd };
         let unexplained = |own: f64| (own - self.answers.weight()).abs();
@@ -223,7 +223,7 @@ mod tests {
         };
         assert_eq!(account(60, 0.6).spending().usage.input_tokens, 60);
         assert_eq!(account(110, 1.1).spending().usage.input_tokens, 60);
-        // An answer that was interrupted is in no total, and what a subagent was answered may be in no stream.
+        // An interrupted response is in no total, and a subagent's responses may be in no stream.
         assert_eq!(account(100, 1.0).spending().usage.input_tokens, 50);
         assert_eq!(account(150, 1.5).spending().usage.input_tokens, 100);
     }
@@ -248,10 +248,10 @@ mod tests {
         assert_eq!(spent, Spending { usage: tokens(100, 10), requests: 2, usd: 0.0, estimated: true });
         let priced = Account { rate: Some(0.01), ..died }.spending();
         assert_eq!((priced.usd, priced.estimated), (1.5, true));
-        // A transcript may still have the note with which the session began.
+        // A transcript may still contain the record with which the session began.
         let before = Totals { usd: 1.0, usage: Some(tokens(150, 15)) };
         assert_eq!(Account { before, total: Some(before), ..died }.spending(), spent);
-        // An interim result has some of it.
+        // An interim result contains a part of it.
         let interim = Account { total: total(2.0, tokens(90, 20)), rate: Some(0.01), ..died }.spending();
         assert_eq!((interim.usage, interim.usd), (tokens(100, 20), 2.0));
         assert!(!Account::default().spending().estimated, "it made no request");

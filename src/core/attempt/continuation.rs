@@ -1,9 +1,9 @@
 //! How an attempt continues a conversation.
 
-/// A way to continue. `claude` says at the start which ways it supports: it refuses before it has done anything.
+/// A way to continue. `claude` shows at the start which ways it supports: it refuses before it has done anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Way {
-    /// Forks the kept copy, and hands it the result of the call where the agent stopped, if that is possible.
+    /// Forks the kept copy, and passes it the result of the call where the agent stopped, if that is possible.
     #[default]
     Input,
     /// Forks the kept copy and continues at the call where the agent stopped.
@@ -21,13 +21,13 @@ impl Way {
         in_worktree || (self == Self::InPlace && !prompted)
     }
 
-    /// The way in which a frame continues. `after_refusals`: the one that refusals in this run have led to; `refuses_forks`: whether
-    /// its `claude` is known to refuse forks.
+    /// The way in which a frame continues. `after_refusals`: the way to which refusals in this run have led; `refuses_forks`:
+    /// whether its `claude` is known to refuse forks.
     pub(crate) fn first(after_refusals: Option<Self>, refuses_forks: bool) -> Self {
         after_refusals.unwrap_or(if refuses_forks { Self::InPlace } else { Self::Input })
     }
 
-    /// Whether it is shown that a `claude` objects to forks if it accepts this way: it has refused a fork before.
+    /// Whether accepting this way proves that a `claude` objects to forks: it has refused a fork before.
     pub(crate) fn shows_refusal_of_forks(self, refuses_forks: bool) -> bool {
         self == Self::InPlace && !refuses_forks
     }

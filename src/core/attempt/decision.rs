@@ -1,7 +1,7 @@
 //! What the end of an attempt does to its session, to its frame and within this run of the program.
 //!
-//! This table is the heart of the program. Nothing else decides whether a session is kept or discarded, and nothing
-//! changes a decision: it is [recorded](crate::store) and carried out. `docs/recovery.md` has the same table in words.
+//! This table is the heart of the program. Nothing else decides whether a session is kept or discarded, and nothing changes a
+//! decision: it is [recorded](crate::store) and carried out. `docs/recovery.md` has the same table in words.
 
 use crate::core::attempt::continuation::Way;
 use crate::core::attempt::ending::{Ending, Objection};
@@ -24,19 +24,19 @@ pub struct Decision {
     pub frame: Ended,
     /// Which of the results that it was given are delivered again.
     pub redelivery: Redelivery,
-    /// What the next attempt is told about it.
+    /// What the next attempt must know about it.
     pub trouble: Option<Trouble>,
     /// What this run of the program does with the frame.
     pub next: Next,
-    /// What went wrong, for people; `None`: nothing did.
+    /// What went wrong, for people; `None`: nothing.
     pub error: Option<String>,
     /// What a person should know although nothing went wrong.
     pub notes: Vec<Note>,
-    /// Whether `claude` could not record the turn that it had ended by itself. Its agent does it again, and it is billed again.
+    /// Whether `claude` could not record the turn that it had ended. Its agent will repeat it, and it is billed again.
     pub is_unrecorded: bool,
 }
 
-/// What happens to the session that an attempt made.
+/// What happens to the session of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It becomes the frame's checkpoint.
@@ -71,9 +71,9 @@ pub enum Next {
 /// What a person should know about a frame although nothing went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// Its agent said this signal inside a sentence, and it was treated as one.
+    /// Its agent used this signal inside a sentence, and it was treated as one.
     InASentence(Signal),
-    /// Its agent has said this many times in a row that it waits, without a request.
+    /// Its agent has reported this many times in a row that it waits, without a request.
     PausesInARow(usize),
 }
 
@@ -88,7 +88,7 @@ impl Decision {
 pub fn decide(facts: &Facts) -> Decision {
     let meaning = Meaning::from_facts(facts);
     let (session, frame) = row(&meaning, facts);
-    // A recorded stop changes the outcome for the frame, and nothing else. A reply was faster.
+    // A recorded stop only changes the outcome for the frame. A reply was faster.
     let frame = match &facts.stop {
         Some(stop) if frame != Ended::Done => frame.stopped(stop),
         _ => frame,
@@ -115,7 +115,7 @@ pub fn decide(facts: &Facts) -> Decision {
     }
 }
 
-/// A process that ended its turn by itself has recorded it, unless its disk is full: then it continues without a message.
+/// A process that ended its turn has recorded it, unless its disk is full: then it continues without a message.
 fn is_unrecorded(facts: &Facts, session: Fate, frame: &Ended) -> bool {
     let by_itself = match facts.ending {
         Ending::Reply(_)
@@ -139,7 +139,7 @@ fn is_unrecorded(facts: &Facts, session: Fate, frame: &Ended) -> bool {
 #[expect(clippy::match_same_arms, reason = "every row of the table stands for itself")]
 fn row(meaning: &Meaning, facts: &Facts) -> (Fate, Ended) {
     use Fate::{Discard, Keep};
-    // An attempt that failed once would fail again for a while.
+    // An attempt that failed once would probably fail again for a while.
     let back_off = |why: &str| Ended::BackOff { why: why.to_owned() };
     let failed = |kind, message: &str| Ended::Fail(Failure { kind, message: message.to_owned() });
     // Completed work is continued, not repeated. Without any, nothing is worth keeping.
@@ -158,7 +158,7 @@ fn row(meaning: &Meaning, facts: &Facts) -> (Fate, Ended) {
             (worth(worked), Ended::Wait(Wait::UsageLimit { resets_at: *resets_at, tries: 0 }))
         }
         (Meaning::Ended(Ending::Unavailable { why, worked }), _) => (worth(worked), Ended::Retry { why: why.clone() }),
-        // Its parent could do nothing about it: it is tried again when there may be room.
+        // Its parent could not fix it: it is retried when there may be room.
         (Meaning::Ended(Ending::Refused { why, objection: Objection::Room }), false) => (Discard, back_off(why)),
         (Meaning::Ended(Ending::Refused { why, .. }), false) => (Discard, failed(FailureKind::Refused, why)),
         (Meaning::Ended(Ending::Refused { .. }), true) if other_way(facts, meaning).is_some() => (Discard, Ended::Back),
@@ -181,14 +181,14 @@ fn redelivery(facts: &Facts, session: Fate) -> Redelivery {
     match (session, facts.salvage) {
         (Fate::Discard | Fate::Lost, _) => Redelivery::All,
         (Fate::Keep, Salvage::Whole) => Redelivery::Only(facts.unseen.clone()),
-        // It is not known whether the conversation has the results that its agent looked up.
+        // It is unknown whether the conversation contains the results that its agent looked up.
         (Fate::Keep, Salvage::Part | Salvage::Nothing) => {
             Redelivery::Only(facts.unseen.iter().chain(&facts.looked_up).copied().collect())
         }
     }
 }
 
-/// What the next attempt is told about this one. A discarded attempt leaves that unchanged.
+/// What the next attempt must know about this one. A discarded attempt leaves that unchanged.
 fn trouble(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended, unrecorded: bool) -> Option<Trouble> {
     if session == Fate::Discard {
         return facts.trouble.clone();
@@ -205,7 +205,7 @@ fn trouble(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended, unrec
     };
     let what = match (frame, &facts.ending, &facts.stop) {
         _ if matches!(meaning, Meaning::Misfit { .. }) => meaning::misfit(&misfits),
-        // It had ended its turn by itself, and was not cut short.
+        // It had ended its turn, and was not cut short.
         (_, Ending::Reply(_) | Ending::Suspended, Some(_)) if facts.salvage == Salvage::Whole => return None,
         (_, _, Some(stop)) => stop.in_words(),
         (Ended::Fail(Failure { message, .. }), ..) => message.clone(),
@@ -218,10 +218,10 @@ fn trouble(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended, unrec
         _ => return None,
     };
     let lost = session == Fate::Lost;
-    // The conversation does not have what a lost attempt was told, either.
+    // The conversation does not contain what a lost attempt was told, either.
     let before = facts.trouble.iter().filter(|_| lost).flat_map(|trouble| &trouble.calls);
     let calls = before.chain(&facts.uncertain_calls).cloned().collect();
-    // Of a process that was not started nothing is missing.
+    // A process that was not started lacks nothing.
     Some(Trouble { what, calls, lost: lost && facts.spoke, unrecorded, misfits, ..Trouble::default() })
 }
 

@@ -9,7 +9,7 @@ pub(crate) enum DeliveryWay {
     BareResult { call: String },
     /// Its suspended tool call returns the result: no prompt is needed.
     ResumedCall,
-    /// Its suspended tool calls have their results in its transcript when it is told to continue.
+    /// Its suspended tool calls have their results in its transcript when it continues.
     ResultsInTranscript,
     /// The call at which it was stopped is open again, and is decided on when the agent reaches it.
     RepeatedCall { call: String },
@@ -17,19 +17,19 @@ pub(crate) enum DeliveryWay {
     Prompt,
 }
 
-/// What can be done with the suspended calls of an agent.
+/// What is possible with the suspended calls of an agent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Possible {
     /// Whether such a call can return its result.
     pub hooks: bool,
-    /// Whether it would return these results exactly as they are.
+    /// Whether it would return these results unchanged.
     pub unchanged: bool,
-    /// Whether `claude` takes its result from standard input, and no hook must see it first.
+    /// Whether `claude` accepts its result on standard input, and no hook must see it first.
     pub bare: bool,
 }
 
 impl DeliveryWay {
-    /// The way for the next attempt of `frame`, which is told `notices` in addition to the results.
+    /// The way for the next attempt of `frame`, which gets `notices` in addition to the results.
     pub(crate) fn choose(frame: &Frame, deliveries: &[Delivery], notices: &[String], possible: Possible) -> Self {
         let Possible { hooks, unchanged, bare } = possible;
         let permission = deliveries.iter().find(|delivery| matches!(delivery.kind, RequestKind::Permission { .. }));
@@ -59,14 +59,14 @@ impl DeliveryWay {
     }
 }
 
-/// Whether it is the result of a command, which is all that its call returns. A tool of Claude Code's own has words around what a
-/// person said, and they differ from version to version.
+/// Whether it is the result of a command, which is all that its call returns. Claude Code's own tools add text to a person's
+/// words, which differs from version to version.
 fn is_of_command(delivery: &Delivery) -> bool {
     returns_by_itself(delivery) && delivery.kind.native_question().is_none()
 }
 
-/// Whether its call can be resumed to return the result. A plan's cannot, because plans are approved only in an
-/// interactive session; nor can a wake-up's, because resuming it would schedule another one.
+/// Whether its call can be resumed to return the result. A plan's cannot, because plans are approved only in an interactive
+/// session; nor can a wake-up's, because resuming it would schedule another one.
 fn returns_by_itself(delivery: &Delivery) -> bool {
     delivery.kind.scheduled().is_none() && !matches!(delivery.kind, RequestKind::Plan(_))
 }

@@ -14,7 +14,7 @@ pub enum Ending {
     UsageLimit {
         /// When the limit is lifted.
         resets_at: Timestamp,
-        /// Whether the agent had worked in this attempt before it met the limit.
+        /// Whether the agent had worked in this attempt before it reached the limit.
         worked: bool,
     },
     /// The API is unreachable or overloaded, or it throttles requests, without saying until when.
@@ -38,7 +38,7 @@ pub enum Ending {
         /// Whether the agent had worked in this attempt.
         worked: bool,
     },
-    /// The system wanted its runner to end, for example because the machine shuts down. The agent was not to stop.
+    /// The system wanted its runner to end, for example because the machine shuts down. The agent itself was not stopped.
     ShutDown {
         /// Whether the agent had worked in this attempt.
         worked: bool,
@@ -47,7 +47,7 @@ pub enum Ending {
     Died {
         /// Whether the agent had worked in this attempt.
         worked: bool,
-        /// How it ended, as far as is known.
+        /// How it ended, as far as known.
         how: String,
     },
 }
@@ -57,11 +57,10 @@ pub enum Ending {
 pub enum Objection {
     /// The session does not exist.
     Session,
-    /// There is no room on a disk.
+    /// A disk is full.
     Room,
     /// A cause that another way to continue would not remove: an option, the login, the model, the API.
     Start,
-    /// The message names none of these. If the attempt was to continue at a suspended call, `claude` may not support
-    /// that.
+    /// The message names none of these. If the attempt tried to continue at a suspended call, `claude` may not support that.
     Unknown,
 }

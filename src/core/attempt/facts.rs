@@ -26,7 +26,7 @@ pub struct Facts {
     pub looked_up: Vec<RequestId>,
     /// Results that were delivered to the agent.
     pub results: Vec<String>,
-    /// What else its agent was told: its prompt, its instructions.
+    /// Other texts that its agent was given: its prompt, its instructions.
     pub texts: Vec<String>,
     /// How much of its conversation can be continued from.
     pub salvage: Salvage,
@@ -36,18 +36,18 @@ pub struct Facts {
     pub trouble: Option<Trouble>,
     /// How many attempts in a row ended before it with an agent that waits without a request.
     pub earlier_pauses: usize,
-    /// The way in which it was to continue at a suspended call, without a prompt; `None`: it had a prompt, or this is
+    /// The way in which it should have continued at a suspended call, without a prompt; `None`: it had a prompt, or this is
     /// unknown.
     pub silent: Option<Way>,
     /// Whether its process was ended from outside, perhaps before it had written down what it printed.
     pub was_killed: bool,
     /// Whether the run of the program that started it has ended.
     pub is_abandoned: bool,
-    /// What was recorded while it ran: that its agent is to stop.
+    /// A stop of its agent that was recorded while it ran.
     pub stop: Option<Stop>,
-    /// Whether its agent has not been given all that it was told.
+    /// Whether its agent has not been given all of its messages.
     pub has_messages: bool,
-    /// What ran in its agent's background after a reply, if this program has ended that.
+    /// What ran in its agent's background after a reply, if this program has ended it.
     pub ended_beside: Vec<String>,
     /// What its reply is, given the schema of its agent's replies.
     pub shape: ReplyShape,
@@ -58,13 +58,13 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Whether its agent may wait for what was ended, and has not been told about an end of that kind just now.
+    /// Whether its agent may wait for something that was ended, and was not just told about such an end.
     pub(crate) fn is_cut_off(&self) -> bool {
         let was_told = self.trouble.as_ref().is_some_and(|trouble| !trouble.background.is_empty());
         !self.ended_beside.is_empty() && !was_told && self.stop.is_none() && self.salvage != Salvage::Nothing
     }
 
-    /// The facts of a frame's first attempt that ended like this, with nothing else to note.
+    /// The facts of a frame's first attempt that ended like this, and nothing else.
     pub fn from_ending(ending: Ending) -> Self {
         Self {
             ending,

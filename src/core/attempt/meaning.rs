@@ -9,9 +9,9 @@ use crate::core::attempt::signal::Signal;
 /// The meaning of an attempt's end: a row of the table of [decisions](crate::core::attempt::decision).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Meaning {
-    /// It replied, and was told something before that was known. It must be given that.
+    /// It replied, but a message to it was recorded before. It must be given the message.
     HasMessages,
-    /// It replied, and what it may have meant to wait for was ended. It must be told.
+    /// It replied, but what it may have wanted to wait for was ended. It must be told.
     CutOff,
     /// It replied, and the reply does not fit the schema of its replies. It must be told, once in a turn.
     Misfit {
@@ -28,21 +28,21 @@ pub enum Meaning {
     Ongoing,
     /// It was woken and does not know why.
     Unhandled,
-    /// What its ending says. A text is its reply.
+    /// The ending itself. A text is its reply.
     Ended(Ending),
 }
 
 impl Meaning {
-    /// The records win over the agent's words: an agent that asked and then chats has paused all the same, and so has
-    /// one whose process died after it asked. Whether the results exist already makes no difference: an answer may
-    /// arrive before the process has ended.
+    /// The records take precedence over the agent's words: an agent that asked and then chats has paused nevertheless, and so
+    /// has one whose process died after it asked. Whether the results exist already makes no difference: an answer may arrive
+    /// before the process has ended.
     pub(crate) fn from_facts(facts: &Facts) -> Self {
         match &facts.ending {
             Ending::Reply(text) => Self::from_reply(text, facts),
             // Claude Code reports an error when the agent was stopped at a call.
             Ending::Error(_) if facts.awaits_approval => Self::Requested,
             Ending::Suspended | Ending::Died { .. } if facts.waits_for_requests() => Self::Requested,
-            // The hook of another program suspended a call: there is no record of what that waits for.
+            // The hook of another program suspended a call: what that waits for was not recorded.
             Ending::Suspended => Self::Started,
             ending => Self::Ended(ending.clone()),
         }
@@ -152,8 +152,7 @@ impl Facts {
     }
 }
 
-/// The signal that a reply without a request says inside a sentence: the last one whose word was not given to its
-/// agent.
+/// The signal in a reply without a request that is inside a sentence: the last one whose word was not given to its agent.
 fn in_a_sentence(reply: &str, facts: &Facts) -> Option<Signal> {
     let is_mention = |signal: Signal| facts.results.iter().chain(&facts.texts).any(|text| signal.is_named_in(text));
     // An agent that was not woken cannot wonder why it was woken.

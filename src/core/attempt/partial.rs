@@ -1,4 +1,4 @@
-//! What an agent has done so far: the result of one that was stopped.
+//! What an agent has done so far: the result of a stopped agent.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -12,9 +12,9 @@ use crate::core::text::escape;
 /// What an agent has done so far, in bounded memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Partial {
-    /// What it said last.
+    /// Its last text.
     said: Option<String>,
-    /// The last tools that it used, the last one last.
+    /// The last tools that it used, the newest last.
     last: VecDeque<String>,
     /// How many it used.
     used: usize,
@@ -28,11 +28,11 @@ pub(crate) struct Partial {
 const MOST_CALLS: usize = 20;
 /// The most files.
 const MOST_FILES: usize = 50;
-/// The most characters of what it said.
+/// The maximum number of characters of its last text.
 const MOST_SAID: usize = 4_000;
 
 impl Partial {
-    /// Takes the next thing that happened into account. `of_subagent`: that a subagent did it.
+    /// Processes the next event. `of_subagent`: whether a subagent caused it.
     pub(crate) fn absorb(&mut self, happening: &AgentEventKind, of_subagent: bool) {
         match happening {
             // A signal would tell its parent that the agent waits.
@@ -58,7 +58,7 @@ impl Partial {
         }
     }
 
-    /// What the parent of an agent is told that was stopped. Its own words come last, so that nothing in them can be taken for
+    /// The report to the parent of a stopped agent. The agent's own words come last, so that nothing in them can be taken for
     /// this program's.
     pub(crate) fn report(&self, stop: &Stop) -> String {
         let mut parts = vec![stop.in_words()];

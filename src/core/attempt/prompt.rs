@@ -9,7 +9,7 @@ use crate::core::text::escape;
 use crate::core::text::fence::{Fence, is_one_line};
 use crate::core::waits::scheduled::Scheduled;
 
-/// What a fork is told whose conversation does not say that it is one.
+/// The information for a fork whose conversation does not say that it is one.
 pub(crate) const FORK: &str = "You are a fork of the agent that started you: the conversation before this prompt is its own. It gets your \
     reply as the result of its call.";
 
@@ -45,16 +45,15 @@ fn of_task(task: &Task) -> String {
         // Claude Code takes a prompt that begins like this for a command, but not after a line break.
         Task::Prompt(text) if text.starts_with('/') => format!("\n{text}"),
         Task::Prompt(text) => text.clone(),
-        // A group has no agent to tell.
+        // A group has no agent.
         Task::Group(_) => String::new(),
     }
 }
 
-/// The prompt that wakes an agent: notices, and the results of its requests. If the only results are prompts that it
-/// scheduled for this time, the prompt consists of these.
+/// The prompt that wakes an agent: notices, and the results of its requests. If the only results are prompts that it scheduled
+/// for this time, the prompt consists of these.
 ///
-/// The first line is `SGN_RESUME`. A prompt with nothing else asks the agent to check for itself whether its wait is
-/// over.
+/// The first line is `SGN_RESUME`. A prompt with nothing else asks the agent to check for itself whether its wait has ended.
 pub(crate) fn resume(deliveries: &[Delivery], notices: &[String]) -> String {
     if let Some(scheduled) = only_scheduled(deliveries, notices) {
         return scheduled;
@@ -63,15 +62,15 @@ pub(crate) fn resume(deliveries: &[Delivery], notices: &[String]) -> String {
     std::iter::once(signal::RESUME.to_owned()).chain(sections).collect::<Vec<_>>().join("\n\n")
 }
 
-/// The prompts that an agent scheduled, if there is nothing else to tell it, and they cannot pass for anything else.
+/// The prompts that an agent scheduled, if there is nothing else for it, and they cannot pass for anything else.
 fn only_scheduled(deliveries: &[Delivery], notices: &[String]) -> Option<String> {
     let alone = |delivery: &Delivery| delivery.kind.scheduled().filter(|it| it.stands_alone()).map(Scheduled::prompt);
     let prompts: Option<Vec<_>> = deliveries.iter().map(alone).collect();
     prompts.filter(|prompts| !prompts.is_empty() && notices.is_empty()).map(|prompts| prompts.join("\n\n"))
 }
 
-/// The prompt that lets an agent continue after its calls have received their results: what else it has to know.
-/// `others` are results that no call returns, and prompts.
+/// The prompt that lets an agent continue after its calls have received their results: what else it must know. `others` are
+/// results that no call returns, and prompts.
 pub(crate) fn go_on(others: &[Delivery], notices: &[String]) -> String {
     if let Some(scheduled) = only_scheduled(others, notices) {
         return scheduled;
@@ -132,7 +131,7 @@ fn of_cut_short(trouble: &Trouble) -> String {
     format!("Your last turn was cut short: {what}. {go_on}{calls}")
 }
 
-/// What an agent is told that may have ended its turn to wait for what ran in its background.
+/// The notice for an agent that may have ended its turn to wait for something in its background.
 fn of_background(ended: &[String]) -> String {
     let ended: Vec<String> = ended.iter().map(|title| format!("- {}", escape::one_line(title))).collect();
     format!(
@@ -157,8 +156,8 @@ pub(crate) fn heading(delivery: &Delivery) -> String {
 
 /// The result of each request, exact to the byte below its heading.
 ///
-/// A text of one line is that line. If one of them has more, or looks like a heading, each ends at a line that none of
-/// them contains, which is announced first: a counterfeit can then be distinguished from this program's words.
+/// A text of one line is that line. If one of them has more, or looks like a heading, each ends at a line that none of them
+/// contains, which is announced first: a counterfeit can then be distinguished from this program's words.
 fn sections(deliveries: &[Delivery]) -> Vec<String> {
     if deliveries.iter().map(said).all(|text| is_one_line(text) && !text.to_lowercase().contains(HEADING)) {
         return deliveries.iter().map(|delivery| format!("{}\n{}", heading(delivery), said(delivery))).collect();
@@ -170,7 +169,7 @@ fn sections(deliveries: &[Delivery]) -> Vec<String> {
         .collect()
 }
 
-/// How headings begin.
+/// The beginning of headings.
 const HEADING: &str = "result of `";
 
 /// Returns the prompt itself if its agent scheduled one.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::core::agent::launch::Launch;
 use crate::core::attempt::signal::Signal;
 
-/// Whether an agent's turn has ended, although its `claude` may still run.
+/// Whether an agent's turn has ended, although its `claude` may still be running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnState {
     /// It continues.
@@ -16,11 +16,10 @@ pub(crate) enum TurnState {
     Replied,
 }
 
-/// How long `claude` may continue after its agent has replied, unless a person sets another limit: as long as it would
-/// by itself.
+/// How long `claude` may continue after its agent has replied, by default: as long as it would without agent-cli.
 pub(crate) const GRACE: Duration = Duration::from_secs(600);
 
-/// How long a `claude` whose turn has ended may take to end by itself.
+/// How long a `claude` whose turn has ended may take to end.
 const ENDS_BY_ITSELF: Duration = Duration::from_millis(300);
 
 /// How much longer another runner waits before it ends a `claude`, whose own runner may be about to do so.

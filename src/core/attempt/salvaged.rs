@@ -4,7 +4,7 @@
 /// What can be continued from after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Salvage {
-    /// All of it, as far as is known.
+    /// All of it, as far as known.
     Whole,
     /// Everything that the agent was given, but not everything it did.
     Part,
@@ -22,7 +22,7 @@ pub(crate) struct Signs {
     pub has_no_room: bool,
     /// Whether the transcript ends in an incomplete line, or is missing.
     pub is_cut: bool,
-    /// Whether `claude` said that the session is suspended at a call.
+    /// Whether `claude` reported that the session is suspended at a call.
     pub is_suspended: bool,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Contents {
     pub continues: bool,
     /// Whether it has every result that the agent was given.
     pub has_deliveries: bool,
-    /// Whether it marks the call as suspended at which the session is said to be.
+    /// Whether it marks the call at which the session is reported to be suspended.
     pub marks_suspension: bool,
 }
 

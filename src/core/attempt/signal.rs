@@ -7,7 +7,7 @@
 
 /// The first line of the prompt that wakes an agent.
 pub(crate) const RESUME: &str = "SGN_RESUME";
-/// Printed when a tree, or a request, begins to wait for something.
+/// Printed when a tree, or a request, has begun to wait for something.
 pub(crate) const STARTED: &str = "SGN_PEND_STARTED";
 /// Printed when it still waits for the same thing.
 pub(crate) const ONGOING: &str = "SGN_PEND_ONGOING";
@@ -30,7 +30,7 @@ impl Signal {
 
     /// The last signal on a separate line of `reply`.
     ///
-    /// [`RESUME`] is said to agents, never by them, so it is part of a reply like any other word.
+    /// [`RESUME`] is only sent to agents, so in a reply it is a word like any other.
     pub(crate) fn on_a_line(reply: &str) -> Option<Self> {
         own_lines(reply).filter_map(Self::of_line).last()
     }
@@ -92,7 +92,7 @@ fn own_lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The character and length of the fence with which a line begins, and what follows it.
+/// The character and length of the fence with which a line begins, and the rest of the line.
 fn fence_of(line: &str) -> Option<(char, usize, &str)> {
     let mark = line.chars().next().filter(|mark| ['`', '~'].contains(mark))?;
     let info = line.trim_start_matches(mark);

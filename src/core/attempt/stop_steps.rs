@@ -11,13 +11,13 @@ use std::time::Duration;
 /// How far an agent has been stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopPhase {
-    /// It is not to stop.
+    /// No stop was requested.
     Runs,
     /// Its running tool may finish; then a hook stops it.
     Finishes,
     /// It was interrupted, as by Ctrl-C: its tool is killed, and it writes down what it knows.
     Interrupted,
-    /// It was asked to end at once.
+    /// It was asked to end immediately.
     Terminated,
     /// It was killed.
     Killed,
@@ -26,7 +26,7 @@ pub(crate) enum StopPhase {
 /// The state of the tools that ran when the agent was first asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tool {
-    /// None is running, and nothing will stop the agent by itself.
+    /// None is running, and nothing else will stop the agent.
     None,
     Runs,
     /// They finished this long ago, and the process has not ended yet.
@@ -50,7 +50,7 @@ impl StopPhase {
         }
     }
 
-    /// The phase when its running tool is not to finish.
+    /// The phase if its running tool must not finish.
     pub(crate) fn without_grace(self) -> Self {
         if self == Self::Finishes { Self::Interrupted } else { self }
     }

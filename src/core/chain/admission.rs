@@ -16,7 +16,7 @@ pub enum NotAdmitted {
     /// The tree has spent its budget, in US dollars.
     #[error("the chain has spent ${spent_usd:.4} of its budget of ${max_usd:.4}")]
     Budget { max_usd: f64, spent_usd: f64 },
-    /// Another frame met the usage limit of the account that both use.
+    /// Another frame has reached the usage limit of the account that both use.
     #[error("the account has reached its usage limit, until {resets_at:.0}")]
     UsageLimit { resets_at: Timestamp },
     /// The maximum number of agents of all chains is running.
@@ -37,8 +37,8 @@ pub(crate) struct Load {
 }
 
 impl Limits {
-    /// What keeps a frame of a tree with this load from starting. `limited`: when its account's usage limit is lifted.
-    /// If there are several reasons, the one that lasts longest by itself.
+    /// What keeps a frame of a tree with this load from starting. `limited`: when its account's usage limit is lifted. If there
+    /// are several reasons, the one that lasts longest.
     pub(crate) fn refuse(self, load: Load, limited: Option<Timestamp>) -> Option<NotAdmitted> {
         let Load { running, spent_usd } = load;
         let budget = self.max_budget_usd.filter(|max_usd| spent_usd >= *max_usd);

@@ -23,14 +23,14 @@ impl Wait {
     pub(crate) fn pause_ends(&self, since: Timestamp) -> Option<Timestamp> {
         let backed_off = |tries| since.saturating_add(until_next_try(tries)).unwrap_or(since);
         match self {
-            // By this clock its time may be past although the limit is still in force.
+            // According to this clock its time may be past although the limit is still in effect.
             Self::UsageLimit { resets_at, tries } => Some(backed_off(*tries).max(*resets_at)),
             Self::Retry { tries, .. } | Self::Restart { tries, .. } => Some(backed_off(*tries)),
             Self::Requests | Self::AgentDecides => None,
         }
     }
 
-    /// When a pause that began at `since` ends, if it is not over at `now`.
+    /// When a pause that began at `since` ends, if it has not ended at `now`.
     pub(crate) fn paused_until(&self, since: Timestamp, now: Timestamp) -> Option<Timestamp> {
         self.pause_ends(since).filter(|end| since <= now && now < *end)
     }
@@ -45,7 +45,7 @@ pub(crate) fn until_next_try(tries: u32) -> SignedDuration {
 /// The most tries. The last one is about a quarter of an hour after the first.
 pub(crate) const MOST_TRIES: u32 = 6;
 
-/// A time further away than this was not written by the clock of now: nothing is put off for so long.
+/// A time further away than this was written by a different clock: nothing is put off for so long.
 pub(crate) const NEVER_LATER: SignedDuration = SignedDuration::from_hours(1);
 
 /// When to try again after this many failures; `None`: never.

@@ -1,7 +1,7 @@
 //! When a process that keeps running checks a chain that may be able to continue.
 //!
-//! A chain is checked as soon as something in it changes. A chain that was checked and has not changed rests: some conditions that
-//! agents wait for can only be checked by starting a process, or a request.
+//! A chain is checked as soon as something in it changes. A chain that was checked and has not changed rests: some conditions
+//! that agents wait for can only be checked by starting a process, or a request.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,13 @@ use crate::core::waits::conditions::External;
 use crate::core::waits::outlook::{WaitOutlook, outlook};
 use crate::core::waits::wait_progress::WaitProgress;
 
-/// The longest time between two checks. Not every change is noticed: a file in a network, a runner that
-/// is killed.
+/// The longest time between two checks. Some changes are not noticed: a file on a network, a runner that is killed.
 pub(crate) const TICK: SignedDuration = SignedDuration::from_secs(60);
 
-/// The process that creates a frame starts it. Other processes leave it this time to do so.
+/// How long other processes leave a new frame to the process that created it.
 const MAKER_STARTS: SignedDuration = SignedDuration::from_secs(10);
 
-/// Until when a frame that is ready is left to the process that made it, if that is still to come.
+/// Until when a frame that is ready is left to the process that created it, if that time has not passed.
 pub(crate) fn left_to_its_maker(created: Timestamp, now: Timestamp) -> Option<Timestamp> {
     let until = created.saturating_add(MAKER_STARTS).unwrap_or(created);
     // If the clock was set back, that may be far away.
@@ -32,7 +31,7 @@ pub(crate) fn left_to_its_maker(created: Timestamp, now: Timestamp) -> Option<Ti
 /// Why a chain may be able to continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ContinueReason {
-    /// Nothing keeps one of its agents.
+    /// Nothing keeps one of its agents from running.
     Free,
     /// One of its agents is recorded as running. Its runner may have died.
     Running,
@@ -40,17 +39,17 @@ pub(crate) enum ContinueReason {
     AgentDecides,
     /// Only time ends the wait of one of its agents.
     Until(Timestamp),
-    /// One of its agents waits for something outside.
+    /// One of its agents waits for something outside the chain.
     Outside(External),
     /// One of its agents asks in this file. `changed`: when an answer in it was last changed.
     InFile { form: Box<Form>, changed: Option<Timestamp> },
 }
 
-/// What the file of a question says.
+/// The state of the file of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum InFile {
     NoAnswer,
-    /// Something that does not count as an answer, and whether a person was told.
+    /// Its content does not count as an answer. Whether a person was told.
     Refused {
         why: String,
         was_reported: bool,
@@ -66,7 +65,7 @@ pub(crate) enum InFile {
 pub struct ChangedChain {
     pub(crate) root: FrameId,
     pub(crate) reason: ContinueReason,
-    /// How far its wait for something outside is.
+    /// The progress of its wait for something outside the chain.
     pub(crate) progress: WaitProgress,
 }
 
@@ -79,11 +78,11 @@ pub(crate) struct CheckPlan {
     pub(crate) next: Option<Timestamp>,
     /// The files that are waited for.
     pub(crate) files: Vec<PathBuf>,
-    /// What does not count as an answer.
+    /// Content that does not count as an answer.
     pub(crate) refused: Vec<RefusedAnswer>,
 }
 
-/// A file in which something does not count as an answer.
+/// A file whose content does not count as an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RefusedAnswer {
     pub(crate) root: FrameId,
@@ -101,9 +100,10 @@ pub(crate) enum CheckOutcome {
     NotRun,
     /// An agent ended its turn with something new, and nothing went wrong.
     Progressed,
-    /// It was run without progress. Its reasons may differ from before, because a scheduled time has arrived.
+    /// It was run without progress. Its reasons may have changed, because a scheduled time has arrived.
     NoProgress,
-    /// Its agent found no free slot, because agents of other chains use them all. Nothing tells when one of them ends.
+    /// Its agent found no free slot, because agents of other chains use them all. This process is not notified when one of them
+    /// ends.
     NoSlot,
 }
 
@@ -119,7 +119,7 @@ pub(crate) struct CheckSchedule {
 
 #[derive(Debug)]
 struct RestPeriod {
-    /// What it looks like as long as nothing has changed; `None`: as at the next check.
+    /// Its reasons as long as nothing has changed; `None`: those at the next check.
     reasons: Option<Vec<ContinueReason>>,
     since: Timestamp,
     until: Timestamp,
@@ -134,8 +134,8 @@ impl RestPeriod {
 }
 
 impl CheckSchedule {
-    /// What `candidates` are due at `now`. `is_met` judges conditions that are neither times nor commands, `in_file` what the
-    /// file of a question says.
+    /// Which `candidates` are due at `now`. `is_met` judges conditions that are neither times nor commands, `in_file` the file
+    /// of a question.
     pub(crate) fn plan(
         &mut self,
         candidates: Vec<ChangedChain>,
@@ -172,7 +172,7 @@ impl CheckSchedule {
                             plan.check_again(time);
                             continue;
                         }
-                        // An answer that is not recorded in spite of that rests until it changes.
+                        // An answer that nevertheless was not recorded rests until it changes.
                         InFile::Answer(changed) => ContinueReason::InFile { form, changed: Some(changed) },
                     }
                 }
@@ -197,7 +197,7 @@ impl CheckSchedule {
         plan
     }
 
-    /// A chain with these `reasons` was checked. It rests as long as they stay the same, unless it progressed.
+    /// A chain with these `reasons` was checked. It rests as long as they do not change, unless it progressed.
     pub(crate) fn checked(
         &mut self,
         root: FrameId,

@@ -25,17 +25,17 @@ pub struct Frame {
     pub root: FrameId,
     /// 1 for a root, one more for each level below.
     pub depth: u32,
-    /// What its agent is told first.
+    /// Its first instructions.
     pub task: Task,
     /// Its agent's working directory. Absolute. Claude Code looks a session up by it.
     pub cwd: PathBuf,
     /// How its `claude` is started, each time.
     pub launch: Launch,
-    /// Where it is in its life.
+    /// Its current state.
     pub state: FrameState,
     /// When it entered that state.
     pub since: Timestamp,
-    /// The Claude Code session that its agent has for life.
+    /// The Claude Code session of its agent, which never changes.
     pub session: SessionId,
     /// The attempt whose conversation it continues from. An adopted session is identified by the frame's id until an
     /// attempt of the frame is kept.
@@ -44,17 +44,17 @@ pub struct Frame {
     pub baseline: Option<Baseline>,
     /// The tool call at which the checkpoint is suspended.
     pub suspended: Option<String>,
-    /// What it has besides its conversation.
+    /// What its agent has besides its conversation.
     pub situation: Situation,
     /// What went wrong in its last attempt, for the agent when it is resumed.
     pub trouble: Option<Trouble>,
-    /// The state in which its parent sees it for good, if a person has continued it since.
+    /// The final state for its parent, if a person has continued it since.
     pub outcome: Option<FrameState>,
-    /// When it was made.
+    /// When it was created.
     pub created: Timestamp,
 }
 
-/// What an agent is told first.
+/// The first instructions of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -74,7 +74,7 @@ pub enum Task {
 pub struct Baseline {
     /// The session.
     pub session: SessionId,
-    /// The agent whose checkpoint it was; `None`: it is not a session of this program.
+    /// The agent whose checkpoint it was; `None`: the session does not belong to this program.
     #[serde(rename = "agent")]
     pub frame: Option<FrameId>,
     /// That checkpoint.
@@ -82,7 +82,7 @@ pub struct Baseline {
     pub checkpoint: Option<AttemptId>,
     /// Its cost, in US dollars. Newer versions of Claude Code count it again for each fork.
     pub cost_usd: f64,
-    /// Its tokens, counted likewise, where its version counts them.
+    /// Its tokens, counted likewise, if its version counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
@@ -103,14 +103,14 @@ pub(crate) struct KeptConversation {
 pub struct Trouble {
     /// What happened, for the agent and for people.
     pub what: String,
-    /// The tool calls whose effect is missing from the conversation, each on one short line: they were open then, or
-    /// the conversation does not have them.
+    /// The tool calls whose effect is missing from the conversation, each on one short line: they were open then, or the
+    /// conversation does not contain them.
     #[serde(default)]
     pub calls: Vec<String>,
-    /// Whether the conversation has nothing from that attempt.
+    /// Whether the conversation contains nothing from that attempt.
     #[serde(default)]
     pub lost: bool,
-    /// Whether `claude` had ended its turn by itself, and found no room for it: its folder's disk is full.
+    /// Whether `claude` had ended its turn but had no room to record it, because its folder's disk is full.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unrecorded: bool,
     /// What ran in its background after its reply and was ended, each on one short line.
@@ -122,18 +122,18 @@ pub struct Trouble {
 }
 
 impl Frame {
-    /// The state in which its parent sees it.
+    /// Its state for its parent.
     pub(crate) fn for_its_parent(&self) -> &FrameState {
         self.outcome.as_ref().unwrap_or(&self.state)
     }
 
-    /// What its agent said, as its parent receives it. A group names the worktree of each of its agents itself.
+    /// The agent's text, as its parent receives it. A group names the worktree of each of its agents itself.
     pub(crate) fn reported(&self, said: String) -> String {
         if self.task.is_group() { said } else { child_worktree::with_place(said, self.launch.worktree.as_ref()) }
     }
 
-    /// What its parent receives, if it has ended. `reply` is its reply, or that of all agents of a group; a group that failed has
-    /// one, too, and an agent that was stopped says what it has done.
+    /// What its parent receives, if it has ended. `reply` is its reply, or that of all agents of a group; a group that failed
+    /// has one, too, and a stopped agent reports what it has done.
     pub(crate) fn result(&self, reply: Option<String>) -> Option<RequestResult> {
         match (self.for_its_parent(), reply) {
             (FrameState::Done, reply) => Some(RequestResult::Text(self.reported(reply.unwrap_or_default()))),
@@ -161,8 +161,8 @@ impl Frame {
         self.checkpoint.map(own).or_else(|| self.baseline.map(of_source))
     }
 
-    /// Whether it continues from a person's session, which they may continue too: it was adopted, and no attempt
-    /// was kept.
+    /// Whether it continues from a person's session, which the person may continue, too: it was adopted, and no attempt was
+    /// kept.
     pub(crate) fn is_adopted(&self) -> bool {
         self.checkpoint.is_some_and(|copy| self.kept_session(copy) != self.session)
     }
@@ -219,7 +219,7 @@ mod tests {
         };
         let failed = FrameState::Failed { failure: Failure { kind: FailureKind::Error, message: "boom".into() } };
         assert_eq!(result(&FrameState::Done, Some("hello")), Some(RequestResult::Text("hello".into())));
-        // Its parent must not wait for ever.
+        // Its parent must not wait indefinitely.
         assert_eq!(result(&FrameState::Done, None), Some(RequestResult::Text(String::new())));
         assert_eq!(result(&failed, None), Some(RequestResult::Failed("boom".into())));
         assert_eq!(result(&failed, Some("half")), Some(RequestResult::Failed("half".into())));

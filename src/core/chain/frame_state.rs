@@ -27,9 +27,9 @@ use crate::core::steering::stop_order::{Stop, StopKind};
 pub enum FrameState {
     /// It needs an attempt and waits for nothing.
     Ready,
-    /// An attempt runs, or ran when its runner died.
+    /// An attempt is running, or was running when its runner died.
     Running {
-        /// What it waits for again if the attempt is discarded; `None`: it was ready.
+        /// What it will wait for again if the attempt is discarded; `None`: it was ready.
         waited: Option<Wait>,
     },
     /// It waits, without a process.
@@ -48,7 +48,7 @@ pub enum FrameState {
     Cancelled,
     /// It is paused until a person continues it.
     Paused {
-        /// What it waits for again then; `None`: nothing.
+        /// What it will wait for again then; `None`: nothing.
         waited: Option<Wait>,
     },
 }
@@ -60,9 +60,9 @@ pub enum FrameState {
 pub enum AgentStatus {
     /// Nothing keeps it from running.
     Ready,
-    /// It runs.
+    /// It is running.
     Running,
-    /// It waits, and nothing runs.
+    /// It waits, and nothing is running.
     Waiting,
     /// It is paused.
     Paused,
@@ -102,11 +102,11 @@ impl AgentStatus {
 pub enum Wait {
     /// The requests that it made: answers, children, files, times, commands. Ends when all of them have ended.
     Requests,
-    /// Its usage limit. Over at that time, or after a backoff if it was not lifted then.
+    /// Its usage limit, until that time, or until after a backoff if it was not lifted then.
     UsageLimit {
         /// When the limit is lifted.
         resets_at: Timestamp,
-        /// The number of consecutive tries that met the limit again.
+        /// The number of consecutive tries that reached the limit again.
         #[serde(default)]
         tries: u32,
     },
@@ -114,12 +114,12 @@ pub enum Wait {
     Retry {
         /// The number of consecutive tries that met such an error.
         tries: u32,
-        /// What the last one met, for people.
+        /// The last error, for people.
         why: String,
     },
     /// The next try after an attempt that could not start, died or failed. A person who resumes the chain need not wait for it.
     Restart {
-        /// The number of consecutive tries that went like that.
+        /// The number of consecutive tries with this outcome.
         tries: u32,
         /// The outcome of the last attempt, for people.
         why: String,
@@ -134,7 +134,7 @@ pub enum Wait {
 pub struct Failure {
     /// What kind of failure it is.
     pub kind: FailureKind,
-    /// What `claude` or the agent said, for people.
+    /// The message of `claude` or the agent, for people.
     pub message: String,
 }
 
@@ -147,13 +147,13 @@ pub enum FailureKind {
     Refused,
     /// The agent worked and then met an error: an API error, a budget, a limit of turns.
     Error,
-    /// The agent said that it does not know why it was resumed.
+    /// The agent replied that it does not know why it was resumed.
     Unhandled,
     /// It was stopped. Nothing is retried.
     Stopped,
 }
 
-/// Something that happened to a frame.
+/// An event for a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FrameEvent {
     /// An attempt begins.
@@ -167,11 +167,11 @@ pub(crate) enum FrameEvent {
         /// Whether some of its requests have no result yet: it waits for those first.
         open_requests: bool,
     },
-    /// A frame that does not run is to pause.
+    /// A frame that is not running must pause.
     Pause,
-    /// It is to continue.
+    /// It must continue.
     Continue,
-    /// A frame that does not run is to end.
+    /// A frame that is not running must end.
     Stop(Failure),
     /// A person has a new instruction for an agent that has ended.
     Instruct,
@@ -194,7 +194,7 @@ pub enum Ended {
         /// What happened, for people.
         why: String,
     },
-    /// It died. The first time that may be by chance, and it is tried again at once.
+    /// It died. The first time that may be by chance, and it is retried immediately.
     Die {
         /// How it died, for people.
         why: String,
@@ -235,7 +235,8 @@ impl Ended {
         }
     }
 
-    /// Whether the attempt changed anything for its frame. One that only has to be repeated, at once or after a pause, did not.
+    /// Whether the attempt changed anything for its frame. An attempt that only has to be repeated, at once or after a pause,
+    /// did not.
     pub(crate) fn is_progress(&self) -> bool {
         match self {
             Self::Wait(wait) => !wait.is_pause(),
@@ -299,10 +300,10 @@ impl FrameState {
         }
     }
 
-    /// The state of a frame that is to rest in this one.
+    /// The paused form of this state.
     fn paused(self) -> Self {
         match self {
-            // The person who continues it need not wait.
+            // A person who continues it need not wait.
             Self::Waiting { wait: Wait::Restart { .. } } | Self::Ready | Self::Cancelled => {
                 Self::Paused { waited: None }
             }
@@ -328,14 +329,14 @@ impl FrameState {
         }
     }
 
-    /// Whether it has neither ended nor an attempt: what it waits for may come.
+    /// Whether it has neither ended nor an attempt.
     pub(crate) fn is_pending(&self) -> bool {
         matches!(self, Self::Ready | Self::Waiting { .. })
     }
 
     /// Whether a parent need no longer wait for this frame.
     ///
-    /// A cancelled or paused frame is not over: a person may continue it.
+    /// A cancelled or paused frame has not ended: a person may continue it.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self, Self::Done | Self::Failed { .. })
     }
@@ -346,8 +347,8 @@ impl FrameState {
     }
 }
 
-/// The state of a frame that waited for this and then could not be tried, or was tried for nothing. `first`: how much that counts
-/// the first time.
+/// The state of a frame that waited for this and then could not be tried, or was tried without success. `first`: how much that
+/// counts the first time.
 fn backing_off(waited: Option<&Wait>, first: u32, why: String) -> FrameState {
     let tries = match waited {
         Some(Wait::Restart { tries, .. }) => tries.saturating_add(1),
@@ -356,7 +357,7 @@ fn backing_off(waited: Option<&Wait>, first: u32, why: String) -> FrameState {
     FrameState::Waiting { wait: Wait::Restart { tries, why } }
 }
 
-/// The state of a frame that is to be retried.
+/// The state of a frame that will be retried.
 fn after_all(open_requests: bool) -> FrameState {
     if open_requests { FrameState::Waiting { wait: Wait::Requests } } else { FrameState::Ready }
 }

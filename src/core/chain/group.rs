@@ -13,13 +13,13 @@ pub struct GroupMember {
     pub id: FrameId,
     /// Its task, as the command named it, on one line.
     pub task: String,
-    /// Where it is in its life.
+    /// Its current state.
     pub state: FrameState,
     pub reply: Option<String>,
     pub worktree: Option<Worktree>,
 }
 
-/// How a group in `state` ends; `None` if it has ended, or one of its members is not over.
+/// How a group in `state` ends; `None` if it has ended, or one of its members has not.
 ///
 /// It is done when all members are done. A failed member does not stop the others: the group fails when all have ended.
 pub(crate) fn ended(state: &FrameState, members: &[GroupMember]) -> Option<Ended> {
@@ -71,7 +71,7 @@ impl GroupMember {
     }
 
     fn result(&self) -> String {
-        // Of one that was stopped, this says what it has done so far.
+        // A stopped member reports what it has done so far.
         let reply = self.reply.as_deref();
         let said = reply.or(self.failure().map(|failure| failure.message.as_str())).unwrap_or_default();
         child_worktree::with_place(said.to_owned(), self.worktree.as_ref())
@@ -79,7 +79,7 @@ impl GroupMember {
 }
 
 impl Tree {
-    /// The groups whose members are all over, and which are not over themselves.
+    /// The groups whose members have all ended, and which have not ended themselves.
     pub(crate) fn groups_to_end(&self) -> Vec<FrameId> {
         let ends = |node: &&Node| {
             node.is_group && node.state.is_pending() && self.is_awaited(node) && !self.has_open_requests(node)
@@ -87,7 +87,7 @@ impl Tree {
         self.leaves_up().into_iter().filter(ends).map(|node| node.id).collect()
     }
 
-    /// The members of groups that are not over, each with its group.
+    /// The unfinished members of groups, each with its group.
     pub(crate) fn open_members_of_groups(&self) -> impl Iterator<Item = (FrameId, FrameId)> {
         let groups = self.all().filter(|node| node.is_group);
         groups.flat_map(|group| {
@@ -97,7 +97,7 @@ impl Tree {
     }
 }
 
-/// How headings begin: two `#`, or as many as are needed so that no line of a reply begins the same way.
+/// The beginning of headings: two `#`, or as many as are needed so that no line of a reply begins the same way.
 fn marks(members: &[GroupMember]) -> String {
     let results = members.iter().map(GroupMember::result).collect::<Vec<_>>();
     let longest = results.iter().flat_map(|said| said.split(is_line_break)).filter_map(counterfeit).max();

@@ -1,4 +1,4 @@
-//! Handoffs, which are tail calls: an agent asks for another one whose reply also is its own. It is not woken for that.
+//! Handoffs, which are tail calls: an agent asks for another one whose reply is also its own. It is not woken for that.
 
 use std::collections::HashSet;
 
@@ -7,8 +7,8 @@ use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
 use crate::core::requests::request::{Request, RequestKind};
 
-/// The agent that one in `state` has handed off to. `requests`: those whose results it has not been given. An agent that has asked
-/// for anything else needs to see the results itself.
+/// The agent to which one in `state` has handed off. `requests`: those whose results it has not been given. An agent that has
+/// asked for anything else must see the results itself.
 pub(crate) fn successor(state: &FrameState, requests: &[Request]) -> Option<FrameId> {
     let waits = matches!(state, FrameState::Waiting { wait: Wait::Requests });
     only_handoff(requests).filter(|_| waits)
@@ -58,7 +58,7 @@ impl Tree {
     }
 
     fn is_handed_off_to(&self, node: &Node, has_replied: impl Fn(FrameId) -> bool) -> bool {
-        // What a person had it do has a reply of its own.
+        // An instruction of a person has a separate reply.
         !node.has_outcome && successor(&node.state, &node.requests).is_some_and(has_replied)
     }
 }
@@ -97,7 +97,7 @@ mod tests {
         let chain = |last: FrameState| [above(WAITS), vec![node(3, last, Vec::new())]].concat();
         assert_eq!(next(chain(FrameState::Done)), (vec![id(2), id(1)], Vec::new()));
         assert_eq!(next(chain(FrameState::Ready)), (Vec::new(), vec![id(3)]));
-        // One that failed returns its failure, like any call.
+        // A failed agent returns its failure, like any call.
         let failure = Failure { kind: FailureKind::Error, message: String::new() };
         assert_eq!(next(chain(FrameState::Failed { failure })), (Vec::new(), vec![id(2)]));
         let mut continued = chain(FrameState::Done);

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
-/// How long a running agent may be silent before a person should look, unless the chain says otherwise.
+/// How long a running agent may be silent before a person should look, by default.
 const STALL_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
 /// How far a chain may grow, and what it may use. Set when it is started, and changed for all of it at once.

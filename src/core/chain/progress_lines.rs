@@ -1,4 +1,4 @@
-//! The steps of a chain as one line each, and what may still happen in it, for people who follow it.
+//! The steps of a chain as one line each, and what can still happen in it, for people who follow it.
 
 use jiff::Timestamp;
 
@@ -13,7 +13,7 @@ use crate::core::text::escape;
 pub(crate) use crate::core::text::time::{age, time_until};
 use crate::core::waits::scheduled::Scheduled;
 
-/// A step of an agent: who, and what happens.
+/// A step of an agent: its name, and what happens.
 pub(crate) fn step(id: FrameId, task: &str, what: &str) -> String {
     const LONGEST: usize = 40;
     let task = escape::one_line(task);
@@ -70,20 +70,20 @@ fn reason(what: &Blocking, now: Timestamp) -> String {
     }
 }
 
-/// What may still happen in a tree.
+/// What can still happen in a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChainOutlook {
     /// A process runs an agent in it.
     Runs,
     /// It can continue: a process may be about to do so.
     CanContinue,
-    /// Nothing happens until others do something: each agent that waits, and what for.
+    /// Nothing happens until something outside changes: each agent that waits, and what for.
     Waits(Vec<(FrameId, String)>),
     /// Its top is done, failed or was stopped.
     Over,
 }
 
-/// What may still happen in a tree. `runs`: whether a process runs a frame that is recorded as running.
+/// What can still happen in a tree. `runs`: whether a process runs a frame that is recorded as running.
 pub(crate) fn outlook(tree: &Tree, runs: impl Fn(FrameId) -> bool, now: Timestamp) -> ChainOutlook {
     let nodes = tree.parents_first();
     let running: Vec<_> = nodes.iter().filter(|node| matches!(node.state, FrameState::Running { .. })).collect();
@@ -179,7 +179,7 @@ mod tests {
         let limited = FrameState::Waiting { wait: Wait::UsageLimit { resets_at, tries: 0 } };
         let why = "waits for the usage limit to reset in 1 min".to_owned();
         assert_eq!(of(vec![node(id, None, limited)], false), ChainOutlook::Waits(vec![(id, why)]));
-        // A child may go on when its parent has failed.
+        // A child may continue when its parent has failed.
         let child = node(FrameId::random(), Some(id), running());
         let failed = node(id, None, FrameState::Done);
         assert_eq!(of(vec![failed, child], true), ChainOutlook::Runs);

@@ -25,7 +25,7 @@ impl Tree {
         self.runnable_and_ready(attempted, now).0
     }
 
-    /// The same, and those that could run if more were allowed to.
+    /// The same, and those that could run if the limits were higher.
     pub(crate) fn runnable_and_ready(&self, attempted: &Attempted, now: Timestamp) -> (Vec<FrameId>, Vec<FrameId>) {
         let admission = self.admission(now);
         let wanted = self.leaves_up().into_iter().filter(|node| self.can_run(node, attempted, now));
@@ -38,9 +38,9 @@ impl Tree {
         (runnable, wanted.map(|(id, _)| id).collect())
     }
 
-    /// The frames that a new `resume` retries: those that were stopped, and those that failed as long as no
-    /// parent has been told or can be. A parent that still waits for others is told when they have ended; until then, a poll
-    /// must not cost an attempt.
+    /// The frames that a new `resume` retries: those that were stopped, and those that failed as long as no parent has been
+    /// told or can be. A parent that still waits for others is told when these have ended; until then, a poll must not cost an
+    /// attempt.
     pub(crate) fn to_try_again(&self) -> Vec<&Node> {
         self.leaves_up()
             .into_iter()
@@ -61,8 +61,9 @@ impl Tree {
         self.leaves_up().into_iter().filter(backs_off).filter(can_start).collect()
     }
 
-    /// The frames that a person continues who resumes the top, parents first: those that were paused with it, or with one
-    /// above it. What was paused by an id further down is continued by that id, so that a poll of the chain leaves it alone.
+    /// The frames that a person continues by resuming the top, parents first: those that were paused with it, or with one above
+    /// it. Agents that were paused by an id further down are continued by that id, so that a poll of the chain does not affect
+    /// them.
     pub(crate) fn to_continue(&self) -> Vec<FrameId> {
         let is_below = |of: FrameId| of != self.top() && self.parents_first().iter().any(|node| node.id == of);
         let is_paused = |node: &&Node| {
@@ -97,7 +98,7 @@ impl Tree {
     }
 
     /// Whether a frame's error concerns the caller that runs the tree. If the parent was told about a failure, the parent
-    /// handles it; a frame that continued has no error any more.
+    /// handles it; a frame that continued no longer has an error.
     pub(crate) fn concerns_the_caller(&self, frame: FrameId) -> bool {
         self.get(frame).is_some_and(|node| match node.state {
             FrameState::Done => false,

@@ -20,7 +20,7 @@ pub struct Tree {
     whole: Whole,
 }
 
-/// Facts about a root's whole tree, whichever part of it is looked at.
+/// Facts about a root's whole tree, whichever part of it is read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Whole {
     /// Its limits.
@@ -69,13 +69,13 @@ impl Node {
 }
 
 impl Tree {
-    /// The requests of all frames, to add what is known about them.
+    /// The requests of all frames, for adding what is known about them.
     pub(crate) fn requests_mut(&mut self) -> impl Iterator<Item = &mut Request> {
         self.nodes.values_mut().flat_map(|node| &mut node.requests)
     }
 
-    /// A tree of `nodes`, in the order in which they were made. Nodes that cannot be reached from `top` are ignored, so
-    /// a damaged tree (a missing parent, a cycle) does no harm.
+    /// A tree of `nodes`, in the order in which they were created. Nodes that cannot be reached from `top` are ignored, so a
+    /// damaged tree (a missing parent, a cycle) is harmless.
     pub(crate) fn new(top: FrameId, nodes: Vec<Node>) -> Self {
         let mut children: HashMap<FrameId, Vec<FrameId>> = HashMap::new();
         for node in &nodes {
@@ -92,7 +92,7 @@ impl Tree {
         Self { whole, ..self }
     }
 
-    /// What is true of the whole tree.
+    /// Facts about the whole tree.
     pub(crate) fn whole(&self) -> &Whole {
         &self.whole
     }
@@ -167,14 +167,13 @@ impl Tree {
         request.is_over(is_child_over).unwrap_or_else(|never| match never {})
     }
 
-    /// Whether a request of this frame still lacks a result that its agent needs, or a member of this group is not
-    /// over.
+    /// Whether a request of this frame still lacks a result that its agent needs, or a member of this group has not ended.
     pub(crate) fn has_open_requests(&self, node: &Node) -> bool {
         let is_missing = |request: &Request| !self.is_over(request) && !request.kind.is_job();
         node.requests.iter().any(is_missing) || self.open_members(node) > 0
     }
 
-    /// How many members of this group are not over; 0 for a frame that is not a group.
+    /// How many members of this group have not ended; 0 for a frame that is not a group.
     fn open_members(&self, node: &Node) -> usize {
         let members = self.children(node.id).iter().filter(|_| node.is_group).filter_map(|child| self.get(*child));
         members.filter(|member| !member.is_over()).count()
@@ -213,7 +212,7 @@ pub(crate) mod testing {
         FrameId(Uuid::from_u128(number))
     }
 
-    /// An agent that has worked, and asked for nothing.
+    /// An agent that has worked, without requests.
     pub(crate) fn node(id: FrameId, parent: Option<FrameId>, state: FrameState) -> Node {
         Node {
             id,

@@ -1,4 +1,4 @@
-//! What a tree waits for and its runner cannot bring about.
+//! What a tree waits for that its runner cannot provide.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use crate::core::requests::request::{External, Request, RequestKind};
 use crate::core::waits::outlook::outlook;
 use crate::core::waits::words::{self, ConditionState};
 
-/// Something that a chain waits for and that comes from outside its processes.
+/// Something outside its processes that a chain waits for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Blocker {
@@ -30,7 +30,7 @@ pub(crate) struct Blocker {
     pub what: Blocking,
 }
 
-/// What a [`Blocker`] is.
+/// The kind of a [`Blocker`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "for", rename_all = "snake_case")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -53,7 +53,7 @@ pub(crate) enum Blocking {
         /// Why a user's hook asks for it, if one does.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Where it acts, as far as that is known.
+        /// Where it acts, as far as known.
         #[serde(skip_serializing_if = "Option::is_none")]
         place: Option<CallPlace>,
     },
@@ -65,11 +65,11 @@ pub(crate) enum Blocking {
         #[serde(flatten)]
         plan: ProposedPlan,
     },
-    /// Something outside.
+    /// Something outside the chain.
     External {
         /// What.
         wait: External,
-        /// What it consists of, and how far that is.
+        /// Its conditions and their progress.
         conditions: Vec<ConditionState>,
     },
     /// A usage limit.
@@ -77,13 +77,13 @@ pub(crate) enum Blocking {
         /// When it is lifted.
         resets_at: Timestamp,
     },
-    /// The next try, after a temporary API error or an attempt that failed.
+    /// The next try, after a temporary API error or a failed attempt.
     Retry {
         /// When it is due.
         at: Timestamp,
         /// The number of consecutive failed tries.
         tries: u32,
-        /// What the last one met.
+        /// The last error.
         why: String,
     },
     /// A budget that has been spent.
@@ -103,7 +103,7 @@ pub(crate) enum Blocking {
         /// How many may run.
         most: u32,
     },
-    /// A person to continue what was paused.
+    /// A person who continues a paused agent.
     Paused {
         /// What to resume.
         id: FrameId,
@@ -115,7 +115,7 @@ pub(crate) enum Blocking {
 }
 
 impl Tree {
-    /// The status of the whole chain, in the words for the states of agents: it runs as long as one of its agents does, and
+    /// The status of the whole chain, in the words for the states of agents: it is running as long as one of its agents is, and
     /// if it only waits for a person to continue an agent, its status is that agent's.
     pub(crate) fn status(&self, now: Timestamp) -> AgentStatus {
         let nodes = self.parents_first();
@@ -143,7 +143,7 @@ impl Tree {
     /// What one frame waits for, not counting its children.
     pub(crate) fn blockers_of(&self, node: &Node, now: Timestamp) -> Vec<Blocker> {
         if let (FrameState::Paused { .. }, Some(stop)) = (&node.state, &node.stop) {
-            // Resuming the top continues what was paused above it.
+            // Resuming the top continues agents that were paused with one above it.
             let id = if self.get(stop.of).is_some() { stop.of } else { self.top() };
             let what = Blocking::Paused { id, said: stop.in_words() };
             return vec![Blocker { frame: node.id, since: node.since, what }];
@@ -199,10 +199,10 @@ impl From<NotAdmitted> for Blocking {
 }
 
 impl Tree {
-    /// The next time after `now` at which a pause ends, a question expires, or a time comes that an agent waits for. `since`: when
-    /// commands without an interval were due last.
+    /// The next time after `now` at which a pause ends, a question expires, or a scheduled time arrives. `since`: when commands
+    /// without an interval were last due.
     pub(crate) fn next_by_time(&self, attempted: &Attempted, since: Timestamp, now: Timestamp) -> Option<Timestamp> {
-        // An account over its usage limit keeps agents anywhere in the chain.
+        // An account that has reached its usage limit affects agents anywhere in the chain.
         let pauses = self.all().flat_map(|node| [pause_ends(node), attempted.skipped_until(node)]).flatten();
         let waits = self.all().flat_map(|node| &node.requests).filter_map(|request| waits_until(request, since, now));
         pauses.chain(waits).filter(|time| *time > now).min()
@@ -292,7 +292,7 @@ mod tests_of_time {
         Timestamp::from_second(second).unwrap()
     }
 
-    /// When something happens by itself after 20 s to an agent that waits for this since 5 s, and tried its second condition at 10 s.
+    /// When something happens after 20 s to an agent that has waited for this for 5 s, and tried its second condition at 10 s.
     fn next(wait: Wait, kind: Option<RequestKind>, state: RequestState) -> Option<i64> {
         let id = FrameId(Uuid::from_u128(1));
         let mut progress = WaitProgress::default();

@@ -1,4 +1,4 @@
-//! What an agent does now, from its events.
+//! What an agent is doing now, from its events.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -7,25 +7,25 @@ use crate::core::agent::usage::Usage;
 use crate::core::events::agent_event::{AgentEvent, AgentEventKind};
 use crate::core::id::AttemptId;
 
-/// What an agent does now.
+/// What an agent is doing now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "activity", rename_all = "snake_case")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) enum Activity {
     /// Its `claude` has not begun to work yet.
     Starting,
-    /// Its model works, or Claude Code does between two calls.
+    /// Its model is working, or Claude Code is between two calls.
     Thinking,
-    /// A tool runs.
+    /// A tool is running.
     Running {
-        /// The call that was made last, on one short, escaped line.
+        /// The newest call, on one short, escaped line.
         tool: String,
-        /// How many other calls run.
+        /// How many other calls are running.
         others: usize,
     },
     /// The API refused a request, and the next try is still to come.
     Throttled {
-        /// The HTTP status; `None`: there was no answer.
+        /// The HTTP status; `None`: there was no response.
         status: Option<u64>,
         retry: u64,
         max_retries: Option<u64>,
@@ -45,15 +45,15 @@ pub(crate) enum Activity {
 pub(crate) struct ActivityTracker {
     attempt: Option<AttemptId>,
     phase: ActivityPhase,
-    /// Calls without a result, the last one last, by Claude's id.
+    /// Calls without a result, the newest last, by Claude's id.
     open: Vec<(String, String)>,
     /// When the last event happened; `None`: there was none.
     pub last_event: Option<Timestamp>,
     /// The tokens in the conversation of the agent itself.
     pub context_tokens: Option<u64>,
-    /// Tokens of all turns that have ended, over all attempts.
+    /// Tokens of all finished turns, over all attempts.
     pub usage: Usage,
-    /// What the attempts have cost that have ended.
+    /// The cost of the ended attempts.
     pub cost_usd: f64,
 }
 
@@ -82,7 +82,7 @@ impl Default for ActivityTracker {
 }
 
 impl ActivityTracker {
-    /// Takes the next event into account.
+    /// Processes the next event.
     pub(crate) fn absorb(&mut self, event: &AgentEvent) {
         self.last_event = self.last_event.max(Some(event.at));
         if event.attempt.is_some() && event.attempt != self.attempt {
@@ -136,7 +136,7 @@ impl ActivityTracker {
         }
     }
 
-    /// Notes that the agent works, though its events are not known from the beginning.
+    /// Records that the agent is working, though its events are not known from the beginning.
     pub(crate) fn works(&mut self, attempt: AttemptId) {
         (self.attempt, self.phase) = (Some(attempt), ActivityPhase::Works);
     }
@@ -146,7 +146,8 @@ impl ActivityTracker {
         self.open.clear();
     }
 
-    /// What the agent does at `now`. A throttled agent is so only until its next try: the model's first token comes later.
+    /// What the agent is doing at `now`. An agent only counts as throttled until its next try: the model's first token comes
+    /// later.
     pub(crate) fn activity(&self, now: Timestamp) -> Activity {
         match (&self.phase, self.open.last()) {
             (ActivityPhase::Starting, _) => Activity::Starting,

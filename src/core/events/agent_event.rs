@@ -1,4 +1,4 @@
-//! An event of an agent: the value that every view of a running chain is made from. `docs/events.md` describes its JSON.
+//! An event of an agent: the basis of every view of a running chain. `docs/events.md` describes its JSON.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use crate::core::agent::usage::Usage;
 use crate::core::id::{AttemptId, FrameId, MessageId, RequestId};
 use crate::core::text::escape::shortened;
 
-/// The version of the JSON form. It changes when a field changes its meaning or goes, not when one is added.
+/// The version of the JSON format. It changes when the meaning of a field changes or a field is removed, not when one is added.
 pub(crate) const VERSION: u32 = 1;
 
 /// Something that an agent did, or that happened to it.
@@ -19,23 +19,23 @@ pub(crate) struct AgentEvent {
     pub at: Timestamp,
     #[serde(rename = "agent")]
     pub frame: FrameId,
-    /// The attempt that it belongs to; `None` where it is about the agent only.
+    /// The attempt that it belongs to; `None` if it is only about the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<AttemptId>,
     /// The agent's tool call that started the subagent which this is about; `None`: the agent itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_tool_use_id: Option<String>,
-    /// The tokens in the conversation after this message, where Claude Code says so.
+    /// The tokens in the conversation after this message, if Claude Code reports them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
-    /// Whether long texts in it were cut. They end with `…`.
+    /// Whether long texts in it were truncated. They end with `…`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
     #[serde(flatten)]
     pub what: AgentEventKind,
 }
 
-/// What an [`AgentEvent`] tells. Names follow the events of Claude Code where it has one.
+/// The content of an [`AgentEvent`]. Names follow the events of Claude Code if there is one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -49,7 +49,7 @@ pub(crate) enum AgentEventKind {
     Text {
         text: String,
     },
-    /// May be empty: newer models keep their thoughts to themselves.
+    /// May be empty: newer models do not reveal their thoughts.
     Thinking {
         text: String,
     },
@@ -73,11 +73,11 @@ pub(crate) enum AgentEventKind {
         retry: u64,
         max_retries: Option<u64>,
         retry_delay_ms: u64,
-        /// The HTTP status; `None`: there was no answer.
+        /// The HTTP status; `None`: there was no response.
         error_status: Option<u64>,
         error: Option<String>,
     },
-    /// A usage limit is near, met or lifted.
+    /// A usage limit is near, reached or lifted.
     RateLimit {
         status: String,
         rate_limit_type: Option<String>,
@@ -90,7 +90,7 @@ pub(crate) enum AgentEventKind {
         kind: String,
         /// What it asked for on one short, escaped line.
         summary: String,
-        /// The agent that is to reply, if it asked for one.
+        /// The agent whose reply it asked for, if any.
         #[serde(skip_serializing_if = "Option::is_none")]
         child: Option<FrameId>,
     },
@@ -101,9 +101,9 @@ pub(crate) enum AgentEventKind {
     /// It was sent a message, which it reads later.
     Message {
         id: MessageId,
-        /// `person`, or the id of the agent above that told it.
+        /// `person`, or the id of the agent above that sent it.
         by: String,
-        /// Whether the agent had ended and continues for it.
+        /// Whether it continued a finished agent.
         instruction: bool,
         text: String,
     },
@@ -159,7 +159,7 @@ pub(crate) enum AgentEventKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
     },
-    /// Something that this version does not know, by its name in Claude Code: `system/notification`.
+    /// An event that this version does not know, by its name in Claude Code: `system/notification`.
     Other {
         name: String,
     },
@@ -168,7 +168,7 @@ pub(crate) enum AgentEventKind {
 impl AgentEventKind {
     /// A call returned `content`.
     pub(crate) fn tool_result(tool_use_id: String, is_error: bool, content: String) -> Self {
-        // Read puts a tab behind the number of each line.
+        // Read puts a tab after the number of each line.
         let first = content.trim().lines().next().unwrap_or_default().replace('\t', "  ");
         Self::ToolResult { summary: shortened(&first), tool_use_id, is_error, content }
     }

@@ -1,4 +1,4 @@
-//! An entry of the log of everything that changed. The names of its kinds, and their fields, are those of `show --json`.
+//! An entry of the log of all changes. The names of its kinds, and their fields, are those of `show --json`.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub enum LogEntry {
         to: FrameState,
         checkpoint: Option<AttemptId>,
     },
-    /// It was made elsewhere, and is below this agent from now on.
+    /// It was created elsewhere, and is below this agent from now on.
     Joined {
         parent: FrameId,
     },
@@ -38,13 +38,13 @@ pub enum LogEntry {
         runner: u32,
         /// The requests whose results the attempt was given.
         delivering: Vec<RequestId>,
-        /// Those of them whose result is at its call without `claude` printing it.
+        /// The requests whose result is in the conversation at its call without `claude` printing it.
         placed: Vec<RequestId>,
         mode: Option<String>,
         from: FrameState,
         to: FrameState,
     },
-    /// An attempt ended, or a group, which has none.
+    /// An attempt ended, or a group, which has no attempts.
     Ended {
         #[serde(skip_serializing_if = "Option::is_none")]
         attempt: Option<AttemptId>,
@@ -124,7 +124,7 @@ pub enum LogEntry {
     Withdrawn {
         request: RequestId,
     },
-    /// The call that a person has allowed runs.
+    /// The call that a person has allowed is running.
     PermissionUsed {
         request: RequestId,
         attempt: AttemptId,
@@ -142,12 +142,12 @@ pub enum LogEntry {
         from: Box<Launch>,
         to: Box<Launch>,
     },
-    /// What a person said in its session is another session now.
+    /// A person's continuation of its session was moved to another session.
     SetAside {
         session: SessionId,
         other: SessionId,
     },
-    /// Something that this version does not know, as a newer one recorded it.
+    /// An entry that this version does not know, as a newer one recorded it.
     #[serde(untagged)]
     Other(RecordedEntry),
 }
@@ -158,7 +158,7 @@ pub enum LogEntry {
 pub struct RecordedEntry {
     /// What happened, in one word.
     pub kind: String,
-    /// The rest of it.
+    /// Its other fields.
     pub detail: Value,
 }
 
@@ -194,7 +194,7 @@ impl LogEntry {
         }
     }
 
-    /// Who gave the answer that it tells of.
+    /// Who gave the answer that it describes.
     pub(crate) fn origin(&self) -> Option<&Origin> {
         match self {
             Self::Answered { by, .. } | Self::AnswerReplaced { by, .. } => Some(by),
@@ -202,7 +202,7 @@ impl LogEntry {
         }
     }
 
-    /// The session that was made of what a person said in another, if it tells of one.
+    /// The session to which a person's continuation was moved, if this is such an entry.
     pub(crate) fn set_aside(&self) -> Option<SessionId> {
         match self {
             Self::SetAside { other, .. } => Some(*other),

@@ -45,7 +45,7 @@ pub(crate) enum ArchiveMember {
     Rows(String),
     /// A file of a frame.
     File {
-        /// Whose it is.
+        /// The frame.
         frame: FrameId,
         /// Its path in the frame's directory.
         name: String,
@@ -85,9 +85,9 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 /// The path of the last entry.
 pub(crate) const SUMS: &str = "SHA256SUMS";
 pub(crate) const LARGEST_MANIFEST: u64 = 64 << 10;
-/// The most content: more is refused before it fills the disk.
+/// Larger archives are refused before they fill the disk.
 pub(crate) const LARGEST_ARCHIVE: u64 = 64 << 30;
-/// The most entries: more are refused before their names fill the memory.
+/// Archives with more entries are refused before their names fill the memory.
 pub(crate) const MOST_ENTRIES: usize = 1 << 20;
 
 impl Manifest {
@@ -129,7 +129,7 @@ impl ArchiveMember {
     }
 }
 
-/// Whether a text is an id exactly as this program writes it, so that each thing has only one name.
+/// Whether a text is an id exactly as this program writes it, so that everything has only one name.
 pub(crate) fn is_id(text: &str) -> bool {
     text.parse().is_ok_and(|id: SessionId| id.to_string() == text)
 }

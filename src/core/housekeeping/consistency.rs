@@ -1,4 +1,4 @@
-//! What is wrong with a state directory: the rules of `fsck`, applied to facts that others gather.
+//! What is wrong with a state directory: the rules of `fsck`, applied to facts.
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,7 +25,7 @@ pub struct FrameFacts {
     pub frame: Frame,
     /// Whether it has a reply.
     pub replied: bool,
-    /// Its attempts without an end, each with the offset at which its output begins.
+    /// Its attempts without a recorded end, each with the offset at which its output begins.
     pub running: Vec<(AttemptId, u64)>,
     pub files: FrameFiles,
 }
@@ -35,7 +35,7 @@ pub struct FrameFacts {
 pub struct FrameFiles {
     /// Whether a process holds its lease.
     pub held: bool,
-    /// How long its output is.
+    /// The length of its output.
     pub output: u64,
     /// The copy of its checkpoint.
     pub copy: UsableLines,
@@ -43,7 +43,7 @@ pub struct FrameFiles {
     pub transcript: UsableLines,
     /// Whether its checkpoint's conversation is missing its beginning.
     pub broken: bool,
-    /// Whether a person has continued the session that its agent waits in.
+    /// Whether the session in which its agent waits was continued outside agent-cli.
     pub went_on: bool,
 }
 
@@ -57,7 +57,7 @@ pub struct RequestFacts {
     pub withdrawn: bool,
 }
 
-/// Where a frame is in its chain.
+/// The position of a frame in its chain.
 #[derive(Clone, Copy, Debug)]
 pub struct TreePosition {
     pub parent: Option<FrameId>,
@@ -65,30 +65,30 @@ pub struct TreePosition {
     pub depth: u32,
 }
 
-/// All frames. There may be a hundred thousand, so nothing else of them is kept.
+/// All frames. There may be a hundred thousand, so nothing else about them is kept.
 pub(crate) type Known = HashMap<FrameId, TreePosition>;
 
-/// What is wrong with these frames and requests, which are all, in the given order.
+/// The problems of these frames and requests, which are all, in the given order.
 pub(crate) fn judge(frames: &[FrameFacts], requests: &[RequestFacts]) -> Vec<FsckFinding> {
     let place = |frame: &Frame| TreePosition { parent: frame.parent, root: frame.root, depth: frame.depth };
     let known: Known = frames.iter().map(|facts| (facts.frame.id, place(&facts.frame))).collect();
     frames.iter().flat_map(|facts| judge_frame(facts, &known)).chain(judge_requests(requests, &known)).collect()
 }
 
-/// What is wrong with a frame.
+/// The problems of a frame.
 pub(crate) fn judge_frame(facts: &FrameFacts, known: &Known) -> Vec<FsckFinding> {
     let found = in_its_place(&facts.frame, known).into_iter().chain(state(facts)).chain(files(facts));
     found.map(|kind| FsckFinding { frame: Some(facts.frame.id), kind }).collect()
 }
 
-/// What is wrong with requests.
+/// The problems of requests.
 pub(crate) fn judge_requests(requests: &[RequestFacts], known: &Known) -> Vec<FsckFinding> {
     let found = requests.iter().filter_map(|facts| Some((facts.frame, request(facts, known)?)));
     found.map(|(frame, kind)| FsckFinding { frame: Some(frame), kind }).collect()
 }
 
 fn in_its_place(frame: &Frame, known: &Known) -> Option<FindingKind> {
-    // A group is not a level of its own.
+    // A group is not a level.
     let level = u32::from(!frame.task.is_group());
     let Some(parent) = frame.parent else {
         return (frame.root != frame.id || frame.depth != level).then_some(FindingKind::Misplaced);
@@ -121,7 +121,7 @@ fn state(facts: &FrameFacts) -> Vec<FindingKind> {
     match (state, facts.replied) {
         (FrameState::Done, false) => found.push(FindingKind::NoReply),
         (FrameState::Done, true) | (_, false) => {}
-        // What it had done when it was stopped, or replied before a person continued it.
+        // A report of what it had done when it was stopped, or a reply before a person continued it.
         (state, true) if state.was_stopped() || facts.frame.outcome.is_some() => {}
         // The replies of a group's members are kept when one of them failed, and while that one is retried.
         (_, true) if facts.frame.task.is_group() => {}
@@ -130,7 +130,7 @@ fn state(facts: &FrameFacts) -> Vec<FindingKind> {
     found
 }
 
-/// A frame that is done needs no checkpoint.
+/// A finished frame needs no checkpoint.
 fn files(facts: &FrameFacts) -> Vec<FindingKind> {
     let (frame, files) = (&facts.frame, facts.files);
     if files.held {

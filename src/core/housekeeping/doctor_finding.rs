@@ -1,15 +1,15 @@
-//! What a check of the surroundings found, and how bad it is.
+//! A finding of a check of the environment, and its severity.
 
 use serde::Serialize;
 
-/// How bad a finding is. The worst is the greatest.
+/// The severity of a finding. The worst is the greatest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) enum Status {
     /// Nothing needs to be done.
     Ok,
-    /// Chains run, but not as well as they could, or something cannot be checked from here.
+    /// Chains run, but with a disadvantage, or something cannot be checked from here.
     Warning,
     /// Chains cannot run.
     Problem,
@@ -18,7 +18,7 @@ pub(crate) enum Status {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Finding {
-    /// The check. One that covers several things has a finding for each that is wrong.
+    /// The check. A check of several things has a finding for each problem.
     pub name: &'static str,
     /// How bad it is.
     pub status: Status,
@@ -44,7 +44,7 @@ impl Finding {
         Self { name, status: Status::Ok, message: message.into(), hint: None }
     }
 
-    /// A finding about something that could be better.
+    /// A finding about a possible improvement.
     pub(crate) fn warning(name: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { name, status: Status::Warning, message: message.into(), hint: Some(hint.into()) }
     }

@@ -1,11 +1,11 @@
-//! Who could put something else in the place of a file that agent-cli trusts. One rule for the config file, whose commands it runs,
-//! and for the state directory, whose records say what to run.
+//! Who could replace a file that agent-cli trusts. One rule for the config file, whose commands it runs, and for the state
+//! directory, whose records say what to run.
 
 use std::path::{Path, PathBuf};
 
 use crate::core::text::shell::quoted;
 
-/// What is known about a file or a directory on the way to one that is trusted.
+/// What is known about a file or a directory on the way to a trusted one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owned {
     pub(crate) kind: PathKind,
@@ -18,9 +18,9 @@ pub(crate) struct Owned {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PathKind {
-    /// A directory above what is trusted.
+    /// A directory above the trusted path.
     Above,
-    /// What is trusted, or belongs to it.
+    /// The trusted path, or something in it.
     Trusted,
     /// A link on the way.
     Link,
@@ -29,7 +29,7 @@ pub(crate) enum PathKind {
 /// Why a path is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exposed {
-    /// The place on the way where others can act.
+    /// The place on the way where other users can act.
     pub(crate) place: PathBuf,
     pub(crate) how: Exposure,
 }
@@ -38,12 +38,12 @@ pub struct Exposed {
 pub(crate) enum Exposure {
     /// It belongs to another user.
     BelongsToAnother,
-    /// Others can write it.
+    /// Other users can write to it.
     Writable,
 }
 
 impl Owned {
-    /// How others could replace what is trusted.
+    /// How other users could replace the trusted path.
     pub(crate) fn exposure(&self) -> Option<Exposure> {
         const OTHERS: u32 = 0o002;
         const GROUP: u32 = 0o020;
@@ -52,14 +52,14 @@ impl Owned {
             return Some(Exposure::BelongsToAnother);
         }
         let others = if self.is_of_private_group { OTHERS } else { OTHERS | GROUP };
-        // In a directory like /tmp every user can add files, and none can replace those of others.
+        // In a directory like /tmp every user can add files, but not replace those of others.
         let is_shared = self.kind == PathKind::Above && self.mode & STICKY != 0;
         (self.kind != PathKind::Link && self.mode & others != 0 && !is_shared).then_some(Exposure::Writable)
     }
 }
 
 impl Exposure {
-    /// What follows the name of the place, or "in a directory that".
+    /// The words after the name of the place, or after "in a directory that".
     pub(crate) fn in_words(self) -> &'static str {
         match self {
             Self::BelongsToAnother => "belongs to another user",
@@ -77,7 +77,7 @@ impl Exposed {
         }
     }
 
-    /// The command that changes it.
+    /// The command that fixes it.
     pub(crate) fn remedy(&self) -> String {
         let place = word(&self.place);
         match self.how {

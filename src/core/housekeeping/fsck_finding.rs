@@ -1,4 +1,4 @@
-//! What `fsck` finds, in words.
+//! The findings of `fsck`, in words.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 
-/// Something that is wrong.
+/// A finding.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FsckFinding {
@@ -25,15 +25,15 @@ pub struct FsckFinding {
 pub enum FindingKind {
     /// SQLite found the database damaged.
     Database {
-        /// What it said.
+        /// Its message.
         said: String,
     },
-    /// An index that this program makes is missing: queries that need it fail.
+    /// An index that this program creates is missing: queries that need it fail.
     MissingIndex {
         /// The index.
         name: String,
     },
-    /// A table, or something else in the database, is not what this program makes.
+    /// A table, or another part of the database, differs from what this program creates.
     OtherSchema {
         /// What.
         name: String,
@@ -45,7 +45,7 @@ pub enum FindingKind {
         /// The table that it refers to.
         to: String,
     },
-    /// A row holds something that this program does not write.
+    /// A row contains something that this program does not write.
     Unreadable {
         /// Its table.
         table: &'static str,
@@ -56,14 +56,14 @@ pub enum FindingKind {
     },
     /// It is marked as running, but none of its attempts is.
     RunsWithoutAttempt,
-    /// One of its attempts has no end, but it is not marked as running.
+    /// One of its attempts has no recorded end, but it is not marked as running.
     AttemptWithoutRunning {
         /// The attempt.
         attempt: AttemptId,
     },
-    /// Its runner died. The next `resume` continues from what it left: nothing is wrong.
+    /// Its runner died. The next `resume` continues from what it left: not a problem.
     ToHarvest,
-    /// `claude` could not record its last turn. The next attempt does it again: nothing is wrong with the records.
+    /// `claude` could not record its last turn. The next attempt repeats it: not a problem of the records.
     Unrecorded,
     /// Its parent is missing.
     NoParent {
@@ -72,7 +72,7 @@ pub enum FindingKind {
     },
     /// It is in another chain than its parent, or has a depth that does not follow from its parent's.
     Misplaced,
-    /// Its parents lead in a circle.
+    /// Its parents form a circle.
     Circle,
     /// It is done, but its reply is missing.
     NoReply,
@@ -105,7 +105,7 @@ pub enum FindingKind {
         /// The checkpoint.
         session: SessionId,
     },
-    /// A person has continued the session that its agent waits in. The next `resume` makes that a separate session.
+    /// The session in which its agent waits was continued outside agent-cli. The next `resume` makes that a separate session.
     WentOn {
         /// The checkpoint.
         session: SessionId,
@@ -117,12 +117,12 @@ pub enum FindingKind {
         /// How long it is.
         length: u64,
     },
-    /// A file that nothing uses any more: a process died before it removed it.
+    /// An unused file: a process died before it removed it.
     Orphan {
         /// The file.
         path: PathBuf,
     },
-    /// A file or directory that others can read, or that its owner cannot.
+    /// A file or directory that other users can read, or that its owner cannot.
     Open {
         /// The file.
         path: PathBuf,
@@ -132,7 +132,7 @@ pub enum FindingKind {
 }
 
 impl FsckFinding {
-    /// Whether nothing is wrong: it only announces what will happen.
+    /// Whether it is not a problem, but only announces what will happen.
     pub(crate) fn is_note(&self) -> bool {
         matches!(
             self.kind,

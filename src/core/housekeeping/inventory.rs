@@ -1,5 +1,4 @@
-//! Everything that a chain from elsewhere would run here, and what it may do, for the person who is asked whether to
-//! trust it.
+//! Everything that a chain from elsewhere would run here, and what it may do, for the person who decides whether to trust it.
 
 use std::path::PathBuf;
 
@@ -31,11 +30,11 @@ pub struct Inventory {
     pub allowed_calls: Vec<AllowedCall>,
 }
 
-/// Agents that work in the same directory and are started alike.
+/// Agents that work in the same directory and are started in the same way.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AgentInventory {
-    /// Their names, and what each of them was asked to do.
+    /// Their ids, and their tasks.
     pub tasks: Vec<(FrameId, Task)>,
     /// How they are started.
     #[serde(flatten)]
@@ -147,7 +146,7 @@ impl InventoryLines {
         rules.iter().for_each(|rule| self.add("allowed by skills", rule));
     }
 
-    /// A field that is added to a launch must be shown here, or be listed as one that runs and widens nothing.
+    /// A field that is added to a launch must be shown here, or be listed as one that neither runs nor widens anything.
     fn launch(&mut self, launch: &Launch) {
         let Launch {
             claude,
@@ -162,7 +161,7 @@ impl InventoryLines {
             no_hooks: _,
             no_stale_check: _,
             native_questions: _,
-            // An imported chain uses that of the shell that imports it.
+            // An imported chain uses the environment of the shell that imports it.
             environment: _,
             background_grace: _,
             questions_expire: _,
@@ -191,8 +190,8 @@ impl InventoryLines {
     }
 }
 
-/// The options among these that may hold a secret: those with JSON, which has a place for variables and headers, and
-/// those named for one.
+/// The options among these that may contain a secret: those with JSON, which has a place for variables and headers, and those
+/// named after one.
 pub(crate) fn may_be_secret(args: &ClaudeArgs) -> Vec<&str> {
     let is_json = |value: &str| value.trim_start().starts_with(['{', '[']);
     let is_named = |name: &str| ["key", "token", "secret", "password", "header"].iter().any(|word| name.contains(word));

@@ -63,7 +63,7 @@ impl Relocation {
         }
     }
 
-    /// A request of which a file has moved.
+    /// A request, one of whose files has moved.
     pub(crate) fn request_kind(&self, kind: RequestKind) -> RequestKind {
         match kind {
             RequestKind::Wait(wait) => RequestKind::Wait(wait.with_paths(&|path| self.path(path))),
@@ -77,7 +77,7 @@ impl Relocation {
         }
     }
 
-    /// Launch options whose paths have moved: the values of arguments that are one.
+    /// Launch options whose paths have moved, including values of arguments that are paths.
     pub(crate) fn launch(&self, launch: Launch) -> Launch {
         let value = |value: &str| {
             let path = Some(value).filter(|value| value.starts_with('/')).map(|path| self.path(Path::new(path)));
@@ -96,13 +96,13 @@ impl Relocation {
         }
     }
 
-    /// What an agent has around it, at its new location.
+    /// What surrounds an agent, at its new location.
     pub(crate) fn situation(&self, situation: Situation) -> Situation {
         let [shell, worktree] = [situation.shell, situation.worktree].map(|path| path.map(|path| self.path(&path)));
         Situation { shell, worktree, ..situation }
     }
 
-    /// A line of a transcript whose session now works elsewhere. What was said is left unchanged.
+    /// A line of a transcript whose session now works elsewhere. The messages are not changed.
     pub(crate) fn transcript_line(&self, line: &str) -> String {
         const KEY: &str = "\"cwd\":";
         let mut moved = String::with_capacity(line.len());

@@ -7,11 +7,11 @@ use crate::core::chain::frame_state::FrameState;
 /// What a person wants to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Trees in which nothing has changed since.
+    /// Trees in which nothing has changed since this time.
     pub before: Timestamp,
     /// Also those that failed or were stopped, although they could be resumed.
     pub failed: bool,
-    /// Also those that are not over, as long as none of their agents runs.
+    /// Also unfinished ones, unless one of their agents is running.
     pub open: bool,
 }
 
@@ -34,8 +34,8 @@ impl Retention {
 
     /// Whether the tree may be removed.
     ///
-    /// A root that is done may have frames below it that still wait: no agent waits for them, but a person may resume
-    /// each of them, so the tree is not finished.
+    /// A root that is done may have frames below it that still wait: no agent waits for them, but a person may resume each of
+    /// them, so the tree is not finished.
     pub(crate) fn removes(&self, tree: &Age) -> bool {
         let finished = match tree.root {
             FrameState::Done => true,

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-/// What the service runs, and with what.
+/// What the service runs, and its environment.
 #[derive(Clone, Debug)]
 pub(crate) struct ServiceSpec<'a> {
     pub(crate) program: &'a Path,
-    /// Variables that name paths: the state directory, and what else the service would not find by itself.
+    /// Variables with paths: the state directory, and others that the service would not find otherwise.
     pub(crate) paths: &'a [(&'a str, PathBuf)],
     /// The file with login variables.
     pub(crate) environment: &'a Path,
@@ -19,14 +19,14 @@ impl ServiceSpec<'_> {
     }
 }
 
-/// The unit that systemd starts. If the machine shuts down, only agent-cli is told: it stops its agents.
+/// The unit that systemd starts. If the machine shuts down, only agent-cli is notified: it stops its agents.
 pub(crate) fn systemd_service(spec: &ServiceSpec<'_>) -> String {
     let program = quoted_for_systemd(&spec.program.display().to_string()).replace('$', "$$");
     let variable = |(name, path): &(&str, PathBuf)| {
         format!("Environment={}\n", quoted_for_systemd(&format!("{name}={}", path.display())))
     };
     let variables: String = spec.paths.iter().map(variable).collect();
-    // This setting takes the rest of its line as it is.
+    // This setting uses the rest of its line literally.
     let environment = spec.environment.display().to_string().replace('%', "%%");
     format!(
         "# Written by `agent-cli service install`.
@@ -61,7 +61,7 @@ WantedBy=timers.target
     .to_owned()
 }
 
-/// The property list of a launchd agent. launchd reads no file of variables, so a shell does.
+/// The property list of a launchd agent. launchd does not read files with variables, so a shell does.
 pub(crate) fn launchd_agent(label: &str, spec: &ServiceSpec<'_>) -> String {
     let script = format!("set -a; if [ -r \"$1\" ]; then . \"$1\"; fi; exec \"$2\" resume --all{}", spec.arguments());
     let words =
@@ -102,7 +102,7 @@ pub(crate) fn launchd_agent(label: &str, spec: &ServiceSpec<'_>) -> String {
     )
 }
 
-/// The file with login variables. A shell and systemd read it alike.
+/// The file with login variables. A shell and systemd read it in the same way.
 ///
 /// The error is the name of a variable whose value has several lines.
 pub(crate) fn environment_file(variables: &[(String, String)]) -> Result<String, String> {

@@ -1,4 +1,4 @@
-//! The config file: the commands that a person wants run, as TOML.
+//! The config file: the commands for notifications, as TOML.
 //!
 //! ```toml
 //! [on]
@@ -13,7 +13,7 @@ use jiff::SignedDuration;
 
 use crate::core::notifications::occasion::Occasion;
 
-/// What is to be run, and for how long it may.
+/// The commands to run, and their timeout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EventCommands {
     /// A shell command for each event.
@@ -21,7 +21,7 @@ pub(crate) struct EventCommands {
     pub timeout: Duration,
 }
 
-/// A config file as far as it can be used, and what is wrong with the rest.
+/// The usable part of a config file, and the problems of the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ParsedCommands {
     pub commands: EventCommands,
@@ -32,7 +32,7 @@ pub(crate) struct ParsedCommands {
 const TIMEOUT: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// The table with the commands. What else a config file has is not read here.
+/// The table with the commands. Other tables of a config file are not read here.
 pub(crate) const TABLE: &str = "on";
 const TIMEOUT_KEY: &str = "timeout";
 
@@ -42,7 +42,7 @@ impl Default for EventCommands {
     }
 }
 
-/// Reads a config file. One bad key does not switch the others off.
+/// Parses a config file. One bad key does not disable the others.
 ///
 /// The error says in one line why it is not TOML.
 pub(crate) fn parse(text: &str) -> Result<ParsedCommands, String> {
@@ -57,7 +57,7 @@ pub(crate) fn parse(text: &str) -> Result<ParsedCommands, String> {
     Ok(ParsedCommands { commands, problems })
 }
 
-/// Everything in a config file.
+/// The whole content of a config file.
 ///
 /// The error says in one line why it is not TOML.
 pub(crate) fn table(text: &str) -> Result<toml::Table, String> {
@@ -67,7 +67,7 @@ pub(crate) fn table(text: &str) -> Result<toml::Table, String> {
     })
 }
 
-/// Takes over one key of `[on]`; returns what is wrong with it.
+/// Reads one key of `[on]`; returns its problem, if any.
 fn read(commands: &mut EventCommands, key: &str, value: toml::Value) -> Option<String> {
     let occasion = Occasion::named(key);
     if occasion.is_none() && key != TIMEOUT_KEY {
@@ -85,7 +85,7 @@ fn read(commands: &mut EventCommands, key: &str, value: toml::Value) -> Option<S
     if text.contains('\0') {
         return Some(format!("`{key}` in [on] contains a null character"));
     }
-    // An empty command is a way to switch one off.
+    // An empty command disables one.
     if !text.trim().is_empty() {
         commands.of.insert(occasion, text);
     }

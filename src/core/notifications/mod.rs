@@ -1,4 +1,4 @@
-//! What a person wants to be told of, and in which form: the rules, without a process.
+//! The events that a person can be notified about, and the form of a notification: the rules, without a process.
 
 pub(crate) mod event_commands;
 pub(crate) mod occasion;

@@ -1,11 +1,11 @@
-//! The events that a person can be told of.
+//! The events that a person can be notified about.
 
 use serde::{Deserialize, Serialize};
 
 use crate::core::chain::frame_state::{FailureKind, FrameState, Wait};
 use crate::core::requests::request::RequestKind;
 
-/// What a person can be told of. Each is a key of `[on]` in the config file.
+/// An event that a person can be notified about. Each is a key of `[on]` in the config file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -16,9 +16,9 @@ pub(crate) enum Occasion {
     Approval,
     /// A chain is done.
     Done,
-    /// A chain failed, or an agent of it could not be started or died.
+    /// A chain failed, or one of its agents could not be started or died.
     Failed,
-    /// An agent met the usage limit of its account.
+    /// An agent reached the usage limit of its account.
     Limit,
     /// Nothing has happened in a running agent for a long time.
     Stalled,
@@ -56,8 +56,8 @@ impl Occasion {
         }
     }
 
-    /// The event of a frame that has entered this state. The outcome of an agent below the root is reported to the agent above it.
-    /// `out_of_time`: whether its timeout has stopped it; every other stop was ordered by a person or an agent.
+    /// The event of a frame that has entered this state. The outcome of an agent below the root is reported to the agent above
+    /// it. `out_of_time`: whether its timeout has stopped it; every other stop was ordered by a person or an agent.
     pub(crate) fn of_state(state: &FrameState, is_root: bool, out_of_time: bool) -> Option<Self> {
         match state {
             FrameState::Done if is_root => Some(Self::Done),

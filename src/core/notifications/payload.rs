@@ -1,4 +1,4 @@
-//! What the command of a notification is given: an object on its standard input, and the main fields in its environment.
+//! The input of a notification's command: an object on standard input, and the main fields in its environment.
 //! `docs/notifications.md` describes both.
 
 use jiff::Timestamp;
@@ -11,10 +11,10 @@ use crate::core::requests::question_form::Form;
 use crate::core::requests::request::RequestKind;
 use crate::core::text::escape;
 
-/// The version of the JSON form. It changes when a field changes its meaning or goes, not when one is added.
+/// The version of the JSON format. It changes when the meaning of a field changes or a field is removed, not when one is added.
 const VERSION: u32 = 1;
 
-/// Longer texts are cut in the environment, which has little room.
+/// Longer texts are truncated in the environment, which has little room.
 const LONGEST: usize = 1_000;
 
 /// A notification as its command gets it.
@@ -22,12 +22,12 @@ const LONGEST: usize = 1_000;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Payload {
     pub version: u32,
-    /// The same in every try.
+    /// The same in each try.
     pub id: NotificationId,
     pub event: Occasion,
     /// When it happened.
     pub at: Timestamp,
-    /// How often sending it has failed.
+    /// How many attempts to send it have failed.
     pub failures: u32,
     /// What happened, in a sentence or less.
     pub message: String,
@@ -39,7 +39,7 @@ pub(crate) struct Payload {
     /// The reply of a chain that is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply: Option<String>,
-    /// What else is known about this kind of event.
+    /// Other details about this kind of event.
     #[serde(flatten)]
     pub detail: Value,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Payload {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Chain {
     pub id: FrameId,
-    /// What a person calls it.
+    /// The name of the chain.
     pub name: Option<String>,
     /// The task of its first agent.
     pub task: String,
@@ -73,7 +73,7 @@ pub(crate) struct AskedQuestion {
     pub kind: RequestKind,
 }
 
-/// What a notification is about, without what its event adds.
+/// The subject of a notification, without the details of its event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct About {
     pub id: NotificationId,
@@ -82,7 +82,7 @@ pub(crate) struct About {
     pub failures: u32,
     pub chain: Chain,
     pub agent: Agent,
-    /// What was recorded with the event.
+    /// The details that were recorded with the event.
     pub detail: Value,
 }
 
@@ -93,7 +93,7 @@ impl Payload {
         Self { version: VERSION, id, event, at, failures, message, chain, agent, question, reply, detail }
     }
 
-    /// An example of what the command gets, for a person who tests it.
+    /// An example for a person who tests a command.
     pub(crate) fn example(event: Occasion, now: Timestamp) -> Self {
         let (id, detail) = (
             FrameId::random(),
@@ -130,7 +130,8 @@ impl Payload {
         Self::new(about, question, (event == Occasion::Done).then(|| "this is only an example".to_owned()))
     }
 
-    /// Variables for the command. Texts are one escaped line, so that they do no harm on a terminal; the object has them whole.
+    /// Variables for the command. Texts are one escaped line, so that they are harmless on a terminal; the object contains them
+    /// completely.
     pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
         let text = |text: &str| escape::one_line(text.trim()).chars().take(LONGEST).collect::<String>();
         let mut variables = vec![
@@ -148,7 +149,7 @@ impl Payload {
     }
 }
 
-/// Names the notification whose command is run.
+/// The variable that identifies the notification whose command is run.
 pub(crate) const NOTIFICATION: &str = "AGENT_CLI_NOTIFICATION";
 
 /// The variables that [`Payload::environment`] may leave out: a command must not get those of its caller.

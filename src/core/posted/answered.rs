@@ -26,7 +26,7 @@ pub(crate) fn answer(content: &str) -> Result<String, BadAnswer> {
     let value: Value = serde_json::from_str(content).map_err(|error| BadAnswer::NotJson(error.to_string()))?;
     let found = match &value {
         Value::Object(object) => match named(object, &ANSWER) {
-            // A version is no number: 3.10 is not 3.1.
+            // A version is not a number: 3.10 is not 3.1.
             Some((name, Value::Number(_))) => as_written(content, name),
             named => named.and_then(|(_, value)| given(value)),
         },
@@ -36,7 +36,7 @@ pub(crate) fn answer(content: &str) -> Result<String, BadAnswer> {
     found.ok_or(BadAnswer::NoAnswer)
 }
 
-/// A field as it is written.
+/// A field exactly as it is written.
 fn as_written(content: &str, name: &str) -> Option<String> {
     let object: HashMap<String, &RawValue> = serde_json::from_str(content).ok()?;
     object.get(name).map(|value| value.get().to_owned())
@@ -63,15 +63,15 @@ pub(crate) enum End<'a> {
         at: Timestamp,
         by: &'a Origin,
     },
-    /// It was not answered in time.
+    /// It expired without an answer.
     Expired {
         default: Option<&'a str>,
         at: Timestamp,
     },
 }
 
-/// The field with the question's id in the files that are written here. A file with it is not a person's, and whose question
-/// has another id tells about an earlier one of the same name.
+/// The field with the question's id in the files that are written here. A file with it was not written by a person, and one
+/// with another question's id belongs to an earlier question of the same name.
 const RECORDED_AS: &str = "recorded_as";
 
 /// The question that a file was written for, if it was written here.
@@ -80,8 +80,8 @@ pub(crate) fn recorded_as(content: &str) -> Option<RequestId> {
     object.get(RECORDED_AS)?.as_str()?.parse().ok()
 }
 
-/// The text of the file of a closed question: the question's own, if there was an object in it, with its end added.
-/// `there`: what is in that file. What a person has written stays in it.
+/// The text of the file of a closed question: the question's own, if it contained an object, with its end added. `there`: the
+/// current content of that file. A person's text in it is kept.
 pub(crate) fn file(
     pending: Option<&str>,
     there: Option<&str>,

@@ -9,7 +9,7 @@ use crate::core::text::escape::shortened;
 
 const MARKER: &str = "QUESTION_POSTED:";
 
-/// The ids in the last lines of a reply, in their order. An agent that posts several questions writes a line for each.
+/// The ids in the last lines of a reply, in order. An agent that posts several questions writes a line for each.
 pub(crate) fn announced(reply: &str) -> Vec<String> {
     const MOST: usize = 20;
     let lines = reply.lines().rev().map(|line| line.trim().trim_matches(['`', '*', '_']).trim());
@@ -25,7 +25,7 @@ pub(super) fn field<'a>(object: &'a Map<String, Value>, names: &[&str]) -> Optio
     named(object, names).map(|(_, value)| value)
 }
 
-/// The same with its own name.
+/// The same, together with its own name.
 pub(super) fn named<'a>(object: &'a Map<String, Value>, names: &[&str]) -> Option<(&'a String, &'a Value)> {
     let plain = |name: &str| name.to_lowercase().replace(['_', '-'], "");
     let named = |name: &&str| object.iter().find(|(key, value)| !value.is_null() && plain(key) == plain(name));
@@ -45,7 +45,7 @@ pub(super) fn text(value: &Value) -> Option<String> {
     Some(text).filter(|text| !text.trim().is_empty())
 }
 
-/// The same, of a field.
+/// The same for a field.
 pub(super) fn text_of(object: &Map<String, Value>, names: &[&str]) -> Option<String> {
     field(object, names).and_then(text)
 }

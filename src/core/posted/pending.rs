@@ -1,4 +1,4 @@
-//! Reads a posted question. The names of its fields are not standardised, so the common ones are taken.
+//! Reads a posted question. The names of its fields are not standardised, so all common ones are accepted.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
@@ -29,11 +29,11 @@ pub(crate) enum BadQuestion {
 const QUESTION: [&str; 5] = ["question", "text", "prompt", "message", "title"];
 const KEY: [&str; 6] = ["key", "value", "id", "label", "name", "title"];
 
-/// The question in a file of the folder `pending`. `made`: when the file was posted, unless it says so.
+/// The question in a file of the folder `pending`. `made`: when the file was posted, unless it contains a time itself.
 pub(crate) fn question(content: &str, posted: Posted, made: Timestamp) -> Result<Form, BadQuestion> {
     let value: Value = serde_json::from_str(content).map_err(|error| BadQuestion::NotJson(error.to_string()))?;
     let Value::Object(outer) = value else { return Err(BadQuestion::NotAnObject) };
-    // Some nest everything: {"id": …, "question": {"text": …, "options": …}}.
+    // Some files nest everything: {"id": …, "question": {"text": …, "options": …}}.
     let inner = field(&outer, &["question"]).and_then(Value::as_object);
     let object = inner.unwrap_or(&outer);
     let asked = batch(object).or_else(|| batch(&outer)).or_else(|| text_of(object, &QUESTION));
@@ -60,7 +60,7 @@ pub(crate) fn question(content: &str, posted: Posted, made: Timestamp) -> Result
         posted: Some(Posted { trouble: None, ..posted }),
         ..Form::text(&question)
     };
-    // One that has expired is asked, and expires.
+    // An expired question is asked, and expires.
     Ok(form.checked(Timestamp::MIN)?)
 }
 
@@ -95,7 +95,7 @@ fn options(value: &Value) -> Vec<QuestionOption> {
     }
 }
 
-/// What a person should know: the context, and who says that it asks.
+/// What a person should know: the context, and who claims to ask.
 fn context(object: &Map<String, Value>, outer: &Map<String, Value>) -> Option<String> {
     const CONTEXT: [&str; 4] = ["context", "background", "details", "description"];
     const BY: [&str; 6] = ["asked_by", "agent", "agent_id", "from", "workflow", "workflow_id"];
@@ -105,7 +105,7 @@ fn context(object: &Map<String, Value>, outer: &Map<String, Value>) -> Option<St
     (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
-/// When it expires. No time, zero, -1 and `unlimited` are never.
+/// When it expires. No time, zero, -1 and `unlimited` mean never.
 fn expires(object: &Map<String, Value>, made: Timestamp) -> Result<Option<Timestamp>, BadQuestion> {
     let time = |value: &Value| value.as_str()?.trim().parse::<Timestamp>().ok();
     let limiting = |names: &[&str]| field(object, names).filter(|value| !is_never(value));

@@ -1,7 +1,8 @@
 //! The requests to this program in a shell command.
 //!
 //! Only a command that is exactly one request can be suspended: its words are known before it runs, and only its result is
-//! visible. A request anywhere else would return before its result is there, and the rest of the command would continue without it.
+//! visible. A request anywhere else would return before its result is available, and the rest of the command would continue
+//! without it.
 
 pub(crate) use crate::core::text::shell::Surroundings;
 use crate::core::text::shell::split;
@@ -11,14 +12,14 @@ pub(crate) mod verb;
 
 use verb::{NAME, Verb, global_options};
 
-/// What a command has to do with requests.
+/// The requests in a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recognised {
     /// It makes none.
     Nothing,
     /// It is exactly one.
     Request(Call),
-    /// It makes one, or may make one, and is more than that; or only a shell knows the words of it. `None`: only a shell knows
+    /// It makes a request, or may make one, and contains more; or only a shell knows its words. `None`: only a shell knows
     /// which one.
     Embedded(Option<Verb>),
 }

@@ -17,7 +17,7 @@ pub(crate) enum NoAnswer {
         "answer with \"allow\" and optionally the mode to continue in ({modes}), or with \"deny\" and optionally a reason"
     )]
     NotOnThePlan { modes: String },
-    /// The question takes nothing but its options.
+    /// The question only accepts its options.
     #[error("\"{}\" is not one of the options: {offered}", shortened(given.trim()))]
     NotAnOption { given: String, offered: String },
     /// Numbers that are not options.
@@ -27,8 +27,8 @@ pub(crate) enum NoAnswer {
 
 /// The answer that a person gives to `kind` with `text`.
 ///
-/// A text that names no option is the answer itself where text may be free, unless it consists of numbers: a
-/// typing mistake is not an answer.
+/// A text that names no option is the answer itself if free text is allowed, unless it consists of numbers, which is more
+/// likely a typing mistake.
 pub(crate) fn from_text(kind: &RequestKind, text: &str) -> Result<String, NoAnswer> {
     match kind {
         RequestKind::Ask(form) if !form.options.is_empty() => match form.chosen(text) {
@@ -191,7 +191,7 @@ mod tests {
                 let chosen: Vec<&str> = recorded.split(", ").collect();
                 prop_assert!(chosen.iter().all(|key| keys.contains(key)), "{recorded}");
                 prop_assert!(several || chosen.len() == 1);
-                // An answer names itself, so it can be given again in the words in which it was recorded.
+                // An answer names itself, so it can be given again as it was recorded.
                 prop_assert_eq!(verbatim(&kind, &recorded), Ok(recorded));
             }
             for key in &keys {

@@ -1,7 +1,7 @@
-//! A call that needs an approval, as a person sees it: all of it, line by line, starting with what it acts on.
+//! The view of a call that needs an approval: all of it, line by line, beginning with what it acts on.
 //!
-//! Nothing in the call can pass for something else. Each line of a text is behind a bar, with a mark where a line
-//! that is wider than the terminal continues; field names are before the bars.
+//! Nothing in the call can pass for something else. Each line of a text is behind a bar, with a mark where a line that is wider
+//! than the terminal continues; field names are before the bars.
 
 pub(crate) mod call_place;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::core::requests::approval::call_place::CallPlace;
 use crate::core::text::bars::Bars;
 
-/// What a call would change, a file or a cell of a notebook, as far as it is known.
+/// The current content of what a call would change, a file or a cell of a notebook, as far as known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Before {
     /// It does not exist, or this is unknown.
@@ -35,7 +35,7 @@ pub(crate) fn written_file<'a>(tool: &str, input: &'a Value) -> Option<&'a str> 
     (tool == "Write").then(|| input["file_path"].as_str()).flatten()
 }
 
-/// The whole call: `place` is where it acts, as far as that is known. `width`: the number of columns, if known.
+/// The whole call: `place` is where it acts, as far as known. `width`: the number of columns, if known.
 pub(crate) fn view(
     tool: &str,
     input: &Value,
@@ -65,7 +65,7 @@ pub(crate) fn view(
 const WHERE_IT_RUNS: &str = "where it runs:";
 const LEADS_TO: &str = "  leads to: ";
 
-/// Where the paths in a field lead, if that is elsewhere.
+/// Where the paths in a field lead, if that differs.
 fn leads(view: &mut Bars, value: &Value, place: Option<&CallPlace>) {
     match (value, place) {
         (Value::String(path), Some(place)) => {
@@ -124,7 +124,7 @@ fn of_fields(
     }
 }
 
-/// The change of a notebook's cell. One that is deleted has no new source that counts, but what was given is shown.
+/// The change of a notebook's cell. The new source of a deleted cell has no effect, but is shown if given.
 fn of_cell(view: &mut Bars, input: &Value, before: &Before) {
     let new = input["new_source"].as_str().unwrap_or_default();
     let is_deleted = input["edit_mode"] == "delete";
@@ -205,7 +205,7 @@ fn written(view: &mut Bars, content: &str, before: &Before) {
 /// The tool that changes cells.
 pub(crate) const NOTEBOOK_EDIT: &str = "NotebookEdit";
 
-/// The notebook with the cell that goes, and what the call says about that cell; `None`: no cell goes.
+/// The notebook with the cell to delete, and the call's reference to that cell; `None`: no cell is deleted.
 pub(crate) fn changed_notebook<'a>(tool: &str, input: &'a Value) -> Option<&'a str> {
     let goes = tool == NOTEBOOK_EDIT && input["edit_mode"] != "insert";
     goes.then(|| input["notebook_path"].as_str()).flatten()
@@ -213,7 +213,7 @@ pub(crate) fn changed_notebook<'a>(tool: &str, input: &'a Value) -> Option<&'a s
 
 /// The source of a cell. A notebook of an older format has no ids: then the cell is named by its number, as `cell-0`.
 ///
-/// The error says why it is not known, in words that follow "a cell that".
+/// The error says why it is unknown, in words that follow "a cell that".
 pub(crate) fn cell_source(notebook: &str, cell: &Value) -> Result<String, String> {
     let notebook: Value = serde_json::from_str(notebook).map_err(|_| "cannot be shown: the notebook is not JSON")?;
     let cells = notebook["cells"].as_array().ok_or("cannot be shown: the notebook has no cells")?;

@@ -1,4 +1,4 @@
-//! What a person decides about a call or a plan, and plans: what an agent in plan mode wants to do.
+//! A person's decision about a call or a plan, and plans: what an agent in plan mode wants to do.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub(crate) enum Permit {
     Allow,
     /// It may not run.
     Deny {
-        /// Why, in the person's words. May be empty.
+        /// The reason, in the person's words. May be empty.
         reason: String,
     },
 }
@@ -46,9 +46,9 @@ pub struct ProposedPlan {
 pub(crate) enum PlanDecision {
     /// The agent continues in this mode.
     Approved { mode: String },
-    /// It stays in plan mode.
+    /// It remains in plan mode.
     Refused {
-        /// Why, in the person's words. May be empty.
+        /// The reason, in the person's words. May be empty.
         reason: String,
     },
 }
@@ -56,8 +56,8 @@ pub(crate) enum PlanDecision {
 /// The modes to continue in, apart from the mode that never asks.
 const OFFERED: [&str; 4] = [DEFAULT, "acceptEdits", "auto", "dontAsk"];
 
-/// The modes in which a person can let an agent continue that was started with `launch` and has a plan. `parent`: the
-/// launch options of the agent that asked for it.
+/// The modes in which a person can let an agent continue that was started with `launch` and has a plan. `parent`: the launch
+/// options of the agent that asked for it.
 ///
 /// The first is the agent's own, or the default one if it was started in plan mode. A person may choose another for the
 /// first agent of a chain, but the mode that never asks only if the agent was started in it. Any other agent's mode

@@ -46,7 +46,7 @@ pub struct Form {
     /// The file that contains it, and in which a person can answer it. Absolute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// What is in the file in which it can be answered, if it was read. Never stored.
+    /// The content of the file in which it can be answered, if it was read. Never stored.
     #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
     pub answer_file: Option<Box<AnswerFile>>,
 }
@@ -55,9 +55,9 @@ pub struct Form {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Batch {
-    /// All questions that were asked together have the same one. It names no request.
+    /// All questions that were asked together have the same one. It belongs to no request.
     pub id: RequestId,
-    /// What the agent calls the question in the result.
+    /// The name of the question in the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
@@ -69,7 +69,7 @@ pub struct QuestionOption {
     /// What is chosen, and what the agent gets. Claude Code calls it a label.
     #[serde(alias = "label")]
     pub key: String,
-    /// What that means. May be empty.
+    /// Its meaning. May be empty.
     #[serde(default)]
     pub description: String,
 }
@@ -104,7 +104,7 @@ impl Form {
         one(text).map(str::to_owned).or_else(several)
     }
 
-    /// The answer that exactly `text` is: numbers mean nothing. `None`: it neither names options nor may be free.
+    /// The answer that is exactly `text`: numbers have no meaning. `None`: it neither names options nor is free text allowed.
     pub(crate) fn exactly(&self, text: &str) -> Option<String> {
         if self.free_text {
             return Some(text.to_owned());
@@ -128,8 +128,8 @@ impl Form {
         keys().find(|key| *key == text).or_else(numbered)
     }
 
-    /// Whether options have numbers. They have none if a key looks like the number of another option: one of two people would then
-    /// choose what they do not mean.
+    /// Whether options have numbers. They have none if a key looks like the number of another option: one of two people would
+    /// then choose something else than they mean.
     pub(crate) fn is_numbered(&self) -> bool {
         self.misleading_key().is_none()
     }
@@ -150,7 +150,7 @@ impl Form {
         if self.is_numbered() { format!("{}.", at + 1) } else { "-".to_owned() }
     }
 
-    /// What a person could type to choose something; `None`: there is nothing to choose from.
+    /// What a person could type to choose something; `None`: there are no options.
     pub(crate) fn example(&self) -> Option<&str> {
         match (self.options.len(), self.multiple) {
             (0, _) => None,
@@ -170,7 +170,7 @@ impl Form {
         only_numbers && text.contains(char::is_numeric) || among_keys()
     }
 
-    /// The same question, which expires so many seconds after `now` unless it says itself when.
+    /// The same question, which expires this many seconds after `now` unless it has its own expiry.
     pub(crate) fn expiring_after(self, seconds: Option<u64>, now: Timestamp) -> Self {
         let after = seconds.and_then(|seconds| i64::try_from(seconds).ok());
         let at = || Timestamp::from_second(now.as_second().checked_add(after?)?).ok();
@@ -188,7 +188,7 @@ impl Form {
         waited.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or_default()
     }
 
-    /// What the agent gets once the question has expired. A default is its first line.
+    /// What the agent gets after the question has expired. A default is its first line.
     pub(crate) fn unanswered(&self) -> String {
         let until = self.expires_at.map(|expires_at| format!(" until {expires_at:.0}")).unwrap_or_default();
         match &self.default {
@@ -223,7 +223,7 @@ impl Form {
     }
 }
 
-/// Each of these keys once. `None`: one of them is none.
+/// Each of these keys once. `None`: one of them is missing.
 fn joined<'a>(keys: impl Iterator<Item = Option<&'a str>>) -> Option<String> {
     let mut chosen: Vec<&str> = Vec::new();
     for key in keys {

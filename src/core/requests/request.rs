@@ -1,4 +1,4 @@
-//! Requests: what an agent asks of `agent-cli`, and what it gets back.
+//! Requests: what an agent asks `agent-cli` for, and the result.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub struct Request {
     pub state: RequestState,
     /// When it was made.
     pub made: Timestamp,
-    /// How far its conditions are, if it waits for something outside.
+    /// The progress of its conditions, if it waits for something outside the chain.
     pub progress: WaitProgress,
 }
 
@@ -40,11 +40,11 @@ pub struct Request {
 pub enum RequestKind {
     /// Another agent's reply.
     Spawn {
-        /// The agent that was made for it.
+        /// The agent that was created for it.
         child: FrameId,
         /// Its task, as a list shows it.
         task: String,
-        /// Whether its reply also is the reply of the agent that made the request.
+        /// Whether its reply is also the reply of the agent that made the request.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         handoff: bool,
         /// Whether its result is an object for programs.
@@ -62,13 +62,13 @@ pub enum RequestKind {
         /// Why a user's hook asks for it, if one does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Where it acts, as far as that was known when it was asked about.
+        /// Where it acts, as far as known when a person was asked.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         place: Option<CallPlace>,
     },
     /// A person's approval of a plan.
     Plan(ProposedPlan),
-    /// Something outside.
+    /// Something outside the chain.
     Wait(External),
 }
 
@@ -86,8 +86,8 @@ pub struct Delivery {
 }
 
 impl Request {
-    /// Whether it has everything it asked for. `is_child_over` says whether a child has ended or no longer exists: a
-    /// missing child will never reply, and its parent is told so.
+    /// Whether it has everything it asked for. `is_child_over` says whether a child has ended or no longer exists: a missing
+    /// child will never reply, and its parent is told so.
     pub(crate) fn is_over<E>(&self, is_child_over: impl FnOnce(FrameId) -> Result<bool, E>) -> Result<bool, E> {
         match &self.kind {
             RequestKind::Spawn { child, .. } => is_child_over(*child),
@@ -108,12 +108,12 @@ pub(crate) fn are_jobs_to_come(requests: &[Request]) -> bool {
 pub enum RequestResult {
     /// The reply, the answer, or a sentence that the wait has ended.
     Text(String),
-    /// The default of a question that was not answered in time, and a sentence that says so.
+    /// The default of an expired question, with a sentence that says so.
     Default(String),
     /// The child failed, and why.
     Failed(String),
     PartlyFailed(String),
-    /// It was not answered in time, and has no default.
+    /// It expired without an answer, and has no default.
     Unanswered {
         /// A sentence that says so.
         said: String,
@@ -123,7 +123,7 @@ pub enum RequestResult {
 }
 
 impl Delivery {
-    /// The shortened id that the agent was given for this request: a child's own, else the request's.
+    /// The shortened id by which the agent knows this request: a child's own, otherwise the request's.
     pub(crate) fn known_as(&self) -> String {
         match &self.kind {
             RequestKind::Spawn { child, .. } => child.short(),
@@ -133,8 +133,8 @@ impl Delivery {
         }
     }
 
-    /// What an agent is told in place of a result that it is to fetch itself, because the user's hooks run after
-    /// commands but not on text in a prompt. Errors stay in the prompt: no such hook runs after a command that fails.
+    /// The text in place of a result that the agent must fetch itself, because the user's hooks run after commands but not on
+    /// text in a prompt. Errors stay in the prompt: no such hook runs after a command that fails.
     pub(crate) fn for_fetching(self) -> Self {
         let id = match &self.kind {
             RequestKind::Spawn { child, json: false, .. } => child.to_string(),
@@ -198,7 +198,7 @@ impl RequestKind {
         }
     }
 
-    /// The prompt that its agent wants, if it waits for one.
+    /// The prompt that its agent scheduled, if this is such a request.
     pub(crate) fn scheduled(&self) -> Option<&Scheduled> {
         match self {
             Self::Wait(External::Scheduled(scheduled)) => Some(scheduled),
@@ -239,7 +239,7 @@ pub(crate) struct Returned {
     pub is_error: bool,
 }
 
-/// One question of several that are asked together and are closed.
+/// One of several questions that are asked together and are closed.
 pub(crate) struct BatchPart {
     pub(crate) form: Form,
     /// The answer, or the default of an expired question.

@@ -11,18 +11,18 @@
 //! ```
 //!
 //! A request for another agent's reply is delivered from `Open`: the child's end resolves it, and is only recorded with the
-//! child. A question that is not answered in time goes from `Open` to `Expired`, which is like `Resolved` but for its answer:
-//! there is none, so it cannot be replaced.
+//! child. A question that expires goes from `Open` to `Expired`, which is like `Resolved`, except that there is no answer, so
+//! it cannot be replaced.
 
 use serde::{Deserialize, Serialize};
 
 use crate::core::id::AttemptId;
 
-/// Where a request is in its life.
+/// The state of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum RequestState {
-    /// It has no result, as far as its own record says.
+    /// It has no result, according to its own record.
     Open,
     /// It was answered, or what it waits for has happened.
     Resolved {
@@ -30,7 +30,7 @@ pub enum RequestState {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         used_by: Option<AttemptId>,
     },
-    /// It was not answered in time.
+    /// It expired.
     Expired,
     /// An attempt was given the result. The end of the attempt decides whether its agent has it.
     Delivering {
@@ -79,12 +79,12 @@ pub enum Handover {
     Shown,
 }
 
-/// Something that happened to a request.
+/// An event for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestEvent {
     /// It was answered, or what it waits for has happened.
     Resolve,
-    /// It was not answered in time.
+    /// It expired.
     Expire,
     /// The answer was replaced by another one.
     Replace,
@@ -153,7 +153,7 @@ impl RequestState {
                 Self::given(attempt, handover, true, used_by, false)
             }
             (Self::Expired, Deliver { attempt, handover, .. }) => Self::given(attempt, handover, true, None, true),
-            // An agent may read a result that it was given a second time.
+            // An agent may read a result again that it was given.
             (Self::Delivering { attempt, .. }, Deliver { attempt: again, .. }) if attempt != again => return illegal,
             (same @ Self::Delivering { .. }, Deliver { .. }) => same,
             (Self::Delivering { attempt, resolved, handover, used_by, expired }, Return | Show) => {
@@ -190,8 +190,8 @@ impl RequestState {
         }
     }
 
-    /// Whether it was answered or has expired, or what it waits for has happened. A child's end is not recorded here, but in the child's own
-    /// state.
+    /// Whether it was answered or has expired, or what it waits for has happened. A child's end is not recorded here, but in
+    /// the child's own state.
     pub(crate) fn is_resolved(&self) -> bool {
         matches!(
             self,
@@ -199,7 +199,7 @@ impl RequestState {
         )
     }
 
-    /// Whether it was not answered in time.
+    /// Whether it expired.
     pub(crate) fn is_expired(&self) -> bool {
         matches!(self, Self::Expired | Self::Delivering { expired: true, .. } | Self::Delivered { expired: true, .. })
     }

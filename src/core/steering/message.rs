@@ -1,4 +1,4 @@
-//! What people, and agents above, tell an agent from outside.
+//! Messages to agents from people and agents above.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -18,15 +18,15 @@ pub struct Message {
     pub delivered_in: Option<AttemptId>,
     /// Whether a finished agent continues because of it.
     pub instructs: bool,
-    /// Who said it.
+    /// Who sent it.
     pub sender: Option<MessageSender>,
     /// Exact to the byte.
     pub text: String,
-    /// What the agent replied, if it instructs.
+    /// The agent's reply, if this is an instruction.
     pub reply: Option<String>,
 }
 
-/// Who says something to an agent.
+/// The sender of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MessageSender {
@@ -37,8 +37,8 @@ pub struct MessageSender {
     pub origin: Origin,
 }
 
-/// What an agent reads: who says it, and the text, which ends at a line that none of the texts has. The id in the first line is what
-/// shows that its conversation has the message. `None`: there is nothing to tell.
+/// The agent's view: the senders and the texts, each of which ends at a line that none of the texts contains. The id in the
+/// first line shows later that the conversation contains the message. `None`: there are no messages.
 pub(crate) fn in_words(messages: &[Message]) -> Option<String> {
     let fence = Fence::new("message", messages.iter().map(|message| message.text.as_str()));
     let sections = messages.iter().map(|message| {
@@ -55,7 +55,7 @@ pub(crate) fn in_words(messages: &[Message]) -> Option<String> {
 }
 
 impl Message {
-    /// Whether a conversation has it.
+    /// Whether a conversation contains it.
     pub(crate) fn is_in(&self, conversation: &str) -> bool {
         conversation.contains(&format!("(message {})", self.id.short()))
     }

@@ -1,4 +1,4 @@
-//! What people, and agents above, want of agents from outside: that they stop, and what they are told.
+//! How people and agents above steer agents: stops and messages.
 
 pub(crate) mod message;
 pub(crate) mod origin;

@@ -23,8 +23,8 @@ pub struct Origin {
     pub agent: Option<FrameId>,
     /// The Claude Code session in whose tool call it ran.
     pub claude_session: Option<String>,
-    /// Whether its parent process has ended, so that it is not known who started it: a service, a script that a person left
-    /// running or something that an agent left behind.
+    /// Whether its parent process has ended, so that it is unknown who started it: a service, a script that a person left
+    /// running, or a process that an agent left behind.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub orphaned: bool,
     /// The file that an answer was read from. The user is then its owner, and the process the one that read it.

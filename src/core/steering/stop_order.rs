@@ -1,27 +1,27 @@
-//! What a person, an agent above or a timeout wants stopped.
+//! A stop or pause that a person, an agent above or a timeout has ordered.
 
 use serde::{Deserialize, Serialize};
 
 use crate::core::id::FrameId;
 use crate::core::text::escape;
 
-/// That an agent is to stop, as it is recorded for each agent that it is about.
+/// An order to stop an agent, as recorded for each affected agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Stop {
     /// The outcome for the agent.
     pub how: StopKind,
-    /// Whether its running tool does not get to finish.
+    /// Whether its running tool must not finish.
     #[serde(default)]
     pub now: bool,
-    /// Who wants it.
+    /// Who ordered it.
     pub by: By,
-    /// Why, in that one's words.
+    /// The reason, in the words of that person or agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The agent that was named. This one is that agent, or below it.
+    /// The agent that was named: this agent, or one above it.
     pub of: FrameId,
-    /// What the agent has done so far, for its parent, where that was known when the stop was recorded.
+    /// What the agent has done so far, for its parent, if that was known when the stop was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
 }
@@ -37,7 +37,7 @@ pub enum StopKind {
     Stop,
 }
 
-/// Who wants an agent stopped.
+/// Who ordered a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -46,7 +46,7 @@ pub enum By {
     Person,
     /// An agent above.
     Agent(FrameId),
-    /// It has run for as long as it may: so many seconds.
+    /// It has run for the maximum time, in seconds.
     Timeout(u64),
 }
 
@@ -56,7 +56,7 @@ impl Stop {
         matches!(self.by, By::Timeout(_))
     }
 
-    /// The combination with a `later` order: the stronger one counts. If both want the same, both reasons are kept.
+    /// The combination with a `later` order: the stronger one counts. If both are the same, both reasons are kept.
     pub(crate) fn and(self, later: Self) -> Self {
         let now = self.now || later.now;
         let report = self.report.clone().or(later.report.clone());
@@ -67,7 +67,7 @@ impl Stop {
         Self { now, report, reason: if same { reason } else { counts.reason }, ..counts }
     }
 
-    /// Its reason, with that of one that came later and says something else.
+    /// Its reason, together with a different one of a later order.
     fn reason_with(&self, later: &Self) -> Option<String> {
         const LONGEST: usize = 2_000;
         let by = if self.by == later.by { String::new() } else { format!("also {}: ", later.by.in_words()) };

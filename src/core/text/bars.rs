@@ -1,4 +1,4 @@
-//! Text of others line by line behind a bar, so that no line can be mistaken for agent-cli's own.
+//! Shows text of others line by line behind a bar, so that no line can be mistaken for agent-cli's own.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl Bars {
         self.text.push('\n');
     }
 
-    /// A name on a line of its own.
+    /// A name on a separate line.
     pub(crate) fn named(&mut self, before: &str, name: &str) {
         self.wrapped(before, ' ', name);
     }
@@ -46,7 +46,7 @@ impl Bars {
         }
     }
 
-    /// Each line behind a bar. Many empty lines are counted instead: they would push what is above them off the screen.
+    /// Each line behind a bar. Many empty lines are counted instead: they would push the text above them off the screen.
     pub(crate) fn lines(&mut self, mark: char, text: &str) {
         const MOST_EMPTY: usize = 3;
         let lines: Vec<&str> = text.split('\n').collect();
@@ -88,12 +88,12 @@ impl Bars {
         self.line(format!("{before}{part}").trim_end());
     }
 
-    /// `context`: how many unchanged lines are shown around each change. That a text has no line break at its end is said where
-    /// the other one has, or is empty: it changes nothing between two texts that both have none.
+    /// `context`: how many unchanged lines are shown around each change. A missing line break at the end of a text is only
+    /// mentioned if the other text has one, or is empty: it is not a difference between two texts that both lack it.
     pub(crate) fn diff(&mut self, old: &str, new: &str, context: usize) {
         // Without a limit, comparing two long texts with nothing in common would take minutes.
         const PATIENCE: Duration = Duration::from_millis(500);
-        // A carriage return alone is no line break for a shell.
+        // A carriage return alone is not a line break for a shell.
         let [of_old, of_new] = [old, new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
         let diff = TextDiff::configure().timeout(PATIENCE).diff_slices(&of_old, &of_new);
         let context = context.min(old.len() + new.len());
@@ -184,7 +184,7 @@ mod tests {
             let end = text.trim_end().len();
             let (seen, blanks) = text.split_at(end);
             let expected = format!("{seen}{}", blanks.replace(' ', "\\u{20}"));
-            // What is empty is nothing behind its bar.
+            // An empty line shows nothing behind its bar.
             prop_assert_eq!(parts, expected);
             for line in shown.lines() {
                 prop_assert!(columns(line) <= width, "{:?}", line);

@@ -1,8 +1,8 @@
 //! Makes text of agents, files and APIs harmless for a terminal.
 //!
-//! Everything that reaches a terminal passes through here, because a terminal obeys what it receives: control characters move the
-//! cursor, set the title or answer in the user's place, and format characters reorder or hide what is beside them. Characters
-//! that would not be shown as themselves are written as code points: `\u{202e}`.
+//! Everything that reaches a terminal passes through here, because a terminal obeys what it receives: control characters move
+//! the cursor, set the title or answer in the user's place, and format characters reorder or hide adjacent characters.
+//! Characters that would not be shown as themselves are written as code points: `\u{202e}`.
 
 use std::fmt::Write as _;
 
@@ -27,9 +27,9 @@ pub(crate) fn block(text: &str) -> String {
     })
 }
 
-/// `text` with its own line breaks, in which nothing looks like something else: each line break is a Unix one, and each blank an
-/// ordinary one that others follow. A blank at the end of a line cannot be seen, but `\\ ` continues no line in a shell. For what a
-/// person approves.
+/// `text` with its own line breaks, in which nothing looks like something else: each line break is a Unix one, and each blank
+/// an ordinary one that is followed by others. A blank at the end of a line cannot be seen, but `\\ ` does not continue a line
+/// in a shell. For texts that a person approves.
 pub(crate) fn exact(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (number, line) in text.split('\n').enumerate() {
@@ -64,8 +64,8 @@ pub(crate) fn is_plain(text: &str) -> bool {
     text.chars().zip(before).all(|(c, before)| is_shown(c, before))
 }
 
-/// `text` with `hidden` in place of each character that is not shown. The carriage return of a Windows line break has no effect,
-/// and is dropped.
+/// `text` with `hidden` in place of each character that is not shown. The carriage return of a Windows line break has no
+/// effect, and is dropped.
 fn escaped(text: &str, mut hidden: impl FnMut(char, &mut String)) -> String {
     let mut out = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
@@ -91,7 +91,7 @@ fn is_shown(c: char, before: Option<char>) -> bool {
     use GeneralCategory as Category;
     match c {
         ' '..='~' => true,
-        // The two that select how an emoji looks. Elsewhere they are invisible.
+        // These two select how an emoji looks. Elsewhere they are invisible.
         '\u{fe0e}' | '\u{fe0f}' => before.is_some_and(|before| !before.is_ascii() && before.is_emoji_char()),
         _ if is_invisible(c) => false,
         _ => !matches!(
@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// What must never reach a terminal, and how it is shown.
+    /// Characters that must never reach a terminal, and how they are shown.
     const HOSTILE: [(char, &str); 24] = [
         ('\0', "\\u{0}"),
         ('\u{7}', "\\u{7}"),

@@ -1,4 +1,4 @@
-//! Amounts, as people read them: of bytes, and of what a list omits of a text or a call.
+//! Amounts for people: of bytes, and of what a list omits of a text or a call.
 
 use serde_json::Value;
 

@@ -1,7 +1,8 @@
 //! Text of others inside a text for an agent.
 //!
-//! A reply, an answer or an error may contain anything, including what looks like agent-cli's words: another result, an answer
-//! that was never given, a notice. So it ends at a line that none of the texts contains, and that is announced before all of them.
+//! A reply, an answer or an error may contain anything, including text that looks like agent-cli's: another result, an answer
+//! that was never given, a notice. So it ends at a line that none of the texts contains, and that is announced before all of
+//! them.
 
 /// A line that ends each of several texts.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! JSON as programs in JavaScript write it, which strict readers refuse: halves of characters where a text was cut, and any depth.
+//! Reads JSON as programs in JavaScript write it, which strict readers refuse: halves of characters where a text was cut, and
+//! any depth.
 //!
 //! This is the only way in which lines of Claude Code are read. A line that a strict reader refuses as a whole is repaired; every
 //! other line costs nothing more.
@@ -11,13 +12,13 @@ use serde_json::value::RawValue;
 
 /// Reads a line: output of `claude`, a line of a transcript, the input of a hook, a message of a client.
 ///
-/// If a strict reader refuses it, it is repaired: half a character becomes U+FFFD, bytes that are not UTF-8, too; control
-/// characters count as escaped; a number that is too large is `null`, as `JSON.stringify` writes it; of a key that occurs twice
-/// the last counts; and what is nested more than [`DEEPEST`] levels deep becomes [`TOO_DEEP`].
+/// If a strict reader refuses it, it is repaired: half a character, and bytes that are not UTF-8, become U+FFFD; control
+/// characters count as escaped; a number that is too large is `null`, as `JSON.stringify` writes it; if a key occurs twice, the
+/// last one counts; and anything nested more than [`DEEPEST`] levels deep becomes [`TOO_DEEP`].
 ///
 /// Fails if it is not JSON (truncated, for example), or not of this shape.
 pub(crate) fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, serde_json::Error> {
-    // A lenient shape could pass over an error in a text and continue within that text, so such a line is not even tried.
+    // A lenient shape could skip an error in a text and continue within that text, so such a line is not even tried.
     if !may_have_half_a_character(line)
         && let Ok(read) = serde_json::from_slice(line)
     {
@@ -26,7 +27,7 @@ pub(crate) fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, serde_json::Er
     T::deserialize(serde_json::from_slice::<Value>(&repaired(line))?)
 }
 
-/// A line of which some fields have changed to those of `now`. The others stay as they were written, to the byte.
+/// A line, some fields of which are replaced by those of `now`. The others are unchanged, to the byte.
 pub(crate) fn with_changed(line: &[u8], changed: &[String], now: &Value) -> Vec<u8> {
     let Ok(Fields(fields)) = serde_json::from_slice(line) else { return now.to_string().into_bytes() };
     let fields = fields.iter().map(|(name, raw)| {
@@ -55,19 +56,19 @@ pub(crate) fn id_in(line: &[u8]) -> Option<Value> {
             }
             _ => {}
         }
-        // What follows a comma or the beginning is a key, what follows a key a value.
+        // After a comma or the beginning comes a key, after a key a value.
         key = (level == 1 && token[0] == b'"' && key.is_none()).then(|| token == b"\"id\"");
     }
     found
 }
 
-/// The levels that are read. Every reader of JSON knows as many, with a few of its own around them.
+/// The levels that are read. Every JSON reader supports as many, with a few additional levels around them.
 pub(crate) const DEEPEST: usize = 100;
 
-/// What is nested deeper is read as this text.
+/// Replaces values that are nested deeper.
 pub(crate) const TOO_DEEP: &str = "(nested too deeply)";
 
-/// The fields of an object as they were written. What is in a value does not matter.
+/// The fields of an object as they were written. The content of values does not matter.
 struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Fields<'de> {
@@ -108,7 +109,7 @@ fn repaired(line: &[u8]) -> Vec<u8> {
             Level::Within => {}
             Level::Read if token[0] == b'"' => repair_text(token, &mut repaired),
             Level::Read if is_too_large(token) => repaired.extend(b"null"),
-            // What a power failure leaves in a file.
+            // Left by a power failure in a file.
             Level::Read if token == [0] => {}
             Level::Read => repaired.extend(token),
         }
@@ -151,9 +152,9 @@ struct Depth {
 #[derive(PartialEq, Eq)]
 enum Level {
     Read,
-    /// It begins what is nested too deeply.
+    /// It begins a value that is nested too deeply.
     Opens,
-    /// It belongs to that.
+    /// It is inside such a value.
     Within,
 }
 
@@ -208,7 +209,7 @@ enum Half {
     Second,
 }
 
-/// Which half of a character is escaped at the beginning of `text`, if one is.
+/// Which half of a character is escaped at the beginning of `text`, if any.
 fn half(text: &[u8]) -> Option<Half> {
     let digits = text.strip_prefix(b"\\u")?.get(..4)?;
     let is_hex = digits.iter().all(u8::is_ascii_hexdigit);
@@ -296,7 +297,7 @@ mod tests {
             let read = of(&nested(levels)).unwrap();
             assert!(is_too_deep(nested(levels).as_bytes()));
             assert_eq!(read["b"], 1);
-            // The strict reader knows a few more levels.
+            // The strict reader accepts a few more levels.
             assert_eq!(read.to_string().contains(TOO_DEEP), levels > 126, "{levels}");
         }
     }

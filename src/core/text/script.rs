@@ -1,7 +1,7 @@
 //! The simple commands in a shell script, wherever they are: in lists, pipes, loops, functions and substitutions.
 //!
-//! This is enough to judge what a script might run, not to run it: reserved words are words, and what only a shell knows is a
-//! [`HOLE`].
+//! This is enough to judge what a script might run, not to run it: reserved words are words, and anything that only a shell
+//! knows is a [`HOLE`].
 
 /// Stands for a part of a word that only a shell knows.
 pub(crate) const HOLE: char = '\u{fffc}';
@@ -23,7 +23,7 @@ pub(crate) struct ScriptCommand {
     pub pipeline: usize,
 }
 
-/// A text that a pipeline is given.
+/// The input text of a pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ScriptText {
     pub text: String,
@@ -31,7 +31,7 @@ pub(crate) struct ScriptText {
 }
 
 impl Script {
-    /// What `script` contains. `None` if it cannot be read.
+    /// The content of `script`. `None` if it cannot be read.
     pub(crate) fn read(script: &str) -> Option<Self> {
         let mut reader = ScriptReader { rest: script, script: Self::default(), documents: Vec::new(), depth: 0 };
         reader.list(None, None)?;
@@ -122,9 +122,9 @@ impl ScriptReader<'_> {
         }
     }
 
-    /// A redirection. Its target is no word of the command.
+    /// A redirection. Its target is not a word of the command.
     fn redirection(&mut self, words: &mut Vec<String>, pipeline: usize) -> Option<()> {
-        // The number of what is redirected looked like a word.
+        // The number of the redirected descriptor looked like a word.
         if words.last().is_some_and(|last| last.chars().all(|c| c.is_ascii_digit())) {
             words.pop();
         }
@@ -186,7 +186,7 @@ impl ScriptReader<'_> {
                 '"' => {
                     self.rest = &self.rest[1..];
                     self.in_double_quotes(pipeline, &mut word)?;
-                    // It went on to the end of the script.
+                    // It continued to the end of the script.
                     if !self.rest.starts_with('"') {
                         return None;
                     }

@@ -20,7 +20,7 @@ pub struct Surroundings<'a> {
     pub home: &'a str,
 }
 
-/// One simple command, with what is around it.
+/// One simple command, with its surroundings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Simple {
     pub words: Vec<String>,
@@ -32,7 +32,7 @@ pub(crate) struct Simple {
 
 /// The one simple command that `command` runs. `None` if it is anything else, or if its words are not certain.
 ///
-/// Before it there may be `cd DIR`, and around it what changes neither its effect nor its visible output: comments,
+/// It may follow `cd DIR`, and be surrounded by parts that change neither its effect nor its visible output: comments,
 /// redirections of standard error, and a here-document.
 pub(crate) fn split(command: &str, surroundings: &Surroundings<'_>) -> Option<Simple> {
     if command.contains(UNSURE) {
@@ -67,14 +67,14 @@ pub(crate) fn shell_word(word: &str) -> String {
     }
 }
 
-/// The same of a path.
+/// The same for a path.
 pub(crate) fn shell_path(path: &Path) -> String {
     shell_word(&path.display().to_string())
 }
 
 /// A command that runs in `directory`, an absolute path, and leaves the shell there. If the directory cannot be entered, the
-/// command runs anyway. What the shell prints about the new directory is dropped. `change`: how the shell changes its directory. In
-/// plan mode, Claude Code runs no command that does so twice.
+/// command runs nevertheless. The shell's output about the new directory is dropped. `change`: how the shell changes its
+/// directory. In plan mode, Claude Code runs no command that does so twice.
 pub(crate) fn going_to(change: &str, directory: &Path, command: &str) -> String {
     format!("{change} {} >/dev/null 2>&1; {command}", quoted(&directory.display().to_string()))
 }

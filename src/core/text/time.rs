@@ -24,9 +24,9 @@ fn in_one_unit(seconds: i64) -> String {
     }
 }
 
-/// What is wrong with a time that cannot be reckoned with, now or after a duration.
+/// The message about a time out of range, given directly or by a duration.
 pub(crate) const TOO_FAR: &str = "too far away: the latest time is 9999-12-30T22:00:00Z";
-/// What is wrong with such a duration.
+/// The message about such a duration.
 pub(crate) const TOO_LONG: &str = "too long: the longest is 7304484d";
 
 /// Parses a duration. A day is always 24 hours here, whatever the calendar does.
@@ -35,7 +35,7 @@ pub(crate) fn duration(text: &str) -> Result<SignedDuration, String> {
         let span = text.parse::<Span>().ok()?;
         span.to_duration(SpanRelativeTo::days_are_24_hours()).ok().filter(|duration| *duration >= SignedDuration::ZERO)
     };
-    // Only its numbers can be wrong if it is one with others.
+    // If it is valid with other numbers, only its numbers are wrong.
     let misspelt = "give weeks, days, hours, minutes or seconds, for example 90s, 2h or 3d";
     parsed(text).ok_or_else(|| if parsed(&small(text)).is_some() { TOO_LONG } else { misspelt }.to_owned())
 }

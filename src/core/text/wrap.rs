@@ -5,13 +5,13 @@ use unicode_width::UnicodeWidthChar;
 
 /// The characters of a line, where each begins, and how many columns it occupies.
 ///
-/// Terminals differ in whether they join the characters of one emoji. Counting them one by one, a line is never wider than this
-/// says.
+/// Terminals differ in whether they join the characters of one emoji. Counted one by one, a line is never wider than the
+/// result.
 pub(crate) fn of_each(line: &str) -> impl Iterator<Item = (usize, char, usize)> {
     let mut before = 0;
     line.char_indices().map(move |(at, c)| {
         let own = c.width().unwrap_or(0);
-        // This character asks for the wide form of the one before it.
+        // This character requests the wide form of the previous one.
         let columns = if c == '\u{fe0f}' { usize::from(before == 1) } else { own };
         before = own;
         (at, c, columns)
@@ -30,13 +30,13 @@ enum LongWord {
 }
 
 /// A line of escaped text as lines of at most `width` columns, broken at blanks. Those after the first are indented by `indent`
-/// blanks. A word that is wider stays whole: it may be a path or a command.
+/// blanks. A wider word is not broken: it may be a path or a command.
 pub(crate) fn wrapped(line: &str, width: usize, indent: usize) -> Vec<String> {
     broken(line, width, indent, LongWord::Stays)
 }
 
-/// An escaped text of which no line is wider than `width`, long words included. A line continues below its own beginning. A
-/// character of two columns is given both.
+/// An escaped text of which no line is wider than `width`, long words included. A line continues below its own beginning. Two
+/// columns are reserved for a wide character.
 pub(crate) fn wrapped_text(text: &str, width: usize) -> String {
     let indent = |line: &str| (line.len() - line.trim_start().len()).min(width / 2).min(width.saturating_sub(2));
     let lines = text.split('\n').flat_map(|line| broken(line, width.max(2), indent(line), LongWord::IsBroken));
@@ -57,7 +57,7 @@ fn broken(line: &str, width: usize, indent: usize, long: LongWord) -> Vec<String
     }
 }
 
-/// Where the first line ends, if the text does not fit on it. Blanks at its end are not seen.
+/// Where the first line ends, if the text does not fit on it. Blanks at its end are invisible.
 fn end_of_line(text: &str, width: usize, long: LongWord) -> Option<usize> {
     let (mut column, mut last_blank, mut has_word) = (0, None, false);
     for (at, c, columns) in of_each(text) {

@@ -7,7 +7,7 @@ const BEGINNING: usize = 8_000;
 /// How much of the end is kept, in bytes. Together they fit into what one call can return.
 const END: usize = 16_000;
 
-/// The beginning and the end of what was printed.
+/// The beginning and the end of the output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeptOutput {
     beginning: Vec<u8>,

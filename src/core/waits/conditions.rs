@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::core::id::FrameId;
 use crate::core::waits::scheduled::Scheduled;
 
-/// Something outside that an agent can wait for.
+/// Something outside the chain that an agent can wait for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -30,42 +30,42 @@ pub enum External {
     Agent(AwaitedAgent),
     /// A time at which the agent wants to receive a prompt.
     Scheduled(Scheduled),
-    /// One of these. None combines others.
+    /// One of these. They must not be combinations themselves.
     Any(Vec<External>),
-    /// All of these, each at some time. None combines others.
+    /// All of these, each at some time. They must not be combinations themselves.
     All(Vec<External>),
 }
 
 /// The most conditions of one wait.
 pub(crate) const MOST_CONDITIONS: usize = 20;
 
-/// How long a command may take, unless it is said otherwise.
+/// How long a command may take by default.
 pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often a process that stays tries a command without an interval.
+/// How often a process that keeps running tries a command without an interval.
 pub(crate) const USUAL_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
 
-/// The longest time that a command can be given: the process that continues the chain waits for it.
+/// The longest timeout of a command: the process that continues the chain waits for it.
 pub(crate) const LONGEST_COMMAND: Duration = Duration::from_secs(600);
 
-/// A file in which a regular expression is to match.
+/// A file in which a regular expression must match.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Matching {
     /// Absolute.
     pub file: PathBuf,
     pub pattern: String,
-    /// The directory whose files alone the agent may read.
+    /// The only directory whose files the agent may read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<PathBuf>,
 }
 
-/// A command that is tried at most so often, or for so long.
+/// A command with an interval or a timeout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Polled {
     pub command: String,
-    /// The time between two tries, in seconds; `None`: whenever the chain is looked at.
+    /// The time between two tries, in seconds; `None`: whenever the chain is checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<u64>,
     /// How long one try may take, in seconds.
@@ -82,17 +82,17 @@ pub struct AwaitedAgent {
     pub task: String,
 }
 
-/// A command as it is to be run.
+/// A command to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Try<'a> {
     pub(crate) command: &'a str,
-    /// The time between two tries; `None`: whenever the chain is looked at.
+    /// The time between two tries; `None`: whenever the chain is checked.
     pub(crate) every: Option<SignedDuration>,
     pub(crate) timeout: Duration,
 }
 
 impl External {
-    /// What it consists of: itself, unless it combines several.
+    /// Its conditions: itself, unless it combines several.
     pub(crate) fn conditions(&self) -> &[Self] {
         match self {
             Self::Any(conditions) | Self::All(conditions) => conditions,
@@ -108,7 +108,7 @@ impl External {
         })
     }
 
-    /// Every path in it, to be moved with the chain.
+    /// Replaces every path in it, for moving it with the chain.
     pub(crate) fn with_paths(self, moved: &impl Fn(&Path) -> PathBuf) -> Self {
         let several = |conditions: Vec<Self>| conditions.into_iter().map(|one| one.with_paths(moved)).collect();
         match self {
@@ -139,12 +139,12 @@ impl External {
         self.conditions().iter().filter_map(Self::command_to_try)
     }
 
-    /// How often a process that stays looks at it, if it has a command.
+    /// How often a process that keeps running checks it, if it has a command.
     pub(crate) fn polled_every(&self) -> Option<SignedDuration> {
         self.commands().map(|of| of.every.unwrap_or(USUAL_INTERVAL)).min()
     }
 
-    /// Whether two commands of an agent ask for the same. A duration gives a different time each time.
+    /// Whether two commands of an agent ask for the same thing. A duration results in a different time each time.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         let several = |some: &[Self], others: &[Self]| {
             some.len() == others.len() && some.iter().zip(others).all(|(one, other)| one.is_same_as(other))

@@ -1,4 +1,4 @@
-//! What agents wait for outside of their chain: its conditions, how far they are, and the result.
+//! What agents wait for outside their chain: conditions, progress and results.
 
 pub(crate) mod command_output;
 pub(crate) mod conditions;

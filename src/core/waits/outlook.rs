@@ -1,4 +1,4 @@
-//! Whether there is a reason to look at a wait now, as far as that can be said without a process.
+//! Whether there is a reason to check a wait now, as far as can be determined without a process.
 
 use jiff::Timestamp;
 
@@ -6,13 +6,12 @@ use crate::core::waits::conditions::{External, Try, USUAL_INTERVAL};
 use crate::core::waits::scheduled::Scheduled;
 use crate::core::waits::wait_progress::{CheckResult, WaitProgress};
 
-/// What can be said about a wait at some time.
+/// What is known about a wait at some time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WaitOutlook {
-    /// The wait as far as something is to be done about it: the conditions that are met, and the commands. Empty if the time of
-    /// nothing has come.
+    /// The part of the wait that needs action: the conditions that are met, and the commands. Empty if nothing is due.
     pub(crate) due: Option<External>,
-    /// When something may change by time alone.
+    /// When the passage of time may next change something.
     pub(crate) next: Option<Timestamp>,
 }
 
@@ -26,8 +25,8 @@ pub(crate) fn of_time(condition: &External, now: Timestamp) -> Option<CheckResul
     }
 }
 
-/// When a command is to be tried next; `None`: now. One without an interval is due if it was not tried since `since`, and else as
-/// often as by a process that stays.
+/// When a command must be tried next; `None`: now. A command without an interval is due if it was not tried since `since`, and
+/// otherwise as often as a process that keeps running tries it.
 pub(crate) fn next_try(
     condition: &External,
     progress: &WaitProgress,
@@ -45,7 +44,7 @@ pub(crate) fn next_try(
     (next > now).then_some(next)
 }
 
-/// The command of a condition if it is due.
+/// The command of a condition, if it is due.
 pub(crate) fn to_try<'a>(
     condition: &'a External,
     progress: &WaitProgress,

@@ -64,14 +64,14 @@ impl Scheduled {
     /// The prompt in the form that `claude` receives.
     ///
     /// A prompt that begins with `/` is a slash command of Claude Code, and some of those end a run without a request to the
-    /// model. `/loop` is what ScheduleWakeup is made for.
+    /// model. `/loop` is the usual prompt of ScheduleWakeup.
     pub(crate) fn prompt(&self) -> String {
         let is_loop = self.prompt == "/loop" || self.prompt.starts_with("/loop ");
         if self.prompt.starts_with('/') && !is_loop { format!("\n{}", self.prompt) } else { self.prompt.clone() }
     }
 
-    /// Whether the prompt can be the whole message to its agent, as Claude Code itself gives it. Others could have had the agent
-    /// write it: one that could pass for words of agent-cli, or for several texts, is put below a heading.
+    /// Whether the prompt can be the whole message to its agent, as Claude Code itself gives it. Others could have made the
+    /// agent write it: a prompt that could pass for words of agent-cli, or for several texts, is put below a heading.
     pub(crate) fn stands_alone(&self) -> bool {
         const OURS: [&str; 4] = ["sgn_", "result of `", "tells you", "--- end of "];
         let text = self.prompt.to_lowercase();

@@ -1,22 +1,22 @@
-//! How far the conditions of a wait are, as it is recorded with the request.
+//! The progress of the conditions of a wait, as recorded with the request.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::core::waits::conditions::External;
 
-/// What was seen of each condition, in their order. Those at the end may be missing: nothing was seen of them.
+/// The observations of each condition, in order. Those at the end may be missing if nothing was observed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct WaitProgress(Vec<ConditionProgress>);
 
-/// What was seen of one condition.
+/// The observations of one condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ConditionProgress {
-    /// When it was seen to be met. It stays so, whatever happens later.
+    /// When it was seen to be met. It remains met, whatever happens later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub met: Option<Timestamp>,
-    /// Its outcome: what a command has printed, how an agent has ended.
+    /// Its outcome: the output of a command, or the end of an agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
     /// When its command was last started.
@@ -28,10 +28,10 @@ pub(crate) struct ConditionProgress {
     /// Why it is not met.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_not: Option<String>,
-    /// Only of a question's file: when it was changed, if that time was still to come when it was first seen (`tried`).
+    /// Only for a question's file: when it was changed, if that time was still in the future when it was first seen (`tried`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<Timestamp>,
-    /// Only of a question's file: what was in it when its agent's turn ended, as a digest.
+    /// Only for a question's file: a digest of its content when its agent's turn ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<String>,
 }
@@ -41,12 +41,12 @@ fn is_zero(tries: &u32) -> bool {
     *tries == 0
 }
 
-/// What a look at one condition has shown.
+/// The result of a check of one condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckResult {
-    /// It is met. With its outcome, if that is not always the same.
+    /// It is met. With its outcome, if that can vary.
     Met(Option<String>),
-    /// It is not, and why.
+    /// It is not met, and why.
     NotYet(String),
 }
 
@@ -69,12 +69,12 @@ impl ConditionProgress {
 }
 
 impl WaitProgress {
-    /// What was seen of the condition at this place.
+    /// The observations of the condition at this index.
     pub(crate) fn seen(&self, at: usize) -> ConditionProgress {
         self.0.get(at).cloned().unwrap_or_default()
     }
 
-    /// Whether the condition at this place was met.
+    /// Whether the condition at this index was met.
     pub(crate) fn is_met(&self, at: usize) -> bool {
         self.0.get(at).is_some_and(|seen| seen.met.is_some())
     }
@@ -88,7 +88,7 @@ impl WaitProgress {
         }
     }
 
-    /// Adds what a look has shown. What was met stays as it was.
+    /// Adds the result of a check. A condition that was met does not change.
     pub(crate) fn note(&mut self, at: usize, look: CheckResult, now: Timestamp) {
         if self.is_met(at) {
             return;
@@ -100,31 +100,32 @@ impl WaitProgress {
         }
     }
 
-    /// A try of its command begins, which counts even if its end is not observed.
+    /// A try of its command begins. It counts even if its end is not observed.
     pub(crate) fn begin_try(&mut self, at: usize, now: Timestamp) {
         let seen = self.at(at);
         (seen.tried, seen.tries, seen.why_not) = (Some(now), seen.tries.saturating_add(1), None);
     }
 
-    /// Combined with what another process has seen that did not know all of this. What was met stays met, and no try is forgotten.
+    /// Combines this with the observations of another process that did not know all of this. Conditions that were met remain
+    /// met, and no try is forgotten.
     pub(crate) fn with(&self, other: &Self) -> Self {
         let both = 0..self.0.len().max(other.0.len());
         Self(both.map(|at| self.seen(at).with(other.seen(at))).collect())
     }
 
-    /// Since when a file is as it is that was changed at `changed`, as far as that can be known. `None`: the time is still to
-    /// come and seen for the first time. A clock was set, or the file is on a machine with another one.
+    /// Since when a file that was changed at `changed` has not changed, as far as known. `None`: the time is still in the
+    /// future and seen for the first time. A clock was set, or the file is on a machine with another one.
     pub(crate) fn quiet_since(&self, changed: Timestamp, now: Timestamp) -> Option<Timestamp> {
         let seen = || self.0.first().filter(|seen| seen.changed == Some(changed))?.tried.filter(|first| *first <= now);
         if changed <= now { Some(changed) } else { seen() }
     }
 
-    /// The same with a file that is first seen at `now` and was changed later than that.
+    /// The same, with a file that is first seen at `now` and was changed later than that.
     pub(crate) fn with_changed_ahead(&self, changed: Timestamp, now: Timestamp) -> Self {
         Self(vec![ConditionProgress { changed: Some(changed), tried: Some(now), ..self.seen(0) }])
     }
 
-    /// The same with a file that an agent has left like this at the end of its turn.
+    /// The same, with a file that an agent has left like this at the end of its turn.
     pub(crate) fn with_earlier(&self, earlier: &str) -> Self {
         Self(vec![ConditionProgress { earlier: Some(earlier.to_owned()), ..self.seen(0) }])
     }
@@ -134,7 +135,7 @@ impl WaitProgress {
         self.0.first().is_some_and(|seen| seen.earlier.as_deref() == Some(like))
     }
 
-    /// The same with a file whose answer does not count, for a reason that a person was told.
+    /// The same, with a file whose answer does not count, for a reason that a person was told.
     pub(crate) fn with_reported(&self, why: &str) -> Self {
         Self(vec![ConditionProgress { why_not: Some(why.to_owned()), ..self.seen(0) }])
     }
@@ -172,7 +173,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever looks at the same time and in whichever order it is recorded.
+        /// Simultaneous observations by several processes, recorded in any order.
         #[test]
         fn what_several_have_seen_is_all_kept(
             seen in proptest::collection::vec((0usize..3, any::<bool>(), any::<bool>(), 1i64..100), 0..20)

@@ -11,7 +11,7 @@ use crate::core::waits::scheduled::Scheduled;
 use crate::core::waits::wait_progress::WaitProgress;
 
 impl External {
-    /// The options of the command that waits for it.
+    /// The options of the command for this wait.
     fn options(&self) -> String {
         match self {
             Self::File(path) => format!("--file {}", shortened(&path.display().to_string())),
@@ -37,7 +37,7 @@ impl External {
         }
     }
 
-    /// The command that waits for it, so that people and agents recognise it.
+    /// The command for this wait, so that people and agents recognise it.
     pub(crate) fn call(&self) -> String {
         format!("agent-cli wait {}", self.options())
     }
@@ -67,18 +67,18 @@ impl External {
     }
 }
 
-/// A condition of a wait, and how far it is.
+/// A condition of a wait, and its progress.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct ConditionState {
     pub condition: External,
     /// Whether it was seen to be met.
     pub met: bool,
-    /// What was last seen, in words; empty: nothing.
+    /// The last observation, in words; empty: none.
     pub state: String,
 }
 
-/// How far the conditions of a wait are.
+/// The progress of the conditions of a wait.
 pub(crate) fn states(wait: &External, progress: &WaitProgress, now: Timestamp) -> Vec<ConditionState> {
     let state = |(at, condition): (usize, &External)| ConditionState {
         condition: condition.clone(),
@@ -88,7 +88,7 @@ pub(crate) fn states(wait: &External, progress: &WaitProgress, now: Timestamp) -
     wait.conditions().iter().enumerate().map(state).collect()
 }
 
-/// What is waited for, and how far that is, after the words "waits for".
+/// What is waited for, and its progress, after the words "waits for".
 pub(crate) fn described(wait: &External, conditions: &[ConditionState]) -> String {
     let with_state = |condition: &ConditionState| match condition.state.as_str() {
         "" => condition.condition.in_words(),
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(states_at(&time, at(60)), [""]);
     }
 
-    /// Before anything was seen.
+    /// Before any observation.
     fn states_at(wait: &External, now: Timestamp) -> Vec<String> {
         states(wait, &WaitProgress::default(), now).into_iter().map(|condition| condition.state).collect()
     }

@@ -263,7 +263,7 @@ fn the_next_prompt_says_how_an_attempt_ended_if_it_ended_badly() {
         let trouble = decide(&facts).trouble;
         assert_eq!(trouble.as_ref().map(|trouble| trouble.what.as_str()), what, "{facts:?}");
         let Some(trouble) = trouble else { continue };
-        // The kept conversation has what was said about an earlier one.
+        // The kept conversation contains what was said about an earlier one.
         let (lost, calls) = match facts.salvage {
             Salvage::Nothing => (true, vec!["Bash: a", "Bash: b"]),
             Salvage::Part | Salvage::Whole => (false, vec!["Bash: b"]),

@@ -1,4 +1,4 @@
-//! The JSON of each kind of entry. Databases have it, and `show --json` prints it: it may get fields, but lose none.
+//! The JSON of each kind of entry. Databases contain it, and `show --json` prints it: fields may be added, but not removed.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ fn frame() -> FrameId {
     FrameId(ID)
 }
 
-/// One of each kind, with what is optional (`some`) or without.
+/// One of each kind, with optional fields (`some`) or without.
 pub(crate) fn every_kind(text: &str, some: bool, to: &FrameState) -> Vec<LogEntry> {
     let (request, attempt, session) = (RequestId(ID), AttemptId(ID), SessionId(ID));
     let (from, to) = (FrameState::Ready, to.clone());

@@ -1,7 +1,7 @@
-//! Requests to this program inside a larger command: in a list, a pipe, a loop, a function, a substitution, behind a command that
-//! runs another one, or in a text that becomes a command.
+//! Requests to this program inside a larger command: in a list, a pipe, a loop, a function, a substitution, after a command
+//! that runs another one, or in a text that becomes a command.
 //!
-//! In doubt a command makes a request. A text that mentions one for people, as in `grep 'agent-cli ask' file`, makes none.
+//! If in doubt, a command makes a request. A text that mentions one for people, as in `grep 'agent-cli ask' file`, makes none.
 
 use crate::core::requests::agent_command::verb::{NAME, Verb, global_options};
 use crate::core::text::script::{HOLE, Script, ScriptCommand};
@@ -19,7 +19,7 @@ pub(super) fn find(command: &str) -> Option<Option<Verb>> {
         .chain(of_texts(&script))
         .chain(of_variables(command, &script))
         .collect();
-    // A request for a result may have one already.
+    // A request for a result may already have one.
     found.iter().find(|verb| **verb != Some(Verb::Resume)).or_else(|| found.first()).copied()
 }
 
@@ -51,14 +51,14 @@ fn verb_of(arguments: &[String]) -> Option<Option<Verb>> {
     let (verb, rest) = arguments.get(global_options(arguments)..)?.split_first()?;
     let asks_for_help = || rest.iter().take_while(|word| *word != "--").any(|word| word == "--help" || word == "-h");
     match Verb::named(verb) {
-        // The program refuses that to agents.
+        // The program refuses this to agents.
         Some(Verb::Answer) => None,
         Some(verb) => (!asks_for_help()).then_some(Some(verb)),
         None => verb.contains(HOLE).then_some(None),
     }
 }
 
-/// The request that a command makes another program make, whose arguments name it.
+/// The request that a command makes through another program, whose arguments name it.
 fn of_another(command: &ScriptCommand, script: &Script) -> Option<Option<Verb>> {
     let words = effective(&command.words);
     let at = words.iter().skip(1).position(|word| names_program(word)).map(|at| at + 1);
@@ -101,7 +101,7 @@ fn is_unknown(word: &str) -> bool {
     word.contains([HOLE, '*', '?']) || word.contains('{') && word.contains(',')
 }
 
-/// Whether something runs what the pipeline contains as text, or has it as an argument.
+/// Whether a command runs the content of the pipeline as text, or has it as an argument.
 fn is_run_as_text(pipeline: usize, script: &Script) -> bool {
     let reads_commands = |words: &[String]| {
         let is_option = |word: &String| word.starts_with(['-', '+']);
@@ -157,16 +157,16 @@ fn only_shows(words: &[String]) -> bool {
 
 const SHELLS: [&str; 8] = ["sh", "bash", "zsh", "dash", "ksh", "mksh", "fish", "ash"];
 
-/// What runs commands that it is given as text.
+/// Commands that run their arguments as commands.
 const RUN_TEXT: [&str; 20] = [
     "eval", "source", ".", "alias", "trap", "su", "ssh", "watch", "parallel", "script", "tmux", "screen", "at",
     "batch", "crontab", "expect", "flock", "busybox", "make", "-S",
 ];
 
-/// What runs commands that it reads from its standard input.
+/// Commands that run the commands on their standard input.
 const READ_COMMANDS: [&str; 6] = ["ssh", "at", "batch", "parallel", "crontab", "expect"];
 
-/// What runs programs in languages other than a shell's.
+/// Commands that run programs in languages other than a shell's.
 const INTERPRETERS: [&str; 12] =
     ["python", "perl", "ruby", "node", "deno", "bun", "php", "lua", "awk", "gawk", "mawk", "osascript"];
 

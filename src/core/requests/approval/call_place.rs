@@ -1,6 +1,6 @@
-//! Where a call acts that needs an approval: the directory that it runs in, and where the paths that it names lead.
+//! The place where a call that needs an approval acts: the directory that it runs in, and where the paths in it lead.
 //!
-//! A person approves what they were shown. A link that leads elsewhere by the time the call is repeated makes it another call.
+//! A person approves what they were shown. If a link leads elsewhere by the time the call is repeated, it is another call.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -24,9 +24,9 @@ pub struct CallPlace {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Lead {
-    /// As it is named.
+    /// The path as named.
     pub path: String,
-    /// Without links.
+    /// With links resolved.
     pub real: String,
 }
 
@@ -42,7 +42,8 @@ impl Lead {
 }
 
 impl CallPlace {
-    /// Where a call with this input acts whose agent's shell is in `directory`. `real` finds out where an absolute path leads.
+    /// Where a call with this input acts, if its agent's shell is in `directory`. `real` determines where an absolute path
+    /// leads.
     pub(crate) fn new(input: &Value, directory: &Path, home: &Path, real: impl Fn(&Path) -> PathBuf) -> Self {
         let leads = |path: String| {
             let real = real(&absolute(&path, directory, home));
@@ -54,14 +55,14 @@ impl CallPlace {
         }
     }
 
-    /// Where `path` leads, if that is elsewhere than it says.
+    /// Where `path` leads, if elsewhere than it says.
     pub(crate) fn elsewhere(&self, path: &str) -> Option<&str> {
         let says = Path::new(&self.directory.path).join(local(path));
         let real = self.paths.iter().find(|lead| lead.path == path).map(|lead| lead.real.as_str());
         real.filter(|real| Path::new(real) != says)
     }
 
-    /// What leads elsewhere `now` than it did: then the call is not the one that a person was shown.
+    /// What leads elsewhere `now` than before, so that the call is not the one that a person was shown.
     pub(crate) fn moved(&self, now: &Self) -> Option<Moved> {
         let pairs = std::iter::once((&self.directory, &now.directory)).chain(self.paths.iter().zip(&now.paths));
         pairs.into_iter().find(|(was, now)| was.real != now.real).map(|(was, now)| Moved {
@@ -91,24 +92,24 @@ impl Moved {
     }
 }
 
-/// Texts that name no path, however they begin.
+/// Fields whose texts are never paths, whatever they look like.
 const TEXTS: [&str; 9] =
     ["command", "description", "content", "old_string", "new_string", "new_source", "prompt", "query", "url"];
 
-/// What the name of a field with a path contains.
+/// Parts of the names of fields with paths.
 const NAMES: [&str; 6] = ["path", "file", "dir", "folder", "cwd", "root"];
 
 /// The longest path that a system takes, in bytes.
 const LONGEST: usize = 4096;
 
-/// The paths in a call's input, in their order.
+/// The paths in a call's input, in order.
 pub(crate) fn named_paths(input: &Value) -> Vec<String> {
     let mut paths = Vec::new();
     collect("", input, &mut paths);
     paths
 }
 
-/// Whether it matters in which directory a call is made: a command acts there, and a relative path begins there.
+/// Whether the directory in which a call is made matters: a command acts there, and relative paths begin there.
 pub(crate) fn depends_on_directory(input: &Value) -> bool {
     let is_relative = |path: &String| path != "~" && !STARTS.iter().any(|start| path.starts_with(start));
     input["command"].is_string() || named_paths(input).iter().any(is_relative)
@@ -132,7 +133,7 @@ fn is_path(name: &str, text: &str) -> bool {
     is_line && !TEXTS.contains(&name) && (text == "~" || STARTS.iter().any(|start| text.starts_with(start)) || named())
 }
 
-/// How paths begin that are no relative ones.
+/// The beginnings of paths that are not relative.
 const STARTS: [&str; 3] = ["/", "~/", FILE_URL];
 const FILE_URL: &str = "file:///";
 
@@ -149,8 +150,8 @@ fn local(path: &str) -> &str {
     path.strip_prefix("file://").unwrap_or(path)
 }
 
-/// Whether `later` is what Claude Code makes in `began` of a relative path that it made `earlier` of in `shell`: a resumed
-/// `claude` starts in the agent's directory, and reads relative paths from there.
+/// Whether Claude Code would make `later` in `began` of a relative path of which it made `earlier` in `shell`: a resumed
+/// `claude` starts in the agent's directory, and resolves relative paths there.
 pub(crate) fn is_same_relative(earlier: &str, shell: &Path, later: &str, began: &Path) -> bool {
     let later = Path::new(later);
     let is_plain = |path: &Path| path.is_absolute() && !path.components().any(|part| part == Component::ParentDir);
@@ -163,7 +164,7 @@ pub(crate) fn is_same_relative(earlier: &str, shell: &Path, later: &str, began: 
     above.join(later.components().skip(shared).collect::<PathBuf>()) == Path::new(earlier)
 }
 
-/// A path that is not UTF-8 is told apart from others, too.
+/// A path that is not UTF-8 is distinguished from others, too.
 fn text_of(path: &Path) -> String {
     let bytes = path.as_os_str().as_encoded_bytes();
     path.to_str().map_or_else(|| bytes.escape_ascii().to_string(), str::to_owned)

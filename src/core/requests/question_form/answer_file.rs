@@ -1,5 +1,5 @@
-//! The files in which a question can be answered: where those of a posted question are, and what was seen in one, which is never
-//! stored.
+//! The files in which a question can be answered: the paths for a posted question, and the content that was seen, which is
+//! never stored.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub(crate) const ANSWERED: &str = "answered";
 pub struct Posted {
     /// The folder that a person has named. Absolute.
     pub dir: PathBuf,
-    /// As the agent gave it.
+    /// The id that its agent gave.
     pub id: String,
     /// Why the file cannot be read as a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,23 +56,23 @@ pub struct AnswerFile {
     pub content: AnswerFileContent,
 }
 
-/// What is in the file.
+/// The content of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum AnswerFileContent {
     /// It has no answer yet.
     Unanswered { why: String },
-    /// Something that does not count as an answer.
+    /// Its content does not count as an answer.
     Refused { why: String },
-    /// An answer that counts from then on, unless the file changes.
+    /// An answer that counts from this time on, unless the file changes.
     Soon { counts_at: Timestamp },
-    /// An answer that the next look records.
+    /// An answer that the next check records.
     Answered,
 }
 
 impl AnswerFile {
-    /// What a person should know who has written something there.
+    /// A note for a person who has written something there.
     pub(crate) fn note(&self, now: Timestamp) -> Option<String> {
         (!matches!(self.content, AnswerFileContent::Unanswered { .. })).then(|| self.in_words(now))
     }
@@ -82,7 +82,7 @@ impl AnswerFile {
         matches!(self.content, AnswerFileContent::Refused { .. })
     }
 
-    /// The same in any case. The path is an agent's.
+    /// The same in any state. The path was chosen by an agent.
     pub(crate) fn in_words(&self, now: Timestamp) -> String {
         let path = self.path.display();
         match &self.content {

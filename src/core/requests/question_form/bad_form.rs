@@ -1,4 +1,4 @@
-//! Which forms an agent may ask with.
+//! Which forms of questions are refused.
 
 use std::collections::HashSet;
 

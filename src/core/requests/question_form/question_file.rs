@@ -9,7 +9,7 @@ const MARK: &str = "A:";
 /// A last line that says that the answer is complete.
 const CLOSED: &str = "---";
 /// An answer that is not closed is complete once its file has not changed for this long: editors save in several steps, and
-/// some by themselves while a person still thinks.
+/// some automatically while a person still thinks.
 pub(crate) const QUIET: SignedDuration = SignedDuration::from_secs(10);
 
 /// Why a file cannot be asked with.
@@ -37,7 +37,7 @@ pub(crate) enum NoAnswerYet {
 /// What a person has written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WrittenAnswer<'a> {
-    /// Without empty lines around it, and without blanks behind the mark and at its end.
+    /// Without empty lines around it, and without blanks after the mark and at its end.
     pub(crate) answer: &'a str,
     /// Whether a line says that it is complete.
     pub(crate) closed: bool,
@@ -52,7 +52,7 @@ pub(crate) fn question(text: &str) -> Result<&str, BadText> {
     Some(question.trim_end()).filter(|question| !question.trim().is_empty()).ok_or(BadText::NoQuestion)
 }
 
-/// Whether the answer to a question has one place in its file. Its agent must not have it in the context.
+/// Checks that the answer to a question has one place in its file: the context must not contain the mark.
 pub(crate) fn check(form: &Form) -> Result<(), BadText> {
     if marks(&in_full(form)).count() == marks(&form.question).count() { Ok(()) } else { Err(BadText::Marked) }
 }
@@ -104,19 +104,19 @@ fn written_below<'a>(text: &'a str, question: &str) -> Result<WrittenAnswer<'a>,
     if answer.is_empty() { Err(NoAnswerYet::Empty) } else { Ok(WrittenAnswer { answer, closed }) }
 }
 
-/// What follows the mark. Below the line of the mark, blanks may be the indentation of the first line.
+/// The text after the mark. Below the line of the mark, blanks may be the indentation of the first line.
 fn answer_from(after: &str) -> &str {
     let begins = after.len() - after.trim_start().len();
     let line = after[..begins].rfind('\n').map_or(begins, |at| at + 1);
     after[line..].trim_end()
 }
 
-/// When an answer counts that is not closed and was not changed since `quiet_since`; `None`: now.
+/// When an answer that is not closed and has not changed since `quiet_since` counts; `None`: now.
 pub(crate) fn counts_from(quiet_since: Timestamp, now: Timestamp) -> Option<Timestamp> {
     Some(quiet_since.saturating_add(QUIET).unwrap_or(quiet_since)).filter(|counts| now < *counts)
 }
 
-/// Where lines begin that begin with the mark.
+/// The positions of lines that begin with the mark.
 fn marks(text: &str) -> impl Iterator<Item = usize> {
     let mut begins = 0;
     text.split_inclusive('\n').filter_map(move |line| {

@@ -1,4 +1,4 @@
-//! What may be around a command whose words are known: a change of the directory before it, comments, redirections of standard
+//! What may surround a command whose words are known: a change of the directory before it, comments, redirections of standard
 //! error, and its standard input.
 
 use super::{Simple, WordReader, is_plain};
@@ -103,7 +103,7 @@ impl WordReader<'_> {
 }
 
 impl HereDocument {
-    /// Reads what follows `<<`: how the document ends, and the length of that.
+    /// Parses the text after `<<`: how the document ends, and the length of that.
     fn begin(after: &str) -> Option<(Self, usize)> {
         let (drops_tabs, word) = after.strip_prefix('-').map_or((false, after), |word| (true, word));
         let word = word.trim_start_matches([' ', '\t']);
