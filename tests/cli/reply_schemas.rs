@@ -285,15 +285,18 @@ fn a_schema_that_cannot_be_used_is_refused_before_anything_is_recorded() {
 }
 
 #[test]
-fn a_schema_survives_export_and_import() {
-    let world = world(&[("root.md", "ask When?\nend no\nend {\"a\": 1}\n")]);
-    let id = world.run(&["spawn", "root.md", "--schema", "schema.json"]).started();
-    world.run(&["export", &id, "-o", "chain.tar"]).succeeds();
-    fs::remove_file(world.project().join("schema.json")).unwrap();
-    let other = World::new();
-    let archive = world.project().join("chain.tar");
-    let listed = other.run(&["import", archive.to_str().unwrap()]);
+fn a_schema_is_exported_shown_and_imported() {
+    let there = world(&[("root.md", "ask When?\nend no\nend {\"a\": 1}\n")]);
+    let id = there.run(&["spawn", "root.md", "--schema", "schema.json"]).started();
+    there.run(&["export", &id, "-o", "chain.tar"]).succeeds();
+    let archive = fs::read(there.project().join("chain.tar")).expect("it was written");
+    let here = World::new();
+    here.file("root.md", "");
+    let listed = here.command(["import", "-"]).reads(archive.clone()).run();
     assert!(listed.stdout.contains("replies fit") && listed.stdout.contains("\"required\":[\"a\"]"), "{listed}");
-    world.answer("now");
-    world.run(&["resume", &id]).prints("{\"a\": 1}");
+    let moved = format!("{}={}", there.project().display(), here.project().display());
+    here.command(["import", "-", "--trust", "--cwd", &moved]).reads(archive).run().succeeds();
+    here.answer("now");
+    here.run(&["resume", &id]).prints("{\"a\": 1}");
+    assert_eq!(outcomes(&here, &id), ["requested", "misfit", "reply"]);
 }

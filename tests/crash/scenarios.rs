@@ -21,7 +21,7 @@ pub(crate) struct Scenario {
 }
 
 /// All of them.
-pub(crate) const SCENARIOS: [Scenario; 17] = [
+pub(crate) const SCENARIOS: [Scenario; 18] = [
     Scenario { name: "signals", world: with_signals, play: answer_and_carry_on, replies: &["root: when: Jan 1st"] },
     Scenario {
         name: "suspended",
@@ -30,6 +30,7 @@ pub(crate) const SCENARIOS: [Scenario; 17] = [
         replies: &["left: Jan 1st; right: ok", "right: ok; left: Jan 1st"],
     },
     Scenario { name: "handed_off", world: with_handoffs, play: answer_and_carry_on, replies: &["Jan 1st"] },
+    Scenario { name: "shaped", world: with_a_schema, play: answer_and_carry_on, replies: &["{\"a\": 1}"] },
     Scenario { name: "in_place", world: with_an_entered_worktree, play: answer_and_carry_on, replies: &["there"] },
     Scenario { name: "beside", world: with_background, play: answer_and_carry_on, replies: &["Jan 1st"] },
     Scenario { name: "worktrees", world: with_worktrees, play: answer_and_carry_on, replies: &["both are done"] },
@@ -82,6 +83,15 @@ fn with_handoffs() -> World {
     world.file("root.md", "spawn --handoff middle.md\nreply root: {result}\n");
     world.file("middle.md", "spawn --handoff last.md\nreply middle: {result}\n");
     world.file("last.md", "wait --file sign\nask When?\nreply {result}\n");
+    world
+}
+
+/// The first reply does not fit.
+fn with_a_schema() -> World {
+    let world = World::with_hooks();
+    world.file("schema.json", r#"{"type": "object", "required": ["a"]}"#);
+    world.file("root.md", "spawn child.md --schema schema.json\nreply {result}\n");
+    world.file("child.md", "end no\nend {\"a\": 1}\n");
     world
 }
 

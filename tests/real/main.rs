@@ -49,6 +49,7 @@ mod processes;
 mod prompt_hooks;
 mod questions;
 mod redaction;
+mod reply_schemas;
 mod returns;
 mod rights;
 mod situation;

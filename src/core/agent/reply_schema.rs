@@ -30,9 +30,9 @@ pub enum ReplyShape {
 /// What is to be computed.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Check {
-    pub(crate) schema: ReplySchema,
+    schema: ReplySchema,
     /// The reply; `None`: only whether the schema can be used.
-    pub(crate) reply: Option<String>,
+    reply: Option<String>,
 }
 
 /// The shape of the reply, or why the schema cannot be used.
@@ -40,6 +40,8 @@ pub(crate) type Checked = Result<ReplyShape, String>;
 
 /// In bytes. Each agent reads all of it.
 pub(crate) const LARGEST_SCHEMA: usize = 64 << 10;
+/// Readers of JSON have limits, and a schema is inside of other JSON.
+const DEEPEST_SCHEMA: usize = 64;
 /// In bytes.
 const LARGEST_REPLY: usize = 1 << 20;
 /// An agent corrects these, and sees the others afterwards.
@@ -52,7 +54,11 @@ const LARGEST_PATTERN: usize = 1 << 20;
 impl ReplySchema {
     /// The schema in a text, which need not be valid.
     pub(crate) fn from_text(text: &str) -> Result<Self, String> {
-        serde_json::from_str(text).map(Self).map_err(|error| error.to_string())
+        let schema: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if is_deeper(&schema, DEEPEST_SCHEMA) {
+            return Err(format!("it has more than {DEEPEST_SCHEMA} levels"));
+        }
+        Ok(Self(schema))
     }
 
     /// On one line.
@@ -68,6 +74,10 @@ impl ReplySchema {
 }
 
 impl Check {
+    pub(crate) fn new(schema: &ReplySchema, reply: Option<&str>) -> Self {
+        Self { schema: schema.clone(), reply: reply.map(str::to_owned) }
+    }
+
     pub(crate) fn compute(&self) -> Checked {
         let validator = self.schema.validator()?;
         Ok(self.reply.as_deref().map_or(ReplyShape::Free, |reply| shape(&validator, reply)))
@@ -80,6 +90,15 @@ impl Check {
 
     pub(crate) fn answer_from_json(json: &[u8]) -> Option<Checked> {
         serde_json::from_slice(json).ok()
+    }
+}
+
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    let Some(left) = levels.checked_sub(1) else { return true };
+    match value {
+        Value::Array(values) => values.iter().any(|value| is_deeper(value, left)),
+        Value::Object(fields) => fields.values().any(|value| is_deeper(value, left)),
+        _ => false,
     }
 }
 
@@ -174,7 +193,7 @@ mod tests {
     use super::*;
 
     fn computed(schema: &Value, reply: Option<&str>) -> Checked {
-        Check { schema: ReplySchema(schema.clone()), reply: reply.map(str::to_owned) }.compute()
+        Check::new(&ReplySchema(schema.clone()), reply).compute()
     }
 
     fn shape_of(reply: &str) -> ReplyShape {
@@ -233,6 +252,11 @@ mod tests {
         insta::assert_snapshot!(why(json!({"$ref": "#/$defs/gone"})), @"Pointer '/$defs/gone' does not exist");
         insta::assert_snapshot!(why(json!({"pattern": "(?=a)b"})), @r#"/pattern: "(?=a)b" is not a "regex" (it may be too large, or use what takes more than linear time, like (?=…) and \1)"#);
         assert!(why(json!({"pattern": "((a{1000}){1000}){1000}"})).contains("it may be too large"));
+        let deep = |levels: usize| {
+            ReplySchema::from_text(&format!("{}true{}", "{\"not\":".repeat(levels), "}".repeat(levels)))
+        };
+        assert!(deep(63).is_ok());
+        assert_eq!(deep(64).unwrap_err(), "it has more than 64 levels");
         for remote in ["file:///etc/passwd", "http://127.0.0.1/a.json", "other.json", "/etc/passwd"] {
             let why = why(json!({"properties": {"a": {"$ref": remote}}}));
             assert!(why.contains("nothing is fetched"), "{remote}: {why}");
@@ -259,7 +283,7 @@ mod tests {
         #[test]
         fn reasons_are_few_and_short(schema in "[{}\"a:0-9,\\[\\]]{0,30}", reply in "\\PC{0,200}") {
             let Ok(schema) = ReplySchema::from_text(&schema) else { return Ok(()) };
-            let reasons = match (Check { schema, reply: Some(reply) }).compute() {
+            let reasons = match Check::new(&schema, Some(&reply)).compute() {
                 Ok(ReplyShape::Misfit(reasons)) => reasons,
                 Ok(_) => Vec::new(),
                 Err(why) => vec![why],

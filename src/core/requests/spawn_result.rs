@@ -96,3 +96,57 @@ fn json(text: &str, is_json: bool) -> Option<Box<RawValue>> {
 fn first_line(text: &str) -> Option<String> {
     text.lines().map(str::trim).find(|line| !line.is_empty()).map(shortened)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::agent::reply_schema::ReplySchema;
+    use crate::core::attempt::delivery::testing;
+    use crate::core::chain::frame::Task;
+    use crate::core::chain::frame_state::{Failure, FailureKind};
+
+    fn child(state: FrameState, schema: Option<&str>, reply: Option<&str>) -> Value {
+        let mut frame = Frame { state, ..testing::frame(Task::Prompt("Count.".into())) };
+        frame.launch.schema = schema.and_then(|schema| ReplySchema::from_text(schema).ok());
+        serde_json::to_value(ChildResult::new(&frame, reply.map(str::to_owned), None)).unwrap()
+    }
+
+    #[test]
+    fn a_reply_is_json_only_with_a_schema() {
+        let json = "{\"n\": 12345678901234567890123,\r\n \"summary\": \"One.\\nTwo.\"}";
+        let text = child(FrameState::Done, None, Some(json));
+        assert_eq!((&text["result"], &text["summary"]), (&json.into(), &"{\"n\": 12345678901234567890123,".into()));
+        let shaped = child(FrameState::Done, Some("true"), Some(json));
+        assert_eq!((&shaped["result"]["summary"], &shaped["summary"]), (&"One.\nTwo.".into(), &"One.".into()));
+        let mut shaped = Frame { state: FrameState::Done, ..testing::frame(Task::Prompt("Count.".into())) };
+        shaped.launch.schema = ReplySchema::from_text("true").ok();
+        let printed = SpawnResult::One(Box::new(ChildResult::new(&shaped, Some(json.to_owned()), None))).text();
+        assert!(printed.contains("{\"n\": 12345678901234567890123,   \"summary\": \"One.\\nTwo.\"}"), "{printed}");
+        assert!(!printed.contains('\n'));
+        for (reply, summary) in [("[1]", Value::Null), ("\"One.\"", Value::Null), ("{\"summary\": 1}", Value::Null)] {
+            assert_eq!(child(FrameState::Done, Some("true"), Some(reply))["summary"], summary, "{reply}");
+        }
+        assert_eq!(child(FrameState::Done, None, Some("\n\n# One \ntwo"))["summary"], "# One");
+        assert_eq!(child(FrameState::Done, None, None)["result"], "");
+    }
+
+    #[test]
+    fn a_failure_has_an_error_and_no_result() {
+        let failed = || FrameState::Failed { failure: Failure { kind: FailureKind::Error, message: "boom".into() } };
+        for (reply, error) in [(None, "boom"), (Some("what it has done"), "what it has done")] {
+            let got = child(failed(), Some("true"), reply);
+            assert_eq!(
+                (&got["status"], &got["result"], &got["error"]),
+                (&"failed".into(), &Value::Null, &error.into())
+            );
+        }
+        let result = SpawnResult::Several(Vec::new());
+        for (plain, expected) in [
+            (RequestResult::Text("x".into()), RequestResult::Text("[]".into())),
+            (RequestResult::Failed("x".into()), RequestResult::Failed("[]".into())),
+            (RequestResult::PartlyFailed("x".into()), RequestResult::PartlyFailed("[]".into())),
+        ] {
+            assert_eq!(result.in_place_of(&plain), expected);
+        }
+    }
+}

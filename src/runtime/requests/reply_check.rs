@@ -3,10 +3,11 @@
 
 use std::env;
 use std::io::{self, Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
 use crate::core::agent::reply_schema::{Check, Checked, ReplySchema, ReplyShape};
 
@@ -22,23 +23,27 @@ const GAVE_UP: &str = "the schema takes too much time or memory to check";
 
 /// Why a schema cannot be used; `None`: it can.
 pub(crate) fn trouble(schema: &ReplySchema) -> io::Result<Option<String>> {
-    Ok(apart(&Check { schema: schema.clone(), reply: None })?.err())
+    Ok(apart(&Check::new(schema, None))?.err())
 }
 
 /// The shape of an agent's last message.
 pub(crate) fn shape(schema: Option<&ReplySchema>, reply: &str) -> io::Result<ReplyShape> {
     let Some(schema) = schema else { return Ok(ReplyShape::Free) };
-    let checked = apart(&Check { schema: schema.clone(), reply: Some(reply.to_owned()) })?;
+    let checked = apart(&Check::new(schema, Some(reply)))?;
     Ok(checked.unwrap_or_else(|why| ReplyShape::Misfit(vec![why])))
 }
 
 /// Computes what is asked on standard input, as the process with limits.
 pub(crate) fn serve(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
-    let limit = |resource, most| setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
-    limit(Resource::Cpu, MOST_TIME)?;
-    limit(Resource::Core, 0)?;
+    let limit = |resource, soft: u64, hard: u64| {
+        // Only a privileged process may raise one.
+        let most = getrlimit(resource).maximum.map_or(hard, |most| most.min(hard));
+        setrlimit(resource, Rlimit { current: Some(soft.min(most)), maximum: Some(most) })
+    };
+    limit(Resource::Cpu, MOST_TIME, MOST_TIME + 1)?;
+    limit(Resource::Core, 0, 0)?;
     // Not every system can limit this.
-    let _ = limit(Resource::As, MOST_MEMORY);
+    let _ = limit(Resource::As, MOST_MEMORY, MOST_MEMORY);
     let mut asked = Vec::new();
     input.read_to_end(&mut asked)?;
     let check = Check::from_json(&asked).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
@@ -51,24 +56,33 @@ fn apart(check: &Check) -> io::Result<Checked> {
     if cfg!(test) {
         return Ok(check.compute());
     }
+    // A Ctrl-C at this moment says nothing about the reply.
     let mut process = Command::new(own_program()?)
         .arg(COMMAND)
         .env_clear()
+        .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()?;
-    let written = match process.stdin.take() {
-        Some(mut stdin) => {
-            serde_json::to_writer(&mut stdin, check).map_err(io::Error::from).and_then(|()| stdin.flush())
-        }
-        None => Ok(()),
-    };
-    let output = process.wait_with_output()?;
-    match Check::answer_from_json(&output.stdout) {
-        Some(answer) if output.status.success() => Ok(answer),
-        _ => written.and(Ok(Err(GAVE_UP.to_owned()))),
+    if let Some(mut stdin) = process.stdin.take() {
+        // A process that has ended says why below.
+        let _ = stdin.write_all(&serde_json::to_vec(check)?);
     }
+    let Output { status, stdout, .. } = process.wait_with_output()?;
+    match Check::answer_from_json(&stdout) {
+        Some(answer) if status.success() => Ok(answer),
+        _ if has_met_a_limit(status) => Ok(Err(GAVE_UP.to_owned())),
+        _ => Err(io::Error::other(format!("{COMMAND} has ended with {status}"))),
+    }
+}
+
+/// Whether the check ended itself. A signal from elsewhere says nothing about the reply.
+fn has_met_a_limit(status: ExitStatus) -> bool {
+    const PANICKED: i32 = 101;
+    let ends = [Signal::XCPU, Signal::ABORT, Signal::SEGV, Signal::BUS, Signal::ILL, Signal::TRAP];
+    status.code() == Some(PANICKED)
+        || status.signal().is_some_and(|signal| ends.iter().any(|end| end.as_raw() == signal))
 }
 
 /// On Linux it is found even if a newer version has replaced it.
