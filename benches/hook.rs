@@ -1,5 +1,5 @@
-//! What the hook costs: `agent-cli hook`, which Claude Code runs before each tool call that may be a request, as a ratio
-//! to the start and end of an empty program.
+//! The cost of `agent-cli hook`, which Claude Code runs before each tool call that may be a request, as a ratio to the start
+//! and end of an empty program.
 //!
 //! ```sh
 //! cargo bench --bench hook
@@ -27,7 +27,7 @@ const OTHER: &str = "git log --grep 'agent-cli ask'";
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let state = folder.path().join("state");
-    // The runner of an agent has the database open as long as the agent runs.
+    // The runner of an agent has the database open as long as the agent is running.
     let store = Store::open(&state).expect("the folder can be written to");
     let (caller, _lease) = running(&store);
     let hook = |command: &str, run: usize| {
@@ -39,7 +39,7 @@ fn main() {
             .stdin(Stdio::from(input(folder.path(), command, run)));
         hook
     };
-    // A run that is not among those that are measured.
+    // A warm-up run, which is not measured.
     let says = |command| hook(command, RUNS).output().expect("the program can be started").stdout;
     assert!(String::from_utf8_lossy(&says(REQUEST)).contains("\"defer\""));
     assert!(says(OTHER).is_empty());
@@ -49,7 +49,7 @@ fn main() {
     support::compare("another command, let through", &empty, RUNS, |run| hook(OTHER, run));
 }
 
-/// What Claude Code tells the hook: a new call each time.
+/// The input of the hook: a new call each time.
 fn input(folder: &Path, command: &str, run: usize) -> File {
     let file = folder.join("input.json");
     let call = serde_json::json!({
@@ -66,7 +66,7 @@ fn input(folder: &Path, command: &str, run: usize) -> File {
     File::open(file).expect("it was just written")
 }
 
-/// An agent that runs, and the lease on its frame: its output file is there, and nothing is in it yet.
+/// A running agent, and the lease on its frame: its output file exists and is empty.
 fn running(store: &Store) -> (Caller, Lease) {
     let frame = store.create(&new_frame(), None).expect("a frame can be made");
     let lease = Lease::try_take(store.dir(), frame).expect("the folder can be written to");

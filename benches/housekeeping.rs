@@ -1,5 +1,5 @@
-//! What `gc --dry-run`, `fsck` and `gc` take with so many frames in the database, and with twice as many: twice as long is
-//! linear.
+//! The time of `gc --dry-run`, `fsck` and `gc` with this many frames in the database, and with twice as many: twice the time
+//! means linear.
 //!
 //! ```sh
 //! cargo bench --bench housekeeping            # 50,000 and 100,000 frames
@@ -21,10 +21,10 @@ use rusqlite::Connection;
 use chains::{DEPTH, chain};
 
 const FRAMES: usize = 50_000;
-/// One of so many chains still waits for an answer.
+/// One of this many chains still waits for an answer.
 const WAITS: usize = 5;
 
-/// Columns that hold the id of a frame, an attempt or a request of the same chain.
+/// Columns that contain the id of a frame, an attempt or a request of the same chain.
 const TABLES: [(&str, &[&str]); 7] = [
     ("chains", &["root"]),
     ("frames", &["id", "parent", "root", "checkpoint"]),
@@ -44,7 +44,7 @@ fn main() {
     }
 }
 
-/// How long each command takes, in the order in which they are run.
+/// The time of each command, in the order in which they are run.
 fn measure(frames: usize) -> [Duration; 3] {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let state = folder.path().join("state");
@@ -68,7 +68,7 @@ fn measure(frames: usize) -> [Duration; 3] {
     took
 }
 
-/// Copies of two chains that are made in earnest: one that is done, and one that waits.
+/// Copies two chains that are created with the program itself: one that is done, and one that waits.
 fn fill(state: &Path, chains: usize) {
     let store = Store::open(state).expect("the folder can be written to");
     let (done, waits) = (chain(&store, true), chain(&store, false));
@@ -112,7 +112,7 @@ fn fill(state: &Path, chains: usize) {
             database.execute(&copy, (root.to_string(), chains as u32, is_waiting)).expect("rows can be copied");
         }
     }
-    // The two that were made in earnest have done their part.
+    // The two originals are no longer needed.
     for (table, of) in [
         (
             "answers",
@@ -131,7 +131,7 @@ fn fill(state: &Path, chains: usize) {
     database.execute_batch("COMMIT; PRAGMA wal_checkpoint(TRUNCATE)").ok();
 }
 
-/// What lies in the state directory of each frame, and in Claude Code's folder of each session.
+/// The content of the state directory for each frame, and of Claude Code's folder for each session.
 fn write_files(state: &Path, transcripts: &Path) {
     let database = Connection::open(state.join("agent-cli.db")).expect("a database");
     let mut statement = database.prepare("SELECT id, checkpoint FROM frames").expect("a table");

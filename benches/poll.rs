@@ -1,5 +1,5 @@
-//! What a poll and lists cost while chains wait: `agent-cli resume` of one of them, `resume --all`, `ls` and `questions`, with
-//! 10,000 frames in the database, as ratios to the start and end of an empty program.
+//! The cost of a poll and of lists while chains wait: `agent-cli resume` of one of them, `resume --all`, `ls` and `questions`,
+//! with 10,000 frames in the database, as ratios to the start and end of an empty program.
 //!
 //! ```sh
 //! cargo bench --bench poll                # 10,000 frames

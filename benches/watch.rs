@@ -1,5 +1,5 @@
 //! How fast `agent-cli watch` reacts to an answer, as a ratio to a person's `agent-cli resume`, and what it uses while nothing
-//! happens, with 10,000 frames in the database. The agents cannot be started: what is measured ends when that is recorded.
+//! happens, with 10,000 frames in the database. The agents cannot be started: the measurement ends when that is recorded.
 //!
 //! ```sh
 //! cargo bench --bench watch                # 10,000 frames
@@ -52,8 +52,8 @@ fn main() {
     println!("{:<32} {share:.3} % of a core, over {} s", "watch while nothing happens", IDLE.as_secs());
     end(&mut watch);
 
-    // One after the other, so that a change of the machine's speed meets both. `resume` comes first: a chain that it has put off is
-    // not one that watch continues.
+    // Alternately, so that a change of the machine's speed affects both. `resume` comes first: watch does not continue a chain
+    // that it has put off.
     let mut pairs = Vec::new();
     for _ in 0..RUNS {
         let (by_hand, at_once) = (asked.next().expect("enough chains"), asked.next().expect("enough chains"));
@@ -96,7 +96,7 @@ fn is_put_off(store: &Store, frame: &str) -> bool {
     serde_json::to_value(state).expect("JSON")["wait"]["for"] == "restart"
 }
 
-/// Waits until a process has used no more time for a moment.
+/// Waits until a process has used no CPU time for a moment.
 fn is_idle(watch: &Child) {
     let mut before = -1.0;
     while used(watch) > before {
@@ -105,7 +105,7 @@ fn is_idle(watch: &Child) {
     }
 }
 
-/// The seconds of processor time that a process has used. Elsewhere than on Linux nothing says so: none.
+/// The seconds of CPU time that a process has used. Only Linux reports it.
 fn used(process: &Child) -> f64 {
     let threads = fs::read_dir(format!("/proc/{}/task", process.id())).into_iter().flatten().flatten();
     let of = |path: &Path| fs::read_to_string(path).ok()?.split(' ').next()?.parse::<f64>().ok();

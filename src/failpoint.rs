@@ -23,7 +23,7 @@ use std::time::SystemTime;
 pub enum Moment {
     /// Nothing was done. The process dies.
     Before,
-    /// All is written, and nobody else can see it. The process dies.
+    /// Everything is written, but no other process can see it. The process dies.
     Within,
     /// It is done. The process dies.
     After,
@@ -79,11 +79,11 @@ steps! {
     Begin: "begin", WRITE;
     /// The outcome of an attempt is recorded.
     EndAttempt: "end_attempt", WRITE;
-    /// It is recorded that agents are to stop.
+    /// A stop of agents is recorded.
     OrderStop: "order_stop", WRITE;
     /// A message to an agent is recorded, or that it is given.
     Tell: "tell", WRITE;
-    /// A new instruction for an agent that is over is recorded.
+    /// A new instruction for a finished agent is recorded.
     Instruct: "instruct", WRITE;
     /// A frame whose attempt could not begin is put off.
     PutOff: "put_off", WRITE;
@@ -91,13 +91,13 @@ steps! {
     TryAgain: "try_again", WRITE;
     /// The limits of a tree are changed, or how its agents are started.
     ChangeChain: "change_chain", WRITE;
-    /// How far an external wait is, or that it is over, is recorded.
+    /// The progress of an external wait, or its end, is recorded.
     Looked: "looked", WRITE;
-    /// A posted question is recorded as its file is now.
+    /// The current form of a posted question is recorded.
     Reword: "reword", WRITE;
     /// The answer to a posted question is written into its folder.
     AnswerFile: "answer_file", ACTION;
-    /// It is recorded that it was written there.
+    /// It is recorded that the answer was written there.
     Filed: "filed", WRITE;
     /// The file of a question is written.
     QuestionFile: "question_file", ACTION;
@@ -155,21 +155,21 @@ steps! {
     Remove: "remove", WRITE;
     /// A chain is imported.
     Import: "import", WRITE;
-    /// It is recorded which events a person wants to be told of.
+    /// The events that a person subscribes to are recorded.
     Subscribe: "subscribe", WRITE;
     /// It is recorded that an agent is silent.
     NoteStall: "note_stall", WRITE;
-    /// A notification is claimed by the process that is to send it.
+    /// A process claims a notification in order to send it.
     ClaimNotification: "claim_notification", WRITE;
     /// The command of a notification runs.
     RunNotification: "run_notification", ACTION;
-    /// It is recorded what became of a notification.
+    /// The outcome of a notification is recorded.
     EndNotification: "end_notification", WRITE;
     /// A result is printed.
     Print: "print", ACTION;
 }
 
-/// The name of a point, as `AGENT_CLI_CRASH` has it.
+/// The name of a point, as in `AGENT_CLI_CRASH`.
 #[cfg(debug_assertions)]
 #[must_use]
 pub fn name(step: Step, moment: Moment) -> String {
@@ -177,7 +177,7 @@ pub fn name(step: Step, moment: Moment) -> String {
     format!("{name}.{moment:?}").to_lowercase()
 }
 
-/// Passes a moment, and dies there if a test asks for that.
+/// Passes a moment, and dies there if a test requests that.
 #[inline]
 pub fn at(step: Step, moment: Moment) {
     #[cfg(debug_assertions)]
@@ -199,7 +199,7 @@ pub fn around<T>(step: Step, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Notes that the disk holds the file or directory at `path`.
+/// Records that the file or directory at `path` is on the disk.
 #[inline]
 pub fn synced(path: &Path) {
     #[cfg(debug_assertions)]
@@ -207,11 +207,11 @@ pub fn synced(path: &Path) {
     let _ = path;
 }
 
-/// A file or directory, whatever it is called: what `AGENT_CLI_DISK` calls it. The number alone can be reused.
+/// A file or directory, independent of its name, as in `AGENT_CLI_DISK`. The number alone can be reused.
 ///
 /// # Errors
 ///
-/// There is nothing at `path`.
+/// Nothing exists at `path`.
 #[cfg(debug_assertions)]
 pub fn identity(path: &Path) -> io::Result<String> {
     let found = path.symlink_metadata()?;
@@ -219,7 +219,7 @@ pub fn identity(path: &Path) -> io::Result<String> {
     Ok(format!("{}-{}", found.ino(), made.unwrap_or_default().as_nanos()))
 }
 
-/// Whether the step is to meet a full disk.
+/// Whether the step must meet a full disk.
 #[inline]
 #[must_use]
 pub fn is_full(step: Step) -> bool {
@@ -236,7 +236,7 @@ pub fn is_full(step: Step) -> bool {
 ///
 /// # Errors
 ///
-/// A full disk, if a test asks for one.
+/// A full disk, if a test requests one.
 #[inline]
 pub fn room(step: Step) -> io::Result<()> {
     if is_full(step) { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
@@ -273,7 +273,7 @@ mod armed {
     /// How often this process has passed the point.
     static PASSED: AtomicUsize = AtomicUsize::new(0);
 
-    /// Whether this is when the point acts.
+    /// Whether the point acts this time.
     pub(super) fn is_due(step: Step, moment: Moment) -> bool {
         let plan = &*PLAN;
         if plan.point.is_none() && plan.log.is_none() {
@@ -298,13 +298,13 @@ mod armed {
         Ok(text.lines().filter(|line| line.split(' ').next() == Some(point)).count())
     }
 
-    /// Of a directory: a line for each name in it, with what it belongs to. Names of directories end with `/`.
+    /// For a directory: a line for each name in it, with the file it refers to. Names of directories end with `/`.
     pub(super) fn note_synced(path: &Path) {
         static DISK: LazyLock<Option<PathBuf>> = LazyLock::new(|| env::var_os("AGENT_CLI_DISK").map(PathBuf::from));
         let Some(disk) = DISK.as_ref() else { return };
         let note = || {
             let content = if path.is_dir() {
-                // One that was removed at this moment is not there.
+                // It may have been removed at this moment.
                 let names = fs::read_dir(path)?.filter_map(|entry| {
                     let path = entry.ok()?.path();
                     let (name, end) = (path.file_name()?.display(), if path.is_dir() { "/" } else { "" });
@@ -320,7 +320,7 @@ mod armed {
         let _: io::Result<()> = note();
     }
 
-    /// Waits at a gate, if a test asks this process to wait here.
+    /// Waits at a gate, if a test requests it from this process.
     pub(super) fn hold(step: Step, moment: Moment) {
         static GATE: LazyLock<Option<(String, String)>> = LazyLock::new(|| {
             let wanted = env::var("AGENT_CLI_HOLD").ok()?;

@@ -1,10 +1,11 @@
 //! `agent-cli` runs chains of headless Claude Code agents that can pause for minutes or weeks.
 //!
-//! An agent is a `claude -p` process. It can start other agents, ask a person, or wait for something outside. Then it exits, and
-//! no process runs until what it waits for is there.
+//! An agent is a `claude -p` process. It can start other agents, ask a person, or wait for something outside. Then it exits,
+//! and no process runs until the result is available.
 //!
-//! `docs/architecture.md` says where everything is in the code and what always holds, `docs/protocol.md` what callers and agents
-//! see, `docs/recovery.md` what a crash can do, and `docs/claude-code.md` the facts about Claude Code that all of this relies on.
+//! `docs/architecture.md` says where everything is in the code and what always holds, `docs/protocol.md` what callers and
+//! agents see, `docs/recovery.md` what a crash can do, and `docs/claude-code.md` lists the facts about Claude Code that all of
+//! this relies on.
 //!
 //! # Glossary
 //!
@@ -27,13 +28,13 @@
 //! | admission | whether limits let an attempt begin now |
 //! | backoff | a growing pause after errors |
 //! | stale files | files that changed while an agent waited |
-//! | lease | the right to run a frame: a file lock that belongs to whoever has the frame's output file open |
-//! | salvage | what can be continued from after a process died |
+//! | lease | the right to run a frame: a file lock held by every process that has the frame's output file open |
+//! | salvage | the part of a conversation that survives the death of its process |
 //! | orphans | processes or files that outlived their owner |
 //! | stop | what ends an agent from outside, with everything below it. A pause is one that can be continued |
-//! | message | a text for an agent from outside: from a person or an agent above. An instruction is one that continues an agent that is over |
-//! | notification | that a person wants to be told of an event: kept in the outbox until a command of theirs was run |
-//! | status | how a chain stands: done, waiting, failed or interrupted |
+//! | message | a text for an agent from outside: from a person or an agent above. An instruction is one that continues a finished agent |
+//! | notification | a report of an event that a person subscribed to: kept in the outbox until a command of theirs was run |
+//! | status | the state of a chain: done, waiting, failed or interrupted |
 //! | finding | what `doctor` or `fsck` reports |
 //! | failpoint | a named durable step at which tests make the program die |
 

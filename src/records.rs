@@ -1,4 +1,4 @@
-//! The records of chains for tests and benchmarks. Everybody else uses the command line.
+//! The records of chains for tests and benchmarks. Other programs use the command line.
 
 pub use crate::core::agent::launch::Launch;
 pub use crate::core::agent::situation::Situation;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What each part may import of the others.
+/// What each part may import.
 const MAY_IMPORT: [(&str, &[&str]); 7] = [
     ("core", &[]),
     ("failpoint", &[]),
@@ -22,7 +22,7 @@ const MAY_IMPORT: [(&str, &[&str]); 7] = [
 /// The crate as a whole: no parts of it.
 const WHOLE: [&str; 3] = ["lib", "main", "records"];
 
-/// What the pure part must not touch, and why a name is enough to tell.
+/// Names that the pure part must not use, which are sufficient evidence.
 const EFFECTS: [&str; 8] =
     ["std::fs", "std::env", "std::process", "std::net", "std::thread", "tokio", "Timestamp::now", "SystemTime"];
 
@@ -35,11 +35,11 @@ const MOST_ROOMS: usize = 12;
 /// The parts in whose folders no rooms import each other, whether directly or through others.
 const WITHOUT_CIRCLES: [&str; 4] = ["store", "runtime", "app", "cli"];
 
-/// The traits of a database, and how many operations each has at most. What differs in what it selects is one operation with a
-/// selection.
+/// The traits of a database, and the maximum number of operations of each. Operations that only select differently are one
+/// operation with a selection.
 const TRAITS: [(&str, usize); 4] = [("Records", 36), ("Outbox", 6), ("Housekeeping", 14), ("Changes", 3)];
 
-/// What only a part that speaks SQL contains.
+/// Text that only occurs in a part that contains SQL.
 const SQL: [&str; 8] =
     ["rusqlite", "SELECT ", "INSERT INTO ", "INSERT OR ", "DELETE FROM ", "CREATE TABLE ", "PRAGMA ", "UPDATE frames "];
 
@@ -88,7 +88,7 @@ fn only_its_folder_knows_sqlite() {
     }
 }
 
-/// Files that parse JSON which no Claude Code has written: settings, or what this program or a person wrote.
+/// Files that parse JSON which was not written by Claude Code: settings, or files of this program or a person.
 const PARSE_OTHERS: [&str; 9] = [
     "claude/settings/settings_file.rs", "claude/settings/merged.rs", "claude/settings/user_hooks.rs",
     "app/request/form_input.rs", "runtime/delivery/stale_files.rs", "store/sqlite/database/codec.rs",
@@ -152,7 +152,7 @@ fn no_rooms_of_a_folder_import_each_other_in_a_circle() {
     for (name, imported) in imports() {
         for other in imported {
             let common = name.iter().zip(&other).take_while(|(one, other)| one == other).count();
-            // A folder itself is no room in it.
+            // A folder is not a room in itself.
             if let (Some(from), Some(to)) = (name.get(common), other.get(common)) {
                 let rooms = folders.entry(name[..common].to_vec()).or_default();
                 rooms.entry(from.clone()).or_default().insert(to.clone());
@@ -195,9 +195,9 @@ fn is_of_tests(name: &[String], modules: &BTreeMap<Vec<String>, PathBuf>) -> boo
     })
 }
 
-/// What is part of a circle, or between two.
+/// Everything that is part of a circle, or between two.
 fn circles<T: Ord + Clone>(mut imports: BTreeMap<T, BTreeSet<T>>) -> BTreeMap<T, BTreeSet<T>> {
-    // What imports nothing that is left, and what nothing that is left imports, is part of no circle.
+    // A module that imports no other remaining module, or is imported by none, is not part of a circle.
     loop {
         let before = imports.len();
         let imported: BTreeSet<_> = imports.values().flatten().cloned().collect();
@@ -426,7 +426,7 @@ fn absolute(path: &str, module: &[String]) -> Option<Vec<String>> {
     Some(start)
 }
 
-/// The file that holds what `path` names.
+/// The file that contains the item at `path`.
 fn containing(path: &[String], modules: &BTreeMap<Vec<String>, PathBuf>) -> Option<Vec<String>> {
     (1..=path.len()).rev().map(|length| path[..length].to_vec()).find(|module| modules.contains_key(module))
 }

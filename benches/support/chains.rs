@@ -1,4 +1,4 @@
-//! Chains in a database, as they are recorded in earnest.
+//! Chains in a database, recorded as the program itself does.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub(crate) fn fill(state: &Path, frames: usize) -> FrameId {
     last.expect("there is a chain")
 }
 
-/// A frame of its own, or of a chain.
+/// A separate frame, or one of a chain.
 pub(crate) fn new_frame() -> NewFrame {
     NewFrame {
         id: FrameId::random(),
@@ -68,7 +68,7 @@ pub(crate) fn chain(store: &Store, done: bool) -> FrameId {
     root
 }
 
-/// An attempt of a frame that can run, given all results that there are.
+/// An attempt of a frame that can run, given all existing results.
 pub(crate) fn begin(store: &Store, frame: FrameId, session: SessionId) -> Caller {
     let record = store.frame(frame).expect("the frame can be read").expect("the frame is there");
     let deliveries = store.undelivered(&record).expect("its requests can be read").results;

@@ -1,13 +1,13 @@
-//! What the benchmarks share: they tell what a command costs as a ratio to the start and end of an empty program.
+//! Shared by the benchmarks, which report the cost of a command as a ratio to the start and end of an empty program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Prints the medians of `runs` pairs: a command, made anew for each run, and the empty program.
+/// Prints the medians of `runs` pairs: a command, created for each run, and the empty program.
 pub(crate) fn compare(name: &str, empty: &Path, runs: usize, mut command: impl FnMut(usize) -> Command) {
-    // One after the other, so that a change of the machine's speed meets both.
+    // Alternately, so that a change of the machine's speed affects both.
     let pairs: Vec<_> = (0..runs).map(|run| (time(&mut command(run)), time(&mut Command::new(empty)))).collect();
     let median = |of: &dyn Fn(&(Duration, Duration)) -> f64| {
         let mut values: Vec<f64> = pairs.iter().map(of).collect();
@@ -34,7 +34,7 @@ pub(crate) fn empty_program(folder: &Path) -> PathBuf {
     program
 }
 
-/// Standard input is as the command has it; it prints to nobody.
+/// Standard input comes from the command; its output is dropped.
 fn time(command: &mut Command) -> Duration {
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let began = Instant::now();

@@ -4,8 +4,8 @@
 //! cargo run --release --example demo
 //! ```
 //!
-//! Claude Code is installed into the build folder by npm, unless `AGENT_CLI_CLAUDE` names one. It runs with a home
-//! folder of its own and reaches nothing but this machine.
+//! Claude Code is installed into the build folder by npm, unless `AGENT_CLI_CLAUDE` names one. It runs with a separate home
+//! folder and only reaches this machine.
 
 #[path = "../../tests/support/mod.rs"]
 mod support;

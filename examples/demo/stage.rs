@@ -1,5 +1,4 @@
-//! What the demo happens on: a project, the real Claude Code, a scripted model, and a counter of what each command
-//! costs.
+//! The environment of the demo: a project, the real Claude Code, a scripted model, and a counter of the cost of each command.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::{Item, MessagesApi, NEWEST, RealHome, RecordedRequest, claude, follow};
 
-/// The project, and what its programs talk to.
+/// The project, and the services for its programs.
 pub(crate) struct Stage {
     api: MessagesApi,
     home: RealHome,
@@ -19,7 +18,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Builds the program, gets Claude Code, and puts the birthday example into a project of its own.
+    /// Builds the program, installs Claude Code, and puts the birthday example into a separate project.
     pub(crate) fn set() -> Self {
         let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/birthday");
         let read = |name| std::fs::read_to_string(example.join(name)).expect("the example is in the repository");
@@ -60,7 +59,7 @@ impl Stage {
         command
     }
 
-    /// Runs a command, and shows what it prints and costs.
+    /// Runs a command, and shows its output and cost.
     pub(crate) fn show(&self, arguments: &[&str]) {
         let words =
             arguments.iter().map(|word| if word.contains(' ') { format!("\"{word}\"") } else { (*word).to_owned() });
@@ -74,7 +73,7 @@ impl Stage {
         println!("    {} requests, {tokens} tokens, {milliseconds:.0} ms", requests.len());
     }
 
-    /// Shows the calls of the agent that asked, and their results, as its model was sent them last.
+    /// Shows the calls of the agent that asked, and their results, as they were last sent to its model.
     pub(crate) fn show_conversation_of_the_asker(&self) {
         let asks = |item: &Item| matches!(item, Item::Call { input, .. } if is_question(input));
         let conversations = self.api.requests().into_iter().map(|request| request.conversation());
@@ -91,7 +90,7 @@ impl Stage {
         }
     }
 
-    /// Says something beside the commands.
+    /// Prints a remark between the commands.
     pub(crate) fn say(&self, text: &str) {
         println!("\n# {text}");
     }
@@ -113,7 +112,7 @@ impl Stage {
         id[..8].to_owned()
     }
 
-    /// What a command prints on standard output. Its errors are shown as they come.
+    /// The output of a command on standard output. Its errors are shown as they are printed.
     fn run(&self, arguments: &[&str]) -> String {
         let output = self.command(arguments).output().expect("the program can be started");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -125,7 +124,8 @@ fn is_question(input: &Value) -> bool {
     input["command"].as_str().is_some_and(|command| command.contains("agent-cli ask"))
 }
 
-/// Cargo builds no binary for an example that runs it. Built with the example, it shares what that was built from.
+/// Cargo does not build a binary for an example that runs it. Built together with the example, it shares the example's
+/// dependencies.
 fn build() -> PathBuf {
     let example = env::current_exe().expect("the running program has a path");
     let folder = example.parent().and_then(Path::parent).expect("cargo builds examples into <profile>/examples");

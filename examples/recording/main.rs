@@ -19,7 +19,7 @@ use std::time::Duration;
 use pty::Screen;
 use stage::Stage;
 
-/// Each tool runs until its file is there.
+/// Each tool runs until its file exists.
 const FILES: [(&str, &str); 6] = [
     ("CLAUDE.md", include_str!("../../CLAUDE.md.template")),
     ("lead.md", "spawn tests.md docs.md\nreply {results}\n"),
@@ -84,7 +84,7 @@ fn on_terminal(stage: &Stage, args: &[&str], columns: u16) -> (Running, Screen) 
     (Running { child, reader }, screen)
 }
 
-/// Shows a command that ends by itself.
+/// Shows a command until it ends.
 fn whole(stage: &Stage, args: &[&str], columns: u16) {
     let (running, screen) = on_terminal(stage, args, columns);
     ends(running);
@@ -96,7 +96,7 @@ fn block(args: &[&str], screen: &Screen) {
     println!("```console\n$ agent-cli {}\n{}```\n", words.collect::<Vec<_>>().join(" "), screen.text());
 }
 
-/// Waits until it has ended, and until all that it printed is on the screen.
+/// Waits until it has ended, and all of its output is on the screen.
 fn ends(mut running: Running) {
     let status = running.child.wait().expect("it is a child");
     assert!(status.success(), "{status}");

@@ -23,7 +23,7 @@ use crate::cli::output;
 use crate::cli::output::log;
 use crate::core::agent::launch::Launch;
 use crate::core::attempt::stop_steps::GRACE;
-use crate::core::chain::linger::LINGER;
+use crate::core::requests::linger::LINGER;
 use crate::runtime::notifications::config_file::{self, BadConfig, ConfigFile};
 use crate::runtime::notifications::sender::{Sender, Voice};
 use crate::runtime::protocol::{Asking, Patience};

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::world::{World, files_below};
 
-/// Three agents deep: the last one waits for a file that nobody else knows of.
+/// Three agents deep: the last one waits for a file that is recorded nowhere.
 fn chain() -> World {
     let world = World::new();
     world.file("top.md", "spawn middle.md\nreply {result}\n");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// A chain that waits for the approval of a call. What asks for it is Claude Code, so the record is made here.
+/// A chain that waits for the approval of a call. Claude Code would ask for it, so the record is created here.
 fn waiting(tool: &str, input: &Value) -> (World, String) {
     let world = World::new();
     world.file("root.md", "ask May I?\nreply {result}\n");
@@ -110,7 +110,7 @@ fn a_call_is_decided_on_where_it_is_shown() {
     assert_eq!(world.questions().len(), 1);
 }
 
-/// A path is approved as what it leads to, and a command where it runs.
+/// A path is approved with its target, and a command with its directory.
 #[test]
 fn where_a_call_acts_is_shown_wherever_it_is_approved() {
     let (world, id) = waiting("Bash", &json!({"command": "rm -rf -- *", "description": "echo a \\ \ntouch b"}));

@@ -15,7 +15,7 @@ use crate::gate::wait_until;
 use crate::outcome::Outcome;
 use crate::world::{World, files_below};
 
-/// A chain that waits for an answer, its root, and what `export` writes of it.
+/// A chain that waits for an answer, its root, and its export.
 pub(crate) fn exported() -> (World, String, Vec<u8>) {
     let world = World::new();
     world.file("root.md", "run pwd\nspawn child.md\nreply {result}\n");
@@ -25,7 +25,7 @@ pub(crate) fn exported() -> (World, String, Vec<u8>) {
     (world, id, archive)
 }
 
-/// What `export` writes of a chain.
+/// The export of a chain.
 pub(crate) fn export(world: &World, id: &str) -> Vec<u8> {
     world.run(&["export", id]).succeeds().stdout.clone().into_bytes()
 }
@@ -48,7 +48,7 @@ pub(crate) fn import(here: &World, archive: &[u8], arguments: &[&str]) -> Outcom
     here.command([&["import", "-", "--trust"], arguments].concat()).reads(archive).run()
 }
 
-/// Nothing of a refused archive is there.
+/// Nothing of a refused archive remains.
 pub(crate) fn nothing_is_there(here: &World) {
     assert_eq!(here.run(&["ls", "-ap", "--json"]).stdout, "[]\n");
     assert!(files_below(&here.state().join("frames")).is_empty());
@@ -85,7 +85,7 @@ fn what_is_imported_can_be_exported_and_is_the_same() {
     drop(there);
 }
 
-/// Claude Code keeps tasks, plans and subagents beside the conversation, and large results of tools.
+/// Claude Code keeps tasks, plans and subagents next to the conversation, and large results of tools.
 #[test]
 fn what_an_agent_has_besides_its_conversation_goes_with_it() {
     let there = World::new();

@@ -153,7 +153,7 @@ fn an_agent_does_not_answer_its_own_question_in_its_turn() {
     world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
     let early = "has an answer from before the end of its agent's turn, which does not count";
     assert!(why(&world, &id).contains(early), "{}", why(&world, &id));
-    // Somebody changes its rights, and with them the time that counts; then somebody else saves it once more.
+    // The permissions of the file change, and with them the relevant time; then it is saved once more.
     let file = world.project().join("q.md");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).expect("it is theirs");
     world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
@@ -222,7 +222,7 @@ fn an_agent_does_not_prepare_an_answer_in_the_context_of_its_question() {
     let outcome = world.run(&["spawn", "ins.md", "--permission-mode", "acceptEdits"]);
     assert!(outcome.stdout.contains("a line of its context or options begins with `A:`"), "{outcome}");
     assert!(!world.project().join("q.md").exists());
-    // A question may have such lines: they are a part of it, whoever saves the file.
+    // A question may contain such lines: they are a part of it, whoever saves the file.
     let world = World::with_hooks();
     world.file("q.md", "Deploy?\nA: yes\n---\n\nA:\n");
     world.file("ins.md", "run agent-cli ask --file q.md\nreply {result}\n");
@@ -285,7 +285,7 @@ fn a_question_in_a_file_expires_and_takes_no_answer_afterwards() {
         assert!(listed.stdout.contains("(in 3 d)"), "{listed}");
         world.questions_expire();
         if in_time {
-            // Nobody has noticed that it is too late.
+            // The expiry was not recorded yet.
             world.file("q.md", answered);
             world.run(&["resume", &id]).prints("now");
         } else {

@@ -1,10 +1,9 @@
-//! Chains whose agents cannot be started, or come to nothing: they are tried again after growing pauses, and a person hears of it
-//! once.
+//! Chains whose agents cannot be started, or fail: they are retried after growing pauses, and a person is notified once.
 
 use crate::outcome::Outcome;
 use crate::world::{World, write_config};
 
-/// A chain that could continue. Its person is told of failures, a line each in `told`.
+/// A chain that could continue. Its person is notified of failures, a line each in `told`.
 fn answered(program: &str) -> (World, String) {
     let world = World::new();
     write_config(&world, "[on]\nfailed = 'echo \"$AGENT_CLI_MESSAGE\" >> \"$HOME/told\"'\n");
@@ -22,7 +21,7 @@ fn without_claude(world: &World, args: &[&str]) -> Outcome {
     world.command(args).with("AGENT_CLI_CLAUDE", "/nonexistent/claude").run()
 }
 
-/// Lets the pause of every agent be over.
+/// Ends the pause of every agent.
 fn pause_is_over(world: &World) {
     let database = world.database();
     database.execute("UPDATE frames SET since = since - 7200000", []).expect("it can be written");
@@ -47,7 +46,7 @@ fn a_chain_that_cannot_be_started_backs_off_and_everybody_says_so() {
     later.exits_with(4);
     assert_eq!((&later.json()["status"], &later.json()["waiting_on"][0]["tries"]), (&"ongoing".into(), &2.into()));
     assert_eq!(notified(&world), "there is no program at /nonexistent/claude\n");
-    // The person has mended it.
+    // The person has fixed it.
     world.run(&["resume", &id]).prints("Jan 1st");
 }
 

@@ -1,4 +1,4 @@
-//! Background work that never ends by itself, of an agent that pauses or has replied.
+//! Endless background work of an agent that pauses or has replied.
 
 use crate::crash::{kill_agent, kill_runner};
 use crate::gate::wait_until;
@@ -23,7 +23,7 @@ fn an_agent_two_levels_deep_pauses_and_goes_on() {
         world.answer("Jan 1st");
         world.run(&["resume", &id]).prints("root: child: Jan 1st");
         assert_eq!(world.starts(), 4);
-        // It was no interruption.
+        // It was not an interruption.
         let told = world.log().starts.iter().any(|start| start.prompt.contains("cut short"));
         assert!(!told);
         world.run(&["fsck"]).succeeds();

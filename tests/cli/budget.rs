@@ -1,4 +1,4 @@
-//! `--max-budget-usd`: what a tree may spend. Each answer of the stand-in costs a cent.
+//! `--max-budget-usd`: how much a tree may spend. Each response of the stand-in costs a cent.
 
 use crate::world::World;
 
@@ -123,7 +123,7 @@ fn the_option_of_claude_is_its_own() {
     let world = world();
     world.run(&["spawn", "root.md", "--", "--max-budget-usd", "1"]).prints("ok");
     let log = world.log();
-    // Each agent has it for itself, and each attempt what the ones before it have left.
+    // The limit applies to each agent separately, and to all of its attempts together.
     let given: Vec<_> = log.starts.iter().filter_map(|start| start.value_of("--max-budget-usd")).collect();
     let [first, child, later] = given[..] else { panic!("{given:?}") };
     assert_eq!((first, child), ("1", "1"));

@@ -1,8 +1,8 @@
-//! Completions: what a shell offers at a Tab.
+//! Shell completions.
 
 use crate::world::World;
 
-/// What bash offers for a command line whose last word is incomplete.
+/// The completions of bash for a command line whose last word is incomplete.
 fn offered(world: &World, words: &[&str]) -> Vec<String> {
     let script = r#"eval "$(agent-cli completions bash)"
         COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_TYPE=9 COMP_LINE="$*" COMP_POINT=${#COMP_LINE}

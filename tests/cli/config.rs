@@ -1,4 +1,4 @@
-//! Settings: files, variables and options in layers, and what a project's file may say.
+//! Settings: files, variables and options in layers, and what a project's file may set.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::world::{World, write_config};
 
-/// Where a setting comes from, and what it is.
+/// Where a setting comes from, and its value.
 fn setting(world: &World, key: &str) -> (String, Value) {
     let found = world.run(&["config", "get", key, "--json"]).json();
     (found["origin"].as_str().expect("an origin").to_owned(), found["value"].clone())
@@ -91,7 +91,7 @@ fn a_project_cannot_widen_anything_until_it_is_trusted() {
         "{trusted}"
     );
     assert_eq!(setting(&world, "limits.max-agents"), ("project".into(), 300.into()));
-    // What has changed is not trusted any more.
+    // A changed file is no longer trusted.
     world.file(".agent-cli.toml", format!("{text}\n"));
     assert_eq!(setting(&world, "limits.max-agents"), ("default".into(), 256.into()));
     world.run(&["config", "trust"]).succeeds();

@@ -1,4 +1,4 @@
-//! What agents cost, as people see it. The tests with the real claude compare it with what was served.
+//! Costs, as people see them. The tests with the real claude compare them with the requests that were served.
 
 use crate::world::World;
 

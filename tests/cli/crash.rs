@@ -25,7 +25,7 @@ pub(crate) fn kill_agent(world: &World) {
     wait_until("the agent is dead", || !start.is_alive());
 }
 
-/// Whether a process runs. One that has ended may be left as a zombie where nobody cares for orphans.
+/// Whether a process is running. An ended one may be left as a zombie if orphans are not reaped.
 fn runs(pid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
     rustix::process::test_kill_process(pid).is_ok() && !stat.contains(") Z ")
@@ -168,7 +168,7 @@ fn nothing_that_an_agent_has_left_behind_runs_while_it_waits() {
     wait_until("it was ended", || !runs(tool));
 }
 
-/// The tool that has noted its id.
+/// The tool that has recorded its id.
 fn tool(world: &World) -> Pid {
     let pid = std::fs::read_to_string(world.project().join("tool.pid")).expect("a process id");
     Pid::from_raw(pid.trim().parse().expect("a number")).expect("a process id")

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::programs;
 use crate::world::World;
 
-/// A world whose state directory is where it is by default, so that cron finds it.
+/// A world whose state directory is the default one, so that cron finds it.
 fn world() -> World {
     World::new().without("AGENT_CLI_STATE_DIR")
 }
@@ -37,7 +37,7 @@ fn check(world: &World, code: i32, name: &str) -> String {
     world.named(&format!("{}: {}", check["status"].as_str().unwrap(), check["message"].as_str().unwrap()))
 }
 
-/// What a command of the crontab writes into its log.
+/// The log output of a command of the crontab.
 fn run_by_cron(world: &World, line: &str) -> String {
     let command = line.strip_prefix("*/5 * * * * ").expect("every five minutes").replace("\\%", "%");
     let mut shell = Command::new("/bin/sh");
@@ -141,7 +141,7 @@ fn the_example_works_under_cron() {
     assert_eq!(elsewhere["name"], "state-directory");
 }
 
-/// What the first `spawn` in a state directory says of the login.
+/// What the first `spawn` in a state directory reports about the login.
 fn warning(world: &World, arguments: &[&str]) -> String {
     // There may be none yet.
     let _ = fs::remove_dir_all(world.state());

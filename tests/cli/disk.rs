@@ -1,4 +1,4 @@
-//! What is certain to be on the disk after a power failure, as the program notes it.
+//! What is certain to be on the disk after a power failure, as the program records it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,11 +8,11 @@ use agent_cli::failpoint::identity;
 
 use crate::world::World;
 
-/// What the disk is sure to hold. SQLite keeps its own promises: its files count as they are.
+/// The certain content of the disk. SQLite keeps its own promises: its files count as they are.
 pub(crate) struct Disk(PathBuf);
 
 impl Disk {
-    /// A world whose programs note what they sync.
+    /// A world whose programs record what they sync.
     pub(crate) fn under(world: World) -> World {
         let notes = world.home().join("disk");
         world.with("AGENT_CLI_DISK", notes)
@@ -26,7 +26,7 @@ impl Disk {
         fs::read(self.0.join(identity)).ok()
     }
 
-    /// The names that a directory has on the disk, and what they belong to; `None`: it was never synced.
+    /// The names that a directory has on the disk, and the files they refer to; `None`: it was never synced.
     fn names(&self, folder: &str) -> Option<Vec<(String, String)>> {
         let names = String::from_utf8(self.has(folder)?).expect("names in UTF-8");
         let pair = |line: &str| line.split_once(' ').map(|(identity, name)| (name.to_owned(), identity.to_owned()));
@@ -41,14 +41,14 @@ impl Disk {
         self.names(&folder).is_some_and(|names| names.contains(&named))
     }
 
-    /// Whether the disk holds all of a file.
+    /// Whether a file is on the disk completely.
     pub(crate) fn has_file(&self, path: &Path) -> bool {
         let content = self.has(&identity(path).expect("it is there"));
         content == Some(fs::read(path).expect("readable")) && self.has_name(path)
     }
 
-    /// The power fails, and the disk holds nothing but what it is sure to hold: names that were not synced are the old ones,
-    /// contents that were not synced are empty.
+    /// The power fails, and only the certain content of the disk remains: names that were not synced are the old ones, contents
+    /// that were not synced are empty.
     pub(crate) fn is_all_that_is_left_of(&self, folder: &Path) {
         let lost = folder.with_extension("lost");
         fs::rename(folder, &lost).expect("it can be moved");

@@ -1,4 +1,4 @@
-//! What `doctor` finds, in surroundings made by hand.
+//! The findings of `doctor`, in environments created for the tests.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -49,7 +49,7 @@ fn nothing_is_wrong_and_nothing_is_made() {
     world.file("CLAUDE.md", "_spawn_ as you like");
     let outcome = world.run(&["doctor"]);
     let lines = outcome.succeeds().stdout.lines();
-    // How full and of what kind the disk is, is not the test's.
+    // The fill level and the kind of the disk depend on the machine.
     let lines = lines.filter(|line| ["space:", "file-system:"].iter().all(|check| !line.contains(check)));
     let text = world.named(&lines.collect::<Vec<_>>().join("\n"));
     insta::assert_snapshot!(text, @"
@@ -244,7 +244,7 @@ fn variables_that_agents_do_not_inherit_are_named() {
     insta::assert_snapshot!(check(&world, 0, "environment"), @"warning: [HOME]/.claude/settings.json sets CLAUDE_CODE_SAFE_MODE, which would break chains: agents run without it");
 }
 
-/// A rule that lets an agent call agent-cli lets it run no program of its choice.
+/// A rule that lets an agent call agent-cli must not let it run any program.
 #[test]
 fn an_agent_cannot_have_doctor_run_a_program() {
     let world = World::new();

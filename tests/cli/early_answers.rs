@@ -1,4 +1,4 @@
-//! What an agent waits for is available before its `claude` has ended: the same run continues with it.
+//! A result is available before the `claude` of its agent has ended: the same run continues with it.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ fn lingering() -> (World, Gate) {
     (world.with("STAND_IN_LINGERS", path), gate)
 }
 
-/// Starts `root.md`, and waits until its agent has made its requests and has not ended.
+/// Starts `root.md`, and waits until its agent has made its requests but has not ended.
 fn asked<'a>(world: &'a World, gate: &Gate) -> Running<'a> {
     let spawn = world.command(["spawn", "root.md"]).start();
     gate.reached_by(1);

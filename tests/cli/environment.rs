@@ -7,7 +7,7 @@ use crate::world::{World, files_below};
 
 const SEEN: &str = "run echo \"$LANG|$TZ|$VIRTUAL_ENV|$ANTHROPIC_BASE_URL|$MAX_THINKING_TOKENS|$EDITOR|$SHELL\"";
 
-/// A shell that has much, and instructions that tell of it after a pause, on two levels.
+/// A shell with many variables, and instructions that print them after a pause, on two levels.
 fn world() -> World {
     let world = [
         ("LANG", "de_DE.UTF-8"),
@@ -28,7 +28,7 @@ fn world() -> World {
     world
 }
 
-/// What cron has.
+/// The environment of cron.
 fn under_cron(world: World) -> World {
     let names = ["LANG", "TZ", "VIRTUAL_ENV", "ANTHROPIC_BASE_URL", "MAX_THINKING_TOKENS", "EDITOR"];
     let secrets = ["ANTHROPIC_API_KEY", "HTTPS_PROXY", "ANTHROPIC_VERTEX_BASE_URL"];

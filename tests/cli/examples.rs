@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::world::World;
 
-/// The folder of `examples/waits`, and a `gh` that prints what is in the file `gh-says`, if there is one.
+/// The folder of `examples/waits`, and a `gh` that prints the content of the file `gh-says`, if it exists.
 fn waits() -> World {
     let world = World::new();
     let path = std::env::join_paths([

@@ -1,4 +1,4 @@
-//! Agents that fail: who is told, and how to continue.
+//! Failing agents: who is told, and how to continue.
 
 use crate::world::World;
 
@@ -97,7 +97,7 @@ fn a_refused_resume_keeps_the_answer() {
     world.file("root.md", "ask When?\nreply {result}\n");
     let id = world.spawn_paused("root.md");
     world.answer("Jan 1st");
-    // As though claude had been logged out meanwhile: the same program, and no word of the instructions.
+    // As if claude had been logged out in the meantime: the same program, without the instructions.
     let outcome = world.command(["resume", &id]).with("STAND_IN_REFUSES", "Not logged in · Please run /login").run();
     outcome.exits_with(4);
     insta::assert_snapshot!(outcome, @"

@@ -1,4 +1,4 @@
-//! Working directories, and what happens to a frame whose directory is gone.
+//! Working directories, and frames whose directory no longer exists.
 
 use std::ffi::OsStr;
 use std::fs;

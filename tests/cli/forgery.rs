@@ -13,7 +13,7 @@ pub(crate) type Entries = Vec<(String, Vec<u8>)>;
 /// The last entry.
 const SUMS: &str = "SHA256SUMS";
 
-/// What is in an archive, but for its checksums.
+/// The content of an archive, without its checksums.
 pub(crate) fn entries(archive: &[u8]) -> Entries {
     let mut entries = Entries::new();
     for entry in Archive::new(archive).entries().expect("an archive") {

@@ -60,7 +60,7 @@ fn a_chain_that_runs_raises_no_alarm() {
     last.reached_by(1);
     clean(&world);
     last.open_for_one();
-    // Whatever it does until it has ended, at least once.
+    // Checks until it has ended, at least once.
     loop {
         clean(&world);
         if spawn.has_ended() {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Below the minute that the program itself gives to a command that an agent waits for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(50);
 
-/// A fifo at which the step `hold` waits. When a gate is dropped nobody waits at it any more.
+/// A fifo at which the step `hold` waits. Dropping the gate releases every process that waits at it.
 pub(crate) struct Gate {
     path: PathBuf,
     fifo: File,
@@ -33,13 +33,13 @@ impl Gate {
         wait_until("an agent comes to the gate", || arrived() >= count);
     }
 
-    /// Lets one agent through, now or when it comes.
+    /// Lets one agent through, now or when it arrives.
     pub(crate) fn open_for_one(&self) {
         (&self.fifo).write_all(b"go\n").expect("the fifo is open");
     }
 }
 
-/// Waits for an event that must come, and fails the test when it does not.
+/// Waits for an expected event, and fails the test if it does not happen.
 pub(crate) fn wait_until(what: &str, happened: impl FnMut() -> bool) {
     wait_within(PATIENCE, what, happened);
 }

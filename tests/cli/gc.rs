@@ -21,7 +21,7 @@ fn gc(world: &World, arguments: &[&str]) -> serde_json::Value {
     world.run(&all).succeeds().json()
 }
 
-/// What a table looks like whatever the sizes are: those of transcripts depend on the length of paths.
+/// A table with its sizes replaced: the sizes of transcripts depend on the length of paths.
 fn sizeless(text: &str) -> String {
     let line = |line: &str| {
         let words = line.split_whitespace().collect::<Vec<_>>();
@@ -114,7 +114,7 @@ fn what_a_killed_gc_has_left_behind_goes_next_time() {
     let (world, id) = done();
     let folder = world.state().join("frames").join(&id);
     let database = world.database();
-    // As it is after the rows of a tree were removed, and before its files were.
+    // The state after the rows of a tree were removed, and before its files were.
     database
         .execute_batch(
             "PRAGMA foreign_keys = OFF; DELETE FROM frames; DELETE FROM replies; DELETE FROM attempts;
@@ -218,7 +218,7 @@ fn a_chain_that_waits_is_no_noise() {
             --- exit status: 0
             ");
         }
-        // What a killed attempt has not removed is counted and not listed.
+        // Files that a killed attempt has not removed are counted but not listed.
         let settings = world.state().join("frames").join(&id).join("settings.json");
         fs::write(&settings, "{}").expect("own folder");
         insta::allow_duplicates! {

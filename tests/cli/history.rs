@@ -1,4 +1,4 @@
-//! What was asked, who answered, and what the agent did then.
+//! Questions, who answered, and what the agent did next.
 
 use serde_json::Value;
 

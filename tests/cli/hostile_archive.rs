@@ -232,7 +232,7 @@ fn no_entry_comes_twice_or_after_the_end() {
     nothing_is_there(&here);
 }
 
-/// What an entry says of its size is not believed before its content is there.
+/// The size in an entry's header is not trusted before its content has been read.
 #[test]
 fn sizes_are_bounded() {
     let (_there, id, archive) = exported();

@@ -1,4 +1,4 @@
-//! An imported chain shows what it would run, and runs only if somebody trusts it.
+//! An imported chain shows what it would run, and runs only if a person trusts it.
 
 use serde_json::{Value, json};
 
@@ -192,7 +192,7 @@ fn an_export_says_what_may_be_secret() {
     assert_eq!(plain.run(&["export", &id]).stderr, "");
 }
 
-/// What was listed is what is trusted, even if the file has changed in between.
+/// Only what was listed is trusted, even if the file has changed in between.
 #[test]
 fn a_digest_trusts_the_file_that_was_listed_and_no_other() {
     let there = World::new();
@@ -216,7 +216,7 @@ fn a_digest_trusts_the_file_that_was_listed_and_no_other() {
     here.run(&["import", "chain.tar", "--cwd", &cwd, &trust]).succeeds();
 }
 
-/// A session of the user, its id, and what is in its transcript.
+/// A session of the user, its id, and the content of its transcript.
 fn with_a_session(here: &World) -> (&'static str, std::path::PathBuf, Vec<u8>) {
     const OWN: &str = "11111111-2222-4333-8444-555555555555";
     here.file("own.md", "reply mine\n");

@@ -1,4 +1,4 @@
-//! Every kind of question in the inbox: what is shown of it, and what answers it.
+//! Every kind of question in the inbox: its text, and its answers.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ fn shown(world: &World, screen: &Screen) -> String {
     world.named(&screen.text())
 }
 
-/// Answers the question on the screen and leaves the inbox. What the chain's agent replies then.
+/// Answers the question on the screen and leaves the inbox. Returns the reply of the chain's agent.
 fn reply(world: &World, typed: &str, root: &str) -> String {
     let (inbox, screen) = opened(world, &[], 80, 40);
     shows(&screen, "help\n>");

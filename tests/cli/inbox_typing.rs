@@ -1,4 +1,4 @@
-//! What a person types or pastes in the inbox reaches the agent byte for byte, or not at all.
+//! Text that a person types or pastes in the inbox reaches the agent byte for byte, or not at all.
 
 use crate::gate::wait_until;
 use crate::inbox::{answered, asking, opened, shows};

@@ -1,4 +1,4 @@
-//! Running a command: to its end or in the background, with what it reads.
+//! Runs a command, to its end or in the background, and with its input.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -24,13 +24,13 @@ pub(crate) struct Invocation<'a> {
     input: Vec<u8>,
 }
 
-/// A command that runs. It is killed when this is dropped before it has ended.
+/// A running command. It is killed if this is dropped before it has ended.
 pub(crate) struct Running<'a> {
     world: &'a World,
     child: Child,
     stdout: Option<JoinHandle<String>>,
     stderr: Option<JoinHandle<String>>,
-    /// What a person types on, if it has a terminal.
+    /// The person's side of its terminal, if it has one.
     keyboard: Option<File>,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Invocation<'a> {
         Running { world, child, stdout, stderr, keyboard: None }
     }
 
-    /// Starts it with a standard output that nobody reads: whatever it writes there fails.
+    /// Starts it with a closed pipe as its standard output: every write fails.
     pub(crate) fn start_unread(self) -> Running<'a> {
         let (world, mut child) = self.started();
         drop(child.stdout.take());
@@ -109,7 +109,7 @@ impl<'a> Invocation<'a> {
         let copy = || Stdio::from(terminal.try_clone().expect("a file can be opened once more"));
         self.command.stdin(copy()).stdout(copy()).stderr(copy());
         let child = self.command.spawn().expect("the program can be started");
-        // What is open here would keep the terminal from ending with the program.
+        // Anything left open here would keep the terminal from ending with the program.
         let (world, input) = (self.world, self.input);
         drop((self.command, terminal));
         let mut keyboard = screen.try_clone().expect("a file can be opened once more");
@@ -124,7 +124,7 @@ impl<'a> Invocation<'a> {
         let mut child = self.command.spawn().expect("the program can be started");
         let mut stdin = child.stdin.take().expect("a pipe");
         let input = self.input;
-        // Beside the reading, so that neither waits for the other. A program may end without reading its input.
+        // In parallel with reading, so that neither waits for the other. A program may end without reading its input.
         thread::spawn(move || {
             let _ = stdin.write_all(&input);
         });

@@ -1,4 +1,4 @@
-//! `--json`: what other programs read.
+//! `--json`: the output for other programs.
 
 use std::path::Path;
 
@@ -90,7 +90,7 @@ fn what_a_session_cost_before_it_was_resumed_is_counted_once() {
     let cost = |outcome: Outcome| outcome.json()["cost_usd"].as_f64().expect("a number");
     assert_eq!(format!("{:.2}", cost(world.run(&["resume", &id, "--json"]))), "0.06");
     world.answer("now");
-    // Every answer of the stand-in's model costs a cent: three each before the pause, one each after it.
+    // Every response of the stand-in's model costs a cent: three each before the pause, one each after it.
     assert_eq!(format!("{:.2}", cost(world.run(&["resume", &id, "--json"]))), "0.08");
 }
 

@@ -13,7 +13,7 @@ fn two() -> World {
     world
 }
 
-/// What changes with time, replaced: the clocks at the end of lines.
+/// Replaces the values that change with time: the clocks at the end of lines.
 fn timeless(text: &str) -> String {
     let clock = |line: &str| line.rfind(' ').filter(|at| line[*at..].contains(':')).map_or(line.len(), |at| at + 1);
     text.lines()

@@ -1,4 +1,4 @@
-//! What the stand-in logs: which agents were started, and how.
+//! The stand-in's log: which agents were started, and how.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(crate) struct Start {
     pub(crate) argv: Vec<String>,
     /// Its working directory.
     pub(crate) cwd: String,
-    /// What it was told.
+    /// Its input.
     pub(crate) prompt: String,
     /// The number of agents that lived then, itself included.
     pub(crate) alive: usize,
@@ -57,12 +57,12 @@ impl Log {
 }
 
 impl Start {
-    /// Whether it was told anything but the result of its call.
+    /// Whether its input was more than the result of its call.
     pub(crate) fn is_prompted(&self) -> bool {
         !self.prompt.is_empty() && !self.beside_the_result().is_empty()
     }
 
-    /// What it was told: its prompt, or the text beside the result that it was handed.
+    /// Its prompt, or the text that came with the result of its call.
     pub(crate) fn beside_the_result(&self) -> String {
         let message: Value = serde_json::from_str(&self.prompt).unwrap_or_default();
         match message["message"]["content"].as_array() {
@@ -93,7 +93,7 @@ impl Start {
 
     /// Whether its process still lives.
     pub(crate) fn is_alive(&self) -> bool {
-        // The lock is given back at once: an agent that starts now counts locks.
+        // The lock is released immediately: an agent that starts now counts locks.
         self.mark.as_ref().is_some_and(|mark| mark.try_lock().map(|()| mark.unlock()).is_err())
     }
 

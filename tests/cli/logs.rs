@@ -144,7 +144,7 @@ fn what_happens_is_followed_as_it_happens_with_new_agents() {
     assert_eq!(follow.ends().succeeds().stderr, "");
     let named = world.named(&followed());
     assert!(named.trim_end().ends_with("root.md  done"), "{named}");
-    // Of a line without a time it is known when it was printed only by those who watched.
+    // When a line without a time was printed is only known to commands that watched.
     let sorted = |text: &str| {
         let mut lines: Vec<_> = text.lines().filter_map(|line| line.get(10..)).map(str::to_owned).collect();
         lines.sort();
@@ -163,7 +163,7 @@ fn a_follower_that_is_stopped_or_not_read_stops_nothing() {
     let id = world.log().starts[0].session().to_owned();
     let follow = world.command(["logs", &id, "-f"]).start();
     let unread = world.command(["logs", &id, "-f"]).start_unread();
-    // A shell has what it runs in the background ignore SIGINT, and the tests with it.
+    // A shell makes its background processes ignore SIGINT, and the tests inherit this.
     follow.signal(Signal::TERM);
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&follow.ends().status), Some(15));
     unread.ends().succeeds();

@@ -2,7 +2,7 @@
 
 use crate::world::World;
 
-/// A world in which nothing of a transcript is written before the turn is over.
+/// A world in which transcripts are only written at the end of a turn.
 fn late(world: World) -> World {
     world.with("STAND_IN_HOLDS_LINES", "1000")
 }
@@ -180,7 +180,7 @@ fn a_conversation_that_found_no_room_is_reported_wherever_a_person_looks() {
     let doctor = world.run(&["doctor"]);
     assert!(doctor.to_string().contains("claude could not record the last turn of 1 agent"), "{doctor}");
     assert!(doctor.to_string().contains("claude-space"), "{doctor}");
-    // Once it was done again, nobody need know.
+    // Once it was repeated, it is no longer reported.
     world.answer("Jan 1st");
     world.run(&["resume", "last"]).prints("Jan 1st");
     assert!(!world.run(&["doctor"]).to_string().contains("lost-turns"));

@@ -1,4 +1,4 @@
-//! What wakes an agent while others of its chain work, and commands that run beside them.
+//! What wakes an agent while others of its chain are working, and commands that run at the same time.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::gate::{Gate, wait_until};
 use crate::invocation::Running;
 use crate::world::World;
 
-/// A process that drives an agent which is held at a gate, and one that has paused with these steps.
+/// A process that drives an agent which is held at a gate, and another one that has paused with these steps.
 fn beside_one_that_works<'a>(world: &'a World, waits: &str) -> (Gate, Running<'a>) {
     let gate = world.gate("gate");
     world.file("works.md", "hold gate\nreply works\n");
@@ -25,7 +25,7 @@ fn members(world: &World, status: &str) -> i64 {
     world.database().query_row(sql, [status], |row| row.get(0)).expect("it can be read")
 }
 
-/// The agent that waited goes on although the other one still works.
+/// The waiting agent continues although the other one is still working.
 fn goes_on(world: &World, gate: &Gate, spawn: Running<'_>) {
     wait_until("the other agent goes on", || world.marks() == "went on\n");
     assert!(members(world, "running") >= 1);
@@ -164,7 +164,7 @@ fn an_interval_holds_for_several_processes() {
     for _ in 0..2 {
         world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
     }
-    // Its try counts, whether or not anybody saw its end.
+    // Its try counts, whether or not its end was observed.
     spawn.kill();
     spawn.ends();
     world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");

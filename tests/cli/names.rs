@@ -1,4 +1,4 @@
-//! Names for what differs between runs, so that snapshots can contain it.
+//! Names for values that differ between runs, so that snapshots can contain them.
 
 /// The ids that were seen, in the order of their appearance.
 #[derive(Default)]
@@ -59,7 +59,7 @@ impl Names {
     }
 }
 
-/// What follows the unit of an age, as lists print it, if there is one.
+/// The text after the unit of an age, as lists print it, if any.
 fn after_unit(text: &str) -> Option<&str> {
     let after = |unit| text.strip_prefix(unit).filter(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()));
     [" s", " min", " h", " d"].into_iter().find_map(after)
@@ -69,7 +69,7 @@ fn is_number(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| c.is_ascii_digit())
 }
 
-/// Whether a character can stand in an id or a time.
+/// Whether a character can occur in an id or a time.
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_:.".contains(c)
 }

@@ -14,7 +14,7 @@ fn waiting() -> (World, String) {
     (world, id)
 }
 
-/// Lets the times come that agents have set.
+/// Makes the times arrive that agents have set.
 fn time_passes(world: &World) {
     let database = world.database();
     let sql = "UPDATE requests SET detail = json_replace(detail, '$.wait.scheduled.at', '2026-01-01T00:00:00Z')";
@@ -92,7 +92,7 @@ fn what_is_no_wakeup_runs_and_an_empty_prompt_is_refused() {
     assert!(refused.contains("agent-cli wait --until TIME"), "{refused}");
 }
 
-/// What Claude Code tells the hook after a job was made.
+/// The hook's input after a job was created.
 fn made(world: &World, file: &str, id: &str, prompt: &str, due: i64) -> String {
     let call = json!({
         "hook_event_name": "PostToolUse", "tool_name": "CronCreate", "tool_use_id": format!("toolu_{id}"),
@@ -110,7 +110,7 @@ fn an_agent_with_jobs_has_replied_when_the_last_was_due() {
     let world = World::with_hooks();
     let (past, far) = (made(&world, "past", "j1", "Look at A.", 7_000), made(&world, "far", "j2", "Look at B.", FAR));
     world.file("root.md", format!("{past}{far}reply I look later.\nreply A is fine.\nreply B is fine.\n"));
-    // What is due already is told at once.
+    // A job that is already due is reported immediately.
     let id = world.spawn_paused("root.md");
     let prompts =
         |world: &World| world.log().starts.iter().skip(1).map(|start| start.prompt.clone()).collect::<Vec<_>>();
@@ -176,7 +176,7 @@ fn a_job_that_only_the_stream_tells_of_is_waited_for() {
     world.run(&["resume", &id]).prints("A is fine.");
 }
 
-/// A text that somebody has had the agent write for its own later turn comes as that, and not as agent-cli's words.
+/// A text that others made the agent write for its own later turn is delivered as such, not as agent-cli's words.
 #[test]
 fn a_prompt_that_could_pass_for_others_words_has_a_heading_and_an_end() {
     let world = World::with_hooks();

@@ -165,7 +165,7 @@ fn an_agent_that_waits_for_itself_or_for_one_above_does_not() {
     world.file("root.md", format!("{note}\nspawn child.md\nreply {{result}}\n"));
     let ask =
         "run echo $(agent-cli resume $AGENT_CLI_AGENT_ID; agent-cli resume $(cat above) 2> no || echo refused), both";
-    // A quotation: in a sentence of its own the words would be a signal.
+    // A quotation: on a line of its own the words would be a signal.
     world.file("child.md", format!("{ask}\nreply > {{result}}\n"));
     world.run(&["spawn", "root.md"]).prints("> SGN_PEND_ONGOING refused, both");
     assert_eq!(world.starts(), 3);
@@ -214,7 +214,7 @@ fn an_agent_cannot_answer_for_the_person() {
     assert!(outcome.stdout.contains("agents cannot answer questions"), "{outcome}");
 }
 
-/// A hook of the user beside ours.
+/// A hook of the user in addition to ours.
 fn user_hook(world: &World, command: &str, timeout: u32) {
     let hook = json!({"type": "command", "command": command, "timeout": timeout});
     world.user_settings(&json!({"hooks": {"PreToolUse": [{"matcher": "*", "hooks": [hook]}]}}));

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::executable::write_executable;
 use crate::world::{World, write_config};
 
-/// A server on this machine: it takes everything that is posted, and what is asked for is `answers`.
+/// A server on this machine: it records everything that is posted, and serves `answers`.
 struct Server {
     url: String,
     posted: Arc<Mutex<Vec<Value>>>,
@@ -63,7 +63,7 @@ fn example(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/notifications").join(name).display().to_string()
 }
 
-/// A person who is told of everything by one script.
+/// A person who is notified of everything by one script.
 fn notified_by(world: World, script: &str) -> World {
     let events = ["question", "approval", "done", "failed"];
     let command = |event: &str| format!("{event} = \"'{}'\"\n", example(script));
@@ -133,7 +133,7 @@ fn a_phone_gets_buttons_that_answer() {
     let bodies: Vec<_> = buttons.map(|button| (button["label"].clone(), button["body"].clone())).collect();
     assert_eq!(bodies, [(json!("Allow"), json!(format!("{id} allow"))), (json!("Deny"), json!(format!("{id} deny")))]);
 
-    // What the button sends, and things that nobody may send.
+    // The request of the button, and requests that must be refused.
     let hostile = format!("{id} allow\\n{id} x");
     let said = [&format!("{id} deny"), "--help x", "$(touch pwned) x", &hostile, ""]
         .map(|message| format!("{{\"event\": \"message\", \"message\": \"{message}\"}}\n"));
@@ -162,7 +162,7 @@ fn a_phone_that_cannot_show_all_of_a_plan_gets_no_buttons() {
     }
 }
 
-/// What a button answers is what it shows, and what the message shows.
+/// The reply to a button names the same answer as the button and the message.
 #[test]
 fn a_phone_shows_all_that_its_buttons_answer() {
     let long = format!("no{}", "-".repeat(40));

@@ -1,4 +1,4 @@
-//! Commands of a person that are run when something happens.
+//! Commands of a person that run when something happens.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::world::{World, write_config};
 
-/// Adds a line to a file in the home directory: the event, then the object. Commands run side by side, so it is written at once.
+/// Adds a line to a file in the home directory: the event, then the object. Commands run in parallel, so it is written at once.
 const RECORD: &str = r#"object=$(cat); printf '%s %s\n' \"$AGENT_CLI_EVENT\" \"$object\" >> \"$HOME/told\""#;
 
 fn config_path(world: &World) -> PathBuf {
@@ -20,7 +20,7 @@ fn configure(world: &World, on: &str) {
     write_config(world, &format!("[on]\n{on}"));
 }
 
-/// What the commands were told: events and objects, in order.
+/// The input of the commands: events and objects, in order.
 fn notified(world: &World) -> Vec<(String, Value)> {
     let text = fs::read_to_string(world.home().join("told")).unwrap_or_default();
     let line = |line: &str| {
@@ -40,7 +40,7 @@ fn statuses(world: &World) -> Vec<String> {
     listed.as_array().expect("a list").iter().map(status).collect()
 }
 
-/// Lets the pause after a failure be over.
+/// Ends the pause after a failure.
 fn pause_is_over(world: &World) {
     world
         .database()
@@ -48,7 +48,7 @@ fn pause_is_over(world: &World) {
         .expect("it can be written");
 }
 
-/// Whether anything of a process group runs. What has ended may be left over where nobody cares for orphans.
+/// Whether any process of a group is running. An ended one may remain if orphans are not reaped.
 fn is_there(group: &str) -> bool {
     let listed = Command::new("ps").args(["-A", "-o", "pgid=,stat="]).output().expect("ps runs");
     let listed = String::from_utf8(listed.stdout).expect("it is text");
@@ -133,7 +133,7 @@ fn watch_tells_at_once_what_others_record() {
     let world = asking();
     configure(&world, &format!("question = \"{RECORD}\"\n"));
     let elsewhere = world.project().join("nobody");
-    // The database is there, and says that somebody wants to be told.
+    // The database exists, and contains a subscription.
     world.spawn_paused("root.md");
     let watch = world.command(["watch"]).start();
     world.command(["spawn", "root.md"]).with("HOME", elsewhere.to_str().unwrap()).run().started();
@@ -308,7 +308,7 @@ fn no_process_of_an_agent_runs_a_command_or_takes_a_notification_away() {
          run AGENT_CLI_CONFIG={evil} agent-cli watch\nreply over\n"
     );
     world.file("agent.md", agent);
-    // Its runner sees no config file, so what is due stays so for whoever takes it.
+    // Its runner has no config file, so due notifications remain for another process.
     let elsewhere = world.home().join("nobody");
     world.command(["spawn", "agent.md"]).with("HOME", elsewhere.to_str().unwrap()).run().prints("over");
     for folder in [world.project(), config_path(&world).with_file_name("")] {

@@ -1,4 +1,4 @@
-//! What a command did: its exit status and what it printed.
+//! The outcome of a command: its exit status and its output.
 
 use std::fmt;
 use std::process::ExitStatus;

@@ -99,7 +99,7 @@ fn it_is_recorded_and_can_be_changed() {
     }
     let first = world.command(["resume", &id]).start();
     gate.reached_by(1);
-    // A second command raises it and fills the place. The first one knows of it when it looks again.
+    // A second command raises it and fills the place. The first one notices this at its next check.
     let second = world.command(["resume", &id, "--max-parallel", "2"]).start();
     gate.reached_by(2);
     (0..3).for_each(|_| gate.open_for_one());

@@ -12,7 +12,7 @@ use crate::gate::wait_until;
 use crate::went_on::{last, say};
 use crate::world::{World, files_below};
 
-/// What may become of a file that was written and not synced.
+/// The possible states of a file that was written and not synced.
 const DAMAGES: [fn(&Path); 4] = [
     |path| fs::write(path, "").expect("writable"),
     |path| {
@@ -35,7 +35,7 @@ fn unsynced(world: &World) -> Vec<PathBuf> {
 
 type Failure = Box<dyn Fn(&World)>;
 
-/// What a power failure does to all that was not synced.
+/// The effect of a power failure on everything that was not synced.
 fn failures() -> Vec<Failure> {
     let damages = DAMAGES
         .map(|damage| -> Failure { Box::new(move |world| unsynced(world).iter().for_each(|path| damage(path))) });
@@ -155,7 +155,7 @@ fn a_chain_goes_on_whenever_the_power_fails() {
 
 #[test]
 fn what_a_person_said_in_the_session_of_an_agent_is_not_lost() {
-    // A point that is not passed, and the one behind the saved session, where nothing else has synced its folder.
+    // A point that is not passed, and the one after the saved session, where nothing else has synced its folder.
     for point in ["none", "put_back.after"] {
         let world = Disk::under(World::with_hooks());
         world.file("root.md", "ask When?\nreply {result}\n");

@@ -1,4 +1,4 @@
-//! Questions: who may ask, and what happens to a question.
+//! Questions: who may ask, and the states of a question.
 
 use crate::gate::wait_until;
 use crate::world::World;

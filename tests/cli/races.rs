@@ -1,4 +1,4 @@
-//! Several commands drive one chain: what one of them has checked, another one changes.
+//! Several commands drive one chain: what one of them has checked is changed by another.
 
 use crate::gate::Gate;
 use crate::invocation::Running;
@@ -72,7 +72,7 @@ fn an_attempt_that_another_command_has_concluded_since_is_not_concluded_again() 
     assert_eq!(world.starts(), 1);
 }
 
-/// One command wakes a parent because its child has failed. Another one, as cron starts it, tries the child again.
+/// One command wakes a parent because its child has failed. Another one, as cron starts it, retries the child.
 #[test]
 fn a_failure_that_is_tried_again_is_not_delivered() {
     let world = World::new();
@@ -101,7 +101,7 @@ fn a_foreign_session_that_another_command_adopts_is_waited_for() {
     world.foreign_session(SESSION, "root.md");
     world.file("sign", "now");
     let adopting = held(&world, &first, "keep_copy.before", &["resume", SESSION]);
-    // It does not have the lease, and nothing is recorded yet: it looks again.
+    // It does not have the lease, and nothing is recorded yet: it checks again.
     let hold = format!("lease.before:3 {}", world.project().join("second").display());
     let other = world.command(["resume", SESSION]).with("AGENT_CLI_HOLD", &hold).start();
     second.reached_by(1);

@@ -1,4 +1,4 @@
-//! What agents reach: themselves and what they started. Other chains do not exist for them.
+//! What agents can reach: themselves and what they started. Other chains do not exist for them.
 
 use serde_json::Value;
 

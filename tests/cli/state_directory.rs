@@ -112,7 +112,7 @@ fn it_is_found_in_the_home_directory() {
     world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
 }
 
-/// Whoever can put a database there has its commands run.
+/// Anyone who can replace the database there can have commands run.
 #[test]
 fn a_state_directory_that_others_can_write_is_not_used() {
     let world = used();

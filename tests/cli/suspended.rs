@@ -12,7 +12,7 @@ fn birthday_chain() -> World {
     world
 }
 
-/// How often the model has answered in the tree: the stand-in counts a thousand tokens for each.
+/// How many responses the model has given in the tree: the stand-in counts a thousand tokens for each.
 fn answers_of_the_model(world: &World, id: &str) -> u64 {
     let told = world.run(&["resume", id, "--json"]).json();
     told["usage"]["input_tokens"].as_u64().expect("a number of tokens") / 1000

@@ -1,4 +1,4 @@
-//! A person, or an agent above, tells an agent something; a person continues one that is over.
+//! A person, or an agent above, sends a message to an agent; a person continues a finished one.
 
 use std::fs;
 

@@ -2,7 +2,7 @@
 
 use crate::world::World;
 
-/// Characters that command a terminal, or reorder or hide what is beside them.
+/// Characters that control a terminal, or reorder or hide adjacent characters.
 const HOSTILE: &str =
     "\u{1b}[31mred\u{1b}]0;t\u{7}\u{8}\u{9b}2J\u{7f}\u{202e}x\u{2066}y\u{200b}z\u{feff}\u{ad}\u{e0041}\u{2028}.";
 
@@ -179,7 +179,7 @@ fn no_text_is_too_long_for_a_command() {
             let outcome = world.command(command).on_terminal(columns);
             outcome.succeeds();
             let widest = outcome.stdout.lines().map(|line| line.chars().count()).max();
-            // What is shown in full below the rows of `show` has lines of its own, which wrap.
+            // Text that is shown in full below the rows of `show` has separate lines, which wrap.
             let most = if command[0] == "show" { columns.max(120) } else { columns } * 4 + 1;
             assert!(widest <= Some(usize::from(most)), "{command:?} at {columns}: {widest:?}");
         }

@@ -1,4 +1,4 @@
-//! An account that is over its usage limit.
+//! An account that has reached its usage limit.
 
 use jiff::{Timestamp, ToSpan};
 

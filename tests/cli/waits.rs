@@ -182,7 +182,7 @@ fn a_wait_that_makes_no_sense_is_refused() {
     ");
 }
 
-/// An agent with hooks calls `agent-cli wait` and replies what that returned.
+/// An agent with hooks calls `agent-cli wait` and replies with its result.
 fn returned(wait: &str) -> (World, String) {
     let world = World::with_hooks();
     world.file("root.md", format!("wait {wait}\nreply {{result}}\n"));

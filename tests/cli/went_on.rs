@@ -25,7 +25,7 @@ fn write(transcript: &Path, lines: &[Value]) {
     fs::write(transcript, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
 }
 
-/// Somebody says something in a session, and is answered.
+/// A person says something in a session, and gets a reply.
 pub(crate) fn say(transcript: &Path, after: &Value, words: &str) -> Value {
     let mut all = lines(transcript);
     let mut parent = after.clone();
@@ -119,7 +119,7 @@ fn in_an_adopted_session_a_person_may_go_on() {
     let world = World::new();
     world.file("root.md", "decide sign\nreply done\n");
     world.foreign_session(SESSION, "root.md");
-    // It is adopted, and has no attempt of its own.
+    // It is adopted, and has no attempt itself.
     world.command(["resume", SESSION]).with("STAND_IN_REFUSES", "Not logged in").run().exits_with(4);
     let transcript = world.transcripts()[0].clone();
     say(&transcript, &last(&transcript), "a word");

@@ -25,7 +25,7 @@ fn hooks_may_be_switched_off() {
     let id = world.spawn_paused("root.md");
     world.switch_hooks_off();
     world.answer("now");
-    // Nobody asks about the calls: they are run, and find that they have their results.
+    // Hooks do not run: the calls run, and find that they have their results.
     world.run(&["resume", &id]).prints("now");
     assert_eq!((world.starts(), world.questions()), (4, Vec::new()));
 }
@@ -101,7 +101,7 @@ fn the_state_directory_may_be_moved() {
     assert!(!world.state().exists(), "nothing is made where it was");
 }
 
-/// A hook of the user that holds each call with `agent-cli` in it at a gate, beside ours.
+/// A hook of the user that holds each call with `agent-cli` in it at a gate, in addition to ours.
 fn held(world: &World) -> Gate {
     let gate = world.gate("gate");
     let at = world.project().join("gate");

@@ -1,4 +1,4 @@
-//! `spawn --worktree`: agents that work in git worktrees of their own.
+//! `spawn --worktree`: agents that work in their own git worktrees.
 
 use std::fs;
 use std::path::PathBuf;
@@ -216,8 +216,8 @@ fn what_an_agent_has_begun_is_never_made_anew() {
     assert!(worktree.join("half.txt").is_file());
 }
 
-/// A `git` that does what the real one does, and once kills whoever called it: after it has added a worktree, or before that
-/// is whole.
+/// A `git` that does what the real one does, but once kills its caller: after it has added a worktree, or before that is
+/// complete.
 fn deadly_git(world: &World, when: &str) -> PathBuf {
     let folder = world.home().join("deadly");
     fs::create_dir(&folder).expect("writable");

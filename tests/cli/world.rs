@@ -1,5 +1,4 @@
-//! The test environment: a home, a state directory and a project of its own, and an environment that is empty but for
-//! what the program needs.
+//! The test environment: a separate home, state directory and project, and an environment with only what the program needs.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,7 +18,7 @@ use crate::names::Names;
 use crate::outcome::Outcome;
 use crate::programs;
 
-/// A world for one test. Everything in it is gone when it is dropped.
+/// A world for one test. Everything in it is deleted when it is dropped.
 pub(crate) struct World {
     root: TempDir,
     env: BTreeMap<OsString, OsString>,
@@ -64,7 +63,7 @@ impl World {
         self.user_settings(&serde_json::json!({"disableAllHooks": true}));
     }
 
-    /// What agents have written into the file `marks`, if they have.
+    /// What agents have written to the file `marks`, if it exists.
     pub(crate) fn marks(&self) -> String {
         fs::read_to_string(self.project().join("marks")).unwrap_or_default()
     }
@@ -95,7 +94,7 @@ impl World {
         self.path("home")
     }
 
-    /// The state directory, which the program makes.
+    /// The state directory, which the program creates.
     pub(crate) fn state(&self) -> PathBuf {
         self.path("state")
     }
@@ -205,7 +204,7 @@ impl World {
         events.filter(|event| event["kind"] == kind).map(|event| event["detail"].clone()).collect()
     }
 
-    /// Lets everything that waits have waited so many seconds longer. Negative: as though the clock were set back.
+    /// Makes everything that waits appear to have waited this many seconds longer. Negative: as if the clock had been set back.
     pub(crate) fn time_passes(&self, seconds: i64) {
         let database = self.database();
         let sql = "UPDATE frames SET since = since - ?1 WHERE status = 'waiting'";
@@ -221,7 +220,7 @@ impl World {
         assert_eq!(database.execute(sql, [by]).expect("it can be written"), 1);
     }
 
-    /// Makes the last try of the only command that is waited for so much earlier.
+    /// Moves the last try of the only awaited command back by this much.
     pub(crate) fn last_try_was_earlier(&self, by: &str) {
         let database = self.database();
         let sql = "UPDATE requests SET looked = json_replace(looked, '$[0].tried',
@@ -230,7 +229,7 @@ impl World {
         assert_eq!(database.execute(sql, [by]).expect("it can be written"), 1);
     }
 
-    /// Lets all open questions expire that expire at all.
+    /// Makes all open questions with an expiry expire.
     pub(crate) fn questions_expire(&self) {
         let database = self.database();
         let sql = "UPDATE requests SET detail = json_replace(detail, '$.ask.expires_at', '2026-01-01T00:00:00Z')
@@ -282,12 +281,12 @@ pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Writes a person's config file, which nobody else may write.
+/// Writes a person's config file, which no other user may write to.
 pub(crate) fn write_config(world: &World, text: &str) -> PathBuf {
     let folder = world.home().join(".config/agent-cli");
     fs::create_dir_all(&folder).expect("the home is writable");
     fs::set_permissions(&folder, Permissions::from_mode(0o700)).expect("it is ours");
-    // Whoever reads it meanwhile finds one or the other: an empty file would switch everything off.
+    // A process that reads it in the meantime finds either version: an empty file would disable everything.
     let (path, new) = (folder.join("config.toml"), folder.join("config.new"));
     fs::write(&new, text).expect("the home is writable");
     fs::set_permissions(&new, Permissions::from_mode(0o600)).expect("it is ours");

@@ -333,8 +333,8 @@ mod tests {
     use crate::core::agent::launch::Launch;
     use crate::core::attempt::stop_steps::GRACE;
     use crate::core::chain::limits::Limits;
-    use crate::core::chain::linger;
     use crate::core::notifications::occasion::Occasion;
+    use crate::core::requests::linger;
 
     #[test]
     fn every_default_is_a_value_and_every_key_is_unique() {

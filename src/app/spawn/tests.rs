@@ -5,8 +5,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::app::config::sources;
-use crate::app::testing;
-use crate::app::{Asker, request as requests};
+use crate::app::{Asker, request as requests, testing};
 use crate::core::agent::reply_schema::{LARGEST_SCHEMA, ReplySchema};
 use crate::core::chain::frame::Frame;
 use crate::runtime::Stopping;

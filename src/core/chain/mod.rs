@@ -8,7 +8,6 @@ pub(crate) mod frame_state;
 pub(crate) mod group;
 pub(crate) mod handoff;
 pub(crate) mod limits;
-pub(crate) mod linger;
 pub(crate) mod progress_lines;
 pub(crate) mod runnable;
 pub(crate) mod tree;

@@ -4,7 +4,7 @@
 //! attempt's lease is free, its process has ended or never existed.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{self, Stdio};
 use std::time::Instant;
 
@@ -12,18 +12,16 @@ use jiff::Timestamp;
 
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::installation::version::ResultInput;
-use crate::claude::invocation::{self, ATTEMPT, FRAME, Invocation, STATE_DIR};
+use crate::claude::invocation::{self, Invocation};
 use crate::claude::options::limits_left::Left;
 use crate::claude::processes::orphan_processes::{self, LeftBy};
 use crate::claude::processes::process::{HeldInput, Running};
-use crate::claude::settings::merged::{self, OwnHooks, StopHook};
-use crate::claude::settings::{of_project, permission_rules};
-use crate::claude::tools::permission_server;
+use crate::claude::settings::of_project;
 use crate::claude::transcript::locate as transcripts;
 use crate::core::agent::launch::Launch;
 use crate::core::attempt::continuation::Way;
 use crate::core::chain::admission::NotAdmitted;
-use crate::core::chain::frame::{Frame, Task};
+use crate::core::chain::frame::Frame;
 use crate::core::chain::progress_lines::step;
 use crate::core::chain::runnable::Attempted;
 use crate::core::id::{AttemptId, FrameId};
@@ -32,7 +30,6 @@ use crate::runtime::delivery::restored_situation;
 use crate::runtime::delivery::ways::{self, AttemptInput, DeliveryMeans};
 use crate::runtime::programs::Program;
 use crate::runtime::recovery::{restore, room};
-use crate::runtime::requests::agent_lookup;
 use crate::runtime::run::attempt_start::elsewhere::ElsewhereSettings;
 use crate::runtime::run::places::Places;
 use crate::runtime::worktrees::{directory, worktree};
@@ -40,6 +37,7 @@ use crate::runtime::{RunSettings, RuntimeError, while_trying};
 use crate::store::{Lease, NewAttempt, Store, StoreError, TreeOf, Undelivered};
 
 mod elsewhere;
+mod settings_files;
 mod used;
 
 /// The result of starting a frame.
@@ -121,8 +119,8 @@ pub(crate) fn start(
     }
 
     let elsewhere = elsewhere::look(store, &frame)?;
-    let settings = settings(store, own, &frame, program, elsewhere.as_ref())?;
-    let hooks = settings.is_some() && has_hooks(&frame, program);
+    let settings = settings_files::settings(store, own, &frame, program, elsewhere.as_ref())?;
+    let hooks = settings.is_some() && settings_files::has_hooks(&frame, program);
     let errors = store.dir().open_errors(frame.id).map_err(while_trying("open the error log"))?;
     store.dir().forget_stop(frame.id).map_err(while_trying("remove the file that stops the agent"))?;
     store.dir().forget_messages(frame.id).map_err(while_trying("remove the file that names messages"))?;
@@ -243,8 +241,11 @@ impl Starting<'_> {
         let is_silent = text.is_empty() || takes_message;
         let in_place = way.is_in_place(!is_silent, restored_situation::returns_to_worktree(frame, program));
         restore::make_room(store, frame, in_place, transcript.as_deref())?;
-        let permission_tool =
-            if hooks && frame.launch.native_questions { permission_tool(store, own, frame.id, id)? } else { None };
+        let permission_tool = if hooks && frame.launch.native_questions {
+            settings_files::permission_tool(store, own, frame.id, id)?
+        } else {
+            None
+        };
         let (launch, own_folder) = match &self.elsewhere {
             None => (launch, None),
             Some(elsewhere) => (of_project::based(launch, &elsewhere.base), elsewhere.own.as_ref()),
@@ -303,104 +304,3 @@ impl Starting<'_> {
         })
     }
 }
-
-/// The settings file: the user's own settings with agent-cli's rules and, if `claude` can use them, hooks.
-///
-/// It is a file because Claude Code would keep a copy of settings passed as text.
-fn settings(
-    store: &Store,
-    own: &RunSettings,
-    frame: &Frame,
-    program: &Program,
-    elsewhere: Option<&ElsewhereSettings>,
-) -> Result<Option<PathBuf>, RuntimeError> {
-    let base = elsewhere.map_or(&frame.cwd, |elsewhere| &elsewhere.base);
-    let mut user = elsewhere.map(|elsewhere| elsewhere.settings.clone());
-    match frame.launch.args.last(merged::OPTION) {
-        None => {}
-        Some(given) => match merged::read(given, base) {
-            Some(given) if given.is_object() && user.is_some() => {
-                user.iter_mut().for_each(|user| of_project::merge(user, given.clone()));
-            }
-            Some(given) => user = Some(given),
-            // Claude Code reports what is wrong with them.
-            None => return Ok(None),
-        },
-    }
-    let returning = has_hooks(frame, program).then_some(own.own_program.as_path());
-    let rules = permission_rules::rules(returning, instructions_to_allow(store, frame)?, &frame.situation.rules);
-    let stop_file = store.dir().stop_file(frame.id);
-    let message_file = store.dir().message_file(frame.id);
-    let stop =
-        StopHook { file: &stop_file, message_file: &message_file, after_all_calls: program.hooks_after_all_calls };
-    let hooks = OwnHooks {
-        program: &own.own_program,
-        native_questions: frame.launch.native_questions,
-        linger: own.linger.as_secs(),
-        parallel_total: own.places.as_ref().map(Places::most),
-        stop,
-    };
-    let hooks = Some(hooks).filter(|_| has_hooks(frame, program));
-    let mut merged = merged::settings(user.as_ref(), &rules, hooks.as_ref());
-    merged::deny(&mut merged, protection(store, own));
-    let text = merged.to_string();
-    let file = store.dir().settings(frame.id);
-    let written = store.dir().write(Step::Settings, &file, text.as_bytes());
-    written.map_err(while_trying("write the settings"))?;
-    Ok(Some(file))
-}
-
-/// Rules that keep an agent from using a file tool to change what decides about it: the records, and the commands that run for
-/// notifications. Both may be in the directory in which it works.
-fn protection(store: &Store, own: &RunSettings) -> Vec<String> {
-    let config = own.config.iter().map(|config| (config.clone(), ""));
-    let all = store.dir().records().into_iter().chain(config);
-    let rules = all.flat_map(|(path, pattern)| {
-        let real = canonical(&path).filter(|real| *real != path);
-        [Some(path), real].into_iter().flatten().filter_map(|path| permission_rules::no_edit(&path, pattern))
-    });
-    rules.collect()
-}
-
-/// The path with links resolved. The file itself may not exist yet.
-fn canonical(path: &Path) -> Option<PathBuf> {
-    path.canonicalize().ok().or_else(|| Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?)))
-}
-
-fn has_hooks(frame: &Frame, program: &Program) -> bool {
-    program.suspends && !frame.launch.no_hooks
-}
-
-/// The file that tells `claude` about agent-cli's tool for approvals. Claude Code does not pass its whole environment on.
-fn permission_tool(
-    store: &Store,
-    own: &RunSettings,
-    frame: FrameId,
-    attempt: AttemptId,
-) -> Result<Option<PathBuf>, RuntimeError> {
-    let state_dir = store.dir().path().display().to_string();
-    let environment = [(FRAME, frame.to_string()), (ATTEMPT, attempt.to_string()), (STATE_DIR, state_dir)];
-    let Some(config) = permission_server::config(&own.own_program, &environment) else { return Ok(None) };
-    let file = store.dir().permission_tool(frame);
-    let written = store.dir().write(Step::Settings, &file, config.to_string().as_bytes());
-    written.map_err(while_trying("write the file that leads to the permission tool"))?;
-    Ok(Some(file))
-}
-
-/// A person named the instructions of a root. An agent named those of its child, and could otherwise read any file through its
-/// children. A child in its own worktree may also read a file in its parent's directory, which the worktree may lack.
-fn instructions_to_allow<'a>(store: &Store, frame: &'a Frame) -> Result<Option<&'a Path>, RuntimeError> {
-    let Task::File(path) = &frame.task else { return Ok(None) };
-    if frame.depth == 1 {
-        return Ok(Some(path));
-    }
-    if frame.launch.worktree.is_none() {
-        return Ok(None);
-    }
-    let Some(asking) = agent_lookup::asked_by(store, frame)? else { return Ok(None) };
-    let is_there = path.canonicalize().is_ok_and(|file| file.starts_with(&asking.cwd));
-    Ok(is_there.then_some(path))
-}
-
-#[cfg(test)]
-mod tests;

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::*;
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::claude_args::ClaudeArgs;
+use crate::core::agent::launch::Launch;
 use crate::runtime::Stopping;
 use crate::store::NewFrame;
 use crate::store::testing::{self, new};

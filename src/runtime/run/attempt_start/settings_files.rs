@@ -1,0 +1,118 @@
+//! The files that `claude` is started with: its settings, and the one that names agent-cli's tool for approvals.
+
+use std::path::{Path, PathBuf};
+
+use crate::claude::invocation::{ATTEMPT, FRAME, STATE_DIR};
+use crate::claude::settings::merged::{self, OwnHooks, StopHook};
+use crate::claude::settings::{of_project, permission_rules};
+use crate::claude::tools::permission_server;
+use crate::core::chain::frame::{Frame, Task};
+use crate::core::id::{AttemptId, FrameId};
+use crate::failpoint::Step;
+use crate::runtime::programs::Program;
+use crate::runtime::requests::agent_lookup;
+use crate::runtime::run::attempt_start::elsewhere::ElsewhereSettings;
+use crate::runtime::run::places::Places;
+use crate::runtime::{RunSettings, RuntimeError, while_trying};
+use crate::store::Store;
+
+/// The settings file: the user's own settings with agent-cli's rules and, if `claude` can use them, hooks.
+///
+/// It is a file because Claude Code would keep a copy of settings passed as text.
+pub(super) fn settings(
+    store: &Store,
+    own: &RunSettings,
+    frame: &Frame,
+    program: &Program,
+    elsewhere: Option<&ElsewhereSettings>,
+) -> Result<Option<PathBuf>, RuntimeError> {
+    let base = elsewhere.map_or(&frame.cwd, |elsewhere| &elsewhere.base);
+    let mut user = elsewhere.map(|elsewhere| elsewhere.settings.clone());
+    match frame.launch.args.last(merged::OPTION) {
+        None => {}
+        Some(given) => match merged::read(given, base) {
+            Some(given) if given.is_object() && user.is_some() => {
+                user.iter_mut().for_each(|user| of_project::merge(user, given.clone()));
+            }
+            Some(given) => user = Some(given),
+            // Claude Code reports what is wrong with them.
+            None => return Ok(None),
+        },
+    }
+    let returning = has_hooks(frame, program).then_some(own.own_program.as_path());
+    let rules = permission_rules::rules(returning, instructions_to_allow(store, frame)?, &frame.situation.rules);
+    let stop_file = store.dir().stop_file(frame.id);
+    let message_file = store.dir().message_file(frame.id);
+    let stop =
+        StopHook { file: &stop_file, message_file: &message_file, after_all_calls: program.hooks_after_all_calls };
+    let hooks = OwnHooks {
+        program: &own.own_program,
+        native_questions: frame.launch.native_questions,
+        linger: own.linger.as_secs(),
+        parallel_total: own.places.as_ref().map(Places::most),
+        stop,
+    };
+    let hooks = Some(hooks).filter(|_| has_hooks(frame, program));
+    let mut merged = merged::settings(user.as_ref(), &rules, hooks.as_ref());
+    merged::deny(&mut merged, protection(store, own));
+    let text = merged.to_string();
+    let file = store.dir().settings(frame.id);
+    let written = store.dir().write(Step::Settings, &file, text.as_bytes());
+    written.map_err(while_trying("write the settings"))?;
+    Ok(Some(file))
+}
+
+/// Rules that keep an agent from using a file tool to change what decides about it: the records, and the commands that run for
+/// notifications. Both may be in the directory in which it works.
+fn protection(store: &Store, own: &RunSettings) -> Vec<String> {
+    let config = own.config.iter().map(|config| (config.clone(), ""));
+    let all = store.dir().records().into_iter().chain(config);
+    let rules = all.flat_map(|(path, pattern)| {
+        let real = canonical(&path).filter(|real| *real != path);
+        [Some(path), real].into_iter().flatten().filter_map(|path| permission_rules::no_edit(&path, pattern))
+    });
+    rules.collect()
+}
+
+/// The path with links resolved. The file itself may not exist yet.
+fn canonical(path: &Path) -> Option<PathBuf> {
+    path.canonicalize().ok().or_else(|| Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?)))
+}
+
+pub(super) fn has_hooks(frame: &Frame, program: &Program) -> bool {
+    program.suspends && !frame.launch.no_hooks
+}
+
+/// The file that tells `claude` about agent-cli's tool for approvals. Claude Code does not pass its whole environment on.
+pub(super) fn permission_tool(
+    store: &Store,
+    own: &RunSettings,
+    frame: FrameId,
+    attempt: AttemptId,
+) -> Result<Option<PathBuf>, RuntimeError> {
+    let state_dir = store.dir().path().display().to_string();
+    let environment = [(FRAME, frame.to_string()), (ATTEMPT, attempt.to_string()), (STATE_DIR, state_dir)];
+    let Some(config) = permission_server::config(&own.own_program, &environment) else { return Ok(None) };
+    let file = store.dir().permission_tool(frame);
+    let written = store.dir().write(Step::Settings, &file, config.to_string().as_bytes());
+    written.map_err(while_trying("write the file that leads to the permission tool"))?;
+    Ok(Some(file))
+}
+
+/// A person named the instructions of a root. An agent named those of its child, and could otherwise read any file through its
+/// children. A child in its own worktree may also read a file in its parent's directory, which the worktree may lack.
+fn instructions_to_allow<'a>(store: &Store, frame: &'a Frame) -> Result<Option<&'a Path>, RuntimeError> {
+    let Task::File(path) = &frame.task else { return Ok(None) };
+    if frame.depth == 1 {
+        return Ok(Some(path));
+    }
+    if frame.launch.worktree.is_none() {
+        return Ok(None);
+    }
+    let Some(asking) = agent_lookup::asked_by(store, frame)? else { return Ok(None) };
+    let is_there = path.canonicalize().is_ok_and(|file| file.starts_with(&asking.cwd));
+    Ok(is_there.then_some(path))
+}
+
+#[cfg(test)]
+mod tests;
