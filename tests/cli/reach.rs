@@ -19,7 +19,7 @@ fn others() -> (World, String, String) {
     (world, victim, done)
 }
 
-/// What a command prints that an agent calls.
+/// The output of a command that an agent calls.
 fn said(world: &World, command: &str) -> String {
     world.file("agent.md", format!("run {command} 2>&1\nreply {{result}}\n"));
     world.run(&["spawn", "agent.md"]).succeeds().stdout.clone()

@@ -1,4 +1,4 @@
-//! What an agent's last words mean.
+//! The meaning of an agent's last words.
 
 use crate::world::World;
 

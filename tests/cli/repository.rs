@@ -21,7 +21,7 @@ pub(crate) fn commit(world: &World) {
     git(&world.project(), "-c user.name=somebody -c user.email=somebody commit -q -m files");
 }
 
-/// What a git command prints.
+/// The output of a git command.
 #[track_caller]
 pub(crate) fn git(folder: &Path, arguments: &str) -> String {
     let output = Command::new("git").arg("-C").arg(folder).args(arguments.split(' ')).output().expect("git is there");

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::world::World;
 
-/// A step that takes a moment and logs when it is over, so that one which outlives its agent is noticed.
+/// A step that takes a moment and logs its end, so that one which outlives its agent is noticed.
 pub(crate) const TOOL: &str =
     r#"run sleep 0.03; printf '{"event":"tool","pid":%d,"attempt":"%s"}\n' $$ "$AGENT_CLI_ATTEMPT" >> "$STAND_IN_LOG""#;
 
@@ -21,11 +21,11 @@ pub(crate) fn no_frame_ran_twice_at_a_time(world: &World) {
     for event in text.lines().map(|line| serde_json::from_str::<Value>(line).expect("the log is JSON lines")) {
         match event["event"].as_str() {
             Some("start") => {
-                // A session that somebody else has started has none.
+                // A session that was started elsewhere has none.
                 let Some(frame) = event["env"]["AGENT_CLI_AGENT_ID"].as_str().map(str::to_owned) else { continue };
                 let start = Start::new(&event);
                 if let Some(before) = latest.get(&frame) {
-                    // Whoever came second has seen the other, whatever the order of their lines.
+                    // The second process has seen the other, whatever the order of their lines.
                     let saw = start.others.contains(&before.pid) || before.others.contains(&start.pid);
                     assert!(!saw, "{frame} began in {} while it ran in {}\n{text}", start.pid, before.pid);
                 }

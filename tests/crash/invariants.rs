@@ -29,7 +29,7 @@ pub(crate) struct Measure {
 pub(crate) enum Allowance {
     /// Only in the number of commands.
     Commands,
-    /// A hook died, so that a call ran which was to be suspended again: its result may be delivered by another start.
+    /// A hook died, so that a call ran which should have been suspended again: its result may be delivered by another start.
     OneMoreStart,
     /// A program that an agent had called died or failed, and the agent called it again.
     CalledAgain,
@@ -150,8 +150,8 @@ fn nothing_is_left_over(person: &Person) {
     }
 }
 
-/// The program's own check of the state directory finds nothing except what a killed process had no time to delete, and deletes
-/// that.
+/// The program's own check of the state directory only finds files that a killed process had no time to delete, and deletes
+/// them.
 pub(crate) fn the_check_agrees(world: &World) {
     let found = world.run(&["fsck", "--json"]).json();
     for finding in found["findings"].as_array().expect("a list") {

@@ -39,7 +39,7 @@ fn one_runs_each_agent_and_the_others_say_so_without_waiting() {
             killed.insert(runner.id());
         }
     }
-    // The agents are blocked: whoever is still there runs one.
+    // The agents are blocked: a remaining command runs one.
     let mut ended = Vec::new();
     wait_until("all the others have ended", || {
         for mut command in std::mem::take(&mut running) {

@@ -51,7 +51,7 @@ pub(crate) fn root_of(world: &World) -> Option<String> {
 pub(crate) struct Person {
     /// Where everything happens.
     pub(crate) world: World,
-    /// Whether background work of its agents may never end by itself.
+    /// Whether background work of its agents may be endless.
     live_on: bool,
     accident: Option<Accident>,
     /// How many commands were run.
@@ -67,7 +67,7 @@ pub(crate) struct Person {
 }
 
 impl Person {
-    /// Somebody who will have an accident, or who has all points logged.
+    /// A person who will have an accident, or who has all points logged.
     pub(crate) fn new(world: World, accident: Option<Accident>) -> Self {
         let instructions = fs::read_to_string(world.project().join("root.md")).unwrap_or_default();
         Self {
@@ -137,7 +137,7 @@ impl Person {
         wait_until("their processes end", || processes_of(&self.world.state()).is_empty());
     }
 
-    /// Without its runner, an agent with background work stays alive until another command ends it, which tells nobody.
+    /// Without its runner, an agent with background work stays alive until another command ends it, which is not reported.
     fn ends_what_lives_on(&self) {
         let Some(root) = self.root() else { return };
         self.world.run(&["resume", &root]);
@@ -174,7 +174,7 @@ impl Person {
     pub(crate) fn victim_ended_as_it_should(&self) {
         let (Some(accident), Some(end)) = (&self.accident, &self.end) else { return };
         if accident.point == "stop.full" && end.code() == Some(130) {
-            // Without the file that stops an agent after its tool, it is interrupted at once.
+            // Without the file that stops an agent after its tool, it is interrupted immediately.
             assert!(end.stderr.contains("no storage space"), "{end}");
         } else if ["claim_notification.full", "end_notification.full"].contains(&accident.point.as_str()) {
             // The chain has nothing to do with it.

@@ -124,7 +124,7 @@ fn with_a_question_file() -> World {
     let world = World::with_hooks();
     // The agent prepares an answer, which does not count.
     let prepared = "printf 'When?\\nA: mine\\n---\\n' > q.md";
-    // In a script, a request is not suspended: the agent goes on.
+    // In a script, a request is not suspended: the agent continues.
     world.file("ask.sh", "agent-cli ask --file q.md When?\n");
     world.file("root.md", format!("run sh ask.sh &\nrun {prepared}\nreply {{results}}\n"));
     world
@@ -225,7 +225,8 @@ fn with_a_child_that_asks() -> World {
     world
 }
 
-/// The root is told something, the conversation of its child is opened, and the child is paused and then stopped, and the root is given a new instruction when it is done.
+/// The root gets a message, the conversation of its child is opened, and the child is paused and then stopped, and the root
+/// gets a new instruction when it has ended.
 fn steer_and_carry_on(person: &mut Person) -> String {
     let replied = until_replied(person, |person| {
         let Some(root) = person.root() else { return person.carries_on().stdout };
@@ -245,7 +246,7 @@ fn steer_and_carry_on(person: &mut Person) -> String {
     replied.trim_end().to_owned()
 }
 
-/// The next command of somebody who looks first, and whether the last reply is there; none: the chain is continued.
+/// The next command of a person who checks first, and whether the last reply exists; none: the chain is continued.
 fn next_step(person: &Person, root: &str) -> (Vec<String>, bool) {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let store = person.store().expect("there is a root");
@@ -347,7 +348,7 @@ fn wait_and_carry_on(person: &mut Person) -> String {
     replied.trim_end().to_owned()
 }
 
-/// Makes the times come that agents wait for. A job that is due before its agent has ended its turn would come with the plan.
+/// Makes the times arrive that agents wait for. A job that is due before its agent has ended its turn would come with the plan.
 fn times_come(person: &Person) {
     let database = person.world.state().join("agent-cli.db");
     if !database.exists() {
@@ -370,7 +371,7 @@ fn with_a_config_file() -> World {
     world
 }
 
-/// Answers only once they were told of the question, whoever died.
+/// Answers only after they were notified of the question, whichever process died.
 fn be_notified_and_continue(person: &mut Person) -> String {
     let replied = until_replied(person, |person| {
         let mut outcome = person.carries_on();
@@ -394,7 +395,7 @@ fn was_notified(person: &Person, event: &str) -> bool {
     times > 0
 }
 
-/// Whether a command that died has left something in the outbox. If so, lets its claim be over.
+/// Whether a command that died has left something in the outbox. If so, ends its claim.
 fn is_to_be_notified(person: &Person) -> bool {
     let database = person.world.state().join("agent-cli.db");
     if !database.exists() {

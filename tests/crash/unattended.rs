@@ -1,6 +1,5 @@
-//! Chains that nobody resumes by their id: `watch` and `resume --all` alone drive them, several at a time, and are killed at random
-//! instants together with agents and tools, while a person answers, stops, pauses and makes the files that are waited for. In the
-//! end `resume --all` must finish every chain: none is forgotten.
+//! Chains that are not resumed by their id: `watch` and `resume --all` alone drive them, several at a time, and are killed at
+//! random instants together with agents and tools.
 
 use std::fs;
 use std::thread;
@@ -74,7 +73,7 @@ impl Trial {
             let name = self.agent(&format!("c{number}"), 2);
             self.roots.push(name);
         }
-        // Whoever starts a chain may be killed, too: the drivers start what it had recorded.
+        // The process that starts a chain may be killed, too: the drivers start what it had recorded.
         for root in self.roots.clone() {
             let spawn = self.world.command(["spawn", &root, "--questions-dir", QUESTIONS]).start();
             self.killed += kill_for_a_while(&self.world, &mut self.chance);
@@ -144,7 +143,7 @@ impl Trial {
         }
     }
 
-    /// Something that an agent meets once, and that only time ends.
+    /// An event that an agent meets once, and that only time ends.
     fn trouble(&mut self) -> String {
         match self.chance.below(5) {
             0 => "once api 529 Overloaded".to_owned(),
@@ -206,7 +205,7 @@ impl Trial {
                          '$.wait.time', '2026-01-01T00:00:00Z')
                        WHERE kind = 'wait' AND status = 'open'";
             self.world.database().execute(sql, []).expect("it can be written");
-            // A frame is left to whoever made it for a moment.
+            // A frame is left to its creator for a moment.
             let sql = "UPDATE frames SET created = created - 60000, since = since - 60000 WHERE status = 'ready'";
             self.world.database().execute(sql, []).expect("it can be written");
             let outcome = self.world.run(&["resume", "--all"]);
@@ -293,7 +292,7 @@ fn act(world: &World, chance: &mut Chance, awaited: &[String]) {
         4 => world.run(&["stop", &id, "--no-wait", "--reason", "a person stops it"]),
         _ => world.run(&["pause", &id, "--no-wait"]),
     };
-    // What it is about may have ended since.
+    // Its subject may have ended since.
     assert!(matches!(outcome.code(), Some(0..=3)) && !outcome.stderr.contains("panicked"), "{outcome}");
 }
 

@@ -1,4 +1,4 @@
-//! How API errors are reported: the events show which of them can pass, without parsing messages.
+//! How API errors are reported: the events show which of them can be temporary, without parsing messages.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -58,7 +58,7 @@ fn an_error_of_the_api_has_a_kind_and_a_status(version: &str) {
 
 fn an_api_that_cannot_be_reached_is_a_server_error_without_a_status(version: &str) {
     let session = failing(version, 500, "api_error", "never asked");
-    // Nobody listens there any more.
+    // Nothing listens there any more.
     let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
     for url in [format!("http://{address}"), "http://nowhere.invalid".to_owned()] {
         let (error, status, _) = reported(&asking(&session, &url));
@@ -98,7 +98,7 @@ fn begin_to_answer(connection: TcpStream) -> io::Result<()> {
     write!(request.get_mut(), "{head}event: message_start\ndata: {begin}\n\n")
 }
 
-/// What is printed when the API is at `url`.
+/// The output when the API is at `url`.
 fn asking(session: &Session, url: &str) -> Vec<Value> {
     let mut command = session.command();
     command.env("ANTHROPIC_BASE_URL", url).args(["--", "go"]);

@@ -53,7 +53,7 @@ fn session(version: &str, beside: Turn, then: Turn) -> (Session, Hold) {
     (session, never)
 }
 
-/// A run that does not end by itself.
+/// An endless run.
 fn begin(session: &Session) -> Child {
     let prompt = session.write("prompt", "go");
     let mut command = session.command();
@@ -115,7 +115,7 @@ fn beside_a_subagent_a_deferred_call_is_marked_and_not_printed(version: &str) {
         assert!(!has_result(&session));
         signal(&run, with);
         run.wait().unwrap();
-        // Asked to end at once after the mark, a newer one may still print that the call is deferred.
+        // If it is asked to end immediately after the mark, a newer version may still print that the call is deferred.
         let printed = result(&session).map(|result| result["stop_reason"].clone());
         assert!(printed.is_none() || (with == Signal::TERM && printed == Some(json!("tool_deferred"))), "{printed:?}");
         assert_eq!(resumed(&session), ("yes".to_owned(), 1), "{with:?}");

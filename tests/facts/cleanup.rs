@@ -1,4 +1,4 @@
-//! What Claude Code keeps beside a session, what a fork needs of it, and when it is deleted.
+//! What Claude Code keeps next to a session, what a fork needs of it, and when it is deleted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ fn a_large_result_stays_beside_the_session_that_it_came_in(version: &str) {
 fn a_session_is_forked_from_any_project_that_has_its_transcript(version: &str) {
     let session = with_large_result(version);
     let transcript = session.home.transcript(&session.id).unwrap();
-    // As if it had worked in another directory, which is not there.
+    // As if it had worked in another directory, which does not exist.
     let text = fs::read_to_string(&transcript).unwrap();
     let project = session.home.project().display().to_string();
     fs::write(&transcript, text.replace(&format!("\"cwd\":\"{project}\""), "\"cwd\":\"/gone/project\"")).unwrap();
@@ -75,7 +75,7 @@ fn old_sessions_are_cleaned_up_by_whatever_runs_next(version: &str) {
     session.write(".claude/settings.json", &json!({"cleanupPeriodDays": 30}).to_string());
     age(&result, 40);
     age(&transcript, 40);
-    // It is done once a day at most, some seconds after a start.
+    // It is done at most once a day, some seconds after a start.
     let _ = fs::remove_file(session.home.home().join(".claude/.last-cleanup"));
     let hold = Hold::new();
     let held = hold.clone();

@@ -56,7 +56,7 @@ fn a_call_can_be_deferred_again_without_a_request(version: &str) {
     let again = session.resume();
     assert!(again.is_deferred());
     assert_eq!((again.code, again.requests.len()), (Some(0), 0));
-    // A fork made so can be resumed in its turn, and so can the session that it was made from.
+    // Such a fork can itself be resumed, and so can the session that it was made from.
     session.decide(&run_instead("echo later"));
     for checkpoint in [again.session, session.id.clone()] {
         assert_eq!(session.resume_from(&checkpoint, "").tool_result(), ("later", false));
@@ -78,7 +78,7 @@ fn a_resumed_call_without_a_hook_is_run(version: &str) {
     session.settings = json!({"permissions": {"allow": ["Bash(agent-cli:*)"]}});
     let run = session.resume();
     let (text, is_error) = run.tool_result();
-    // Each shell has words of its own for a command that it does not find.
+    // Each shell has a different message for a command that it does not find.
     assert!(is_error && text.starts_with("Exit code 127\n") && text.contains("agent-cli"), "{text}");
 }
 

@@ -19,7 +19,7 @@ fn a_result_added_to_the_transcript_is_delivered_to_the_byte(version: &str) {
     let text = format!("\n \n --help 'q' \r\n{}\n\nSGN_PEND_STARTED\n\n", "0123456789abcde\n".repeat(65_536));
     let run = session.resume_from(&with_results(&session, |_| text.clone()), "SGN_RESUME");
     assert_eq!(results(run.request()), [(REQUEST.to_owned(), text.as_str(), false)]);
-    // The price: what Claude Code puts between a result and a prompt.
+    // The price: the text that Claude Code puts between a result and a prompt.
     let between: &[_] = if version == OLDER { &["Continue from where you left off."] } else { &[] };
     let expected = [between, &["model: No response requested.", "SGN_RESUME"]].concat();
     assert_eq!(said_at_the_end(run.request()), expected);

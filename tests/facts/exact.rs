@@ -1,4 +1,4 @@
-//! A suspended call gets its result by standard input: the conversation is then what it would be without a pause.
+//! A suspended call gets its result on standard input: the conversation is then the same as without a pause.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -26,7 +26,7 @@ on_the_newest_version!(
 
 const OTHER: &str = "agent-cli ask 'And?'";
 
-/// What standard input has: a regular file, which ends after the message.
+/// Standard input is a regular file, which ends after the message.
 fn message(blocks: &[Value]) -> String {
     let message = json!({"role": "user", "content": blocks});
     format!("{}\n", json!({"type": "user", "message": message, "parent_tool_use_id": null, "session_id": ""}))
@@ -53,7 +53,7 @@ fn a_result_from_standard_input_is_all_that_is_added(version: &str) {
     assert_eq!(run.tool_result(), ("Jan 1st", false));
     assert_eq!(commands(run.request()), [REQUEST]);
     assert_eq!(said_at_the_end(run.request()), [""; 0], "nobody says anything");
-    // The hook is asked once more, and defers again; the process then ends by itself.
+    // The hook is asked once more, and defers again; the process then ends.
     assert_eq!((session.asked().len(), run.code, &run.result()["result"]), (2, Some(0), &json!("done")));
     let ends: Vec<_> = run.events.iter().filter(|event| event["type"] == "result").collect();
     assert_eq!((ends.len(), &ends[0]["stop_reason"]), (2, &json!("tool_deferred")));
@@ -117,7 +117,7 @@ fn with_one_open(session: &Session) -> (String, Value) {
     }
     let mut mark = marks.pop().unwrap();
     (mark["uuid"], mark["parentUuid"]) = (json!(Uuid::new_v4()), made_other["uuid"].clone());
-    // What followed the marks is only of the turn that was paused.
+    // The lines after the marks belong to the paused turn only.
     lines.retain(|line| line["attachment"]["type"] != "prompt_snapshot" || line["parentUuid"] != marks[0]["uuid"]);
     lines.extend([line, mark]);
     let text = lines.iter().map(|line| format!("{line}\n")).collect::<String>();

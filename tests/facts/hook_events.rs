@@ -11,7 +11,7 @@ on_every_version_of_a_whole_run!(
     the_hooks_of_the_next_call_end_after_the_result_of_the_first,
 );
 
-/// A session with hooks that ask, each a script, and nobody to ask.
+/// A session with hooks that ask, each a script, and no person to ask.
 fn asking(version: &str, calls: Turn, scripts: &[String]) -> Session {
     let mut session = Session::new(version, calls);
     session.write("otherwise", "");
@@ -26,7 +26,7 @@ fn print(reason: &str) -> String {
     format!("printf '%s' '{}'", decision("ask", json!({"permissionDecisionReason": reason})))
 }
 
-/// What an event is, in a word, for those that matter here.
+/// An event in a word, for those that matter here.
 fn word(event: &Value) -> Option<String> {
     match event["type"].as_str()? {
         "assistant" if event["message"]["content"][0]["type"] == "tool_use" => Some("call".to_owned()),

@@ -1,4 +1,4 @@
-//! What suspended calls rely on in Claude Code, one fact a test, without this program in between.
+//! The behaviour of Claude Code that suspended calls rely on, one fact for each test, without this program in between.
 //!
 //! When a new version of Claude Code breaks something, the name of the test that fails says what changed. The facts are
 //! told in the section "Suspended calls" of `docs/claude-code.md`.

@@ -30,7 +30,7 @@ fn a_users_hook_that_denies_beats_a_deferral(version: &str) {
     user_hook(&session, &format!("echo '{theirs}'\n"), &json!({}));
     let run = session.start();
     assert_eq!((run.is_deferred(), run.requests.len()), (false, 2));
-    // It was asked too: its record is about a call that was never made.
+    // It was asked, too: its record is about a call that was never made.
     assert_eq!(session.asked().len(), 1);
 }
 
@@ -43,13 +43,13 @@ fn a_users_hook_that_asks_keeps_a_resumed_call_from_its_result(version: &str) {
     assert_eq!(session.resume().tool_result(), ("hm", true));
 }
 
-/// So the runner has to look at what the agent was given.
+/// So the runner must check what the agent was given.
 fn of_two_hooks_that_rewrite_the_last_to_end_wins(version: &str) {
     let session = Session::new(version, Turn::bash(REQUEST));
     session.start();
     session
         .script("hook", &format!("echo '{}'\nmkfifo order 2>/dev/null\necho $$ > order\n", run_instead("echo ours")));
-    // Theirs is the slow one: it runs for a while after ours has ended.
+    // The other hook is the slow one: it runs for a while after ours has ended.
     let theirs = decision("allow", json!({"updatedInput": {"command": "echo theirs"}}));
     let wait = "mkfifo order 2>/dev/null\nread ours < order\nwhile kill -0 $ours 2>/dev/null; do :; done\nsleep 0.3\n";
     user_hook(&session, &format!("{wait}echo '{theirs}'\n"), &json!({}));

@@ -17,7 +17,7 @@ on_every_version!(
 
 const NAMES: [&str; 2] = ["--permission-prompt-tool", "mcp__asker__permission"];
 
-/// A server with the one tool, as a shell script. It writes down what it is asked, and answers with the file `permission`.
+/// A server with the one tool, as a shell script. It records each call, and answers with the file `permission`.
 fn with_the_tool(session: &mut Session, answer: &Value) {
     let server = session.script(
         "server",
@@ -47,7 +47,7 @@ fn answer_with(session: &Session, answer: &Value) {
     session.write("permission", &Value::from(answer.to_string()).to_string());
 }
 
-/// What the tool was asked so far.
+/// The calls of the tool so far.
 fn asked(session: &Session) -> Vec<Value> {
     let lines = session.read("permissions");
     let arguments = |line: &str| serde_json::from_str::<Value>(line).unwrap()["params"]["arguments"].clone();

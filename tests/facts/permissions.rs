@@ -45,7 +45,7 @@ fn with_a_prompt_tool_it_is_asked_for_and_the_answer_decides(version: &str) {
         let mut command = session.command();
         command.args(["--permission-prompt-tool", "stdio", "--input-format", "stream-json"]);
         let mut claude = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        // It is kept open until the result: at its end nothing can be asked any more.
+        // It is kept open until the result: after its end nothing can be asked any more.
         let mut input = claude.stdin.take();
         let mut say = |line: Value| writeln!(input.as_mut().unwrap(), "{line}").unwrap();
         say(json!({"type": "user", "message": {"role": "user", "content": "go"}}));

@@ -1,4 +1,4 @@
-//! What happens to the output of the command that a resumed call runs instead.
+//! The output of the command that a resumed call runs instead.
 
 use crate::session::{REQUEST, Session, run_instead};
 use crate::support::{Turn, on_every_version};

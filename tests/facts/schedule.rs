@@ -15,7 +15,7 @@ on_every_version_of_a_whole_run!(a_one_shot_job_is_known_to_a_fork_and_ends_no_l
 fn calling(version: &'static str, calls: Vec<(&'static str, Value)>) -> Session {
     let loads = version == NEWEST;
     Session::with_model(version, move |said| {
-        // What was called since the last prompt.
+        // The calls since the last prompt.
         let items = said.items();
         let from = items
             .iter()

@@ -10,7 +10,7 @@ use crate::world::World;
 const DEPTH: [usize; 2] = [100, 1000];
 const OTHER_DEPTH: &str = "AGENT_CLI_LARGE_DEPTH";
 
-/// What the runner may take in memory, in kilobytes, beyond what it takes at the beginning.
+/// How much memory, in kilobytes, the runner may use beyond its initial size.
 const MORE_MEMORY: u64 = 16 * 1024;
 
 /// Notes the memory of the runner: the parent of the `claude` whose tool this is.

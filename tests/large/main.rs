@@ -1,7 +1,7 @@
-//! Trees that are much deeper and wider than those of people, with the stand-in for `claude`.
+//! Trees that are much deeper and wider than usual, with the stand-in for `claude`.
 //!
-//! What grows with the tree shows here: processes, memory, and work that is done again for each frame. No time is
-//! asserted, but a run that takes minutes has gone wrong.
+//! Anything that grows with the tree shows here: processes, memory, and work that is repeated for each frame. No time is
+//! asserted, but a run that takes minutes is an error.
 #![allow(dead_code, reason = "the tests of the command line use more of the world that they share")]
 
 #[path = "../crash/chance.rs"]

@@ -64,6 +64,6 @@ fn every_leaf_is_answered_and_every_reply_is_in_its_place() {
     }
     let log = world.log();
     assert!(log.most_alive() <= 3, "{}", log.most_alive());
-    // The root, its children and theirs were woken once, and so was each leaf that asked.
+    // The root, its children and their children were woken once, and so was each leaf that asked.
     assert_eq!(log.starts.len(), (parents + bottom) + parents + bottom / 3);
 }

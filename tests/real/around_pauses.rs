@@ -1,4 +1,4 @@
-//! The same agent with pauses and without: what its calls return.
+//! The same agent with and without pauses: the results of its calls.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,27 @@ use serde_json::Value;
 use crate::chain::Chain;
 use crate::support::{Conversation, Item, MessagesApi, NEWEST, ToolCall, Turn};
 
-/// A request, and what takes its place in an agent that does not pause.
+/// A request, and its replacement in an agent that does not pause.
 pub(crate) const ASK: &str = "agent-cli ask 'When?'";
 const PLAIN: &str = "printf 'Jan 1st'";
 
-/// What a tool returned: its content without what Claude Code adds to it of its own accord, and whether it is an error.
+/// The result of a tool: its content without Claude Code's own additions, and whether it is an error.
 pub(crate) type Results = Vec<(String, String)>;
 
-/// An agent that makes calls, message by message, and is over.
+/// An agent that makes calls, message by message, and ends.
 pub(crate) struct Agent<'a> {
     pub(crate) version: &'a str,
     pub(crate) messages: Vec<Vec<ToolCall>>,
-    /// What is in the project at first.
+    /// The initial content of the project.
     pub(crate) files: Vec<(&'a str, &'a str)>,
     /// Whether that is a git repository.
     pub(crate) in_repository: bool,
-    /// What becomes of it in each pause, as a shell script.
+    /// Changes to it in each pause, as a shell script.
     pub(crate) while_waiting: &'a str,
 }
 
 impl Agent<'_> {
-    /// What its calls return when each request is one, and the agent pauses at it.
+    /// The results of its calls if each request is one, and the agent pauses at it.
     pub(crate) fn pausing(&self) -> Results {
         let chain = self.chain(ASK);
         let arguments = ["spawn", "ins.md", "--permission-mode", "bypassPermissions", "--model", "claude-sonnet-4-5"];
@@ -84,7 +84,7 @@ impl Agent<'_> {
     }
 }
 
-/// What the calls have returned, in their order. What a request says of one, all later requests say, too.
+/// The results of the calls, in order. A result must be the same in all later requests.
 pub(crate) fn results(chain: &Chain) -> Results {
     let mut first: BTreeMap<String, (String, String)> = BTreeMap::new();
     let mut order = Vec::new();
@@ -132,8 +132,8 @@ fn without_reminders(content: &Value) -> String {
     (said + rest).trim_end().to_owned()
 }
 
-/// A tool whose calls these are, each with a place of its own around two pauses. On the newest version some have to be loaded
-/// first, once.
+/// A tool with these calls, each at a separate place around two pauses. On the newest version some tools must be loaded first,
+/// once.
 pub(crate) fn around_pauses<'a>(version: &'a str, calls: [ToolCall; 5]) -> Agent<'a> {
     const OFFERED: [&str; 8] = ["Bash", "Edit", "ListAgents", "Read", "ReportFindings", "Skill", "ToolSearch", "Write"];
     let tool = calls[0].name.clone();
@@ -146,7 +146,7 @@ pub(crate) fn around_pauses<'a>(version: &'a str, calls: [ToolCall; 5]) -> Agent
     Agent { version, messages, files: Vec::new(), in_repository: false, while_waiting: "true" }
 }
 
-/// Loads a tool, once, where it has to be.
+/// Loads a tool once, if necessary.
 pub(crate) fn load(version: &str, tool: &str) -> Option<Vec<ToolCall>> {
     (version == NEWEST).then(|| vec![ToolCall::load(tool)])
 }
@@ -156,7 +156,7 @@ pub(crate) fn five(name: &str, input: &Value) -> [ToolCall; 5] {
     std::array::from_fn(|_| ToolCall::new(name, input.clone()))
 }
 
-/// A pause changes nothing of what the calls return, and none fails.
+/// A pause does not change the results of calls, and none fails.
 #[track_caller]
 pub(crate) fn is_as_without(agent: &Agent<'_>) -> Results {
     let pausing = agent.pausing();

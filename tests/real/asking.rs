@@ -32,7 +32,7 @@ fn calling(version: &str, call: impl Fn() -> Turn + Send + Sync + 'static) -> (C
     (chain, root)
 }
 
-/// Lets all open questions expire.
+/// Makes all open questions expire.
 fn expire(chain: &Chain) {
     let database = chain.database();
     let sql = "UPDATE requests SET detail = json_replace(detail, '$.ask.expires_at', '2026-01-01T00:00:00Z')

@@ -1,6 +1,6 @@
 //! Background work of each kind that Claude Code has, when its agent pauses or has replied.
 //!
-//! What runs never ends by itself. So whatever a test waits for comes because this program ends it, or never.
+//! The background work never ends. So anything that a test waits for happens because this program ends it, or never.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,19 +14,19 @@ use crate::support::{
     Conversation, Hold, Item, MessagesApi, NEWEST, Turn, on_every_version, on_every_version_of_a_whole_run,
 };
 
-/// What runs beside the agent.
+/// The kind of background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beside {
-    /// A command that was started there.
+    /// A command that was started in the background.
     Command,
-    /// A command that was moved there because it took too long.
+    /// A command that was moved to the background because it took too long.
     Late,
     Monitor,
     Subagent,
     Workflow,
 }
 
-/// What the agent does then.
+/// What the agent does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     Asks,
@@ -34,11 +34,11 @@ enum Then {
     Replies,
 }
 
-/// A sample has what Claude Code ends with its process and what it does not.
+/// A sample includes both work that Claude Code ends with its process and work that it does not end.
 const SAMPLE: [Beside; 2] = [Beside::Command, Beside::Subagent];
 const ALL: [Beside; 5] = [Beside::Command, Beside::Late, Beside::Monitor, Beside::Subagent, Beside::Workflow];
 
-/// Those of a list that a version has.
+/// Those of a list that a version supports.
 fn of(list: &'static [Beside], version: &str) -> impl Iterator<Item = Beside> {
     list.iter().copied().filter(move |beside| beside.is_there(version))
 }
@@ -48,7 +48,7 @@ fn sampled(version: &str) -> impl Iterator<Item = Beside> {
     of(if is_whole() { &ALL } else { &SAMPLE }, version)
 }
 
-/// What a subagent is told, which nobody answers.
+/// The prompt of a subagent, which is never answered.
 const SUBTASK: &str = "look into everything";
 const SCRIPT: &str = "export const meta = {name: 'w', description: 'd', phases: [{title: 'P'}]}\n\
     return await agent('look into everything', {label: 'x'})\n";
@@ -77,7 +77,7 @@ impl Beside {
 /// A chain whose agent starts something in its background, and then does something else.
 struct World {
     chain: Chain,
-    /// Holds back what the agent does then.
+    /// Holds back the agent's next step.
     then: Hold,
     _never: Hold,
 }
@@ -85,8 +85,8 @@ struct World {
 impl World {
     fn new(version: &str, beside: Beside, then: Then) -> Self {
         let (never, hold) = (Hold::new(), Hold::new());
-        // It takes no notice of requests to end. A command with a trap 2.1.197 does not move to the background.
-        // A line of a monitor would make the agent continue.
+        // It ignores requests to end. A command with a trap 2.1.197 does not move to the background. A line of a monitor would
+        // make the agent continue.
         let command =
             if beside == Beside::Monitor { "exec tail -f /dev/null" } else { "echo ready; exec tail -f /dev/null" };
         let command =
@@ -107,7 +107,7 @@ impl World {
         self.chain.start(&["spawn", "--prompt", "do it", "--permission-mode", "bypassPermissions"])
     }
 
-    /// Waits until the agent does what comes next.
+    /// Waits until the agent takes the next step.
     fn is_there(&self) {
         self.chain.api.wait_until(|requests| requests.iter().any(|request| started(&request.conversation())));
     }
@@ -139,7 +139,7 @@ pub(crate) fn started(said: &Conversation) -> bool {
     said.results().any(|(text, _)| marks.iter().any(|mark| text.contains(mark)))
 }
 
-/// What the agent does meanwhile is held back.
+/// The agent's next step is held back.
 fn agent(said: &Conversation, name: &str, input: &serde_json::Value, then: Then, held: &Hold) -> Turn {
     let calls = calls(said);
     if !calls.contains(&name) && name == "Monitor" && !calls.contains(&"ToolSearch") {
@@ -171,7 +171,7 @@ fn result_of<'a>(said: &'a Conversation, request: &str) -> &'a str {
     result.unwrap_or_default()
 }
 
-/// What the agent was told when it went on: that what ran has ended, once, and not that it was cut short.
+/// What the agent was told when it continued: that the background work has ended, once, and not that it was cut short.
 fn is_told(said: &Conversation, beside: Beside) {
     let told: Vec<_> = said.user_texts().collect();
     let told = format!("{told:?} {}", said.context());
@@ -214,7 +214,7 @@ fn is_ended_when_another_agent_is_called(version: &str) {
     }
 }
 
-/// An agent that ends its turn may wait for what runs in its background: it is told, once, that this was ended.
+/// An agent that ends its turn may wait for its background work: it is told, once, that this was ended.
 fn is_ended_a_while_after_a_reply(version: &str) {
     let kinds = [Beside::Command, Beside::Monitor, Beside::Subagent].into_iter().filter(|kind| kind.is_there(version));
     for beside in kinds.chain(sampled(version).filter(|beside| *beside == Beside::Late)) {
@@ -244,7 +244,7 @@ fn is_ended_a_while_after_a_reply(version: &str) {
     }
 }
 
-/// The runner dies before the agent pauses: nobody is there to end `claude`.
+/// The runner dies before the agent pauses: no process is left to end `claude`.
 fn the_next_resume_ends_what_a_killed_runner_has_left(version: &str) {
     for beside in sampled(version) {
         let world = World::new(version, beside, Then::Asks);
@@ -273,7 +273,7 @@ fn a_killed_claude_has_paused(version: &str) {
         let runner = world.spawn();
         world.is_there();
         let claude = runner.claude();
-        // Stopped, it ends nothing.
+        // A stopped process ends nothing.
         runner.signal(rustix::process::Signal::STOP);
         world.then.release();
         let home = world.chain.home.home().to_owned();
@@ -295,7 +295,7 @@ fn is_marked(home: &Path) -> bool {
     files.map(|file| file.path()).filter(|path| path.is_file()).any(marked)
 }
 
-/// Its command is shown to hooks as one of Bash.
+/// Hooks see its command as one of Bash.
 #[test]
 fn a_request_in_the_command_of_a_monitor_is_refused_with_advice() {
     let api = MessagesApi::start(|said| match calls(said).as_slice() {
@@ -312,7 +312,7 @@ fn a_request_in_the_command_of_a_monitor_is_refused_with_advice() {
     assert_eq!(chain.json(&["questions", "--all", "--json"]), json!([]));
 }
 
-/// A person's own list of what agents may not use still counts.
+/// A person's own list of disallowed tools still applies.
 fn a_subagent_does_not_see_the_tool_for_approvals(version: &str) {
     let api = MessagesApi::start(|said| match (task(said), calls(said).as_slice()) {
         (Task::Subagent, []) => Turn::bash("touch made"),
@@ -328,7 +328,7 @@ fn a_subagent_does_not_see_the_tool_for_approvals(version: &str) {
     chain.ok(&["spawn", "--prompt", "do it", "--", "--disallowedTools=Write"]);
     let requests = chain.api.requests();
     let theirs: Vec<_> = requests.iter().filter(|said| matches!(task(&said.conversation()), Task::Subagent)).collect();
-    // It was asked about the call all the same, and has denied it.
+    // It was nevertheless asked about the call, and has denied it.
     let denied = theirs.last().unwrap().conversation();
     assert!(denied.last_result().is_some_and(|said| said.contains("you haven't granted it")), "{denied:?}");
     for request in requests {

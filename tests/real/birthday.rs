@@ -11,7 +11,7 @@ on_every_version!(a_chain_pauses_is_polled_and_resumes,);
 
 on_every_version_of_a_whole_run!(with_prompts_each_agent_takes_one_request_to_the_pause_and_one_to_the_end,);
 
-/// An agent that is told how deep it is: the first three start the next with words, the fourth asks.
+/// An agent that is told how deep it is: the first three start the next one, the fourth asks.
 fn told_in_words(conversation: &Conversation) -> Turn {
     let depth = conversation.user_texts().find_map(|text| text.trim().strip_prefix("depth ")?.parse::<u32>().ok());
     match (conversation.results().next(), depth) {
@@ -66,7 +66,7 @@ fn a_chain_pauses_is_polled_and_resumes(version: &str) {
     }
 }
 
-/// Whether a prompt or an answer of the model has a signal. The convention that the model has read speaks of them.
+/// Whether a prompt or an answer of the model contains a signal. The convention that the model has read mentions them.
 fn speaks_of_signals(request: &RecordedRequest) -> bool {
     request.conversation().items().iter().any(|item| match item {
         Item::User(text) | Item::Assistant(text) | Item::Result { text, .. } => {
@@ -93,7 +93,7 @@ pub(crate) fn shares_its_prefix(before: &RecordedRequest, after: &RecordedReques
     }
 }
 
-/// Where the cache marks stand moves with the end of the conversation; what is cached does not change by it.
+/// The positions of the cache marks move with the end of the conversation; the cached part does not change.
 fn without_cache_marks(value: &Value) -> Value {
     match value {
         Value::Object(map) => {

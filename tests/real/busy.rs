@@ -1,5 +1,4 @@
-//! An agent two levels deep that has tasks, and something that runs in its background and never ends by itself, when it pauses or
-//! is killed.
+//! An agent two levels deep with tasks and endless background work, when it pauses or is killed.
 
 use std::fs;
 
@@ -19,15 +18,15 @@ on_every_version_of_a_whole_run!(its_claude_is_killed_and_it_continues, its_runn
 
 /// One of the models that are offered tools for tasks.
 const MODEL: &str = "claude-sonnet-4-5-20250929";
-/// Commands and subagents are in the background of agents that are killed in `beside`.
+/// `beside` covers commands and subagents in the background of killed agents.
 const KILLED_WITH: [Beside; 3] = [Beside::Late, Beside::Monitor, Beside::Workflow];
 const ASK: &str = "agent-cli ask 'Go?'";
 
-/// A chain whose root starts an agent that makes three tasks, begins one, starts something in its background, and then does
+/// A chain whose root starts an agent that creates three tasks, begins one, starts something in its background, and then does
 /// something else.
 struct Busy {
     chain: Chain,
-    /// Holds back what the agent does then.
+    /// Holds back the agent's next step.
     then: Hold,
     _never: Hold,
 }
@@ -53,7 +52,7 @@ impl Busy {
         Self { chain, then: hold, _never: never }
     }
 
-    /// Waits until the agent does what comes next.
+    /// Waits until the agent takes the next step.
     fn is_there(&self) {
         let is_busy = |said: &Conversation| matches!(task(said), Task::Child) && started(said);
         self.chain.api.wait_until(|requests| requests.iter().any(|request| is_busy(&request.conversation())));
@@ -68,7 +67,8 @@ impl Busy {
         written.map(results).any(|written| written >= made)
     }
 
-    /// The agent that waits is answered: it has its tasks and was told once that what ran has ended, and whether it was cut short.
+    /// The waiting agent gets its answer: it has its tasks and was told once that the background work has ended, and whether it
+    /// was cut short.
     #[track_caller]
     fn continues(&self, beside: Beside, root: &str, answer: &str, cut_short: bool) {
         self.chain.nothing_runs();

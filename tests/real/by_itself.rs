@@ -1,4 +1,4 @@
-//! Chains that nobody resumes by hand: `watch`, cron or the timer of `service install` continues them, over days and over a reboot.
+//! Chains that no person resumes: `watch`, cron or the timer of `service install` continues them, over days and over a reboot.
 
 use std::fs;
 use std::path::Path;
@@ -18,13 +18,13 @@ on_every_version!(the_timer_needs_no_hand_after_a_reboot, watch_continues_three_
 
 on_every_version_of_a_whole_run!(cron_continues_three_people_over_days, the_timer_continues_three_people_over_days);
 
-/// What each person says. The first and the last must arrive to the byte.
+/// The answers of each person. The first and the last must arrive to the byte.
 const ANN: &str = "on \u{201e}Jan 1st\u{201c},\n\t  $(date) 'or' \"so\" \\ – 日本 ";
 const BOB: &str = "Lemon";
 const CID: &str = "deny: not `there`, $HOME\n  but here ";
 const LONG_WAIT: &str = "agent-cli wait --for 3d";
 
-/// The root starts a middle agent, which starts three at once. Each of them meets one person in another way.
+/// The root starts a middle agent, which starts three at once. Each of them asks one person in another way.
 fn party(said: &Conversation) -> Turn {
     let (task, results) = (said.task(), said.result_texts());
     let is = |name: &str| task.contains(&format!("/{name}.md"));
@@ -47,7 +47,7 @@ fn party(said: &Conversation) -> Turn {
     }
 }
 
-/// A chain whose login and API are in the settings, where what starts without a shell finds them.
+/// A chain whose login and API are in the settings, where processes that are started without a shell find them.
 fn ready_for_anything(version: &str, model: impl Fn(&Conversation) -> Turn + Send + Sync + 'static) -> Chain {
     let chain = Chain::with_model(version, MessagesApi::start(model));
     let env = json!({
@@ -68,7 +68,7 @@ fn ready_for_anything(version: &str, model: impl Fn(&Conversation) -> Turn + Sen
 /// Who continues the chain.
 enum Driver {
     Watch(Background),
-    /// What cron or the timer runs every minute, in their environment. A test decides when a minute is over.
+    /// The command that cron or the timer runs every minute, in their environment. A test decides when a minute has passed.
     EveryMinute(Box<dyn Fn() -> Command>),
 }
 
@@ -119,7 +119,7 @@ impl Driver {
         }))
     }
 
-    /// Continues the chain until `happened`; a minute is over whenever it has not.
+    /// Continues the chain until `happened`; otherwise a minute passes.
     fn until(&self, what: &str, mut happened: impl FnMut() -> bool) {
         match self {
             Self::Watch(_) => wait_until(what, happened),
@@ -206,7 +206,7 @@ fn the_timer_continues_three_people_over_days(version: &str) {
     ends_by_itself(version, Driver::timer);
 }
 
-/// Everything dies at once while the child thinks; its request was never answered.
+/// All processes die at once while the child thinks; its request was never answered.
 fn the_timer_needs_no_hand_after_a_reboot(version: &str) {
     let never = Hold::new();
     let held = never.clone();

@@ -21,7 +21,7 @@ pub(crate) struct Chain {
     claude: PathBuf,
 }
 
-/// What a command printed, and how it ended.
+/// The output of a command, and how it ended.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) code: Option<i32>,
@@ -62,7 +62,7 @@ impl Chain {
         Said::from(self.command().args(arguments).output().unwrap())
     }
 
-    /// What a command prints on standard output; it must end with 0.
+    /// The standard output of a command, which must end with 0.
     pub(crate) fn ok(&self, arguments: &[&str]) -> String {
         let said = self.run(arguments);
         assert_eq!(said.code, Some(0), "{arguments:?}: {said:?}");
@@ -103,14 +103,14 @@ impl Chain {
         assert_eq!(said.code, Some(0), "{said:?}");
     }
 
-    /// The id of the only chain, whatever became of it.
+    /// The id of the only chain, in any state.
     pub(crate) fn only_root(&self) -> String {
         let listed = self.json(&["ls", "-ap", "--json"]);
         assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
         listed[0]["id"].as_str().unwrap().to_owned()
     }
 
-    /// The number of attempts of all frames. Fails the test if one began before the one before it had ended.
+    /// The number of attempts of all frames. Fails the test if one began before the previous one had ended.
     pub(crate) fn attempts_one_after_the_other(&self, root: &str) -> usize {
         let frames = self.json(&["tree", root, "--json"]);
         let mut spans: Vec<(Timestamp, Timestamp)> = Vec::new();
@@ -126,8 +126,8 @@ impl Chain {
         spans.len()
     }
 
-    /// Waits until a transcript holds `text`. Claude Code writes a moment after it asks, and what it has not written when
-    /// it is killed, the agent does again.
+    /// Waits until a transcript contains `text`. Claude Code writes shortly after it asks, and the agent repeats what was not
+    /// written when it was killed.
     pub(crate) fn has_written(&self, text: &str) {
         wait_until("a transcript holds it", || {
             let texts = self.home.transcripts().into_iter().map(|path| fs::read_to_string(path).unwrap_or_default());
@@ -141,7 +141,7 @@ impl Chain {
         last.results().map(|(text, is_error)| (text.to_owned(), is_error)).collect()
     }
 
-    /// Waits until nothing of an agent runs, neither `claude` nor what it has started.
+    /// Waits until no process of an agent is running, neither `claude` nor its children.
     pub(crate) fn nothing_runs(&self) {
         wait_until("nothing runs", || processes_of(&self.state()).is_empty());
     }

@@ -19,7 +19,7 @@ on_every_version_of_a_whole_run!(
 
 /// One of the models that are offered tools for tasks.
 const MODEL: &str = "claude-sonnet-4-5-20250929";
-/// What subagents are told.
+/// The prompts of subagents.
 const SUBTASK: &str = "look into everything";
 
 /// A root that starts an agent, and replies with what that says. The agent has loaded `tools`, and takes these steps. Subagents
@@ -57,7 +57,7 @@ fn plan_file(said: &Conversation) -> String {
     format!("{}.md", path.split(".md").next().unwrap())
 }
 
-/// Claude Code has nothing of them any more.
+/// Claude Code has deleted all of them.
 fn tasks_and_plan_are_there_when_the_state_directory_has_moved(version: &'static str) {
     let chain = chain(version, "TaskCreate,TaskUpdate,TaskList", |said, step| {
         let create = |subject: &str| Turn::call("TaskCreate", json!({"subject": subject, "description": "Do it."}));
@@ -94,13 +94,13 @@ fn tasks_and_plan_are_there_when_the_state_directory_has_moved(version: &'static
     assert!(!chain.state().exists());
 }
 
-/// What Claude Code has said of work in the background that is over.
+/// What Claude Code has reported about finished background work.
 fn notifications(said: &Conversation) -> Vec<String> {
     let all = format!("{} {}", said.context(), said.user_texts().collect::<Vec<_>>().join(" "));
     all.split("<task-notification>").skip(1).map(str::to_owned).collect()
 }
 
-/// The word of a text after a mark.
+/// The word after a mark in a text.
 fn after<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
     text.split_once(mark)?.1.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-').next()
 }

@@ -1,4 +1,4 @@
-//! What chains cost, against what the scripted model served.
+//! The costs of chains, compared with the tokens that the scripted model served.
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -15,7 +15,7 @@ on_every_version_of_a_whole_run!(pauses_and_forks_cost_what_was_served);
 const MODEL: [&str; 2] = ["--model", "claude-opus-4-8"];
 const BYPASS: [&str; 2] = ["--permission-mode", "bypassPermissions"];
 
-/// What all chains together cost, by their records.
+/// The cost of all chains together, according to their records.
 #[derive(Debug, Default)]
 struct Sum {
     requests: u64,
@@ -51,7 +51,7 @@ fn served(chain: &Chain) -> Sum {
     sum
 }
 
-/// The records say what was served, to the token and to a hundredth of a cent.
+/// The records agree with the served tokens, exactly, and with their cost, to a hundredth of a cent.
 #[track_caller]
 fn are_equal(recorded: &Sum, served: &Sum) {
     let counts = |sum: &Sum| (sum.requests, sum.input, sum.output);

@@ -9,7 +9,7 @@ use crate::support::extent::sample_or_all;
 /// How deep the chain is, in a sample and in a whole run. Another test names its own number in the variable.
 const DEPTH: [usize; 2] = [3, 50];
 const OTHER_DEPTH: &str = "AGENT_CLI_REAL_DEPTH";
-/// What the runner may take in memory, in kilobytes, beyond what it takes at the beginning.
+/// How much memory, in kilobytes, the runner may use beyond its initial size.
 const MORE_MEMORY: u64 = 8 * 1024;
 /// Notes the memory of the runner, which is the parent of the `claude` whose tool this is.
 const NOTE_MEMORY: &str = "run ps -o rss=,comm= -p $(ps -o ppid= -p $PPID) >> memory";

@@ -7,8 +7,8 @@ on_every_version!(any_answer_is_delivered_to_the_byte);
 
 on_every_version_of_a_whole_run!(children_started_in_a_script_all_reply_in_order);
 
-/// Two questions in one turn: a large answer with everything that somebody might take for something else, and a short
-/// one that begins like a command and is a signal.
+/// Two questions in one turn: a large answer with everything that could be mistaken for something else, and a short one that
+/// begins like a command and is a signal.
 fn any_answer_is_delivered_to_the_byte(version: &str) {
     let chain = Chain::new(version);
     chain.home.write("secret.md", "the content of the file");

@@ -14,7 +14,7 @@ on_every_version_of_a_whole_run!(
     what_a_rule_or_a_hook_denies_comes_without_advice,
 );
 
-/// An agent that makes these calls at once, and is done.
+/// An agent that makes these calls at once, and ends.
 fn caller(version: &str, calls: Turn) -> Chain {
     let next = move |said: &Conversation| match said.last_result() {
         Some(_) => Turn::text("done"),
@@ -25,7 +25,7 @@ fn caller(version: &str, calls: Turn) -> Chain {
     chain
 }
 
-/// What a command says beside its result, without the times.
+/// The messages of a command next to its result, without the times.
 fn reported(said: &Said) -> Vec<&str> {
     said.err.lines().map(|line| line.split_once("Z ").map_or(line, |(_, told)| told)).collect()
 }

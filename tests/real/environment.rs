@@ -68,7 +68,7 @@ fn an_api_that_is_not_available_is_not_waited_for_inside_of_claude(version: &str
     assert!(run(&chain, &variables, &["spawn", "ins.md"]).starts_with("SGN_PEND_STARTED ("));
 }
 
-/// The environment of a command of an agent, without what differs from process to process.
+/// The environment of a command of an agent, without values that differ between processes.
 fn seen(result: &str) -> Vec<String> {
     // Of the process; and who drives it.
     const OWN: [&str; 13] = [

@@ -14,7 +14,7 @@ on_every_version!(
     a_stream_has_what_happened_in_a_chain_and_its_result,
 );
 
-/// Claude Code does not print what it is handed.
+/// Claude Code does not print its input.
 #[test]
 fn the_results_of_suspended_calls_are_shown_however_they_were_handed_over() {
     for asks in ["ask When?", "ask When? ++ run echo x", "ask When? ++ ask When?"] {
@@ -68,7 +68,7 @@ fn a_throttled_agent_is_distinguished_from_one_that_works(version: &str) {
     let held = hold.clone();
     let api = MessagesApi::start(move |_| match set.load(Ordering::SeqCst) {
         0 => Turn::text("so it is").held(&held).after_tokens(1),
-        // Claude Code waits as long as it is told to.
+        // Claude Code waits as long as the response says.
         status => Turn::error(status, "overloaded_error", "Overloaded").header("retry-after", "2"),
     });
     let chain = Chain::with_model(version, api);
@@ -81,7 +81,7 @@ fn a_throttled_agent_is_distinguished_from_one_that_works(version: &str) {
     status.store(0, Ordering::SeqCst);
     assert_eq!(throttled["status"], 529, "{throttled}");
     assert!(throttled["retry"].as_u64() >= Some(1) && throttled["max_retries"].as_u64() > Some(1), "{throttled}");
-    // The first token has come, and the message is not complete.
+    // The first token has arrived, but the message is not complete.
     wait_until("it is not throttled any more", || {
         ["retrying", "thinking"].iter().any(|activity| doing(&chain, &root)["activity"] == *activity)
     });
@@ -144,7 +144,7 @@ fn a_stream_has_what_happened_in_a_chain_and_its_result(version: &str) {
     let kinds = known(&types(&own));
     let has =
         |kind: &str, times| assert_eq!(kinds.iter().filter(|it| **it == kind).count(), times, "{kind}: {kinds:?}");
-    // A call that is suspended returns before the second attempt says that it has started.
+    // A suspended call returns before the second attempt reports that it has started.
     has("started", 2);
     has("request", 2);
     has("paused", 2);

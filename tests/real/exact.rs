@@ -1,11 +1,11 @@
-//! What a pause adds to the conversation, compared request by request: nothing but the call and its result.
+//! What a pause adds to the conversation, compared request by request: only the call and its result.
 
 use serde_json::{Value, json};
 
 use crate::chain::Chain;
 use crate::support::{Conversation, Item, MessagesApi, NEWEST, ToolCall, Turn, on_every_version};
 
-/// In older versions, a result can be handed only to the one call of a message.
+/// In older versions, a result can only be passed to the single call of a message.
 macro_rules! on_the_newest_version {
     ($($test:ident),+ $(,)?) => {
         mod on_the_newest_version {
@@ -28,7 +28,7 @@ on_the_newest_version!(
 
 const ASK: &str = "agent-cli ask 'When?'";
 
-/// A chain whose root makes these calls, message by message, and is over. Everybody else replies at once.
+/// A chain whose root makes these calls, message by message, and ends. All other agents reply immediately.
 fn chain(version: &str, messages: Vec<Vec<ToolCall>>) -> Chain {
     let model = move |said: &Conversation| {
         if !is_of_root(said) {
@@ -53,14 +53,14 @@ fn is_of_root(said: &Conversation) -> bool {
     matches!(said.items().first(), Some(Item::User(text)) if text.contains("ins.md"))
 }
 
-/// The messages of each request of the root, without what says which part of them is to be cached.
+/// The messages of each request of the root, without cache marks.
 fn requests(chain: &Chain) -> Vec<Vec<Value>> {
     let of_root = chain.api.requests().into_iter().filter(|request| is_of_root(&request.conversation()));
     let messages = of_root.map(|request| request.body["messages"].as_array().unwrap().clone());
     messages.map(|messages| messages.iter().map(plain).collect()).collect()
 }
 
-/// A content is a text or a list of blocks; which of them depends on what is to be cached.
+/// A content is a text or a list of blocks, depending on the cache marks.
 fn plain(message: &Value) -> Value {
     let mut message = message.clone();
     if let Some(text) = message["content"].as_str() {
@@ -183,7 +183,7 @@ fn what_else_there_is_to_say_stands_beside_the_result(version: &str) {
     assert!(!all.user_texts().any(|text| text.contains("Continue from")), "{:?}", all.items());
 }
 
-/// What ran is reported before the result could be taken.
+/// Background work is reported before the result could be accepted.
 fn beside_background_work_the_agent_is_told_to_continue(version: &str) {
     let serves = json!({"command": "sleep 600", "description": "serves", "run_in_background": true});
     let chain = chain(version, vec![vec![ToolCall::new("Bash", serves)], vec![ask()]]);

@@ -14,7 +14,7 @@ on_every_version!(
 /// The words with which a task begins that a fork is given.
 const TASK: &str = "FORK ";
 
-/// The last task of a conversation: that of a fork comes after the conversation that it began with.
+/// The last task of a conversation: a fork's comes after the conversation that it began with.
 fn last_task(said: &Conversation) -> Option<String> {
     let lines: Vec<&str> = said.user_texts().flat_map(str::lines).collect();
     lines.into_iter().rev().find_map(|line| line.strip_prefix(TASK)).map(str::to_owned)
@@ -37,7 +37,7 @@ fn a_fork_continues_from_the_call(version: &str) {
         (None, 0) => Turn::bash("echo known"),
         (None, 1) => Turn::bash(&format!("agent-cli spawn --fork --prompt '{TASK}look'")),
         (None, _) => Turn::text(format!("the fork says: {}", said.last_result().unwrap_or_default())),
-        // The fork has what its caller knew, and the call that made it.
+        // The fork has its caller's conversation, and the call that created it.
         (Some(_), 2) => Turn::bash("agent-cli ask 'Is it so?'"),
         (Some(_), _) => Turn::text(format!("{} and {}", said.result_texts()[0].trim(), said.last_result().unwrap())),
     });
@@ -50,7 +50,7 @@ fn a_fork_continues_from_the_call(version: &str) {
     shares_its_prefix(&caller[1], &caller[2]);
     let told = fork[0].conversation();
     assert!(told.last_result().unwrap().contains("you are its fork"), "{told:?}");
-    // What the conversation had cost before is the caller's.
+    // The earlier cost of the conversation is the caller's.
     let agents = chain.json(&["tree", &root, "--json"]);
     let requests = |at: usize| agents[at]["requests"].as_u64().unwrap();
     assert_eq!((requests(0), requests(1)), (3, 2), "{agents}");

@@ -16,7 +16,7 @@ on_every_version!(
 fn handing_off(version: &str, depth: usize, last: &str) -> Chain {
     let chain = Chain::new(version);
     for level in 1..depth {
-        // What follows the call would be done if the caller were woken.
+        // The steps after the call would be taken if the caller were woken.
         chain
             .home
             .write(&format!("{level}.md"), &format!("spawn --handoff {}.md\nreply woken: {{result}}\n", level + 1));
@@ -74,7 +74,7 @@ fn a_failure_returns_like_that_of_any_call(version: &str) {
     let last = agents(&chain, &root)[2]["id"].as_str().unwrap().to_owned();
     chain.ok(&["stop", &last]);
     let reply = chain.ok(&["resume", &root]);
-    // The second agent is told; its reply is the first one's.
+    // The second agent gets a message; its reply is the first one's.
     assert!(reply.starts_with("woken: ") && reply.contains("stopped") && !reply.contains("woken: woken"), "{reply}");
     assert_eq!(attempts(&chain, &root), 4);
 }

@@ -18,9 +18,9 @@ const PLACES: [usize; 2] = [12, 30];
 const MORE_PLACES: &str = "AGENT_CLI_PLACES";
 /// The first seed; a failed test has printed it.
 const SEED: &str = "AGENT_CLI_PLACES_SEED";
-/// What the project forbids to read.
+/// A file that the project forbids reading.
 const SECRET: &str = "TOPSECRET";
-/// What only an agent in plan mode may read.
+/// A file that only an agent in plan mode may read.
 const FAR: &str = "FARAWAY";
 
 #[test]
@@ -101,7 +101,7 @@ impl Place {
             let mut git = self.chain.home.command("git");
             assert!(git.args(arguments.split(' ')).status().unwrap().success(), "git {arguments}");
         }
-        // What the project forbids stands in its working tree only.
+        // The forbidden file is in its working tree only.
         let _ = fs::remove_dir_all(self.chain.home.project().join(".claude"));
         let _ = fs::remove_file(self.chain.home.project().join(".mcp.json"));
         let hook = json!([{"hooks": [{"type": "command", "command": "echo guarded >> ../guarded"}]}]);
@@ -127,7 +127,7 @@ impl Place {
         let mut shown = format!("{said:?}");
         let questions = self.chain.json(&["questions", "--json"]);
         if let Some(question) = questions[0]["id"].as_str() {
-            // Somebody puts it there while the agent waits. Where the chain was started, it would be the person's own.
+            // It appears there while the agent waits. Where the chain was started, it would be the person's own.
             self.fill(if folder == "." { "pkg" } else { folder });
             self.chain.ok(&["answer", question, "Go."]);
             shown += &format!("{:?}", self.chain.run(&["resume", "last"]));
@@ -156,7 +156,7 @@ impl Place {
         worked
     }
 
-    /// The command with which an agent gets somebody into the folder.
+    /// The command with which an agent starts another one in the folder.
     fn way(&mut self, folder: &str, look: &str) -> String {
         let mode = self.one_of(&[
             "", "", " --permission-mode acceptEdits", " --permission-mode bypassPermissions", " --permission-mode plan",
@@ -176,7 +176,7 @@ impl Place {
         }
     }
 
-    /// Writes what Claude Code takes from a folder, each part or not.
+    /// Writes the files that Claude Code reads in a folder, each of them or not.
     fn fill(&mut self, folder: &str) {
         let trace = |what: &str, home: &std::path::Path| format!("echo {what} >> {}", home.join("EVIL").display());
         let home = self.chain.home.home().to_owned();
@@ -227,7 +227,7 @@ impl Place {
         let url = self.one_of(&["", "", "", "git://127.0.0.1:1/x", "ssh://localhost/x", "ext::sh -c evil"]);
         let url = if url.is_empty() { own.display().to_string() } else { url.to_owned() };
         config += &format!("[remote \"origin\"]\n\turl = {url}\n\tpromisor = true\n");
-        // Some come with the configuration, some with a file that it includes, some with that of the worktree.
+        // Some come with the configuration, some with an included file, some with the configuration of the worktree.
         let mut files = [config, String::new(), String::new(), String::new()];
         for (section, name, is_word) in RUN_BY_GIT {
             if self.chance.below(2) == 0 {
@@ -268,8 +268,7 @@ impl Place {
         }
     }
 
-    /// A program that leaves a trace if it is run by the git of agent-cli, and then does what git expects. Claude Code runs git,
-    /// too.
+    /// A program that leaves a trace if agent-cli's git runs it, and then does what git expects. Claude Code runs git, too.
     fn evil(&self, name: &str) -> String {
         let home = self.chain.home.home();
         let file = home.join("evil").join(name.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-"));
@@ -313,8 +312,8 @@ const RUN_BY_GIT: [(&str, &str, bool); 26] = [
     ("hook \"x\"", "command", true),
 ];
 
-/// In plan mode Claude Code reads files anywhere, and every agent can enter it. So a child in plan mode has nothing that its
-/// parent had not.
+/// In plan mode Claude Code reads files anywhere, and every agent can enter it. So a child in plan mode has no rights that its
+/// parent lacked.
 fn an_agent_that_enters_plan_mode_reads_anywhere(version: &str) {
     let chain = Chain::with_model(
         version,

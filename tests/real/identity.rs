@@ -1,5 +1,5 @@
-//! An agent has one session for its life. What Claude Code knows of that session is there after a pause, and a discarded attempt
-//! leaves it as it was.
+//! An agent has one session for its whole life. Claude Code's files about that session exist after a pause, and a discarded
+//! attempt leaves them unchanged.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -52,7 +52,7 @@ fn of_sessions(home: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// At the top it spawns, below it makes tasks, asks twice, and says what its tasks are.
+/// At the top it spawns, below it creates tasks, asks twice, and lists its tasks.
 fn with_tasks(version: &'static str) -> impl Fn(&Conversation) -> Turn {
     move |said| {
         let results = said.results_but_of_loading();
@@ -82,7 +82,7 @@ fn an_agent_has_its_tasks_after_pauses_and_kills(version: &'static str) {
     let chain = Chain::with_model(version, MessagesApi::start(with_tasks(version)));
     let root = chain.started(&["spawn", "--prompt", "you are the top", "--model", MODEL]);
     chain.answer("1");
-    // The runner dies where it has recorded the attempt, and where it has made room for it.
+    // The runner dies after it has recorded the attempt, and after it has made room for it.
     for point in ["begin.after", "make_room.after"] {
         let killed = chain.command().args(["resume", &root]).env("AGENT_CLI_CRASH", point).status().unwrap();
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&killed), Some(Signal::KILL.as_raw()), "{killed}");
@@ -97,7 +97,7 @@ fn an_agent_has_its_tasks_after_pauses_and_kills(version: &'static str) {
     chain.ok(&["fsck"]);
 }
 
-/// Makes a task and a plan, says that it waits, and when it is woken changes both and says that it waits still.
+/// Creates a task and a plan, reports that it waits, and when it is woken changes both and reports again that it waits.
 fn that_waits(version: &'static str) -> impl Fn(&Conversation) -> Turn {
     move |said| {
         if let Some(turn) = loading(version, said, "TaskCreate,TaskUpdate,TaskList") {
@@ -140,7 +140,7 @@ fn a_discarded_attempt_leaves_conversation_tasks_and_plan_as_they_were(version: 
     assert_eq!(chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n");
     assert!(chain.api.count() >= requests + 2, "it has changed its tasks");
     assert_eq!(of_sessions(chain.home.home()), before);
-    // Whoever ends the attempt dies before it has put anything back.
+    // The process that ends the attempt dies before it has restored anything.
     let points = ["put_back.within", "end_attempt.after", "put_back.before", "put_back.after", "remove_copy.before"];
     for point in &points[..sample_or_all(1, points.len())] {
         chain.command().args(["resume", &root]).env("AGENT_CLI_CRASH", point).output().unwrap();
@@ -181,7 +181,7 @@ fn with_subagent(version: &'static str) -> impl Fn(&Conversation) -> Turn {
 fn an_agent_can_go_on_with_a_finished_subagent(version: &'static str) {
     let chain = Chain::with_model(version, MessagesApi::start(with_subagent(version)));
     let root = chain.started(&["spawn", "--prompt", "you have a subagent", "--permission-mode", "bypassPermissions"]);
-    // Its folder is gone, too.
+    // Its folder no longer exists, either.
     fs::remove_dir_all(chain.home.home().join(".claude/projects")).unwrap();
     chain.answer("now");
     let said = chain.ok(&["resume", &root]);

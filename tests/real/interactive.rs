@@ -13,7 +13,7 @@ const START: &str = "Start the chain.";
 
 on_every_version!(a_session_with_a_user_leads_a_chain);
 
-/// Does what the template says of a session with a user, and follows instructions elsewhere.
+/// Behaves as the template says about a session with a user, and follows instructions elsewhere.
 fn model(conversation: &Conversation) -> Turn {
     if conversation.items().first() != Some(&Item::User(START.to_owned())) {
         return follow(conversation);

@@ -47,7 +47,7 @@ fn calling(version: &str, calls: Vec<(&'static str, Value)>, reply: fn(&Conversa
     })
 }
 
-/// The ids of the jobs that were made.
+/// The ids of the created jobs.
 fn ids(said: &Conversation) -> Vec<String> {
     let id =
         |(text, _): (&str, bool)| text.strip_prefix("Scheduled one-shot task ")?.split(' ').next().map(str::to_owned);
@@ -58,7 +58,7 @@ fn echo(said: &Conversation) -> String {
     format!("after: {}", said.last_user_text().unwrap_or_default())
 }
 
-/// Lets the time of one job come.
+/// Makes the time of one job arrive.
 fn comes(chain: &Chain, prompt: &str) {
     let database = chain.database();
     let sql = "UPDATE requests SET detail = json_replace(detail, '$.wait.scheduled.at', '2026-01-01T00:00:00Z')
@@ -114,7 +114,7 @@ fn a_question_is_answered_before_the_job_is_due(version: &str) {
     assert!(reply.contains("(one-shot) [session-only]") && reply.ends_with("|after: Look at A.\n"), "{reply}");
 }
 
-/// It is stopped while a command runs that it has called after it made the job.
+/// It is stopped while a command is running that it has called after it created the job.
 fn a_job_of_an_agent_that_was_stopped_is_due_all_the_same(version: &str) {
     let folder = tempfile::tempdir().unwrap();
     let gate = Gate::new(folder.path().join("gate"));

@@ -79,7 +79,7 @@ fn a_tool_call_in_which_claude_was_killed_is_named_to_the_agent(version: &str) {
     assert!(said.err.contains("error: claude was killed by signal 9"), "{said:?}");
     assert!(said.err.contains(&format!("hint: agent-cli resume {} continues", &root[..8])), "{said:?}");
 
-    // Claude Code does not take its tools along: the runner ends what is left of them.
+    // Claude Code does not end its tools: the runner ends those that remain.
     tool.has_ended();
     let resumed = chain.start(&["resume", &root]);
     gate.open();

@@ -18,7 +18,7 @@ const MORE_KILLS: &str = "AGENT_CLI_CRASH_KILLS";
 const SEED: &str = "AGENT_CLI_CRASH_SEED";
 /// How many kills a chain meets before it is left in peace.
 const KILLS_OF_A_CHAIN: [usize; 2] = [3, 5];
-/// How many rounds a chain takes at the very most.
+/// The maximum number of rounds of a chain.
 const ROUNDS: usize = 60;
 /// The requests of a chain of four with one question, when nothing dies.
 const REQUESTS: usize = 12;
@@ -43,7 +43,7 @@ fn a_chain_survives_kills_at_random_instants() {
     let mut killed = Killed::default();
     let mut seed = number(SEED).unwrap_or(1);
     while killed.runners + killed.agents + killed.tools < wanted {
-        // A failing test shows what it has printed: with the seed it can be tried again.
+        // A failing test shows its output: with the seed it can be repeated.
         println!("seed {seed}, before: {killed:?}");
         let here = one_chain(seed);
         killed.chains += 1;
@@ -70,7 +70,7 @@ fn one_chain(seed: usize) -> Killed {
             None => chain.start(&["spawn", "ins1.md"]),
         };
         if killed.runners + killed.agents + killed.tools < sample_or_all(KILLS_OF_A_CHAIN[0], KILLS_OF_A_CHAIN[1]) {
-            // The instant is what is tried out here: nothing is waited for.
+            // The instant is what is being tested: this waits for nothing.
             thread::sleep(chance.instant() * SLOWER);
             let mut found = victims(&chain.state());
             // There is always a runner, and seldom a tool.
@@ -106,14 +106,14 @@ fn one_chain(seed: usize) -> Killed {
     if killed.agents + killed.tools == 0 {
         assert_eq!((killed.requests, repeated(&chain), questions), (REQUESTS, 0, 1), "{killed:?}");
     }
-    // A call that was killed may be made again, and all that follows from it. A turn that was cut short is taken again.
+    // A killed call may be made again, with everything that follows. A turn that was cut short is repeated.
     let times = 1 + killed.tools;
     let most = times * REQUESTS + killed.agents * REQUESTS_OF_A_TURN;
     assert!(killed.requests <= most && questions <= times, "{questions} questions: {killed:?}\n{}", story(&store));
     killed
 }
 
-/// All that was recorded, for whoever has to find out what went wrong.
+/// All records, to find out what went wrong.
 fn story(store: &Store) -> String {
     let roots = chains(store);
     let nodes =
@@ -126,7 +126,7 @@ fn story(store: &Store) -> String {
     nodes.map(told).collect::<Vec<_>>().join("\n")
 }
 
-/// How many requests had the conversation of an earlier one, whose answer was lost then.
+/// How many requests had the conversation of an earlier one, whose answer was lost.
 fn repeated(chain: &Chain) -> usize {
     let mut seen = HashSet::new();
     let requests = chain.api.requests();

@@ -21,14 +21,14 @@ const MORE_KILLS: &str = "AGENT_CLI_CRASH_KILLS";
 const SEED: &str = "AGENT_CLI_CRASH_SEED";
 /// How much longer a turn of the real program takes.
 const SLOWER: u32 = 15;
-/// How long a chain takes at the very most.
+/// The maximum duration of a chain.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// What an agent has around it, and does.
+/// The surroundings and steps of an agent.
 struct Agent {
     mode: &'static str,
     calls: fn(&str) -> Vec<ToolCall>,
-    /// What its last call says in the end, whatever was killed.
+    /// The final result of its last call, whatever was killed.
     ends_well: fn(&Chain, &str),
 }
 
@@ -61,12 +61,12 @@ const BUSY: Agent = Agent {
     ends_well: |_, said| {
         let has = |task: &str| said.lines().any(|line| line == task);
         assert!(has("#1 [in_progress] one"), "{said}");
-        // A task that was made by a call that was killed may be made again.
+        // A task may be created again if the call that created it was killed.
         assert!(has("#2 [completed] two") || has("#2 [completed] one"), "{said}");
     },
 };
 
-/// What an agent says in the end that was told where its shell had been.
+/// The last words of an agent that was told the former directory of its shell.
 const IS_TOLD: &str = "(told where its shell was)";
 
 /// A worktree that it has entered, and a folder in it.
@@ -86,7 +86,7 @@ const ELSEWHERE: Agent = Agent {
     ends_well: |chain, said| {
         let away = chain.home.project().join(".claude/worktrees/away");
         let place = away.join("sub");
-        // If it continues with a prompt, no command returns its shell to its directory: it is told where that was.
+        // If it continues with a prompt, no command returns its shell to its directory: it is told the directory.
         let is_told = said.contains(IS_TOLD);
         let is_there = said.starts_with(&format!("{}\n", place.display()));
         assert!(is_there || is_told && said.starts_with(&format!("{}\n", away.display())), "{said}");
@@ -95,7 +95,7 @@ const ELSEWHERE: Agent = Agent {
     },
 };
 
-/// Plan mode, in which nothing is written. It has entered that itself: before, it might write.
+/// Plan mode, in which nothing is written. It has entered it itself: before, it could write.
 const PLANNING: Agent = Agent {
     mode: "acceptEdits",
     calls: |version| {
@@ -137,7 +137,7 @@ fn survives(agent: &Agent) {
     let wanted = number(MORE_KILLS).unwrap_or_else(|| sample_or_all(KILLS[0], KILLS[1]));
     let (mut killed, mut seed) = ([0; 3], number(SEED).unwrap_or(1));
     while killed.iter().sum::<usize>() < wanted {
-        // A failing test shows what it has printed: with the seed it can be tried again.
+        // A failing test shows its output: with the seed it can be repeated.
         println!("seed {seed}, before: {killed:?}");
         for (all, more) in killed.iter_mut().zip(one_chain(agent, seed)) {
             *all += more;
@@ -153,7 +153,7 @@ fn is_started(result: &str) -> bool {
     result.lines().any(|line| line.starts_with("SGN_PEND_STARTED"))
 }
 
-/// A model that makes each call until it has returned. Its own calls it knows by their input.
+/// A model that makes each call until it has returned. It recognises its own calls by their input.
 fn model(calls: Vec<ToolCall>) -> impl Fn(&Conversation) -> Turn {
     move |said| {
         let is_child = said.task().contains("child.md");
@@ -171,7 +171,7 @@ fn model(calls: Vec<ToolCall>) -> impl Fn(&Conversation) -> Turn {
                 _ => None,
             })
         };
-        // What a request came to may be told by a prompt.
+        // The outcome of a request may come in a prompt.
         let told = |wanted: &ToolCall| {
             let command = wanted.input["command"].as_str().filter(|command| command.starts_with("agent-cli "))?;
             let question = command.split('\'').nth(1).unwrap_or("child.md");
@@ -203,7 +203,7 @@ fn model(calls: Vec<ToolCall>) -> impl Fn(&Conversation) -> Turn {
     }
 }
 
-/// What has happened to the chain so far.
+/// The events of the chain so far.
 fn told(chain: &Chain) -> String {
     let first = chain.ok(&["tree"]);
     let id = first.split_whitespace().next().expect("a first agent").to_owned();
@@ -234,7 +234,7 @@ fn one_chain(agent: &Agent, seed: usize) -> [usize; 3] {
             }
         };
         if killed.iter().sum::<usize>() < sample_or_all(KILLS[0], KILLS[1]) {
-            // The instant is what is tried out here: nothing is waited for.
+            // The instant is what is being tested: this waits for nothing.
             thread::sleep(chance.instant() * SLOWER);
             let mut found = victims(&chain.state());
             let wanted = [Kind::Runner, Kind::Agent, Kind::Agent, Kind::Tool][chance.below(4) as usize];

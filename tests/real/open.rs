@@ -19,7 +19,7 @@ fn what_is_said_in_an_opened_copy_changes_nothing_for_the_agent(version: &str) {
         let opened = chain.home.command("sh").args(["-c", &format!("{} {more}", command.trim())]).output().unwrap();
         assert!(opened.status.success(), "{command}: {opened:?}");
     };
-    // Paused inside a call, which is not made again; then over.
+    // Paused inside a call, which is not made again; then finished.
     open("-p 'reply so'");
     assert_eq!(chain.api.count(), requests + 1);
     let conversation = chain.api.requests()[requests].conversation();

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::chain::{Chain, Said};
 use crate::support::{MessagesApi, claude, follow, on_every_version_of_a_whole_run};
 
-/// What its CLAUDE.md says, in our words: the same key words, files and commands.
+/// The content of its CLAUDE.md, in our words: the same key words, files and commands.
 const CONVENTION: &str = "\
 # Words
 
@@ -44,7 +44,7 @@ fn question(chain: &Chain) -> String {
 
 fn its_convention_works_unchanged(version: &str) {
     let chain = project(version);
-    // Its requests are suspended before Claude Code looks for a permission; only `question.md` takes one.
+    // Its requests are suspended before Claude Code checks permissions; only `question.md` needs one.
     let root = chain.started(&["spawn", "ins1.md", "--permission-mode", "acceptEdits"]);
     assert_eq!(question(&chain), QUESTION);
     let (asked, transcripts) = (chain.api.count(), chain.home.transcripts());

@@ -12,7 +12,7 @@ use crate::runtime::requests::reply_check;
 
 const GIVE_A_FILE: &str = "give the path of a file with a JSON Schema";
 
-/// The schema in the file that is named. `below`: the directory in which it has to be.
+/// The schema in the named file. `below`: the directory in which the file must be.
 pub(super) fn read(app: &App<'_>, named: &Path, below: Option<&Path>) -> Result<ReplySchema, AppError> {
     let shown = one_line(&named.display().to_string());
     let schema = parse(&content(app, named, &shown, below)?, &shown)?;

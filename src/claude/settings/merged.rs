@@ -59,7 +59,7 @@ pub(crate) struct OwnHooks<'a> {
     pub native_questions: bool,
     /// For how many seconds the hook of a command may wait for the result of its request.
     pub linger: u64,
-    /// Beside how many agents of all chains, if there is a limit.
+    /// How many agents of all chains may run, if there is a limit.
     pub parallel_total: Option<u32>,
     /// How to stop an agent when its running tool is done.
     pub stop: StopHook<'a>,

@@ -1,7 +1,7 @@
-//! The JSON Schema that an agent's reply has to fit (`spawn --schema`).
+//! The JSON Schema that an agent's reply must match (`spawn --schema`).
 //!
-//! Agents write both schemas and replies. Regular expressions take linear time and nothing is fetched, but a schema can still demand
-//! any amount of work, so only a process with limits computes a [`Check`] of a schema of others.
+//! Agents write both schemas and replies. Regular expressions take linear time and nothing is fetched, but a schema can still
+//! demand any amount of work, so only a process with limits computes a [`Check`] of an untrusted schema.
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ReferencingError, ValidationError, Validator};
@@ -16,10 +16,10 @@ use crate::core::text::escape::one_line;
 #[serde(transparent)]
 pub struct ReplySchema(Value);
 
-/// What an agent's last message is, given the schema that it has to fit.
+/// The shape of an agent's last message, given its schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReplyShape {
-    /// Any text will do: there is no schema.
+    /// Any text is allowed: there is no schema.
     Free,
     /// This JSON, which is the message or a part of it, fits.
     Fits(String),
@@ -27,7 +27,7 @@ pub enum ReplyShape {
     Misfit(Vec<String>),
 }
 
-/// What is to be computed.
+/// A computation.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Check {
     schema: ReplySchema,
@@ -132,7 +132,7 @@ fn shape(validator: &Validator, reply: &str) -> ReplyShape {
     if reasons.is_empty() { ReplyShape::Fits(json.to_owned()) } else { ReplyShape::Misfit(reasons) }
 }
 
-/// The JSON in a reply: all of it, or what is in its last block that says that it is JSON, or says nothing.
+/// The JSON in a reply: all of it, or the content of its last code block that is marked as JSON or not marked at all.
 fn json_of(reply: &str) -> &str {
     let whole = reply.trim();
     if serde_json::from_str::<&RawValue>(whole).is_ok() {
@@ -141,7 +141,7 @@ fn json_of(reply: &str) -> &str {
     blocks(whole).last().map_or(whole, str::trim)
 }
 
-/// The content of its Markdown code blocks with JSON. A block without an end is none.
+/// The content of its Markdown code blocks with JSON. A block without an end does not count.
 fn blocks(text: &str) -> impl Iterator<Item = &str> {
     let mut open: Option<(&str, bool, usize)> = None;
     let mut at = 0;

@@ -1,6 +1,6 @@
-//! A call that lingers: its request is recorded, and its hook waits a little for the result before it suspends the call.
+//! Lets a call linger: its request is recorded, and its hook waits a little for the result before it suspends the call.
 //!
-//! Nothing depends on it. Whatever ends the wait, or this process, leaves a request that is recorded like any other.
+//! Nothing depends on it. If the wait, or this process, ends in any way, the request is recorded like any other.
 
 use std::thread;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::runtime::protocol::Asking;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Attempts, Driving, Requests, ResultUse, Store};
 
-/// How long calls may linger, and beside how many agents.
+/// How long calls may linger, and next to how many agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Patience {
     /// Zero: not at all.
@@ -26,10 +26,10 @@ pub(crate) struct Patience {
 
 /// How often to look whether another process has written something.
 const LOOK: Duration = Duration::from_millis(20);
-/// At which of these looks everything is looked at, also what no process writes.
+/// Every this many checks, conditions that no process records are checked, too.
 const CLOSELY: u32 = 25;
 
-/// The result of the one request that `call` has just made, if it arrives in time. The call is to return it then.
+/// The result of the one request that `call` has just made, if it arrives in time. The call must return it then.
 pub(super) fn wait(
     asking: &Asking,
     store: &Store,
@@ -84,7 +84,7 @@ fn in_time(
 ) -> Result<Option<(Request, RequestResult)>, RuntimeError> {
     let Some((request, Some(result))) = of_call(store, frame, call)?.pop() else { return Ok(None) };
     let used = store.use_results(asking.caller, ResultUse::InTime(request.id, &result))?;
-    // A child that failed may have been tried again since.
+    // A failed child may have been retried since.
     Ok((!used.is_empty()).then_some((request, result)))
 }
 

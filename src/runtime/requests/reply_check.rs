@@ -1,5 +1,5 @@
-//! Checks replies against schemas, both written by agents: in a process of its own with limits, because a schema of a few lines can
-//! take any amount of time and memory.
+//! Checks replies against schemas, both written by agents: in a separate process with limits, because a short schema can take
+//! any amount of time and memory.
 
 use std::env;
 use std::io::{self, Read, Write};
@@ -33,7 +33,7 @@ pub(crate) fn shape(schema: Option<&ReplySchema>, reply: &str) -> io::Result<Rep
     Ok(checked.unwrap_or_else(|why| ReplyShape::Misfit(vec![why])))
 }
 
-/// Computes what is asked on standard input, as the process with limits.
+/// Computes the check that is given on standard input, as the process with limits.
 pub(crate) fn serve(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     let limit = |resource, soft: u64, hard: u64| {
         // Only a privileged process may raise one.
