@@ -56,7 +56,7 @@ impl Files {
         }
     }
 
-    /// The value that words stand for.
+    /// The value that these words mean.
     pub(crate) fn value(&self, setting: &Setting, words: &[String], which: WhichFile) -> Result<SettingValue, Refusal> {
         let value = match (setting.kind, words) {
             (Kind::Words, words) => SettingValue::Words(words.to_vec()),

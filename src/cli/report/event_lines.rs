@@ -27,7 +27,7 @@ pub(crate) struct EventLines {
 
 /// How many lines of a text are shown by default.
 const LINES: usize = 12;
-/// How wide an agent's name may be beside its id.
+/// The maximum width of an agent's name next to its id.
 const NAME: usize = 16;
 
 impl EventLines {

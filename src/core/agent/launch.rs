@@ -64,7 +64,7 @@ pub struct Launch {
     /// The worktree created for this agent alone. A child works in it, too, unless it asks for its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
-    /// What its replies have to fit, if not any text will do. It is only its own.
+    /// The schema that its replies must match; `None`: any text is allowed. A child does not inherit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(with = "serde_json::Value"))]
     pub schema: Option<ReplySchema>,

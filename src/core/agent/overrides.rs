@@ -16,7 +16,7 @@ pub(crate) struct Overrides {
     pub args: ClaudeArgs,
     /// How many seconds it may run. It does not inherit its parent's limit.
     pub timeout: Option<u64>,
-    /// What its reply has to fit. It does not inherit its parent's.
+    /// The schema that its reply must match. It does not inherit its parent's.
     pub schema: Option<ReplySchema>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum BadLaunch {
     /// The reply of an agent that hands off is that of another one.
     #[error("an agent whose reply has to fit a schema cannot hand off to one with another schema")]
     OtherSchema,
-    /// The replies of several agents are no JSON.
+    /// The replies of several agents are not JSON.
     #[error("an agent whose reply has to fit a schema cannot hand off to several")]
     SeveralReplies,
 }

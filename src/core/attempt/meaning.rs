@@ -113,7 +113,7 @@ impl Meaning {
         }
     }
 
-    /// What a reply means that is no signal.
+    /// The meaning of a reply that is not a signal.
     fn of_turn(facts: &Facts) -> Self {
         match &facts.shape {
             _ if facts.has_messages && facts.stop.is_none() => Self::HasMessages,
@@ -128,7 +128,8 @@ impl Meaning {
 const MISFIT: &str = "misfit";
 const SECOND_MISFIT: &str = "second_misfit";
 
-/// Whether the agent has been told in its turn that a reply does not fit. `outcomes`: those of its earlier attempts, the latest first.
+/// Whether the agent was already told in this turn that a reply does not match. `outcomes`: the outcomes of its earlier
+/// attempts, the latest first.
 pub(crate) fn was_corrected<'a>(outcomes: impl IntoIterator<Item = &'a str>) -> bool {
     // With these a turn ends. After the others, it continues.
     let ends = ["reply", "error", SECOND_MISFIT];

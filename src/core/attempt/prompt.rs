@@ -80,7 +80,7 @@ pub(crate) fn go_on(others: &[Delivery], notices: &[String]) -> String {
     std::iter::once(signal::RESUME.to_owned()).chain(sections).collect::<Vec<_>>().join("\n\n")
 }
 
-/// What the reply has to be.
+/// The requirement for the reply.
 fn of_schema(schema: &ReplySchema) -> String {
     format!(
         "When you are done, your last message must be JSON that fits this JSON Schema: the whole message, or a ```json block in it. \

@@ -26,7 +26,7 @@ const ENDS_BY_ITSELF: Duration = Duration::from_millis(300);
 const ABANDONED: Duration = Duration::from_secs(3);
 
 impl TurnState {
-    /// The state after a reply: a signal on a line of its own says that its agent waits.
+    /// The state after a reply: a signal on a separate line says that its agent waits.
     pub(crate) fn after_reply(text: &str) -> Self {
         if Signal::on_a_line(text).is_some() { Self::Paused } else { Self::Replied }
     }

@@ -18,7 +18,7 @@ pub(crate) struct Signs {
     /// Whether its process was killed, perhaps before it had written down what it printed.
     pub was_killed: bool,
     pub has_transcript: bool,
-    /// Whether there is no room for one.
+    /// Whether there is no room for a transcript.
     pub has_no_room: bool,
     /// Whether the transcript ends in an incomplete line, or is missing.
     pub is_cut: bool,

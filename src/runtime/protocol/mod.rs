@@ -4,7 +4,7 @@
 //!
 //! | call | before it | after it |
 //! | --- | --- | --- |
-//! | Bash, with a command of agent-cli | [`command`] | [`command`] |
+//! | Bash, with a command of agent-cli | [`bash_call`] | [`bash_call`] |
 //! | AskUserQuestion | [`questions`] | [`questions`] |
 //! | ExitPlanMode | [`plan`] | |
 //! | ScheduleWakeup, CronCreate, CronDelete | [`schedule`] | [`schedule`] |
