@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::app::chains::run::RunSurroundings;
 use crate::app::config::chain_defaults;
-use crate::app::config::setting::{LINGER as LINGER_SETTING, LOG, STATE_DIR as STATE_DIR_SETTING, STOP_GRACE};
+use crate::app::config::setting::{LINGER as LINGER_SETTING, LOG, PRICES, STATE_DIR as STATE_DIR_SETTING, STOP_GRACE};
 use crate::app::config::sources::{self, Configuration, Problem, Source};
 use crate::app::config::trust::Trust;
 use crate::app::error::{AppError, Refusal};
@@ -192,9 +192,10 @@ impl Context {
     pub(crate) fn settings(&self, claude: Option<PathBuf>) -> Result<RunSettings, AppError> {
         let claude = claude.or_else(named_claude);
         let (own_program, stopping) = (own_program()?, self.stopping()?);
-        let linger = self.usable_configuration()?.settings.seconds(&LINGER_SETTING).map_or(LINGER, Duration::from_secs);
-        let config = config_path();
-        Ok(RunSettings { config, claude, own_program, stale_check: true, stopping, linger, places: None })
+        let settings = self.usable_configuration()?.settings;
+        let linger = settings.seconds(&LINGER_SETTING).map_or(LINGER, Duration::from_secs);
+        let (config, prices) = (config_path(), settings.prices(&PRICES));
+        Ok(RunSettings { config, claude, own_program, stale_check: true, stopping, linger, places: None, prices })
     }
 
     /// How agents are stopped, according to the user's settings.

@@ -27,6 +27,7 @@ use std::time::Duration;
 use crate::claude::installation::program::ProgramError;
 use crate::claude::transcript::ancestry::Broken;
 use crate::core::agent::overrides::BadLaunch;
+use crate::core::agent::usage::prices::Prices;
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::runtime::run::places::Places;
 use crate::runtime::worktrees::directory::Elsewhere;
@@ -50,6 +51,8 @@ pub(crate) struct RunSettings {
     pub linger: Duration,
     /// How many agents may run at once over all chains; `None`: only limited by their chains.
     pub places: Option<Places>,
+    /// What models cost, where the person has set that.
+    pub prices: Prices,
 }
 
 /// How agents are stopped.

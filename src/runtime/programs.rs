@@ -66,6 +66,24 @@ impl Program {
     }
 }
 
+/// The version of the program for these launch options; `None`: it does not say, or is not known and may not be asked.
+pub(crate) async fn version(
+    store: &Store,
+    named: Option<&Path>,
+    launch: &Launch,
+    may_ask: bool,
+) -> Result<Option<Version>, RuntimeError> {
+    let recorded = Some(launch.claude.as_path()).filter(|path| !path.as_os_str().is_empty());
+    let Ok(path) = program::locate(named, recorded, env::var_os("PATH").as_deref()) else { return Ok(None) };
+    let Ok(modified) = program::modified(&path) else { return Ok(None) };
+    let answer = match store.known_program(&path, modified)? {
+        Some(known) => Some(known.version),
+        None if may_ask => program::ask_version(&path).await.ok(),
+        None => None,
+    };
+    Ok(answer.and_then(|answer| answer.parse().ok()))
+}
+
 /// Finds the program for a frame with these launch options, and checks that it is not too old.
 pub(crate) async fn usable(store: &Store, settings: &RunSettings, launch: &Launch) -> Result<Program, RuntimeError> {
     let recorded = Some(launch.claude.as_path()).filter(|path| !path.as_os_str().is_empty());

@@ -182,6 +182,10 @@ fn every_command_explains_itself() {
           --no-stale-check[=<BOOL>]
               Do not report to agents which files changed while they waited
 
+          --estimate
+              Print what the first request of each agent sends and costs, and start nothing [only for
+              people]
+
           --stream
               Print the events of the chain as JSON lines while it runs, then the object of --json
               (docs/events.md)
@@ -282,6 +286,13 @@ fn every_command_explains_itself() {
 
           --questions-dir <DIR>
               Take files in this folder as questions from now on: see docs/question-files.md
+
+          --estimate
+              Print what continuing sends and costs, and start nothing
+
+              For each agent: the tokens of its conversation, whether they still are in the prompt cache
+              and why not, and what sending them costs. With --model, --claude or arguments after --, as
+              if the chain were continued with these.
 
           --stream
               Print the events of the chain as JSON lines while it runs, then the object of --json

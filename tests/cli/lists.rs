@@ -48,11 +48,12 @@ fn a_chain_at_rest() {
     tokens  5000 in, 0 to cache, 0 from cache, 100 out
     cost  $0.0500, 5 requests, [AGE]
     total  $0.1200, 12 requests, [AGE], including all agents below it
+    continuing  1001 tokens, about $0.0091, as reported before, cold: the last request was not cached
     open  cd [PROJECT] && [STAND-IN] --resume [ID1] --fork-session
     output  [STATE]/frames/[ID1]/out.ndjson
     logs  agent-cli logs [ID1:8]
     session  [ID1] requested, kept, [AGE] ago, $0.0500, 5 requests, [AGE]
-               [HOME]/.claude/projects/[SLUG]/[ID1].jsonl
+                [HOME]/.claude/projects/[SLUG]/[ID1].jsonl
     history  [AGE] ago: created, ready
     history  [AGE] ago: began
     history  [AGE] ago: started [PROJECT]/asks.md ([ID7:8])

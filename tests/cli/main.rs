@@ -42,6 +42,7 @@ mod disk;
 mod doctor;
 mod early_answers;
 mod environment;
+mod estimate;
 mod examples;
 mod failures;
 mod fan_out;

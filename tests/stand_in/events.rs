@@ -10,6 +10,16 @@ use uuid::Uuid;
 
 use crate::version;
 
+/// The tokens of a message: a thousand, and those that `STAND_IN_CACHES` writes to the prompt cache for five minutes.
+fn usage() -> Value {
+    let mut usage = json!({"input_tokens": 1000, "output_tokens": 1});
+    if let Some(tokens) = env::var("STAND_IN_CACHES").ok().and_then(|tokens| tokens.parse::<u64>().ok()) {
+        usage["cache_creation_input_tokens"] = tokens.into();
+        usage["cache_creation"] = json!({"ephemeral_5m_input_tokens": tokens, "ephemeral_1h_input_tokens": 0});
+    }
+    usage
+}
+
 /// The model of messages that are errors of Claude Code's own.
 pub(crate) const SYNTHETIC: &str = "<synthetic>";
 
@@ -109,7 +119,7 @@ impl Events {
             "model": self.model,
             "content": [block],
             "stop_reason": null,
-            "usage": {"input_tokens": 1000, "output_tokens": 1},
+            "usage": usage(),
         })
     }
 

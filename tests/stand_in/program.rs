@@ -18,6 +18,7 @@
 //! | `STAND_IN_HAS_NO_ROOM` | when it is set, its transcript stays empty, and it does not mind |
 //! | `STAND_IN_DIES_AT_ITS_END` | when it is set, it is killed when it has printed its result, and has not written what was held back |
 //! | `STAND_IN_LINGERS` | a gate at which it waits when a call was deferred, before it ends |
+//! | `STAND_IN_CACHES` | how many tokens of each message are written to the prompt cache |
 //! | `STAND_IN_IS_DEAF` | when it is set, SIGINT and SIGTERM are ignored |
 //!
 //! It proves the logic of `agent-cli`. That Claude Code behaves like this is for the tests with the real one to prove.

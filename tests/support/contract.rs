@@ -60,6 +60,7 @@ fn schema(arguments: &[&str], printed: &Value) -> &'static str {
     match command {
         _ if is_of("error") => "error",
         "spawn" | "resume" | "watch" | "answer" if is_of("chain") => "chain-status",
+        "spawn" | "resume" if has("--estimate") => "estimate",
         "spawn" | "resume" | "watch" if has("--stream") => "event",
         "spawn" => "request",
         "logs" => "event",

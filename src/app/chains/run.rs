@@ -98,7 +98,7 @@ pub(crate) fn check(store: &Store, settings: &RunSettings, launch: &Launch, cwd:
     block_on(async { Ok(programs::check(store, settings, launch, cwd).await?) })
 }
 
-fn block_on<T>(work: impl Future<Output = Result<T, AppError>>) -> Result<T, AppError> {
+pub(super) fn block_on<T>(work: impl Future<Output = Result<T, AppError>>) -> Result<T, AppError> {
     runtime::block_on(work).map_err(|source| RuntimeError::Io { what: "start the runner".into(), source })?
 }
 
@@ -121,6 +121,7 @@ pub(crate) mod testing {
             stopping: Stopping { grace: Duration::from_secs(60), tell: |_| {} },
             linger: Duration::ZERO,
             places: None,
+            prices: Default::default(),
         }
     }
 

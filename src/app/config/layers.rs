@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::app::config::setting::{InProject, SETTINGS, Setting};
 use crate::app::config::value::SettingValue;
 use crate::core::agent::permission_mode;
+use crate::core::agent::usage::prices::Prices;
 
 /// Who set a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,12 +93,16 @@ impl Settings {
     }
 
     pub(crate) fn dollars(&self, setting: &Setting) -> Option<f64> {
-        if let SettingValue::Dollars(amount) = self.given(setting)? { Some(*amount) } else { None }
+        self.given(setting)?.amount()
     }
 
     /// The duration in seconds, if it was set.
     pub(crate) fn seconds(&self, setting: &Setting) -> Option<u64> {
         if let SettingValue::Duration(time) = self.given(setting)? { Some(time.as_secs().unsigned_abs()) } else { None }
+    }
+
+    pub(crate) fn prices(&self, setting: &Setting) -> Prices {
+        if let Some(SettingValue::Prices(prices)) = self.given(setting) { prices.clone() } else { Prices::default() }
     }
 
     pub(crate) fn words(&self, setting: &Setting) -> Vec<String> {

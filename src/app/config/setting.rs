@@ -241,6 +241,24 @@ pub(crate) const MAX_BUDGET_USD: Setting = Setting {
     help: "what a chain may spend, in US dollars",
 };
 
+pub(crate) const WARN_ABOVE_USD: Setting = Setting {
+    key: "warn-above-usd",
+    kind: Kind::Dollars,
+    default: Some("1"),
+    variable: None,
+    in_project: InProject::AtMost,
+    help: "above which cost resume warns that a conversation is no longer cached",
+};
+
+pub(crate) const PRICES: Setting = Setting {
+    key: "prices",
+    kind: Kind::Prices,
+    default: None,
+    variable: None,
+    in_project: InProject::Trusted,
+    help: "what models cost, in US dollars for a million tokens",
+};
+
 pub(crate) const STALL_AFTER: Setting = Setting {
     key: "limits.stall-after",
     kind: Kind::Duration,
@@ -273,6 +291,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     STOP_GRACE,
     LINGER,
     MAX_PARALLEL_TOTAL,
+    WARN_ABOVE_USD,
+    PRICES,
     MODEL,
     PERMISSION_MODE,
     ON_PERMISSION,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use jiff::SignedDuration;
 use jiff::fmt::friendly::{Designator, Spacing, SpanPrinter};
 
+use crate::core::agent::usage::prices::{Price, Prices};
 use crate::core::text::time::duration;
 
 /// The type of a setting.
@@ -26,6 +27,8 @@ pub(crate) enum Kind {
     Words,
     /// A shell command. An empty one means none.
     Command,
+    /// A table of prices for each model.
+    Prices,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +39,7 @@ pub(crate) enum SettingValue {
     Dollars(f64),
     Duration(SignedDuration),
     Words(Vec<String>),
+    Prices(Prices),
 }
 
 /// The largest count: limits are recorded as 32 bits.
@@ -67,6 +71,10 @@ impl SettingValue {
                 time => Ok(Self::Duration(time)),
             },
             Kind::Words => Ok(Self::Words(text.split_whitespace().map(str::to_owned).collect())),
+            Kind::Prices => {
+                let table: Option<toml::Table> = format!("prices = {text}").parse().ok();
+                prices(table.as_ref().and_then(|table| table.get("prices")))
+            }
         }
     }
 
@@ -88,6 +96,7 @@ impl SettingValue {
                 words.map(Self::Words).ok_or_else(|| "a list of strings".to_owned())
             }
             (Kind::Words, _) => Err("a list of strings".to_owned()),
+            (Kind::Prices, value) => prices(Some(value)),
             (_, toml::Value::String(text)) => Self::from_text(kind, text),
             (Kind::Duration | Kind::RunningTime, _) => Err("a duration in quotes, such as \"30m\"".to_owned()),
             _ => Err("a string".to_owned()),
@@ -103,6 +112,7 @@ impl SettingValue {
             Self::Dollars(amount) => (*amount).into(),
             Self::Duration(_) => self.to_string().into(),
             Self::Words(words) => words.iter().map(String::as_str).collect::<toml_edit::Array>().into(),
+            Self::Prices(prices) => inline(prices),
         }
     }
 
@@ -132,6 +142,10 @@ impl SettingValue {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
 
+    pub(crate) fn amount(&self) -> Option<f64> {
+        if let Self::Dollars(amount) = self { Some(*amount) } else { None }
+    }
+
     pub(crate) fn path(&self) -> Option<PathBuf> {
         self.text().map(PathBuf::from)
     }
@@ -144,6 +158,7 @@ impl SettingValue {
             Self::Dollars(amount) => (*amount).into(),
             Self::Duration(_) => self.to_string().into(),
             Self::Words(words) => words.as_slice().into(),
+            Self::Prices(prices) => serde_json::to_value(prices).unwrap_or_default(),
         }
     }
 }
@@ -161,8 +176,28 @@ impl fmt::Display for SettingValue {
                 f.write_str(&SHORT.duration_to_string(duration))
             }
             Self::Words(words) => f.write_str(&words.join(" ")),
+            Self::Prices(prices) => inline(prices).fmt(f),
         }
     }
+}
+
+/// Reads a table of prices.
+fn prices(value: Option<&toml::Value>) -> Result<SettingValue, String> {
+    const WANTED: &str = "a table with `input`, `output`, `cache-write` and `cache-read` for each model, in US dollars for a million tokens";
+    let prices: Prices = value.and_then(|value| value.clone().try_into().ok()).ok_or_else(|| WANTED.to_owned())?;
+    match prices.problem() {
+        Some(problem) => Err(problem),
+        None => Ok(SettingValue::Prices(prices)),
+    }
+}
+
+/// Prices as a table on one line.
+fn inline(prices: &Prices) -> toml_edit::Value {
+    let of_model = |price: &Price| {
+        let classes = price.classes().into_iter().filter_map(|(name, usd)| Some((name, usd?)));
+        toml_edit::Value::from(classes.collect::<toml_edit::InlineTable>())
+    };
+    prices.iter().map(|(model, price)| (model, of_model(price))).collect::<toml_edit::InlineTable>().into()
 }
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
 //! Everything known about one agent.
 
 use crate::app::App;
+use crate::app::chains::estimate::Estimator;
 use crate::app::error::{AppError, Refusal};
 use crate::app::lookup::frame_named;
 use crate::app::view::agent_detail::{self, AgentDetailView};
+use crate::core::chain::frame_state::FrameState;
+use crate::runtime::RunSettings;
 use crate::store::Question;
 
 #[derive(Debug)]
@@ -13,10 +16,17 @@ pub(crate) struct Outcome {
     pub(crate) questions: Vec<Question>,
 }
 
-pub(crate) fn agent(app: &App<'_>, id: &str) -> Result<Outcome, AppError> {
+/// `run`: how the asker runs chains.
+pub(crate) fn agent(app: &App<'_>, id: &str, run: &RunSettings) -> Result<Outcome, AppError> {
     let id = frame_named(app, id)?;
     let gone = || Refusal::unknown(format!("agent {} no longer exists", id.short()));
-    let agent = agent_detail::gather(app.store, app.store.frame(id)?.ok_or_else(gone)?, app.now)?;
+    let frame = app.store.frame(id)?.ok_or_else(gone)?;
+    let has_next = !frame.state.is_over() && !matches!(frame.state, FrameState::Running { .. });
+    let next_request = match has_next && !frame.task.is_group() {
+        true => Some(Estimator::without_processes(app, run).of_frame(&frame, &frame.launch)?),
+        false => None,
+    };
+    let agent = agent_detail::gather(app.store, frame, next_request, app.now)?;
     let mut questions = app.store.questions(Some(id), true)?;
     questions.retain(|question| question.frame == id);
     Ok(Outcome { agent, questions })
@@ -25,6 +35,7 @@ pub(crate) fn agent(app: &App<'_>, id: &str) -> Result<Outcome, AppError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::chains::run::testing::settings;
     use crate::app::testing;
     use crate::store;
     use crate::store::testing::{ask, new};
@@ -38,10 +49,10 @@ mod tests {
         let (first, second) = (asks(caller, "When?"), asks(caller, "Where?"));
         asks(store.start(child), "Why?");
         store.answer(first, "now").unwrap();
-        let outcome = agent(&testing::app(&store), &caller.frame.to_string()).unwrap();
+        let outcome = agent(&testing::app(&store), &caller.frame.to_string(), &settings()).unwrap();
         assert_eq!((outcome.agent.id, outcome.agent.children), (caller.frame, vec![child]));
         assert_eq!(outcome.questions.iter().map(|question| question.id).collect::<Vec<_>>(), [second]);
-        let error = agent(&testing::app(&store), "0000").unwrap_err();
+        let error = agent(&testing::app(&store), "0000", &settings()).unwrap_err();
         assert_eq!(error.to_string(), "no agent or question matches `0000`");
     }
 }

@@ -9,11 +9,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::app::chains;
+use crate::app::chains::estimate::Estimator;
 use crate::app::config::chain_defaults;
 use crate::app::config::setting;
 use crate::app::config::sources::Configuration;
 use crate::app::error::{AppError, Refusal};
 use crate::app::spawn::note::SpawnNote;
+use crate::app::view::estimate::{AgentEstimateView, EstimateView, Starts};
 use crate::app::{App, GivenText, lookup};
 use crate::claude::environment::variables::Variables;
 use crate::claude::installation::program;
@@ -150,6 +152,15 @@ fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// A chain that could be recorded.
+struct Prepared {
+    request: SpawnRequest,
+    launch: Launch,
+    limits: Limits,
+    name: Option<ChainName>,
+    run: RunSettings,
+}
+
 /// Records a new chain of agents with these instructions. `run`: how the asker runs chains; `tell` is called with each note for
 /// a person as soon as it is known.
 pub(crate) fn start(
@@ -157,9 +168,45 @@ pub(crate) fn start(
     input: Input,
     tasks: Vec<NamedTask>,
     configuration: &Configuration,
-    mut run: RunSettings,
+    run: RunSettings,
     tell: &mut dyn FnMut(SpawnNote),
 ) -> Result<Outcome, AppError> {
+    let Prepared { request, launch, limits, name, run } = prepare(app, input, tasks, configuration, run, tell)?;
+    let chain = spawn_request::start(app.store, &request, &launch, limits, session(&app.variables), name)?;
+    note::dropped(&app.variables).into_iter().for_each(&mut *tell);
+    note::uncommitted(&request).into_iter().for_each(tell);
+    Ok(Outcome { chain, cwd: request.cwd, launch, run })
+}
+
+/// What the first requests of such a chain send. Nothing is recorded.
+pub(crate) fn estimate(
+    app: &App<'_>,
+    input: Input,
+    tasks: Vec<NamedTask>,
+    configuration: &Configuration,
+    run: RunSettings,
+    tell: &mut dyn FnMut(SpawnNote),
+) -> Result<EstimateView, AppError> {
+    let Prepared { request, launch, run, .. } = prepare(app, input, tasks, configuration, run, tell)?;
+    let mut estimator = Estimator::new(app, &run);
+    let mut agents = Vec::new();
+    for named in &request.tasks {
+        let first = estimator.of_new(&launch, &request.cwd, request.source.as_ref())?;
+        let task = named.task.title();
+        agents.push(AgentEstimateView { id: None, task, starts: Starts::Now, request: first });
+    }
+    Ok(EstimateView::new(None, agents))
+}
+
+/// Checks everything about a new chain.
+fn prepare(
+    app: &App<'_>,
+    input: Input,
+    tasks: Vec<NamedTask>,
+    configuration: &Configuration,
+    mut run: RunSettings,
+    tell: &mut dyn FnMut(SpawnNote),
+) -> Result<Prepared, AppError> {
     if input.handoff {
         return Err(Refusal::new("only an agent can hand off: the call ends its turn")
             .hint("leave --handoff out")
@@ -187,12 +234,9 @@ pub(crate) fn start(
     }
     request.tasks.iter().try_for_each(|named| readable(&named.task, &request.cwd, &launch))?;
     let works_in = Some(request.cwd.as_path()).filter(|_| !request.apart);
-    note::reach(app.store, run.config.as_deref(), &launch, works_in).into_iter().for_each(&mut *tell);
+    note::reach(app.store, run.config.as_deref(), &launch, works_in).into_iter().for_each(tell);
     chains::run::check(app.store, &run, &launch, &request.cwd)?;
-    let chain = spawn_request::start(app.store, &request, &launch, limits, session(&app.variables), name)?;
-    note::dropped(&app.variables).into_iter().for_each(&mut *tell);
-    note::uncommitted(&request).into_iter().for_each(tell);
-    Ok(Outcome { chain, cwd: request.cwd, launch, run })
+    Ok(Prepared { request, launch, limits, name, run })
 }
 
 /// The launch options of the agents. Options take precedence over settings.

@@ -1,14 +1,13 @@
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
 
 use tempfile::TempDir;
 
 use super::*;
+use crate::app::chains::run::testing::settings;
 use crate::app::config::sources;
 use crate::app::{Asker, request as requests, testing};
 use crate::core::agent::reply_schema::{LARGEST_SCHEMA, ReplySchema};
 use crate::core::chain::frame::Frame;
-use crate::runtime::Stopping;
 use crate::store::testing::{new, reply};
 use crate::store::{self, KnownProgram, NewFrame, Store};
 
@@ -55,20 +54,12 @@ impl Place {
     }
 
     /// Starts a chain with these settings in the user's file.
-    fn start(&mut self, input: Input, settings: &str) -> Result<Outcome, String> {
+    fn start(&mut self, input: Input, text: &str) -> Result<Outcome, String> {
         let file = self.temp.path().join("config.toml");
-        fs::write(&file, settings).unwrap();
+        fs::write(&file, text).unwrap();
         let user = sources::user_file(&file).unwrap();
         let configuration = Configuration::resolve(user.as_ref(), None, None, None, |_| None).unwrap();
-        let run = RunSettings {
-            config: None,
-            claude: None,
-            own_program: "/usr/bin/agent-cli".into(),
-            stale_check: true,
-            stopping: Stopping { grace: Duration::ZERO, tell: |_| () },
-            linger: Duration::ZERO,
-            places: None,
-        };
+        let run = settings();
         let mut notes = Vec::new();
         let mut note = |note| notes.push(note);
         let tasks = instructions::tasks(&self.directory(), &input.tasks, &mut "typed".as_bytes());

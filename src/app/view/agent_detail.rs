@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::app::view::cost::{self, CostView};
 use crate::app::view::denied::{self, DeniedCallView};
+use crate::app::view::estimate::NextRequestView;
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::locate;
 use crate::core::agent::launch::Launch;
@@ -64,6 +65,8 @@ pub(crate) struct AgentDetailView {
     pub(crate) cost: CostView,
     /// What it and all agents below it have cost.
     pub(crate) with_descendants: CostView,
+    /// The next request that continuing it sends; `null`: nothing continues it.
+    pub(crate) next_request: Option<NextRequestView>,
     /// Messages to it.
     pub(crate) messages: Vec<MessageView>,
     pub(crate) events: Vec<LogEntryView>,
@@ -114,7 +117,12 @@ pub(crate) struct LogEntryView {
 }
 
 /// Everything known about an agent.
-pub(crate) fn gather(store: &Store, frame: Frame, now: Timestamp) -> Result<AgentDetailView, RuntimeError> {
+pub(crate) fn gather(
+    store: &Store,
+    frame: Frame,
+    next_request: Option<NextRequestView>,
+    now: Timestamp,
+) -> Result<AgentDetailView, RuntimeError> {
     let mut tree = store.tree(frame.id)?;
     let attempts = store.attempts(frame.id)?;
     let of = |attempt: &Attempt| cost::of_attempt(&attempt.spending, attempt.began, attempt.ended, now);
@@ -135,6 +143,7 @@ pub(crate) fn gather(store: &Store, frame: Frame, now: Timestamp) -> Result<Agen
             opening => opening.ok().map(|opening| opening.command()),
         },
         messages: store.steering(frame.id)?.messages.into_iter().map(message).collect(),
+        next_request,
         output: store.dir().output(frame.id),
         cost: CostView(own),
         with_descendants: CostView(store.spent(frame.id)?),

@@ -11,6 +11,7 @@ use crate::app::view::agent_detail::AgentDetailView;
 use crate::app::view::chain::ChainView;
 use crate::app::view::chain_status::{ChainStatusView, RequestView};
 use crate::app::view::cost::StatsView;
+use crate::app::view::estimate::EstimateView;
 use crate::app::view::exchange::ExchangeView;
 use crate::app::view::outcome::{
     AnsweredView, ErrorView, FsckView, GcView, ImportView, NotificationTestView, NotificationView, RmView, StoppedView,
@@ -43,6 +44,7 @@ fn schema<T: JsonSchema>(title: &str) -> Schema {
 fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("chain-status", schema::<ChainStatusView>("spawn, resume, resume --all and watch with --json")),
+        ("estimate", schema::<EstimateView>("spawn and resume with --estimate --json")),
         ("request", schema::<AgentsSpawn>("an agent's spawn --json")),
         ("ls", schema::<Vec<ChainView>>("ls --json")),
         ("tree", schema::<Vec<AgentView>>("tree --json")),

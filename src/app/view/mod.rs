@@ -8,6 +8,7 @@ pub(crate) mod chain;
 pub(crate) mod chain_status;
 pub(crate) mod cost;
 pub(crate) mod denied;
+pub(crate) mod estimate;
 pub(crate) mod exchange;
 #[cfg(test)]
 mod json_schemas;

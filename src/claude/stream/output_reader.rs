@@ -10,6 +10,8 @@ use serde_json::Value;
 use crate::claude::json_lines::{GrowingFile, blocks, json_lines};
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::event::{StreamBlock, StreamEvent};
+use crate::claude::stream::tokens::of_answer;
+use crate::core::agent::usage::Usage;
 use crate::core::requests::request::Returned;
 use crate::core::text::json;
 
@@ -73,6 +75,36 @@ pub(crate) fn turns(stream: impl BufRead) -> io::Result<usize> {
         answers.extend(id.map(str::to_owned));
     }
     Ok(answers.len())
+}
+
+/// What the first request sent and was answered, and the model.
+pub(crate) fn first_answer(stream: impl BufRead) -> io::Result<Option<(String, Usage)>> {
+    for event in json_lines::<StreamEvent>(stream) {
+        let StreamEvent { kind, message, .. } = event?;
+        let model = message.model.as_str().filter(|model| kind == "assistant" && !model.starts_with('<'));
+        if let Some(model) = model {
+            return Ok(Some((model.to_owned(), of_answer(&message.usage))));
+        }
+    }
+    Ok(None)
+}
+
+/// Where the login of a session comes from, as Claude Code says when it begins.
+pub(crate) fn login(stream: impl BufRead) -> io::Result<Option<Login>> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Init {
+        api_key_source: String,
+    }
+    let init = json_lines::<Init>(stream).next().transpose()?;
+    Ok(init.map(|init| if init.api_key_source == "none" { Login::Subscription } else { Login::Key }))
+}
+
+/// How Claude Code is logged in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Login {
+    Subscription,
+    Key,
 }
 
 /// The ids of the events: the transcript has the same messages under the same ids.

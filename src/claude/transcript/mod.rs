@@ -14,6 +14,7 @@
 
 pub(crate) mod ancestry;
 pub(crate) mod insert_results;
+pub(crate) mod last_request;
 pub(crate) mod locate;
 pub(crate) mod others;
 pub(crate) mod reopen;

@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use clap::{Arg, Args};
 
 use crate::app::App;
+use crate::app::asker::PersonsTask;
+use crate::app::chains::estimate;
 use crate::app::chains::resume::{self, Input, LookedUp, Named, Outcome, Resumed};
+use crate::app::chains::run::NextRun;
+use crate::app::config::setting::WARN_ABOVE_USD;
 use crate::cli::arguments::id_completion;
 use crate::cli::arguments::limit_options::LimitOptions;
 use crate::cli::arguments::trailing_args::ForClaude;
@@ -16,11 +20,13 @@ use crate::cli::chain::{drive, request_from_agent};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::output::tell;
+use crate::cli::output::{hint, tell, warn};
+use crate::cli::report::estimate::{print_estimate, warning};
 use crate::cli::report::status_report::{self, OutputOptions, StatusReport};
 use crate::core::agent::overrides::Repair;
+use crate::core::id::FrameId;
 use crate::core::requests::request::RequestResult;
-use crate::runtime::RuntimeError;
+use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Store;
 
 /// Resume a chain, or show its status
@@ -83,6 +89,13 @@ pub(crate) struct Resume {
     #[arg(long, value_name = "DIR", value_parser = questions_dir, conflicts_with = "all")]
     questions_dir: Option<PathBuf>,
 
+    /// Print what continuing sends and costs, and start nothing
+    ///
+    /// For each agent: the tokens of its conversation, whether they still are in the prompt cache and why not, and what
+    /// sending them costs. With --model, --claude or arguments after --, as if the chain were continued with these.
+    #[arg(long, conflicts_with_all = ["all", "stream", "exit_code", "LimitOptions"])]
+    estimate: bool,
+
     #[command(flatten)]
     output_options: OutputOptions,
 
@@ -131,6 +144,9 @@ impl Resume {
             now: self.now,
             stale_check: !self.no_stale_check,
         };
+        if self.estimate {
+            return estimate(context, &input, output_options);
+        }
         if context.caller.is_some() {
             output_options.refuse_to_agents()?;
         } else if input.changes_nothing()
@@ -142,9 +158,34 @@ impl Resume {
         let app = if input.prompt.is_some() { context.app_with_origin(&store) } else { context.app(&store) };
         match resume::resume(&app, input, context)? {
             Outcome::Result(result) => print_result(&app, &result),
-            Outcome::Chain(resumed) => go_on(context, &store, resumed, output_options),
+            Outcome::Chain(resumed) => {
+                if let NextRun::Run(run) = &resumed.next {
+                    warn_of_cost(context, &app, resumed.top, run)?;
+                }
+                go_on(context, &store, resumed, output_options)
+            }
         }
     }
+}
+
+fn estimate(context: &Context, input: &Input, output_options: OutputOptions) -> Result<ExitStatus, CliError> {
+    context.asker().may(PersonsTask::SeeCosts)?;
+    let store = context.store()?;
+    let (app, run) = (context.app(&store), context.settings(input.repair.claude.clone())?);
+    let estimate = estimate::of_chain(&app, &input.id, &input.repair, input.prompt.is_some(), &run)?;
+    print_estimate(&estimate, output_options.json, app.now)?;
+    Ok(ExitStatus::Ok)
+}
+
+/// Warns before conversations are sent that are no longer cached, if that is expensive.
+fn warn_of_cost(context: &Context, app: &App<'_>, top: FrameId, run: &RunSettings) -> Result<(), CliError> {
+    let above_usd = context.usable_configuration()?.settings.value(&WARN_ABOVE_USD).and_then(|value| value.amount());
+    let cold = estimate::cold_starts(app, top, run)?;
+    if let Some(warning) = above_usd.and_then(|above_usd| warning(&cold, above_usd, app.now)) {
+        warn(&warning);
+        hint(&format!("agent-cli resume {} --estimate shows it for each agent", top.short()));
+    }
+    Ok(())
 }
 
 /// The status of the chain, if nothing in it can run.

@@ -22,6 +22,7 @@ use crate::cli::context::{CONFIG, Context};
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::{hint, tell, warn};
+use crate::cli::report::estimate;
 use crate::cli::report::status_report::OutputOptions;
 use crate::core::agent::launch::OnPermission;
 use crate::core::id::ChainName;
@@ -124,6 +125,10 @@ pub(crate) struct Spawn {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     no_stale_check: Option<bool>,
 
+    /// Print what the first request of each agent sends and costs, and start nothing [only for people]
+    #[arg(long, conflicts_with_all = ["stream", "exit_code"])]
+    estimate: bool,
+
     #[command(flatten)]
     output_options: OutputOptions,
 
@@ -147,6 +152,9 @@ impl Spawn {
     /// The calling agent's request.
     pub(crate) fn request(self) -> Result<Input, CliError> {
         self.output_options.refuse_to_agents()?;
+        if self.estimate {
+            return Err(CliError::usage("agents cannot use --estimate").hint("leave it out"));
+        }
         Ok(Input::Spawn(Box::new(self.input())))
     }
 
@@ -178,7 +186,7 @@ impl Spawn {
     }
 
     fn start(self, context: &Context) -> Result<ExitStatus, CliError> {
-        let (output_options, input) = (self.output_options, self.input());
+        let (output_options, estimates, input) = (self.output_options, self.estimate, self.input());
         // A refused command must not create a state directory.
         let directory = Context::directory();
         let cwd = spawn::working_directory(&directory, input.cwd.as_deref())?;
@@ -187,6 +195,11 @@ impl Spawn {
         let run = context.settings(None)?;
         let store = context.store()?;
         let app = context.app(&store);
+        if estimates {
+            let estimate = spawn::estimate(&app, input, tasks, &configuration, run, &mut print_note)?;
+            estimate::print_estimate(&estimate, output_options.json, app.now)?;
+            return Ok(ExitStatus::Ok);
+        }
         let new = spawn::start(&app, input, tasks, &configuration, run, &mut print_note)?;
         let exit = drive::drive_new(context, &store, &new.run, new.chain, output_options)?;
         note::after(&app, new.chain, &new.cwd, &new.launch)?.into_iter().for_each(print_note);

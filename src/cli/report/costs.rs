@@ -9,8 +9,13 @@ use crate::core::id::FrameId;
 /// Dollars, with as few digits as are useful.
 pub(crate) fn dollars(spent: &Spent) -> String {
     let least = if spent.estimated { "≥" } else { "" };
-    let digits = if spent.cost_usd > 0.0 && spent.cost_usd < 0.995 { 4 } else { 2 };
-    format!("{least}${:.digits$}", spent.cost_usd)
+    format!("{least}{}", usd(spent.cost_usd))
+}
+
+/// A sum of dollars, likewise.
+pub(crate) fn usd(sum: f64) -> String {
+    let digits = if sum > 0.0 && sum < 0.995 { 4 } else { 2 };
+    format!("${sum:.digits$}")
 }
 
 /// A warning about a chain that has cost more than its budget.

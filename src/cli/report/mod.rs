@@ -2,6 +2,7 @@
 
 pub(crate) mod costs;
 pub(crate) mod denied_calls;
+pub(crate) mod estimate;
 pub(crate) mod event_lines;
 pub(crate) mod history;
 pub(crate) mod live;

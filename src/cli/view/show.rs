@@ -13,6 +13,7 @@ use crate::cli::output::format::{age, one_line, table};
 use crate::cli::output::{self, print, print_json};
 use crate::cli::report::costs;
 use crate::cli::report::denied_calls;
+use crate::cli::report::estimate;
 use crate::cli::report::history;
 use crate::cli::report::question_text;
 use crate::cli::report::status_report::abandoned;
@@ -38,7 +39,7 @@ impl Show {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
         let app = context.app(&store);
-        let Outcome { agent: shown, questions } = single_agent::agent(&app, &self.id)?;
+        let Outcome { agent: shown, questions } = single_agent::agent(&app, &self.id, &context.settings(None)?)?;
         if self.json {
             print_json(&shown)?;
         } else {
@@ -68,6 +69,7 @@ fn words(shown: &AgentDetailView, now: Timestamp) -> String {
     rows.extend(shown.children.iter().map(|child| row("child", child.to_string())));
     rows.extend(launch_rows(&shown.launch));
     rows.extend(cost_rows(shown));
+    rows.extend(shown.next_request.iter().map(|next| row("continuing", estimate::words(next, now))));
     rows.extend(output_rows(shown));
     rows.extend(shown.sessions.iter().flat_map(|session| session_rows(session, shown.abandoned, now)));
     let events = shown.events.iter().map(|event| (event.at, &event.entry));

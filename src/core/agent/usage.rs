@@ -1,5 +1,7 @@
 //! Tokens and dollars: how much an attempt spent, and whether this is exact.
 
+pub(crate) mod prices;
+
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 

@@ -121,6 +121,17 @@ pub struct Trouble {
     pub misfits: Vec<String>,
 }
 
+impl Baseline {
+    /// Its kept copy, which is that of `own` if no other agent has one. If nothing else is recorded, it was named after the session.
+    pub(crate) fn conversation(&self, own: FrameId) -> KeptConversation {
+        KeptConversation {
+            frame: self.frame.unwrap_or(own),
+            copy: self.checkpoint.unwrap_or(AttemptId(self.session.0)),
+            session: self.session,
+        }
+    }
+}
+
 impl Frame {
     /// Its state for its parent.
     pub(crate) fn for_its_parent(&self) -> &FrameState {
@@ -152,13 +163,7 @@ impl Frame {
     /// What its next attempt continues from; `None`: it starts a conversation.
     pub(crate) fn continues(&self) -> Option<KeptConversation> {
         let own = |copy| KeptConversation { frame: self.id, copy, session: self.kept_session(copy) };
-        // If nothing else is recorded, the copy was named after the session.
-        let of_source = |source: Baseline| KeptConversation {
-            frame: source.frame.unwrap_or(self.id),
-            copy: source.checkpoint.unwrap_or(AttemptId(source.session.0)),
-            session: source.session,
-        };
-        self.checkpoint.map(own).or_else(|| self.baseline.map(of_source))
+        self.checkpoint.map(own).or_else(|| self.baseline.map(|baseline| baseline.conversation(self.id)))
     }
 
     /// Whether it continues from a person's session, which the person may continue, too: it was adopted, and no attempt was

@@ -4,6 +4,7 @@ pub(crate) mod chain_events;
 pub(crate) mod excerpts;
 pub(crate) mod follower;
 mod log_events;
+pub(crate) mod next_request;
 pub(crate) mod now;
 mod output;
 

@@ -114,6 +114,8 @@ pub enum Attempts {
     WithDenied(FrameId),
     /// The attempt that made a request.
     ThatAsked(RequestId),
+    /// The newest that began a new conversation and got an answer, the newest first: as many as tell what one begins with.
+    NewestNew,
 }
 
 impl From<FrameId> for Attempts {

@@ -36,6 +36,8 @@ const WITH_DENIED: &str = below!(
 );
 const THAT_ASKED: &str = "SELECT a.* FROM requests AS r JOIN attempts AS a ON a.id = r.attempt WHERE r.id = ?1";
 
+const NEWEST_NEW: &str = "SELECT * FROM attempts WHERE resumed IS NULL AND requests > 0 ORDER BY seq DESC LIMIT 20";
+
 pub(crate) fn begin(connection: &Connection, frame: FrameId, attempt: &NewAttempt) -> TxResult<()> {
     let now = codec::now();
     let before = frames::existing(connection, frame)?;
@@ -91,6 +93,7 @@ pub(crate) fn attempts(connection: &Connection, which: Attempts) -> TxResult<Vec
         Attempts::Running => (RUNNING, None),
         Attempts::WithDenied(top) => (WITH_DENIED, Some(top.0)),
         Attempts::ThatAsked(request) => (THAT_ASKED, Some(request.0)),
+        Attempts::NewestNew => (NEWEST_NEW, None),
     };
     connection.read_all(sql, params_from_iter(id.map(Id)), from_row)
 }

@@ -21,6 +21,7 @@ fn own() -> RunSettings {
         stopping: Stopping { grace: Duration::ZERO, tell: |_| {} },
         linger: Duration::ZERO,
         places: None,
+        prices: Default::default(),
     }
 }
 

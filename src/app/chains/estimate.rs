@@ -1,0 +1,144 @@
+//! What continuing a chain sends, and what that costs, before anything is started.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use crate::app::App;
+use crate::app::chains::run::block_on;
+use crate::app::error::AppError;
+use crate::app::lookup::frame_named;
+use crate::app::view::estimate::{AgentEstimateView, EstimateView, NextRequestView, Starts};
+use crate::claude::installation::version::Version;
+use crate::core::agent::launch::Launch;
+use crate::core::agent::overrides::Repair;
+use crate::core::chain::frame::Frame;
+use crate::core::chain::frame_state::FrameState;
+use crate::core::chain::runnable::Attempted;
+use crate::core::chain::tree::{Node, Tree};
+use crate::core::id::FrameId;
+use crate::runtime::activity::next_request;
+use crate::runtime::requests::fork::ForkSource;
+use crate::runtime::run::frame_error::first_agent;
+use crate::runtime::{RunSettings, programs};
+use crate::store::Store;
+
+/// Estimates requests, with what the asker has set.
+#[derive(Debug)]
+pub(crate) struct Estimator<'a> {
+    store: &'a Store,
+    run: &'a RunSettings,
+    now: Timestamp,
+    /// Whether a `claude` that is not known is asked for its version.
+    may_ask: bool,
+    versions: HashMap<PathBuf, Option<Version>>,
+}
+
+impl<'a> Estimator<'a> {
+    /// One that may ask a `claude` that is not known for its version.
+    pub(crate) fn new(app: &App<'a>, run: &'a RunSettings) -> Self {
+        Self { store: app.store, run, now: app.now, may_ask: true, versions: HashMap::new() }
+    }
+
+    /// One that starts no process.
+    pub(crate) fn without_processes(app: &App<'a>, run: &'a RunSettings) -> Self {
+        Self { may_ask: false, ..Self::new(app, run) }
+    }
+
+    /// The next request of an agent that is started like this.
+    pub(crate) fn of_frame(&mut self, frame: &Frame, launch: &Launch) -> Result<NextRequestView, AppError> {
+        let version = self.version(launch)?;
+        let next = next_request::of_frame(self.store, frame, launch, version)?;
+        Ok(NextRequestView::new(&next, &self.run.prices, self.now))
+    }
+
+    /// The first request of a new agent that is started like this. `source`: the conversation that it begins with.
+    pub(crate) fn of_new(
+        &mut self,
+        launch: &Launch,
+        cwd: &Path,
+        source: Option<&ForkSource>,
+    ) -> Result<NextRequestView, AppError> {
+        let version = self.version(launch)?;
+        let next = next_request::of_new(self.store, launch, cwd, source, version)?;
+        Ok(NextRequestView::new(&next, &self.run.prices, self.now))
+    }
+
+    fn version(&mut self, launch: &Launch) -> Result<Option<Version>, AppError> {
+        if let Some(known) = self.versions.get(&launch.claude) {
+            return Ok(*known);
+        }
+        let version = programs::version(self.store, self.run.claude.as_deref(), launch, self.may_ask);
+        let version = block_on(async { Ok(version.await?) })?;
+        self.versions.insert(launch.claude.clone(), version);
+        Ok(version)
+    }
+}
+
+/// What continuing the chain of `id` sends, if its agents are started with these changes. `instructs`: whether the agent itself
+/// gets a new instruction.
+pub(crate) fn of_chain(
+    app: &App<'_>,
+    id: &str,
+    repair: &Repair,
+    instructs: bool,
+    run: &RunSettings,
+) -> Result<EstimateView, AppError> {
+    let top = frame_named(app, id)?;
+    let tree = app.store.tree(top)?;
+    let agents = agents(app, run, &tree, repair, |node, starts| starts.is_some() || instructs && node.id == top)?;
+    Ok(EstimateView::new(Some(top), agents))
+}
+
+/// The agents of the chain below `top` that start at once if a person resumes it, and whose conversations are no longer cached.
+pub(crate) fn cold_starts(app: &App<'_>, top: FrameId, run: &RunSettings) -> Result<EstimateView, AppError> {
+    let tree = app.store.tree(top)?;
+    let mut agents = agents(app, run, &tree, &Repair::default(), |_, starts| starts == Some(Starts::Now))?;
+    agents.retain(|agent| agent.request.has_gone_cold());
+    Ok(EstimateView::new(Some(top), agents))
+}
+
+/// The agents that are `wanted`, those first that start first.
+fn agents(
+    app: &App<'_>,
+    run: &RunSettings,
+    tree: &Tree,
+    repair: &Repair,
+    wanted: impl Fn(&Node, Option<Starts>) -> bool,
+) -> Result<Vec<AgentEstimateView>, AppError> {
+    let abandoned = app.store.abandoned()?;
+    let runs = |node: &Node| matches!(node.state, FrameState::Running { .. }) && !abandoned.contains_key(&node.id);
+    let at_once = starting(tree, app.now);
+    let first = first_agent(app.store, tree.top())?;
+    let mut estimator = Estimator::new(app, run);
+    let mut agents = Vec::new();
+    for node in tree.leaves_up() {
+        let starts = if at_once.contains(&node.id) {
+            Some(Starts::Now)
+        } else {
+            (!node.state.is_over() && node.handed_off_to().is_none()).then_some(Starts::Later)
+        };
+        if node.is_group || runs(node) || !wanted(node, starts) {
+            continue;
+        }
+        let (Some(frame), Some(first)) = (app.store.frame(node.id)?, &first) else { continue };
+        let launch = frame.launch.clone().repaired(&first.launch, repair);
+        let request = estimator.of_frame(&frame, &launch)?;
+        let task = node.title.clone();
+        agents.push(AgentEstimateView { id: Some(node.id), task, starts: starts.unwrap_or(Starts::Now), request });
+    }
+    Ok(agents)
+}
+
+/// The frames that start at once if a person resumes the top.
+fn starting(tree: &Tree, now: Timestamp) -> Vec<FrameId> {
+    let mut starting = tree.runnable(&Attempted::default(), now);
+    starting.extend(tree.to_try_again().into_iter().chain(tree.to_restart()).map(|node| node.id));
+    let rests = |id: &FrameId| {
+        let waited = tree.get(*id).map(|node| &node.state);
+        matches!(waited, Some(FrameState::Paused { waited: None }))
+    };
+    starting.extend(tree.to_continue().into_iter().filter(rests));
+    starting
+}

@@ -1,0 +1,93 @@
+//! What the next requests of agents send, and what that costs.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::core::agent::usage::prices::estimate::{CacheState, ColdReason, Estimate, NextRequest};
+use crate::core::agent::usage::prices::{PriceSource, Prices};
+use crate::core::agent::usage::rounded_usd;
+use crate::core::id::FrameId;
+
+/// The next requests of the agents of a chain.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct EstimateView {
+    /// `null`: the chain does not exist yet.
+    pub(crate) chain: Option<FrameId>,
+    /// Those first that start first.
+    pub(crate) agents: Vec<AgentEstimateView>,
+    /// The tokens of all, as far as they are known.
+    pub(crate) tokens: u64,
+    /// What all cost, in US dollars, as far as that is known; `null`: it is not known of any.
+    pub(crate) cost_usd: Option<f64>,
+    /// How many of them have a cost that is not known.
+    pub(crate) unpriced: usize,
+}
+
+/// An agent that continuing a chain starts.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct AgentEstimateView {
+    /// `null`: it does not exist yet.
+    pub(crate) id: Option<FrameId>,
+    pub(crate) task: String,
+    pub(crate) starts: Starts,
+    #[serde(flatten)]
+    pub(crate) request: NextRequestView,
+}
+
+/// When an agent starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) enum Starts {
+    /// At once.
+    Now,
+    /// When what it waits for has happened.
+    Later,
+}
+
+/// The next request of an agent.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct NextRequestView {
+    /// What it sends, without what is new; `null`: not known, because there was no such request yet.
+    pub(crate) tokens: Option<u64>,
+    /// `null`: Claude Code's default.
+    pub(crate) model: Option<String>,
+    pub(crate) cache: CacheState,
+    /// What sending that costs, in US dollars; `null`: not known.
+    pub(crate) cost_usd: Option<f64>,
+    /// Where the price comes from.
+    pub(crate) price: Option<PriceSource>,
+}
+
+impl EstimateView {
+    pub(crate) fn new(chain: Option<FrameId>, agents: Vec<AgentEstimateView>) -> Self {
+        let costs = || agents.iter().filter_map(|agent| agent.request.cost_usd);
+        Self {
+            chain,
+            tokens: agents.iter().filter_map(|agent| agent.request.tokens).sum(),
+            cost_usd: costs().reduce(|sum, usd| sum + usd).map(rounded_usd),
+            unpriced: agents.len() - costs().count(),
+            agents,
+        }
+    }
+}
+
+impl NextRequestView {
+    pub(crate) fn new(next: &NextRequest, prices: &Prices, now: Timestamp) -> Self {
+        let model = next.full_model().map(str::to_owned);
+        let Estimate { tokens, cache, price } = next.estimate(prices, now);
+        let (cost_usd, price) = price.map(|(usd, source)| (rounded_usd(usd), source)).unzip();
+        Self { tokens, model, cache, cost_usd, price }
+    }
+
+    /// Whether a conversation is sent again that was cached.
+    pub(crate) fn has_gone_cold(&self) -> bool {
+        match &self.cache {
+            CacheState::Cached { .. } | CacheState::Cold { reason: ColdReason::New | ColdReason::Uncached } => false,
+            CacheState::Cold { .. } => true,
+        }
+    }
+}
