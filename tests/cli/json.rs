@@ -294,7 +294,7 @@ fn a_frame_in_json() {
 
     let sessions = frame["sessions"].as_array().expect("a list of sessions");
     let [first, second] = sessions.as_slice() else { panic!("two sessions: {frame}") };
-    insta::assert_snapshot!(keys(first), @"id attempt resumed began ended outcome message kept transcript usage cost_usd estimated requests seconds model");
+    insta::assert_snapshot!(keys(first), @"id attempt resumed began ended outcome message kept transcript usage cost_usd estimated requests seconds model lingered");
     assert_eq!((&first["id"], &first["resumed"]), (&json!(id), &json!(null)));
     assert_eq!((&second["resumed"], &second["kept"]), (&json!(id), &json!(true)));
     assert_eq!((&frame["checkpoint"], &second["id"]), (&second["attempt"], &first["id"]));
