@@ -23,6 +23,7 @@
 //! | suspended call | a tool call that `claude` stored before it exited, and that returns the result of a request later |
 //! | signal | a word on a line of its own with which an agent pauses or is woken: `SGN_PEND_STARTED`, `SGN_RESUME`, … |
 //! | reply | the text that an agent ends with |
+//! | misfit | a reply that does not fit the JSON Schema of its agent's replies |
 //! | delivery | handing a result to an agent, and the record that it was handed over |
 //! | decision | what the end of an attempt means for the session and the frame |
 //! | admission | whether limits let an attempt begin now |

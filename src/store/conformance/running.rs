@@ -67,6 +67,27 @@ pub(crate) fn the_reply_of_a_handoff_is_the_reply_of_its_caller(open: Open) {
     assert_eq!((end(told.frame), store.deliveries(told.frame).unwrap().len()), (None, 1));
 }
 
+pub(crate) fn results_are_objects_for_who_asks_for_json(open: Open) {
+    let (_temp, store) = fresh(open);
+    let asked = |caller| AskedFor { caller, call: None, title: "children", handoff: false, json: true };
+    let root = store.start(store.root());
+    let (_, only) = store.ask_for(asked(root), &new("child")).unwrap();
+    let (_, both) = store.ask_for(asked(root), &group(&["a", "b"])).unwrap();
+    store.end(root, &Ending::Suspended);
+    store.end(store.start(only), &reply("42"));
+    let members: Vec<_> = store.replies(both).unwrap().members.into_iter().map(|member| member.id).collect();
+    store.end(store.start(members[0]), &reply("A"));
+    store.end(store.start(members[1]), &Ending::Error("max turns".into()));
+    store.change_state(both, StateChange::EndGroup).unwrap();
+    let results: Vec<_> = store.deliveries(root.frame).unwrap().into_iter().map(|delivery| delivery.result).collect();
+    let [RequestResult::Text(one), RequestResult::PartlyFailed(several)] = &results[..] else { panic!("{results:?}") };
+    assert!(one.starts_with(&format!("{{\"id\":\"{only}\",\"status\":\"done\",\"result\":\"42\"")), "{one}");
+    assert!(
+        several.starts_with('[') && several.contains("\"result\":\"A\"") && several.contains("max turns"),
+        "{several}"
+    );
+}
+
 pub(crate) fn one_runner_begins_an_attempt(open: Open) {
     let (temp, store) = fresh(open);
     let (root, barrier) = (store.root(), Barrier::new(4));
