@@ -18,6 +18,7 @@ use crate::claude::environment::variables::Variables;
 use crate::claude::installation::program;
 use crate::claude::invocation::{ATTEMPT, FRAME, STATE_DIR};
 use crate::claude::processes::marks::{self, Mark};
+use crate::cli::arguments::linger_option::LingerOption;
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::output::log;
@@ -42,6 +43,8 @@ pub(crate) struct Context {
     sender: RefCell<Option<Sender>>,
     /// The user's config file, once it has been read.
     user_file: OnceCell<Result<Option<Source>, BadConfig>>,
+    /// How long calls linger, if the command says so.
+    linger: Cell<Option<Duration>>,
     /// Whether the person was told that the file cannot be used.
     has_warned: Cell<bool>,
 }
@@ -60,6 +63,7 @@ impl Context {
             found_above: None,
             sender: RefCell::default(),
             user_file: OnceCell::new(),
+            linger: Cell::default(),
             has_warned: Cell::new(false),
         };
         // The farthest ancestor counts, because the agent may have started nearer ones with any environment. Other state
@@ -193,9 +197,15 @@ impl Context {
         let claude = claude.or_else(named_claude);
         let (own_program, stopping) = (own_program()?, self.stopping()?);
         let settings = self.usable_configuration()?.settings;
-        let linger = settings.seconds(&LINGER_SETTING).map_or(LINGER, Duration::from_secs);
+        let configured = || settings.seconds(&LINGER_SETTING).map(Duration::from_secs);
+        let linger = self.linger.get().or_else(configured).unwrap_or(LINGER);
         let (config, prices) = (config_path(), settings.prices(&PRICES));
         Ok(RunSettings { config, claude, own_program, stale_check: true, stopping, linger, places: None, prices })
+    }
+
+    /// What the command says about calls that linger.
+    pub(crate) fn set_linger(&self, option: LingerOption) {
+        self.linger.set(option.time);
     }
 
     /// How agents are stopped, according to the user's settings.

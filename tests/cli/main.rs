@@ -64,6 +64,7 @@ mod interruption;
 mod json;
 mod launch;
 mod limits;
+mod lingering;
 mod lists;
 mod live;
 mod logs;

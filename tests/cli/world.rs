@@ -41,12 +41,14 @@ impl World {
             fs::create_dir(folder).expect("the root is writable");
         }
         let path = std::env::join_paths([programs::folder(), "/usr/bin".into(), "/bin".into()]);
-        let defaults: [(&str, OsString); 5] = [
+        let defaults: [(&str, OsString); 6] = [
             ("PATH", path.expect("no colon in the target directory")),
             ("HOME", world.home().into()),
             ("AGENT_CLI_STATE_DIR", world.state().into()),
             ("AGENT_CLI_CLAUDE", programs::stand_in().into()),
             ("STAND_IN_LOG", world.path("stand-in.log").into()),
+            // Most tests are about what happens when calls are suspended.
+            ("AGENT_CLI_LINGER", "0s".into()),
         ];
         defaults.into_iter().fold(world, |world, (name, value)| world.with(name, value))
     }

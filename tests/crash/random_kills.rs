@@ -15,6 +15,7 @@ use crate::invocation::Running;
 use crate::outcome::Outcome;
 use crate::person::{root_of, store_of};
 use crate::processes::{Kind, processes_of, seen};
+use crate::scenarios::LINGER;
 use crate::tree::{self, Tree};
 use crate::world::World;
 
@@ -104,7 +105,8 @@ impl Trial {
     fn new(seed: usize) -> Self {
         // Half of the trees pause inside of tool calls, half with signals.
         let suspends = !seed.is_multiple_of(2);
-        let world = if suspends { World::with_hooks() } else { World::new() };
+        let lingers = if seed.is_multiple_of(3) { "0s" } else { "20s" };
+        let world = if suspends { World::with_hooks().with(LINGER, lingers) } else { World::new() };
         let mut chance = Chance::new(seed as u64);
         let tree = [Tree::Children, Tree::Groups][chance.below(2) as usize];
         tree.write(&world);

@@ -21,7 +21,7 @@ pub(crate) struct Scenario {
 }
 
 /// All of them.
-pub(crate) const SCENARIOS: [Scenario; 18] = [
+pub(crate) const SCENARIOS: [Scenario; 19] = [
     Scenario { name: "signals", world: with_signals, play: answer_and_carry_on, replies: &["root: when: Jan 1st"] },
     Scenario {
         name: "suspended",
@@ -31,6 +31,7 @@ pub(crate) const SCENARIOS: [Scenario; 18] = [
     },
     Scenario { name: "handed_off", world: with_handoffs, play: answer_and_carry_on, replies: &["Jan 1st"] },
     Scenario { name: "shaped", world: with_a_schema, play: answer_and_carry_on, replies: &["{\"a\": 1}"] },
+    Scenario { name: "lingering", world: with_a_quick_child, play: answer_and_carry_on, replies: &["slow: Jan 1st"] },
     Scenario { name: "in_place", world: with_an_entered_worktree, play: answer_and_carry_on, replies: &["there"] },
     Scenario { name: "beside", world: with_background, play: answer_and_carry_on, replies: &["Jan 1st"] },
     Scenario { name: "worktrees", world: with_worktrees, play: answer_and_carry_on, replies: &["both are done"] },
@@ -56,6 +57,9 @@ pub(crate) const SCENARIOS: [Scenario; 18] = [
     Scenario { name: "in_a_file", world: with_a_question_file, play: edit_and_carry_on, replies: &["Jan 1st"] },
     Scenario { name: "steered", world: with_a_child_that_asks, play: steer_and_carry_on, replies: &["second"] },
 ];
+
+/// How long calls linger.
+pub(crate) const LINGER: &str = "AGENT_CLI_LINGER";
 
 const SESSION: &str = "0193e7b0-1c2d-4abc-8def-0123456789ff";
 
@@ -92,6 +96,15 @@ fn with_a_schema() -> World {
     world.file("schema.json", r#"{"type": "object", "required": ["a"]}"#);
     world.file("root.md", "spawn child.md --schema schema.json\nreply {result}\n");
     world.file("child.md", "end no\nend {\"a\": 1}\n");
+    world
+}
+
+/// The first call lingers until its result is there, the second until the child asks.
+fn with_a_quick_child() -> World {
+    let world = World::with_hooks().with(LINGER, "20s");
+    world.file("root.md", "spawn quick.md\nspawn slow.md\nreply {result}\n");
+    world.file("quick.md", "reply quick\n");
+    world.file("slow.md", "ask When?\nreply slow: {result}\n");
     world
 }
 

@@ -15,6 +15,7 @@ use crate::invariants::{self, Recorded};
 use crate::invocation::Running;
 use crate::person::store_of;
 use crate::processes::{Kind, seen, victims};
+use crate::scenarios::LINGER;
 use crate::world::World;
 
 /// How many processes are killed in total, in a sample and in a whole run. A longer test sets its own number in the variable.
@@ -62,7 +63,8 @@ struct Trial {
 impl Trial {
     fn new(seed: usize) -> Self {
         // Half of the agents pause inside of tool calls, half with signals.
-        let world = if seed.is_multiple_of(2) { World::new() } else { World::with_hooks() };
+        let lingers = if seed.is_multiple_of(3) { "0s" } else { "20s" };
+        let world = if seed.is_multiple_of(2) { World::new() } else { World::with_hooks().with(LINGER, lingers) };
         fs::create_dir_all(world.project().join(QUESTIONS).join("pending")).expect("it can be made");
         let chance = Chance::new(seed as u64 ^ 0x5eed);
         Self { world, chance, roots: Vec::new(), awaited: Vec::new(), killed: 0, recorded: Recorded::new() }

@@ -33,7 +33,7 @@ fn with_prompts_each_agent_takes_one_request_to_the_pause_and_one_to_the_end(ver
 }
 
 fn a_chain_pauses_is_polled_and_resumes(version: &str) {
-    let chain = Chain::new(version);
+    let chain = Chain::new(version).without_lingering();
     chain.birthday();
 
     let root = chain.started(&["spawn", "ins1.md"]);

@@ -19,6 +19,8 @@ pub(crate) struct Chain {
     pub(crate) api: MessagesApi,
     pub(crate) home: RealHome,
     claude: PathBuf,
+    /// Whether calls linger whose results are expected soon.
+    lingers: bool,
 }
 
 /// The output of a command, and how it ended.
@@ -40,7 +42,12 @@ impl Chain {
     /// An empty project, and this model.
     pub(crate) fn with_model(version: &str, api: MessagesApi) -> Self {
         let home = RealHome::new(api.url());
-        Self { api, home, claude: claude(version) }
+        Self { api, home, claude: claude(version), lingers: true }
+    }
+
+    /// The same, with every call suspended at once.
+    pub(crate) fn without_lingering(self) -> Self {
+        Self { lingers: false, ..self }
     }
 
     /// Puts the birthday example into the project.
@@ -55,6 +62,9 @@ impl Chain {
     pub(crate) fn command(&self) -> Command {
         let mut command = self.home.command(env!("CARGO_BIN_EXE_agent-cli"));
         command.env("AGENT_CLI_CLAUDE", &self.claude).env("AGENT_CLI_STATE_DIR", self.state());
+        if !self.lingers {
+            command.env("AGENT_CLI_LINGER", "0s");
+        }
         command
     }
 

@@ -18,7 +18,7 @@ const NOTE_MEMORY: &str = "run ps -o rss=,comm= -p $(ps -o ppid= -p $PPID) >> me
 fn one_process_lives_at_a_time_and_each_level_costs_the_same() {
     let depth = std::env::var(OTHER_DEPTH);
     let depth = depth.map_or_else(|_| sample_or_all(DEPTH[0], DEPTH[1]), |depth| depth.parse().expect("a depth"));
-    let chain = Chain::new(NEWEST);
+    let chain = Chain::new(NEWEST).without_lingering();
     for level in 2..depth {
         let steps = format!("spawn {}.md\nreply {{result}}\n", level + 1);
         chain.home.write(&format!("{level}.md"), &steps);

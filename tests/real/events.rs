@@ -100,7 +100,7 @@ fn a_throttled_agent_is_distinguished_from_one_that_works(version: &str) {
 }
 
 fn asking(version: &str) -> Chain {
-    let chain = Chain::with_model(version, MessagesApi::start(follow));
+    let chain = Chain::with_model(version, MessagesApi::start(follow)).without_lingering();
     chain.home.write("CLAUDE.md", TEMPLATE);
     chain.home.write("child.md", "run echo one; echo two\nreply from the child\n");
     chain.home.write("ins.md", "run false\nspawn child.md\nask When?\nreply {result}\n");

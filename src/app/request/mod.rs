@@ -11,8 +11,7 @@ use crate::app::{App, spawn};
 use crate::core::id::RequestId;
 use crate::core::requests::request::RequestResult;
 use crate::runtime::requests::agent_request::AgentRequest;
-use crate::runtime::requests::spawn_request;
-use crate::store::{Caller, Target};
+use crate::store::{Caller, Requests, Target};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Input {
@@ -26,7 +25,7 @@ pub(crate) enum Outcome {
     /// The request, or the agent that it starts.
     Recorded(Target),
     /// The caller's resumed call had made this request before.
-    MadeBefore(RequestId, Option<RequestResult>),
+    MadeBefore(RequestId, RequestResult),
 }
 
 /// The agent that asks.
@@ -59,7 +58,12 @@ pub(crate) fn resolve(
 pub(crate) fn make(app: &App<'_>, input: Input, standard_input: &mut dyn Read) -> Result<Outcome, AppError> {
     let (caller, request) = resolve(app, input, standard_input)?;
     if let Some(made) = request.made_before(app.store, caller)? {
-        return Ok(Outcome::MadeBefore(made, spawn_request::result_of(app.store, made)?));
+        let known = app.store.requests(Requests::One(made))?.pop();
+        return Ok(match known {
+            Some((_, Some(result))) => Outcome::MadeBefore(made, result),
+            Some((request, None)) => Outcome::Recorded(Target::from_request(&request)),
+            None => Outcome::Recorded(Target::Request(made)),
+        });
     }
     Ok(Outcome::Recorded(request.record(app.store, caller, None)?))
 }

@@ -173,11 +173,6 @@ impl RequestView {
     pub(crate) fn started(id: String) -> Self {
         Self { id, status: Outcome::Started }
     }
-
-    /// A request that was made before and has no result yet.
-    pub(crate) fn ongoing(id: String) -> Self {
-        Self { id, status: Outcome::Ongoing }
-    }
 }
 
 /// The worktrees of the finished agents below `top`, parents first, without those that `gc` has removed.

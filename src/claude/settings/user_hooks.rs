@@ -1,5 +1,5 @@
-//! The user's own hooks after tool calls. They decide last what an agent sees of a result: they may remove a secret from it.
-//! Only running them would show whether they do, so this only checks whether there are any.
+//! The user's own hooks around tool calls. Those before a call may deny it. Those after it decide last what an agent sees of a result:
+//! they may remove a secret from it. Only running them would show whether they do, so this only checks whether there are any.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,34 @@ use serde_json::Value;
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::settings::merged;
 use crate::claude::settings::settings_file::managed_files;
-use crate::claude::tools::hook_input::POST_TOOL_USE;
+use crate::claude::tools::hook_input::{POST_TOOL_USE, PRE_TOOL_USE};
 use crate::core::agent::launch::Launch;
+
+/// The calls before or after which a hook runs.
+#[derive(Clone, Copy)]
+struct Around<'a> {
+    /// Before or after.
+    event: &'a str,
+    tool: &'a str,
+}
 
 /// Whether a user's hook may run after a call of `tool` by an agent that works in `cwd`. A file that cannot be read has none.
 pub(crate) fn run_after(tool: &str, cwd: &Path, launch: &Launch) -> bool {
+    run(Around { event: POST_TOOL_USE, tool }, cwd, launch)
+}
+
+/// The same before a call.
+pub(crate) fn run_before(tool: &str, cwd: &Path, launch: &Launch) -> bool {
+    run(Around { event: PRE_TOOL_USE, tool }, cwd, launch)
+}
+
+fn run(calls: Around<'_>, cwd: &Path, launch: &Launch) -> bool {
     let given = launch.args.last(merged::OPTION).and_then(|given| merged::read(given, cwd));
-    let is_concerned = |settings: &Value| concern(&settings["hooks"], tool);
+    let is_concerned = |settings: &Value| concern(&settings["hooks"], calls);
     given.as_ref().is_some_and(is_concerned)
         || files(cwd, launch).iter().filter_map(|file| read(file)).any(|file| is_concerned(&file))
-        || plugins(cwd, launch).is_none_or(|folders| folders.iter().any(|folder| plugin_concerns(folder, tool)))
-        || marketplaces(launch).iter().any(|file| offers_concerned(file, tool))
+        || plugins(cwd, launch).is_none_or(|folders| folders.iter().any(|folder| plugin_concerns(folder, calls)))
+        || marketplaces(launch).iter().any(|file| offers_concerned(file, calls))
 }
 
 fn files(cwd: &Path, launch: &Launch) -> Vec<PathBuf> {
@@ -75,10 +92,12 @@ fn read(file: &Path) -> Option<Value> {
 }
 
 /// Whether a plugin has such a hook: in its own file, or in its manifest or a file named there.
-fn plugin_concerns(folder: &Path, tool: &str) -> bool {
+fn plugin_concerns(folder: &Path, calls: Around<'_>) -> bool {
     let manifests = [".claude-plugin/plugin.json", "plugin.json"].map(|name| folder.join(name));
     let named = manifests.iter().filter_map(|file| read(file)).map(|manifest| manifest["hooks"].clone());
-    std::iter::once(Value::from("hooks/hooks.json")).chain(named).any(|named| hooks_concern(&named, Some(folder), tool))
+    std::iter::once(Value::from("hooks/hooks.json"))
+        .chain(named)
+        .any(|named| hooks_concern(&named, Some(folder), calls))
 }
 
 /// The files in which marketplaces describe their plugins: hooks may be there, too.
@@ -91,29 +110,29 @@ fn marketplaces(launch: &Launch) -> Vec<PathBuf> {
     places.into_iter().map(file).collect()
 }
 
-fn offers_concerned(marketplace: &Path, tool: &str) -> bool {
+fn offers_concerned(marketplace: &Path, calls: Around<'_>) -> bool {
     let offered = read(marketplace).unwrap_or_default();
     let plugins = offered["plugins"].as_array().into_iter().flatten();
     // The files that are named there belong to a plugin, which is checked if it is installed.
-    plugins.into_iter().any(|plugin| hooks_concern(&plugin["hooks"], None, tool))
+    plugins.into_iter().any(|plugin| hooks_concern(&plugin["hooks"], None, calls))
 }
 
 /// Hooks in a manifest: the path of a file, the hooks themselves, or several of both. `folder`: the base of relative paths.
-fn hooks_concern(named: &Value, folder: Option<&Path>, tool: &str) -> bool {
+fn hooks_concern(named: &Value, folder: Option<&Path>, calls: Around<'_>) -> bool {
     match named {
         Value::String(path) => {
             let content = folder.and_then(|folder| read(&folder.join(path)));
-            content.is_some_and(|content| hooks_concern(&content, None, tool))
+            content.is_some_and(|content| hooks_concern(&content, None, calls))
         }
-        Value::Array(several) => several.iter().any(|named| hooks_concern(named, folder, tool)),
-        Value::Object(hooks) => concern(named, tool) || hooks.get("hooks").is_some_and(|hooks| concern(hooks, tool)),
+        Value::Array(several) => several.iter().any(|named| hooks_concern(named, folder, calls)),
+        Value::Object(hooks) => concern(named, calls) || hooks.get("hooks").is_some_and(|hooks| concern(hooks, calls)),
         _ => false,
     }
 }
 
-fn concern(hooks: &Value, tool: &str) -> bool {
-    let entries = hooks[POST_TOOL_USE].as_array().into_iter().flatten();
-    entries.into_iter().any(|entry| matches(&entry["matcher"], tool))
+fn concern(hooks: &Value, calls: Around<'_>) -> bool {
+    let entries = hooks[calls.event].as_array().into_iter().flatten();
+    entries.into_iter().any(|entry| matches(&entry["matcher"], calls.tool))
 }
 
 /// A matcher is a list of names or a regular expression, which might match anything.
@@ -164,6 +183,7 @@ mod tests {
         write("config/settings.json", &before);
         assert!(!found(&[]) && !found(&[&format!("--settings={before}")]));
         assert!(found(&[&format!("--settings={hooks}")]));
+        assert!(run_before("Bash", &cwd, &launch(&[])) && !run_before("Edit", &cwd, &launch(&[])));
         for name in
             ["config/settings.json", "project/part/.claude/settings.json", "project/.claude/settings.local.json"]
         {

@@ -3,6 +3,7 @@
 pub(crate) mod form_options;
 pub(crate) mod id_completion;
 pub(crate) mod limit_options;
+pub(crate) mod linger_option;
 pub(crate) mod positions;
 pub(crate) mod tasks;
 pub(crate) mod trailing_args;

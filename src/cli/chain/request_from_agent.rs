@@ -30,14 +30,11 @@ pub(super) fn make(
     request::caller(context.caller, &input)?;
     let store = context.store()?;
     let id = match request::make(&context.app(&store), input, standard_input)? {
-        Outcome::MadeBefore(made, result) if json => {
-            match &result {
-                Some(result) => print_line(result.text())?,
-                None => print_json(&RequestView::ongoing(made.to_string()))?,
-            }
-            return Ok(exit_of(result.as_ref()));
+        Outcome::MadeBefore(_, result) if json => {
+            print_line(result.text())?;
+            return Ok(exit_of(Some(&result)));
         }
-        Outcome::MadeBefore(_, result) => return print_result(result),
+        Outcome::MadeBefore(_, result) => return print_result(Some(result)),
         Outcome::Recorded(Target::Frame(child)) => child.to_string(),
         Outcome::Recorded(Target::Request(request)) => request.to_string(),
     };

@@ -12,6 +12,7 @@ use crate::app::chains::run::NextRun;
 use crate::app::config::setting::WARN_ABOVE_USD;
 use crate::cli::arguments::id_completion;
 use crate::cli::arguments::limit_options::LimitOptions;
+use crate::cli::arguments::linger_option::LingerOption;
 use crate::cli::arguments::trailing_args::ForClaude;
 use crate::cli::chain::spawn::questions_dir;
 use crate::cli::chain::tell::typed_text;
@@ -97,6 +98,9 @@ pub(crate) struct Resume {
     estimate: bool,
 
     #[command(flatten)]
+    linger: LingerOption,
+
+    #[command(flatten)]
     output_options: OutputOptions,
 
     #[command(flatten)]
@@ -124,6 +128,7 @@ fn without_changes(argument: Arg) -> Arg {
 
 impl Resume {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        context.set_linger(self.linger);
         let Self { output_options, max_parallel_total, .. } = self;
         let Some(id) = self.id else {
             let (claude, stale_check) = (self.claude, !self.no_stale_check);

@@ -14,6 +14,7 @@ use crate::app::spawn::note::{self, Guarded, SpawnNote};
 use crate::claude::invocation::STATE_DIR;
 use crate::cli::arguments::id_completion;
 use crate::cli::arguments::limit_options::LimitOptions;
+use crate::cli::arguments::linger_option::LingerOption;
 use crate::cli::arguments::tasks::{Tasks, TypedInstructions};
 use crate::cli::arguments::trailing_args::ForClaude;
 use crate::cli::chain::drive;
@@ -130,6 +131,9 @@ pub(crate) struct Spawn {
     estimate: bool,
 
     #[command(flatten)]
+    linger: LingerOption,
+
+    #[command(flatten)]
     output_options: OutputOptions,
 
     #[command(flatten)]
@@ -152,6 +156,7 @@ impl Spawn {
     /// The calling agent's request.
     pub(crate) fn request(self) -> Result<Input, CliError> {
         self.output_options.refuse_to_agents()?;
+        self.linger.refuse_to_agents()?;
         if self.estimate {
             return Err(CliError::usage("agents cannot use --estimate").hint("leave it out"));
         }
@@ -186,6 +191,7 @@ impl Spawn {
     }
 
     fn start(self, context: &Context) -> Result<ExitStatus, CliError> {
+        context.set_linger(self.linger);
         let (output_options, estimates, input) = (self.output_options, self.estimate, self.input());
         // A refused command must not create a state directory.
         let directory = Context::directory();

@@ -145,7 +145,13 @@ pub(super) fn before(
             let directory = call.directory.as_deref().unwrap_or(pwd);
             let runs_in = RunsIn { directory, input: call.input.as_deref().unwrap_or_default() };
             let request = resolve(&store, caller, &runs_in).map_err(ProtocolError::Request)?;
+            // Otherwise a child could work although a user's hook, which runs at the same time, denies the call.
+            let is_alone = [&began, &frame.cwd].iter().all(|cwd| !user_hooks::run_before(BASH, cwd, &frame.launch));
+            let can_linger = request.can_linger(caller) && is_alone;
             request.record(&store, caller, Some(id))?;
+            if !can_linger {
+                return Ok(HookAnswer::Defer.into());
+            }
             let in_time = linger::wait(asking, &store, &frame, id).unwrap_or_else(|error| {
                 tracing::warn!("the call is suspended at once: {error}");
                 None

@@ -38,6 +38,12 @@ impl AgentRequest {
         }
     }
 
+    /// Whether its call can linger. A fork of the caller needs the conversation that the caller leaves when its turn has ended.
+    pub(crate) fn can_linger(&self, caller: Caller) -> bool {
+        let Self::Spawn(request, _) = self else { return true };
+        request.source.as_ref().is_none_or(|source| source.baseline.frame != Some(caller.frame))
+    }
+
     /// The request, if the attempt's resumed call has already made it and now runs as a program: it must not be made again.
     pub(crate) fn made_before(&self, store: &Store, caller: Caller) -> Result<Option<RequestId>, RuntimeError> {
         spawn_request::made_before(store, caller, |kind| self.is(kind))

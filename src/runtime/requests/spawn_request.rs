@@ -270,12 +270,8 @@ pub(crate) fn made_before(
         return Ok(None);
     };
     let adopted = store.use_results(caller, ResultUse::OfProgram(made.id))?.pop();
-    if let (Some(request), Some(read)) = (adopted, &result) {
-        let target = match made.kind {
-            RequestKind::Spawn { child, .. } => Target::Frame(child),
-            _ => Target::Request(request),
-        };
-        store.use_results(caller, ResultUse::LookedUp(target, read))?;
+    if let (Some(_), Some(read)) = (adopted, &result) {
+        store.use_results(caller, ResultUse::LookedUp(Target::from_request(&made), read))?;
     }
     Ok(adopted)
 }

@@ -9,6 +9,7 @@ use crate::core::chain::frame_state::{AgentStatus, FrameState};
 use crate::core::chain::limits::{Limits, NewLimits};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{ChainName, FrameId, RequestId};
+use crate::core::requests::request::{Request, RequestKind};
 use crate::core::steering::message::MessageSender;
 
 /// The frames that a query covers.
@@ -115,6 +116,16 @@ pub enum Target {
     Frame(FrameId),
     /// A request.
     Request(RequestId),
+}
+
+impl Target {
+    /// What the agent is told to ask about that made this request.
+    pub(crate) fn from_request(request: &Request) -> Self {
+        match request.kind {
+            RequestKind::Spawn { child, .. } => Self::Frame(child),
+            _ => Self::Request(request.id),
+        }
+    }
 }
 
 /// Where an id is looked up.

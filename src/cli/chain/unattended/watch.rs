@@ -7,6 +7,7 @@ use clap::Args;
 
 use crate::app::asker::PersonsTask;
 use crate::app::chains::unattended::{self, EndedChain, UnattendedEvent};
+use crate::cli::arguments::linger_option::LingerOption;
 use crate::cli::chain::drive;
 use crate::cli::chain::unattended::resume_all::ResumeAll;
 use crate::cli::chain::unattended::tell_of_interrupted;
@@ -33,6 +34,9 @@ pub(crate) struct Watch {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_parallel_total: Option<u32>,
 
+    #[command(flatten)]
+    linger: LingerOption,
+
     /// Print a JSON object for each chain, as `resume --json` does
     #[arg(long)]
     json: bool,
@@ -40,7 +44,8 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        let Self { claude, max_parallel_total, json } = self;
+        let Self { claude, max_parallel_total, linger, json } = self;
+        context.set_linger(linger);
         let output_options = OutputOptions { json, stream: false, exit_code: false };
         let all = ResumeAll { claude, stale_check: true, max_parallel_total, output_options };
         let store = context.store()?;

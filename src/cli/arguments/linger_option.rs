@@ -1,0 +1,35 @@
+//! How long calls linger, for commands that run agents.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::cli::error::CliError;
+use crate::core::text::time::duration;
+
+/// How long agents stay in calls whose results are expected soon.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct LingerOption {
+    /// How long an agent's process stays in a call while its result is expected soon; 0: not at all [default: 20s]
+    ///
+    /// A result that arrives in this time returns without another start of claude. Only this run is affected.
+    #[arg(long = "linger", value_name = "DURATION", value_parser = linger)]
+    pub(crate) time: Option<Duration>,
+}
+
+impl LingerOption {
+    /// Who runs a chain decides.
+    pub(crate) fn refuse_to_agents(self) -> Result<(), CliError> {
+        match self.time {
+            None => Ok(()),
+            Some(_) => Err(CliError::usage("agents cannot use --linger").hint("leave it out")),
+        }
+    }
+}
+
+fn linger(text: &str) -> Result<Duration, String> {
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    Duration::try_from(duration(text)?).map_err(|error| error.to_string())
+}

@@ -1,0 +1,111 @@
+//! Calls that linger, and everything that ends this.
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::gate::{Gate, wait_until};
+use crate::world::World;
+
+/// A parent whose call lingers while its child holds a gate.
+fn with_a_child_that_works() -> (World, Gate) {
+    let world = World::with_hooks().with("AGENT_CLI_LINGER", "50s");
+    let gate = world.gate("gate");
+    world.file("root.md", "spawn child.md\nreply root: {result}\n");
+    world.file("child.md", "hold gate\nreply 42\n");
+    (world, gate)
+}
+
+fn root(world: &World) -> String {
+    world.session(0)
+}
+
+#[test]
+fn the_result_returns_without_another_start() {
+    let (world, gate) = with_a_child_that_works();
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    assert!(world.log().starts[0].is_alive(), "it lingers");
+    gate.open_for_one();
+    spawn.ends().prints("root: 42");
+    assert_eq!(world.starts(), 2);
+    let shown = world.run(&["show", &root(&world), "--json"]).json();
+    assert_eq!(shown["sessions"][0]["lingered"], 1);
+    world.run(&["fsck"]).succeeds();
+}
+
+#[test]
+fn it_parks_when_the_process_that_runs_the_chain_has_died() {
+    let (world, gate) = with_a_child_that_works();
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    spawn.kill();
+    wait_until("the call is suspended", || !world.log().starts[0].is_alive());
+    gate.open_for_one();
+    wait_until("the child has ended its turn", || !world.log().starts[1].is_alive());
+    world.run(&["resume", &root(&world)]).prints("root: 42");
+    assert_eq!(world.starts(), 3);
+}
+
+#[test]
+fn it_parks_when_the_chain_is_interrupted() {
+    let (world, gate) = with_a_child_that_works();
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    spawn.signal(Signal::INT);
+    wait_until("the call is suspended", || !world.log().starts[0].is_alive());
+    gate.open_for_one();
+    spawn.ends().exits_with(130);
+    world.run(&["resume", &root(&world)]).prints("root: 42");
+}
+
+#[test]
+fn a_child_that_was_stopped_fails_the_call() {
+    let (world, gate) = with_a_child_that_works();
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    let child = world.session(1);
+    let stop = world.command(["stop", &child, "--reason", "wrong branch"]).start();
+    let told = world.state().join("frames").join(&child).join("stop");
+    wait_until("the child is told to stop", || told.exists());
+    gate.open_for_one();
+    stop.ends().succeeds();
+    let outcome = spawn.ends();
+    assert!(outcome.stdout.contains("wrong branch"), "{outcome}");
+    assert_eq!(world.starts(), 2);
+}
+
+#[test]
+fn a_call_that_a_users_hook_may_deny_does_not_linger() {
+    let (world, gate) = with_a_child_that_works();
+    world.user_settings(&json!({"hooks": {"PreToolUse": [
+        {"matcher": "Bash", "hooks": [{"type": "command", "command": "true"}]},
+    ]}}));
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    assert!(!world.log().starts[0].is_alive(), "its call was suspended before the child began");
+    gate.open_for_one();
+    spawn.ends().prints("root: 42");
+    assert_eq!(world.starts(), 3);
+}
+
+#[test]
+fn no_call_lingers_while_all_places_are_taken() {
+    let (world, gate) = with_a_child_that_works();
+    let asked = world.file("first.md", "ask When?\nspawn child.md\nreply root: {result}\n");
+    let paused = world.spawn_paused(&asked.display().to_string());
+    world.answer("now");
+    let all = world.command(["resume", "--all", "--max-parallel-total", "1"]).start();
+    gate.reached_by(1);
+    gate.open_for_one();
+    all.ends().succeeds();
+    world.run(&["resume", &paused]).prints("root: 42");
+}
+
+#[test]
+fn agents_do_not_say_how_long_their_children_linger() {
+    let world = World::with_hooks();
+    world.file("root.md", "run agent-cli spawn child.md --linger 5s\nreply {result}\n");
+    world.file("child.md", "reply 42\n");
+    let outcome = world.run(&["spawn", "root.md"]);
+    assert!(outcome.stdout.contains("agents cannot use --linger"), "{outcome}");
+}
