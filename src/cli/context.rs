@@ -18,13 +18,12 @@ use crate::claude::environment::variables::Variables;
 use crate::claude::installation::program;
 use crate::claude::invocation::{ATTEMPT, FRAME, STATE_DIR};
 use crate::claude::processes::marks::{self, Mark};
-use crate::cli::arguments::linger_option::LingerOption;
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::output::log;
 use crate::core::agent::launch::Launch;
 use crate::core::attempt::stop_steps::GRACE;
-use crate::core::requests::linger::LINGER;
+use crate::core::requests::lingering::LINGER;
 use crate::runtime::notifications::config_file::{self, BadConfig, ConfigFile};
 use crate::runtime::notifications::sender::{Sender, Voice};
 use crate::runtime::protocol::{Asking, Patience};
@@ -204,8 +203,8 @@ impl Context {
     }
 
     /// What the command says about calls that linger.
-    pub(crate) fn set_linger(&self, option: LingerOption) {
-        self.linger.set(option.time);
+    pub(crate) fn set_linger(&self, time: Option<Duration>) {
+        self.linger.set(time);
     }
 
     /// How agents are stopped, according to the user's settings.

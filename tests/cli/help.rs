@@ -186,6 +186,13 @@ fn every_command_explains_itself() {
               Print what the first request of each agent sends and costs, and start nothing [only for
               people]
 
+          --linger <DURATION>
+              How long an agent's process stays in a call while its result is expected soon; 0: not at
+              all [default: 20s]
+
+              A result that arrives in this time returns without another start of claude. Only this run
+              is affected.
+
           --stream
               Print the events of the chain as JSON lines while it runs, then the object of --json
               (docs/events.md)
@@ -294,6 +301,13 @@ fn every_command_explains_itself() {
               and why not, and what sending them costs. With --model, --claude or arguments after --, as
               if the chain were continued with these.
 
+          --linger <DURATION>
+              How long an agent's process stays in a call while its result is expected soon; 0: not at
+              all [default: 20s]
+
+              A result that arrives in this time returns without another start of claude. Only this run
+              is affected.
+
           --stream
               Print the events of the chain as JSON lines while it runs, then the object of --json
               (docs/events.md)
@@ -357,6 +371,13 @@ fn every_command_explains_itself() {
 
           --max-parallel-total <N>
               How many agents may run at once over all chains, whichever commands run them [default: 4]
+
+          --linger <DURATION>
+              How long an agent's process stays in a call while its result is expected soon; 0: not at
+              all [default: 20s]
+
+              A result that arrives in this time returns without another start of claude. Only this run
+              is affected.
 
           --json
               Print a JSON object for each chain, as `resume --json` does

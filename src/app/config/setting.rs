@@ -354,7 +354,7 @@ mod tests {
     use crate::core::attempt::stop_steps::GRACE;
     use crate::core::chain::limits::Limits;
     use crate::core::notifications::occasion::Occasion;
-    use crate::core::requests::linger;
+    use crate::core::requests::lingering;
 
     #[test]
     fn every_default_is_a_value_and_every_key_is_unique() {
@@ -380,7 +380,7 @@ mod tests {
         };
         let limits = Limits::default();
         assert_eq!(seconds(&STOP_GRACE), GRACE);
-        assert_eq!(seconds(&LINGER), linger::LINGER);
+        assert_eq!(seconds(&LINGER), lingering::LINGER);
         assert_eq!(seconds(&BACKGROUND_GRACE), Launch::default().background_grace());
         assert_eq!(seconds(&STALL_AFTER), Duration::try_from(limits.stall_after()).unwrap());
         assert_eq!(count(&MAX_DEPTH), limits.max_depth);

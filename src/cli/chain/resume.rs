@@ -128,7 +128,7 @@ fn without_changes(argument: Arg) -> Arg {
 
 impl Resume {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.set_linger(self.linger);
+        context.set_linger(self.linger.time);
         let Self { output_options, max_parallel_total, .. } = self;
         let Some(id) = self.id else {
             let (claude, stale_check) = (self.claude, !self.no_stale_check);

@@ -191,7 +191,7 @@ impl Spawn {
     }
 
     fn start(self, context: &Context) -> Result<ExitStatus, CliError> {
-        context.set_linger(self.linger);
+        context.set_linger(self.linger.time);
         let (output_options, estimates, input) = (self.output_options, self.estimate, self.input());
         // A refused command must not create a state directory.
         let directory = Context::directory();

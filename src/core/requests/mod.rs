@@ -4,7 +4,7 @@ pub(crate) mod agent_command;
 pub(crate) mod answer;
 pub(crate) mod approval;
 pub(crate) mod cron_expression;
-pub(crate) mod linger;
+pub(crate) mod lingering;
 pub(crate) mod proposed_plan;
 pub(crate) mod question_form;
 pub(crate) mod request;

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::claude::stream::output_reader::OutputFollower;
 use crate::core::chain::frame::Frame;
-use crate::core::requests::linger::Lingering;
+use crate::core::requests::lingering::Lingering;
 use crate::core::requests::request::{Request, RequestResult};
 use crate::runtime::protocol::Asking;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};

@@ -45,7 +45,7 @@ pub(crate) struct Watch {
 impl Watch {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let Self { claude, max_parallel_total, linger, json } = self;
-        context.set_linger(linger);
+        context.set_linger(linger.time);
         let output_options = OutputOptions { json, stream: false, exit_code: false };
         let all = ResumeAll { claude, stale_check: true, max_parallel_total, output_options };
         let store = context.store()?;
