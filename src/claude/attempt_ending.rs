@@ -18,6 +18,7 @@ pub(crate) fn classify(digest: &Digest, exit: ProcessExit, errors: &str) -> Endi
             ProcessExit::Stopped
             | ProcessExit::Killed
             | ProcessExit::ShutDown
+            | ProcessExit::OverBudget
             | ProcessExit::Ended
             | ProcessExit::Unknown => of_stop(digest, exit),
             ProcessExit::Code(_) | ProcessExit::Signal(_) => Ending::Error("a hook stopped the agent".to_owned()),
@@ -52,7 +53,11 @@ fn blocked_for(digest: &Digest, result: &ResultEvent) -> String {
 
 fn of_stop(digest: &Digest, exit: ProcessExit) -> Ending {
     let worked = digest.worked;
-    if exit == ProcessExit::ShutDown { Ending::ShutDown { worked } } else { Ending::Stopped { worked } }
+    match exit {
+        ProcessExit::ShutDown => Ending::ShutDown { worked },
+        ProcessExit::OverBudget => Ending::OverBudget { worked },
+        _ => Ending::Stopped { worked },
+    }
 }
 
 fn of_error(digest: &Digest, result: &ResultEvent, errors: &str) -> Ending {
@@ -141,9 +146,11 @@ fn how_it_ended(exit: ProcessExit) -> String {
         ProcessExit::Code(code) => format!("claude ended with exit code {code}"),
         ProcessExit::Signal(signal) => format!("claude was killed by signal {signal}"),
         ProcessExit::Unknown => "claude and its runner were killed".to_owned(),
-        ProcessExit::Stopped | ProcessExit::Killed | ProcessExit::ShutDown | ProcessExit::Ended => {
-            "claude was stopped".to_owned()
-        }
+        ProcessExit::Stopped
+        | ProcessExit::Killed
+        | ProcessExit::ShutDown
+        | ProcessExit::OverBudget
+        | ProcessExit::Ended => "claude was stopped".to_owned(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! `--max-budget-usd`: how much a tree may spend. Each response of the stand-in costs a cent.
 
+use crate::gate::{Gate, wait_until};
+use crate::invocation::Running;
 use crate::world::World;
 
 /// A root that asks and is then woken, and a child that replies.
@@ -132,4 +134,105 @@ fn the_option_of_claude_is_its_own() {
         world.run(&["show", &log.starts[0].session()[..8], "--json"]).json()["limits"]["max_budget_usd"],
         serde_json::Value::Null
     );
+}
+
+/// A world in which the price of an answer has been reported, and agents whose second answer calls a tool that waits at a gate.
+fn with_a_price() -> (World, Gate) {
+    let world = World::with_hooks();
+    world.file("first.md", "reply ok\n");
+    world.run(&["spawn", "first.md"]).prints("ok");
+    let gate = world.gate("gate");
+    world.file("held.md", "run echo worked >> marks\nhold gate\nrun echo after >> marks\nreply done\n");
+    (world, gate)
+}
+
+/// Waits until so many agents are told to stop.
+fn are_told(world: &World, agents: usize) {
+    wait_until("the agents are told to stop", || {
+        let told = |id: &str| world.state().join("frames").join(id).join("stop").exists();
+        world.log().starts.iter().filter(|start| told(start.session())).count() == agents
+    });
+}
+
+fn started<'a>(world: &'a World, args: &[&str]) -> Running<'a> {
+    world.command([&["spawn"][..], args].concat()).start()
+}
+
+#[test]
+fn an_agent_that_spends_the_last_of_it_ends_after_its_tool_and_loses_nothing() {
+    let (world, gate) = with_a_price();
+    let spawn = started(&world, &["held.md", "--max-budget-usd", "0.025"]);
+    gate.reached_by(1);
+    are_told(&world, 1);
+    gate.open_for_one();
+    let outcome = spawn.ends();
+    let id = outcome.started();
+    insta::assert_snapshot!(outcome, @"
+    SGN_PEND_STARTED ([ID1])
+    --- stderr
+    warning: [ID1:8] has cost $0.0300, more than its budget of $0.03
+    [ID1:8] waits for a larger budget: $0.0300 of $0.0250 spent
+    hint: agent-cli resume [ID1:8] --max-budget-usd USD raises the budget
+    --- exit status: 0
+    ");
+    assert_eq!(world.marks(), "worked\n");
+    let shown = world.run(&["show", &id, "--json"]).json();
+    assert_eq!((&shown["status"], &shown["sessions"][0]["outcome"]), (&"ready".into(), &"over_budget".into()));
+    assert_eq!(shown["cost_usd"], 0.03, "not a request more");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    world.run(&["resume", &id, "--max-budget-usd", "1"]).prints("done");
+    assert_eq!(world.marks(), "worked\nafter\n");
+}
+
+#[test]
+fn agents_that_run_at_once_spend_it_together_and_each_makes_at_most_one_more_request() {
+    let (world, gate) = with_a_price();
+    let spawn = started(&world, &["held.md", "held.md", "--max-budget-usd", "0.04"]);
+    gate.reached_by(2);
+    are_told(&world, 2);
+    gate.open_for_one();
+    gate.open_for_one();
+    let id = spawn.ends().started();
+    let spent = world.run(&["show", &id, "--json"]).json()["with_descendants"]["cost_usd"].as_f64().unwrap();
+    assert!((0.04..=0.06).contains(&spent), "{spent}");
+    assert_eq!(world.run(&["resume", &id, "--json"]).json()["waiting_on"][0]["for"], "budget");
+    assert_eq!(world.marks(), "worked\nworked\n");
+    world.run(&["resume", &id, "--max-budget-usd", "1"]).succeeds();
+    assert_eq!(world.marks(), "worked\nworked\nafter\nafter\n");
+}
+
+#[test]
+fn a_budget_that_is_set_while_agents_run_stops_them() {
+    let (world, gate) = with_a_price();
+    let spawn = started(&world, &["held.md"]);
+    gate.reached_by(1);
+    let id = world.log().starts[1].session().to_owned();
+    let other = world.command(["resume", &id, "--max-budget-usd", "0.01"]).start();
+    are_told(&world, 1);
+    gate.open_for_one();
+    spawn.ends().started();
+    other.ends().succeeds();
+    assert_eq!(world.marks(), "worked\n");
+}
+
+#[test]
+fn claude_is_given_what_is_left_and_is_not_blamed_for_it() {
+    let world = World::with_hooks();
+    world.file("root.md", "ask When?\nrun true\nrun true\nfail Reached maximum budget ($0.02)\n");
+    let spawn = ["spawn", "root.md", "--max-budget-usd", "0.04", "--", "--max-budget-usd=0.2"];
+    let id = world.run(&spawn).started();
+    world.answer("now");
+    let outcome = world.run(&["resume", &id]);
+    let given = |start: usize| {
+        let argv = world.log().starts[start].argv.join(" ");
+        argv.split("--max-budget-usd=").nth(1).and_then(|rest| rest.split(' ').next()).map(str::to_owned)
+    };
+    assert_eq!([given(0), given(1)], [Some("0.04".to_owned()), Some("0.02".to_owned())]);
+    insta::assert_snapshot!(outcome, @"
+    SGN_PEND_STARTED ([ID1])
+    --- stderr
+    [ID1:8] waits for a larger budget: $0.0400 of $0.0400 spent
+    hint: agent-cli resume [ID1:8] --max-budget-usd USD raises the budget
+    --- exit status: 0
+    ");
 }

@@ -7,7 +7,12 @@ use crate::chain::{Chain, TEMPLATE};
 use crate::processes::{Gate, wait_until};
 use crate::support::{Conversation, Hold, MessagesApi, follow, on_every_version, on_every_version_of_a_whole_run};
 
-on_every_version!(a_killed_attempt_costs_what_its_answers_cost, a_discarded_fork_costs_what_it_was_served,);
+on_every_version!(
+    a_killed_attempt_costs_what_its_answers_cost,
+    a_discarded_fork_costs_what_it_was_served,
+    a_budget_ends_agents_within_a_request_each,
+    claude_ends_at_the_rest_of_a_budget_and_its_agent_has_not_failed,
+);
 
 on_every_version_of_a_whole_run!(pauses_and_forks_cost_what_was_served);
 
@@ -140,4 +145,36 @@ fn a_discarded_fork_costs_what_it_was_served(version: &str) {
     let (sum, all) = (recorded(&chain), served(&chain));
     assert!(all.requests - sum.requests <= 1 && all.input >= sum.input, "{sum:?} {all:?}");
     assert!((all.usd - sum.usd).abs() < 1e-4 || sum.estimated, "{sum:?} {all:?}");
+}
+
+/// The most that a request of these tests costs, in dollars.
+const REQUEST: f64 = 0.11;
+
+fn a_budget_ends_agents_within_a_request_each(version: &str) {
+    let chain = Chain::new(version);
+    let work = "run true\n".repeat(12) + "reply done\n";
+    chain.home.write("one.md", &work);
+    chain.home.write("two.md", &work);
+    let budget = ["--max-budget-usd", "0.5"];
+    let id = chain.started(&[&["spawn", "one.md", "two.md"], &budget[..], &MODEL, &BYPASS].concat());
+    let spent = recorded(&chain);
+    are_equal(&spent, &served(&chain));
+    assert!(spent.usd >= 0.5 && spent.usd < 0.5 + 2.0 * REQUEST, "{spent:?}");
+    assert_eq!(chain.json(&["resume", &id, "--json"])["waiting_on"][0]["for"], "budget");
+    chain.ok(&["resume", &id, "--max-budget-usd", "50"]);
+    let sum = recorded(&chain);
+    are_equal(&sum, &served(&chain));
+    // Nothing was done twice: twelve calls and a reply of each, the instructions, and a prompt after the pause.
+    assert!(sum.requests <= 2 * (13 + 2), "{sum:?}");
+}
+
+fn claude_ends_at_the_rest_of_a_budget_and_its_agent_has_not_failed(version: &str) {
+    let chain = Chain::new(version);
+    chain.home.write("one.md", "run true\nrun true\nreply done\n");
+    // Its first request spends all of it: nobody is faster than claude.
+    let id = chain.started(&[&["spawn", "one.md", "--max-budget-usd", "0.01"], &MODEL[..], &BYPASS].concat());
+    let shown = chain.json(&["show", &id, "--json"]);
+    assert_eq!((&shown["status"], &shown["error"]), (&"ready".into(), &Value::Null), "{shown}");
+    assert_eq!(shown["sessions"][0]["outcome"], "over_budget");
+    assert_eq!(chain.ok(&["resume", &id, "--max-budget-usd", "50"]).trim(), "done");
 }

@@ -1,7 +1,7 @@
 //! Limits that Claude Code counts within one process. An agent has a process for each stretch between two pauses, so its
 //! earlier usage is subtracted.
 
-use crate::core::agent::claude_args::{ClaudeArgs, MAX_BUDGET, MAX_TURNS, Pair};
+use crate::core::agent::claude_args::{ClaudeArgs, MAX_BUDGET, MAX_TURNS, Pair, number};
 
 /// What Claude Code says when it has reached a limit, and the option that sets it.
 const LIMITS: [(&str, &str); 2] =
@@ -23,8 +23,7 @@ pub(crate) fn left(args: &ClaudeArgs, used: impl Fn(&str) -> f64) -> Left {
     for (words, option) in LIMITS {
         let Some(given) = args.last(option) else { continue };
         let Some(limit) = given.parse().ok().filter(|limit: &f64| limit.is_finite() && *limit > 0.0) else { continue };
-        // Sums of dollars are not exact.
-        let rest = ((limit - used(option)) * 1e6).round() / 1e6;
+        let rest = millionths(limit - used(option));
         if rest <= 0.0 {
             return Left::Nothing(format!("{words}{given})"));
         }
@@ -33,6 +32,28 @@ pub(crate) fn left(args: &ClaudeArgs, used: impl Fn(&str) -> f64) -> Left {
         }
     }
     Left::Some(left)
+}
+
+/// The arguments for a process that may spend at most so much, because its chain has no more left.
+pub(crate) fn within(args: &ClaudeArgs, chain_usd: f64) -> ClaudeArgs {
+    let own = args.last(MAX_BUDGET).and_then(number).unwrap_or(f64::INFINITY);
+    if own <= chain_usd {
+        return args.clone();
+    }
+    args.with_only(Pair { name: MAX_BUDGET.to_owned(), value: Some(millionths(chain_usd).to_string()) })
+}
+
+/// Whether the budget that Claude Code says is spent was the rest of its chain's, where `own_usd` was left of the agent's own.
+pub(crate) fn is_budget_of_chain(said: &str, own_usd: Option<f64>) -> bool {
+    let (words, _) = LIMITS[1];
+    let Some((_, rest)) = said.split_once(words) else { return false };
+    let met = rest.split_once(')').and_then(|(met, _)| met.parse::<f64>().ok());
+    own_usd.is_none_or(|own| met.is_some_and(|met| met < millionths(own)))
+}
+
+/// Sums of dollars are not exact.
+fn millionths(usd: f64) -> f64 {
+    (usd * 1e6).round() / 1e6
 }
 
 /// Claude Code's message, with the original limit in place of the rest that was passed to it.
@@ -87,5 +108,17 @@ mod tests {
         }
         let of_variable = "Reached maximum number of turns (3)";
         assert_eq!(as_given(of_variable, &args(&[])), of_variable);
+    }
+
+    #[test]
+    fn what_is_left_of_the_chain_limits_a_process_further() {
+        let of = |words: &[&str], usd| within(&args(words), usd);
+        assert_eq!(of(&["--effort=low"], 0.25), args(&["--effort=low", "--max-budget-usd=0.25"]));
+        assert_eq!(of(&["--max-budget-usd=1"], 0.1 + 0.2), args(&["--max-budget-usd=0.3"]));
+        assert_eq!(of(&["--max-budget-usd=0.2"], 0.3), args(&["--max-budget-usd=0.2"]));
+        let said = "Reached maximum budget ($0.3)";
+        let whose = [None, Some(0.3), Some(0.1 + 0.2), Some(0.5)].map(|own| is_budget_of_chain(said, own));
+        assert_eq!(whose, [true, false, false, true]);
+        assert!(!is_budget_of_chain("Reached maximum number of turns (3)", None));
     }
 }

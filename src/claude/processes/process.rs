@@ -25,6 +25,8 @@ pub(crate) enum ProcessExit {
     Killed,
     /// agent-cli stopped or killed it because the system wants agent-cli itself to end.
     ShutDown,
+    /// agent-cli stopped or killed it because the budget of its chain is spent.
+    OverBudget,
     /// agent-cli ended it because its agent's turn had ended and something was still running in the background.
     Ended,
     /// It was not observed.
@@ -85,13 +87,19 @@ impl ProcessExit {
     pub(crate) fn was_killed(self) -> bool {
         matches!(
             self,
-            Self::Signal(_) | Self::Killed | Self::ShutDown | Self::Ended | Self::Unknown | Self::Code(129..)
+            Self::Signal(_)
+                | Self::Killed
+                | Self::ShutDown
+                | Self::OverBudget
+                | Self::Ended
+                | Self::Unknown
+                | Self::Code(129..)
         )
     }
 
     /// Whether agent-cli ended it.
     pub(crate) fn is_stopped(self) -> bool {
-        matches!(self, Self::Stopped | Self::Killed | Self::ShutDown)
+        matches!(self, Self::Stopped | Self::Killed | Self::ShutDown | Self::OverBudget)
     }
 }
 

@@ -124,7 +124,7 @@ fn is_unrecorded(facts: &Facts, session: Fate, frame: &Ended) -> bool {
         | Ending::Unavailable { .. }
         | Ending::Refused { .. }
         | Ending::Error(_) => true,
-        Ending::Stopped { .. } | Ending::ShutDown { .. } | Ending::Died { .. } => false,
+        Ending::Stopped { .. } | Ending::ShutDown { .. } | Ending::OverBudget { .. } | Ending::Died { .. } => false,
     };
     by_itself
         && facts.spoke
@@ -167,6 +167,9 @@ fn row(meaning: &Meaning, facts: &Facts) -> (Fate, Ended) {
         (Meaning::Ended(Ending::Stopped { worked }), _) => (worth(worked), Ended::Cancel),
         (Meaning::Ended(Ending::ShutDown { worked: true }), _) => (Keep, Ended::Again),
         (Meaning::Ended(Ending::ShutDown { worked: false }), _) => (Discard, Ended::Back),
+        // It starts again when its chain may spend more.
+        (Meaning::Ended(Ending::OverBudget { worked: true }), _) => (Keep, Ended::Again),
+        (Meaning::Ended(Ending::OverBudget { worked: false }), _) => (Discard, Ended::Back),
         // The half-finished session is the best checkpoint available.
         (Meaning::Ended(Ending::Died { worked: true, .. }), _) if facts.is_abandoned => (Keep, Ended::Again),
         (Meaning::Ended(Ending::Died { worked: false, .. }), _) if facts.is_abandoned => (Discard, Ended::Back),
@@ -212,6 +215,7 @@ fn trouble(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended, unrec
         (Ended::Cancel, ..) => "a person stopped it".to_owned(),
         (_, Ending::UsageLimit { .. }, _) => "the usage limit was reached".to_owned(),
         (_, Ending::Unavailable { why, .. }, _) => why.clone(),
+        (_, Ending::OverBudget { .. }, _) => "the budget of the chain was spent".to_owned(),
         (_, Ending::ShutDown { .. }, _) => "the system ended the program that ran it".to_owned(),
         (_, Ending::Died { how, .. }, _) => how.clone(),
         _ if facts.salvage != Salvage::Whole => "claude could not record all of it".to_owned(),
@@ -230,7 +234,10 @@ fn next(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended) -> Next 
         return Next::Continue(way);
     }
     let is_limited = matches!(meaning, Meaning::Ended(Ending::UsageLimit { .. } | Ending::Unavailable { .. }));
-    let goes_on = matches!(meaning, Meaning::HasMessages | Meaning::CutOff | Meaning::Misfit { .. });
+    let goes_on = matches!(
+        meaning,
+        Meaning::HasMessages | Meaning::CutOff | Meaning::Misfit { .. } | Meaning::Ended(Ending::OverBudget { .. })
+    );
     let is_again = *frame == Ended::Again && !goes_on;
     let backs_off = matches!(frame, Ended::BackOff { .. } | Ended::Die { .. });
     let is_skipped = session == Fate::Discard || is_again || is_limited || backs_off;
@@ -263,7 +270,11 @@ fn error(facts: &Facts, meaning: &Meaning) -> Option<String> {
             }
             Ending::Died { how, .. } => Some(format!("{how} before the agent had finished")),
             Ending::Stopped { .. } | Ending::ShutDown { .. } => Some("stopped".to_owned()),
-            Ending::Reply(_) | Ending::Suspended | Ending::UsageLimit { .. } | Ending::Unavailable { .. } => None,
+            Ending::Reply(_)
+            | Ending::Suspended
+            | Ending::UsageLimit { .. }
+            | Ending::Unavailable { .. }
+            | Ending::OverBudget { .. } => None,
         },
         Meaning::HasMessages
         | Meaning::CutOff

@@ -43,6 +43,11 @@ pub enum Ending {
         /// Whether the agent had worked in this attempt.
         worked: bool,
     },
+    /// The budget of its chain is spent. The agent was not to stop.
+    OverBudget {
+        /// Whether the agent had worked in this attempt.
+        worked: bool,
+    },
     /// The process ended without a result.
     Died {
         /// Whether the agent had worked in this attempt.

@@ -66,6 +66,7 @@ impl Meaning {
             Self::Ended(Ending::Error(_)) => "error",
             Self::Ended(Ending::Stopped { .. }) => "stopped",
             Self::Ended(Ending::ShutDown { .. }) => "shut_down",
+            Self::Ended(Ending::OverBudget { .. }) => "over_budget",
             Self::Ended(Ending::Died { .. }) => "died",
         }
     }
@@ -80,7 +81,11 @@ impl Meaning {
             Ending::Refused { why, .. } | Ending::Error(why) | Ending::Unavailable { why, .. } => Some(why.clone()),
             Ending::Died { how, .. } => Some(how.clone()),
             Ending::UsageLimit { resets_at, .. } => Some(format!("resets at {resets_at}")),
-            Ending::Reply(_) | Ending::Suspended | Ending::Stopped { .. } | Ending::ShutDown { .. } => None,
+            Ending::Reply(_)
+            | Ending::Suspended
+            | Ending::Stopped { .. }
+            | Ending::ShutDown { .. }
+            | Ending::OverBudget { .. } => None,
         }
     }
 

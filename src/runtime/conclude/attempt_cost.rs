@@ -5,11 +5,31 @@ use std::path::Path;
 use crate::claude::installation::version::Version;
 use crate::claude::stream::digest::Digest;
 use crate::claude::transcript::session_facts;
+use crate::core::agent::usage::prices::{Lifetime, Prices};
 use crate::core::agent::usage::{Account, Spending, Totals, Usage};
 use crate::core::chain::frame::Frame;
+use crate::runtime::conclude::claude_output::transcript_of;
 use crate::runtime::requests::fork;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Attempt, Counting, Store};
+
+/// What an attempt that still runs has spent so far, in US dollars. If Claude Code has not said so yet, its answers are priced.
+pub(crate) fn so_far(
+    store: &Store,
+    frame: &Frame,
+    attempt: &Attempt,
+    digest: &Digest,
+    prices: &Prices,
+) -> Result<f64, RuntimeError> {
+    let transcript = transcript_of(frame, attempt);
+    let (Spending { usage, requests, usd, estimated }, _) =
+        spent(store, frame, &store.attempts(frame.id)?, digest, transcript.as_deref())?;
+    let Some(model) = digest.model.as_deref().filter(|_| estimated) else { return Ok(usd) };
+    let before = store.counted(Counting::LastPriced(model))?.pop().map(|counted| counted.spent);
+    let sent = usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens;
+    let price = prices.of(model, sent / requests.max(1), before.as_ref(), Lifetime::FiveMinutes);
+    Ok(price.map_or(usd, |(price, _)| usd.max(price.cost(usage, Lifetime::FiveMinutes))))
+}
 
 /// What an attempt of `frame` spent, and what its session had spent when it ended. `attempts`: the frame's attempts;
 /// `transcript`: that of its session.

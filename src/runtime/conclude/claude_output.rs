@@ -22,6 +22,7 @@ use crate::core::agent::denied_call::Denied;
 use crate::core::attempt::ending::{Ending, Objection};
 use crate::core::chain::frame::Frame;
 use crate::core::waits::scheduled::Scheduled;
+use crate::runtime::conclude::limits_used;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Attempt, Lease, Requests, Store};
 
@@ -63,6 +64,9 @@ impl Printed {
             );
         }
         let ending = match attempt_ending::classify(&digest, exit, &errors) {
+            Ending::Error(why) | Ending::Refused { why, .. } if limits_used::is_chain_spent(store, frame, &why)? => {
+                Ending::OverBudget { worked: digest.worked }
+            }
             Ending::Error(why) => Ending::Error(limits_left::as_given(&why, &frame.launch.args)),
             other => other,
         };

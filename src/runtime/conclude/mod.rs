@@ -3,9 +3,10 @@
 //!
 //! A runner calls this when its `claude` has ended, and so does a later one that finds an attempt without a runner.
 
-mod attempt_cost;
+pub(crate) mod attempt_cost;
 mod claude_output;
 mod gather;
+pub(crate) mod limits_used;
 mod record;
 pub(crate) mod report;
 mod salvage;

@@ -26,6 +26,7 @@ use crate::core::chain::progress_lines::step;
 use crate::core::chain::runnable::Attempted;
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::{self, Step};
+use crate::runtime::conclude::limits_used;
 use crate::runtime::delivery::restored_situation;
 use crate::runtime::delivery::ways::{self, AttemptInput, DeliveryMeans};
 use crate::runtime::programs::Program;
@@ -38,7 +39,6 @@ use crate::store::{Lease, NewAttempt, Store, StoreError, TreeOf, Undelivered};
 
 mod elsewhere;
 mod settings_files;
-mod used;
 
 /// The result of starting a frame.
 #[derive(Debug)]
@@ -233,7 +233,7 @@ impl Starting<'_> {
     fn run(self, recorded: Recorded, lease: Lease) -> Result<AttemptStart, RuntimeError> {
         let Self { store, own, frame, program, way, hooks, output_from, .. } = self;
         let Recorded { id, text, takes_message, prompt, transcript, launch } = recorded;
-        let launch = match used::left(store, frame, &launch.args)? {
+        let launch = match limits_used::left(store, frame, &launch.args)? {
             Left::Some(args) => Launch { args, ..launch },
             Left::Nothing(why) => return Ok(AttemptStart::NotStarted(lease, why)),
         };

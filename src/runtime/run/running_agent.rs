@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tokio::sync::watch;
+
 use crate::claude::doctor::{checks, surroundings};
 use crate::claude::environment::variables::Variables;
 use crate::claude::processes::process::Running;
@@ -27,6 +29,8 @@ pub(crate) struct RunningAgent {
     pub(crate) background_grace: Duration,
     /// How long it may still run, if there is a limit.
     pub(crate) timeout: Option<Timeout>,
+    /// Whether the budget of its chain is spent.
+    pub(crate) budget_spent: watch::Receiver<bool>,
     /// Whether it has a hook that stops it when its running tool has finished.
     pub(crate) has_stop_hook: bool,
 }

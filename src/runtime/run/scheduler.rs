@@ -26,6 +26,7 @@ use crate::runtime::run::external_waits::watched::{Prints, Watched};
 use crate::runtime::run::frame_error::FrameErrorKind;
 use crate::runtime::run::places::{Places, TakenPlace};
 use crate::runtime::run::running_agent::RunningAgent;
+use crate::runtime::run::scheduler::budget::BudgetWatch;
 use crate::runtime::run::scheduler::queue::{After, Queue};
 use crate::runtime::run::signals::Signals;
 use crate::runtime::run::stopping;
@@ -34,6 +35,7 @@ use crate::runtime::steering::{self, stop_notice};
 use crate::runtime::{RunSettings, RuntimeError, agent_span};
 use crate::store::{Attempts, Driving, StateChange, Store, StoreError, TreeOf};
 
+mod budget;
 mod harvest;
 mod queue;
 
@@ -66,6 +68,7 @@ pub(crate) async fn drive(
         began: Timestamp::now(),
         worked: Timestamp::now(),
         driven: Driven::default(),
+        budget: BudgetWatch::start(store.dir().clone(), frame.root, settings.prices.clone()),
     };
     drive.run().instrument(tracing::info_span!("chain", chain = %frame.root)).await
 }
@@ -106,6 +109,7 @@ struct Drive<'a> {
     /// When an agent had last ended.
     worked: Timestamp,
     driven: Driven,
+    budget: BudgetWatch,
 }
 
 impl Drive<'_> {
@@ -219,6 +223,10 @@ impl Drive<'_> {
     }
 
     async fn start(&mut self, id: FrameId) -> Result<bool, RuntimeError> {
+        // The records do not have yet what running agents spend.
+        if !self.live.is_empty() && self.budget.is_spent() {
+            return Ok(false);
+        }
         let Some(frame) = self.store.frame(id)? else { return Ok(false) };
         let program = match programs::usable(self.store, self.settings, &frame.launch).await {
             Ok(program) => program,
@@ -248,6 +256,7 @@ impl Drive<'_> {
                     transcript,
                     background_grace: frame.launch.background_grace(),
                     timeout,
+                    budget_spent: self.budget.spent(),
                 };
                 self.started(agent, live);
             }

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use tokio::sync::watch;
 
-use crate::claude::processes::process::ProcessExit;
+use crate::claude::processes::process::{ProcessExit, Running};
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::output_reader::OutputFollower;
-use crate::core::attempt::stop_steps::{StopPhase, Tool};
+use crate::core::attempt::stop_steps::{PATIENCE, StopPhase, Tool};
 use crate::core::steering::stop_order::Stop;
 use crate::runtime::Stopping;
 use crate::runtime::run::background::{self, RunningTurn};
@@ -28,11 +28,16 @@ pub(crate) async fn ended(
 ) -> ProcessExit {
     let mut turn = RunningTurn::new(&mut agent);
     let (dir, frame) = (agent.dir.clone(), agent.frame);
+    let mut budget_spent = agent.budget_spent.clone();
     let stop = tokio::select! {
         exit = agent.running.ended() => return exit,
         () = turn.is_over(stopping.tell) => return background::end(&mut agent.running, &turn).await,
         () = another(&mut signals, 0) => None,
         stop = stop_notice::to_stop(&dir, frame, agent.timeout) => Some(stop),
+        () = is_spent(&mut budget_spent) => match end_after_request(&mut agent, &mut turn, &mut signals, stopping).await {
+            Some(exit) => return exit,
+            None => None,
+        },
     };
     turn.end_input();
     let (mut now, ordered) = (stop.as_ref().is_some_and(|stop| stop.now), u32::from(stop.is_some()));
@@ -78,6 +83,73 @@ pub(crate) async fn ended(
         tracing::info!("the file that stops the agent stays: {error}");
     }
     exit
+}
+
+/// Lets an agent finish its request and the tools that this calls, and ends it before the next one: the budget of its chain is
+/// spent. `None`: a person has asked it to stop in the meantime.
+async fn end_after_request(
+    agent: &mut RunningAgent,
+    turn: &mut RunningTurn,
+    signals: &mut watch::Receiver<Signals>,
+    stopping: Stopping,
+) -> Option<ProcessExit> {
+    let (dir, frame) = (agent.dir.clone(), agent.frame);
+    if let Err(error) = dir.ask_to_stop(frame, false) {
+        tracing::warn!("the agent cannot be stopped after its running tool: {error}");
+    }
+    let mut output = OutputFollower::new(dir.printed(frame), agent.output_from);
+    let mut answers = || output.read().map_or(0, |digest| digest.answers.count());
+    // The answer to a request that had begun counts. Without a hook, nothing else would keep it from making more.
+    let can_finish = agent.can_finish();
+    let most = answers() + 1;
+    let exit = {
+        let over = turn.is_over(stopping.tell);
+        tokio::pin!(over);
+        loop {
+            tokio::select! {
+                _ = agent.running.ended() => break Some(ProcessExit::OverBudget),
+                () = &mut over => break Some(ProcessExit::Ended),
+                () = another(signals, 0) => return None,
+                () = tokio::time::sleep(LOOK), if can_finish => {
+                    if answers() > most || dir.is_to_stop_now(frame) {
+                        break None;
+                    }
+                }
+                () = std::future::ready(()), if !can_finish => break None,
+            }
+        }
+    };
+    let exit = match exit {
+        Some(ProcessExit::Ended) => background::end(&mut agent.running, turn).await,
+        Some(exit) => exit,
+        None => interrupt(&mut agent.running).await,
+    };
+    if let Err(error) = dir.forget_stop(frame) {
+        tracing::info!("the file that stops the agent stays: {error}");
+    }
+    Some(exit)
+}
+
+async fn interrupt(running: &mut Running) -> ProcessExit {
+    for signal in [Signal::INT, Signal::TERM] {
+        running.send(signal);
+        if tokio::time::timeout(PATIENCE, running.ended()).await.is_ok() {
+            return ProcessExit::OverBudget;
+        }
+    }
+    running.send(Signal::KILL);
+    running.ended().await;
+    ProcessExit::OverBudget
+}
+
+/// Returns when the budget is spent. Never returns once nothing watches it.
+async fn is_spent(budget: &mut watch::Receiver<bool>) {
+    while budget.changed().await.is_ok() {
+        if *budget.borrow_and_update() {
+            return;
+        }
+    }
+    std::future::pending::<()>().await;
 }
 
 fn enter(phase: StopPhase, agent: &RunningAgent, tools: &Tools, stopping: Stopping, stop: Option<&Stop>) {

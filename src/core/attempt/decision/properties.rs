@@ -21,6 +21,7 @@ fn endings() -> impl Strategy<Value = Ending> {
         Just(error()),
         any::<bool>().prop_map(|worked| Ending::Stopped { worked }),
         any::<bool>().prop_map(|worked| Ending::ShutDown { worked }),
+        any::<bool>().prop_map(|worked| Ending::OverBudget { worked }),
         any::<bool>().prop_map(died),
     ]
 }
@@ -142,7 +143,7 @@ proptest! {
     #[test]
     fn nobody_who_went_back_is_attempted_twice_in_a_run(facts in any_facts()) {
         let decision = decide(&facts);
-        let is_again = matches!(decision.frame, Ended::Back | Ended::Again) && !["has_messages", "cut_off", "misfit"].contains(&decision.meaning.name());
+        let is_again = matches!(decision.frame, Ended::Back | Ended::Again) && !["has_messages", "cut_off", "misfit", "over_budget"].contains(&decision.meaning.name());
         let died_elsewhere = facts.is_abandoned && decision.error.is_none() && decision.meaning.name() == "died";
         prop_assert!(!is_again || died_elsewhere || decision.next != Next::AsItComes);
     }

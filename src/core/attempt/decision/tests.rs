@@ -68,6 +68,8 @@ fn rows() -> Vec<(&'static str, Facts)> {
         ("stopped, after work", Facts::from_ending(Ending::Stopped { worked: true })),
         ("shut down with its runner, before work", Facts::from_ending(Ending::ShutDown { worked: false })),
         ("shut down with its runner, after work", Facts::from_ending(Ending::ShutDown { worked: true })),
+        ("stopped by the budget, before work", Facts::from_ending(Ending::OverBudget { worked: false })),
+        ("stopped by the budget, after work", Facts::from_ending(Ending::OverBudget { worked: true })),
         ("died, before work", Facts::from_ending(died(false))),
         ("died, after work", Facts::from_ending(died(true))),
         ("died with its runner, before work", Facts { is_abandoned: true, ..Facts::from_ending(died(false)) }),

@@ -4,14 +4,40 @@ use std::io::BufReader;
 
 use crate::claude::options::limits_left::{self, Left};
 use crate::claude::stream::output_reader;
-use crate::core::agent::claude_args::{ClaudeArgs, LIMITS, MAX_TURNS};
+use crate::core::agent::claude_args::{ClaudeArgs, LIMITS, MAX_BUDGET, MAX_TURNS, number};
 use crate::core::chain::frame::Frame;
 use crate::core::events::log_entry::LogEntry;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Attempt, EventRecord, Store};
 
 /// How much is left for the next attempt of `frame`, which will have these arguments.
-pub(super) fn left(store: &Store, frame: &Frame, args: &ClaudeArgs) -> Result<Left, RuntimeError> {
+/// What is left of the chain's budget counts as well.
+pub(crate) fn left(store: &Store, frame: &Frame, args: &ClaudeArgs) -> Result<Left, RuntimeError> {
+    let args = match left_of_own(store, frame, args)? {
+        Left::Some(args) => args,
+        nothing @ Left::Nothing(_) => return Ok(nothing),
+    };
+    let Some(max_usd) = store.chain_of(frame.id)?.limits.max_budget_usd else { return Ok(Left::Some(args)) };
+    let rest = max_usd - store.spent(frame.root)?.cost_usd;
+    Ok(Left::Some(if rest > 0.0 { limits_left::within(&args, rest) } else { args }))
+}
+
+/// Whether Claude Code says that a budget is spent, and means the rest of the chain's.
+pub(super) fn is_chain_spent(store: &Store, frame: &Frame, said: &str) -> Result<bool, RuntimeError> {
+    if !limits_left::is_budget_of_chain(said, None) || store.chain_of(frame.id)?.limits.max_budget_usd.is_none() {
+        return Ok(false);
+    }
+    let Some(limit) = frame.launch.args.last(MAX_BUDGET).and_then(number) else { return Ok(true) };
+    let (attempts, changes) = (store.attempts(frame.id)?, store.events(frame.id, 0)?);
+    let own_usd = limit - spent(counted(&attempts, &changes, MAX_BUDGET));
+    Ok(limits_left::is_budget_of_chain(said, Some(own_usd)))
+}
+
+fn spent(attempts: &[Attempt]) -> f64 {
+    attempts.iter().map(|attempt| attempt.spending.usd).sum()
+}
+
+fn left_of_own(store: &Store, frame: &Frame, args: &ClaudeArgs) -> Result<Left, RuntimeError> {
     if !LIMITS.iter().any(|option| args.has(option)) {
         return Ok(Left::Some(args.clone()));
     }
@@ -27,7 +53,7 @@ pub(super) fn left(store: &Store, frame: &Frame, args: &ClaudeArgs) -> Result<Le
     };
     Ok(limits_left::left(args, |option| match option {
         MAX_TURNS => turns as f64,
-        _ => counted(option).iter().map(|attempt| attempt.spending.usd).sum(),
+        _ => spent(counted(option)),
     }))
 }
 
