@@ -162,6 +162,10 @@ fn every_command_explains_itself() {
 
               [possible values: deny, ask]
 
+          --native-agents <N|off>
+              How many agents Claude Code's own tools may start for each of these agents, or `off`
+              [default: the caller's limit, or any]
+
           --timeout <DURATION>
               Stop each of these agents when it has run for this long and its tool is done; waiting does
               not count

@@ -40,6 +40,7 @@ mod killed;
 mod killed_at_random;
 mod killed_with_state;
 mod lingering;
+mod native_agents;
 mod open;
 mod peer;
 mod permissions;

@@ -51,6 +51,8 @@ pub(crate) struct Input {
     pub(crate) model: Option<String>,
     pub(crate) permission_mode: Option<String>,
     pub(crate) on_permission: Option<OnPermission>,
+    /// How many agents of Claude Code's own each may start.
+    pub(crate) native_agents: Option<u32>,
     /// The file with the schema of their replies.
     pub(crate) schema: Option<PathBuf>,
     /// Whether an agent gets an object with the results.
@@ -108,9 +110,9 @@ pub(super) fn request(
     })?;
     let below = agent_lookup::reads_only_in(app.store, caller)?;
     let schema = input.schema.as_deref().map(|named| schema::read(app, named, below.as_deref())).transpose()?;
-    let Input { model, permission_mode, on_permission, timeout, args, .. } = input;
+    let Input { model, permission_mode, on_permission, native_agents, timeout, args, .. } = input;
     let args = options::parse(&args).map_err(Refusal::from)?;
-    let overrides = Overrides { model, permission_mode, on_permission, args, timeout, schema };
+    let overrides = Overrides { model, permission_mode, on_permission, native_agents, args, timeout, schema };
     Ok(AgentRequest::Spawn(Box::new(request), overrides))
 }
 
@@ -120,6 +122,8 @@ fn refuse_to_miss_the_cache(input: &Input) -> Result<(), Refusal> {
         ("--model", "the cache belongs to one model")
     } else if input.worktree == Some(true) {
         ("--worktree", "the conversation begins with the working directory")
+    } else if input.native_agents == Some(0) {
+        ("--native-agents off", "tools come before the conversation")
     } else if !input.args.is_empty() {
         ("arguments after --", "tools, agents, settings and prompts come before the conversation")
     } else {
@@ -258,6 +262,7 @@ fn launch_options(
         args: chain_defaults::args(settings)?.and(&options::parse(&input.args).map_err(Refusal::from)?),
         no_hooks: input.no_hooks.unwrap_or(settings.is_on(&setting::NO_HOOKS)),
         no_stale_check: input.no_stale_check.unwrap_or(settings.is_on(&setting::NO_STALE_CHECK)),
+        native_agents: input.native_agents,
         on_permission: input.on_permission.unwrap_or(chain_defaults::on_permission(settings)),
         schema: input.schema.as_deref().map(|named| schema::read(app, named, None)).transpose()?,
         timeout: input.timeout.or_else(|| settings.seconds(&setting::TIMEOUT)),

@@ -298,6 +298,7 @@ fn an_agent_asks_for_others_with_overrides() {
         model: Some("opus".into()),
         permission_mode: Some("plan".into()),
         on_permission: Some(OnPermission::Deny),
+        native_agents: None,
         args: options::parse(&["--verbose"]).unwrap(),
         timeout: Some(60),
         schema: ReplySchema::from_text("{\"type\": \"object\"}").ok(),

@@ -12,6 +12,7 @@ use crate::claude::environment::agent_variables;
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
 use crate::claude::tools::exit_plan_mode::EXIT_PLAN_MODE;
 use crate::claude::tools::hook_input::{BASH, POST_TOOL_USE, PRE_TOOL_USE};
+use crate::claude::tools::native_agents;
 use crate::claude::tools::scheduling::{CRON_CREATE, CRON_DELETE, SCHEDULE_WAKEUP};
 use crate::core::text::shell::quoted;
 
@@ -37,6 +38,12 @@ pub(crate) fn settings(user: Option<&Value>, rules: &[String], own: Option<&OwnH
     {
         add_hooks(hooks, &format!("{} hook", quoted(program)), own);
         own.stop.add_to(hooks, &format!("{} hook", quoted(program)));
+        if own.limits_agents
+            && let Some(list) = hooks.entry(PRE_TOOL_USE).or_insert_with(|| json!([])).as_array_mut()
+        {
+            let hook = json!({"type": "command", "command": format!("{} hook", quoted(program)), "timeout": SECONDS});
+            list.push(json!({"matcher": native_agents::ALL.join("|"), "hooks": [hook]}));
+        }
     }
     settings
 }
@@ -57,6 +64,8 @@ pub(crate) struct OwnHooks<'a> {
     pub program: &'a Path,
     /// Whether agents have Claude Code's own tool for questions.
     pub native_questions: bool,
+    /// Whether it is limited how many agents of Claude Code's own they start.
+    pub limits_agents: bool,
     /// For how many seconds the hook of a command may wait for the result of its request.
     pub linger: u64,
     /// How many agents of all chains may run, if there is a limit.
@@ -160,7 +169,14 @@ mod tests {
     fn hooks_of(program: &str, native_questions: bool) -> OwnHooks<'_> {
         let (file, message_file) = (Path::new("/state/it's/stop"), Path::new("/state/message"));
         let stop = StopHook { file, message_file, after_all_calls: true };
-        OwnHooks { program: Path::new(program), native_questions, linger: 0, parallel_total: None, stop }
+        OwnHooks {
+            program: Path::new(program),
+            native_questions,
+            limits_agents: false,
+            linger: 0,
+            parallel_total: None,
+            stop,
+        }
     }
 
     fn own() -> OwnHooks<'static> {

@@ -103,6 +103,10 @@ pub(crate) struct Spawn {
     #[arg(long, value_name = "WHAT", value_parser = on_permission())]
     on_permission: Option<OnPermission>,
 
+    /// How many agents Claude Code's own tools may start for each of these agents, or `off` [default: the caller's limit, or any]
+    #[arg(long, value_name = "N|off", value_parser = native_agents)]
+    native_agents: Option<u32>,
+
     /// Stop each of these agents when it has run for this long and its tool is done; waiting does not count
     #[arg(long, value_name = "DURATION", value_parser = timeout)]
     timeout: Option<u64>,
@@ -166,7 +170,7 @@ impl Spawn {
     fn input(self) -> spawn::Input {
         let limits = self.limits.given();
         let Self { cwd, worktree, name, fork_from, fork, cold, handoff, schema, model, permission_mode, .. } = self;
-        let Self { on_permission, timeout, questions_dir, claude, no_hooks, no_stale_check, .. } = self;
+        let Self { on_permission, native_agents, timeout, questions_dir, claude, no_hooks, no_stale_check, .. } = self;
         let (Tasks(tasks), args) = (self.tasks, self.args.words());
         spawn::Input {
             tasks,
@@ -180,6 +184,7 @@ impl Spawn {
             model,
             permission_mode,
             on_permission,
+            native_agents,
             timeout,
             questions_dir,
             claude,
@@ -257,6 +262,11 @@ pub(super) fn questions_dir(named: &str) -> Result<PathBuf, String> {
 fn timeout(text: &str) -> Result<u64, String> {
     let seconds = duration(text)?.as_secs().try_into().ok();
     seconds.filter(|seconds| *seconds > 0).ok_or_else(|| "give at least one second".to_owned())
+}
+
+/// A number of agents; `off` is none.
+fn native_agents(text: &str) -> Result<u32, String> {
+    if text == "off" { Ok(0) } else { text.parse().map_err(|_| "give a number of agents, or off".to_owned()) }
 }
 
 fn on_permission() -> impl TypedValueParser<Value = OnPermission> {

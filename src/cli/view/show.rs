@@ -133,6 +133,10 @@ fn launch_rows(launch: &Launch) -> Vec<Row> {
     let mut rows = vec![row("claude", launch.claude.display().to_string())];
     rows.extend(launch.model.iter().map(|model| row("model", model)));
     rows.extend(launch.permission_mode.iter().map(|mode| row("permissions", mode)));
+    rows.extend(launch.native_agents.map(|most| match most {
+        0 => row("native agents", "off"),
+        most => row("native agents", format!("at most {most}")),
+    }));
     if launch.on_permission == OnPermission::Ask {
         rows.push(row("approvals", "ask a person"));
     }

@@ -35,6 +35,9 @@ pub struct Launch {
     /// beginning of every request, so an agent keeps the setting it began with.
     #[serde(default)]
     pub native_questions: bool,
+    /// How many agents of Claude Code's own it may start in all its attempts together; `None`: any number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native_agents: Option<u32>,
     /// How calls that need an approval are handled.
     #[serde(default)]
     pub on_permission: OnPermission,

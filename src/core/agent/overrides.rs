@@ -13,6 +13,8 @@ pub(crate) struct Overrides {
     pub permission_mode: Option<String>,
     /// How calls that need an approval are handled.
     pub on_permission: Option<OnPermission>,
+    /// How many agents of Claude Code's own it may start.
+    pub native_agents: Option<u32>,
     pub args: ClaudeArgs,
     /// How many seconds it may run. It does not inherit its parent's limit.
     pub timeout: Option<u64>,
@@ -58,7 +60,13 @@ impl Launch {
         if wanted.on_permission == Some(OnPermission::Ask) && self.on_permission == OnPermission::Deny {
             return Err(BadLaunch::Widens("--on-permission ask".to_owned()));
         }
+        if let (Some(own), Some(wanted)) = (self.native_agents, wanted.native_agents)
+            && wanted > own
+        {
+            return Err(BadLaunch::Widens(format!("--native-agents {wanted}")));
+        }
         let launch = Self {
+            native_agents: wanted.native_agents.or(self.native_agents),
             model: wanted.model.or_else(|| self.model.clone()),
             permission_mode: wanted.permission_mode.or_else(|| self.permission_mode.clone()),
             on_permission: wanted.on_permission.unwrap_or(self.on_permission),
@@ -166,6 +174,19 @@ mod tests {
 
     fn wanted(mode: Option<&str>, words: &[&str]) -> Overrides {
         Overrides { permission_mode: mode.map(str::to_owned), args: args(words), ..Overrides::default() }
+    }
+
+    #[test]
+    fn a_child_may_start_no_more_native_agents_than_its_parent() {
+        let wanted = |native_agents| Overrides { native_agents, ..Overrides::default() };
+        let of = |own, most| {
+            let parent = Launch { native_agents: own, ..Launch::default() };
+            parent.child(wanted(most)).map(|child| child.native_agents)
+        };
+        assert_eq!([of(None, None), of(None, Some(9)), of(Some(2), None)], [Ok(None), Ok(Some(9)), Ok(Some(2))]);
+        assert_eq!([of(Some(2), Some(2)), of(Some(2), Some(0))], [Ok(Some(2)), Ok(Some(0))]);
+        assert!(matches!(of(Some(2), Some(3)), Err(BadLaunch::Widens(what)) if what == "--native-agents 3"));
+        assert!(of(Some(0), Some(1)).is_err());
     }
 
     #[test]

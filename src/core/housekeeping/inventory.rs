@@ -169,6 +169,7 @@ impl InventoryLines {
             timeout: _,
             // It is not imported.
             questions_dir: _,
+            native_agents: _,
         } = launch;
         self.add("program", &claude.display().to_string());
         model.iter().for_each(|model| self.add("model", model));

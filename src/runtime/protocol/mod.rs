@@ -7,6 +7,7 @@
 //! | Bash, with a command of agent-cli | [`bash_call`] | [`bash_call`] |
 //! | AskUserQuestion | [`questions`] | [`questions`] |
 //! | ExitPlanMode | [`plan`] | |
+//! | Agent, Task, Workflow, if they are limited | [`hook`] | |
 //! | ScheduleWakeup, CronCreate, CronDelete | [`schedule`] | [`schedule`] |
 //! | any call that needs an approval | [`permission`] | |
 //!

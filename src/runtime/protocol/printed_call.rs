@@ -7,6 +7,7 @@ use crate::claude::installation::version::Version;
 use crate::claude::stream::asking_hooks::Prevailing;
 use crate::claude::stream::output_reader;
 use crate::claude::tools::hook_input::BASH;
+use crate::claude::tools::native_agents;
 use crate::claude::tools::permission_server::PermissionCall;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Attempt, Attempts, Caller, Store};
@@ -29,6 +30,15 @@ pub(super) fn is_past(store: &Store, caller: Caller, call: &str) -> Result<bool,
             || output_reader::returned(output(store, &attempt)?, call)?.is_some())
     };
     is_past().map_err(while_trying(READ_PRINTED))
+}
+
+/// How many agents of Claude Code's own the agent has started before `call`, in all its attempts.
+pub(super) fn agents_started_before(store: &Store, caller: Caller, call: &str) -> Result<usize, RuntimeError> {
+    let started = || {
+        let printed = BufReader::new(store.dir().open_printed(caller.frame, 0)?);
+        native_agents::started_before(printed, call)
+    };
+    started().map_err(while_trying(READ_PRINTED))
 }
 
 fn output(store: &Store, attempt: &Attempt) -> io::Result<BufReader<File>> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::claude::invocation::{ATTEMPT, FRAME, STATE_DIR};
 use crate::claude::settings::merged::{self, OwnHooks, StopHook};
 use crate::claude::settings::{of_project, permission_rules};
-use crate::claude::tools::permission_server;
+use crate::claude::tools::{native_agents, permission_server};
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::Step;
@@ -48,6 +48,7 @@ pub(super) fn settings(
     let hooks = OwnHooks {
         program: &own.own_program,
         native_questions: frame.launch.native_questions,
+        limits_agents: frame.launch.native_agents.is_some(),
         linger: own.linger.as_secs(),
         parallel_total: own.places.as_ref().map(Places::most),
         stop,
@@ -55,6 +56,9 @@ pub(super) fn settings(
     let hooks = Some(hooks).filter(|_| has_hooks(frame, program));
     let mut merged = merged::settings(user.as_ref(), &rules, hooks.as_ref());
     merged::deny(&mut merged, protection(store, own));
+    if frame.launch.native_agents.is_some_and(|most| most == 0 || !has_hooks(frame, program)) {
+        merged::deny(&mut merged, native_agents::ALL.map(str::to_owned).to_vec());
+    }
     let text = merged.to_string();
     let file = store.dir().settings(frame.id);
     let written = store.dir().write(Step::Settings, &file, text.as_bytes());

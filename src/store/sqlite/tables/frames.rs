@@ -188,6 +188,7 @@ mod tests {
                 timeout: Some(600),
                 schema: ReplySchema::from_text(r#"{"type": "object", "required": ["b", "a"]}"#).ok(),
                 on_permission: OnPermission::Ask,
+                native_agents: Some(2),
                 path: Some("/bin".into()),
                 config_dir: Some(PathBuf::from("/home/me/.claude")),
                 environment: [("TZ".to_owned(), "UTC".to_owned())].into(),
