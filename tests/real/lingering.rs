@@ -87,4 +87,7 @@ fn a_call_that_is_not_the_last_of_its_message_does_not_linger(version: &str) {
     };
     let chain = Chain::with_model(version, MessagesApi::start(model));
     assert_eq!(chain.ok(&["spawn", "--prompt", "depth 1"]), "reply 2 and reply 3\n");
+    // The first call parks as soon as the second one is printed, while its hook still runs.
+    let root = agents(&chain, &chain.only_root()).swap_remove(0);
+    assert_eq!(root["sessions"].as_array().unwrap().len(), 2, "{root:#}");
 }
