@@ -4,11 +4,15 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::app::view::estimate::{AgentEstimateView, EstimateView, NextRequestView, Starts};
-use crate::cli::output::format::{age, fitted, moment, one_line};
+use crate::cli::output::format::{age, moment, one_line};
 use crate::cli::output::{self, PrintError, print, print_json};
 use crate::cli::report::costs::usd;
 use crate::core::agent::usage::prices::estimate::CacheState;
 use crate::core::agent::usage::prices::{LISTED_ON, PriceSource};
+use crate::core::text::wrap::wrapped;
+
+/// How far the rest of a line is indented that does not fit.
+const HANGING: usize = 4;
 
 /// Prints it as text, or as JSON.
 pub(crate) fn print_estimate(estimate: &EstimateView, json: bool, now: Timestamp) -> Result<(), PrintError> {
@@ -24,7 +28,11 @@ fn text(estimate: &EstimateView, now: Timestamp, width: Option<usize>) -> String
         lines.push(format!("in all: {} tokens, {}", estimate.tokens, total(estimate)));
     }
     lines.push("these are first requests: what agents do then costs more".to_owned());
-    lines.into_iter().map(|line| width.map_or(line.clone(), |width| fitted(&line, width)) + "\n").collect()
+    let wrapped = lines.into_iter().flat_map(|line| match width {
+        Some(width) => wrapped(&line, width, HANGING),
+        None => vec![line],
+    });
+    wrapped.map(|line| line + "\n").collect()
 }
 
 fn lines_of(agent: &AgentEstimateView, now: Timestamp) -> [String; 3] {
@@ -127,6 +135,7 @@ mod tests {
         "#);
         let narrow = text(&estimate, now(), Some(40));
         assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
+        assert!(narrow.contains("\n    reported before\n"), "nothing is cut off: {narrow}");
     }
 
     #[test]
