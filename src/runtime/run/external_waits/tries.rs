@@ -58,7 +58,10 @@ impl Tries {
             is_open
         });
         self.taken.retain(|frame, _| self.running.keys().any(|key| key.frame == *frame));
-        for (request, frame, wait, progress) in open_requests::waits(tree) {
+        // A command that starts while its agent still ends the turn would be due once more after that, and end with the processes
+        // that the agent leaves.
+        let has_paused = |frame: FrameId| tree.get(frame).is_some_and(|node| node.state.is_pending());
+        for (request, frame, wait, progress) in open_requests::waits(tree).filter(|(_, frame, ..)| has_paused(*frame)) {
             for (at, tried) in due(wait, progress, since, Timestamp::now()) {
                 let key = Key { frame, request, at };
                 if self.ends.len() >= MOST {
