@@ -109,3 +109,12 @@ fn agents_do_not_say_how_long_their_children_linger() {
     let outcome = world.run(&["spawn", "root.md"]);
     assert!(outcome.stdout.contains("agents cannot use --linger"), "{outcome}");
 }
+
+#[test]
+fn a_script_does_not_take_over_the_request_of_another_call() {
+    let world = World::with_hooks();
+    world.file("ask.sh", "agent-cli ask 'When?'\n");
+    world.file("root.md", "ask When? ++ run sh ask.sh\nreply {results}\n");
+    world.spawn_paused("root.md");
+    assert_eq!(world.questions().len(), 2);
+}

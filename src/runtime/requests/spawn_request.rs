@@ -269,6 +269,11 @@ pub(crate) fn made_before(
     let Some((made, result)) = made.into_iter().find(|(made, _)| made.call.is_some() && is_it(&made.kind)) else {
         return Ok(None);
     };
+    // A program that another call runs asks for itself.
+    let open = agent_lookup::running(store, caller.frame)?.map(|(_, digest)| digest.calls.open).unwrap_or_default();
+    if !matches!(open.as_slice(), [only] if made.call.as_ref() == Some(&only.id)) {
+        return Ok(None);
+    }
     let adopted = store.use_results(caller, ResultUse::OfProgram(made.id))?.pop();
     if let (Some(_), Some(read)) = (adopted, &result) {
         store.use_results(caller, ResultUse::LookedUp(Target::from_request(&made), read))?;
