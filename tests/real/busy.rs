@@ -46,7 +46,7 @@ impl Busy {
                 Some(reply) => Turn::text(reply),
             },
         });
-        let chain = Chain::with_model(version, api);
+        let chain = Chain::with_model(version, api).without_lingering();
         chain.home.write("root.md", "Start an agent.\n");
         chain.home.write("child.md", "Do what you do.\n");
         Self { chain, then: hold, _never: never }
