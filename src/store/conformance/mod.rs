@@ -25,6 +25,7 @@ macro_rules! conformance {
     ($open:path) => {
         $crate::store::conformance::conformance! { $open;
             running: a_chain_is_created_whole_or_not_at_all, the_reply_of_a_handoff_is_the_reply_of_its_caller, results_are_objects_for_who_asks_for_json,
+                a_call_that_lingers_returns_its_result_in_its_own_attempt, the_request_of_a_call_becomes_that_of_a_program,
                 one_runner_begins_an_attempt, limits_apply_in_the_transaction_that_begins,
                 an_attempt_that_is_not_kept_asks_nothing, an_ended_attempt_counts_with_its_cost, results_are_delivered_once,
                 a_result_that_changed_is_not_delivered, calls_that_are_not_open_are_withdrawn, a_wait_ends_with_its_condition,

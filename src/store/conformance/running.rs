@@ -123,6 +123,42 @@ pub(crate) fn an_attempt_that_is_not_kept_asks_nothing(open: Open) {
     assert!(matches!(store.request(caller, None, &[ask("Why?")]), Err(StoreError::StaleCaller { .. })));
 }
 
+pub(crate) fn a_call_that_lingers_returns_its_result_in_its_own_attempt(open: Open) {
+    let (_temp, store) = fresh(open);
+    let caller = store.start(store.root());
+    let asked = store.request(caller, Some("toolu_1"), &[ask("When?")]).unwrap()[0];
+    let (spawned, child) = store.request_child(caller, None, &new("child"), "child").unwrap();
+    let lingers = || store.tree(caller.frame).unwrap().get(caller.frame).unwrap().lingers;
+    assert_eq!(store.use_results(caller, ResultUse::Awaited(&[spawned])).unwrap(), [], "no call has made it");
+    assert_eq!(store.use_results(caller, ResultUse::Awaited(&[asked])).unwrap(), [asked]);
+    assert!(lingers().is_some());
+    let answer = RequestResult::Text("Jan 1st".into());
+    assert_eq!(store.use_results(caller, ResultUse::InTime(asked, &answer)).unwrap(), [], "there is none");
+    store.answer(asked, "Jan 1st").unwrap();
+    assert_eq!(store.use_results(caller, ResultUse::InTime(asked, &answer)).unwrap(), [asked]);
+    assert_eq!((lingers(), store.attempts(caller.frame).unwrap()[0].lingered), (None, 1));
+    let at_end = store.at_end(caller.frame, caller.attempt).unwrap();
+    assert_eq!((at_end.in_time, at_end.looked_up), (vec![asked], vec![]));
+    // The call is not open at the end, and was not taken back.
+    store.complete_requests(caller, PrintedRequests { open: Some(&[]), ..PrintedRequests::default() }).unwrap();
+    assert_eq!(store.use_results(caller, ResultUse::OfProgram(asked)).unwrap(), [], "its result is given");
+    store.end(caller, &Ending::Suspended);
+    assert_eq!(store.requests(Requests::OfCall(caller.frame, "toolu_1")).unwrap().len(), 1);
+    assert!(store.frame(child).unwrap().is_some());
+}
+
+pub(crate) fn the_request_of_a_call_becomes_that_of_a_program(open: Open) {
+    let (_temp, store) = fresh(open);
+    let caller = store.start(store.root());
+    let asked = store.request(caller, Some("toolu_1"), &[ask("When?")]).unwrap()[0];
+    store.use_results(caller, ResultUse::Awaited(&[asked])).unwrap();
+    assert_eq!(store.use_results(caller, ResultUse::OfProgram(asked)).unwrap(), [asked]);
+    assert_eq!(store.use_results(caller, ResultUse::OfProgram(asked)).unwrap(), [], "once");
+    assert_eq!(store.tree(caller.frame).unwrap().get(caller.frame).unwrap().lingers, None);
+    store.complete_requests(caller, PrintedRequests { open: Some(&[]), ..PrintedRequests::default() }).unwrap();
+    assert_eq!(store.requests(Requests::One(asked)).unwrap().len(), 1, "it is not the call's any more");
+}
+
 pub(crate) fn an_ended_attempt_counts_with_its_cost(open: Open) {
     let (_temp, store) = fresh(open);
     let caller = store.start(store.root());
