@@ -39,7 +39,7 @@ fn between(version: &str, above: Vec<Turn>, below: Vec<Turn>) -> Chain {
         let last = || Turn::text(said.last_result().unwrap_or("nothing"));
         calls.get(said.results().count()).cloned().unwrap_or_else(last)
     };
-    let chain = Chain::with_model(version, MessagesApi::start(model));
+    let chain = Chain::with_model(version, MessagesApi::start(model)).without_lingering();
     for name in ["ins.md", "child.md"] {
         chain.home.write(name, "Do what you do.");
     }
