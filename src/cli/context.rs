@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use crate::app::chains::run::RunSurroundings;
 use crate::app::config::chain_defaults;
+use crate::app::config::layers::Settings;
 use crate::app::config::setting::{LINGER as LINGER_SETTING, LOG, PRICES, STATE_DIR as STATE_DIR_SETTING, STOP_GRACE};
 use crate::app::config::sources::{self, Configuration, Problem, Source};
 use crate::app::config::trust::Trust;
@@ -194,11 +195,11 @@ impl Context {
     /// Settings for a run. `claude` is what the user named on the command line.
     pub(crate) fn settings(&self, claude: Option<PathBuf>) -> Result<RunSettings, AppError> {
         let claude = claude.or_else(named_claude);
-        let (own_program, stopping) = (own_program()?, self.stopping()?);
-        let settings = self.usable_configuration()?.settings;
+        let (own_program, settings) = (own_program()?, self.usable_configuration()?.settings);
         let configured = || settings.seconds(&LINGER_SETTING).map(Duration::from_secs);
         let linger = self.linger.get().or_else(configured).unwrap_or(LINGER);
         let (config, prices) = (config_path(), settings.prices(&PRICES));
+        let stopping = stopping(&settings);
         Ok(RunSettings { config, claude, own_program, stale_check: true, stopping, linger, places: None, prices })
     }
 
@@ -209,8 +210,7 @@ impl Context {
 
     /// How agents are stopped, according to the user's settings.
     pub(crate) fn stopping(&self) -> Result<Stopping, AppError> {
-        let grace = self.usable_configuration()?.settings.seconds(&STOP_GRACE).map_or(GRACE, Duration::from_secs);
-        Ok(Stopping { grace, tell: output::tell })
+        Ok(stopping(&self.usable_configuration()?.settings))
     }
 
     /// The launch options of a new chain from this shell.
@@ -320,6 +320,11 @@ impl RunSurroundings for Context {
         let path = env::var_os("PATH");
         Ok(program::locate(named.as_deref(), None, path.as_deref()).map_err(RuntimeError::from)?)
     }
+}
+
+/// How agents are stopped.
+fn stopping(settings: &Settings) -> Stopping {
+    Stopping { grace: settings.seconds(&STOP_GRACE).map_or(GRACE, Duration::from_secs), tell: output::tell }
 }
 
 fn own_program() -> Result<PathBuf, AppError> {

@@ -1,16 +1,15 @@
 //! Lets an agent ask a person.
 
-use std::fs;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::app::error::{AppError, Refusal};
 use crate::app::request::form_input::{self, FormInput};
+use crate::app::spawn::named_file::{self, Reading};
 use crate::app::{App, GivenText};
-use crate::core::text::escape::one_line;
+use crate::runtime::requests::agent_lookup;
 use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::requests::question_files::QuestionFile;
-use crate::runtime::requests::spawn_request;
 use crate::store::Caller;
 
 #[derive(Clone, Debug, Default)]
@@ -35,7 +34,7 @@ pub(super) fn request(
     input: Input,
     standard_input: &mut dyn Read,
 ) -> Result<AgentRequest, AppError> {
-    let below = spawn_request::shows_only_below(app.store, caller)?;
+    let below = agent_lookup::reads_only_in(app.store, caller)?;
     let mut text = |given| text(app, given, below.as_deref(), standard_input);
     let question = match input.question {
         Some(GivenText::StandardInput) => Some(text(GivenText::StandardInput)?.trim_end_matches('\n').to_owned()),
@@ -73,25 +72,24 @@ fn text(
 
 /// The text of a file that an agent names. `below`: the directory in which the file must be.
 fn text_of(app: &App<'_>, file: &Path, below: Option<&Path>) -> Result<String, Refusal> {
-    let shown = one_line(&file.display().to_string());
-    let unreadable = |error: io::Error| Refusal::new(format!("cannot read {shown}: {error}"));
-    let path: PathBuf = app.path(file).canonicalize().map_err(unreadable)?;
-    if let Some(below) = below
-        && !path.starts_with(below.canonicalize().map_err(unreadable)?)
-    {
-        let message = format!("{shown} is outside your directory, so it cannot be shown to a person");
-        return Err(Refusal::new(message).hint("write what they need into a file in your directory"));
-    }
-    if !fs::metadata(&path).map_err(unreadable)?.is_file() {
-        return Err(Refusal::new(format!("{shown} is not a regular file")));
-    }
-    read(fs::File::open(&path).map_err(unreadable)?, &shown)
+    let reading = Reading {
+        below,
+        most: LARGEST,
+        use_: "shown to a person",
+        instead: "write what they need into a file in your directory",
+        hint: None,
+    };
+    checked(named_file::read(app, file, reading)?, &named_file::shown(file))
 }
 
 fn read(from: impl Read, shown: &str) -> Result<String, Refusal> {
     let mut content = Vec::new();
     let read = from.take(LARGEST + 1).read_to_end(&mut content);
     read.map_err(|error| Refusal::new(format!("cannot read {shown}: {error}")))?;
+    checked(content, shown)
+}
+
+fn checked(content: Vec<u8>, shown: &str) -> Result<String, Refusal> {
     if content.len() as u64 > LARGEST {
         return Err(Refusal::new(format!("{shown} has more than 1 MiB")));
     }
@@ -100,6 +98,8 @@ fn read(from: impl Read, shown: &str) -> Result<String, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use tempfile::TempDir;
 
     use super::*;

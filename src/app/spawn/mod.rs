@@ -1,6 +1,7 @@
 //! Starts a chain for a person, or requests agents for an agent.
 
 pub(crate) mod instructions;
+pub(crate) mod named_file;
 pub(crate) mod note;
 mod schema;
 

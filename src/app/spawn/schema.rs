@@ -1,11 +1,10 @@
 //! The file of `--schema`.
 
-use std::fs;
-use std::io::{self, Read};
 use std::path::Path;
 
 use crate::app::App;
 use crate::app::error::{AppError, Refusal};
+use crate::app::spawn::named_file::{self, Reading};
 use crate::core::agent::reply_schema::{LARGEST_SCHEMA, ReplySchema};
 use crate::core::text::escape::one_line;
 use crate::runtime::requests::reply_check;
@@ -14,8 +13,15 @@ const GIVE_A_FILE: &str = "give the path of a file with a JSON Schema";
 
 /// The schema in the named file. `below`: the directory in which the file must be.
 pub(super) fn read(app: &App<'_>, named: &Path, below: Option<&Path>) -> Result<ReplySchema, AppError> {
-    let shown = one_line(&named.display().to_string());
-    let schema = parse(&content(app, named, &shown, below)?, &shown)?;
+    let reading = Reading {
+        below,
+        most: LARGEST_SCHEMA as u64,
+        use_: "given to another agent",
+        instead: "write the schema into a file in your directory",
+        hint: Some(GIVE_A_FILE),
+    };
+    let shown = named_file::shown(named);
+    let schema = parse(&named_file::read(app, named, reading)?, &shown)?;
     let trouble =
         reply_check::trouble(&schema).map_err(|error| Refusal::failure(format!("failed to check {shown}: {error}")))?;
     match trouble {
@@ -24,24 +30,6 @@ pub(super) fn read(app: &App<'_>, named: &Path, below: Option<&Path>) -> Result<
         }
         None => Ok(schema),
     }
-}
-
-fn content(app: &App<'_>, named: &Path, shown: &str, below: Option<&Path>) -> Result<Vec<u8>, Refusal> {
-    let unreadable = |error: io::Error| Refusal::new(format!("cannot read {shown}: {error}")).hint(GIVE_A_FILE);
-    let path = app.path(named).canonicalize().map_err(unreadable)?;
-    if let Some(below) = below
-        && !path.starts_with(below.canonicalize().map_err(unreadable)?)
-    {
-        let message = format!("{shown} is outside your directory, so it cannot be given to another agent");
-        return Err(Refusal::new(message).hint("write the schema into a file in your directory"));
-    }
-    if !fs::metadata(&path).map_err(unreadable)?.is_file() {
-        return Err(Refusal::new(format!("{shown} is not a regular file")).hint(GIVE_A_FILE));
-    }
-    let mut content = Vec::new();
-    let file = fs::File::open(&path).map_err(unreadable)?;
-    file.take(LARGEST_SCHEMA as u64 + 1).read_to_end(&mut content).map_err(unreadable)?;
-    Ok(content)
 }
 
 fn parse(content: &[u8], shown: &str) -> Result<ReplySchema, Refusal> {

@@ -264,7 +264,7 @@ fn timeout(text: &str) -> Result<u64, String> {
     seconds.filter(|seconds| *seconds > 0).ok_or_else(|| "give at least one second".to_owned())
 }
 
-/// A number of agents; `off` is none.
+/// A number of agents, or `off`.
 fn native_agents(text: &str) -> Result<u32, String> {
     if text == "off" { Ok(0) } else { text.parse().map_err(|_| "give a number of agents, or off".to_owned()) }
 }

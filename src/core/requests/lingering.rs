@@ -25,8 +25,6 @@ pub(crate) struct Lingering<'a> {
     pub since: Timestamp,
     /// Until when at most.
     pub until: Timestamp,
-    /// Whether somebody is asked right now: a terminal shows the open questions.
-    pub is_attended: bool,
 }
 
 impl Tree {
@@ -53,23 +51,26 @@ impl Tree {
 
     fn is_near(&self, request: &Request, call: Lingering<'_>, now: Timestamp) -> bool {
         match &request.kind {
-            // A handoff returns nothing, and Claude Code asks about the others in another way.
-            RequestKind::Spawn { handoff: true, .. } | RequestKind::Permission { .. } | RequestKind::Plan(_) => false,
+            // A handoff returns nothing, and when a person answers is unknown.
+            RequestKind::Spawn { handoff: true, .. }
+            | RequestKind::Ask(_)
+            | RequestKind::Permission { .. }
+            | RequestKind::Plan(_) => false,
             RequestKind::Spawn { child, .. } => self.works(*child, now),
-            RequestKind::Ask(_) => call.is_attended,
             RequestKind::Wait(wait) => comes_by(wait, call.until),
         }
     }
 
     /// Whether an agent works at or below `top`, or would if it had a place.
     fn works(&self, top: FrameId, now: Timestamp) -> bool {
+        let admission = self.admission(now);
         let mut below = vec![top];
         while let Some(node) = below.pop().and_then(|id| self.get(id)) {
             if matches!(node.state, FrameState::Running { .. }) {
                 return true;
             }
             if self.can_run(node, &Attempted::default(), now) {
-                let refused = self.admission(now).refuse(node);
+                let refused = admission.refuse(node);
                 if matches!(refused, None | Some(NotAdmitted::Parallel { .. } | NotAdmitted::ParallelTotal { .. })) {
                     return true;
                 }
@@ -99,6 +100,8 @@ fn comes_by(wait: &External, until: Timestamp) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::core::chain::frame_state::Wait;
     use crate::core::chain::limits::Limits;
@@ -126,11 +129,7 @@ mod tests {
     }
 
     fn lingers(tree: &Tree) -> bool {
-        lingers_if(tree, false)
-    }
-
-    fn lingers_if(tree: &Tree, is_attended: bool) -> bool {
-        let call = Lingering { frame: id(1), call: "toolu_1", since: at(0), until: at(20), is_attended };
+        let call = Lingering { frame: id(1), call: "toolu_1", since: at(0), until: at(20) };
         assert!(!tree.lingers(call, at(20)), "its time is up");
         tree.lingers(call, at(5))
     }
@@ -157,13 +156,44 @@ mod tests {
             vec![node(id(2), Some(id(1)), RUNNING)],
             4,
         );
-        assert!(!lingers(&both) && lingers_if(&both, true));
+        assert!(!lingers(&both), "a person is asked, too");
     }
 
     #[test]
     fn a_time_is_near_if_it_comes_before_the_call_parks() {
         let until = |second| lingers(&calling(vec![RequestKind::Wait(External::Time(at(second)))], Vec::new(), 4));
         assert!(until(19) && until(20) && !until(21));
+    }
+
+    proptest! {
+        /// If an agent could run and finds no place although calls linger, exactly one of them parks; otherwise none does.
+        #[test]
+        fn no_limit_blocks_a_chain(
+            since in proptest::collection::vec(0i64..4, 1..6), free in 0u32..3, is_ready in any::<bool>(),
+        ) {
+            let count = since.len();
+            let name = |level: usize| id(level as u128 + 1);
+            let mut nodes = Vec::new();
+            for (level, since) in since.iter().enumerate() {
+                let calls = vec![Request {
+                    call: Some("toolu_1".to_owned()),
+                    ..request(name(level), spawn(level as u128 + 2, false))
+                }];
+                let parent = level.checked_sub(1).map(name);
+                nodes.push(Node { requests: calls, lingers: Some(at(*since)), ..node(name(level), parent, RUNNING) });
+            }
+            let last = if is_ready { FrameState::Ready } else { RUNNING };
+            nodes.push(node(name(count), Some(name(count - 1)), last));
+            let running = count as u32 + u32::from(!is_ready);
+            let limits = Limits { max_parallel: running + free, ..Limits::default() };
+            let tree = Tree::new(id(1), nodes).within(Whole { limits, ..Whole::default() });
+            let parks = |level: usize| {
+                let since = at(since[level]);
+                !tree.lingers(Lingering { frame: name(level), call: "toolu_1", since, until: at(20) }, at(5))
+            };
+            let parking = (0..count).filter(|level| parks(*level)).count();
+            prop_assert_eq!(parking, usize::from(is_ready && free == 0));
+        }
     }
 
     #[test]

@@ -145,11 +145,11 @@ pub(super) fn before(
             let directory = call.directory.as_deref().unwrap_or(pwd);
             let runs_in = RunsIn { directory, input: call.input.as_deref().unwrap_or_default() };
             let request = resolve(&store, caller, &runs_in).map_err(ProtocolError::Request)?;
-            // Otherwise a child could work although a user's hook, which runs at the same time, denies the call.
-            let is_alone = [&began, &frame.cwd].iter().all(|cwd| !user_hooks::run_before(BASH, cwd, &frame.launch));
-            let can_linger = request.can_linger(caller) && is_alone;
+            let can_linger = !asking.patience.time.is_zero() && request.can_linger(caller);
             request.record(&store, caller, Some(id))?;
-            if !can_linger {
+            // Otherwise a child could work although a user's hook, which runs at the same time, denies the call.
+            let is_alone = || [&began, &frame.cwd].iter().all(|cwd| !user_hooks::run_before(BASH, cwd, &frame.launch));
+            if !can_linger || !is_alone() {
                 return Ok(HookAnswer::Defer.into());
             }
             let in_time = linger::wait(asking, &store, &frame, id).unwrap_or_else(|error| {

@@ -39,15 +39,10 @@ pub(super) fn wait(
     let (caller, time) = (asking.caller, asking.patience.time);
     let running = store.attempts(Attempts::RunningOf(frame.id))?.pop().filter(|attempt| attempt.id == caller.attempt);
     let (false, Some(attempt)) = (time.is_zero(), running) else { return Ok(None) };
-    // Several questions of one call are answered by people.
-    if of_call(store, frame, call)?.len() != 1 {
-        return Ok(None);
-    }
     let mut output = OutputFollower::new(store.dir().printed(frame.id), attempt.output_from);
     let since = Timestamp::now();
     let until = since.saturating_add(SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX)).unwrap_or(since);
-    // Who is asked on a terminal is not recorded.
-    let lingering = Lingering { frame: frame.id, call, since, until, is_attended: false };
+    let lingering = Lingering { frame: frame.id, call, since, until };
     let (mut version, mut is_recorded, mut looks) = (None, false, 0_u32);
     loop {
         // Claude Code asks about the calls of a message one after the other, also while the model still writes it. Others would wait

@@ -77,7 +77,8 @@ fn above(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Option<FrameId>
     Ok(None)
 }
 
-/// The only directory whose files an agent may read without asking; `None`: it may do everything.
+/// The only directory whose files an agent may read without asking, and pass on to people and other agents; `None`: it may do
+/// everything.
 pub(crate) fn reads_only_in(store: &Store, caller: Caller) -> Result<Option<PathBuf>, RuntimeError> {
     let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
     Ok((!frame.launch.is_unrestricted()).then_some(frame.cwd))

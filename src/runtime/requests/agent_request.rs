@@ -5,6 +5,7 @@ use crate::core::id::RequestId;
 use crate::core::requests::question_form::Form;
 use crate::core::requests::request::{External, RequestKind};
 use crate::runtime::RuntimeError;
+use crate::runtime::requests::fork::ForkSource;
 use crate::runtime::requests::question_files::QuestionFile;
 use crate::runtime::requests::spawn_request::{self, SpawnRequest};
 use crate::store::{Caller, Store, Target};
@@ -38,10 +39,17 @@ impl AgentRequest {
         }
     }
 
-    /// Whether its call can linger. A fork of the caller needs the conversation that the caller leaves when its turn has ended.
+    /// Whether its call can linger. A fork of the caller needs the conversation that the caller leaves when its turn has ended, and when a
+    /// person answers is unknown.
     pub(crate) fn can_linger(&self, caller: Caller) -> bool {
-        let Self::Spawn(request, _) = self else { return true };
-        request.source.as_ref().is_none_or(|source| source.baseline.frame != Some(caller.frame))
+        match self {
+            Self::Spawn(request, _) => {
+                let is_of_caller = |source: &ForkSource| source.baseline.frame == Some(caller.frame);
+                !request.handoff && !request.source.as_ref().is_some_and(is_of_caller)
+            }
+            Self::Wait(_) => true,
+            Self::Ask(_) | Self::AskInFile(..) => false,
+        }
     }
 
     /// The request, if the attempt's resumed call has already made it and now runs as a program: it must not be made again.

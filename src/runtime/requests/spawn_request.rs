@@ -186,13 +186,6 @@ pub(crate) fn ask(
     Ok(store.request(caller, call, &kinds)?[0])
 }
 
-/// The directory in which files must be that the calling agent shows to a person: an agent can read back what a question
-/// contains. `None`: anywhere.
-pub(crate) fn shows_only_below(store: &Store, caller: Caller) -> Result<Option<PathBuf>, RuntimeError> {
-    let frame = frame_of(store, caller)?;
-    Ok(Some(frame.cwd).filter(|_| !frame.launch.is_unrestricted()))
-}
-
 /// Where the calling agent can ask with files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reach {

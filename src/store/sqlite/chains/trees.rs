@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use jiff::Timestamp;
 use rusqlite::Connection;
 
 use crate::core::chain::frame_state::FrameState;
@@ -11,7 +12,7 @@ use crate::core::requests::request::Request;
 use crate::core::steering::stop_order::Stop;
 use crate::store::records::TreeOf;
 use crate::store::sqlite::chains::limit_checks;
-use crate::store::sqlite::database::codec::{Id, from_json, id, maybe_id, maybe_time, time};
+use crate::store::sqlite::database::codec::{Id, from_json, id, maybe_id, time};
 use crate::store::sqlite::steering::stops;
 use crate::store::sqlite::tables::requests;
 use crate::store::sqlite::transaction::{Statements, TxResult};
@@ -19,19 +20,17 @@ use crate::store::sqlite::transaction::{Statements, TxResult};
 // The whole tree of a frame is read, even if only what is below the frame was asked for: preparing a statement that selects
 // less takes longer than reading the rest.
 const NODES: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group,
-     outcome IS NOT NULL AS has_outcome,
-     CASE WHEN status = 'running' THEN
-       (SELECT lingers FROM attempts INDEXED BY one_running_attempt WHERE frame = frames.id AND ended IS NULL)
-     END AS lingers, ifnull(trouble ->> 'unrecorded', 0) AS is_unrecorded FROM frames
+     outcome IS NOT NULL AS has_outcome, ifnull(trouble ->> 'unrecorded', 0) AS is_unrecorded FROM frames
      WHERE root = (SELECT root FROM frames WHERE id = ?1) ORDER BY seq";
 
 /// The same for a frame and its children.
 const FAMILY: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group,
-     outcome IS NOT NULL AS has_outcome,
-     CASE WHEN status = 'running' THEN
-       (SELECT lingers FROM attempts INDEXED BY one_running_attempt WHERE frame = frames.id AND ended IS NULL)
-     END AS lingers, ifnull(trouble ->> 'unrecorded', 0) AS is_unrecorded FROM frames
+     outcome IS NOT NULL AS has_outcome, ifnull(trouble ->> 'unrecorded', 0) AS is_unrecorded FROM frames
      WHERE id IN (SELECT ?1 UNION ALL SELECT id FROM frames INDEXED BY frames_by_parent WHERE parent = ?1) ORDER BY seq";
+
+/// The running attempts of all chains are few.
+const LINGERING: &str = "SELECT frame, lingers FROM attempts INDEXED BY one_running_attempt
+     WHERE ended IS NULL AND lingers IS NOT NULL";
 
 const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.call, r.detail, r.state, r.made, r.looked
      FROM frames AS f CROSS JOIN requests AS r ON r.frame = f.id
@@ -69,12 +68,18 @@ fn nodes(
             kept: row.get("kept")?,
             is_group: row.get("is_group")?,
             has_outcome: row.get("has_outcome")?,
-            lingers: maybe_time(row, "lingers")?,
+            lingers: None,
             is_unrecorded: row.get("is_unrecorded")?,
             stop: None,
             requests: requests.remove(&id).unwrap_or_default(),
         })
     })?;
+    // A poll, in which nothing runs, does not prepare the statement.
+    if nodes.iter().any(|node| matches!(node.state, FrameState::Running { .. })) {
+        let lingering = connection.read_all(LINGERING, [], |row| Ok((id(row, "frame")?, time(row, "lingers")?)))?;
+        let lingering: HashMap<FrameId, Timestamp> = lingering.into_iter().collect();
+        nodes.iter_mut().for_each(|node| node.lingers = lingering.get(&node.id).copied());
+    }
     let wanted: HashMap<FrameId, Stop> = stops::all_open(connection)?.into_iter().collect();
     for node in &mut nodes {
         node.stop = match (wanted.get(&node.id), &node.state) {
@@ -96,9 +101,6 @@ fn pending(connection: &Connection, top: FrameId) -> TxResult<HashMap<FrameId, V
 
 #[cfg(test)]
 mod tests {
-
-    use jiff::Timestamp;
-
     use super::*;
     use crate::core::attempt::ending::Ending;
     use crate::core::chain::runnable::Attempted;
