@@ -1,23 +1,38 @@
 //! How much the tests do: what a change needs while it is made, or everything.
 //!
 //! `cargo test` runs every kind of test on the newest Claude Code, with a sample of the cases and of the random kills. With
-//! `AGENT_CLI_TESTS=all` it also runs on older versions, and tries every case. Nothing else reads that variable.
+//! `AGENT_CLI_TESTS=all` it also runs on older versions, and tries every case; `AGENT_CLI_TESTS=rest` leaves out what plain `cargo test`
+//! has run on the newest version. Nothing else reads that variable.
 
 use std::env;
 
 const VARIABLE: &str = "AGENT_CLI_TESTS";
 
-/// Whether everything is to be tried.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Sample,
+    /// What the sample leaves out.
+    Rest,
+    All,
+}
+
+/// How much this run tests.
 ///
 /// # Panics
 ///
 /// When the variable has a value that it does not know.
-pub(crate) fn is_whole() -> bool {
+pub(crate) fn extent() -> Extent {
     match env::var(VARIABLE).as_deref() {
-        Err(env::VarError::NotPresent) => false,
-        Ok("all") => true,
-        other => panic!("{VARIABLE} is all or not set at all, but not {other:?}"),
+        Err(env::VarError::NotPresent) => Extent::Sample,
+        Ok("rest") => Extent::Rest,
+        Ok("all") => Extent::All,
+        other => panic!("{VARIABLE} is all, rest or not set at all, but not {other:?}"),
     }
+}
+
+/// Whether every case is to be tried.
+pub(crate) fn is_whole() -> bool {
+    extent() != Extent::Sample
 }
 
 /// The first of some cases, or all in a whole run.

@@ -32,5 +32,5 @@ pub(crate) use marked::{Kind, processes_of, victims};
 pub use messages_api::{MessagesApi, RecordedRequest, ServedTokens};
 pub use real::RealHome;
 pub use turn::{Hold, ToolCall, Turn};
-pub use versions::{NEWEST, OLDER, in_a_whole_run, versions, with_each_version};
+pub use versions::{NEWEST, OLDER, in_a_whole_run, with_each_version};
 pub(crate) use versions::{on_every_version, on_every_version_of_a_whole_run};

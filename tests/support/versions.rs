@@ -1,30 +1,34 @@
 //! The versions of Claude Code that the tests run.
 
-use super::extent;
+use super::extent::{Extent, extent};
 
 /// The newest version that the tests know.
 pub const NEWEST: &str = "2.1.330";
 /// An older version that is still supported.
 pub const OLDER: &str = "2.1.197";
 
-/// The versions of this run.
-pub fn versions() -> &'static [&'static str] {
-    if extent::is_whole() { &[NEWEST, OLDER] } else { &[NEWEST] }
-}
-
 /// Runs a test function with each version of this run.
 pub fn with_each_version(test: impl Fn(&'static str)) {
-    for version in versions() {
-        // A failing test prints its output.
-        println!("Claude Code {version}");
-        test(version);
-    }
+    with_each(
+        match extent() {
+            Extent::Sample => &[NEWEST],
+            Extent::Rest => &[OLDER],
+            Extent::All => &[NEWEST, OLDER],
+        },
+        test,
+    );
 }
 
 /// Runs a test function with each version, but only in a whole run.
 pub fn in_a_whole_run(test: impl Fn(&'static str)) {
-    if extent::is_whole() {
-        with_each_version(test);
+    with_each(if extent() == Extent::Sample { &[] } else { &[NEWEST, OLDER] }, test);
+}
+
+fn with_each(versions: &[&'static str], test: impl Fn(&'static str)) {
+    for version in versions {
+        // A failing test prints its output.
+        println!("Claude Code {version}");
+        test(version);
     }
 }
 
