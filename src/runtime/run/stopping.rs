@@ -120,7 +120,12 @@ async fn end_after_request(
         }
     };
     let exit = match exit {
-        Some(ProcessExit::Ended) => background::end(&mut agent.running, turn).await,
+        Some(ProcessExit::Ended) => {
+            let exit = background::end(&mut agent.running, turn).await;
+            // A `claude` that the hook has stopped may not have exited by itself in time.
+            let is_by_hook = |digest: &Digest| digest.result.as_ref().is_some_and(|result| result.stopped_by_hook);
+            if output.read().is_ok_and(is_by_hook) { ProcessExit::OverBudget } else { exit }
+        }
         Some(exit) => exit,
         None => interrupt(&mut agent.running).await,
     };
