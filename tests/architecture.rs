@@ -295,7 +295,7 @@ fn operations_are_the_functions_of_the_traits() {
 fn examples_carry_the_convention_as_it_is() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let template = fs::read_to_string(root.join("CLAUDE.md.template")).unwrap();
-    for example in ["birthday", "release", "waits", "question-files"] {
+    for example in ["birthday", "release", "waits", "question-files", "patterns"] {
         let copy = root.join("examples").join(example).join("CLAUDE.md");
         assert_eq!(fs::read_to_string(&copy).unwrap(), template, "{} differs from the template", copy.display());
     }

@@ -129,6 +129,20 @@ fn an_interrupted_call_is_made_again() {
 }
 
 #[test]
+fn a_step_can_depend_on_the_last_result() {
+    const STEPS: &str = "run one\nif \"bad\" run two\nif \"bad\" reply stopped: {result}\nreply {result}";
+    for (result, reply) in [("too bad", "stopped: still bad"), ("fine", "fine")] {
+        let mut talk = Talk::with(OURS, STEPS);
+        talk.gets(&[result]);
+        if result != "fine" {
+            assert_eq!(talk.runs(), ["two"]);
+            talk.gets(&["still bad"]);
+        }
+        assert_eq!(talk.said(), reply);
+    }
+}
+
+#[test]
 fn a_result_of_a_request_that_it_does_not_know_of_is_taken_up() {
     const INSTRUCTIONS: &str = "1. _run_ `one`.\n2. _ask_ \"When?\".\n3. _terminate_ {the answer}.";
     const MESSAGE: &str = "result of `agent-cli ask \"When?\"` (a):\nJan 1st";

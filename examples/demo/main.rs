@@ -1,7 +1,8 @@
-//! The birthday chain on the real Claude Code, without an account: the model is a script on this machine.
+//! The birthday chain on the real Claude Code, or one of `examples/patterns`, without an account: the model is a script on this machine.
 //!
 //! ```sh
 //! cargo run --release --example demo
+//! cargo run --release --example demo routing
 //! ```
 //!
 //! Claude Code is installed into the build folder by npm, unless `AGENT_CLI_CLAUDE` names one. It runs with a separate home
@@ -13,8 +14,28 @@ mod support;
 mod stage;
 
 use stage::Stage;
+use support::Pattern;
 
 fn main() {
+    match std::env::args().nth(1) {
+        None => birthday(),
+        Some(name) if Pattern::names().contains(&name) => play(&Pattern::named(&name)),
+        Some(name) => {
+            eprintln!("{name} is not a pattern: {}", Pattern::names().join(", "));
+            std::process::exit(2);
+        }
+    }
+}
+
+/// The commands in the README of a pattern.
+fn play(pattern: &Pattern) {
+    let stage = Stage::of(pattern);
+    pattern.commands().iter().for_each(|command| stage.show_line(command));
+    println!();
+    stage.show(&["tree", &stage.chain()]);
+}
+
+fn birthday() {
     println!("Four agents, each started by the one above. The deepest asks a question. The model is a script.");
     let stage = Stage::set();
 

@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::support::{Item, MessagesApi, NEWEST, RealHome, RecordedRequest, claude, follow};
+use crate::support::{
+    Conversation, Item, MessagesApi, NEWEST, Pattern, RealHome, RecordedRequest, Turn, as_shell, claude, follow,
+};
 
 /// The project, and the services for its programs.
 pub(crate) struct Stage {
@@ -28,14 +30,26 @@ impl Stage {
 
     /// The same with other files.
     pub(crate) fn with(files: &[(&str, &str)]) -> Self {
+        let stage = Self::with_model(follow);
+        files.iter().for_each(|(name, text)| stage.file(name, text));
+        stage
+    }
+
+    /// The same with a pattern.
+    #[allow(dead_code, reason = "the recording has none")]
+    pub(crate) fn of(pattern: &Pattern) -> Self {
+        let stage = Self::with_model(pattern.model());
+        pattern.copy_to(&stage.home);
+        stage
+    }
+
+    fn with_model(model: impl Fn(&Conversation) -> Turn + Send + Sync + 'static) -> Self {
         eprintln!("building agent-cli");
         let program = build();
         eprintln!("getting Claude Code {NEWEST}, unless it is in the build folder");
         let claude = claude(NEWEST);
-        let api = MessagesApi::start(follow);
-        let stage = Self { home: RealHome::new(api.url()), api, program, claude };
-        files.iter().for_each(|(name, text)| stage.file(name, text));
-        stage
+        let api = MessagesApi::start(model);
+        Self { home: RealHome::new(api.url()), api, program, claude }
     }
 
     /// Writes a file of the project.
@@ -46,7 +60,8 @@ impl Stage {
     /// The id of the agent with these instructions.
     #[allow(dead_code, reason = "the demo has one chain")]
     pub(crate) fn id_of(&self, task: &str) -> String {
-        let agents: Value = serde_json::from_str(&self.run(&["tree", "--json"])).expect("--json prints JSON");
+        let agents: Value =
+            serde_json::from_str(&output(self.command(&["tree", "--json"]))).expect("--json prints JSON");
         let found = agents.as_array().into_iter().flatten().find(|agent| agent["task"] == task);
         found.and_then(|agent| agent["id"].as_str()).expect("it is an agent of the chain")[..8].to_owned()
     }
@@ -63,9 +78,26 @@ impl Stage {
     pub(crate) fn show(&self, arguments: &[&str]) {
         let words =
             arguments.iter().map(|word| if word.contains(' ') { format!("\"{word}\"") } else { (*word).to_owned() });
-        println!("\n$ agent-cli {}", words.collect::<Vec<_>>().join(" "));
+        self.show_command(&format!("agent-cli {}", words.collect::<Vec<_>>().join(" ")), self.command(arguments));
+    }
+
+    /// The same for a line of a shell, with `ID` for the chain and `QUESTION` for the open question.
+    #[allow(dead_code, reason = "the recording has none")]
+    pub(crate) fn show_line(&self, line: &str) {
+        let mut line = line.to_owned();
+        if line.contains("QUESTION") {
+            line = line.replace("QUESTION", &self.question());
+        }
+        if line.contains("ID") {
+            line = line.replace("ID", &self.chain());
+        }
+        self.show_command(&line, as_shell(&self.command(&[]), &line));
+    }
+
+    fn show_command(&self, line: &str, command: Command) {
+        println!("\n$ {line}");
         let (before, began) = (self.api.count(), Instant::now());
-        let printed = self.run(arguments);
+        let printed = output(command);
         let milliseconds = began.elapsed().as_secs_f64() * 1000.0;
         let requests = &self.api.requests()[before..];
         let tokens: usize = requests.iter().map(RecordedRequest::tokens).sum();
@@ -106,18 +138,18 @@ impl Stage {
     }
 
     fn first_id(&self, arguments: &[&str]) -> String {
-        let listed: Value = serde_json::from_str(&self.run(arguments)).expect("--json prints JSON");
+        let listed: Value = serde_json::from_str(&output(self.command(arguments))).expect("--json prints JSON");
         let id = listed[0]["id"].as_str().expect("something is listed");
         // Eight characters are what a person would type.
         id[..8].to_owned()
     }
+}
 
-    /// The output of a command on standard output. Its errors are shown as they are printed.
-    fn run(&self, arguments: &[&str]) -> String {
-        let output = self.command(arguments).output().expect("the program can be started");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).expect("results are text")
-    }
+/// The output of a command on standard output.
+fn output(mut command: Command) -> String {
+    let output = command.output().expect("the program can be started");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("results are text")
 }
 
 fn is_question(input: &Value) -> bool {

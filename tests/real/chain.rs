@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::processes::wait_until;
-use crate::support::{MessagesApi, RealHome, claude, follow, processes_of};
+use crate::support::{MessagesApi, RealHome, as_shell, claude, follow, processes_of};
 
 /// The convention that agents follow.
 pub(crate) const TEMPLATE: &str = include_str!("../../CLAUDE.md.template");
@@ -70,6 +70,11 @@ impl Chain {
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Said {
         Said::from(self.command().args(arguments).output().unwrap())
+    }
+
+    /// Runs a line of a shell that begins with `agent-cli`.
+    pub(crate) fn shell(&self, line: &str) -> Said {
+        Said::from(as_shell(&self.command(), line).output().unwrap())
     }
 
     /// The standard output of a command, which must end with 0.

@@ -42,6 +42,7 @@ mod killed_with_state;
 mod lingering;
 mod native_agents;
 mod open;
+mod patterns;
 mod peer;
 mod permissions;
 mod places;

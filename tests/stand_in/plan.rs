@@ -32,6 +32,7 @@ impl Next {
             let (wanted, once) = match line.condition {
                 Condition::Always => (true, None),
                 Condition::Unless(file) => (!file.exists(), None),
+                Condition::Said(text) => (memory.results.last().is_some_and(|last| last.contains(&text)), None),
                 Condition::Once => {
                     let marker = PathBuf::from(format!("{task}.{number}.once"));
                     (!marker.exists(), Some(marker))

@@ -5,15 +5,23 @@ use serde_json::json;
 use super::conversation::{Conversation, Item, without_line_numbers};
 use super::dialect::Dialect;
 use super::part::{ONGOING, Part, STARTED, State};
+use super::pattern::Roles;
 use super::script::{self, Call, Condition, Line, Step};
 use super::turn::Turn;
 
 const RESUME: &str = "SGN_RESUME";
+/// How the result of the call begins that started a fork, in the fork.
+const FORKED: &str = "This call has started you: you are its fork";
 
 /// What the model does next.
 pub fn follow(conversation: &Conversation) -> Turn {
+    follow_roles(conversation, &Roles::default())
+}
+
+/// The same for a model that knows what it does with some tasks. For others it does what their files say.
+pub(super) fn follow_roles(conversation: &Conversation, roles: &Roles) -> Turn {
     let dialect = Dialect::of(conversation);
-    let mut progress = Progress::default();
+    let mut progress = Progress::of(roles);
     for item in conversation.items() {
         progress.see(item, dialect);
     }
@@ -21,8 +29,10 @@ pub fn follow(conversation: &Conversation) -> Turn {
 }
 
 /// The model's progress, from the conversation.
-#[derive(Default)]
-struct Progress {
+struct Progress<'a> {
+    roles: &'a Roles,
+    /// What it was told to do.
+    task: Option<String>,
     /// The instruction file, from the first prompt.
     file: Option<String>,
     /// The call that reads it.
@@ -48,7 +58,22 @@ struct Section {
     result: String,
 }
 
-impl Progress {
+impl<'a> Progress<'a> {
+    fn of(roles: &'a Roles) -> Self {
+        Self {
+            roles,
+            task: None,
+            file: None,
+            read: None,
+            steps: None,
+            over: 0,
+            parts: Vec::new(),
+            result: String::new(),
+            results: Vec::new(),
+            told: Vec::new(),
+        }
+    }
+
     fn see(&mut self, item: &Item, dialect: Option<Dialect>) {
         match item {
             Item::User(text) => self.hear(text),
@@ -67,7 +92,12 @@ impl Progress {
             }
             self.recall(told);
         } else if let Some(file) = instruction_file(text) {
-            *self = Self { file: Some(file), told: sections(text), ..Self::default() };
+            *self =
+                Self { task: Some(text.to_owned()), file: Some(file), told: sections(text), ..Self::of(self.roles) };
+        } else if self.task.is_none()
+            && let Some(steps) = self.roles.steps(text)
+        {
+            *self = Self { task: Some(text.to_owned()), steps: Some(Ok(steps.to_vec())), ..Self::of(self.roles) };
         }
     }
 
@@ -121,12 +151,20 @@ impl Progress {
     }
 
     fn returned(&mut self, id: &str, text: &str, is_error: bool, dialect: Option<Dialect>) {
-        if interrupted(text) {
+        if text.starts_with(FORKED) {
+            // What its caller was about to do is not for it.
+            *self = Self::of(self.roles);
+        } else if interrupted(text) {
             // The call may or may not have taken effect; a part without a call is asked again.
             self.parts.iter_mut().filter(|part| part.call.as_deref() == Some(id)).for_each(|part| part.call = None);
         } else if self.read.as_deref() == Some(id) {
             let text = without_line_numbers(text);
-            self.steps = Some(if is_error { Err(text) } else { steps(&text) });
+            let known = self.task.as_deref().and_then(|task| self.roles.steps(task));
+            self.steps = Some(match known {
+                _ if is_error => Err(text),
+                Some(known) => Ok(known.to_vec()),
+                None => steps(&text),
+            });
             let told = std::mem::take(&mut self.told);
             self.recall(told);
         } else if let Some(at) = self.parts.iter().position(|part| part.call.as_deref() == Some(id)) {
@@ -138,8 +176,12 @@ impl Progress {
 
     /// Proceeds to the next step, and makes room for its requests.
     fn settle(&mut self) {
-        while let Some(step) = self.step() {
-            let Step::Call { calls, .. } = step else { return };
+        while let Some(line) = self.line() {
+            if matches!(&line.condition, Condition::Said(text) if !self.result.contains(text.as_str())) {
+                self.over += 1;
+                continue;
+            }
+            let Step::Call { calls, .. } = &line.step else { return };
             let width = calls.len();
             if self.parts.len() < width {
                 self.parts.resize_with(width, Part::default);
@@ -154,20 +196,20 @@ impl Progress {
         }
     }
 
+    fn line(&self) -> Option<&Line> {
+        self.steps.as_ref()?.as_ref().ok()?.get(self.over)
+    }
+
     fn step(&self) -> Option<&Step> {
-        Some(&self.steps.as_ref()?.as_ref().ok()?.get(self.over)?.step)
+        Some(&self.line()?.step)
     }
 
     fn next(&self, dialect: Option<Dialect>) -> Turn {
-        let Some(file) = &self.file else {
-            return Turn::text("I have no instructions.");
-        };
-        match &self.steps {
-            None => return Turn::call("Read", json!({"file_path": file})),
-            Some(Err(error)) => {
-                return Turn::text(format!("I cannot read my instructions: {error}"));
-            }
-            Some(Ok(_)) => {}
+        match (&self.steps, &self.file) {
+            (None, None) => return Turn::text("I have no instructions."),
+            (None, Some(file)) => return Turn::call("Read", json!({"file_path": file})),
+            (Some(Err(error)), _) => return Turn::text(format!("I cannot read my instructions: {error}")),
+            (Some(Ok(_)), _) => {}
         }
         let Some(dialect) = dialect else {
             return Turn::text("I do not know what _spawn_ means.");
@@ -178,7 +220,10 @@ impl Progress {
                 Turn::text(text.replace("{result}", &self.result).replace("{results}", &self.results.join("; ")))
             }
             Some(Step::End(text)) => Turn::text(text),
-            Some(step) => self.pursue(step, dialect, file.rsplit_once('/').map_or("", |(folder, _)| folder)),
+            Some(step) => {
+                let folder = self.file.as_deref().and_then(|file| file.rsplit_once('/')).map(|(folder, _)| folder);
+                self.pursue(step, dialect, folder.unwrap_or("."))
+            }
         }
     }
 
@@ -199,11 +244,11 @@ impl Progress {
 }
 
 /// The steps of a file, as far as a model can take them.
-fn steps(text: &str) -> Result<Vec<Line>, String> {
+pub(super) fn steps(text: &str) -> Result<Vec<Line>, String> {
     let lines = script::parse(text).map_err(|error| format!("{error:#}"))?;
     let can_be_taken = |line: &Line| {
-        let step = matches!(line.step, Step::Call { go_on: false, .. } | Step::Reply(_) | Step::End(_));
-        step && line.condition == Condition::Always
+        matches!(line.step, Step::Call { go_on: false, .. } | Step::Reply(_) | Step::End(_))
+            && matches!(line.condition, Condition::Always | Condition::Said(_))
     };
     match lines.iter().find(|line| !can_be_taken(line)) {
         Some(line) => Err(format!("a model cannot {line:?}")),

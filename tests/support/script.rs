@@ -11,6 +11,7 @@
 //! | `big BYTES` | a Bash call that prints so much |
 //! | `reply TEXT` | ends its turn; `{result}`: the last result, `{results}`: those of all requests |
 //! | `end TEXT` | ends its turn with exactly this |
+//! | `if "TEXT" STEP` | takes the step only if the last result contains this text |
 //!
 //! `STEP ++ STEP` makes the calls of several steps in one message, which are one step.
 //!
@@ -66,6 +67,8 @@ pub(crate) enum Condition {
     Once,
     /// As long as the file is missing.
     Unless(PathBuf),
+    /// If the last result contains this.
+    Said(String),
 }
 
 /// What an agent does.
@@ -167,6 +170,11 @@ fn parse_line(line: &str) -> Result<Line> {
         "unless" => {
             let (file, step) = rest.split_once(' ').context("unless FILE STEP")?;
             (Condition::Unless(file.into()), step)
+        }
+        "if" => {
+            let quoted = rest.strip_prefix('"').and_then(|rest| rest.split_once("\" "));
+            let (text, step) = quoted.context("if \"TEXT\" STEP")?;
+            (Condition::Said(text.to_owned()), step)
         }
         _ => (Condition::Always, line),
     };

@@ -1,0 +1,2 @@
+def fetch_user(key):
+    return cache.get(key) or database.get(key)
