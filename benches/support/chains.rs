@@ -87,6 +87,7 @@ pub(crate) fn begin(store: &Store, frame: FrameId, session: SessionId) -> Caller
         notice: None,
         max_parallel_total: None,
         messages: Vec::new(),
+        summarises: None,
     };
     store.begin(frame, &attempt).expect("the frame is ready");
     Caller { frame, attempt: id }
@@ -113,6 +114,7 @@ fn end(store: &Store, caller: Caller, ending: Ending) {
         stop: None,
         report: None,
         unseen_messages: Vec::new(),
+        context: None,
     };
     store.end_attempt(&end).expect("the attempt runs");
 }

@@ -312,6 +312,9 @@ impl From<StoreError> for CliError {
             StoreError::QuestionWithdrawn(_) => Self::usage(message).hint("agent-cli questions lists open questions"),
             StoreError::IsOver(id) => Self::usage(message)
                 .hint(format!("agent-cli resume {} --prompt TEXT continues it with a new instruction", id.short())),
+            StoreError::NoConversation(id) => {
+                Self::usage(message).hint(format!("agent-cli resume {} starts it", id.short()))
+            }
             StoreError::Running(id) => Self::failed(message).hint(may_have_died(id)),
             StoreError::Io { source, .. } => of_files(message, &source),
             StoreError::Database { .. } => Self::failed(message).hint(ASK_DOCTOR),

@@ -125,6 +125,9 @@ pub enum StoreError {
     /// The agent will not continue, so it cannot get a message.
     #[error("{} has finished", .0.short())]
     IsOver(FrameId),
+    /// There is nothing that a summary could be written of.
+    #[error("{} has no conversation yet", .0.short())]
+    NoConversation(FrameId),
     /// The agent was asked to stop, or got a message, after the decision about its end was made.
     #[error("{} has been stopped or sent a message", .0.short())]
     Steered(FrameId),

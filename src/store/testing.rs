@@ -68,6 +68,7 @@ pub(crate) fn attempt(given: Vec<(RequestId, RequestResult)>) -> NewAttempt {
         notice: None,
         max_parallel_total: None,
         messages: Vec::new(),
+        summarises: None,
     }
 }
 
@@ -107,6 +108,7 @@ pub(crate) fn attempt_end(caller: Caller, decision: &Decision) -> AttemptEnd<'_>
         stop: None,
         report: None,
         unseen_messages: Vec::new(),
+        context: None,
     }
 }
 

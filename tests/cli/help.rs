@@ -283,6 +283,14 @@ fn every_command_explains_itself() {
               The agent continues with its whole conversation, and its new reply is printed. The result
               for its parent does not change.
 
+          --afresh
+              Continue the agent in a new session, with a summary in place of its conversation
+
+              For a conversation that has grown too long, or whose files have changed. One request asks
+              the agent for a summary: its goal, decisions, the state of the files, open questions. Its
+              new session has only this summary, its task and the results that it waits for. Other
+              agents of the chain are not affected.
+
           --now
               Retry now instead of waiting for a usage limit or backoff
 

@@ -20,6 +20,7 @@ mod while_waiting;
 mod world;
 
 mod adoption;
+mod afresh;
 mod agent_decides;
 mod answers;
 mod approvals;

@@ -15,6 +15,7 @@ use crate::log::Log;
 use crate::memory::Memory;
 use crate::plan::Next;
 use crate::script::{Break, Call, Step};
+use crate::summary;
 use crate::transcript::{self, Mark, Transcript};
 use crate::turn::{Flow, Turn};
 use crate::version;
@@ -73,6 +74,11 @@ pub(crate) async fn run(arguments: Arguments, mut prompt: String, log: &mut Log)
         turn.events.init(&turn.permission_mode)?;
         return turn.end_in_disorder(&Break::Refuse(message));
     }
+    if summary::is_asked_for(&prompt) {
+        turn.events.init(&turn.permission_mode)?;
+        let code = summary::write(&mut turn, &prompt).await?;
+        return turn.live_on(code).await;
+    }
     let first = Next::after(&turn.memory())?.step;
     if !matches!(first, Step::Break(Break::Silent(_) | Break::Garbage | Break::Die(_))) {
         turn.events.init(&turn.permission_mode)?;
@@ -87,6 +93,10 @@ pub(crate) async fn run(arguments: Arguments, mut prompt: String, log: &mut Log)
 }
 
 async fn take_turn(turn: &mut Turn<'_>, woken_bare: bool) -> Result<ExitCode> {
+    // What its first prompt brings is known when the instructions are read.
+    if turn.memory().instructions.is_none() && !turn.memory().pending.is_empty() {
+        turn.read(&turn.memory().task.unwrap_or_default(), &Mark::default())?;
+    }
     // A prompt without results asks the agent to look for itself. Any other prompt brings the results of all requests.
     if let Some(id) = turn.memory().pending.first().filter(|_| !woken_bare) {
         bail!("the prompt does not bring the result of request {id}");

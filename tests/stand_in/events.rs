@@ -213,7 +213,10 @@ impl Events {
                 "cache_read_input_tokens": 0,
                 "output_tokens": 20 * answers,
             }),
-            model_usage: json!({}),
+            model_usage: match env::var("STAND_IN_WINDOW").ok().and_then(|window| window.parse::<u64>().ok()) {
+                Some(window) => json!({&self.model: {"contextWindow": window}}),
+                None => json!({}),
+            },
             permission_denials: [],
             terminal_reason,
             api_error_status: match end {

@@ -8,6 +8,7 @@ use crate::bash;
 use crate::deferral;
 use crate::events::SYNTHETIC;
 use crate::sections::{self, Request};
+use crate::summary::{self, Known};
 use crate::transcript::Mark;
 
 /// The state of the interpreter. It is computed from the transcript before every step and held nowhere else.
@@ -31,6 +32,8 @@ pub(crate) struct Memory {
     pub(crate) reply: Option<String>,
     /// The id that was printed last.
     pub(crate) last_id: String,
+    /// Steps whose calls have no result yet, although they were closed.
+    pub(crate) without_result: HashSet<usize>,
     /// Steps that told the caller that they wait.
     pub(crate) announced: HashSet<usize>,
     /// How often the model has answered.
@@ -75,6 +78,10 @@ impl Memory {
         if let Some(file) = file {
             *self = Self { task: Some(file.to_owned()), ..Self::default() };
         }
+        if let Some(Known { over, pending, results }) = summary::known(prompt) {
+            let last_id = pending.last().cloned().unwrap_or_default();
+            *self = Self { task: self.task.take(), over, pending, results, last_id, ..Self::default() };
+        }
         match self.instructions {
             Some(_) => self.be_told(prompt),
             None => self.told.push(prompt.to_owned()),
@@ -104,6 +111,10 @@ impl Memory {
         let call = block["tool_use_id"].as_str().unwrap_or_default();
         let was_deferred = mark.is_none() || self.deferred.contains(call);
         let mark = mark.or_else(|| self.calls.get(call).cloned()).unwrap_or_default();
+        if output.starts_with("This call has no result yet.") {
+            self.without_result.insert(mark.step);
+            return;
+        }
         self.pass(&mark);
         if mark.step == 0 {
             self.instructions = Some(output.to_owned());

@@ -19,6 +19,8 @@
 //! | `STAND_IN_DIES_AT_ITS_END` | when it is set, it is killed when it has printed its result, and has not written what was held back |
 //! | `STAND_IN_LINGERS` | a gate at which it waits when a call was deferred, before it ends |
 //! | `STAND_IN_CACHES` | how many tokens of each message are written to the prompt cache |
+//! | `STAND_IN_SUMMARY` | `never`: it writes no summary, `late`: only when it is asked again, `after COMMAND`: it tries to run that first |
+//! | `STAND_IN_WINDOW` | how many tokens its model takes |
 //! | `STAND_IN_IS_DEAF` | when it is set, SIGINT and SIGTERM are ignored |
 //!
 //! It proves the logic of `agent-cli`. That Claude Code behaves like this is for the tests with the real one to prove.
@@ -36,6 +38,7 @@ mod plan;
 #[path = "../support/script.rs"]
 mod script;
 mod sections;
+mod summary;
 mod transcript;
 mod turn;
 mod version;

@@ -1,5 +1,6 @@
 //! Resumes a chain, changes how it continues, or looks up what an agent has requested.
 
+use crate::app::chains::afresh;
 use crate::app::chains::run::{self, NextRun, RunSurroundings};
 use crate::app::chains::tell::{self, DeferredText};
 use crate::app::error::{AppError, Refusal};
@@ -24,6 +25,8 @@ pub(crate) struct Input {
     pub(crate) repair: Repair,
     /// A new instruction for an agent that has ended.
     pub(crate) prompt: Option<DeferredText>,
+    /// Continue the agent in a new session that begins with a summary.
+    pub(crate) afresh: bool,
     /// Retry now instead of waiting for a usage limit or backoff.
     pub(crate) now: bool,
     /// Report to agents which files changed while they waited.
@@ -65,7 +68,7 @@ pub(crate) struct Named {
 impl Input {
     /// Whether the chain is only to be continued.
     pub(crate) fn changes_nothing(&self) -> bool {
-        !(self.limits.any() || self.now || self.repairs() || self.prompt.is_some())
+        !(self.limits.any() || self.now || self.repairs() || self.prompt.is_some() || self.afresh)
     }
 
     fn repairs(&self) -> bool {
@@ -99,10 +102,13 @@ pub(crate) fn resume(app: &App<'_>, input: Input, surroundings: &impl RunSurroun
     let top = lookup::chain_of(store, target(app, &input, surroundings)?)?;
     let ChainOf { root, name, .. } = store.chain_of(top)?;
     let claude = input.repair.claude.clone();
+    if input.afresh {
+        afresh::check(app, top, input.prompt.is_some())?;
+    }
     let launch = input.repairs().then(|| repair(store, top, &input.repair, surroundings)).transpose()?;
     let instruction = input.prompt.map(|prompt| instruction(app, top, prompt)).transpose()?;
     // Every refusal has happened by now, or happens in this transaction.
-    let change = ChainChange { limits: input.limits, launch, instruction };
+    let change = ChainChange { limits: input.limits, launch, instruction, afresh: input.afresh };
     let repaired = if change == ChainChange::default() { 0 } else { store.change_chain(top, change)? };
     if input.now {
         try_again::end_pauses(store, top)?;
@@ -119,6 +125,10 @@ fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
     if input.prompt.is_some() {
         let refusal = Refusal::new("agents cannot give others new instructions");
         return Err(refusal.hint("agent-cli spawn --prompt TEXT starts an agent with them"));
+    }
+    if input.afresh {
+        let refusal = Refusal::new("agents cannot make others start afresh");
+        return Err(refusal.hint("ask a person to do it"));
     }
     if input.now || input.repairs() {
         let refusal = Refusal::new("agents cannot use --now or change how claude is started");

@@ -10,6 +10,7 @@ use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::locate;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::usage::Spent;
+use crate::core::attempt::meaning;
 use crate::core::chain::frame::{Baseline, Frame, Task, Trouble};
 use crate::core::chain::frame_state::{AgentStatus, FrameState};
 use crate::core::chain::limits::Limits;
@@ -55,6 +56,12 @@ pub(crate) struct AgentDetailView {
     pub(crate) limits: Limits,
     pub(crate) checkpoint: Option<AttemptId>,
     pub(crate) baseline: Option<Baseline>,
+    /// The session in which it continues.
+    pub(crate) session: SessionId,
+    /// The summary that its agent wrote when it last started afresh.
+    pub(crate) summary: Option<String>,
+    /// Whether its next turn is to write one.
+    pub(crate) starts_afresh: bool,
     pub(crate) sessions: Vec<SessionView>,
     pub(crate) output: std::path::PathBuf,
     /// The command that opens a copy of its conversation.
@@ -147,6 +154,9 @@ pub(crate) fn gather(
         output: store.dir().output(frame.id),
         cost: CostView(own),
         with_descendants: CostView(store.spent(frame.id)?),
+        summary: attempts.iter().rev().find(|attempt| is_summary(attempt)).and_then(|it| it.message.clone()),
+        starts_afresh: frame.summary_lacks().is_some() && !frame.state.is_over(),
+        session: frame.session,
         sessions: attempts.into_iter().map(|attempt| session(store, &frame, of(&attempt), attempt)).collect(),
         events: events.map(|event| LogEntryView { at: event.at, entry: event.entry }).collect(),
         id: frame.id,
@@ -170,6 +180,11 @@ pub(crate) fn gather(
         checkpoint: frame.checkpoint,
         baseline: frame.baseline,
     })
+}
+
+/// Whether an agent has started afresh with it.
+fn is_summary(attempt: &Attempt) -> bool {
+    attempt.outcome.as_deref() == Some(meaning::SUMMARY)
 }
 
 fn message(message: Message) -> MessageView {

@@ -43,6 +43,26 @@ pub(crate) fn within(args: &ClaudeArgs, chain_usd: f64) -> ClaudeArgs {
     args.with_only(Pair { name: MAX_BUDGET.to_owned(), value: Some(millionths(chain_usd).to_string()) })
 }
 
+/// The arguments for a process that only writes a text. `denies_tools`: whether a hook denies all tools, so that they stay in the
+/// prompt cache; otherwise, there are none.
+pub(crate) fn for_summary(args: &ClaudeArgs, denies_tools: bool) -> ClaudeArgs {
+    // A call that is denied is a turn.
+    const MOST_TURNS: u32 = 4;
+    let turns = args.last(MAX_TURNS).and_then(|turns| turns.parse().ok()).unwrap_or(MOST_TURNS).min(MOST_TURNS);
+    let args = args.with_only(Pair { name: MAX_TURNS.to_owned(), value: Some(turns.to_string()) });
+    if denies_tools {
+        return args;
+    }
+    let args = args.without("--mcp-config").with_only(Pair { name: "--tools".to_owned(), value: Some(String::new()) });
+    args.with_only(Pair { name: "--strict-mcp-config".to_owned(), value: None })
+}
+
+/// Whether Claude Code says that so many turns were not enough.
+pub(crate) fn are_turns_used(said: &str) -> bool {
+    let (words, _) = LIMITS[0];
+    said.contains(words)
+}
+
 /// Whether the budget that Claude Code says is spent was the rest of its chain's, where `own_usd` was left of the agent's own.
 pub(crate) fn is_budget_of_chain(said: &str, own_usd: Option<f64>) -> bool {
     let (words, _) = LIMITS[1];

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::claude::environment::agent_variables;
 use crate::claude::tools::ask_user_question::ASK_USER_QUESTION;
 use crate::claude::tools::exit_plan_mode::EXIT_PLAN_MODE;
-use crate::claude::tools::hook_input::{BASH, POST_TOOL_USE, PRE_TOOL_USE};
+use crate::claude::tools::hook_input::{BASH, HookAnswer, POST_TOOL_USE, PRE_TOOL_USE};
 use crate::claude::tools::native_agents;
 use crate::claude::tools::scheduling::{CRON_CREATE, CRON_DELETE, SCHEDULE_WAKEUP};
 use crate::core::text::shell::quoted;
@@ -36,12 +36,17 @@ pub(crate) fn settings(user: Option<&Value>, rules: &[String], own: Option<&OwnH
         && let Some(program) = own.program.to_str()
         && let Some(hooks) = fields.entry("hooks").or_insert_with(|| json!({})).as_object_mut()
     {
-        add_hooks(hooks, &format!("{} hook", quoted(program)), own);
-        own.stop.add_to(hooks, &format!("{} hook", quoted(program)));
+        let program = format!("{} hook", quoted(program));
+        match own.denies_all {
+            Some(reason) => deny_all(hooks, reason),
+            None => add_hooks(hooks, &program, own),
+        }
+        own.stop.add_to(hooks, &program);
         if own.limits_agents
+            && own.denies_all.is_none()
             && let Some(list) = hooks.entry(PRE_TOOL_USE).or_insert_with(|| json!([])).as_array_mut()
         {
-            let hook = json!({"type": "command", "command": format!("{} hook", quoted(program)), "timeout": SECONDS});
+            let hook = json!({"type": "command", "command": program, "timeout": SECONDS});
             list.push(json!({"matcher": native_agents::ALL.join("|"), "hooks": [hook]}));
         }
     }
@@ -55,6 +60,15 @@ pub(crate) fn deny(settings: &mut Value, rules: Vec<String>) {
         && let Some(denied) = permissions.entry("deny").or_insert_with(|| json!([])).as_array_mut()
     {
         denied.extend(rules.into_iter().map(Value::from));
+    }
+}
+
+/// Adds a hook that denies every call. It uses only the shell.
+fn deny_all(hooks: &mut Map<String, Value>, reason: &str) {
+    let answer = HookAnswer::Deny { reason: reason.to_owned() }.to_json().unwrap_or_default().to_string();
+    let hook = json!({"type": "command", "command": format!("echo {}", quoted(&answer)), "timeout": SECONDS});
+    if let Some(list) = hooks.entry(PRE_TOOL_USE).or_insert_with(|| json!([])).as_array_mut() {
+        list.push(json!({"hooks": [hook]}));
     }
 }
 
@@ -72,6 +86,8 @@ pub(crate) struct OwnHooks<'a> {
     pub parallel_total: Option<u32>,
     /// How to stop an agent when its running tool is done.
     pub stop: StopHook<'a>,
+    /// If it may call no tool at all: what it is told.
+    pub denies_all: Option<&'a str>,
 }
 
 /// A hook that stops the agent after a tool call once a file exists, and gives it messages once another one does.
@@ -176,6 +192,7 @@ mod tests {
             linger: 0,
             parallel_total: None,
             stop,
+            denies_all: None,
         }
     }
 

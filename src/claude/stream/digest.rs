@@ -7,7 +7,7 @@ use crate::claude::stream::background_work::{self, BackgroundTask, Jobs};
 use crate::claude::stream::denials::Denials;
 use crate::claude::stream::event::{ResultEvent, StreamBlock, StreamEvent};
 use crate::claude::stream::rights::Rights;
-use crate::claude::stream::tokens::Answers;
+use crate::claude::stream::tokens::{Answers, ContextSize};
 use crate::claude::stream::tool_calls::ToolCalls;
 use crate::core::requests::request::Returned;
 use jiff::Timestamp;
@@ -56,6 +56,8 @@ pub(crate) struct Digest {
     pub interim: Option<ResultEvent>,
     /// Why a hook of the user blocked the prompt.
     pub blocked: Option<String>,
+    /// How much of its model's context window its conversation takes.
+    pub size: ContextSize,
     /// Lines that were not events.
     pub broken_lines: u64,
 }
@@ -120,7 +122,10 @@ impl Digest {
                 let resets_at = info["resetsAt"].as_i64().and_then(|at| Timestamp::from_second(at).ok());
                 self.limit_resets_at = resets_at.filter(|_| info["status"] == "rejected");
             }
-            Some("result") => self.absorb_result(ResultEvent::from(event)),
+            Some("result") => {
+                self.size.absorb_models(&event.model_usage);
+                self.absorb_result(ResultEvent::from(event));
+            }
             _ => {}
         }
     }
@@ -167,6 +172,7 @@ impl Digest {
             return;
         }
         self.worked = true;
+        self.size.absorb_answer(&message.model, &message.usage);
         self.ran_beside = !self.tasks.is_empty();
         self.calls.absorb(message.content);
     }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use crate::core::agent::usage::Usage;
+use crate::core::agent::usage::context::Context;
 
 /// The tokens of a response of the API, or of a result.
 pub(crate) fn of_answer(usage: &Value) -> Usage {
@@ -62,6 +63,39 @@ impl Answers {
     }
 }
 
+/// How much of its model's context window a conversation takes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ContextSize {
+    /// The model that answered last, and how many tokens that request sent and received.
+    last: Option<(String, u64)>,
+    known: Option<Context>,
+}
+
+impl ContextSize {
+    /// Takes a message of the model into account.
+    pub(crate) fn absorb_answer(&mut self, model: &Value, usage: &Value) {
+        let tokens = of_answer(usage).all();
+        if let Some(model) = model.as_str().filter(|_| tokens > 0) {
+            self.last = Some((model.to_owned(), tokens));
+        }
+    }
+
+    /// Takes into account what a result says about its models.
+    pub(crate) fn absorb_models(&mut self, models: &Value) {
+        let Some((model, tokens)) = &self.last else { return };
+        // The name of a model with a larger window may end in its size.
+        let of_model = models.as_object().and_then(|models| models.iter().find(|(name, _)| name.starts_with(model)));
+        let window = of_model.and_then(|(_, usage)| usage["contextWindow"].as_u64()).filter(|window| *window > 0);
+        if let Some(window) = window {
+            self.known = Some(Context { tokens: *tokens, window });
+        }
+    }
+
+    pub(crate) fn known(&self) -> Option<Context> {
+        self.known
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -84,6 +118,22 @@ mod tests {
         part(&mut written, "of an earlier attempt", "claude-opus-4-8", 7);
         answers.complete(&written);
         assert_eq!((answers.count(), answers.usage().input_tokens, answers.usage().output_tokens), (2, 20, 8));
+    }
+
+    #[test]
+    fn a_conversation_is_as_large_as_its_last_request() {
+        let mut size = ContextSize::default();
+        size.absorb_models(&json!({"claude-opus-4-8": {"contextWindow": 200_000}}));
+        assert_eq!(size.known(), None, "nothing was asked");
+        for tokens in [150_000, 20_000] {
+            let usage = json!({"input_tokens": 5, "output_tokens": 10, "cache_read_input_tokens": tokens - 15});
+            size.absorb_answer(&json!("claude-opus-4-8"), &usage);
+        }
+        size.absorb_answer(&json!("claude-opus-4-8"), &json!({}));
+        size.absorb_models(&json!({"claude-haiku-4-5": {"contextWindow": 7}}));
+        assert_eq!(size.known(), None);
+        size.absorb_models(&json!({"claude-haiku-4-5": {}, "claude-opus-4-8[1m]": {"contextWindow": 1_000_000}}));
+        assert_eq!(size.known(), Some(Context { tokens: 20_000, window: 1_000_000 }));
     }
 
     #[test]

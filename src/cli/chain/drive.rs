@@ -121,6 +121,11 @@ fn print_note(frame: FrameId, note: Note) {
         Note::InASentence(signal) => {
             output::tell(&format!("{frame} wrote {} inside a sentence, which counts as a signal", signal.word()));
         }
+        Note::StartsAfresh => {
+            output::tell(&format!(
+                "{frame} has written a summary (agent-cli show {frame}) and starts afresh: its next turn begins a new session"
+            ));
+        }
         Note::PausesInARow(times) => {
             output::tell(&format!(
                 "{frame} ended its turn with {} {times} times in a row without an open request",

@@ -70,6 +70,14 @@ pub(crate) struct Resume {
     #[arg(long, value_name = "TEXT", conflicts_with = "all")]
     prompt: Option<String>,
 
+    /// Continue the agent in a new session, with a summary in place of its conversation
+    ///
+    /// For a conversation that has grown too long, or whose files have changed. One request asks the agent for a summary: its
+    /// goal, decisions, the state of the files, open questions. Its new session has only this summary, its task and the
+    /// results that it waits for. Other agents of the chain are not affected.
+    #[arg(long, conflicts_with = "all")]
+    afresh: bool,
+
     /// Retry now instead of waiting for a usage limit or backoff
     #[arg(long)]
     now: bool,
@@ -146,6 +154,7 @@ impl Resume {
                 args,
             },
             prompt: self.prompt.map(|text| typed_text(Some(text))),
+            afresh: self.afresh,
             now: self.now,
             stale_check: !self.no_stale_check,
         };

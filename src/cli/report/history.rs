@@ -57,6 +57,8 @@ fn words(entry: &LogEntry) -> String {
         LogEntry::Launch { .. } => "was given other launch options".to_owned(),
         LogEntry::Message { by, .. } => format!("was sent a message{}", by_whom(*by)),
         LogEntry::Instructed { .. } => "was given a new instruction".to_owned(),
+        LogEntry::AfreshWanted {} => "is to start afresh".to_owned(),
+        LogEntry::Afresh { new_session, .. } => format!("starts afresh in the session {new_session}"),
         LogEntry::SetAside { .. } => "set aside".to_owned(),
         LogEntry::Other(recorded) => one_line(&recorded.kind.replace('_', " ")),
     }

@@ -116,6 +116,10 @@ fn status_rows(shown: &AgentDetailView, now: Timestamp) -> Vec<Row> {
     rows.extend(trouble.map(|trouble| row("trouble", one_line(&trouble.what))));
     rows.extend(denied_calls::words(&shown.denied).into_iter().map(|call| row("denied", call)));
     rows.extend(denied_calls::hint(&shown.denied).map(|hint| row("", hint)));
+    if shown.starts_afresh {
+        rows.push(row("starts afresh", "its next turn writes a summary, with which a new session begins"));
+    }
+    rows.extend(shown.summary.iter().map(|summary| row("summary", one_line(summary))));
     rows.extend(shown.reply.iter().map(|reply| row("reply", one_line(reply))));
     rows
 }

@@ -1,5 +1,6 @@
 //! Tokens and dollars: how much an attempt spent, and whether this is exact.
 
+pub(crate) mod context;
 pub(crate) mod prices;
 
 use jiff::SignedDuration;
@@ -29,6 +30,14 @@ impl Usage {
     /// Adds each count.
     pub(crate) fn plus(self, other: Self) -> Self {
         self.with(other, u64::saturating_add)
+    }
+
+    /// The sum of all counts.
+    pub(crate) fn all(self) -> u64 {
+        let Self { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = self;
+        [output_tokens, cache_creation_input_tokens, cache_read_input_tokens]
+            .into_iter()
+            .fold(input_tokens, u64::saturating_add)
     }
 
     /// Subtracts each count; none becomes negative.

@@ -75,6 +75,8 @@ pub enum Note {
     InASentence(Signal),
     /// Its agent has reported this many times in a row that it waits, without a request.
     PausesInARow(usize),
+    /// Its agent has written a summary, and continues in a new session.
+    StartsAfresh,
 }
 
 impl Decision {
@@ -87,7 +89,7 @@ impl Decision {
 /// Decides what follows from the end of an attempt. Pure and exhaustive.
 pub fn decide(facts: &Facts) -> Decision {
     let meaning = Meaning::from_facts(facts);
-    let (session, frame) = row(&meaning, facts);
+    let (session, frame) = if facts.summarises.is_some() { of_summary(&meaning, facts) } else { row(&meaning, facts) };
     // A recorded stop only changes the outcome for the frame. A reply was faster.
     let frame = match &facts.stop {
         Some(stop) if frame != Ended::Done => frame.stopped(stop),
@@ -154,6 +156,7 @@ fn row(meaning: &Meaning, facts: &Facts) -> (Fate, Ended) {
         (Meaning::Ongoing, true) => (Discard, Ended::Back),
         (Meaning::Unhandled, false) => (Discard, failed(FailureKind::Unhandled, UNHANDLED)),
         (Meaning::Unhandled, true) => (Discard, back_off(UNHANDLED)),
+        (Meaning::Summary(_) | Meaning::NoSummary { .. }, _) => of_summary(meaning, facts),
         (Meaning::Ended(Ending::UsageLimit { resets_at, worked }), _) => {
             (worth(worked), Ended::Wait(Wait::UsageLimit { resets_at: *resets_at, tries: 0 }))
         }
@@ -178,6 +181,20 @@ fn row(meaning: &Meaning, facts: &Facts) -> (Fate, Ended) {
     }
 }
 
+/// The row of an attempt whose agent was asked for a summary. Its session is not continued, whatever was said in it: the summary
+/// itself is recorded, and without one everything is as before.
+fn of_summary(meaning: &Meaning, facts: &Facts) -> (Fate, Ended) {
+    let frame = match meaning {
+        Meaning::Summary(_) => Ended::Summarised,
+        Meaning::NoSummary { .. } => Ended::Back,
+        _ => match row(meaning, facts).1 {
+            Ended::Again => Ended::Back,
+            ended => ended,
+        },
+    };
+    (Fate::Discard, frame)
+}
+
 const UNHANDLED: &str = "the agent ended with SGN_UNHANDLED";
 
 fn redelivery(facts: &Facts, session: Fate) -> Redelivery {
@@ -193,6 +210,10 @@ fn redelivery(facts: &Facts, session: Fate) -> Redelivery {
 
 /// What the next attempt must know about this one. A discarded attempt leaves that unchanged.
 fn trouble(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended, unrecorded: bool) -> Option<Trouble> {
+    if matches!(meaning, Meaning::Summary(_)) {
+        // It was told about it when it wrote the summary.
+        return facts.trouble.clone().filter(|trouble| !trouble.misfits.is_empty());
+    }
     if session == Fate::Discard {
         return facts.trouble.clone();
     }
@@ -233,6 +254,10 @@ fn next(facts: &Facts, meaning: &Meaning, session: Fate, frame: &Ended) -> Next 
     if let Some(way) = other_way(facts, meaning) {
         return Next::Continue(way);
     }
+    // Without a summary, a person decides how it continues.
+    if let Meaning::Summary(_) | Meaning::NoSummary { is_last: false, .. } = meaning {
+        return Next::AsItComes;
+    }
     let is_limited = matches!(meaning, Meaning::Ended(Ending::UsageLimit { .. } | Ending::Unavailable { .. }));
     let goes_on = matches!(
         meaning,
@@ -261,6 +286,9 @@ fn error(facts: &Facts, meaning: &Meaning) -> Option<String> {
         _ if is_wanted(facts, StopKind::Stop) => facts.stop.as_ref().map(Stop::in_words),
         Meaning::Unhandled => Some(UNHANDLED.to_owned()),
         Meaning::Misfit { again: true, reasons } => Some(meaning::misfit(reasons)),
+        Meaning::NoSummary { why, is_last: true, .. } => {
+            Some(format!("{why}; the agent keeps its conversation, and does not start afresh"))
+        }
         Meaning::Ended(ending) => match ending {
             Ending::Refused { why, .. } | Ending::Error(why) => Some(why.clone()),
             Ending::Stopped { .. } | Ending::ShutDown { .. } | Ending::Died { .. }
@@ -279,6 +307,8 @@ fn error(facts: &Facts, meaning: &Meaning) -> Option<String> {
         Meaning::HasMessages
         | Meaning::CutOff
         | Meaning::Misfit { again: false, .. }
+        | Meaning::NoSummary { is_last: false, .. }
+        | Meaning::Summary(_)
         | Meaning::Requested
         | Meaning::Started
         | Meaning::Ongoing => None,
@@ -300,7 +330,8 @@ fn notes(facts: &Facts, meaning: &Meaning) -> Vec<Note> {
     };
     let pauses = if *meaning == Meaning::Started { facts.earlier_pauses + 1 } else { 0 };
     let pauses = (pauses >= MANY).then_some(Note::PausesInARow(pauses));
-    in_a_sentence.map(Note::InASentence).into_iter().chain(pauses).collect()
+    let afresh = matches!(meaning, Meaning::Summary(_)).then_some(Note::StartsAfresh);
+    in_a_sentence.map(Note::InASentence).into_iter().chain(pauses).chain(afresh).collect()
 }
 
 #[cfg(test)]

@@ -111,6 +111,7 @@ pub(crate) mod testing {
             suspended: None,
             situation: Situation::default(),
             trouble: None,
+            afresh: None,
             outcome: None,
             created: Timestamp::UNIX_EPOCH,
         }

@@ -55,6 +55,8 @@ pub struct Facts {
     pub was_corrected: bool,
     /// Whether its `claude` printed anything.
     pub spoke: bool,
+    /// If its agent was asked for a summary of its conversation: what an earlier one lacked.
+    pub summarises: Option<Vec<String>>,
 }
 
 impl Facts {
@@ -88,6 +90,7 @@ impl Facts {
             shape: ReplyShape::Free,
             was_corrected: false,
             spoke: true,
+            summarises: None,
         }
     }
 }

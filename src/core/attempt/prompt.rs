@@ -5,6 +5,7 @@ use crate::core::agent::reply_schema::ReplySchema;
 use crate::core::attempt::{meaning, signal};
 use crate::core::chain::frame::{Frame, Task, Trouble};
 use crate::core::requests::request::{Delivery, RequestResult};
+use crate::core::steering::afresh;
 use crate::core::text::escape;
 use crate::core::text::fence::{Fence, is_one_line};
 use crate::core::waits::scheduled::Scheduled;
@@ -17,8 +18,8 @@ pub(crate) const FORK: &str = "You are a fork of the agent that started you: the
 pub(crate) fn first(frame: &Frame, deliveries: &[Delivery], notices: &[String]) -> String {
     let task = of_task(&frame.task);
     let shape = frame.launch.schema.as_ref().map(of_schema);
-    let added: Vec<String> =
-        elsewhere(frame).into_iter().chain(shape).chain(notices.iter().cloned()).chain(sections(deliveries)).collect();
+    let before = elsewhere(frame).into_iter().chain(frame.summary().map(afresh::told)).chain(shape);
+    let added: Vec<String> = before.chain(notices.iter().cloned()).chain(sections(deliveries)).collect();
     // A task of several lines could run into the text added to it.
     let task = if added.is_empty() || is_one_line(&task) {
         task

@@ -12,6 +12,7 @@ use crate::core::agent::usage::Usage;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::core::requests::request::RequestResult;
+use crate::core::steering::afresh::Afresh;
 use crate::core::text::shell::quoted;
 
 /// One agent of a chain, without its reply, which may be large.
@@ -35,7 +36,7 @@ pub struct Frame {
     pub state: FrameState,
     /// When it entered that state.
     pub since: Timestamp,
-    /// The Claude Code session of its agent, which never changes.
+    /// The Claude Code session of its agent, which changes only if the agent starts afresh.
     pub session: SessionId,
     /// The attempt whose conversation it continues from. An adopted session is identified by the frame's id until an
     /// attempt of the frame is kept.
@@ -48,6 +49,8 @@ pub struct Frame {
     pub situation: Situation,
     /// What went wrong in its last attempt, for the agent when it is resumed.
     pub trouble: Option<Trouble>,
+    /// How far it is if it starts afresh.
+    pub afresh: Option<Afresh>,
     /// The final state for its parent, if a person has continued it since.
     pub outcome: Option<FrameState>,
     /// When it was created.
@@ -133,6 +136,16 @@ impl Baseline {
 }
 
 impl Frame {
+    /// If its next attempt asks its agent for a summary: what an earlier one lacked.
+    pub(crate) fn summary_lacks(&self) -> Option<&[String]> {
+        self.afresh.as_ref().and_then(Afresh::lacks)
+    }
+
+    /// The summary with which its session begins, as long as the session has nothing else.
+    pub(crate) fn summary(&self) -> Option<&str> {
+        self.afresh.as_ref().and_then(Afresh::summary).filter(|_| self.checkpoint.is_none())
+    }
+
     /// Its state for its parent.
     pub(crate) fn for_its_parent(&self) -> &FrameState {
         self.outcome.as_ref().unwrap_or(&self.state)

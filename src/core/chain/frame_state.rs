@@ -209,6 +209,8 @@ pub enum Ended {
     Again,
     /// As if the attempt had not happened: it waits for the same thing again, or is ready again.
     Back,
+    /// It wrote a summary and starts afresh: it waits for its requests as before, or is ready.
+    Summarised,
 }
 
 /// An event that the state does not allow. It means a defect or a damaged database, never a user's mistake.
@@ -242,7 +244,7 @@ impl Ended {
             Self::Wait(wait) => !wait.is_pause(),
             Self::Retry { .. } | Self::BackOff { .. } | Self::Die { .. } | Self::Back => false,
             Self::Pause(ended) => ended.is_progress(),
-            Self::Done | Self::Fail(_) | Self::Cancel | Self::Again => true,
+            Self::Done | Self::Fail(_) | Self::Cancel | Self::Again | Self::Summarised => true,
         }
     }
 }
@@ -285,6 +287,7 @@ impl FrameState {
                     Some(wait) if !wait.is_pause() => Self::Waiting { wait },
                     _ => Self::Ready,
                 },
+                Ended::Summarised => after_all(waited == Some(Wait::Requests)),
             }),
             (Self::Ready, PutOff(why)) => Ok(backing_off(None, 1, why)),
             (Self::Waiting { wait }, PutOff(why)) => Ok(backing_off(Some(&wait), 1, why)),

@@ -57,7 +57,7 @@ impl Tree {
     /// have fixed the cause.
     pub(crate) fn to_restart(&self) -> Vec<&Node> {
         let backs_off = |node: &&Node| matches!(node.state, FrameState::Waiting { wait: Wait::Restart { .. } });
-        let can_start = |node: &&Node| self.is_awaited(node) && !self.has_open_requests(node);
+        let can_start = |node: &&Node| self.is_awaited(node) && (node.wants_summary || !self.has_open_requests(node));
         self.leaves_up().into_iter().filter(backs_off).filter(can_start).collect()
     }
 
@@ -81,6 +81,9 @@ impl Tree {
             return false;
         }
         match &node.state {
+            // What it waits for does not matter to a summary.
+            FrameState::Ready if node.wants_summary => true,
+            FrameState::Waiting { wait } if node.wants_summary => wait.paused_until(node.since, now).is_none(),
             FrameState::Ready => !self.has_open_requests(node),
             FrameState::Waiting { wait } => match wait {
                 Wait::Requests if request::are_jobs_to_come(&node.requests) || self.is_handed_off(node) => false,

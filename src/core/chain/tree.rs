@@ -55,6 +55,8 @@ pub struct Node {
     pub lingers: Option<Timestamp>,
     /// Whether `claude` could not record its last turn, which is done again.
     pub is_unrecorded: bool,
+    /// Whether its next attempt asks its agent for a summary.
+    pub wants_summary: bool,
     /// The stop or pause that is recorded for it.
     pub stop: Option<Stop>,
     /// The requests whose results have not been delivered to it.
@@ -225,6 +227,7 @@ pub(crate) mod testing {
             has_outcome: false,
             lingers: None,
             is_unrecorded: false,
+            wants_summary: false,
             stop: None,
             requests: Vec::new(),
         }

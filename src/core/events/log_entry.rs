@@ -147,6 +147,15 @@ pub enum LogEntry {
         session: SessionId,
         other: SessionId,
     },
+    /// A person wants it to start afresh: its agent writes a summary next.
+    AfreshWanted {},
+    /// Its agent has written the summary with which its new session begins.
+    Afresh {
+        attempt: AttemptId,
+        /// The session that has ended.
+        session: SessionId,
+        new_session: SessionId,
+    },
     /// An entry that this version does not know, as a newer one recorded it.
     #[serde(untagged)]
     Other(RecordedEntry),
@@ -186,9 +195,10 @@ impl LogEntry {
     /// The attempt in which it happened.
     pub(crate) fn attempt(&self) -> Option<AttemptId> {
         match self {
-            Self::Began { attempt, .. } | Self::Requested { attempt, .. } | Self::PermissionUsed { attempt, .. } => {
-                Some(*attempt)
-            }
+            Self::Began { attempt, .. }
+            | Self::Requested { attempt, .. }
+            | Self::PermissionUsed { attempt, .. }
+            | Self::Afresh { attempt, .. } => Some(*attempt),
             Self::Ended { attempt, .. } => *attempt,
             _ => None,
         }

@@ -188,6 +188,7 @@ mod tests {
             suspended: None,
             situation: Situation::default(),
             trouble: None,
+            afresh: None,
             outcome: None,
             created: Timestamp::UNIX_EPOCH,
         };

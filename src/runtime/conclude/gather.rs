@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::claude::options::limits_left;
 use crate::claude::processes::orphan_processes::{self, LeftBy};
 use crate::claude::stream::digest::Digest;
 use crate::claude::transcript::turn;
@@ -125,9 +126,15 @@ pub(super) fn gather(
     let unseen_messages = unseen_messages(&messages, transcript.as_deref(), salvage)?;
     let ended_beside = if printed.was_ended { printed.digest.beside_result.clone() } else { Vec::new() };
     let Printed { digest, ending, was_killed, .. } = printed;
+    let ending = match ending {
+        Ending::Error(why) if attempt.summarises.is_some() && digest.worked && limits_left::are_turns_used(&why) => {
+            Ending::Error("the agent called tools again and again".to_owned())
+        }
+        ending => ending,
+    };
     let attempts = store.attempts(frame.id)?;
     let shape = match &ending {
-        Ending::Reply(text) => reply_check::shape(frame.launch.schema.as_ref(), text),
+        Ending::Reply(text) if attempt.summarises.is_none() => reply_check::shape(frame.launch.schema.as_ref(), text),
         _ => Ok(ReplyShape::Free),
     };
     let mut facts = Facts {
@@ -152,6 +159,7 @@ pub(super) fn gather(
         shape: shape.map_err(while_trying("check the reply"))?,
         was_corrected: meaning::was_corrected(outcomes_before(&attempts, attempt.id)),
         spoke: digest.spoke,
+        summarises: attempt.summarises.map(|_| frame.summary_lacks().unwrap_or_default().to_vec()),
     };
     steered(store, frame.id, &mut facts)?;
     let (spending, total) = attempt_cost::spent(store, frame, &attempts, &digest, transcript.as_deref())?;
@@ -248,7 +256,7 @@ fn complete_requests(
         store.complete_requests(caller, PrintedRequests { open, made: &made, removed })?;
     }
     match ending {
-        Ending::Reply(text) => posted::record(store, frame, caller, text),
+        Ending::Reply(text) if attempt.summarises.is_none() => posted::record(store, frame, caller, text),
         _ => Ok(()),
     }
 }

@@ -53,6 +53,7 @@ pub(super) fn record(
         // If this process dies before the remains are deleted, the next one recognises them.
         leaves: transcript.filter(|_| !is_kept).map_or(Ok(None), restore::digest)?,
         situation: match decision.session {
+            _ if matches!(decision.meaning, Meaning::Summary(_)) => restored_situation::in_new_session(frame),
             Fate::Lost => restored_situation::after_loss(frame, gathered.situation.clone()),
             Fate::Keep | Fate::Discard => gathered.situation.clone(),
         },
@@ -61,6 +62,7 @@ pub(super) fn record(
         stop: gathered.facts.stop.clone(),
         report: steering_report(store, frame, gathered, decision)?,
         unseen_messages: gathered.unseen_messages.clone(),
+        context: digest.size.known(),
     })?;
     Ok(has_copy.then_some(ended.copies))
 }

@@ -75,8 +75,9 @@ pub(super) fn texts(frame: &Frame, deliveries: &[Delivery], messages: &[Message]
     let scheduled = deliveries.iter().filter_map(|delivery| Some(delivery.kind.scheduled()?.prompt.clone()));
     let trouble = frame.trouble.as_ref().map(|trouble| prompt::of_trouble(trouble, frame.launch.schema.as_ref()));
     let task = frame.checkpoint.is_none().then(|| task(frame));
+    let summary = frame.summary().map(str::to_owned);
     let told = messages.iter().map(|message| message.text.clone());
-    scheduled.chain(trouble).chain(task).chain(told).collect()
+    scheduled.chain(trouble).chain(task).chain(summary).chain(told).collect()
 }
 
 /// The task in a frame's first prompt, or the content of the file that the prompt names.

@@ -73,6 +73,11 @@ pub(crate) fn after_loss(frame: &Frame, lost: Situation) -> Situation {
     Situation { mode, ..before.clone() }
 }
 
+/// What the agent of `frame` has in a new session, which begins in its directory. Its mode and its rules are as before.
+pub(crate) fn in_new_session(frame: &Frame) -> Situation {
+    Situation { worktree: None, takes_result: false, ..frame.situation.clone() }
+}
+
 fn is_same(one: &Path, other: &Path) -> bool {
     one == other || fs::canonicalize(other).is_ok_and(|other| one == other)
 }

@@ -115,9 +115,29 @@ pub(super) fn of_baseline(
     const ELSEWHERE: &str = "This call belongs to the conversation that yours began with. Its result goes there.";
     const FORK: &str = "This call has started you: you are its fork, and have the conversation up to here. The agent that made it \
         gets your reply as its result. Your task follows; other calls and what was to come after this one are not yours.";
+    with_closed_calls(store, frame, source, |call| if Some(call) == own { FORK } else { ELSEWHERE })
+}
+
+/// The transcript that a frame's agent continues only to write a summary. If it has suspended calls, this is a copy in which they
+/// are closed, because Claude Code would repeat them.
+pub(super) fn to_summarise(
+    store: &Store,
+    frame: &Frame,
+    source: Option<&Path>,
+) -> Result<Option<PathBuf>, RuntimeError> {
+    const OPEN: &str = "This call has no result yet. You get it after you have written the summary that follows.";
+    with_closed_calls(store, frame, source, |_| OPEN)
+}
+
+/// The transcript at `source`, or a copy in which suspended calls have returned what is `said`.
+fn with_closed_calls<'a>(
+    store: &Store,
+    frame: &Frame,
+    source: Option<&Path>,
+    said: impl Fn(&str) -> &'a str,
+) -> Result<Option<PathBuf>, RuntimeError> {
     let Some(source) = source else { return Ok(None) };
     let close = || {
-        let said = |call: &str| if Some(call) == own { FORK } else { ELSEWHERE };
         let closed = insert_results::closed(&entries(source)?, said);
         let closed = closed.map_err(|broken| io::Error::new(io::ErrorKind::InvalidData, broken))?;
         let Some(text) = closed else { return Ok(source.to_owned()) };

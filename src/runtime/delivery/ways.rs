@@ -28,6 +28,7 @@ use crate::core::id::{AttemptId, RequestId};
 use crate::core::requests::question_form::Form;
 use crate::core::requests::request::{Delivery, RequestKind};
 use crate::core::requests::request_state::Handover;
+use crate::core::steering::afresh;
 use crate::core::steering::message::{self, Message};
 use crate::runtime::delivery::restored_situation::Restored;
 use crate::runtime::delivery::transcript_copies::ForInput;
@@ -71,6 +72,9 @@ pub(crate) fn input(
     restored: &Restored,
     means: &DeliveryMeans,
 ) -> Result<AttemptInput, RuntimeError> {
+    if let Some(lacks) = frame.summary_lacks() {
+        return to_summarise(store, own, frame, lacks, means);
+    }
     let deliveries = &one_for_each_batch(deliveries);
     let mut notices = notices(store, own, frame);
     notices.extend(message::in_words(messages));
@@ -94,6 +98,23 @@ pub(crate) fn input(
         DeliveryWay::RepeatedCall { call } => delivering.repeated_call(checkpoint, &call),
         DeliveryWay::Prompt => Ok(delivering.prompt()),
     }
+}
+
+/// The start of an attempt that writes a summary. Nothing is delivered to it.
+fn to_summarise(
+    store: &Store,
+    own: &RunSettings,
+    frame: &Frame,
+    lacks: &[String],
+    means: &DeliveryMeans,
+) -> Result<AttemptInput, RuntimeError> {
+    let cut_short = frame.trouble.as_ref().filter(|trouble| trouble.misfits.is_empty());
+    let cut_short = cut_short.map(|trouble| prompt::of_trouble(trouble, None));
+    let notices: Vec<_> =
+        cut_short.into_iter().chain(changes(store, own, frame)).chain([afresh::request(lacks)]).collect();
+    let transcript = transcript_copies::to_summarise(store, frame, means.source.as_deref())?;
+    let (prompt, placed, resumed_calls) = (prompt::resume(&[], &notices), Vec::new(), Vec::new());
+    Ok(AttemptInput { prompt, message: None, transcript, placed, resumed_calls, notice: None })
 }
 
 /// What is delivered to a frame.
@@ -228,10 +249,15 @@ fn plans_in_words(deliveries: &[Delivery]) -> Vec<Delivery> {
 /// Whether the result of a call can be delivered without running a command: no hook of the user must see it first, and the hook
 /// of agent-cli runs, which keeps the call open.
 fn is_seen_by_nobody_else(frame: &Frame, deliveries: &[Delivery]) -> bool {
-    let around = || surroundings::look(&frame.cwd, &Variables::of_process(), &frame.launch);
     deliveries.iter().any(|delivery| delivery.call.is_some())
         && !user_hooks::run_after(BASH, &frame.cwd, &frame.launch)
-        && checks::hooks_switched_off(&around()).is_none()
+        && !are_hooks_disabled(frame)
+}
+
+/// Whether the user's settings disable all hooks of an agent.
+pub(crate) fn are_hooks_disabled(frame: &Frame) -> bool {
+    let around = surroundings::look(&frame.cwd, &Variables::of_process(), &frame.launch);
+    checks::hooks_switched_off(&around).is_some()
 }
 
 /// The deliveries as they reach the agent. The user's hooks run on what a resumed call returns.
@@ -256,9 +282,13 @@ fn to_fetch(frame: &Frame, deliveries: &[Delivery]) -> Vec<Delivery> {
 /// What the agent must know besides the results of its requests.
 fn notices(store: &Store, own: &RunSettings, frame: &Frame) -> Vec<String> {
     let told = |trouble| prompt::of_trouble(trouble, frame.launch.schema.as_ref());
+    frame.trouble.as_ref().map(told).into_iter().chain(changes(store, own, frame)).collect()
+}
+
+/// Which of the agent's files have changed while it waited.
+fn changes(store: &Store, own: &RunSettings, frame: &Frame) -> Option<String> {
     let wanted = own.stale_check && !frame.launch.no_stale_check;
-    let changes = wanted.then(|| stale_files::notice(store, frame)).flatten();
-    frame.trouble.as_ref().map(told).into_iter().chain(changes).collect()
+    wanted.then(|| stale_files::notice(store, frame)).flatten()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::installation::version::ResultInput;
 use crate::claude::invocation::{self, Invocation};
-use crate::claude::options::limits_left::Left;
+use crate::claude::options::limits_left::{self, Left};
 use crate::claude::processes::orphan_processes::{self, LeftBy};
 use crate::claude::processes::process::{HeldInput, Running};
 use crate::claude::settings::of_project;
@@ -176,7 +176,7 @@ impl Starting<'_> {
         let Self { store, frame, .. } = *self;
         let id = AttemptId::random();
         loop {
-            let undelivered = store.undelivered(frame)?;
+            let undelivered = self.undelivered()?;
             let chosen = restored_situation::chosen(&undelivered);
             let Undelivered { results: deliveries, moot, messages, .. } = undelivered;
             let given: Vec<_> = deliveries.iter().cloned().chain(moot).collect();
@@ -205,6 +205,7 @@ impl Starting<'_> {
                 notice,
                 max_parallel_total: self.own.places.as_ref().map(Places::most),
                 messages: messages.iter().map(|message| message.id).collect(),
+                summarises: frame.checkpoint.filter(|_| self.is_summary()),
             };
             let refused = match store.begin(frame.id, &attempt) {
                 Ok(()) => {
@@ -229,11 +230,30 @@ impl Starting<'_> {
         }
     }
 
+    /// Whether its agent only writes a summary.
+    fn is_summary(&self) -> bool {
+        self.frame.summary_lacks().is_some()
+    }
+
+    /// What its agent is given. A summary needs nothing: results and messages are for the new session.
+    fn undelivered(&self) -> Result<Undelivered, StoreError> {
+        let undelivered = self.store.undelivered(self.frame)?;
+        Ok(match self.is_summary() {
+            true => Undelivered { chosen_mode: undelivered.chosen_mode, ..Undelivered::default() },
+            false => undelivered,
+        })
+    }
+
     /// Starts the process of a recorded attempt.
     fn run(self, recorded: Recorded, lease: Lease) -> Result<AttemptStart, RuntimeError> {
         let Self { store, own, frame, program, way, hooks, output_from, .. } = self;
+        let is_summary = self.is_summary();
         let Recorded { id, text, takes_message, prompt, transcript, launch } = recorded;
         let launch = match limits_used::left(store, frame, &launch.args)? {
+            Left::Some(args) if is_summary => {
+                let hooks_run = hooks && !ways::are_hooks_disabled(frame);
+                Launch { args: limits_left::for_summary(&args, hooks_run), ..launch }
+            }
             Left::Some(args) => Launch { args, ..launch },
             Left::Nothing(why) => return Ok(AttemptStart::NotStarted(lease, why)),
         };

@@ -92,6 +92,22 @@ fn reports(store: &Store, frame: &Frame, stop: &Stop) -> Result<Vec<(FrameId, St
     rest.map(|(id, _)| Ok((id, report::read(store, id, stop)?))).collect()
 }
 
+/// Concludes the attempt of an agent that is recorded as running, if its processes have ended. Returns whether they have.
+pub(crate) fn conclude_ended(store: &Store, id: FrameId) -> Result<bool, RuntimeError> {
+    let runs = || Ok::<_, RuntimeError>(store.frame(id)?.filter(|it| matches!(it.state, FrameState::Running { .. })));
+    if runs()?.is_none() {
+        return Ok(true);
+    }
+    let Some(lease) = Lease::try_take(store.dir(), id)? else { return Ok(false) };
+    // Its runner may have just ended it, and recorded that.
+    if let Some(frame) = runs()? {
+        let harvested = || conclude::conclude(store, &frame, Begun::Earlier, ProcessExit::Unknown, &lease);
+        failpoint::around(Step::Harvest, harvested)?;
+        store.dir().forget_stop(id).map_err(while_trying("remove the file that stops an agent"))?;
+    }
+    Ok(true)
+}
+
 /// Waits until a running agent has ended. If it has no runner, this ends it. A suspended or hanging runner is not waited for
 /// indefinitely: it follows the record when it continues.
 fn wait_for_end(store: &Store, id: FrameId, grace: Duration, tell: fn(&str)) -> Result<(), RuntimeError> {
@@ -103,14 +119,7 @@ fn wait_for_end(store: &Store, id: FrameId, grace: Duration, tell: fn(&str)) -> 
         if !matches!(frame.state, FrameState::Running { .. }) {
             return Ok(());
         }
-        if let Some(lease) = Lease::try_take(store.dir(), id)? {
-            // Its runner may have just ended it, and recorded that.
-            let Some(frame) = store.frame(id)? else { return Ok(()) };
-            if matches!(frame.state, FrameState::Running { .. }) {
-                let harvested = || conclude::conclude(store, &frame, Begun::Earlier, ProcessExit::Unknown, &lease);
-                failpoint::around(Step::Harvest, harvested)?;
-                store.dir().forget_stop(id).map_err(while_trying("remove the file that stops an agent"))?;
-            }
+        if conclude_ended(store, id)? {
             return Ok(());
         }
         if asked.elapsed() >= gives_up {

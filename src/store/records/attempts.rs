@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::core::agent::denied_call::Denied;
 use crate::core::agent::situation::Situation;
+use crate::core::agent::usage::context::Context;
 use crate::core::agent::usage::{Spending, Spent, Totals};
 use crate::core::attempt::decision::Decision;
 use crate::core::chain::frame_state::{FrameState, Wait};
@@ -46,6 +47,8 @@ pub struct NewAttempt {
     pub max_parallel_total: Option<u32>,
     /// The messages in its prompt.
     pub messages: Vec<MessageId>,
+    /// The checkpoint of which it must write a summary.
+    pub summarises: Option<AttemptId>,
 }
 
 /// One `claude` process on behalf of a frame.
@@ -99,6 +102,10 @@ pub struct Attempt {
     pub notice: Option<String>,
     /// The calls that were denied in it.
     pub denied: Vec<Denied>,
+    /// The checkpoint of which it must write a summary.
+    pub summarises: Option<AttemptId>,
+    /// How much of its model's context window its conversation took at the end.
+    pub context: Option<Context>,
 }
 
 /// Which attempts are meant.
@@ -195,6 +202,8 @@ pub struct AttemptEnd<'a> {
     pub report: Option<String>,
     /// The messages that its agent was given but has not seen.
     pub unseen_messages: Vec<MessageId>,
+    /// How much of its model's context window its conversation took.
+    pub context: Option<Context>,
 }
 
 /// The consequences of an attempt's end.

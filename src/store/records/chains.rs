@@ -88,6 +88,8 @@ pub struct ChainChange {
     pub launch: Option<Repair>,
     /// What the named frame must do next.
     pub instruction: Option<Instruction>,
+    /// Whether the named frame starts afresh.
+    pub afresh: bool,
 }
 
 /// A new instruction for a finished agent.

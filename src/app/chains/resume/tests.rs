@@ -19,6 +19,7 @@ fn input(id: impl Into<String>) -> Input {
         limits: NewLimits::default(),
         repair: Repair::default(),
         prompt: None,
+        afresh: false,
         now: false,
         stale_check: true,
     }

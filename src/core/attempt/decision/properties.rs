@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::tests::{died, error, limited, overloaded, refused, to_stop};
 use super::*;
 use crate::core::agent::reply_schema::ReplyShape;
+use crate::core::steering::afresh::testing::SUMMARY;
 
 fn endings() -> impl Strategy<Value = Ending> {
     let text = prop_oneof![
@@ -61,6 +62,7 @@ prop_compose! {
             shape,
             was_corrected,
             spoke: true,
+            summarises: None,
         }
     }
 }
@@ -116,6 +118,20 @@ proptest! {
         if decision.session == Fate::Discard {
             prop_assert_eq!(decision.trouble, facts.trouble);
         }
+    }
+
+    #[test]
+    fn a_summary_ends_a_session_and_nothing_else_does(facts in any_facts(), again: bool, is_whole: bool) {
+        let ending = if is_whole { Ending::Reply(SUMMARY.to_owned()) } else { facts.ending.clone() };
+        let summarises = Some(again.then(|| "Goal".to_owned()).into_iter().collect());
+        let facts = Facts { summarises, has_checkpoint: true, silent: None, ending, ..facts };
+        let Decision { meaning, session, frame, redelivery, .. } = decide(&facts);
+        prop_assert_eq!((session, redelivery), (Fate::Discard, Redelivery::All));
+        prop_assert_eq!(matches!(meaning, Meaning::Summary(_)), is_whole);
+        let then = if let Ended::Pause(then) = &frame { then } else { &frame };
+        prop_assert!(!matches!(then, Ended::Done | Ended::Again));
+        prop_assert!(*then != Ended::Summarised || is_whole);
+        prop_assert!(facts.stop.is_some() || !matches!(then, Ended::Fail(_)), "the agent itself has not failed");
     }
 
     #[test]

@@ -3,6 +3,7 @@ use jiff::Timestamp;
 use super::*;
 use crate::core::agent::reply_schema::ReplyShape;
 use crate::core::id::FrameId;
+use crate::core::steering::afresh::testing::SUMMARY;
 use crate::core::steering::stop_order::By;
 
 const RESETS_AT: Timestamp = Timestamp::UNIX_EPOCH;
@@ -99,6 +100,7 @@ fn frame_in_words(frame: &Ended, facts: &Facts) -> String {
         Ended::Die { .. } => "ready again; if it dies again, backs off",
         Ended::Fail(_) => "failed",
         Ended::Cancel => "cancelled",
+        Ended::Summarised => "waits for its requests, or ready again",
         Ended::Back if facts.has_checkpoint => "as before",
         Ended::Again | Ended::Back => "ready again",
     };
@@ -143,6 +145,44 @@ fn a_stop_changes_only_what_becomes_of_the_frame() {
         format!("| {row} | {} | {} |", in_words(&with(StopKind::Stop)), in_words(&with(StopKind::Pause)))
     });
     assert_eq!(written, decided.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_summary_is_recorded_or_everything_is_as_before() {
+    let recovery = include_str!("../../../../docs/recovery.md");
+    let (_, table) = recovery.split_once("| how it ended | what follows |").unwrap();
+    let written: Vec<_> = table.lines().skip(2).take_while(|line| line.starts_with('|')).collect();
+    let asked = |lacks: &[&str], ending| {
+        let lacks = lacks.iter().map(|name| (*name).to_owned()).collect();
+        Facts { summarises: Some(lacks), ..later(ending) }
+    };
+    let rows = [
+        ("a summary", asked(&[], said(SUMMARY))),
+        ("a text that lacks a part of it", asked(&[], said("SGN_PEND_STARTED"))),
+        ("the same, after it was told so", asked(&["Goal"], said("I am done."))),
+        ("usage limit with a reset time", asked(&[], limited(true))),
+        ("API not available", asked(&[], overloaded(true))),
+        ("refused before any work", asked(&[], refused(Objection::Start))),
+        ("error after work", asked(&[], error())),
+        ("stopped", asked(&[], Ending::Stopped { worked: true })),
+        ("shut down with its runner", asked(&[], Ending::ShutDown { worked: true })),
+        ("stopped by the budget", asked(&[], Ending::OverBudget { worked: true })),
+        ("died", asked(&[], died(true))),
+        ("died with its runner", Facts { is_abandoned: true, ..asked(&[], died(true)) }),
+    ];
+    let decided = rows.iter().map(|(row, facts)| format!("| {row} | {} |", in_words(facts)));
+    assert_eq!(written, decided.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_new_session_is_told_of_no_trouble_that_the_old_one_knew() {
+    let trouble = |misfits: &[&str]| {
+        let misfits = misfits.iter().map(|misfit| (*misfit).to_owned()).collect();
+        Some(Trouble { what: "killed".into(), misfits, ..Trouble::default() })
+    };
+    let after = |trouble| decide(&Facts { summarises: Some(Vec::new()), trouble, ..later(said(SUMMARY)) }).trouble;
+    assert_eq!(after(trouble(&[])), None);
+    assert_eq!(after(trouble(&["/a: it"])), trouble(&["/a: it"]), "its reply has to be corrected there");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Row, params_from_iter};
 
+use crate::core::agent::usage::context::Context;
 use crate::core::chain::frame_state::{FrameEvent, FrameState};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
@@ -51,8 +52,8 @@ pub(crate) fn begin(connection: &Connection, frame: FrameId, attempt: &NewAttemp
     };
     connection.run(
         "INSERT INTO attempts (id, session, frame, resumed, waited, waited_since, output_from, errors_from,
-             runner, began, mode, notice, given)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+             runner, began, mode, notice, given, summarises)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         (
             Id(attempt.id),
             Id(attempt.session),
@@ -67,6 +68,7 @@ pub(crate) fn begin(connection: &Connection, frame: FrameId, attempt: &NewAttemp
             &attempt.mode,
             &attempt.notice,
             codec::json(&attempt.given, &[])?,
+            attempt.summarises.map(Id),
         ),
     )?;
     deliver(connection, now, frame, attempt)?;
@@ -163,7 +165,15 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         mode: row.get("mode")?,
         notice: row.get("notice")?,
         denied: maybe_json(row, "denied")?.unwrap_or_default(),
+        summarises: maybe_id(row, "summarises")?,
+        context: context(row)?,
     })
+}
+
+fn context(row: &Row<'_>) -> rusqlite::Result<Option<Context>> {
+    let whole = |name: &str| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(name)?.map(i64::unsigned_abs));
+    let (tokens, window) = (whole("context")?, whole("context_window")?);
+    Ok(tokens.zip(window).map(|(tokens, window)| Context { tokens, window }))
 }
 
 pub(crate) fn record_recovery(

@@ -9,12 +9,14 @@ use crate::core::attempt::meaning::Meaning;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::{Ended, FrameEvent};
 use crate::core::events::log_entry::LogEntry;
+use crate::core::id::SessionId;
 use crate::core::requests::request_state::RequestEvent;
+use crate::core::steering::afresh::Afresh;
 use crate::core::steering::stop_order::Stop;
 use crate::store::records::{AttemptEnd, Caller, EndedAttempt};
 use crate::store::sqlite::attempts::spent;
 use crate::store::sqlite::chains::limit_checks;
-use crate::store::sqlite::database::codec::{self, At, Id, path_text, time};
+use crate::store::sqlite::database::codec::{self, At, Id, path_text, signed, time};
 use crate::store::sqlite::housekeeping::orphan_files;
 use crate::store::sqlite::requests::withdraw;
 use crate::store::sqlite::steering::{self, messages, stops};
@@ -42,6 +44,7 @@ pub(crate) fn end_attempt(connection: &Connection, end: &AttemptEnd<'_>) -> TxRe
         to: state.clone(),
     };
     events::append(connection, now, frame, &entry)?;
+    afresh(connection, now, &before, end)?;
     let out_of_time = end.stop.as_ref().is_some_and(Stop::is_timeout);
     notifications::note_state(connection, now, &before, &state, out_of_time)?;
     limit_checks::note_spent_budget(connection, now, &before)?;
@@ -68,7 +71,8 @@ fn since(connection: &Connection, end: &AttemptEnd<'_>, now: At) -> TxResult<Tim
 /// Marks the attempt as ended.
 fn close(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> TxResult<()> {
     connection.run("UPDATE attempts SET ended = max(began, min(?2, ifnull(?10, ?2))), outcome = ?3, message = ?4, kept = ?5, version = ?6,
-             transcript = ?7, denied = ?8, leaves = ?9, ran = ?11, given = NULL WHERE id = ?1", (
+             transcript = ?7, denied = ?8, leaves = ?9, ran = ?11, context = ?12, context_window = ?13, given = NULL
+             WHERE id = ?1", (
             Id(end.attempt),
             now,
             end.decision.meaning.name(),
@@ -80,6 +84,8 @@ fn close(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> TxResult<()>
             &end.leaves,
             end.ended.map(At),
             end.ran.map(|ran| i64::try_from(ran.as_millis()).unwrap_or(i64::MAX)),
+            end.context.map(|context| signed(context.tokens)),
+            end.context.map(|context| signed(context.window)),
         ))
 }
 
@@ -105,6 +111,30 @@ fn update(connection: &Connection, before: &Frame, end: &AttemptEnd<'_>) -> TxRe
         frames::set_reply(connection, before.id, reply)?;
     }
     Ok(())
+}
+
+/// Ends the session of a frame whose agent has written a summary of it, or records what is missing.
+fn afresh(connection: &Connection, now: At, before: &Frame, end: &AttemptEnd<'_>) -> TxResult<()> {
+    let (frame, afresh) = (
+        before.id,
+        match &end.decision.meaning {
+            Meaning::Summary(summary) => Some(Afresh::Begun { summary: summary.clone() }),
+            Meaning::NoSummary { is_last: true, .. } => None,
+            Meaning::NoSummary { lacks, .. } => Some(Afresh::Wanted { lacks: lacks.clone() }),
+            _ => return Ok(()),
+        },
+    );
+    let text = afresh.as_ref().map(|afresh| codec::json(afresh, &[])).transpose()?;
+    connection.run("UPDATE frames SET afresh = ?2 WHERE id = ?1", (Id(frame), text))?;
+    if afresh.as_ref().and_then(Afresh::summary).is_none() {
+        return Ok(());
+    }
+    let (session, new_session) = (before.session, SessionId::random());
+    connection.run(
+        "UPDATE frames SET session = ?2, checkpoint = NULL, suspended = NULL, baseline = NULL, situation = ?3 WHERE id = ?1",
+        (Id(frame), Id(new_session), codec::json(&end.situation, &[])?),
+    )?;
+    events::append(connection, now, frame, &LogEntry::Afresh { attempt: end.attempt, session, new_session })
 }
 
 /// The attempt becomes the checkpoint, and the results it was given count as delivered.

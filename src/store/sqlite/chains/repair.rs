@@ -8,6 +8,7 @@ use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
+use crate::core::steering::afresh::Afresh;
 use crate::store::error::StoreError;
 use crate::store::records::{ChainChange, Instruction};
 use crate::store::sqlite::chains::limit_checks;
@@ -26,7 +27,24 @@ pub(crate) fn change_chain(connection: &Connection, frame: FrameId, change: Chai
     if let Some(Instruction { text, sender }) = change.instruction {
         messages::instruct(connection, frame, &text, &sender)?;
     }
+    if change.afresh {
+        start_afresh(connection, frame)?;
+    }
     Ok(changed)
+}
+
+/// Records that a frame starts afresh. It keeps its session until the summary is recorded.
+fn start_afresh(connection: &Connection, frame: FrameId) -> TxResult<()> {
+    let before = frames::existing(connection, frame)?;
+    if before.checkpoint.is_none() {
+        return Err(StoreError::NoConversation(frame).into());
+    }
+    if before.summary_lacks().is_some() {
+        return Ok(());
+    }
+    let afresh = codec::json(&Afresh::wanted(), &[])?;
+    connection.run("UPDATE frames SET afresh = ?2 WHERE id = ?1", (Id(frame), afresh))?;
+    events::append(connection, codec::now(), frame, &LogEntry::AfreshWanted {})
 }
 
 fn change_launch(connection: &Connection, root: FrameId, repair: &Repair) -> TxResult<usize> {
@@ -101,7 +119,7 @@ mod tests {
         let sender = MessageSender { by: By::Person, origin: Origin::default() };
         let instruction = Some(Instruction { text: "go on".into(), sender });
         let before = store.frame(root.frame).unwrap();
-        let refused = store.change_chain(root.frame, ChainChange { limits, launch, instruction });
+        let refused = store.change_chain(root.frame, ChainChange { limits, launch, instruction, afresh: true });
         assert!(matches!(refused, Err(StoreError::Illegal(_))), "{refused:?}");
         assert_eq!(store.frame(root.frame).unwrap(), before);
         assert_ne!(store.chain_of(root.frame).unwrap().limits.max_depth, 9);

@@ -17,10 +17,11 @@ CREATE TABLE chains (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX chains_by_name ON chains (name) WHERE name IS NOT NULL;
 
--- session: the one that the agent has for life. suspended: the call at which its checkpoint stands. baseline: what its first
+-- session: the one that the agent has now. suspended: the call at which its checkpoint stands. baseline: what its first
 -- session is a fork of. started_from: the session of Claude Code in which a person's command made a root. situation: what
 -- the agent has besides its conversation; NULL: nothing. outcome: the state in which its parent sees it for good, although a person
--- has continued it since; NULL: the one that it is in.
+-- has continued it since; NULL: the one that it is in. afresh: whether its agent writes a summary next, or the summary with which
+-- its session begins; NULL: neither.
 CREATE TABLE frames (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -42,6 +43,7 @@ CREATE TABLE frames (
     situation TEXT,
     trouble TEXT,
     outcome TEXT,
+    afresh TEXT,
     launch TEXT NOT NULL,
     task TEXT NOT NULL
 ) STRICT;
@@ -77,7 +79,8 @@ CREATE TABLE replies (
 -- total_usage: tokens of its session, as total_cost_usd; NULL: its version does not count them. ran: for how many milliseconds
 -- it ran, without the time in which the machine slept; NULL: nobody has measured it. lingered: how many of its calls have stayed
 -- open for a while. lingers: since when one of them does. given: the results that it was given, as long as it runs. denied: the
--- calls that were; NULL: none.
+-- calls that were; NULL: none. summarises: the checkpoint of which it was to write a summary. context: how many tokens its last
+-- request sent, and context_window: how many its model takes; NULL: this is not known.
 CREATE TABLE attempts (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -105,6 +108,9 @@ CREATE TABLE attempts (
     ran INTEGER,
     lingered INTEGER NOT NULL DEFAULT 0,
     lingers INTEGER,
+    summarises TEXT,
+    context INTEGER,
+    context_window INTEGER,
     model TEXT,
     version TEXT,
     transcript TEXT,
@@ -118,6 +124,7 @@ CREATE TABLE attempts (
 CREATE INDEX attempts_by_frame ON attempts (frame);
 CREATE INDEX attempts_by_session ON attempts (session);
 CREATE INDEX attempts_by_source ON attempts (resumed) WHERE resumed IS NOT NULL;
+CREATE INDEX summaries ON attempts (frame) WHERE outcome = 'summary';
 CREATE UNIQUE INDEX one_running_attempt ON attempts (frame) WHERE ended IS NULL;
 
 -- call: the tool call that it suspends. delivered_in: the attempt that is or was given the result. used_in: the one in which a

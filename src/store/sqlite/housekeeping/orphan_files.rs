@@ -140,6 +140,15 @@ fn copies(store: &Sqlite) -> Result<HashMap<FrameId, Vec<AttemptId>>> {
             }
             copies.insert(id(row, "id")?, checkpoint.into_iter().collect());
         }
+        let mut statement = connection.prepare_cached(
+            "SELECT frame, summarises FROM attempts INDEXED BY summaries WHERE outcome = 'summary' AND summarises IS NOT NULL",
+        )?;
+        let mut before = statement.query([])?;
+        while let Some(row) = before.next()? {
+            if let Some(copies) = copies.get_mut(&id(row, "frame")?) {
+                copies.push(id(row, "summarises")?);
+            }
+        }
         for Baseline { frame, checkpoint, .. } in to_begin {
             let of_source = frame.and_then(|frame| copies.get_mut(&frame));
             of_source.into_iter().for_each(|copies| copies.extend(checkpoint));
@@ -148,13 +157,16 @@ fn copies(store: &Sqlite) -> Result<HashMap<FrameId, Vec<AttemptId>>> {
     })
 }
 
-/// The attempts of a frame whose copies are needed: the frame continues from one, and so will frames that have not begun.
+/// The attempts of a frame whose copies are needed: the frame continues from one, and so will frames that have not begun; a
+/// person can open the conversations before it started afresh.
 pub(crate) fn copies_of(connection: &Connection, frame: FrameId) -> TxResult<Vec<AttemptId>> {
     let sql = "SELECT checkpoint AS copy FROM frames WHERE id = ?1 AND checkpoint IS NOT NULL
          UNION ALL SELECT json_extract(baseline, '$.checkpoint') FROM frames INDEXED BY frames_by_baseline
          WHERE baseline IS NOT NULL
            AND CASE WHEN json_valid(baseline) THEN json_extract(baseline, '$.frame') END = ?1
-           AND checkpoint IS NULL AND json_extract(baseline, '$.checkpoint') IS NOT NULL";
+           AND checkpoint IS NULL AND json_extract(baseline, '$.checkpoint') IS NOT NULL
+         UNION ALL SELECT summarises FROM attempts INDEXED BY summaries
+         WHERE frame = ?1 AND outcome = 'summary' AND summarises IS NOT NULL";
     connection.read_all(sql, [Id(frame)], |row| id(row, "copy"))
 }
 

@@ -56,7 +56,8 @@ pub(crate) fn instruct(
 fn resume(connection: &Connection, now: At, before: &Frame) -> TxResult<()> {
     let state = frames::advance(connection, before, FrameEvent::Instruct, now.0)?;
     connection.run(
-        "UPDATE frames SET outcome = ifnull(outcome, ?2) WHERE id = ?1",
+        "UPDATE frames SET outcome = ifnull(outcome, ?2), afresh = iif(json_type(afresh, '$.wanted') IS NULL, afresh, NULL)
+             WHERE id = ?1",
         (Id(before.id), codec::json(&before.state, &[])?),
     )?;
     events::append(connection, now, before.id, &LogEntry::Instructed { from: before.state.clone(), to: state })

@@ -147,6 +147,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Frame> {
         situation: maybe_json(row, "situation")?.unwrap_or_default(),
         baseline: maybe_json(row, "baseline")?,
         trouble: maybe_json(row, "trouble")?,
+        afresh: maybe_json(row, "afresh")?,
         outcome: maybe_json(row, "outcome")?,
         created: time(row, "created")?,
     })
