@@ -13,7 +13,7 @@ pub use crate::core::chain::tree::Node;
 pub use crate::core::id::{AttemptId, FrameId, SessionId};
 pub use crate::core::requests::agent_command::{Recognised, recognise};
 pub use crate::core::requests::question_form::Form;
-pub use crate::core::requests::request::{Delivery, RequestKind};
+pub use crate::core::requests::request::{Delivery, RequestKind, SpawnForm};
 pub use crate::core::steering::origin::Origin;
 pub use crate::core::text::shell::Surroundings;
 use crate::store::Chains;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use agent_cli::records::{
     AskedFor, AttemptEnd, AttemptId, Caller, Ending, Facts, Form, FrameId, Launch, Limits, NewAttempt, NewFrame,
-    Origin, RequestKind, SessionId, Situation, Spending, Store, Task, Totals, decide,
+    Origin, RequestKind, SessionId, Situation, SpawnForm, Spending, Store, Task, Totals, decide,
 };
 
 /// How many agents a chain has, one below the other.
@@ -46,7 +46,13 @@ pub(crate) fn chain(store: &Store, done: bool) -> FrameId {
                 store
                     .create(
                         &new_frame(),
-                        Some(AskedFor { caller, call: None, title: "/project/ins2.md", handoff: false, json: false }),
+                        Some(AskedFor {
+                            caller,
+                            call: None,
+                            title: "/project/ins2.md",
+                            form: SpawnForm::Call,
+                            json: false,
+                        }),
                     )
                     .expect("there is room"),
             );

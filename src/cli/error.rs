@@ -222,7 +222,7 @@ impl From<RuntimeError> for CliError {
             }
             RuntimeError::SameTask { .. } => Self::usage(message).hint("name one of them by its id"),
             RuntimeError::NotAnAgent(_) => Self::usage(message).hint("agent-cli tree shows the agents"),
-            RuntimeError::QuestionFile(_) => Self::usage(message),
+            RuntimeError::QuestionFile(_) | RuntimeError::InBackground(_) => Self::usage(message),
             RuntimeError::NoCaller(_) => Self::usage(message).hint("AGENT_CLI_STATE_DIR may name another directory"),
             RuntimeError::Io { source, .. } => of_files(message, &source),
             RuntimeError::ClaudeFolder { folder, source, .. } => match source.kind() {

@@ -214,6 +214,7 @@ fn typed(words: &[String]) -> Typed {
         Subcommands::Wait(wait) if wait.runs_a_command() => Typed::NeedsPermission,
         Subcommands::Wait(wait) => request_from_agent::typed(|| wait.input()),
         Subcommands::Ask(ask) => request_from_agent::typed(|| Ok(ask.into())),
+        Subcommands::Spawn(spawn) if spawn.returns_at_once() => Typed::ReturnsAtOnce,
         Subcommands::Spawn(spawn) => request_from_agent::typed(|| spawn.request()),
         _ => Typed::Other,
     }

@@ -119,6 +119,9 @@ pub(crate) enum RuntimeError {
     /// An agent wants to wait for itself, or for one that waits for it.
     #[error("waiting for {} would never end: it is the agent that waits, or one that waits for it", id.short())]
     Deadlock { id: FrameId },
+    /// An agent wants to hand off, and would lose the reply of this one.
+    #[error("{id} works in your background, and a handoff would lose its reply: run `agent-cli wait --agent {id}` before", id = .0.short())]
+    InBackground(FrameId),
     /// An id of a request was given where an agent is needed.
     #[error("{} is a request of an agent, not an agent", .0.short())]
     NotAnAgent(RequestId),

@@ -15,7 +15,7 @@ use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::limits::Limits;
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 use crate::core::requests::question_form::Form;
-use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
+use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult, SpawnForm};
 use crate::core::steering::origin::Origin;
 use crate::core::waits::wait_progress::{CheckResult, WaitProgress};
 use crate::store::error::Result;
@@ -137,7 +137,7 @@ impl Store {
         new: impl Into<NewChain<'a>>,
         title: &str,
     ) -> Result<(RequestId, FrameId)> {
-        self.ask_for(AskedFor { caller, call, title, handoff: false, json: false }, new)
+        self.ask_for(AskedFor { caller, call, title, form: SpawnForm::Call, json: false }, new)
     }
 
     pub(crate) fn ask_for<'a>(
@@ -178,7 +178,7 @@ impl Store {
 
     /// Whether an agent can wait for the reply of a chain from now on.
     pub(crate) fn join(&self, caller: Caller, child: FrameId) -> Result<bool> {
-        let kind = RequestKind::Spawn { child, task: "a chain".into(), handoff: false, json: false };
+        let kind = RequestKind::Spawn { child, task: "a chain".into(), form: SpawnForm::Call, json: false };
         Ok(!self.request(caller, None, &[kind])?.is_empty())
     }
 

@@ -143,6 +143,14 @@ fn every_command_explains_itself() {
               only returns if the new agent fails or is stopped, or if the caller has made another
               request or is sent a message.
 
+          --background
+              Print the new agent's id at once, and let it work beside the calling agent [only for
+              agents]
+
+              `agent-cli wait --agent ID` returns its reply. An agent that ends its turn without that
+              gets the reply then, before its last words count. If the caller fails or is stopped, so
+              are the agents in its background.
+
           --schema <FILE>
               Accept only a reply that is JSON and fits the JSON Schema in FILE
 

@@ -57,6 +57,7 @@ mod history;
 mod hostile_archive;
 mod ids;
 mod import_trust;
+mod in_background;
 mod inbox;
 mod inbox_kinds;
 mod inbox_typing;

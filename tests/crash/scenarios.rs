@@ -21,7 +21,7 @@ pub(crate) struct Scenario {
 }
 
 /// All of them.
-pub(crate) const SCENARIOS: [Scenario; 19] = [
+pub(crate) const SCENARIOS: [Scenario; 20] = [
     Scenario { name: "signals", world: with_signals, play: answer_and_carry_on, replies: &["root: when: Jan 1st"] },
     Scenario {
         name: "suspended",
@@ -30,6 +30,7 @@ pub(crate) const SCENARIOS: [Scenario; 19] = [
         replies: &["left: Jan 1st; right: ok", "right: ok; left: Jan 1st"],
     },
     Scenario { name: "handed_off", world: with_handoffs, play: answer_and_carry_on, replies: &["Jan 1st"] },
+    Scenario { name: "in_background", world: with_a_child_beside, play: answer_and_carry_on, replies: &["Jan 1st"] },
     Scenario { name: "shaped", world: with_a_schema, play: answer_and_carry_on, replies: &["{\"a\": 1}"] },
     Scenario { name: "lingering", world: with_a_quick_child, play: answer_and_carry_on, replies: &["slow: Jan 1st"] },
     Scenario { name: "in_place", world: with_an_entered_worktree, play: answer_and_carry_on, replies: &["there"] },
@@ -87,6 +88,14 @@ fn with_handoffs() -> World {
     world.file("root.md", "spawn --handoff middle.md\nreply root: {result}\n");
     world.file("middle.md", "spawn --handoff last.md\nreply middle: {result}\n");
     world.file("last.md", "wait --file sign\nask When?\nreply {result}\n");
+    world
+}
+
+/// The end of the turn joins the child.
+fn with_a_child_beside() -> World {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn --background child.md\nend too early\nreply {results}\n");
+    world.file("child.md", "ask When?\nreply {result}\n");
     world
 }
 

@@ -100,7 +100,8 @@ impl Trial {
         if depth > 0 {
             let children: Vec<String> =
                 (0..=self.chance.below(2)).map(|number| self.agent(&format!("{name}-{number}"), depth - 1)).collect();
-            match self.chance.below(4) {
+            match self.chance.below(5) {
+                4 => steps.extend(children.iter().map(|child| format!("spawn --background {child}"))),
                 // The last step if nothing fails.
                 3 => steps.push(format!("spawn --handoff {}", children.join(" "))),
                 0 => steps.push(format!("spawn {}", children.join(" "))),

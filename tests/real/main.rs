@@ -33,6 +33,7 @@ mod forks;
 mod handoffs;
 mod hostile_places;
 mod identity;
+mod in_background;
 mod interactive;
 mod jobs;
 mod kept;

@@ -24,6 +24,8 @@ pub(crate) struct Memory {
     pub(crate) over: usize,
     /// Requests without a result.
     pub(crate) pending: Vec<String>,
+    /// Agents in its background without a result.
+    pub(crate) beside: Vec<String>,
     /// The last result, of a request or of another call.
     pub(crate) result: String,
     /// The results of all requests.
@@ -90,7 +92,8 @@ impl Memory {
 
     fn be_told(&mut self, prompt: &str) {
         let instructions = self.instructions.as_deref().unwrap_or_default();
-        for section in sections::read(prompt, &self.pending, instructions, self.over, &self.again) {
+        let open = [self.pending.as_slice(), &self.beside].concat();
+        for section in sections::read(prompt, &open, instructions, self.over, &self.again) {
             if section.of == Request::Again {
                 continue;
             }
@@ -137,6 +140,10 @@ impl Memory {
             None if was_deferred => self.deliver(&Request::Called, output.to_owned()),
             None => output.clone_into(&mut self.result),
         }
+        if let Some(id) = in_background(output) {
+            self.last_id = id.to_owned();
+            self.beside.push(id.to_owned());
+        }
         self.pending.extend(ids);
     }
 
@@ -152,11 +159,20 @@ impl Memory {
     }
 
     fn deliver(&mut self, of: &Request, result: String) {
-        self.pending.retain(|pending| *of != Request::Known(pending.clone()));
+        let is_open = |id: &String| *of != Request::Known(id.clone());
+        self.pending.retain(is_open);
+        self.beside.retain(is_open);
         self.reply = None;
         self.result.clone_from(&result);
         self.results.push(result);
     }
+}
+
+/// The id that `spawn --background` prints.
+fn in_background(output: &str) -> Option<&str> {
+    let id = output.trim();
+    let is_id = id.len() == 36 && id.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit());
+    is_id.then_some(id)
 }
 
 /// The id in a line `SGN_PEND_STARTED (ID)`.

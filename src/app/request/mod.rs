@@ -24,6 +24,8 @@ pub(crate) enum Input {
 pub(crate) enum Outcome {
     /// The request, or the agent that it starts.
     Recorded(Target),
+    /// The agent that now works in the caller's background.
+    InBackground(Target),
     /// The caller's resumed call had made this request before.
     MadeBefore(RequestId, RequestResult),
 }
@@ -57,6 +59,9 @@ pub(crate) fn resolve(
 /// Records the agent's request, unless it was made before.
 pub(crate) fn make(app: &App<'_>, input: Input, standard_input: &mut dyn Read) -> Result<Outcome, AppError> {
     let (caller, request) = resolve(app, input, standard_input)?;
+    if request.returns_at_once() {
+        return Ok(Outcome::InBackground(request.record(app.store, caller, None)?));
+    }
     if let Some(made) = request.made_before(app.store, caller)? {
         let known = app.store.requests(Requests::One(made))?.pop();
         return Ok(match known {

@@ -28,6 +28,7 @@ use crate::core::agent::overrides::Overrides;
 use crate::core::chain::frame::Task;
 use crate::core::chain::limits::{Limits, NewLimits};
 use crate::core::id::{ChainName, FrameId, SessionId};
+use crate::core::requests::request::SpawnForm;
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::requests::fork::{self, BadSource, ForkSource};
@@ -47,8 +48,8 @@ pub(crate) struct Input {
     pub(crate) name: Option<ChainName>,
     /// The conversation that they start with, if not an empty one.
     pub(crate) fork: Option<ForkOf>,
-    /// Whether the reply is also the reply of the agent that asks.
-    pub(crate) handoff: bool,
+    /// What becomes of the reply.
+    pub(crate) form: SpawnForm,
     pub(crate) model: Option<String>,
     pub(crate) permission_mode: Option<String>,
     pub(crate) on_permission: Option<OnPermission>,
@@ -136,8 +137,13 @@ fn refuse_to_miss_the_cache(input: &Input) -> Result<(), Refusal> {
 
 fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
     // The caller's reply is exactly the new agent's, and cannot mention its worktree.
-    if input.handoff && input.worktree == Some(true) {
+    if input.form == SpawnForm::Handoff && input.worktree == Some(true) {
         let message = "--handoff does not work with --worktree: the reply would not say where the work is";
+        return Err(Refusal::new(message).hint("leave one of them out"));
+    }
+    if input.form == SpawnForm::Background && matches!(input.fork, Some(ForkOf::Asker { .. })) {
+        let message =
+            "--fork does not work with --background: your conversation is only copied when your turn has ended";
         return Err(Refusal::new(message).hint("leave one of them out"));
     }
     if input.limits.any() {
@@ -212,10 +218,18 @@ fn prepare(
     mut run: RunSettings,
     tell: &mut dyn FnMut(SpawnNote),
 ) -> Result<Prepared, AppError> {
-    if input.handoff {
-        return Err(Refusal::new("only an agent can hand off: the call ends its turn")
-            .hint("leave --handoff out")
-            .into());
+    match input.form {
+        SpawnForm::Call => {}
+        SpawnForm::Handoff => {
+            return Err(Refusal::new("only an agent can hand off: the call ends its turn")
+                .hint("leave --handoff out")
+                .into());
+        }
+        SpawnForm::Background => {
+            return Err(Refusal::new("only an agent has a background: it continues beside those that it calls there")
+                .hint("leave --background out, and end the command with & to let the shell continue")
+                .into());
+        }
     }
     let settings = &configuration.settings;
     let of_environment = chain_defaults::launch(settings, &app.variables);
@@ -295,7 +309,7 @@ fn checked(
         (None, Some(named)) => named,
         (None, None) => working_directory(&app.directory, None)?,
     };
-    Ok(SpawnRequest { tasks, cwd, apart: is_apart, source, handoff: input.handoff, json: input.json })
+    Ok(SpawnRequest { tasks, cwd, apart: is_apart, source, form: input.form, json: input.json })
 }
 
 /// Where agents work; by default in the asker's `directory`.

@@ -96,6 +96,7 @@ mod tests {
     use crate::app::config::sources;
     use crate::app::testing;
     use crate::claude::options;
+    use crate::core::requests::request::SpawnForm;
     use crate::runtime::worktrees::testing::repository;
     use crate::store;
 
@@ -165,7 +166,7 @@ mod tests {
                 cwd: cwd.clone(),
                 apart,
                 source: None,
-                handoff: false,
+                form: SpawnForm::Call,
                 json: false,
             })
         };

@@ -321,7 +321,7 @@ fn what_belongs_to_the_chain_is_refused_to_agents() {
         (Input { questions_dir: Some("q".into()), ..instructions() }, "agents cannot use --questions-dir"),
         (Input { name: Some("review".parse().unwrap()), ..instructions() }, "agents cannot name chains"),
         (
-            Input { handoff: true, worktree: Some(true), ..instructions() },
+            Input { form: SpawnForm::Handoff, worktree: Some(true), ..instructions() },
             "--handoff does not work with --worktree: the reply would not say where the work is",
         ),
     ] {
@@ -350,7 +350,8 @@ fn a_fork_that_would_miss_the_cache_is_refused_unless_it_may() {
 fn only_agents_fork_and_hand_off() {
     for (input, why) in [
         (Input { fork: Some(ForkOf::Asker { cold: false }), ..instructions() }, "only an agent can fork"),
-        (Input { handoff: true, ..instructions() }, "only an agent can hand off"),
+        (Input { form: SpawnForm::Handoff, ..instructions() }, "only an agent can hand off"),
+        (Input { form: SpawnForm::Background, ..instructions() }, "only an agent has a background"),
     ] {
         let refused = Place::new().start(input, "").unwrap_err();
         assert!(refused.starts_with(why), "{refused}");

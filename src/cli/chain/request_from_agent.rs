@@ -29,15 +29,24 @@ pub(super) fn make(
     // Before an unneeded state directory is created.
     request::caller(context.caller, &input)?;
     let store = context.store()?;
-    let id = match request::make(&context.app(&store), input, standard_input)? {
+    let recorded = match request::make(&context.app(&store), input, standard_input)? {
         Outcome::MadeBefore(_, result) if json => {
             print_line(result.text())?;
             return Ok(exit_of(Some(&result)));
         }
         Outcome::MadeBefore(_, result) => return print_result(Some(result)),
-        Outcome::Recorded(Target::Frame(child)) => child.to_string(),
-        Outcome::Recorded(Target::Request(request)) => request.to_string(),
+        Outcome::InBackground(agent) => {
+            let id = id_of(agent);
+            if json {
+                print_json(&RequestView::started(id))?;
+            } else {
+                print_line(&id)?;
+            }
+            return Ok(ExitStatus::Ok);
+        }
+        Outcome::Recorded(recorded) => recorded,
     };
+    let id = id_of(recorded);
     if json {
         print_json(&RequestView::started(id))?;
     } else {
@@ -45,6 +54,13 @@ pub(super) fn make(
     }
     // Commands after this one must not continue as if they had the result.
     Ok(ExitStatus::Waiting)
+}
+
+fn id_of(recorded: Target) -> String {
+    match recorded {
+        Target::Frame(child) => child.to_string(),
+        Target::Request(request) => request.to_string(),
+    }
 }
 
 /// A request that is resolved as if it ran as a program of the agent's shell: in its directory, and with its standard input.

@@ -27,6 +27,7 @@ use crate::cli::report::estimate;
 use crate::cli::report::status_report::OutputOptions;
 use crate::core::agent::launch::OnPermission;
 use crate::core::id::ChainName;
+use crate::core::requests::request::SpawnForm;
 use crate::core::text::time::duration;
 
 /// Start one agent for each FILE of instructions
@@ -83,6 +84,13 @@ pub(crate) struct Spawn {
     /// fails or is stopped, or if the caller has made another request or is sent a message.
     #[arg(long)]
     handoff: bool,
+
+    /// Print the new agent's id at once, and let it work beside the calling agent [only for agents]
+    ///
+    /// `agent-cli wait --agent ID` returns its reply. An agent that ends its turn without that gets the reply then, before its last words
+    /// count. If the caller fails or is stopped, so are the agents in its background.
+    #[arg(long, conflicts_with = "handoff")]
+    background: bool,
 
     /// Accept only a reply that is JSON and fits the JSON Schema in FILE
     ///
@@ -167,10 +175,20 @@ impl Spawn {
         Ok(Input::Spawn(Box::new(self.input())))
     }
 
+    /// Whether the call returns as soon as it is recorded.
+    pub(crate) fn returns_at_once(&self) -> bool {
+        self.background
+    }
+
     fn input(self) -> spawn::Input {
         let limits = self.limits.given();
-        let Self { cwd, worktree, name, fork_from, fork, cold, handoff, schema, model, permission_mode, .. } = self;
+        let Self { cwd, worktree, name, fork_from, fork, cold, schema, model, permission_mode, .. } = self;
         let Self { on_permission, native_agents, timeout, questions_dir, claude, no_hooks, no_stale_check, .. } = self;
+        let form = match (self.handoff, self.background) {
+            (true, _) => SpawnForm::Handoff,
+            (_, true) => SpawnForm::Background,
+            _ => SpawnForm::Call,
+        };
         let (Tasks(tasks), args) = (self.tasks, self.args.words());
         spawn::Input {
             tasks,
@@ -178,7 +196,7 @@ impl Spawn {
             worktree,
             name,
             fork: fork_from.map(ForkOf::Named).or_else(|| fork.then_some(ForkOf::Asker { cold })),
-            handoff,
+            form,
             schema,
             json: self.output_options.prints_json(),
             model,

@@ -6,7 +6,7 @@ use crate::cli::output::format::{age, one_line};
 use crate::core::chain::frame_state::FrameState;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
-use crate::core::requests::request::RequestKind;
+use crate::core::requests::request::{RequestKind, SpawnForm};
 use crate::core::steering::origin::Origin;
 use crate::core::steering::stop_order::By;
 
@@ -67,7 +67,10 @@ fn words(entry: &LogEntry) -> String {
 fn requested(kind: &RequestKind) -> String {
     match kind {
         RequestKind::Ask(form) => format!("asked: {}", one_line(&form.question)),
-        RequestKind::Spawn { task, handoff: true, .. } => format!("handed off to {}", one_line(task)),
+        RequestKind::Spawn { task, form: SpawnForm::Handoff, .. } => format!("handed off to {}", one_line(task)),
+        RequestKind::Spawn { task, form: SpawnForm::Background, .. } => {
+            format!("started {} in the background", one_line(task))
+        }
         RequestKind::Spawn { task, .. } => format!("started {}", one_line(task)),
         RequestKind::Wait(_) => "began to wait".to_owned(),
         RequestKind::Permission { tool, .. } => format!("asked for an approval of {}", one_line(tool)),

@@ -18,7 +18,9 @@ pub struct Facts {
     pub has_checkpoint: bool,
     /// Whether it made requests or jobs whose results its agent has not been given, even if those exist already.
     pub has_requests: bool,
-    /// Whether one of them is for an approval: the agent was stopped at a call.
+    /// Whether agents work in its background, or have ended, whose results its agent has not been given.
+    pub has_background: bool,
+    /// Whether one of its requests is for an approval: the agent was stopped at a call.
     pub awaits_approval: bool,
     /// The requests whose results were delivered but not seen, because a hook or a rule replaced them.
     pub unseen: Vec<RequestId>,
@@ -72,6 +74,7 @@ impl Facts {
             ending,
             has_checkpoint: false,
             has_requests: false,
+            has_background: false,
             awaits_approval: false,
             unseen: Vec::new(),
             looked_up: Vec::new(),

@@ -140,7 +140,8 @@ impl Meaning {
         // Any text may be a value in JSON.
         let is_json = matches!(&facts.shape, ReplyShape::Fits(json) if json == text.trim());
         let on_a_line = Signal::on_a_line(text).filter(|_| !is_passed_on && !is_json);
-        if facts.waits_for_requests() && on_a_line != Some(Signal::Unhandled) {
+        // The end of a turn joins what runs in the background.
+        if (facts.waits_for_requests() || facts.has_background) && on_a_line != Some(Signal::Unhandled) {
             return Self::Requested;
         }
         if let (ReplyShape::Fits(_), None) = (&facts.shape, on_a_line) {

@@ -106,7 +106,7 @@ mod tests {
     use crate::core::chain::tree::testing::{id, node, request};
     use crate::core::chain::waiting_on::Blocking;
     use crate::core::id::FrameId;
-    use crate::core::requests::request::RequestKind;
+    use crate::core::requests::request::{RequestKind, SpawnForm};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -116,7 +116,7 @@ mod tests {
     fn children(states: &[FrameState]) -> Tree {
         let numbers = (1..).zip(states);
         let spawn = |(n, _)| {
-            request(id(0), RequestKind::Spawn { child: id(n), task: String::new(), handoff: false, json: false })
+            request(id(0), RequestKind::Spawn { child: id(n), task: String::new(), form: SpawnForm::Call, json: false })
         };
         let requests = numbers.clone().map(spawn).collect();
         let root = Node { requests, ..node(id(0), None, FrameState::Waiting { wait: Wait::Requests }) };

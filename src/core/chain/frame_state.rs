@@ -337,6 +337,11 @@ impl FrameState {
         matches!(self, Self::Ready | Self::Waiting { .. })
     }
 
+    /// Whether its agent has ended its turn and waits for requests.
+    pub(crate) fn waits_for_requests(&self) -> bool {
+        matches!(self, Self::Waiting { wait: Wait::Requests })
+    }
+
     /// Whether a parent need no longer wait for this frame.
     ///
     /// A cancelled or paused frame has not ended: a person may continue it.

@@ -123,7 +123,7 @@ mod tests {
     use crate::core::chain::frame_state::Wait;
     use crate::core::chain::runnable::Attempted;
     use crate::core::chain::tree::testing::{self, id, request};
-    use crate::core::requests::request::RequestKind;
+    use crate::core::requests::request::{RequestKind, SpawnForm};
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
     const WAITING: FrameState = FrameState::Waiting { wait: Wait::Requests };
@@ -138,8 +138,10 @@ mod tests {
 
     /// A frame whose agent asked for `child`.
     fn asking(n: u128, state: FrameState, child: u128) -> Node {
-        let request =
-            request(id(n), RequestKind::Spawn { child: id(child), task: String::new(), handoff: false, json: false });
+        let request = request(
+            id(n),
+            RequestKind::Spawn { child: id(child), task: String::new(), form: SpawnForm::Call, json: false },
+        );
         Node { requests: vec![request], ..node(n, None, state) }
     }
 

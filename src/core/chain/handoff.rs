@@ -2,21 +2,20 @@
 
 use std::collections::HashSet;
 
-use crate::core::chain::frame_state::{FrameState, Wait};
+use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
-use crate::core::requests::request::{Request, RequestKind};
+use crate::core::requests::request::{Request, RequestKind, SpawnForm};
 
 /// The agent to which one in `state` has handed off. `requests`: those whose results it has not been given. An agent that has
 /// asked for anything else must see the results itself.
 pub(crate) fn successor(state: &FrameState, requests: &[Request]) -> Option<FrameId> {
-    let waits = matches!(state, FrameState::Waiting { wait: Wait::Requests });
-    only_handoff(requests).filter(|_| waits)
+    only_handoff(requests).filter(|_| state.waits_for_requests())
 }
 
 fn only_handoff(requests: &[Request]) -> Option<FrameId> {
     match requests {
-        [Request { kind: RequestKind::Spawn { child, handoff: true, .. }, .. }] => Some(*child),
+        [Request { kind: RequestKind::Spawn { child, form: SpawnForm::Handoff, .. }, .. }] => Some(*child),
         _ => None,
     }
 }
@@ -68,15 +67,15 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::core::chain::frame_state::{Failure, FailureKind};
+    use crate::core::chain::frame_state::{Failure, FailureKind, Wait};
     use crate::core::chain::runnable::Attempted;
     use crate::core::chain::tree::testing::{self, id, request};
     use crate::core::requests::question_form::Form;
 
     const WAITS: FrameState = FrameState::Waiting { wait: Wait::Requests };
 
-    fn spawn(frame: u128, handoff: bool) -> Request {
-        request(id(frame), RequestKind::Spawn { child: id(frame + 1), task: String::new(), handoff, json: false })
+    fn spawn(frame: u128, form: SpawnForm) -> Request {
+        request(id(frame), RequestKind::Spawn { child: id(frame + 1), task: String::new(), form, json: false })
     }
 
     fn node(n: u128, state: FrameState, requests: Vec<Request>) -> Node {
@@ -92,8 +91,9 @@ mod tests {
 
     #[test]
     fn handoffs_collapse_from_the_one_that_has_replied() {
-        let above =
-            |state: FrameState| vec![node(1, WAITS, vec![spawn(1, true)]), node(2, state, vec![spawn(2, true)])];
+        let above = |state: FrameState| {
+            vec![node(1, WAITS, vec![spawn(1, SpawnForm::Handoff)]), node(2, state, vec![spawn(2, SpawnForm::Handoff)])]
+        };
         let chain = |last: FrameState| [above(WAITS), vec![node(3, last, Vec::new())]].concat();
         assert_eq!(next(chain(FrameState::Done)), (vec![id(2), id(1)], Vec::new()));
         assert_eq!(next(chain(FrameState::Ready)), (Vec::new(), vec![id(3)]));
@@ -115,16 +115,17 @@ mod tests {
     fn an_agent_that_waits_for_more_continues() {
         let asked = || request(id(1), RequestKind::Ask(Form::text("When?")));
         for (requests, ends) in [
-            (vec![spawn(1, true)], true),
-            (vec![spawn(1, false)], false),
-            (vec![spawn(1, true), spawn(1, true)], false),
-            (vec![spawn(1, true), asked()], false),
+            (vec![spawn(1, SpawnForm::Handoff)], true),
+            (vec![spawn(1, SpawnForm::Call)], false),
+            (vec![spawn(1, SpawnForm::Handoff), spawn(1, SpawnForm::Handoff)], false),
+            (vec![spawn(1, SpawnForm::Handoff), asked()], false),
             (vec![asked()], false),
         ] {
             let nodes = vec![node(1, WAITS, requests.clone()), node(2, FrameState::Done, Vec::new())];
             assert_eq!(next(nodes).0, if ends { vec![id(1)] } else { Vec::new() }, "{requests:?}");
         }
-        let nodes = vec![node(1, FrameState::Ready, vec![spawn(1, true)]), node(2, FrameState::Done, Vec::new())];
+        let nodes =
+            vec![node(1, FrameState::Ready, vec![spawn(1, SpawnForm::Handoff)]), node(2, FrameState::Done, Vec::new())];
         assert_eq!(next(nodes), (Vec::new(), vec![id(1)]));
     }
 }

@@ -152,7 +152,7 @@ mod tests {
     use crate::core::chain::frame_state::{Failure, FailureKind};
     use crate::core::chain::tree::testing::{self, id, request};
     use crate::core::requests::question_form::Form;
-    use crate::core::requests::request::{Request, RequestKind};
+    use crate::core::requests::request::{Request, RequestKind, SpawnForm};
     use crate::core::requests::request_state::RequestState;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -175,7 +175,7 @@ mod tests {
     }
 
     fn spawn(child: u128) -> (RequestKind, bool) {
-        (RequestKind::Spawn { child: id(child), task: String::new(), handoff: false, json: false }, false)
+        (RequestKind::Spawn { child: id(child), task: String::new(), form: SpawnForm::Call, json: false }, false)
     }
 
     fn ask(answered: bool) -> (RequestKind, bool) {
@@ -220,6 +220,25 @@ mod tests {
         assert_eq!(runnable(&tree(FrameState::Running { waited: None })), []);
         assert_eq!(runnable(&tree(waiting())), [id(2)]);
         assert_eq!(runnable(&tree(failed())), []);
+    }
+
+    #[test]
+    fn an_agent_in_the_background_runs_beside_its_caller_and_does_not_delay_it() {
+        let beside = || {
+            (RequestKind::Spawn { child: id(2), task: String::new(), form: SpawnForm::Background, json: false }, false)
+        };
+        let runs = |caller: FrameState, others: Vec<(RequestKind, bool)>, state: FrameState| {
+            let requests = std::iter::once(beside()).chain(others).collect();
+            runnable(&Tree::new(id(1), vec![node(1, None, caller, requests), node(2, Some(1), state, vec![])]))
+        };
+        const WORKS: FrameState = FrameState::Running { waited: None };
+        assert_eq!(runs(WORKS, vec![], FrameState::Ready), [id(2)]);
+        assert_eq!(runs(FrameState::Ready, vec![], WORKS), [id(1)], "its turn goes on");
+        assert_eq!(runs(waiting(), vec![], WORKS), [], "it has ended its turn");
+        assert_eq!(runs(waiting(), vec![], FrameState::Done), [id(1)]);
+        assert_eq!(runs(waiting(), vec![ask(false)], FrameState::Done), []);
+        assert_eq!(runs(waiting(), vec![ask(true)], WORKS), [id(1)]);
+        assert_eq!(runs(failed(), vec![], FrameState::Ready), [], "its child has to stop");
     }
 
     #[test]

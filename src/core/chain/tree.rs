@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::limits::Limits;
 use crate::core::id::FrameId;
-use crate::core::requests::request::{Request, RequestKind};
+use crate::core::requests::request::{self, Request, RequestKind};
 use crate::core::steering::stop_order::Stop;
 
 /// A frame and all frames below it.
@@ -153,14 +153,19 @@ impl Tree {
         order
     }
 
-    /// A frame is awaited when it is the top, or when its parent has ended its turn, or lingers at a call, and needs its reply. A group
-    /// awaits its members as soon as it is awaited itself.
+    /// A frame is awaited when it is the top, when its parent has ended its turn, or lingers at a call, and needs its reply, and when it
+    /// works in the background of its parent. A group awaits its members as soon as it is awaited itself.
     pub(crate) fn is_awaited(&self, node: &Node) -> bool {
         if node.id == self.top {
             return true;
         }
-        let Some(parent) = self.parent_that_waits(node) else { return false };
-        if parent.is_group { parent.id == self.top || self.is_requested(parent) } else { self.is_requested(node) }
+        match node.parent.and_then(|parent| self.get(parent)) {
+            Some(group) if group.is_group => {
+                group.state.is_pending() && (group.id == self.top || self.is_requested(group))
+            }
+            Some(_) => self.is_requested(node),
+            None => false,
+        }
     }
 
     /// Whether a request has everything it asked for.
@@ -171,7 +176,9 @@ impl Tree {
 
     /// Whether a request of this frame still lacks a result that its agent needs, or a member of this group has not ended.
     pub(crate) fn has_open_requests(&self, node: &Node) -> bool {
-        let is_missing = |request: &Request| !self.is_over(request) && !request.kind.is_job();
+        let joins = request::joins_background(&node.requests, node.state.waits_for_requests());
+        let is_needed = |kind: &RequestKind| !kind.is_job() && (joins || !kind.is_background());
+        let is_missing = |request: &Request| is_needed(&request.kind) && !self.is_over(request);
         node.requests.iter().any(is_missing) || self.open_members(node) > 0
     }
 
@@ -190,15 +197,14 @@ impl Tree {
         }
     }
 
-    fn parent_that_waits(&self, node: &Node) -> Option<&Node> {
-        let parent = node.parent.and_then(|parent| self.get(parent));
-        parent.filter(|parent| parent.state.is_pending() || parent.lingers.is_some())
-    }
-
-    /// Whether its parent's agent waits for this frame.
+    /// Whether its parent's agent has asked for this frame, and lets it run now.
     fn is_requested(&self, node: &Node) -> bool {
-        let wanted = |request: &Request| matches!(request.kind, RequestKind::Spawn { child, .. } if child == node.id);
-        self.parent_that_waits(node).is_some_and(|parent| parent.requests.iter().any(wanted))
+        let Some(parent) = node.parent.and_then(|parent| self.get(parent)) else { return false };
+        let waits = parent.state.is_pending() || parent.lingers.is_some();
+        let works = matches!(parent.state, FrameState::Running { .. });
+        let is_wanted = |kind: &RequestKind| matches!(kind, RequestKind::Spawn { child, .. } if *child == node.id);
+        let lets_run = |kind: &RequestKind| waits || works && kind.is_background();
+        parent.requests.iter().any(|request| is_wanted(&request.kind) && lets_run(&request.kind))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::runnable::Attempted;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
-use crate::core::requests::request::{External, Request, RequestKind};
+use crate::core::requests::request::{External, Request, RequestKind, SpawnForm};
 
 /// How long a call lingers, unless a person has set another time.
 pub(crate) const LINGER: Duration = Duration::from_secs(20);
@@ -52,12 +52,23 @@ impl Tree {
     fn is_near(&self, request: &Request, call: Lingering<'_>, now: Timestamp) -> bool {
         match &request.kind {
             // A handoff returns nothing, and when a person answers is unknown.
-            RequestKind::Spawn { handoff: true, .. }
+            RequestKind::Spawn { form: SpawnForm::Handoff, .. }
             | RequestKind::Ask(_)
             | RequestKind::Permission { .. }
             | RequestKind::Plan(_) => false,
             RequestKind::Spawn { child, .. } => self.works(*child, now),
-            RequestKind::Wait(wait) => comes_by(wait, call.until),
+            RequestKind::Wait(wait) => self.comes_by(wait, call.until, now),
+        }
+    }
+
+    /// Whether a wait probably ends by then.
+    fn comes_by(&self, wait: &External, until: Timestamp, now: Timestamp) -> bool {
+        match wait {
+            External::Time(at) => *at <= until,
+            External::Agent(agent) => self.get(agent.id).is_none_or(Node::is_over) || self.works(agent.id, now),
+            External::Any(waits) => waits.iter().any(|wait| self.comes_by(wait, until, now)),
+            External::All(waits) => waits.iter().all(|wait| self.comes_by(wait, until, now)),
+            _ => false,
         }
     }
 
@@ -88,16 +99,6 @@ impl Tree {
     }
 }
 
-/// Whether a wait ends by then, as far as times tell.
-fn comes_by(wait: &External, until: Timestamp) -> bool {
-    match wait {
-        External::Time(at) => *at <= until,
-        External::Any(waits) => waits.iter().any(|wait| comes_by(wait, until)),
-        External::All(waits) => waits.iter().all(|wait| comes_by(wait, until)),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -108,6 +109,7 @@ mod tests {
     use crate::core::chain::tree::Whole;
     use crate::core::chain::tree::testing::{id, node, request};
     use crate::core::requests::question_form::Form;
+    use crate::core::waits::conditions::AwaitedAgent;
 
     const RUNNING: FrameState = FrameState::Running { waited: None };
     const WAITING: FrameState = FrameState::Waiting { wait: Wait::Requests };
@@ -124,8 +126,8 @@ mod tests {
         Tree::new(id(1), std::iter::once(caller).chain(below).collect()).within(Whole { limits, ..Whole::default() })
     }
 
-    fn spawn(child: u128, handoff: bool) -> RequestKind {
-        RequestKind::Spawn { child: id(child), task: String::new(), handoff, json: false }
+    fn spawn(child: u128, form: SpawnForm) -> RequestKind {
+        RequestKind::Spawn { child: id(child), task: String::new(), form, json: false }
     }
 
     fn lingers(tree: &Tree) -> bool {
@@ -136,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_call_lingers_while_its_child_can_work() {
-        let with = |state| lingers(&calling(vec![spawn(2, false)], vec![node(id(2), Some(id(1)), state)], 4));
+        let with = |state| lingers(&calling(vec![spawn(2, SpawnForm::Call)], vec![node(id(2), Some(id(1)), state)], 4));
         assert!(with(FrameState::Ready) && with(RUNNING));
         assert!(with(FrameState::Done), "the result is there");
         assert!(!with(FrameState::Waiting { wait: Wait::AgentDecides }) || with(FrameState::Ready));
@@ -146,17 +148,37 @@ mod tests {
             requests: vec![request(id(2), RequestKind::Ask(Form::text("When?")))],
             ..node(id(2), Some(id(1)), WAITING)
         };
-        assert!(!lingers(&calling(vec![spawn(2, false)], vec![asks.clone()], 4)), "the child has paused");
+        assert!(!lingers(&calling(vec![spawn(2, SpawnForm::Call)], vec![asks.clone()], 4)), "the child has paused");
         let below = node(id(3), Some(id(2)), RUNNING);
-        let waits = Node { requests: vec![request(id(2), spawn(3, false))], ..node(id(2), Some(id(1)), WAITING) };
-        assert!(lingers(&calling(vec![spawn(2, false)], vec![waits, below], 4)), "somebody works below it");
-        assert!(!lingers(&calling(vec![spawn(2, true)], vec![node(id(2), Some(id(1)), RUNNING)], 4)), "a handoff");
+        let waits =
+            Node { requests: vec![request(id(2), spawn(3, SpawnForm::Call))], ..node(id(2), Some(id(1)), WAITING) };
+        assert!(lingers(&calling(vec![spawn(2, SpawnForm::Call)], vec![waits, below], 4)), "somebody works below it");
+        assert!(
+            !lingers(&calling(vec![spawn(2, SpawnForm::Handoff)], vec![node(id(2), Some(id(1)), RUNNING)], 4)),
+            "a handoff"
+        );
         let both = calling(
-            vec![spawn(2, false), RequestKind::Ask(Form::text("When?"))],
+            vec![spawn(2, SpawnForm::Call), RequestKind::Ask(Form::text("When?"))],
             vec![node(id(2), Some(id(1)), RUNNING)],
             4,
         );
         assert!(!lingers(&both), "a person is asked, too");
+    }
+
+    #[test]
+    fn a_call_that_joins_lingers_while_the_other_agent_works() {
+        let agent = |child: u128| External::Agent(AwaitedAgent { id: id(child), task: String::new() });
+        let joins = |wait: External, state: FrameState| {
+            let caller = vec![RequestKind::Wait(wait), spawn(2, SpawnForm::Background)];
+            let mut tree = calling(caller, vec![node(id(2), Some(id(1)), state)], 4);
+            tree.node_mut(id(1)).unwrap().requests[1].call = None;
+            lingers(&tree)
+        };
+        assert!(joins(agent(2), RUNNING) && joins(agent(2), FrameState::Ready) && joins(agent(2), FrameState::Done));
+        assert!(!joins(agent(2), FrameState::Paused { waited: None }));
+        assert!(joins(External::All(vec![agent(2), External::Time(at(9))]), RUNNING));
+        assert!(!joins(External::All(vec![agent(2), External::Time(at(99))]), RUNNING));
+        assert!(joins(External::Any(vec![agent(2), External::Time(at(99))]), RUNNING));
     }
 
     #[test]
@@ -177,7 +199,7 @@ mod tests {
             for (level, since) in since.iter().enumerate() {
                 let calls = vec![Request {
                     call: Some("toolu_1".to_owned()),
-                    ..request(name(level), spawn(level as u128 + 2, false))
+                    ..request(name(level), spawn(level as u128 + 2, SpawnForm::Call))
                 }];
                 let parent = level.checked_sub(1).map(name);
                 nodes.push(Node { requests: calls, lingers: Some(at(*since)), ..node(name(level), parent, RUNNING) });
@@ -201,15 +223,19 @@ mod tests {
         let tree = |second_since, max_parallel| {
             let second = Node {
                 lingers: Some(at(second_since)),
-                requests: vec![request(id(2), spawn(3, false))],
+                requests: vec![request(id(2), spawn(3, SpawnForm::Call))],
                 ..node(id(2), Some(id(1)), RUNNING)
             };
-            calling(vec![spawn(2, false)], vec![second, node(id(3), Some(id(2)), FrameState::Ready)], max_parallel)
+            calling(
+                vec![spawn(2, SpawnForm::Call)],
+                vec![second, node(id(3), Some(id(2)), FrameState::Ready)],
+                max_parallel,
+            )
         };
         assert!(lingers(&tree(1, 3)));
         assert!(!lingers(&tree(1, 2)));
         assert!(lingers(&tree(-1, 2)), "the other one parks");
-        let alone = calling(vec![spawn(2, false)], vec![node(id(2), Some(id(1)), FrameState::Ready)], 1);
+        let alone = calling(vec![spawn(2, SpawnForm::Call)], vec![node(id(2), Some(id(1)), FrameState::Ready)], 1);
         assert!(!lingers(&alone));
     }
 }

@@ -44,9 +44,9 @@ pub enum RequestKind {
         child: FrameId,
         /// Its task, as a list shows it.
         task: String,
-        /// Whether its reply is also the reply of the agent that made the request.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        handoff: bool,
+        /// What becomes of the reply.
+        #[serde(default, skip_serializing_if = "SpawnForm::is_call")]
+        form: SpawnForm,
         /// Whether its result is an object for programs.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         json: bool,
@@ -72,6 +72,20 @@ pub enum RequestKind {
     Wait(External),
 }
 
+/// How an agent calls another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub enum SpawnForm {
+    /// The caller waits for the reply.
+    #[default]
+    Call,
+    /// The reply is also the caller's.
+    Handoff,
+    /// The caller continues, and joins the other agent later.
+    Background,
+}
+
 /// A request that has ended, with the result for the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
@@ -85,6 +99,12 @@ pub struct Delivery {
     pub result: RequestResult,
 }
 
+impl SpawnForm {
+    fn is_call(&self) -> bool {
+        *self == Self::Call
+    }
+}
+
 impl Request {
     /// Whether it has everything it asked for. `is_child_over` says whether a child has ended or no longer exists: a missing
     /// child will never reply, and its parent is told so.
@@ -96,6 +116,13 @@ impl Request {
             }
         }
     }
+}
+
+/// Whether an agent with these undelivered requests joins the agents in its background: its turn `is_over`, and nothing else will wake
+/// it.
+pub(crate) fn joins_background(requests: &[Request], is_over: bool) -> bool {
+    let is_job_to_come = |request: &Request| request.kind.is_job() && !request.state.is_resolved();
+    is_over && requests.iter().all(|request| request.kind.is_background() || is_job_to_come(request))
 }
 
 /// Whether an agent has asked only for jobs whose time has not come. It has ended its turn and waits for the first.
@@ -206,6 +233,11 @@ impl RequestKind {
         }
     }
 
+    /// Whether it is for an agent that works in the background of the one that asks.
+    pub(crate) fn is_background(&self) -> bool {
+        matches!(self, Self::Spawn { form: SpawnForm::Background, .. })
+    }
+
     /// Whether its agent continues without the result.
     pub(crate) fn is_job(&self) -> bool {
         self.scheduled().is_some_and(Scheduled::is_job)
@@ -214,8 +246,14 @@ impl RequestKind {
     /// The command that makes this request, shortened if it is long, so that people and agents recognise it.
     pub(crate) fn command(&self) -> String {
         match self {
-            Self::Spawn { task, handoff: true, .. } => format!("agent-cli spawn --handoff {}", shortened(task)),
-            Self::Spawn { task, .. } => format!("agent-cli spawn {}", shortened(task)),
+            Self::Spawn { task, form, .. } => {
+                let option = match form {
+                    SpawnForm::Call => "",
+                    SpawnForm::Handoff => "--handoff ",
+                    SpawnForm::Background => "--background ",
+                };
+                format!("agent-cli spawn {option}{}", shortened(task))
+            }
             Self::Ask(Form { posted: Some(posted), .. }) => format!("QUESTION_POSTED:{}", shortened(&posted.id)),
             Self::Ask(Form { batch: Some(_), .. }) => "agent-cli ask --questions".to_owned(),
             Self::Ask(form) => {
@@ -256,7 +294,7 @@ mod tests {
     #[test]
     fn a_child_is_known_by_its_own_id() {
         let child: FrameId = "4f2c1a90-0000-4000-8000-000000000000".parse().unwrap();
-        let kind = RequestKind::Spawn { child, task: "/ins2.md".into(), handoff: false, json: false };
+        let kind = RequestKind::Spawn { child, task: "/ins2.md".into(), form: SpawnForm::Call, json: false };
         let delivery =
             Delivery { request: RequestId::random(), call: None, kind, result: RequestResult::Text(String::new()) };
         assert_eq!(delivery.known_as(), "4f2c1a90");

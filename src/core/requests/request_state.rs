@@ -77,6 +77,8 @@ pub enum Handover {
     Returned,
     /// The call has returned it, and the user's hooks have run on it.
     Shown,
+    /// It is part of the result of a wait that joins its agent.
+    Joined,
 }
 
 /// An event for a request.

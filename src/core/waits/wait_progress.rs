@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::core::id::FrameId;
 use crate::core::waits::conditions::External;
 
 /// The observations of each condition, in order. Those at the end may be missing if nothing was observed.
@@ -72,6 +73,16 @@ impl WaitProgress {
     /// The observations of the condition at this index.
     pub(crate) fn seen(&self, at: usize) -> ConditionProgress {
         self.0.get(at).cloned().unwrap_or_default()
+    }
+
+    /// The agents that a wait for them has seen to have ended.
+    pub(crate) fn ended_agents(&self, wait: &External) -> Vec<FrameId> {
+        let conditions = wait.conditions().iter().enumerate().filter(|(at, _)| self.is_met(*at));
+        let agent = |(_, condition): (usize, &External)| match condition {
+            External::Agent(agent) => Some(agent.id),
+            _ => None,
+        };
+        conditions.filter_map(agent).collect()
     }
 
     /// Whether the condition at this index was met.

@@ -143,6 +143,7 @@ mod tests {
     use crate::core::chain::frame_state::{Failure, FailureKind};
     use crate::core::id::AttemptId;
     use crate::core::requests::question_form::Form;
+    use crate::core::requests::request::SpawnForm;
 
     const ID: uuid::Uuid = uuid::uuid!("4f2c1a90-0000-4000-8000-000000000000");
 
@@ -168,8 +169,12 @@ mod tests {
         let input = json!({"command": "rm x"});
         let permission = RequestKind::Permission { tool: "Bash".into(), input, reason: None, place: None };
         assert_eq!(asked(permission), expected("permission", "Bash: rm x"));
-        let spawn =
-            asked(RequestKind::Spawn { child: FrameId(ID), task: "ins2.md".into(), handoff: false, json: false });
+        let spawn = asked(RequestKind::Spawn {
+            child: FrameId(ID),
+            task: "ins2.md".into(),
+            form: SpawnForm::Call,
+            json: false,
+        });
         assert_eq!((&spawn["child"], &spawn["summary"]), (&json!(ID), &json!("ins2.md")));
         assert_eq!(event_json(LogEntry::WaitOver { request }), json!({"type": "request_over", "id": ID}));
     }

@@ -103,7 +103,7 @@ pub(super) fn gather(
     // recorded.
     let ended = if begun.is_abandoned() { printed_last(store, frame.id) } else { Some(Timestamp::now()) };
     complete_requests(store, frame, &attempt, &printed)?;
-    let AtEnd { mut given, looked_up, in_time, shown, has_open, awaits_permission, messages } =
+    let AtEnd { mut given, looked_up, in_time, shown, has_open, has_background, awaits_permission, messages } =
         store.at_end(frame.id, attempt.id)?;
     let results = given.iter().map(|delivery| delivery.result.text().to_owned()).collect();
     let texts = unseen::texts(frame, &given, &messages);
@@ -141,6 +141,7 @@ pub(super) fn gather(
         ending,
         has_checkpoint: frame.checkpoint.is_some(),
         has_requests: has_open,
+        has_background,
         awaits_approval: awaits_permission,
         unseen,
         looked_up,

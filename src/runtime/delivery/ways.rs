@@ -26,7 +26,7 @@ use crate::core::attempt::prompt;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{AttemptId, RequestId};
 use crate::core::requests::question_form::Form;
-use crate::core::requests::request::{Delivery, RequestKind};
+use crate::core::requests::request::{Delivery, Request, RequestKind};
 use crate::core::requests::request_state::Handover;
 use crate::core::steering::afresh;
 use crate::core::steering::message::{self, Message};
@@ -34,7 +34,7 @@ use crate::runtime::delivery::restored_situation::Restored;
 use crate::runtime::delivery::transcript_copies::ForInput;
 use crate::runtime::delivery::{stale_files, transcript_copies};
 use crate::runtime::{RunSettings, RuntimeError};
-use crate::store::Store;
+use crate::store::{Requests, Store};
 
 /// The start of an attempt in which the agent learns the results of its requests.
 pub(crate) struct AttemptInput {
@@ -76,7 +76,7 @@ pub(crate) fn input(
         return to_summarise(store, own, frame, lacks, means);
     }
     let deliveries = &one_for_each_batch(deliveries);
-    let mut notices = notices(store, own, frame);
+    let mut notices = notices(store, own, frame, deliveries)?;
     notices.extend(message::in_words(messages));
     let possible = Possible {
         hooks: means.hooks,
@@ -280,9 +280,21 @@ fn to_fetch(frame: &Frame, deliveries: &[Delivery]) -> Vec<Delivery> {
 }
 
 /// What the agent must know besides the results of its requests.
-fn notices(store: &Store, own: &RunSettings, frame: &Frame) -> Vec<String> {
+fn notices(
+    store: &Store,
+    own: &RunSettings,
+    frame: &Frame,
+    deliveries: &[Delivery],
+) -> Result<Vec<String>, RuntimeError> {
     let told = |trouble| prompt::of_trouble(trouble, frame.launch.schema.as_ref());
-    frame.trouble.as_ref().map(told).into_iter().chain(changes(store, own, frame)).collect()
+    let mut notices: Vec<_> = frame.trouble.as_ref().map(told).into_iter().chain(changes(store, own, frame)).collect();
+    let may_not_know = frame.trouble.is_some() || frame.checkpoint.is_none();
+    if may_not_know {
+        let background = store.requests(Requests::Background(frame.id))?.into_iter().map(|(request, _)| request);
+        let is_delivered = |request: &Request| deliveries.iter().any(|delivery| delivery.request == request.id);
+        notices.extend(prompt::of_agents_beside(background.filter(|request| !is_delivered(request))));
+    }
+    Ok(notices)
 }
 
 /// Which of the agent's files have changed while it waited.

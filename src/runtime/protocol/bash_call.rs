@@ -32,6 +32,8 @@ pub(crate) enum Typed {
     Request(Resolve),
     /// A request that only runs as a program: it needs a permission that its agent may not have.
     NeedsPermission,
+    /// A request whose result the agent does not wait for.
+    ReturnsAtOnce,
     /// An answer to another agent's question.
     Answer,
     /// Anything else, including commands that cannot be parsed: the program reports what is wrong.
@@ -213,10 +215,12 @@ fn read<'a>(input: &'a HookInput, home: &str, parse: impl FnOnce(&[String]) -> T
     let in_background = input.tool_input["run_in_background"] == true;
     match parse(&call.arguments) {
         Typed::Answer => BashCall::Deny(NOT_FOR_AGENTS),
-        Typed::Request(_) | Typed::NeedsPermission if by_subagent => BashCall::Deny(NOT_IN_A_SUBAGENT),
+        Typed::Request(_) | Typed::NeedsPermission | Typed::ReturnsAtOnce if by_subagent => {
+            BashCall::Deny(NOT_IN_A_SUBAGENT)
+        }
         Typed::Request(_) | Typed::NeedsPermission if in_background => BashCall::Deny(NOT_IN_THE_BACKGROUND),
         Typed::Request(resolve) => BashCall::Request { id, pwd, call, resolve },
-        Typed::NeedsPermission | Typed::Other => BashCall::Pass,
+        Typed::NeedsPermission | Typed::ReturnsAtOnce | Typed::Other => BashCall::Pass,
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::core::agent::overrides::Overrides;
 use crate::core::id::RequestId;
 use crate::core::requests::question_form::Form;
-use crate::core::requests::request::{External, RequestKind};
+use crate::core::requests::request::{External, RequestKind, SpawnForm};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::fork::ForkSource;
 use crate::runtime::requests::question_files::QuestionFile;
@@ -45,11 +45,16 @@ impl AgentRequest {
         match self {
             Self::Spawn(request, _) => {
                 let is_of_caller = |source: &ForkSource| source.baseline.frame == Some(caller.frame);
-                !request.handoff && !request.source.as_ref().is_some_and(is_of_caller)
+                request.form == SpawnForm::Call && !request.source.as_ref().is_some_and(is_of_caller)
             }
             Self::Wait(_) => true,
             Self::Ask(_) | Self::AskInFile(..) => false,
         }
+    }
+
+    /// Whether its call returns as soon as it is recorded.
+    pub(crate) fn returns_at_once(&self) -> bool {
+        matches!(self, Self::Spawn(request, _) if request.form == SpawnForm::Background)
     }
 
     /// The request, if the attempt's resumed call has already made it and now runs as a program: it must not be made again.
@@ -59,7 +64,9 @@ impl AgentRequest {
 
     fn is(&self, recorded: &RequestKind) -> bool {
         match (self, recorded) {
-            (Self::Spawn(request, _), RequestKind::Spawn { task, .. }) => *task == request.title(),
+            (Self::Spawn(request, _), RequestKind::Spawn { task, form, .. }) => {
+                *task == request.title() && *form == request.form
+            }
             // A duration results in a different time each time, and each batch has a new id.
             (Self::Ask(asked), RequestKind::Ask(recorded)) => asked.first().is_some_and(|asked| {
                 let batch = asked.batch.as_ref().and(recorded.batch.clone());
@@ -107,14 +114,14 @@ mod tests {
             cwd: "/srv".into(),
             apart: false,
             source: None,
-            handoff: false,
+            form: SpawnForm::Call,
             json: false,
         };
         let spawn = AgentRequest::Spawn(Box::new(request), Overrides::default());
         let recorded = |task: &str| RequestKind::Spawn {
             child: FrameId::random(),
             task: task.to_owned(),
-            handoff: false,
+            form: SpawnForm::Call,
             json: false,
         };
         assert!(spawn.is(&recorded("/srv/ins.md")) && !spawn.is(&recorded("/srv/other.md")));

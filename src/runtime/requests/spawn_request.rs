@@ -13,7 +13,7 @@ use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::limits::Limits;
 use crate::core::id::{ChainName, FrameId, RequestId, SessionId};
 use crate::core::requests::question_form::Form;
-use crate::core::requests::request::{External, RequestKind, RequestResult};
+use crate::core::requests::request::{External, Request, RequestKind, RequestResult, SpawnForm};
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::requests::fork::{BadSource, ForkSource};
@@ -50,8 +50,8 @@ pub(crate) struct SpawnRequest {
     pub apart: bool,
     /// The conversation that all of them begin with.
     pub source: Option<ForkSource>,
-    /// Whether their reply is also the reply of the agent that asks.
-    pub handoff: bool,
+    /// What becomes of their reply.
+    pub form: SpawnForm,
     /// Whether the agent that asks gets an object with their results.
     pub json: bool,
 }
@@ -95,9 +95,18 @@ pub(crate) fn spawn(
         }
         overrides.model = overrides.model.or_else(|| source.model.clone());
     }
+    if request.form == SpawnForm::Handoff {
+        let background = store.requests(Requests::Background(parent.id))?.pop();
+        if let Some((Request { kind: RequestKind::Spawn { child, .. }, .. }, _)) = background {
+            return Err(RuntimeError::InBackground(child));
+        }
+    }
     let giving = giving(store, &parent)?;
-    let launch =
-        if request.handoff { giving.successors(overrides, request.tasks.len())? } else { giving.child(overrides)? };
+    let launch = if request.form == SpawnForm::Handoff {
+        giving.successors(overrides, request.tasks.len())?
+    } else {
+        giving.child(overrides)?
+    };
     // The parent's rights decide, not those that its child would have. A worktree contains what was committed in the
     // repository, and its agent works in the same subfolder of it.
     if !parent.launch.is_unrestricted() && !request.cwd.starts_with(&parent.cwd) {
@@ -107,7 +116,7 @@ pub(crate) fn spawn(
     let began = if parent.launch.is_unrestricted() { None } else { Some(agent_lookup::uppermost(store, &parent)?.cwd) };
     let frames = request.frames(store, &launch, store.chain_of(parent.id)?.limits, began.as_deref())?;
     let title = request.title();
-    let asked = Some(AskedFor { caller, call, title: &title, handoff: request.handoff, json: request.json });
+    let asked = Some(AskedFor { caller, call, title: &title, form: request.form, json: request.json });
     Ok(match frames.as_slice() {
         [only] => store.create(only, asked)?,
         _ => store.create(&request.group(frames), asked)?,
@@ -226,7 +235,7 @@ fn result_of_chain(store: &Store, caller: Caller, frame: FrameId) -> Result<Opti
         store.request(
             caller,
             None,
-            &[RequestKind::Spawn { child: frame, task: known.task.title(), handoff: false, json: false }],
+            &[RequestKind::Spawn { child: frame, task: known.task.title(), form: SpawnForm::Call, json: false }],
         )?;
     }
     Ok(result)

@@ -10,6 +10,7 @@ use crate::claude::processes::process::ProcessExit;
 use crate::core::attempt::continuation::Way;
 use crate::core::attempt::decision::{Decision, Next};
 use crate::core::chain::admission::NotAdmitted;
+use crate::core::chain::frame_state::Ended;
 use crate::core::chain::progress_lines::{ended, step};
 use crate::core::chain::runnable::Attempted;
 use crate::core::chain::tree::{Node, Tree};
@@ -197,15 +198,17 @@ impl Drive<'_> {
         }
         let now = Timestamp::now();
         let prints = Prints::new(&tree, now);
-        if external_waits::has_outside_waits(&tree) {
-            external_waits::without_processes(self.store, &tree, now)?;
+        loop {
+            if external_waits::has_outside_waits(&tree) {
+                external_waits::without_processes(self.store, &tree, now)?;
+                tree = self.store.tree(self.top)?;
+            }
+            // The end of a group may end the group that contains it, an agent that handed off to it, or a wait for it.
+            if !self.end_without_attempts(&tree)? {
+                return Ok((tree, prints));
+            }
             tree = self.store.tree(self.top)?;
         }
-        // The end of a group may end the group that contains it, or an agent that handed off to it.
-        while self.end_without_attempts(&tree)? {
-            tree = self.store.tree(self.top)?;
-        }
-        Ok((tree, prints))
     }
 
     /// Returns whether to check again: a frame that could not be started may let another one run, or may start once other
@@ -314,6 +317,10 @@ impl Drive<'_> {
         self.taken.remove(&id);
         self.worked = Timestamp::now();
         let Some(decision) = concluded else { return Ok(None) };
+        if matches!(decision.frame, Ended::Fail(_)) {
+            // Agents in its background must stop now.
+            self.events.look_again();
+        }
         if let Next::Continue(way) = decision.next {
             self.ways.insert(id, way);
             let how = match way {

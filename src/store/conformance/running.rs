@@ -9,7 +9,7 @@ use crate::core::attempt::ending::Ending;
 use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::chain::limits::Limits;
 use crate::core::id::SessionId;
-use crate::core::requests::request::{RequestKind, RequestResult};
+use crate::core::requests::request::{RequestKind, RequestResult, SpawnForm};
 use crate::core::waits::conditions::External;
 use crate::store::conformance::people::person;
 use crate::store::conformance::{Open, fresh};
@@ -40,7 +40,7 @@ pub(crate) fn a_chain_is_created_whole_or_not_at_all(open: Open) {
 pub(crate) fn the_reply_of_a_handoff_is_the_reply_of_its_caller(open: Open) {
     let (_temp, store) = fresh(open);
     let hand_off = |caller| {
-        let asked = AskedFor { caller, call: Some("toolu_1"), title: "child", handoff: true, json: false };
+        let asked = AskedFor { caller, call: Some("toolu_1"), title: "child", form: SpawnForm::Handoff, json: false };
         store.ask_for(asked, &new("child")).unwrap().1
     };
     let (root, told) = (store.start(store.root()), store.start(store.root()));
@@ -69,7 +69,7 @@ pub(crate) fn the_reply_of_a_handoff_is_the_reply_of_its_caller(open: Open) {
 
 pub(crate) fn results_are_objects_for_who_asks_for_json(open: Open) {
     let (_temp, store) = fresh(open);
-    let asked = |caller| AskedFor { caller, call: None, title: "children", handoff: false, json: true };
+    let asked = |caller| AskedFor { caller, call: None, title: "children", form: SpawnForm::Call, json: true };
     let root = store.start(store.root());
     let (_, only) = store.ask_for(asked(root), &new("child")).unwrap();
     let (_, both) = store.ask_for(asked(root), &group(&["a", "b"])).unwrap();

@@ -228,6 +228,8 @@ pub struct AtEnd {
     pub shown: Vec<RequestId>,
     /// Whether it waits for something: it has made requests whose results it has not been given, or has jobs.
     pub has_open: bool,
+    /// Whether it has agents in the background whose results it has not been given.
+    pub has_background: bool,
     /// Whether it has asked for a permission.
     pub awaits_permission: bool,
     /// The messages that its agent was given.

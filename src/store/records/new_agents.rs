@@ -6,6 +6,7 @@ use crate::core::agent::launch::Launch;
 use crate::core::chain::frame::{Baseline, Task};
 use crate::core::chain::limits::Limits;
 use crate::core::id::{ChainName, FrameId, SessionId};
+use crate::core::requests::request::SpawnForm;
 use crate::store::records::requests::Caller;
 
 /// A frame to create.
@@ -71,8 +72,8 @@ pub struct AskedFor<'a> {
     pub call: Option<&'a str>,
     /// Their title in the request.
     pub title: &'a str,
-    /// Whether their reply is also the reply of the agent that asks.
-    pub handoff: bool,
+    /// What becomes of their reply.
+    pub form: SpawnForm,
     /// Whether it gets an object with their results.
     pub json: bool,
 }

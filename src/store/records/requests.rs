@@ -28,6 +28,8 @@ pub enum Requests<'a> {
     OfCall(FrameId, &'a str),
     /// Those that an attempt has made, and whose results its agent has not been given, whether or not they exist.
     Undelivered(AttemptId),
+    /// The requests of a frame for agents in its background whose results it has not been given.
+    Background(FrameId),
     /// The jobs of a frame whose prompts have not been delivered.
     Jobs(FrameId),
 }

@@ -36,7 +36,7 @@ prop_compose! {
         silent in prop_oneof![Just(None), Just(Some(Way::Input)), Just(Some(Way::Fork)), Just(Some(Way::InPlace)), Just(Some(Way::Prompt))],
         earlier_pauses in 0..5_usize,
         how in prop_oneof![Just(None), Just(Some(StopKind::Stop)), Just(Some(StopKind::Pause))],
-        (has_messages, has_beside, was_killed, was_corrected) in any::<(bool, bool, bool, bool)>(),
+        (has_messages, has_beside, was_killed, was_corrected, has_background) in any::<(bool, bool, bool, bool, bool)>(),
         shape in prop_oneof![Just(ReplyShape::Free), Just(ReplyShape::Fits("{}".to_owned())), Just(ReplyShape::Misfit(vec!["/a: it".to_owned()]))],
     ) -> Facts {
         let trouble = Trouble { what: "it".into(), calls: vec!["Bash: a".into()], ..Trouble::default() };
@@ -44,6 +44,7 @@ prop_compose! {
             ending,
             has_checkpoint,
             has_requests,
+            has_background,
             awaits_approval,
             unseen: is_unseen.then(RequestId::random).into_iter().collect(),
             looked_up: vec![RequestId::random()],

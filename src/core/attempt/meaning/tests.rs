@@ -111,6 +111,15 @@ fn a_reply_that_fits_is_no_signal_unless_one_stands_beside_it() {
 }
 
 #[test]
+fn the_end_of_a_turn_joins_what_runs_in_the_background() {
+    let beside = |ending| Meaning::from_facts(&Facts { has_background: true, ..facts(ending) });
+    assert_eq!(beside(said("I am done.")), Meaning::Requested);
+    assert_eq!(beside(said("SGN_PEND_STARTED")), Meaning::Requested);
+    let died = Ending::Died { worked: true, how: "killed".into() };
+    assert_eq!(beside(died.clone()), Meaning::Ended(died));
+}
+
+#[test]
 fn one_misfit_is_corrected_in_a_turn_whatever_comes_between() {
     for (earlier, expected) in [
         (&[][..], false),

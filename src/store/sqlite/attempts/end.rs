@@ -7,9 +7,10 @@ use crate::core::attempt::decision::{Fate, Redelivery};
 use crate::core::attempt::ending::Ending;
 use crate::core::attempt::meaning::Meaning;
 use crate::core::chain::frame::Frame;
-use crate::core::chain::frame_state::{Ended, FrameEvent};
+use crate::core::chain::frame_state::{Ended, FrameEvent, FrameState};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::SessionId;
+use crate::core::requests::request::Request;
 use crate::core::requests::request_state::RequestEvent;
 use crate::core::steering::afresh::Afresh;
 use crate::core::steering::stop_order::Stop;
@@ -48,6 +49,7 @@ pub(crate) fn end_attempt(connection: &Connection, end: &AttemptEnd<'_>) -> TxRe
     let out_of_time = end.stop.as_ref().is_some_and(Stop::is_timeout);
     notifications::note_state(connection, now, &before, &state, out_of_time)?;
     limit_checks::note_spent_budget(connection, now, &before)?;
+    let background = requests::background(connection, frame)?;
     match end.decision.session {
         Fate::Keep => keep(connection, now, end)?,
         Fate::Discard => withdraw::discard(connection, now, attempt)?,
@@ -56,6 +58,9 @@ pub(crate) fn end_attempt(connection: &Connection, end: &AttemptEnd<'_>) -> TxRe
     let unseen = (end.decision.session == Fate::Keep).then_some(end.unseen_messages.as_slice());
     messages::give_back(connection, attempt, unseen)?;
     stops::settled(connection, now, &before, &state, end.report.as_deref())?;
+    let is_withdrawn = |request: &Request| end.decision.session == Fate::Discard && request.attempt == attempt;
+    let is_left = |request: &Request| matches!(state, FrameState::Failed { .. }) || is_withdrawn(request);
+    stops::left_behind(connection, now, background.into_iter().filter(is_left))?;
     Ok(EndedAttempt { state, copies: orphan_files::copies_of(connection, frame)? })
 }
 
@@ -166,7 +171,7 @@ mod tests {
     use crate::core::chain::frame::Trouble;
     use crate::core::chain::frame_state::{Failure, FailureKind, FrameState, Wait};
     use crate::core::id::{AttemptId, FrameId, RequestId};
-    use crate::core::requests::request::RequestResult;
+    use crate::core::requests::request::{RequestResult, SpawnForm};
     use crate::failpoint::Step;
     use crate::store::error::StoreError;
     use crate::store::handle::Store;
@@ -325,7 +330,7 @@ mod tests {
         let kind = crate::core::requests::request::RequestKind::Spawn {
             child,
             task: "child".into(),
-            handoff: false,
+            form: SpawnForm::Call,
             json: false,
         };
         store

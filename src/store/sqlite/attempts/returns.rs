@@ -19,7 +19,7 @@ use crate::store::sqlite::requests::request_records::{deliveries_as, has_undeliv
 use crate::store::sqlite::requests::results::result;
 use crate::store::sqlite::steering::messages;
 use crate::store::sqlite::tables::events;
-use crate::store::sqlite::tables::requests::{self, requests};
+use crate::store::sqlite::tables::requests;
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
 pub(crate) fn use_results(connection: &Connection, caller: Caller, how: ResultUse<'_>) -> TxResult<Vec<RequestId>> {
@@ -49,11 +49,14 @@ pub(crate) fn use_results(connection: &Connection, caller: Caller, how: ResultUs
 }
 
 pub(crate) fn at_end(connection: &Connection, frame: FrameId, attempt: AttemptId) -> TxResult<AtEnd> {
-    let delivering = requests::delivering(connection, attempt)?;
+    let mut delivering = requests::delivering(connection, attempt)?;
+    let has_background =
+        requests::background(connection, frame)?.iter().any(|it| !delivering.iter().any(|given| given.id == it.id));
+    delivering.retain(|request| handover(request) != Some(Handover::Joined));
     let is_given = |id: &RequestId| delivering.iter().any(|request| request.id == *id);
     let has_jobs = requests::pending(connection, frame)?.iter().any(|it| it.kind.is_job() && !is_given(&it.id));
     let shown = delivering.iter().filter(|it| handover(it) == Some(Handover::Shown));
-    let own = || delivering.iter().filter(|request| request.attempt == attempt);
+    let own = || delivering.iter().filter(|it| it.attempt == attempt || it.kind.is_background());
     let looked_up = own().filter(|request| handover(request) == Some(Handover::Given));
     let in_time = own().filter(|request| handover(request) != Some(Handover::Given));
     Ok(AtEnd {
@@ -62,6 +65,7 @@ pub(crate) fn at_end(connection: &Connection, frame: FrameId, attempt: AttemptId
         in_time: in_time.map(|request| request.id).collect(),
         shown: shown.map(|request| request.id).collect(),
         has_open: has_jobs || has_undelivered(connection, attempt)?,
+        has_background,
         awaits_permission: calls::awaits_permission(connection, attempt)?,
         messages: messages::given_in(connection, attempt)?,
     })
@@ -98,7 +102,7 @@ fn to_use(connection: &Connection, caller: Caller, how: ResultUse<'_>) -> TxResu
     })
 }
 
-/// The requests that the attempt made and has not been given, and whose result is `read`.
+/// The undelivered requests whose result is `read`.
 fn made_and_read(
     connection: &Connection,
     caller: Caller,
@@ -117,9 +121,14 @@ fn made_and_read(
     Ok(used)
 }
 
+/// The requests that the attempt made, or that are for agents in its background, and that it has not been given.
 fn undelivered(connection: &Connection, caller: Caller) -> TxResult<Vec<Request>> {
-    let sql = requests!("WHERE r.attempt = ?1 AND r.status IN ('open', 'resolved', 'expired') ORDER BY r.seq");
-    requests::all(connection, sql, [Id(caller.attempt)])
+    let mut undelivered = requests::pending(connection, caller.frame)?;
+    undelivered.retain(|request| {
+        let is_delivering = matches!(request.state, RequestState::Delivering { .. });
+        !is_delivering && (request.attempt == caller.attempt || request.kind.is_background())
+    });
+    Ok(undelivered)
 }
 
 /// Records that a call stays open for its requests.

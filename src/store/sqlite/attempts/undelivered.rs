@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row};
 use crate::core::chain::frame::Frame;
 use crate::core::id::FrameId;
 use crate::core::requests::proposed_plan::PlanDecision;
-use crate::core::requests::request::RequestKind;
+use crate::core::requests::request::{RequestKind, joins_background};
 use crate::store::records::Undelivered;
 use crate::store::sqlite::database::codec::{Id, from_json};
 use crate::store::sqlite::requests::request_records::deliveries;
@@ -14,8 +14,11 @@ use crate::store::sqlite::tables::requests;
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
 pub(crate) fn undelivered(connection: &Connection, frame: &Frame) -> TxResult<Undelivered> {
+    let mut due = requests::pending(connection, frame.id)?;
+    let joins = joins_background(&due, frame.state.waits_for_requests());
+    due.retain(|request| joins || !request.kind.is_background());
     Ok(Undelivered {
-        results: deliveries(connection, &requests::pending(connection, frame.id)?)?,
+        results: deliveries(connection, &due)?,
         moot: stops::moot_call(connection, frame)?,
         messages: messages::pending(connection, frame.id)?,
         chosen_mode: chosen_mode(connection, frame.id)?,

@@ -31,6 +31,13 @@ macro_rules! is_job {
     };
 }
 
+/// Whether a request is for an agent in the background.
+macro_rules! is_background {
+    ($request:literal) => {
+        concat!("coalesce(json_extract(", $request, ".detail, '$.spawn.form') = 'background', 0)")
+    };
+}
+
 const STIRRING: &str = concat!(
     "SELECT root, state, since, created FROM frames INDEXED BY stirring_frames
      WHERE status IN ('ready', 'running', 'waiting')
@@ -39,7 +46,15 @@ const STIRRING: &str = concat!(
     is_job!("r"),
     " AND ",
     is_awaited!(),
-    "))
+    " AND NOT (",
+    is_background!("r"),
+    " AND (json_extract(frames.state, '$.wait.for') <> 'requests' OR EXISTS
+         (SELECT 1 FROM requests AS o INDEXED BY requests_by_frame
+          WHERE o.frame = frames.id AND o.status IN ('open', 'resolved', 'expired', 'delivering') AND NOT ",
+    is_background!("o"),
+    " AND NOT (o.status = 'open' AND ",
+    is_job!("o"),
+    "))))))
      AND (status <> 'waiting' OR NOT is_group OR NOT EXISTS
          (SELECT 1 FROM frames AS c INDEXED BY frames_by_parent
           WHERE c.parent = frames.id AND c.status NOT IN ('done', 'failed') AND c.outcome IS NULL))

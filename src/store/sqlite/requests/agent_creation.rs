@@ -91,13 +91,13 @@ fn create_below(
     now: At,
     top: FrameId,
     new: NewChain<'_>,
-    AskedFor { caller, call, title, handoff, json }: AskedFor<'_>,
+    AskedFor { caller, call, title, form, json }: AskedFor<'_>,
 ) -> TxResult<()> {
     requests::check(connection, caller)?;
     let parent = frames::existing(connection, caller.frame)?;
     admit(connection, &parent, new.agents())?;
     new.insert(connection, now, top, Some(&parent))?;
-    let kind = RequestKind::Spawn { child: top, task: title.to_owned(), handoff, json };
+    let kind = RequestKind::Spawn { child: top, task: title.to_owned(), form, json };
     requests::insert(connection, now, caller, call, &kind).map(drop)
 }
 

@@ -51,6 +51,7 @@ pub(crate) fn requests(
         }
         Requests::OfCall(frame, call) => calls::of_call(connection, frame, call)?,
         Requests::Undelivered(attempt) => undelivered(connection, attempt)?,
+        Requests::Background(frame) => requests::background(connection, frame)?,
         Requests::Jobs(frame) => jobs::jobs(connection, frame)?,
     };
     let with_result = |request: Request| {
@@ -128,7 +129,7 @@ fn note(connection: &Connection, request: &Request, progress: &WaitProgress) -> 
 
 /// Whether one of `requests` keeps the agent that has made them from continuing.
 pub(crate) fn any_open(connection: &Connection, requests: &[Request]) -> TxResult<bool> {
-    for request in requests.iter().filter(|request| !request.kind.is_job()) {
+    for request in requests.iter().filter(|request| !request.kind.is_job() && !request.kind.is_background()) {
         let is_child_over = |child| Ok::<_, Fault>(state_of(connection, child)?.is_none_or(|state| state.is_over()));
         if !request.is_over(is_child_over)? {
             return Ok(true);
@@ -153,7 +154,7 @@ fn undelivered(connection: &Connection, attempt: AttemptId) -> TxResult<Vec<Requ
 }
 
 pub(crate) fn has_undelivered(connection: &Connection, attempt: AttemptId) -> TxResult<bool> {
-    Ok(!undelivered(connection, attempt)?.is_empty())
+    Ok(undelivered(connection, attempt)?.iter().any(|request| !request.kind.is_background()))
 }
 
 /// The results of those requests that have one.

@@ -8,7 +8,7 @@ use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
 use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
 use crate::core::requests::request_state::RequestState;
-use crate::core::steering::stop_order::{Stop, StopKind};
+use crate::core::steering::stop_order::{By, Stop, StopKind};
 use crate::store::records::Ordered;
 use crate::store::sqlite::database::codec::{self, At, Id, from_json, id};
 use crate::store::sqlite::requests::{calls, withdraw};
@@ -161,6 +161,17 @@ pub(crate) fn settled(
         if rests && !runs_below(connection, frame.id)? {
             carry_out(connection, now, &frame)?;
         }
+    }
+    Ok(())
+}
+
+/// Stops agents whose callers had called them in the background, and have ended without them.
+pub(crate) fn left_behind(connection: &Connection, now: At, background: impl Iterator<Item = Request>) -> TxResult<()> {
+    for request in background {
+        let RequestKind::Spawn { child, .. } = request.kind else { continue };
+        let (how, by) = (StopKind::Stop, By::Agent(request.frame));
+        let reason = Some("it has ended, and this agent worked in its background".to_owned());
+        order(connection, now, child, &Stop { how, now: false, by, reason, of: child, report: None }, &[])?;
     }
     Ok(())
 }

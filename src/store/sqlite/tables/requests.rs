@@ -6,7 +6,7 @@ use rusqlite::{Connection, Params, Row};
 
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, RequestId};
-use crate::core::requests::request::{Request, RequestKind};
+use crate::core::requests::request::{Request, RequestKind, SpawnForm};
 use crate::core::requests::request_state::{Handover, RequestEvent, RequestState};
 use crate::core::waits::wait_progress::WaitProgress;
 use crate::store::error::StoreError;
@@ -52,6 +52,13 @@ pub(crate) fn pending(connection: &Connection, frame: FrameId) -> TxResult<Vec<R
     let sql =
         requests!("WHERE r.frame = ?1 AND r.status IN ('open', 'resolved', 'expired', 'delivering') ORDER BY r.seq");
     all(connection, sql, [Id(frame)])
+}
+
+/// The same, only for agents in its background.
+pub(crate) fn background(connection: &Connection, frame: FrameId) -> TxResult<Vec<Request>> {
+    let mut pending = pending(connection, frame)?;
+    pending.retain(|request| request.kind.is_background());
+    Ok(pending)
 }
 
 /// The requests whose results an attempt is being given.
@@ -116,7 +123,22 @@ pub(crate) fn advance(
             (Id(request.id), codec::json(&state, &[])?, now),
         )?;
     }
+    if let RequestEvent::Deliver { attempt, .. } = event {
+        join(connection, now, request, attempt)?;
+    }
     Ok(state)
+}
+
+/// The result of a wait contains those of the agents for whose end it waited.
+fn join(connection: &Connection, now: At, wait: &Request, attempt: AttemptId) -> TxResult<()> {
+    let RequestKind::Wait(external) = &wait.kind else { return Ok(()) };
+    let ended = wait.progress.ended_agents(external);
+    let is_ended = |kind: &RequestKind| matches!(kind, RequestKind::Spawn { child, .. } if ended.contains(child));
+    for request in background(connection, wait.frame)?.into_iter().filter(|request| is_ended(&request.kind)) {
+        let event = deliver(&request, attempt, Handover::Joined);
+        advance(connection, now, &request, event)?;
+    }
+    Ok(())
 }
 
 /// Records the progress of a wait.
@@ -127,8 +149,8 @@ pub(crate) fn note(connection: &Connection, request: RequestId, progress: &WaitP
 /// Turns handoffs of this frame into ordinary calls: its agent must continue.
 pub(crate) fn revoke_handoffs(connection: &Connection, frame: FrameId) -> TxResult<()> {
     for request in pending(connection, frame)? {
-        if let RequestKind::Spawn { child, task, handoff: true, json } = request.kind {
-            let call = RequestKind::Spawn { child, task, handoff: false, json };
+        if let RequestKind::Spawn { child, task, form: SpawnForm::Handoff, json } = request.kind {
+            let call = RequestKind::Spawn { child, task, form: SpawnForm::Call, json };
             let sql = "UPDATE requests SET detail = ?2 WHERE id = ?1";
             connection.run(sql, (Id(request.id), codec::json(&call, &[])?))?;
         }

@@ -9,11 +9,11 @@ use crate::core::attempt::ending::Ending;
 use crate::core::attempt::facts::Facts;
 use crate::core::chain::runnable::Attempted;
 use crate::core::id::{FrameId, RequestId};
-use crate::core::requests::request::External;
+use crate::core::requests::request::{External, SpawnForm};
 use crate::core::steering::stop_order::{By, Stop, StopKind};
 use crate::core::waits::scheduled::{Scheduled, Scheduler};
 use crate::store::handle::Store;
-use crate::store::records::{AskedFor, Caller, Seen, StateChange};
+use crate::store::records::{AskedFor, AtEnd, Caller, Seen, StateChange};
 use crate::store::testing::{ask, attempt, attempt_end, group, new, reply, store};
 
 fn found(store: &Store) -> Vec<(FrameId, ContinueReason)> {
@@ -193,8 +193,12 @@ impl Chains {
             4 if running < self.running.len() => {
                 let caller = self.running[running];
                 let children = if how.is_multiple_of(2) {
-                    let asked =
-                        AskedFor { caller, call: None, title: "child", handoff: how.is_multiple_of(4), json: false };
+                    let form = match how % 6 {
+                        0 => SpawnForm::Handoff,
+                        2 => SpawnForm::Background,
+                        _ => SpawnForm::Call,
+                    };
+                    let asked = AskedFor { caller, call: None, title: "child", form, json: false };
                     vec![store.ask_for(asked, &new("child")).unwrap().1]
                 } else {
                     let group = group(&["a", "b"]);
@@ -225,8 +229,10 @@ impl Chains {
                     _ => Ending::Unavailable { why: "overloaded".into(), worked: how > 99 },
                 };
                 let has_checkpoint = store.frame(caller.frame).unwrap().unwrap().checkpoint.is_some();
-                let has_requests = store.has_undelivered_requests(caller.attempt).unwrap();
-                let decision = decide(&Facts { has_checkpoint, has_requests, ..Facts::from_ending(ending) });
+                let AtEnd { has_open, has_background, .. } = store.at_end(caller.frame, caller.attempt).unwrap();
+                let facts =
+                    Facts { has_checkpoint, has_requests: has_open, has_background, ..Facts::from_ending(ending) };
+                let decision = decide(&facts);
                 store.end_attempt(&attempt_end(caller, &decision)).unwrap();
             }
             9 => {

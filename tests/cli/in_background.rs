@@ -1,0 +1,92 @@
+//! Agents in the background of the one that calls them.
+
+use crate::world::World;
+
+const BOTH: &str = "spawn --background a.md b.md\nwait --agent {id}\nreply {result}\n";
+
+/// A caller that works until its gate opens, beside a child that does.
+fn with_a_child_beside() -> World {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn --background child.md\nhold callers\nreply {results}\n");
+    world.file("child.md", "hold childs\nreply 42\n");
+    world
+}
+
+#[test]
+fn a_group_is_joined_with_or_without_hooks() {
+    for world in [World::with_hooks(), World::new()] {
+        world.file("root.md", BOTH);
+        world.file("a.md", "reply A\n");
+        world.file("b.md", "ask When?\nreply {result}\n");
+        let root = world.spawn_paused("root.md");
+        world.answer("Jan 1st");
+        let outcome = world.run(&["resume", &root]);
+        outcome.succeeds();
+        let (head, replies) = outcome.stdout.split_once("\n\n").unwrap_or_else(|| panic!("{outcome}"));
+        assert!(head.ends_with(" is done:"), "{outcome}");
+        assert!(replies.starts_with("2 agents: all done.") && replies.ends_with("done\nJan 1st\n"), "{outcome}");
+        assert_eq!(world.log().starts.len(), 5);
+        world.run(&["fsck"]).succeeds();
+    }
+}
+
+#[test]
+fn both_work_at_the_same_time_and_the_end_of_the_turn_joins() {
+    let world = with_a_child_beside();
+    let (callers, childs) = (world.gate("callers"), world.gate("childs"));
+    let spawn = world.command(["spawn", "root.md"]).start();
+    callers.reached_by(1);
+    childs.reached_by(1);
+    callers.open_for_one();
+    childs.open_for_one();
+    spawn.ends().prints("42");
+    assert_eq!((world.starts(), world.log().most_alive()), (3, 2));
+}
+
+#[test]
+fn who_stops_the_caller_stops_what_is_in_its_background() {
+    let world = with_a_child_beside();
+    let (callers, childs) = (world.gate("callers"), world.gate("childs"));
+    let spawn = world.command(["spawn", "root.md"]).start();
+    callers.reached_by(1);
+    childs.reached_by(1);
+    world.run(&["stop", &world.session(0), "--now"]).succeeds();
+    spawn.ends();
+    let tree = world.run(&["tree", &world.session(0), "--json"]).json();
+    let states: Vec<_> = tree.as_array().unwrap().iter().map(|agent| agent["status"].clone()).collect();
+    assert_eq!(states, ["failed", "failed"]);
+}
+
+#[test]
+fn a_pause_of_the_caller_pauses_it_and_a_resume_continues_both() {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn --background child.md\nask Whose?\nreply {results}\n");
+    world.file("child.md", "ask When?\nreply {result}\n");
+    let root = world.spawn_paused("root.md");
+    world.run(&["pause", &root]).succeeds();
+    world.answer_to("Whose?", "Ann's");
+    world.answer_to("When?", "Jan 1st");
+    world.run(&["resume", &root]).prints("Ann's; Jan 1st");
+}
+
+#[test]
+fn what_does_not_go_together_is_refused() {
+    let world = World::new();
+    world.file("a.md", "reply A\n");
+    insta::assert_snapshot!(world.run(&["spawn", "--background", "a.md"]), @"
+    --- stderr
+    error: only an agent has a background: it continues beside those that it calls there
+    hint: leave --background out, and end the command with & to let the shell continue
+    --- exit status: 2
+    ");
+    insta::assert_snapshot!(world.run(&["spawn", "--background", "--handoff", "a.md"]), @"
+    --- stderr
+    error: the argument '--background' cannot be used with '--handoff'
+
+    Usage: agent-cli spawn --background <FILE>... [-- <CLAUDE ARGS>...]
+
+    For more information, try '--help'.
+    --- exit status: 2
+    ");
+    assert_eq!(world.starts(), 0);
+}
