@@ -95,6 +95,16 @@ fn what_an_agent_said_and_did_is_printed_line_by_line() {
 }
 
 #[test]
+fn a_handoff_is_named_as_one() {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn --handoff child.md\n");
+    world.file("child.md", "ask When?\n");
+    let id = world.spawn_paused("root.md");
+    let logged = lines(&world, &world.run(&["logs", &id]));
+    assert!(logged.contains("\nhands off to [ID2:8] [PROJECT]/child.md\n"), "{logged}");
+}
+
+#[test]
 fn each_event_has_a_version_a_time_and_its_agent() {
     let (world, id) = waiting();
     let all = events(&world.run(&["logs", &id, "--chain", "--json"]).succeeds().stdout);

@@ -10,6 +10,7 @@ use crate::cli::output::format::{cut, fitted};
 use crate::core::agent::usage::Usage;
 use crate::core::events::agent_event::{AgentEvent, AgentEventKind};
 use crate::core::id::FrameId;
+use crate::core::requests::request::SpawnForm;
 use crate::core::text::wrap::{columns, wrapped};
 use crate::core::text::{escape, extent};
 
@@ -86,7 +87,7 @@ impl EventLines {
             AgentEventKind::RateLimit { status, rate_limit_type, resets_at } => {
                 ("", self.usage_limit(status, rate_limit_type.as_deref(), *resets_at))
             }
-            AgentEventKind::Request { kind, summary, child, .. } => ("", requested(kind, summary, *child)),
+            AgentEventKind::Request { kind, summary, child, form, .. } => ("", requested(kind, summary, *child, *form)),
             AgentEventKind::RequestOver { .. } | AgentEventKind::Other { .. } if !self.full => return None,
             AgentEventKind::RequestOver { id } => ("", format!("request {} has its result", id.short())),
             AgentEventKind::PermissionDenied { summary, .. } => ("", format!("denied: {summary}")),
@@ -176,9 +177,13 @@ fn sender(by: &str) -> String {
     by.parse::<FrameId>().map_or_else(|_| "a person".to_owned(), |agent| format!("agent {}", agent.short()))
 }
 
-fn requested(kind: &str, summary: &str, child: Option<FrameId>) -> String {
+fn requested(kind: &str, summary: &str, child: Option<FrameId>, form: Option<SpawnForm>) -> String {
     match (kind, child) {
-        ("spawn", Some(child)) => format!("spawns {} {summary}", child.short()),
+        ("spawn", Some(child)) => match form {
+            Some(SpawnForm::Handoff) => format!("hands off to {} {summary}", child.short()),
+            Some(SpawnForm::Background) => format!("spawns {} {summary} in the background", child.short()),
+            Some(SpawnForm::Call) | None => format!("spawns {} {summary}", child.short()),
+        },
         ("ask", _) => format!("asks: {summary}"),
         ("permission", _) => format!("needs an approval: {summary}"),
         ("wait", _) => format!("waits for {summary}"),

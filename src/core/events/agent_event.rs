@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::core::agent::usage::Usage;
 use crate::core::id::{AttemptId, FrameId, MessageId, RequestId};
+use crate::core::requests::request::SpawnForm;
 use crate::core::text::escape::shortened;
 
 /// The version of the JSON format. It changes when the meaning of a field changes or a field is removed, not when one is added.
@@ -93,6 +94,9 @@ pub(crate) enum AgentEventKind {
         /// The agent whose reply it asked for, if any.
         #[serde(skip_serializing_if = "Option::is_none")]
         child: Option<FrameId>,
+        /// How it called that agent, unless it waits for the reply.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        form: Option<SpawnForm>,
     },
     /// The result of its request is available.
     RequestOver {

@@ -5,7 +5,7 @@ use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::events::agent_event::{AgentEvent, AgentEventKind, VERSION};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{FrameId, MessageId, RequestId};
-use crate::core::requests::request::{External, Request, RequestKind, RequestResult};
+use crate::core::requests::request::{External, Request, RequestKind, RequestResult, SpawnForm};
 use crate::core::steering::message::Message;
 use crate::core::steering::stop_order::{By, Stop, StopKind};
 use crate::core::text::escape::shortened;
@@ -93,7 +93,11 @@ fn recorded(record: &EventRecord, what: AgentEventKind) -> AgentEvent {
 }
 
 fn requested(id: RequestId, kind: &RequestKind) -> AgentEventKind {
-    let (kind, summary, child) = match kind {
+    let form = match kind {
+        RequestKind::Spawn { form, .. } => Some(*form).filter(|form| *form != SpawnForm::Call),
+        _ => None,
+    };
+    let (word, summary, child) = match kind {
         RequestKind::Spawn { child, task, .. } => ("spawn", task.clone(), Some(*child)),
         RequestKind::Ask(form) => ("ask", form.question.clone(), None),
         RequestKind::Permission { tool, input, .. } => {
@@ -103,7 +107,7 @@ fn requested(id: RequestId, kind: &RequestKind) -> AgentEventKind {
         RequestKind::Plan(_) => ("plan", "an approval of its plan".to_owned(), None),
         RequestKind::Wait(external) => ("wait", awaited(external), None),
     };
-    AgentEventKind::Request { id, kind: kind.to_owned(), summary: shortened(&summary), child }
+    AgentEventKind::Request { id, kind: word.to_owned(), summary: shortened(&summary), child, form }
 }
 
 fn awaited(external: &External) -> String {
@@ -169,13 +173,15 @@ mod tests {
         let input = json!({"command": "rm x"});
         let permission = RequestKind::Permission { tool: "Bash".into(), input, reason: None, place: None };
         assert_eq!(asked(permission), expected("permission", "Bash: rm x"));
-        let spawn = asked(RequestKind::Spawn {
-            child: FrameId(ID),
-            task: "ins2.md".into(),
-            form: SpawnForm::Call,
-            json: false,
-        });
-        assert_eq!((&spawn["child"], &spawn["summary"]), (&json!(ID), &json!("ins2.md")));
+        for (form, said) in [
+            (SpawnForm::Call, Value::Null),
+            (SpawnForm::Handoff, json!("handoff")),
+            (SpawnForm::Background, json!("background")),
+        ] {
+            let spawn = asked(RequestKind::Spawn { child: FrameId(ID), task: "ins2.md".into(), form, json: false });
+            assert_eq!((&spawn["child"], &spawn["summary"]), (&json!(ID), &json!("ins2.md")));
+            assert_eq!((&spawn["kind"], &spawn["form"]), (&json!("spawn"), &said));
+        }
         assert_eq!(event_json(LogEntry::WaitOver { request }), json!({"type": "request_over", "id": ID}));
     }
 
