@@ -4,11 +4,13 @@ use serde_json::Value;
 
 use crate::birthday::shares_its_prefix;
 use crate::chain::Chain;
+use crate::support::extent::sample_or_all;
 use crate::support::{Conversation, MessagesApi, NEWEST, RecordedRequest, ToolCall, Turn, on_every_version};
 
 on_every_version!(
     a_fork_continues_from_the_call, without_hooks_the_prompt_says_that_it_is_a_fork,
-    several_forks_and_forks_of_forks_share_the_prefix, what_would_miss_the_cache_is_refused,
+    several_forks_and_forks_of_forks_share_the_prefix, many_forks_take_one_request_each,
+    forks_in_forks_in_a_group_reply_to_their_callers, what_would_miss_the_cache_is_refused,
 );
 
 /// The words with which a task begins that a fork is given.
@@ -100,6 +102,57 @@ fn several_forks_and_forks_of_forks_share_the_prefix(version: &str) {
     let agents = chain.json(&["tree", &root, "--json"]);
     assert!(agents.as_array().unwrap().iter().all(|agent| agent["status"] == "done"), "{agents}");
     assert_eq!(chain.json(&["questions", "--json"]), Value::Array(Vec::new()));
+}
+
+fn many_forks_take_one_request_each(version: &str) {
+    let count = sample_or_all(6, 40);
+    let chain = project(version, move |said| match last_task(said) {
+        None => {
+            let prompts: Vec<_> = (1..=count).map(|file| format!("--prompt '{TASK}file {file}'")).collect();
+            Turn::bash(&format!("agent-cli spawn --fork --handoff {}", prompts.join(" ")))
+        }
+        Some(task) => Turn::text(format!("read {task}")),
+    });
+    let reply = chain.ok(&["spawn", "ins.md"]);
+    let read = reply.lines().filter_map(|line| line.strip_prefix("read file ")).collect::<Vec<_>>();
+    assert_eq!(read, (1..=count).map(|file| file.to_string()).collect::<Vec<_>>());
+    assert_eq!(chain.api.count(), 1 + count);
+    let caller = requests_of(&chain, None).remove(0);
+    for request in chain.api.requests().iter().filter(|request| last_task(&request.conversation()).is_some()) {
+        shares_its_prefix(&caller, request);
+    }
+}
+
+fn forks_in_forks_in_a_group_reply_to_their_callers(version: &str) {
+    let fork = |tasks: [&str; 2]| {
+        Turn::bash(&format!("agent-cli spawn --fork --prompt '{TASK}{}' --prompt '{TASK}{}'", tasks[0], tasks[1]))
+    };
+    let chain = project(version, move |said| {
+        let task = last_task(said);
+        // The result of the call that started a fork is the last one that it begins with.
+        let result = said.last_result().filter(|result| !result.contains("belongs to the conversation"));
+        match (task.as_deref(), result.filter(|result| !result.contains("you are its fork"))) {
+            (None, None) => Turn::bash(&format!("agent-cli spawn --prompt '{TASK}x' --prompt '{TASK}y'")),
+            (Some("x"), None) => fork(["x1", "x2"]),
+            (Some("x1"), None) => fork(["deep", "deeper"]),
+            (Some("deeper"), None) => Turn::bash("agent-cli ask 'How deep?'"),
+            (task, reply) => {
+                let replies = reply.unwrap_or_default().lines().filter(|line| line.starts_with('<'));
+                let answer = reply.filter(|reply| !reply.contains("## ")).unwrap_or_default();
+                Turn::text(format!("<{}:{answer}{}>", task.unwrap_or("root"), replies.collect::<String>()))
+            }
+        }
+    });
+    let root = chain.started(&["spawn", "ins.md"]);
+    chain.answer("five");
+    assert_eq!(chain.ok(&["resume", &root]), "<root:<x:<x1:<deep:><deeper:five>><x2:>><y:>>\n");
+    let first = |task: &str| requests_of(&chain, Some(task)).remove(0);
+    for (caller, forks) in [("x", ["x1", "x2"]), ("x1", ["deep", "deeper"])] {
+        for fork in forks {
+            shares_its_prefix(&first(caller), &first(fork));
+        }
+    }
+    assert_eq!(chain.ok(&["fsck"]), "");
 }
 
 fn what_would_miss_the_cache_is_refused(version: &str) {
