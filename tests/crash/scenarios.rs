@@ -21,7 +21,7 @@ pub(crate) struct Scenario {
 }
 
 /// All of them.
-pub(crate) const SCENARIOS: [Scenario; 20] = [
+pub(crate) const SCENARIOS: [Scenario; 21] = [
     Scenario { name: "signals", world: with_signals, play: answer_and_carry_on, replies: &["root: when: Jan 1st"] },
     Scenario {
         name: "suspended",
@@ -31,6 +31,12 @@ pub(crate) const SCENARIOS: [Scenario; 20] = [
     },
     Scenario { name: "handed_off", world: with_handoffs, play: answer_and_carry_on, replies: &["Jan 1st"] },
     Scenario { name: "in_background", world: with_a_child_beside, play: answer_and_carry_on, replies: &["Jan 1st"] },
+    Scenario {
+        name: "forked",
+        world: with_forks,
+        play: answer_and_carry_on,
+        replies: &["a: deep: Jan 1st; b: ok", "b: ok; a: deep: Jan 1st"],
+    },
     Scenario { name: "shaped", world: with_a_schema, play: answer_and_carry_on, replies: &["{\"a\": 1}"] },
     Scenario { name: "lingering", world: with_a_quick_child, play: answer_and_carry_on, replies: &["slow: Jan 1st"] },
     Scenario { name: "in_place", world: with_an_entered_worktree, play: answer_and_carry_on, replies: &["there"] },
@@ -96,6 +102,16 @@ fn with_a_child_beside() -> World {
     let world = World::with_hooks();
     world.file("root.md", "spawn --background child.md\nend too early\nreply {results}\n");
     world.file("child.md", "ask When?\nreply {result}\n");
+    world
+}
+
+/// Agents that begin with the conversation of an agent whose call is open, one of them with that of a fork.
+fn with_forks() -> World {
+    let world = World::with_hooks();
+    world.file("root.md", "run echo known\nspawn --fork a.md ++ spawn --fork b.md\nreply {results}\n");
+    world.file("a.md", "spawn --fork deep.md\nreply a: {result}\n");
+    world.file("b.md", "wait --file sign\nreply b: ok\n");
+    world.file("deep.md", "ask When?\nreply deep: {result}\n");
     world
 }
 

@@ -100,10 +100,11 @@ impl Trial {
         if depth > 0 {
             let children: Vec<String> =
                 (0..=self.chance.below(2)).map(|number| self.agent(&format!("{name}-{number}"), depth - 1)).collect();
-            match self.chance.below(5) {
+            match self.chance.below(6) {
                 4 => steps.extend(children.iter().map(|child| format!("spawn --background {child}"))),
                 // The last step if nothing fails.
                 3 => steps.push(format!("spawn --handoff {}", children.join(" "))),
+                5 => steps.push(format!("spawn --fork {}", children.join(" "))),
                 0 => steps.push(format!("spawn {}", children.join(" "))),
                 1 => steps.extend(children.iter().map(|child| format!("spawn {child}"))),
                 _ => steps.extend(children.iter().map(|child| format!("spawn {child} &"))),
@@ -148,7 +149,7 @@ impl Trial {
 
     /// An event that an agent meets once, and that only time ends.
     fn trouble(&mut self) -> String {
-        match self.chance.below(5) {
+        match self.chance.below(6) {
             0 => "once api 529 Overloaded".to_owned(),
             1 => format!("once limit {}", jiff::Timestamp::now().as_second() + 1),
             _ => TOOL.to_owned(),
