@@ -8,6 +8,7 @@ use crate::support::{Conversation, OLDER, Turn, on_every_version};
 
 on_every_version!(
     with_it_there_is_the_tool_for_questions,
+    a_slow_server_does_not_change_the_tools_if_it_is_always_loaded,
     it_is_told_the_id_of_the_call_and_its_denial_is_the_result_to_the_byte,
     it_can_stop_the_agent_at_the_call,
     a_call_that_was_stopped_at_can_be_marked_as_deferred_and_is_asked_about_again,
@@ -41,6 +42,24 @@ fn with_the_tool(session: &mut Session, answer: &Value) {
     // Nothing else decides.
     session.write("otherwise", "");
     session.write("decision", "");
+}
+
+fn a_slow_server_does_not_change_the_tools_if_it_is_always_loaded(version: &str) {
+    let tools = |seconds: u32, always: bool| {
+        let mut session = Session::new(version, Turn::text("done"));
+        with_the_tool(&mut session, &stop());
+        let mut config: Value = serde_json::from_str(&session.read("mcp.json")).unwrap();
+        let server = config["mcpServers"]["asker"].clone();
+        let command = format!("sleep {seconds}; exec {}", server["command"].as_str().unwrap());
+        config["mcpServers"]["asker"] =
+            json!({"type": "stdio", "command": "/bin/sh", "args": ["-c", command], "alwaysLoad": always});
+        session.write("mcp.json", &config.to_string());
+        session.start();
+        session.api.requests().remove(0).tools().to_string()
+    };
+    let usual = tools(0, false);
+    assert_eq!(tools(4, false).contains("WaitForMcpServers"), version == OLDER);
+    assert!(tools(4, true) == usual && tools(0, true) == usual);
 }
 
 fn answer_with(session: &Session, answer: &Value) {

@@ -38,7 +38,10 @@ pub(crate) enum Permission {
 pub(crate) fn config(own: &Path, environment: &[(&str, String)]) -> Option<Value> {
     let environment: serde_json::Map<String, Value> =
         environment.iter().map(|(name, value)| ((*name).to_owned(), value.as_str().into())).collect();
-    let server = json!({"type": "stdio", "command": own.to_str()?, "args": ["permission"], "env": environment});
+    // 2.1.197 does not wait long for other servers, and then offers one more tool: a fork would not share the prompt cache.
+    let server = json!({
+        "type": "stdio", "command": own.to_str()?, "args": ["permission"], "env": environment, "alwaysLoad": true,
+    });
     Some(json!({"mcpServers": {SERVER: server}}))
 }
 
@@ -146,10 +149,10 @@ mod tests {
         let server = config(Path::new("/opt/agent-cli"), &[("A", "b".to_owned())]).unwrap();
         let (name, server) = server["mcpServers"].as_object().unwrap().iter().next().unwrap();
         assert_eq!(NAME, format!("mcp__{name}__{}", tools["result"]["tools"][0]["name"].as_str().unwrap()));
-        assert_eq!(
-            server,
-            &json!({"type": "stdio", "command": "/opt/agent-cli", "args": ["permission"], "env": {"A": "b"}})
-        );
+        let mut expected = json!({"type": "stdio", "command": "/opt/agent-cli", "args": ["permission"]});
+        expected["env"] = json!({"A": "b"});
+        expected["alwaysLoad"] = json!(true);
+        assert_eq!(server, &expected);
     }
 
     #[test]
