@@ -1,19 +1,28 @@
 //! The patterns in `examples/patterns`: what each of them is for happens with these very files.
 
+use std::fs;
 use std::io::Write;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
 use crate::birthday::shares_its_prefix;
 use crate::chain::{Chain, Said};
-use crate::support::{MessagesApi, NEWEST, Pattern, RecordedRequest, on_every_version};
+use crate::processes::wait_until;
+use crate::support::{MessagesApi, NEWEST, Pattern, RecordedRequest, as_shell, on_every_version};
 
 on_every_version!(
-    prompt_chaining_stops_at_a_gate, sections_are_one_call, votes_are_counted, a_ticket_goes_to_one_agent,
-    workers_are_as_many_as_the_orchestrator_finds, what_is_written_is_judged_until_it_holds,
-    forked_reviewers_share_what_the_reviewer_has_read, only_the_leaf_is_woken_for_its_two_answers,
-    the_desk_is_not_woken_for_the_reply, a_refund_above_the_limit_is_for_a_person,
+    prompt_chaining_stops_at_a_gate,
+    sections_are_one_call,
+    votes_are_counted,
+    a_ticket_goes_to_one_agent,
+    workers_are_as_many_as_the_orchestrator_finds,
+    what_is_written_is_judged_until_it_holds,
+    forked_reviewers_share_what_the_reviewer_has_read,
+    only_the_leaf_is_woken_for_its_two_answers,
+    the_desk_is_not_woken_for_the_reply,
+    a_build_in_the_background_is_joined_when_the_notes_are_written,
+    a_refund_above_the_limit_is_for_a_person,
     the_agent_sees_one_form_of_what_tools_print,
 );
 
@@ -35,9 +44,12 @@ fn project(version: &str, name: &str) -> Chain {
 
 /// Starts the chain with the command in the pattern's README.
 fn spawn(chain: &Chain, name: &str) -> Said {
-    let commands = Pattern::named(name).commands();
-    let spawn = commands.iter().find(|command| command.starts_with("agent-cli spawn ")).unwrap();
-    chain.shell(spawn)
+    chain.shell(&command(name))
+}
+
+fn command(name: &str) -> String {
+    let mut commands = Pattern::named(name).commands().into_iter();
+    commands.find(|command| command.starts_with("agent-cli spawn ")).unwrap()
 }
 
 /// The reply of a chain that does not pause.
@@ -152,7 +164,7 @@ fn workers_are_as_many_as_the_orchestrator_finds(version: &str) {
     for (task, file) in tasks.iter().zip(["users.py", "report.py", "users.txt"]) {
         assert!(task.contains(file), "{tasks:?}");
     }
-    let written = |name: &str| std::fs::read_to_string(chain.home.project().join("src").join(name)).unwrap();
+    let written = |name: &str| fs::read_to_string(chain.home.project().join("src").join(name)).unwrap();
     assert!(written("users.py").contains("fetch_user = load_user") && written("users.txt").contains("cache"));
     assert_eq!(written("report.py"), "from users import load_user\n\nprint(load_user(\"ada\"))\n");
 }
@@ -227,9 +239,33 @@ fn the_desk_is_not_woken_for_the_reply(version: &str) {
     assert_eq!(chain.api.count() - requests, 1, "only the specialist replies");
 }
 
+fn a_build_in_the_background_is_joined_when_the_notes_are_written(version: &str) {
+    let name = "background-build";
+    let file = |chain: &Chain, name: &str| chain.home.project().join(name);
+    let chain = project(version, name);
+    // The build takes until there is something to read.
+    let source = file(&chain, "src/2.txt");
+    fs::remove_file(&source).unwrap();
+    assert!(Command::new("mkfifo").arg(&source).status().unwrap().success());
+    let mut spawn = as_shell(&chain.command(), &command(name));
+    let spawn = spawn.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("the notes are written", || file(&chain, "notes.txt").exists());
+    assert!(!file(&chain, "dist/app.txt").exists());
+    fs::write(&source, "The second half.\n").unwrap();
+    let said = Said::from(spawn.wait_with_output().unwrap());
+    assert_eq!(said.out, "released 2 lines with 1 notes\n", "{said:?}");
+    assert_eq!(calls(&chain), called(&[("", "release.md"), ("release.md", "build.md")]));
+
+    let chain = project(version, name);
+    chain.home.write("src/2.txt", "");
+    let reply = reply(&chain, name);
+    assert!(reply.starts_with("not released: ") && reply.contains("src/2.txt: it is empty"), "{reply}");
+    assert!(file(&chain, "notes.txt").exists() && !file(&chain, "dist/app.txt").exists());
+}
+
 fn a_refund_above_the_limit_is_for_a_person(version: &str) {
     let chain = project(version, "refund-policy");
-    let paid = || std::fs::read_to_string(chain.home.project().join("refunds.csv")).unwrap();
+    let paid = || fs::read_to_string(chain.home.project().join("refunds.csv")).unwrap();
     assert!(spawn(&chain, "refund-policy").out.starts_with("SGN_PEND_STARTED"));
     assert_eq!(paid(), "A-1,120\n", "no one is asked about 120");
     let asked = &chain.json(&["questions", "--json"])[0];

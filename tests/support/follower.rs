@@ -7,11 +7,14 @@ use super::dialect::Dialect;
 use super::part::{ONGOING, Part, STARTED, State};
 use super::pattern::Roles;
 use super::script::{self, Call, Condition, Line, Step};
-use super::turn::Turn;
+use super::turn::{ToolCall, Turn};
 
 const RESUME: &str = "SGN_RESUME";
 /// How the result of the call begins that started a fork, in the fork.
 const FORKED: &str = "This call has started you: you are its fork";
+
+/// As long as an id.
+const ID: &str = "00000000-0000-4000-8000-000000000000";
 
 /// What the model does next.
 pub fn follow(conversation: &Conversation) -> Turn {
@@ -227,10 +230,20 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// The call with the id that was printed last in the place of `{id}`.
+    fn with_id(&self, mut call: ToolCall) -> ToolCall {
+        let is_id = |word: &&str| word.len() == ID.len() && word.chars().all(|c| c == '-' || c.is_ascii_hexdigit());
+        let id = self.results.iter().rev().map(|result| result.trim()).find(is_id);
+        if let (Some(command), Some(id)) = (call.input["command"].as_str(), id) {
+            call.input["command"] = command.replace("{id}", id).into();
+        }
+        call
+    }
+
     /// Makes the requests of a step that have no result, or pauses when all are made.
     fn pursue(&self, step: &Step, dialect: Dialect, folder: &str) -> Turn {
         let due = self.parts.iter().zip(calls(step)).filter_map(|(part, call)| match &part.state {
-            State::Open => Some(dialect.call(call, folder)),
+            State::Open => Some(self.with_id(dialect.call(call, folder))),
             State::Due(id) => Some(dialect.check(call, id.as_deref())),
             _ => None,
         });

@@ -2,7 +2,7 @@
 //!
 //! `model.txt` has what the model does, in the steps of [`script`](super::script). A line `[WORDS]` begins the steps of the agent
 //! whose task contains these words, such as the name of its instruction file. An agent that is not named there does what its file says,
-//! step by step. The commands are the indented lines of `README.md`.
+//! step by step. `{id}` in a step is the id of the last agent that it has started in the background. The commands are the indented lines of `README.md`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
