@@ -4,6 +4,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::gate::{Gate, wait_until};
+use crate::inbox;
 use crate::world::World;
 
 /// A parent whose call lingers while its child holds a gate.
@@ -117,4 +118,19 @@ fn a_script_does_not_take_over_the_request_of_another_call() {
     world.file("root.md", "ask When? ++ run sh ask.sh\nreply {results}\n");
     world.spawn_paused("root.md");
     assert_eq!(world.questions().len(), 2);
+}
+
+#[test]
+fn a_question_lingers_while_somebody_is_at_an_inbox() {
+    let world = World::with_hooks().with("AGENT_CLI_LINGER", "50s");
+    inbox::asking(&world, "Where?");
+    world.file("root.md", "ask When?\nreply {result}\n");
+    let (inbox, screen) = inbox::opened(&world, &[], 80, 24);
+    inbox::shows(&screen, "help\n>");
+    let spawn = world.command(["spawn", "root.md"]).start();
+    wait_until("it has asked", || world.questions().len() == 2);
+    world.answer_to("When?", "Jan 1st");
+    spawn.ends().prints("Jan 1st");
+    assert_eq!(world.starts(), 2, "one of each chain");
+    inbox.kill();
 }

@@ -25,6 +25,8 @@ pub(crate) struct Lingering<'a> {
     pub since: Timestamp,
     /// Until when at most.
     pub until: Timestamp,
+    /// Whether questions stand in front of a person.
+    pub is_attended: bool,
 }
 
 impl Tree {
@@ -51,9 +53,9 @@ impl Tree {
 
     fn is_near(&self, request: &Request, call: Lingering<'_>, now: Timestamp) -> bool {
         match &request.kind {
-            // A handoff returns nothing, and when a person answers is unknown.
+            RequestKind::Ask(_) => call.is_attended,
+            // A handoff returns nothing, and the others are no commands.
             RequestKind::Spawn { form: SpawnForm::Handoff, .. }
-            | RequestKind::Ask(_)
             | RequestKind::Permission { .. }
             | RequestKind::Plan(_) => false,
             RequestKind::Spawn { child, .. } => self.works(*child, now),
@@ -131,7 +133,7 @@ mod tests {
     }
 
     fn lingers(tree: &Tree) -> bool {
-        let call = Lingering { frame: id(1), call: "toolu_1", since: at(0), until: at(20) };
+        let call = Lingering { frame: id(1), call: "toolu_1", since: at(0), until: at(20), is_attended: false };
         assert!(!tree.lingers(call, at(20)), "its time is up");
         tree.lingers(call, at(5))
     }
@@ -163,6 +165,16 @@ mod tests {
             4,
         );
         assert!(!lingers(&both), "a person is asked, too");
+    }
+
+    #[test]
+    fn a_question_lingers_while_it_stands_in_front_of_a_person() {
+        let tree = calling(vec![RequestKind::Ask(Form::text("When?"))], Vec::new(), 4);
+        let asks = |is_attended| {
+            let call = Lingering { frame: id(1), call: "toolu_1", since: at(0), until: at(20), is_attended };
+            tree.lingers(call, at(5))
+        };
+        assert!(asks(true) && !asks(false));
     }
 
     #[test]
@@ -211,7 +223,7 @@ mod tests {
             let tree = Tree::new(id(1), nodes).within(Whole { limits, ..Whole::default() });
             let parks = |level: usize| {
                 let since = at(since[level]);
-                !tree.lingers(Lingering { frame: name(level), call: "toolu_1", since, until: at(20) }, at(5))
+                !tree.lingers(Lingering { frame: name(level), call: "toolu_1", since, until: at(20), is_attended: false }, at(5))
             };
             let parking = (0..count).filter(|level| parks(*level)).count();
             prop_assert_eq!(parking, usize::from(is_ready && free == 0));

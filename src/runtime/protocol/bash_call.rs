@@ -23,7 +23,7 @@ use crate::runtime::protocol::{Asking, ProtocolError, linger, printed_call, resu
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::{RuntimeError, while_trying};
-use crate::store::{Caller, Requests, ResultUse, Store};
+use crate::store::{Attending, Caller, Requests, ResultUse, Store};
 
 /// A command line of agent-cli, parsed.
 pub(crate) enum Typed {
@@ -147,7 +147,8 @@ pub(super) fn before(
             let directory = call.directory.as_deref().unwrap_or(pwd);
             let runs_in = RunsIn { directory, input: call.input.as_deref().unwrap_or_default() };
             let request = resolve(&store, caller, &runs_in).map_err(ProtocolError::Request)?;
-            let can_linger = !asking.patience.time.is_zero() && request.can_linger(caller);
+            let can_linger = !asking.patience.time.is_zero()
+                && request.can_linger(caller, || Attending::is_marked(store.dir()).unwrap_or(false));
             request.record(&store, caller, Some(id))?;
             // Otherwise a child could work although a user's hook, which runs at the same time, denies the call.
             let is_alone = || [&began, &frame.cwd].iter().all(|cwd| !user_hooks::run_before(BASH, cwd, &frame.launch));

@@ -13,7 +13,7 @@ use crate::core::requests::lingering::Lingering;
 use crate::core::requests::request::{Request, RequestResult};
 use crate::runtime::protocol::Asking;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
-use crate::store::{Attempts, Driving, Requests, ResultUse, Store};
+use crate::store::{Attempts, Attending, Driving, Requests, ResultUse, Store};
 
 /// How long calls may linger, and next to how many agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(super) fn wait(
     let mut output = OutputFollower::new(store.dir().printed(frame.id), attempt.output_from);
     let since = Timestamp::now();
     let until = since.saturating_add(SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX)).unwrap_or(since);
-    let lingering = Lingering { frame: frame.id, call, since, until };
+    let lingering = Lingering { frame: frame.id, call, since, until, is_attended: false };
     let (mut version, mut is_recorded, mut looks) = (None, false, 0_u32);
     loop {
         // Claude Code asks about the calls of a message one after the other, also while the model still writes it. Others would wait
@@ -95,5 +95,6 @@ fn is_worth_it(asking: &Asking, store: &Store, frame: &Frame, lingering: Lingeri
         Some(most) => store.attempts(Attempts::Running)?.len() >= most as usize,
         None => false,
     };
+    let lingering = Lingering { is_attended: Attending::is_marked(store.dir())?, ..lingering };
     Ok(is_driven && !is_full && store.tree(frame.root)?.lingers(lingering, Timestamp::now()))
 }

@@ -39,16 +39,18 @@ impl AgentRequest {
         }
     }
 
-    /// Whether its call can linger. A fork of the caller needs the conversation that the caller leaves when its turn has ended, and when a
-    /// person answers is unknown.
-    pub(crate) fn can_linger(&self, caller: Caller) -> bool {
+    /// Whether its call can linger. A fork of the caller needs the conversation that the caller leaves when its turn has ended, and a
+    /// question a person who `is_there`.
+    pub(crate) fn can_linger(&self, caller: Caller, is_there: impl FnOnce() -> bool) -> bool {
         match self {
             Self::Spawn(request, _) => {
                 let is_of_caller = |source: &ForkSource| source.baseline.frame == Some(caller.frame);
                 request.form == SpawnForm::Call && !request.source.as_ref().is_some_and(is_of_caller)
             }
             Self::Wait(_) => true,
-            Self::Ask(_) | Self::AskInFile(..) => false,
+            // An answer to several belongs to all of them.
+            Self::Ask(forms) => forms.len() == 1 && is_there(),
+            Self::AskInFile(..) => false,
         }
     }
 

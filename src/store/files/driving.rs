@@ -1,10 +1,12 @@
-//! Marks a chain as driven by a process, so that commands which continue all chains skip it.
+//! Marks of processes: that one drives a chain, so that commands which continue all chains skip it, and that one shows questions to a
+//! person, so that an answer may come soon.
 //!
-//! The mark is a shared lock on a file of the chain. The system releases it when the process ends, for whatever reason. It
-//! grants no rights: several commands may drive parts of one chain, and a lease decides who runs a frame.
+//! A mark is a shared lock on a file. The system releases it when the process ends, for whatever reason. It grants no rights:
+//! several commands may drive parts of one chain, and a lease decides who runs a frame.
 
 use std::fs::{File, TryLockError};
 use std::io;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -26,38 +28,62 @@ pub(crate) struct Driving {
 impl Driving {
     /// Marks the chain of `root` as driven until the result is dropped.
     pub(crate) fn mark(dir: &StateDir, root: FrameId) -> Result<Self> {
-        let path = dir.driving(root);
-        let lock = || {
-            dir.frame_dir(root)?;
-            let file = open_private(&path)?;
-            // Only processes that check the mark prevent the lock, for a moment, and they count it as a mark, too. The tries
-            // are limited in case the system suspends one in that moment.
-            for _ in 0..TRIES {
-                match file.try_lock_shared() {
-                    Ok(()) => break,
-                    Err(TryLockError::WouldBlock) => thread::sleep(MOMENT),
-                    Err(TryLockError::Error(error)) => return Err(error),
-                }
-            }
-            Ok(file)
-        };
-        Ok(Self { _locked: lock().map_err(|error: io::Error| StoreError::io(&path, error))? })
+        dir.frame_dir(root).map_err(|error| StoreError::io(&dir.frame_path(root), error))?;
+        Ok(Self { _locked: lock(&dir.driving(root))? })
     }
 
     /// Whether a process drives the chain of `root`. Creates nothing.
     pub(crate) fn is_marked(dir: &StateDir, root: FrameId) -> Result<bool> {
-        let path = dir.driving(root);
-        let broken = |error| StoreError::io(&path, error);
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(broken(error)),
-        };
-        match file.try_lock() {
-            Ok(()) => Ok(false),
-            Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(error)) => Err(broken(error)),
+        is_locked(&dir.driving(root))
+    }
+}
+
+/// The mark of a process that shows questions to a person.
+#[derive(Debug)]
+pub(crate) struct Attending {
+    _locked: File,
+}
+
+impl Attending {
+    /// Marks that a person is there until the result is dropped.
+    pub(crate) fn mark(dir: &StateDir) -> Result<Self> {
+        Ok(Self { _locked: lock(&dir.attending())? })
+    }
+
+    /// Whether a process shows questions to a person. Creates nothing.
+    pub(crate) fn is_marked(dir: &StateDir) -> Result<bool> {
+        is_locked(&dir.attending())
+    }
+}
+
+fn lock(path: &Path) -> Result<File> {
+    let lock = || {
+        let file = open_private(path)?;
+        // Only processes that check the mark prevent the lock, for a moment, and they count it as a mark, too. The tries are limited
+        // in case the system suspends one in that moment.
+        for _ in 0..TRIES {
+            match file.try_lock_shared() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) => thread::sleep(MOMENT),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
         }
+        Ok(file)
+    };
+    lock().map_err(|error: io::Error| StoreError::io(path, error))
+}
+
+fn is_locked(path: &Path) -> Result<bool> {
+    let broken = |error| StoreError::io(path, error);
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(broken(error)),
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(broken(error)),
     }
 }
 

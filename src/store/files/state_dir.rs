@@ -114,7 +114,12 @@ impl StateDir {
         self.frame_path(root).join("driving.lock")
     }
 
-    /// Another name of the same file, which survives if an agent removes its frame's directory.
+    /// The file that is locked as long as a process shows questions to a person.
+    pub(crate) fn attending(&self) -> PathBuf {
+        self.path.join("attending.lock")
+    }
+
+    /// Another name of the file with a frame's output, which survives if an agent removes its frame's directory.
     pub(crate) fn lease_file(&self, frame: FrameId) -> PathBuf {
         self.path.join(LEASES).join(format!("{frame}.ndjson"))
     }

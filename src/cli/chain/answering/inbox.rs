@@ -18,7 +18,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::output::{hint, print_line, tell};
 use crate::cli::report::status_report::OutputOptions;
 use crate::core::id::FrameId;
-use crate::store::Store;
+use crate::store::{Attending, Store};
 
 /// Answer open questions, approvals and plans one after the other
 ///
@@ -64,7 +64,9 @@ impl Inbox {
         }
         let mut prompt = Prompt::new()?;
         let mut walk = Walk::new(app, self.all_projects)?;
+        let attending = Attending::mark(store.dir())?;
         let exit = walk.go(&mut prompt)?;
+        drop(attending);
         let answered = walk.answered();
         walk.report(exit);
         if exit == Exit::Interrupted && answered.is_empty() {
