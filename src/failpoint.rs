@@ -91,6 +91,8 @@ steps! {
     TryAgain: "try_again", WRITE;
     /// The limits of a tree are changed, or how its agents are started.
     ChangeChain: "change_chain", WRITE;
+    /// It is recorded that an agent starts afresh.
+    StartAfresh: "start_afresh", WRITE;
     /// The progress of an external wait, or its end, is recorded.
     Looked: "looked", WRITE;
     /// The current form of a posted question is recorded.

@@ -2,11 +2,12 @@
 
 use crate::app::App;
 use crate::app::asker::PersonsTask;
-use crate::app::error::AppError;
+use crate::app::error::{AppError, Refusal};
 use crate::app::lookup::frame_named;
+use crate::core::chain::frame::Frame;
 use crate::core::id::FrameId;
 use crate::runtime::steering::opening::Opening;
-use crate::store::StoreError;
+use crate::store::{Attempt, StoreError};
 
 #[derive(Debug)]
 pub(crate) struct Outcome {
@@ -15,13 +16,26 @@ pub(crate) struct Outcome {
     pub(crate) opening: Opening,
 }
 
-/// Prepares to open a copy of a conversation. If the agent is paused inside a call, the copy in which the call is closed is
+/// Prepares to open a copy of a conversation: the agent's own, or the `earlier` one before it started afresh. If the agent is paused inside a call, the copy in which the call is closed is
 /// written now.
-pub(crate) fn open(app: &App<'_>, id: &str) -> Result<Outcome, AppError> {
+pub(crate) fn open(app: &App<'_>, id: &str, earlier: bool) -> Result<Outcome, AppError> {
     app.asker.may(PersonsTask::OpenConversations)?;
     let agent = frame_named(app, id)?;
     let frame = app.store.frame(agent)?.ok_or(StoreError::UnknownFrame(agent))?;
+    let frame = if earlier { before_it_started_afresh(app, frame)? } else { frame };
     Ok(Outcome { agent, opening: Opening::prepared(app.store, &frame)? })
+}
+
+/// The agent with the conversation of which it wrote its last summary.
+fn before_it_started_afresh(app: &App<'_>, frame: Frame) -> Result<Frame, AppError> {
+    let short = frame.id.short();
+    match app.store.attempts(frame.id)?.into_iter().rev().find(Attempt::is_summary) {
+        Some(Attempt { session, summarises, .. }) => Ok(Frame { session, checkpoint: summarises, ..frame }),
+        None => {
+            let refusal = Refusal::new(format!("{short} has no earlier conversation: it has not started afresh"));
+            Err(refusal.hint(format!("agent-cli open {short} opens its conversation")).into())
+        }
+    }
 }
 
 #[cfg(test)]
@@ -36,10 +50,12 @@ mod tests {
         let (_temp, store) = store::testing::store();
         let caller = store.start(store.root());
         let id = caller.frame.to_string();
-        let refused = open(&testing::app_of(&store, caller), &id).unwrap_err();
+        let refused = open(&testing::app_of(&store, caller), &id, false).unwrap_err();
         assert_eq!(refused.to_string(), "agents cannot open conversations");
         let app = testing::app(&store);
-        assert!(matches!(open(&app, &id).unwrap_err(), AppError::Runtime(RuntimeError::Fork(_))));
-        assert!(matches!(open(&app, "0000").unwrap_err(), AppError::Store(StoreError::Unknown(_))));
+        assert!(matches!(open(&app, &id, false).unwrap_err(), AppError::Runtime(RuntimeError::Fork(_))));
+        let refused = open(&app, &id, true).unwrap_err().to_string();
+        assert!(refused.ends_with("has no earlier conversation: it has not started afresh"), "{refused}");
+        assert!(matches!(open(&app, "0000", false).unwrap_err(), AppError::Store(StoreError::Unknown(_))));
     }
 }

@@ -982,6 +982,9 @@ fn every_command_explains_itself() {
               Id of an agent or chain, the name of a chain, or `last`
 
     Options:
+          --earlier
+              Open the conversation before the agent started afresh
+
           --print
               Only print the command
 

@@ -21,7 +21,7 @@ pub(crate) struct Scenario {
 }
 
 /// All of them.
-pub(crate) const SCENARIOS: [Scenario; 21] = [
+pub(crate) const SCENARIOS: [Scenario; 22] = [
     Scenario { name: "signals", world: with_signals, play: answer_and_carry_on, replies: &["root: when: Jan 1st"] },
     Scenario {
         name: "suspended",
@@ -62,6 +62,12 @@ pub(crate) const SCENARIOS: [Scenario; 21] = [
     },
     Scenario { name: "put_off", world: with_a_folder, play: move_the_folder_and_carry_on, replies: &["root: Jan 1st"] },
     Scenario { name: "in_a_file", world: with_a_question_file, play: edit_and_carry_on, replies: &["Jan 1st"] },
+    Scenario {
+        name: "afresh",
+        world: with_a_child_that_asks_twice,
+        play: start_afresh_and_carry_on,
+        replies: &["root: Jan 1st; Jan 1st"],
+    },
     Scenario { name: "steered", world: with_a_child_that_asks, play: steer_and_carry_on, replies: &["second"] },
 ];
 
@@ -261,6 +267,38 @@ fn with_a_child_that_asks() -> World {
     world.file("root.md", "spawn child.md\nreply first\nreply second\n");
     world.file("child.md", "ask When?\nreply {result}\n");
     world
+}
+
+fn with_a_child_that_asks_twice() -> World {
+    let world = World::with_hooks().with("STAND_IN_SUMMARY", "late");
+    world.file("root.md", "spawn child.md\nreply root: {result}\n");
+    world.file("child.md", "ask When?\nask Where?\nreply {results}\n");
+    world
+}
+
+/// Both agents start afresh while the child waits for its first answer. The first summary of each lacks something.
+fn start_afresh_and_carry_on(person: &mut Person) -> String {
+    let replied = until_replied(person, |person| {
+        if let Some(agent) = next_to_start_afresh(person) {
+            return person.runs(&["resume", &agent, "--afresh"]).stdout;
+        }
+        let outcome = person.carries_on();
+        if next_to_start_afresh(person).is_none() {
+            person.answers("Jan 1st");
+        }
+        outcome.stdout
+    });
+    replied.trim_end().to_owned()
+}
+
+/// An agent that waits and has not started afresh yet, the child first.
+fn next_to_start_afresh(person: &Person) -> Option<String> {
+    let (store, root) = (person.store()?, person.root()?);
+    let tree = store.tree(root.parse::<FrameId>().expect("an id")).expect("a database");
+    let agents = tree.children(tree.top()).iter().copied().chain([tree.top()]);
+    let frames = agents.filter_map(|agent| store.frame(agent).expect("a database"));
+    let mut waiting = frames.filter(|frame| matches!(frame.state, FrameState::Waiting { .. }));
+    waiting.find(|frame| frame.afresh.is_none() && frame.checkpoint.is_some()).map(|frame| frame.id.to_string())
 }
 
 /// The root gets a message, the conversation of its child is opened, and the child is paused and then stopped, and the root

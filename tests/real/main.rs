@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod afresh;
 mod alone;
 mod around_pauses;
 mod ask_in_file;

@@ -62,7 +62,9 @@ async fn answer(State(service): State<Arc<Service>>, request: Request) -> Respon
     let model = body["model"].as_str().unwrap_or_default().to_owned();
     let streamed = body["stream"] == true;
     let has_tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
-    let mut turn = if !has_tools {
+    // An agent without tools writes a summary.
+    let is_of_agent = has_tools || text.contains("Reply with the summary and nothing else");
+    let mut turn = if !is_of_agent {
         // This request is not from an agent. It is a title or a probe, and any answer is fine.
         Turn::text(r#"{"title": "A task"}"#)
     } else {
@@ -76,7 +78,7 @@ async fn answer(State(service): State<Arc<Service>>, request: Request) -> Respon
         return refusal(error);
     }
     let message = message(&turn, &model, turn.input_tokens().unwrap_or(input_tokens));
-    if has_tools {
+    if is_of_agent {
         let tokens = |name: &str| message["usage"][name].as_u64().unwrap_or_default();
         service.record.serve(ServedTokens { input: tokens("input_tokens"), output: tokens("output_tokens") });
     }

@@ -10,10 +10,14 @@ use crate::core::requests::request::RequestKind;
 use crate::runtime::steering::stop;
 use crate::store::TreeOf;
 
-/// Refuses an agent that cannot. `instructs`: whether it gets a new instruction.
+/// Refuses an agent that cannot. `instructs`: whether it gets a new instruction. Concludes an attempt whose processes have ended.
 pub(super) fn check(app: &App<'_>, id: FrameId, instructs: bool) -> Result<(), AppError> {
-    // It may be recorded as running although its processes have ended.
     stop::conclude_ended(app.store, id)?;
+    can_start(app, id, instructs)
+}
+
+/// Refuses an agent that cannot, according to the records.
+pub(super) fn can_start(app: &App<'_>, id: FrameId, instructs: bool) -> Result<(), AppError> {
     let frame = tell::agent(app.store, id)?;
     let short = id.short();
     let refuse = |why: String, hint: String| Err(Refusal::new(why).hint(hint).into());

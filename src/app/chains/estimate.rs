@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use crate::app::App;
+use crate::app::chains::afresh;
 use crate::app::chains::run::block_on;
 use crate::app::error::AppError;
 use crate::app::lookup::frame_named;
-use crate::app::view::estimate::{AgentEstimateView, EstimateView, NextRequestView, Starts};
+use crate::app::view::estimate::{AfreshPart, AgentEstimateView, EstimateView, NextRequestView, Starts};
 use crate::claude::installation::version::Version;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::overrides::Repair;
@@ -22,7 +23,7 @@ use crate::runtime::activity::next_request;
 use crate::runtime::requests::fork::ForkSource;
 use crate::runtime::run::frame_error::first_agent;
 use crate::runtime::{RunSettings, programs};
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 /// Estimates requests, with what the asker has set.
 #[derive(Debug)]
@@ -76,19 +77,50 @@ impl<'a> Estimator<'a> {
     }
 }
 
-/// What continuing the chain of `id` sends, if its agents are started with these changes. `instructs`: whether the agent itself
-/// gets a new instruction.
+/// A change of the agent itself that a person names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfTop {
+    /// Whether it gets a new instruction.
+    pub(crate) instructs: bool,
+    /// Whether it starts afresh.
+    pub(crate) afresh: bool,
+}
+
+/// What continuing the chain of `id` sends, if its agents are started with these changes.
 pub(crate) fn of_chain(
     app: &App<'_>,
     id: &str,
     repair: &Repair,
-    instructs: bool,
+    of_top: OfTop,
     run: &RunSettings,
 ) -> Result<EstimateView, AppError> {
+    let OfTop { instructs, afresh } = of_top;
     let top = frame_named(app, id)?;
+    if afresh {
+        afresh::can_start(app, top, instructs)?;
+    }
     let tree = app.store.tree(top)?;
-    let agents = agents(app, run, &tree, repair, |node, starts| starts.is_some() || instructs && node.id == top)?;
+    let mut agents = agents(app, run, &tree, repair, |node, starts| starts.is_some() || instructs && node.id == top)?;
+    if let Some(at) = agents.iter().position(|agent| afresh && agent.id == Some(top)) {
+        let continued = AgentEstimateView { request: of_new_session(app, run, top, repair)?, ..agents[at].clone() };
+        let summary = &mut agents[at];
+        (summary.starts, summary.afresh) = (Starts::Now, Some(AfreshPart::Summary));
+        agents.insert(at + 1, AgentEstimateView { afresh: Some(AfreshPart::NewSession), ..continued });
+    }
     Ok(EstimateView::new(Some(top), agents))
+}
+
+/// The first request of a new session of an agent.
+fn of_new_session(
+    app: &App<'_>,
+    run: &RunSettings,
+    agent: FrameId,
+    repair: &Repair,
+) -> Result<NextRequestView, AppError> {
+    let frame = app.store.frame(agent)?.ok_or(StoreError::UnknownFrame(agent))?;
+    let first = first_agent(app.store, agent)?.unwrap_or_else(|| frame.clone());
+    let launch = frame.launch.clone().repaired(&first.launch, repair);
+    Estimator::new(app, run).of_new(&launch, &frame.cwd, None)
 }
 
 /// The agents of the chain below `top` that start at once if a person resumes it, and whose conversations are no longer cached.
@@ -126,7 +158,13 @@ fn agents(
         let launch = frame.launch.clone().repaired(&first.launch, repair);
         let request = estimator.of_frame(&frame, &launch)?;
         let task = node.title.clone();
-        agents.push(AgentEstimateView { id: Some(node.id), task, starts: starts.unwrap_or(Starts::Now), request });
+        agents.push(AgentEstimateView {
+            id: Some(node.id),
+            task,
+            starts: starts.unwrap_or(Starts::Now),
+            afresh: None,
+            request,
+        });
     }
     Ok(agents)
 }

@@ -204,7 +204,7 @@ pub(crate) fn estimate(
     for named in &request.tasks {
         let first = estimator.of_new(&launch, &request.cwd, request.source.as_ref())?;
         let task = named.task.title();
-        agents.push(AgentEstimateView { id: None, task, starts: Starts::Now, request: first });
+        agents.push(AgentEstimateView { id: None, task, starts: Starts::Now, afresh: None, request: first });
     }
     Ok(EstimateView::new(None, agents))
 }

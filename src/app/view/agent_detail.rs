@@ -10,7 +10,6 @@ use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::locate;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::usage::Spent;
-use crate::core::attempt::meaning;
 use crate::core::chain::frame::{Baseline, Frame, Task, Trouble};
 use crate::core::chain::frame_state::{AgentStatus, FrameState};
 use crate::core::chain::limits::Limits;
@@ -18,10 +17,12 @@ use crate::core::chain::tree::Node;
 use crate::core::chain::waiting_on::Blocker;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, MessageId, SessionId};
+use crate::core::steering::afresh::AfreshReason;
 use crate::core::steering::message::Message;
 use crate::runtime::RuntimeError;
 use crate::runtime::activity::now::{Doing, activity_of};
 use crate::runtime::run::external_waits;
+use crate::runtime::steering::afresh_advice;
 use crate::runtime::steering::opening::Opening;
 use crate::store::{Attempt, Store};
 
@@ -62,6 +63,8 @@ pub(crate) struct AgentDetailView {
     pub(crate) summary: Option<String>,
     /// Whether its next turn is to write one.
     pub(crate) starts_afresh: bool,
+    /// Why it should start afresh; `null`: it need not.
+    pub(crate) afresh_advice: Option<AfreshReason>,
     pub(crate) sessions: Vec<SessionView>,
     pub(crate) output: std::path::PathBuf,
     /// The command that opens a copy of its conversation.
@@ -154,7 +157,8 @@ pub(crate) fn gather(
         output: store.dir().output(frame.id),
         cost: CostView(own),
         with_descendants: CostView(store.spent(frame.id)?),
-        summary: attempts.iter().rev().find(|attempt| is_summary(attempt)).and_then(|it| it.message.clone()),
+        summary: attempts.iter().rev().find(|attempt| attempt.is_summary()).and_then(|it| it.message.clone()),
+        afresh_advice: afresh_advice::of_agent(store, &frame)?,
         starts_afresh: frame.summary_lacks().is_some() && !frame.state.is_over(),
         session: frame.session,
         sessions: attempts.into_iter().map(|attempt| session(store, &frame, of(&attempt), attempt)).collect(),
@@ -180,11 +184,6 @@ pub(crate) fn gather(
         checkpoint: frame.checkpoint,
         baseline: frame.baseline,
     })
-}
-
-/// Whether an agent has started afresh with it.
-fn is_summary(attempt: &Attempt) -> bool {
-    attempt.outcome.as_deref() == Some(meaning::SUMMARY)
 }
 
 fn message(message: Message) -> MessageView {

@@ -16,6 +16,7 @@ use crate::runtime::requests::posted::filing::{self, Hindered};
 use crate::runtime::run::driven::Busy;
 use crate::runtime::run::frame_error::FrameError;
 use crate::runtime::run::status::ChainStatus;
+use crate::runtime::steering::afresh_advice::AfreshAdvice;
 use crate::store::{Store, WorktreesOf};
 
 /// The version of the JSON format. It changes when the meaning of a field changes or a field is removed, not when one is added.
@@ -48,6 +49,9 @@ pub(crate) struct ChainStatusView {
     /// Posted questions whose folder cannot be written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) unwritten_answers: Vec<Hindered>,
+    /// The agents that should start afresh, if an agent has begun to wait for something new.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    afresh_advice: Vec<AfreshAdvice>,
     #[serde(flatten)]
     cost: CostView,
 }
@@ -120,7 +124,13 @@ pub(crate) struct RequestView {
 
 impl ChainStatusView {
     /// Gathers `status` and everything that a caller should know about it.
-    pub(crate) fn gather(store: &Store, id: FrameId, status: &ChainStatus) -> Result<Self, RuntimeError> {
+    /// `advice`: which agents should start afresh.
+    pub(crate) fn gather(
+        store: &Store,
+        id: FrameId,
+        status: &ChainStatus,
+        advice: &[AfreshAdvice],
+    ) -> Result<Self, RuntimeError> {
         let has_ended =
             matches!(status, ChainStatus::Done(_) | ChainStatus::PartlyFailed { .. } | ChainStatus::Failed(_));
         let frame = if has_ended { store.frame(id)? } else { None };
@@ -149,6 +159,7 @@ impl ChainStatusView {
             errors: status.errors().iter().map(AgentErrorView::from).collect(),
             denied: denied::below(store, id)?,
             unwritten_answers: filing::hindered(store, id)?,
+            afresh_advice: advice.to_vec(),
             cost: CostView(store.spent(id)?),
         })
     }

@@ -25,15 +25,29 @@ pub(crate) struct EstimateView {
 }
 
 /// An agent that continuing a chain starts.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct AgentEstimateView {
     /// `null`: it does not exist yet.
     pub(crate) id: Option<FrameId>,
     pub(crate) task: String,
     pub(crate) starts: Starts,
+    /// Only for an agent that starts afresh, which makes two of these requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) afresh: Option<AfreshPart>,
     #[serde(flatten)]
     pub(crate) request: NextRequestView,
+}
+
+/// A part of a new start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) enum AfreshPart {
+    /// The agent writes a summary of its conversation.
+    Summary,
+    /// It begins its new session, with the summary, whose length is not known yet.
+    NewSession,
 }
 
 /// When an agent starts.
@@ -48,7 +62,7 @@ pub(crate) enum Starts {
 }
 
 /// The next request of an agent.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct NextRequestView {
     /// What it sends, without what is new; `null`: not known, because there was no such request yet.

@@ -6,7 +6,7 @@ use clap::{Arg, Args};
 
 use crate::app::App;
 use crate::app::asker::PersonsTask;
-use crate::app::chains::estimate;
+use crate::app::chains::estimate::{self, OfTop};
 use crate::app::chains::resume::{self, Input, LookedUp, Named, Outcome, Resumed};
 use crate::app::chains::run::NextRun;
 use crate::app::config::setting::WARN_ABOVE_USD;
@@ -186,7 +186,8 @@ fn estimate(context: &Context, input: &Input, output_options: OutputOptions) -> 
     context.asker().may(PersonsTask::SeeCosts)?;
     let store = context.store()?;
     let (app, run) = (context.app(&store), context.settings(input.repair.claude.clone())?);
-    let estimate = estimate::of_chain(&app, &input.id, &input.repair, input.prompt.is_some(), &run)?;
+    let of_top = OfTop { instructs: input.prompt.is_some(), afresh: input.afresh };
+    let estimate = estimate::of_chain(&app, &input.id, &input.repair, of_top, &run)?;
     print_estimate(&estimate, output_options.json, app.now)?;
     Ok(ExitStatus::Ok)
 }

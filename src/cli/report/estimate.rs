@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::app::view::estimate::{AgentEstimateView, EstimateView, NextRequestView, Starts};
+use crate::app::view::estimate::{AfreshPart, AgentEstimateView, EstimateView, NextRequestView, Starts};
 use crate::cli::output::format::{age, moment, one_line};
 use crate::cli::output::{self, PrintError, print, print_json};
 use crate::cli::report::costs::usd;
@@ -36,14 +36,19 @@ fn text(estimate: &EstimateView, now: Timestamp, width: Option<usize>) -> String
 }
 
 fn lines_of(agent: &AgentEstimateView, now: Timestamp) -> [String; 3] {
-    let AgentEstimateView { id, task, starts, request } = agent;
+    let AgentEstimateView { id, task, starts, afresh, request } = agent;
+    let part = match afresh {
+        Some(AfreshPart::Summary) => " (its summary)",
+        Some(AfreshPart::NewSession) => " (its new session, without the summary)",
+        None => "",
+    };
     let id = id.map(|id| id.short().to_string() + "  ").unwrap_or_default();
     let starts = match starts {
         Starts::Now => "now",
         Starts::Later => "later",
     };
     let (sends, cache) = (sends(request), cache(request, now));
-    [format!("{id}{}", one_line(task)), format!("  {starts}: {sends}"), format!("  {cache}")]
+    [format!("{id}{}{part}", one_line(task)), format!("  {starts}: {sends}"), format!("  {cache}")]
 }
 
 /// What a request sends and costs.
@@ -111,7 +116,7 @@ mod tests {
         let cache = CacheState::Cold { reason };
         let model = Some("claude-opus-5".to_owned());
         let request = NextRequestView { tokens: Some(181_204), model, cache, cost_usd, price };
-        AgentEstimateView { id: None, task: task.to_owned(), starts: Starts::Now, request }
+        AgentEstimateView { id: None, task: task.to_owned(), starts: Starts::Now, afresh: None, request }
     }
 
     fn idle() -> ColdReason {

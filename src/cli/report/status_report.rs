@@ -23,6 +23,7 @@ use crate::runtime::RuntimeError;
 use crate::runtime::requests::posted::filing::{self, Hindered};
 use crate::runtime::run::driven::Busy;
 use crate::runtime::run::status::ChainStatus;
+use crate::runtime::steering::afresh_advice::{self, AfreshAdvice};
 use crate::store::{ChainOf, Store};
 
 /// The output options of the caller.
@@ -58,6 +59,8 @@ pub(crate) struct StatusReport {
     pub(crate) over_budget: Option<String>,
     /// The closed posted questions whose folder cannot be written.
     unfiled: Vec<Hindered>,
+    /// The agents that should start afresh.
+    advice: Vec<AfreshAdvice>,
 }
 
 impl OutputOptions {
@@ -84,7 +87,11 @@ impl StatusReport {
         output_options: OutputOptions,
     ) -> Result<Self, RuntimeError> {
         let status = with_limits(store, status)?;
-        let view = output_options.prints_json().then(|| ChainStatusView::gather(store, top, &status)).transpose()?;
+        // A poll reads no files.
+        let has_news = matches!(status, ChainStatus::Waits { new: true, .. });
+        let advice = if has_news { afresh_advice::below(store, top)? } else { Vec::new() };
+        let gather = || ChainStatusView::gather(store, top, &status, &advice);
+        let view = output_options.prints_json().then(gather).transpose()?;
         let may_be_over =
             matches!(status, ChainStatus::Done(_) | ChainStatus::PartlyFailed { .. } | ChainStatus::Failed(_));
         let frame = if may_be_over { store.frame(top)? } else { None };
@@ -99,7 +106,7 @@ impl StatusReport {
             None => None,
         };
         let unfiled = filing::hindered(store, top)?;
-        Ok(Self { top, status, view, worktree, worktrees_below, denied, over_budget, unfiled })
+        Ok(Self { top, status, view, worktree, worktrees_below, denied, over_budget, unfiled, advice })
     }
 }
 
@@ -154,6 +161,10 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
         ChainStatus::Waits { new, blockers, busy, errors } => {
             say(&if *new { format!("{} ({top})", signal::STARTED) } else { signal::ONGOING.to_owned() })?;
             print_waits(top, blockers, busy);
+            for advice in &report.advice {
+                output::tell(&format!("{} should start afresh: {}", advice.agent.short(), advice.reason.in_words()));
+                output::hint(&format!("{} continues it in a new session, with a summary", advice.command()));
+            }
             errors.iter().for_each(|error| output::error(&format!("{} ({})", error.kind, error.frame.short())));
             let lost = || errors.iter().filter(|error| error.kind.leaves_a_wait());
             lost().take(1).flat_map(|error| hints::of(&error.kind, top)).for_each(|hint| output::hint(&hint));

@@ -27,6 +27,10 @@ pub(crate) struct OpenCommand {
     #[arg(add = id_completion::all_agents())]
     id: String,
 
+    /// Open the conversation before the agent started afresh
+    #[arg(long)]
+    earlier: bool,
+
     /// Only print the command
     #[arg(long)]
     print: bool,
@@ -35,7 +39,7 @@ pub(crate) struct OpenCommand {
 impl OpenCommand {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
-        let Outcome { agent, opening } = open::open(&context.app(&store), &self.id)?;
+        let Outcome { agent, opening } = open::open(&context.app(&store), &self.id, self.earlier)?;
         if self.print || !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             print_line(&opening.command())?;
             return Ok(ExitStatus::Ok);

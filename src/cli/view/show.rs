@@ -119,6 +119,11 @@ fn status_rows(shown: &AgentDetailView, now: Timestamp) -> Vec<Row> {
     if shown.starts_afresh {
         rows.push(row("starts afresh", "its next turn writes a summary, with which a new session begins"));
     }
+    rows.extend(
+        shown.afresh_advice.iter().map(|reason| {
+            row("advice", format!("{}: agent-cli resume {} --afresh", reason.in_words(), shown.id.short()))
+        }),
+    );
     rows.extend(shown.summary.iter().map(|summary| row("summary", one_line(summary))));
     rows.extend(shown.reply.iter().map(|reply| row("reply", one_line(reply))));
     rows
@@ -165,6 +170,8 @@ fn output_rows(shown: &AgentDetailView) -> Vec<Row> {
     let open = shown.open.iter().map(|command| row("open", command));
     let chain = if shown.task.is_group() { " --chain" } else { "" };
     let logs = format!("agent-cli logs {}{chain}", shown.id.short());
+    let earlier = format!("agent-cli open {} --earlier", shown.id.short());
+    let open = open.chain(shown.summary.iter().map(|_| row("before that", &earlier)));
     open.chain([row("output", shown.output.display().to_string()), row("logs", logs)]).collect()
 }
 

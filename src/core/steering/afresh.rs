@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::core::agent::usage::context::Context;
 use crate::core::text::fence::Fence;
 
 /// How far a frame is that starts afresh.
@@ -41,6 +42,56 @@ impl Afresh {
         match self {
             Self::Wanted { .. } => None,
             Self::Begun { summary } => Some(summary),
+        }
+    }
+}
+
+/// Why an agent should start afresh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) enum AfreshReason {
+    /// Its conversation takes most of what its model takes.
+    Context {
+        /// How many tokens its last request sent and received.
+        tokens: u64,
+        /// How many its model takes.
+        window: u64,
+    },
+    /// Most of the files that it knows have changed.
+    Files {
+        /// How many have changed or are gone.
+        changed: usize,
+        /// How many it has read or written.
+        known: usize,
+    },
+}
+
+impl AfreshReason {
+    /// `files`: how many of the files that the agent knows have changed, and how many it knows.
+    pub(crate) fn new(context: Option<Context>, files: impl FnOnce() -> Option<(usize, usize)>) -> Option<Self> {
+        /// Most conversations are compacted soon after that.
+        const PERCENT: u128 = 80;
+        /// Of fewer files, an agent reads those that have changed again.
+        const FEWEST: usize = 4;
+        match context {
+            Some(Context { tokens, window }) if u128::from(tokens) * 100 > u128::from(window) * PERCENT => {
+                return Some(Self::Context { tokens, window });
+            }
+            _ => {}
+        }
+        let (changed, known) = files()?;
+        (known >= FEWEST && changed * 2 > known).then_some(Self::Files { changed, known })
+    }
+
+    /// The reason as a sentence without its end.
+    pub(crate) fn in_words(self) -> String {
+        match self {
+            Self::Context { tokens, window } => {
+                let percent = u128::from(tokens) * 100 / u128::from(window.max(1));
+                format!("its conversation takes {tokens} of its model's {window} tokens ({percent} %)")
+            }
+            Self::Files { changed, known } => format!("{changed} of the {known} files that it knows have changed"),
         }
     }
 }
@@ -192,6 +243,23 @@ mod tests {
         yes
         ---- end of summary ----
         ");
+    }
+
+    #[test]
+    fn a_conversation_that_is_too_long_or_stale_should_end() {
+        let of = |tokens, files| AfreshReason::new(Some(Context { tokens, window: 200_000 }), || files);
+        for (tokens, files, expected) in [
+            (160_000, None, None),
+            (160_001, None, Some("its conversation takes 160001 of its model's 200000 tokens (80 %)")),
+            (500_000, Some((9, 9)), Some("its conversation takes 500000 of its model's 200000 tokens (250 %)")),
+            (0, Some((2, 4)), None),
+            (0, Some((3, 4)), Some("3 of the 4 files that it knows have changed")),
+            (0, Some((3, 3)), None),
+        ] {
+            assert_eq!(of(tokens, files).map(AfreshReason::in_words).as_deref(), expected);
+        }
+        assert_eq!(AfreshReason::new(None, || None), None);
+        assert!(AfreshReason::new(None, || Some((9, 9))).is_some());
     }
 
     #[test]

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use crate::claude::processes::process::ProcessExit;
 use crate::core::attempt::decision::{Decision, Fate, decide};
+use crate::core::attempt::meaning::Meaning;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::Ended;
 use crate::core::id::AttemptId;
@@ -78,6 +79,8 @@ fn apply(
 ) -> Result<(), RuntimeError> {
     store.dir().clear_attempt(frame.id).map_err(while_trying("remove what the attempt needed"))?;
     match (decision.session, copies) {
+        // Its session has ended, and is the frame's no more: it stays as it is.
+        _ if matches!(decision.meaning, Meaning::Summary(_)) => Ok(()),
         (Fate::Discard | Fate::Lost, _) => restore::undo(store, frame, gathered.transcript.as_deref()),
         (Fate::Keep, Some(copies)) => {
             let pruned = checkpoint::prune(store.dir(), frame.id, copies);

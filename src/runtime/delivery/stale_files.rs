@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::core::agent::file_changes::FileSnapshot;
+use crate::core::agent::file_changes::{FileChanges, FileSnapshot};
 use crate::core::chain::frame::Frame;
 use crate::core::id::AttemptId;
 use crate::failpoint::Step;
@@ -36,6 +36,13 @@ pub(crate) fn notice(store: &Store, frame: &Frame) -> Option<String> {
     let before = seen(store, frame, frame.checkpoint?)?;
     let now = look(before.files.keys().cloned(), &frame.cwd);
     before.changes(&now).notice(&frame.cwd)
+}
+
+/// How many of the files that the agent knows have changed since its checkpoint, or are gone, and how many it knows.
+pub(crate) fn how_many_changed(store: &Store, frame: &Frame) -> Option<(usize, usize)> {
+    let before = seen(store, frame, frame.checkpoint?)?;
+    let FileChanges { changed, gone, .. } = before.changes(&look(before.files.keys().cloned(), &frame.cwd));
+    Some((changed.len() + gone.len(), before.files.len()))
 }
 
 fn seen(store: &Store, frame: &Frame, attempt: AttemptId) -> Option<FileSnapshot> {

@@ -19,6 +19,7 @@ use crate::runtime::housekeeping::cron::{self, Crontab};
 use crate::runtime::notifications;
 use crate::runtime::notifications::config_file::{BadConfig, ConfigFile};
 use crate::runtime::recovery::room;
+use crate::runtime::steering::afresh_advice::{self, AfreshAdvice};
 use crate::store::usability;
 use crate::store::{Caller, Observed, RecordedPause, RecordedProgram};
 
@@ -117,8 +118,10 @@ pub(crate) async fn examine(case: &Case<'_>) -> DoctorReport {
     }
     // An agent must not learn about chains that it did not start.
     if let Some(store) = store.filter(|_| case.caller.is_none()) {
-        let Observed { programs, pauses, unrecorded } = store.housekeeping().observed(PAUSES).unwrap_or_default();
+        let Observed { programs, pauses, unrecorded, waiting } =
+            store.housekeeping().observed(PAUSES).unwrap_or_default();
         checks.extend(lost_turns(unrecorded));
+        checks.extend(to_start_afresh(&afresh_advice::of_agents(&store, &waiting).unwrap_or_default()));
         let other = if case.under_cron { cron::claude(&shell.under_cron()).is_some() } else { claude.usable };
         checks.extend(programs.iter().map(|known| recorded_program(known, modified(&known.path), other)));
         checks.extend(pauses_of(&pauses, claude.suspended_calls, &around));
@@ -151,6 +154,20 @@ fn lost_turns(agents: u64) -> Option<Finding> {
     };
     let hint = "free some space on the disk of Claude Code's folder first; agent-cli fsck names them";
     Some(Finding::warning("lost-turns", message, hint))
+}
+
+/// Agents whose conversations are too long or stale.
+fn to_start_afresh(advice: &[AfreshAdvice]) -> Vec<Finding> {
+    const MOST: usize = 5;
+    let finding = |advice: &AfreshAdvice| {
+        let message = format!("{} should start afresh: {}", advice.agent.short(), advice.reason.in_words());
+        Finding::warning(
+            "conversations",
+            message,
+            format!("{} continues it in a new session, with a summary", advice.command()),
+        )
+    };
+    advice.iter().take(MOST).map(finding).collect()
 }
 
 /// How many of the last requests are checked.

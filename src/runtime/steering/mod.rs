@@ -1,5 +1,6 @@
 //! What people and agents above do to agents of a chain: stop, pause, tell, continue.
 
+pub(crate) mod afresh_advice;
 pub(crate) mod opening;
 pub(crate) mod stop;
 pub(crate) mod stop_notice;

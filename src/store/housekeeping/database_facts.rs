@@ -77,6 +77,8 @@ pub struct Observed {
     pub pauses: Vec<RecordedPause>,
     /// How many agents will repeat a turn that `claude` could not record.
     pub unrecorded: u64,
+    /// Agents that wait, the newest first.
+    pub waiting: Vec<FrameId>,
 }
 
 /// The condition of a database.

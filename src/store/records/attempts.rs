@@ -10,6 +10,7 @@ use crate::core::agent::situation::Situation;
 use crate::core::agent::usage::context::Context;
 use crate::core::agent::usage::{Spending, Spent, Totals};
 use crate::core::attempt::decision::Decision;
+use crate::core::attempt::meaning;
 use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::id::{AttemptId, FrameId, MessageId, RequestId, SessionId};
 use crate::core::requests::request::{Delivery, RequestResult};
@@ -123,6 +124,13 @@ pub enum Attempts {
     ThatAsked(RequestId),
     /// The newest that began a new conversation and got an answer, the newest first: as many as tell what one begins with.
     NewestNew,
+}
+
+impl Attempt {
+    /// Whether its frame has started afresh with the summary that it wrote.
+    pub(crate) fn is_summary(&self) -> bool {
+        self.outcome.as_deref() == Some(meaning::SUMMARY)
+    }
 }
 
 impl From<FrameId> for Attempts {

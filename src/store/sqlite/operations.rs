@@ -69,7 +69,11 @@ impl Records for Sqlite {
     }
 
     fn change_chain(&self, frame: FrameId, change: ChainChange) -> Result<usize> {
-        let step = if change.instruction.is_some() { Step::Instruct } else { Step::ChangeChain };
+        let step = match &change {
+            ChainChange { afresh: true, .. } => Step::StartAfresh,
+            ChainChange { instruction: Some(_), .. } => Step::Instruct,
+            _ => Step::ChangeChain,
+        };
         self.write(step, |connection| repair::change_chain(connection, frame, change))
     }
 

@@ -3,9 +3,10 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, Row};
 
+use crate::core::id::FrameId;
 use crate::store::error::Result;
 use crate::store::housekeeping::database_facts::{Condition, Observed, RecordedPause, RecordedProgram};
-use crate::store::sqlite::database::codec::{count, from_json, path_text};
+use crate::store::sqlite::database::codec::{count, from_json, id, path_text};
 use crate::store::sqlite::database::connection::Sqlite;
 use crate::store::sqlite::tables::tree_rows::TABLES;
 use crate::store::sqlite::transaction::{Statements, TxResult};
@@ -17,7 +18,16 @@ const NEWEST: u32 = 1000;
 
 pub(crate) fn observed(connection: &Connection, most: u32) -> TxResult<Observed> {
     let (programs, pauses) = (programs(connection)?, pauses(connection, most)?);
-    Ok(Observed { programs, pauses, unrecorded: unrecorded(connection)? })
+    Ok(Observed { programs, pauses, unrecorded: unrecorded(connection)?, waiting: waiting(connection)? })
+}
+
+/// How many of the agents that wait are named.
+const WAITING: u32 = 50;
+
+fn waiting(connection: &Connection) -> TxResult<Vec<FrameId>> {
+    let sql = "SELECT id FROM frames INDEXED BY stirring_frames
+         WHERE status IN ('ready', 'running', 'waiting') AND status = 'waiting' AND checkpoint IS NOT NULL ORDER BY seq DESC LIMIT ?1";
+    connection.read_all(sql, [WAITING], |row| id(row, "id"))
 }
 
 pub(crate) fn condition(store: &Sqlite) -> Result<Condition> {
