@@ -1,12 +1,17 @@
 //! Agents in the background of the one that calls them.
 
+use rustix::process::Signal;
+
 use crate::world::World;
 
 const BOTH: &str = "spawn --background a.md b.md\nwait --agent {id}\nreply {result}\n";
 
 /// A caller that works until its gate opens, beside a child that does.
 fn with_a_child_beside() -> World {
-    let world = World::with_hooks();
+    beside(World::with_hooks())
+}
+
+fn beside(world: World) -> World {
     world.file("root.md", "spawn --background child.md\nhold callers\nreply {results}\n");
     world.file("child.md", "hold childs\nreply 42\n");
     world
@@ -55,6 +60,32 @@ fn who_stops_the_caller_stops_what_is_in_its_background() {
     let tree = world.run(&["tree", &world.session(0), "--json"]).json();
     let states: Vec<_> = tree.as_array().unwrap().iter().map(|agent| agent["status"].clone()).collect();
     assert_eq!(states, ["failed", "failed"]);
+}
+
+#[test]
+fn both_are_interrupted_and_continue() {
+    // Without hooks, an interrupt does not wait for the running tools.
+    let world = beside(World::new());
+    let (callers, childs) = (world.gate("callers"), world.gate("childs"));
+    let spawn = world.command(["spawn", "root.md"]).start();
+    callers.reached_by(1);
+    childs.reached_by(1);
+    spawn.signal(Signal::INT);
+    spawn.ends().exits_with(130);
+    let root = world.session(0);
+    let states = |expected: [&str; 2]| {
+        let tree = world.run(&["tree", &root, "--json"]).json();
+        let states: Vec<_> = tree.as_array().unwrap().iter().map(|agent| agent["status"].clone()).collect();
+        assert_eq!(states, expected);
+    };
+    states(["cancelled", "cancelled"]);
+    let resume = world.command(["resume", &root]).start();
+    callers.reached_by(2);
+    childs.reached_by(2);
+    (0..2).for_each(|_| callers.open_for_one());
+    (0..2).for_each(|_| childs.open_for_one());
+    resume.ends().prints("42");
+    states(["done", "done"]);
 }
 
 #[test]

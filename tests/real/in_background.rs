@@ -86,7 +86,7 @@ fn the_end_of_a_turn_joins(version: &str) {
             if said.task().contains("child ") { child(&said.result_texts()) } else { caller(said) }
         },
     );
-    let root = chain.started(&[&["spawn", "--prompt", "call"], &BYPASS[..]].concat());
+    let root = chain.started(&["spawn", "--prompt", "call"]);
     let to_the_pause = chain.api.count();
     assert_eq!(chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n");
     assert_eq!((to_the_pause, chain.api.count()), (3, 3));

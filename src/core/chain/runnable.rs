@@ -44,7 +44,7 @@ impl Tree {
     pub(crate) fn to_try_again(&self) -> Vec<&Node> {
         self.leaves_up()
             .into_iter()
-            .filter(|node| self.is_awaited(node))
+            .filter(|node| self.is_awaited(node) || self.was_interrupted_with_caller(node))
             .filter(|node| match node.state {
                 FrameState::Cancelled => true,
                 FrameState::Failed { .. } => !node.state.was_stopped() && !self.parent_waits_for_others(node),
@@ -112,6 +112,12 @@ impl Tree {
             | FrameState::Cancelled
             | FrameState::Paused { .. } => true,
         })
+    }
+
+    /// Whether it worked in the background of an agent that is retried, too.
+    fn was_interrupted_with_caller(&self, node: &Node) -> bool {
+        let parent = node.parent.filter(|_| node.id != self.top()).and_then(|parent| self.get(parent));
+        parent.is_some_and(|parent| parent.state == FrameState::Cancelled && parent.has_in_background(node.id))
     }
 
     fn parent_waits_for_others(&self, node: &Node) -> bool {
@@ -293,6 +299,13 @@ mod tests {
             let root = node(1, None, waiting(), vec![spawn(2), spawn(3)]);
             Tree::new(id(1), vec![root, node(2, Some(1), state, vec![]), node(3, Some(1), waiting(), vec![ask(false)])])
         };
+        let interrupted = |form| {
+            let kind = RequestKind::Spawn { child: id(2), task: String::new(), form, json: false };
+            let root = node(1, None, FrameState::Cancelled, vec![(kind, false)]);
+            names(&Tree::new(id(1), vec![root, node(2, Some(1), FrameState::Cancelled, vec![])]))
+        };
+        assert_eq!(interrupted(SpawnForm::Background), [id(2), id(1)]);
+        assert_eq!(interrupted(SpawnForm::Call), [id(1)]);
         assert_eq!(names(&beside(failed())), []);
         assert_eq!(names(&beside(FrameState::Cancelled)), [id(2)]);
     }

@@ -64,6 +64,12 @@ pub struct Node {
 }
 
 impl Node {
+    /// Whether its agent has called another one in the background, and not got its result.
+    pub(crate) fn has_in_background(&self, other: FrameId) -> bool {
+        let is_other = |kind: &RequestKind| matches!(kind, RequestKind::Spawn { child, .. } if *child == other);
+        self.requests.iter().any(|request| request.kind.is_background() && is_other(&request.kind))
+    }
+
     /// Whether its parent need no longer wait for it.
     pub(crate) fn is_over(&self) -> bool {
         self.has_outcome || self.state.is_over()
@@ -200,11 +206,11 @@ impl Tree {
     /// Whether its parent's agent has asked for this frame, and lets it run now.
     fn is_requested(&self, node: &Node) -> bool {
         let Some(parent) = node.parent.and_then(|parent| self.get(parent)) else { return false };
-        let waits = parent.state.is_pending() || parent.lingers.is_some();
-        let works = matches!(parent.state, FrameState::Running { .. });
         let is_wanted = |kind: &RequestKind| matches!(kind, RequestKind::Spawn { child, .. } if *child == node.id);
-        let lets_run = |kind: &RequestKind| waits || works && kind.is_background();
-        parent.requests.iter().any(|request| is_wanted(&request.kind) && lets_run(&request.kind))
+        if parent.state.is_pending() || parent.lingers.is_some() {
+            return parent.requests.iter().any(|request| is_wanted(&request.kind));
+        }
+        matches!(parent.state, FrameState::Running { .. }) && parent.has_in_background(node.id)
     }
 }
 
