@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::processes::wait_until;
+use crate::processes::{output_in_time, wait_until};
 use crate::support::{MessagesApi, RealHome, as_shell, claude, follow, processes_of};
 
 /// The convention that agents follow.
@@ -69,7 +69,9 @@ impl Chain {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Said {
-        Said::from(self.command().args(arguments).output().unwrap())
+        let mut command = self.command();
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Said::from(output_in_time(command.spawn().unwrap(), &format!("{arguments:?}")))
     }
 
     /// Runs a line of a shell that begins with `agent-cli`.

@@ -3,7 +3,8 @@
 use std::fs;
 use std::iter;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -47,7 +48,7 @@ impl Background {
     }
 
     pub(crate) fn ends(mut self) -> Said {
-        Said::from(self.0.take().expect("nobody else waits").wait_with_output().unwrap())
+        Said::from(output_in_time(self.0.take().expect("nobody else waits"), "the command"))
     }
 
     /// Kills it without warning, and nothing else.
@@ -65,6 +66,26 @@ impl Background {
     pub(crate) fn claude(&self) -> Process {
         *Process(self.pid().as_raw_nonzero().get()).children().first().expect("a claude runs")
     }
+}
+
+/// A command that takes longer hangs: the test fails and names it, instead of keeping the run from ending.
+const LONGEST: Duration = Duration::from_secs(900);
+
+/// The output of a command, which is killed and fails the test if it hangs.
+pub(crate) fn output_in_time(child: Child, what: &str) -> Output {
+    let pid = Pid::from_child(&child);
+    let (ended, end) = mpsc::channel::<()>();
+    let watchdog = thread::spawn(move || {
+        let hangs = end.recv_timeout(LONGEST) == Err(RecvTimeoutError::Timeout);
+        if hangs {
+            kill_process(pid, Signal::KILL).unwrap();
+        }
+        hangs
+    });
+    let output = child.wait_with_output().unwrap();
+    drop(ended);
+    assert!(!watchdog.join().unwrap(), "{what} has not ended: {:?}", Said::from(output));
+    output
 }
 
 /// A process that a test did not start itself.
