@@ -368,3 +368,43 @@ fn an_estimate_has_both_requests() {
     world.run(&["spawn", "done.md"]);
     world.run(&["resume", "last", "--afresh", "--estimate"]).exits_with(2);
 }
+
+#[test]
+fn an_agent_that_only_judges_for_itself_continues_at_once() {
+    let world = world(World::with_hooks(), "decide sign\nreply {results}over\n");
+    let id = world.run(&["spawn", "root.md"]).started();
+    world.file("sign", "");
+    afresh(&world, &id).prints("over");
+    assert_eq!(outcomes(&world, &id), ["started*", "summary", "reply*"]);
+}
+
+#[test]
+fn an_agent_that_was_paused_or_interrupted_continues_afresh() {
+    let (world, id) = asking(World::with_hooks());
+    world.run(&["pause", &id]).succeeds();
+    afresh(&world, &id).prints("SGN_PEND_ONGOING");
+    assert_eq!(outcomes(&world, &id), ["requested*", "summary"]);
+    world.answer("now");
+    world.run(&["resume", &id]).started();
+}
+
+#[test]
+fn an_imported_chain_has_its_summary_and_its_earlier_conversation() {
+    let (world, id) = asking(World::with_hooks());
+    afresh(&world, &id);
+    let summary = shown(&world, &id)["summary"].clone();
+    world.run(&["export", &id, "-o", "chain.tar"]).succeeds();
+    world.run(&["stop", &id]).succeeds();
+    world.run(&["rm", &id, "--force"]);
+    world.run(&["gc", "--older-than", "0s", "--failed"]).succeeds();
+    world.run(&["import", "chain.tar", "--trust"]).succeeds();
+    assert_eq!(shown(&world, &id)["summary"], summary);
+    assert_eq!(world.run(&["fsck"]).succeeds().stdout, "");
+    let opened = world.run(&["open", &id, "--earlier", "--print"]).succeeds().stdout.clone();
+    let copy = opened.split(' ').find(|word| word.ends_with(".jsonl")).expect("a call is closed in a copy");
+    assert!(fs::read_to_string(copy).expect("it is there").contains("agent-cli ask"));
+    world.answer("now");
+    world.run(&["resume", &id]).started();
+    world.answer("here");
+    world.run(&["resume", &id]).prints("now; here");
+}

@@ -213,6 +213,35 @@ mod tests {
     }
 
     #[test]
+    fn a_summary_is_written_at_once_unless_its_frame_pauses() {
+        let resets_at = Timestamp::from_second(100).unwrap();
+        let limited = FrameState::Waiting { wait: Wait::UsageLimit { resets_at, tries: 0 } };
+        let decides = FrameState::Waiting { wait: Wait::AgentDecides };
+        for (state, runs) in [
+            (FrameState::Ready, true),
+            (waiting(), true),
+            (decides, true),
+            (limited, false),
+            (failed(), false),
+            (FrameState::Done, false),
+            (FrameState::Cancelled, false),
+            (FrameState::Running { waited: None }, false),
+        ] {
+            let asking = Node { wants_summary: true, ..node(3, None, state.clone(), vec![ask(false)]) };
+            let mut tree = Tree::new(id(3), vec![asking]);
+            assert_eq!(!runnable(&tree).is_empty(), runs, "{state:?}");
+            let mut attempted = Attempted::default();
+            attempted.begin(id(3));
+            assert_eq!(!tree.runnable(&attempted, NOW).is_empty(), runs, "{state:?}, again");
+            tree.node_mut(id(3)).unwrap().wants_summary = false;
+            assert!(
+                state == FrameState::Waiting { wait: Wait::AgentDecides } || runnable(&tree).is_empty(),
+                "{state:?}"
+            );
+        }
+    }
+
+    #[test]
     fn every_request_of_a_frame_must_be_over() {
         assert_eq!(runnable(&chain(waiting(), vec![ask(true), ask(false)])), []);
         assert_eq!(runnable(&chain(waiting(), vec![ask(true), ask(true)])), [id(3)]);

@@ -5,20 +5,23 @@ use std::thread;
 
 use jiff::Timestamp;
 
+use crate::core::attempt::decision::decide;
 use crate::core::attempt::ending::Ending;
+use crate::core::attempt::facts::Facts;
 use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::chain::limits::Limits;
 use crate::core::id::SessionId;
 use crate::core::requests::request::{RequestKind, RequestResult, SpawnForm};
+use crate::core::steering::afresh::testing::SUMMARY;
 use crate::core::waits::conditions::External;
 use crate::store::conformance::people::person;
 use crate::store::conformance::{Open, fresh};
 use crate::store::error::StoreError;
 use crate::store::records::{
-    AskedFor, Attempts, Caller, Counting, Extent, NewFrame, PrintedRequests, Recovery, Requests, ResultUse, Seen,
-    StateChange, Telling, TreeOf,
+    AskedFor, Attempts, Caller, ChainChange, Counting, EventRecord, Extent, NewAttempt, NewFrame, PrintedRequests,
+    Recovery, Requests, ResultUse, Seen, StateChange, Telling, TreeOf,
 };
-use crate::store::testing::{ask, attempt, group, new, refused, reply};
+use crate::store::testing::{ask, attempt, attempt_end, group, new, refused, reply};
 
 pub(crate) fn a_chain_is_created_whole_or_not_at_all(open: Open) {
     let (_temp, store) = fresh(open);
@@ -35,6 +38,57 @@ pub(crate) fn a_chain_is_created_whole_or_not_at_all(open: Open) {
     assert_eq!(store.chain_of(both).unwrap().root, root);
     assert_eq!(store.chain_of(crate::store::Target::Request(request)).unwrap().frame, root);
     assert_eq!(store.change_state(both, StateChange::EndGroup).unwrap(), None, "its members are not finished");
+}
+
+pub(crate) fn a_summary_ends_a_session(open: Open) {
+    let (_temp, store) = fresh(open);
+    let afresh = |frame| store.change_chain(frame, ChainChange { afresh: true, ..ChainChange::default() });
+    let root = store.root();
+    assert!(matches!(afresh(root), Err(StoreError::NoConversation(_))), "it has not begun");
+    let first = store.start(root);
+    let asked = store.request(first, Some("toolu_1"), &[ask("When?")]).unwrap()[0];
+    store.end(first, &Ending::Suspended);
+    store.answer(asked, "now").unwrap();
+    let waiting = store.frame(root).unwrap().unwrap();
+    for _ in 0..2 {
+        afresh(root).unwrap();
+    }
+    assert_eq!(store.frame(root).unwrap().unwrap().summary_lacks(), Some(&[][..]));
+    let ends = |summary: &str, lacks: &[&str]| {
+        let new = NewAttempt { summarises: waiting.checkpoint, session: waiting.session, ..attempt(Vec::new()) };
+        store.begin(root, &new).unwrap();
+        let lacks = lacks.iter().map(|name| (*name).to_owned()).collect();
+        let facts = Facts { summarises: Some(lacks), has_checkpoint: true, ..Facts::from_ending(reply(summary)) };
+        let caller = Caller { frame: root, attempt: new.id };
+        let decision = decide(&facts);
+        let end = store.end_attempt(&attempt_end(caller, &decision)).unwrap();
+        (end, store.frame(root).unwrap().unwrap())
+    };
+    let (end, lacking) = ends("I am done.", &[]);
+    assert_eq!(
+        (&end.state, &lacking.checkpoint, lacking.session),
+        (&waiting.state, &waiting.checkpoint, waiting.session)
+    );
+    assert_eq!(lacking.summary_lacks().map(<[String]>::len), Some(4));
+    let (end, fresh) = ends(SUMMARY, &["Goal"]);
+    assert_eq!((end.state, fresh.checkpoint, fresh.suspended.as_deref()), (waiting.state, None, None));
+    assert!(fresh.session != waiting.session && fresh.summary() == Some(SUMMARY));
+    assert_eq!(Some(end.copies), waiting.checkpoint.map(|copy| vec![copy]), "a person can open it");
+    assert_eq!(store.results(root).len(), 1, "its new session gets the result");
+    assert!(matches!(afresh(root), Err(StoreError::NoConversation(_))), "the new one has not begun");
+    let kinds: Vec<_> = store.events(root, 0).unwrap().iter().map(EventRecord::kind).collect();
+    assert_eq!(kinds[kinds.len() - 2..], ["ended", "afresh"]);
+    store.end(store.start(root), &reply("SGN_PEND_STARTED"));
+    let kept = store.frame(root).unwrap().unwrap();
+    assert_eq!((kept.session, kept.summary()), (fresh.session, None), "it is in the conversation");
+    afresh(root).unwrap();
+    store.end(store.start(root), &reply("done"));
+    store.tell(root, Telling::Instruction, "Again.", &person()).unwrap();
+    assert_eq!(
+        store.frame(root).unwrap().unwrap().afresh,
+        None,
+        "an instruction is for the conversation that it is given"
+    );
 }
 
 pub(crate) fn the_reply_of_a_handoff_is_the_reply_of_its_caller(open: Open) {
@@ -107,7 +161,7 @@ pub(crate) fn limits_apply_in_the_transaction_that_begins(open: Open) {
     let (_temp, store) = fresh(open);
     store.start(store.root());
     let second = store.root();
-    let limited = crate::store::NewAttempt { max_parallel_total: Some(1), ..attempt(Vec::new()) };
+    let limited = NewAttempt { max_parallel_total: Some(1), ..attempt(Vec::new()) };
     assert!(matches!(store.begin(second, &limited), Err(StoreError::NotAdmitted(_))));
     assert_eq!(store.frame(second).unwrap().unwrap().state, FrameState::Ready);
     assert_eq!(store.attempts(second).unwrap(), []);

@@ -78,6 +78,19 @@ fn a_discarded_attempt_leaves_the_frame_as_it_was() {
 }
 
 #[test]
+fn after_a_summary_a_frame_waits_only_for_what_it_has_asked_for() {
+    let after = |before: FrameState| {
+        let running = before.after(FrameEvent::Begin).unwrap();
+        running.after(FrameEvent::End(Ended::Summarised)).unwrap()
+    };
+    let waits = |wait| FrameState::Waiting { wait };
+    assert_eq!(after(waits(Wait::Requests)), waits(Wait::Requests));
+    for before in [FrameState::Ready, waits(Wait::AgentDecides), waits(Wait::Retry { tries: 1, why: "529".into() })] {
+        assert_eq!(after(before), FrameState::Ready);
+    }
+}
+
+#[test]
 fn tries_are_counted_until_one_succeeds() {
     let retry = |state: FrameState| {
         let running = state.after(FrameEvent::Begin).unwrap();

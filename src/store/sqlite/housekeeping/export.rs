@@ -19,6 +19,7 @@ use crate::store::files::lease::Lease;
 use crate::store::files::{session_files, tool_results};
 use crate::store::housekeeping::archive::writer::{SCHEMA, Writer};
 use crate::store::sqlite::database::connection::Sqlite;
+use crate::store::sqlite::housekeeping::orphan_files;
 use crate::store::sqlite::tables::frames;
 use crate::store::sqlite::tables::tree_rows::{self, TABLES, Table};
 use crate::store::sqlite::transaction::TxResult;
@@ -48,9 +49,10 @@ pub(crate) fn export(store: &Sqlite, root: FrameId, to: &mut dyn Write) -> Resul
             if !kept && frame.state != FrameState::Done {
                 return Err(StoreError::from(ArchiveError::NoCopy(frame.id)).into());
             }
-            let current = frame.checkpoint.map(|attempt| attempt.to_string());
+            let earlier = orphan_files::copies_of_earlier(connection, frame.id)?;
+            let kept: Vec<_> = frame.checkpoint.into_iter().chain(earlier).map(|copy| copy.to_string()).collect();
             let folder = store.dir.frame_path(frame.id);
-            let names = files(&folder, current.as_deref()).map_err(|error| StoreError::io(&folder, error))?;
+            let names = files(&folder, &kept).map_err(|error| StoreError::io(&folder, error))?;
             for name in names {
                 let path = folder.join(&name);
                 let member = ArchiveMember::File { frame: frame.id, name };
@@ -66,15 +68,15 @@ pub(crate) fn export(store: &Sqlite, root: FrameId, to: &mut dyn Write) -> Resul
     })
 }
 
-/// The kept copies of the checkpoint `current`, and the results of tools of all sessions.
-fn files(folder: &Path, current: Option<&str>) -> io::Result<Vec<String>> {
+/// The copies that are kept, and the results of tools of all sessions.
+fn files(folder: &Path, kept: &[String]) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in entries(folder)? {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let is_current = current.is_some_and(|current| name.starts_with(current));
-        if is_current && is_transcript(&name) {
+        let is_kept = kept.iter().any(|copy| name.starts_with(copy.as_str()));
+        if is_kept && is_transcript(&name) {
             found.push(name);
-        } else if is_current && name.ends_with(BESIDE) {
+        } else if is_kept && name.ends_with(BESIDE) {
             let kept = session_files::kept(&entry.path())?;
             found.extend(kept.iter().map(|file| format!("{name}/{}", file.to_string_lossy())));
         } else if is_id(&name) {

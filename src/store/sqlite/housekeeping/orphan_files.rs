@@ -164,10 +164,17 @@ pub(crate) fn copies_of(connection: &Connection, frame: FrameId) -> TxResult<Vec
          UNION ALL SELECT json_extract(baseline, '$.checkpoint') FROM frames INDEXED BY frames_by_baseline
          WHERE baseline IS NOT NULL
            AND CASE WHEN json_valid(baseline) THEN json_extract(baseline, '$.frame') END = ?1
-           AND checkpoint IS NULL AND json_extract(baseline, '$.checkpoint') IS NOT NULL
-         UNION ALL SELECT summarises FROM attempts INDEXED BY summaries
-         WHERE frame = ?1 AND outcome = 'summary' AND summarises IS NOT NULL";
-    connection.read_all(sql, [Id(frame)], |row| id(row, "copy"))
+           AND checkpoint IS NULL AND json_extract(baseline, '$.checkpoint') IS NOT NULL";
+    let mut copies = connection.read_all(sql, [Id(frame)], |row| id(row, "copy"))?;
+    copies.extend(copies_of_earlier(connection, frame)?);
+    Ok(copies)
+}
+
+/// The attempts whose copies are the conversations before a frame started afresh.
+pub(super) fn copies_of_earlier(connection: &Connection, frame: FrameId) -> TxResult<Vec<AttemptId>> {
+    let sql = "SELECT summarises FROM attempts INDEXED BY summaries
+         WHERE frame = ?1 AND outcome = 'summary' AND summarises IS NOT NULL ORDER BY seq";
+    connection.read_all(sql, [Id(frame)], |row| id(row, "summarises"))
 }
 
 #[cfg(test)]

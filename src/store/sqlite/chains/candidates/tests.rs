@@ -13,7 +13,7 @@ use crate::core::requests::request::{External, SpawnForm};
 use crate::core::steering::stop_order::{By, Stop, StopKind};
 use crate::core::waits::scheduled::{Scheduled, Scheduler};
 use crate::store::handle::Store;
-use crate::store::records::{AskedFor, AtEnd, Caller, Seen, StateChange};
+use crate::store::records::{AskedFor, AtEnd, Caller, ChainChange, Seen, StateChange};
 use crate::store::testing::{ask, attempt, attempt_end, group, new, reply, store};
 
 fn found(store: &Store) -> Vec<(FrameId, ContinueReason)> {
@@ -250,6 +250,10 @@ impl Chains {
             _ => {
                 let Some(frame) = frame else { return };
                 let _ = store.change_state(frame, StateChange::TryAgain { top: frame });
+                if how.is_multiple_of(3) {
+                    // It may have no conversation.
+                    let _ = store.change_chain(frame, ChainChange { afresh: true, ..ChainChange::default() });
+                }
                 let tree = store.tree(root(frame).unwrap()).unwrap();
                 tree.groups_to_end().into_iter().for_each(|group| drop(store.end_group(group)));
                 for handoff in tree.handoffs_to_end() {
