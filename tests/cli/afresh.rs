@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
+use crate::crash::{kill_agent, kill_runner};
 use crate::outcome::Outcome;
 use crate::world::World;
 
@@ -407,4 +408,52 @@ fn an_imported_chain_has_its_summary_and_its_earlier_conversation() {
     world.run(&["resume", &id]).started();
     world.answer("here");
     world.run(&["resume", &id]).prints("now; here");
+}
+
+#[test]
+fn an_agent_in_a_worktree_of_its_own_leaves_it() {
+    let world =
+        world(World::with_hooks(), "call EnterWorktree {\"path\": \"/\"}\nask When?\nask Where?\nreply {results}\n");
+    let id = world.run(&["spawn", "root.md"]).started();
+    afresh(&world, &id).prints("SGN_PEND_ONGOING");
+    world.answer("now");
+    world.run(&["resume", &id]).started();
+    world.answer("here");
+    world.run(&["resume", &id]).prints("now; here");
+    assert_eq!(outcomes(&world, &id), ["requested*", "summary", "requested*", "reply*"]);
+    assert!(!world.log().starts[2].prompt.contains("You had entered the worktree"));
+}
+
+#[test]
+fn what_a_person_has_to_approve_comes_first() {
+    let world = world(World::with_hooks(), "call ExitPlanMode {\"plan\": \"# The plan\"}\nreply over\n");
+    let id = world.run(&["spawn", "root.md", "--permission-mode", "plan"]).started();
+    insta::assert_snapshot!(afresh(&world, &id), @"
+    --- stderr
+    error: [ID1:8] was stopped at a call that a person has to approve, which another session could not make
+    hint: agent-cli answer [ID2:8] allow or deny, and start afresh when it waits for something else
+    --- exit status: 2
+    ");
+    world.run(&["resume", &id, "--afresh", "--estimate"]).exits_with(2);
+}
+
+#[test]
+fn an_agent_whose_runner_has_died_starts_afresh_and_one_that_works_does_not() {
+    let world = world(World::with_hooks(), "run echo one >> marks\nhold gate\nask When?\nreply {result}\n");
+    let gate = world.gate("gate");
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    let id = world.run(&["ls", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    insta::assert_snapshot!(afresh(&world, &id), @"
+    --- stderr
+    error: [ID1:8] is working
+    hint: agent-cli pause [ID1:8], then agent-cli resume [ID1:8] --afresh
+    --- exit status: 2
+    ");
+    kill_runner(spawn);
+    kill_agent(&world);
+    gate.open_for_one();
+    gate.open_for_one();
+    afresh(&world, &id).started();
+    assert_eq!(outcomes(&world, &id), ["died*", "summary", "requested*"]);
 }
