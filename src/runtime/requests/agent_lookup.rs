@@ -107,6 +107,9 @@ pub(crate) fn asked_by(store: &Store, frame: &Frame) -> Result<Option<Frame>, St
 
 /// The uppermost agent above `frame` or itself: no agent asked for it, so a person named where it works.
 pub(crate) fn uppermost(store: &Store, frame: &Frame) -> Result<Frame, StoreError> {
+    if let Some(root) = store.frame(frame.root)?.filter(|root| !root.task.is_group()) {
+        return Ok(root);
+    }
     let mut top = frame.clone();
     while let Some(above) = asked_by(store, &top)? {
         top = above;
@@ -234,5 +237,17 @@ mod tests {
         let (_, group) = store.request_child(top, None, &group, "one other").unwrap();
         let members = store.replies(group).unwrap().members;
         assert_eq!(members.iter().map(|member| asking(member.id)).collect::<Vec<_>>(), [Some(top.frame); 2]);
+    }
+
+    #[test]
+    fn the_uppermost_agent_is_the_root_or_the_member_of_the_group_that_a_person_started() {
+        let (_temp, store, [top, _, lowest]) = three();
+        let above = |id| uppermost(&store, &store.frame(id).unwrap().unwrap()).unwrap().id;
+        assert_eq!((above(lowest.frame), above(top.frame)), (top.frame, top.frame));
+        let group = NewGroup { members: vec![new("one"), new("other")], tasks: vec!["one".into()], cwd: "/srv".into() };
+        let group = store.create_root(&group).unwrap();
+        let other = store.replies(group).unwrap().members[1].id;
+        let (_, below) = store.request_child(store.start(other), None, &new("a task"), "a task").unwrap();
+        assert_eq!((above(below), above(other)), (other, other));
     }
 }

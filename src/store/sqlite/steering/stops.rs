@@ -49,6 +49,12 @@ const RUNS_BELOW: &str = below!(
     "SELECT 1 FROM below CROSS JOIN frames AS f ON f.id = below.id WHERE f.id <> ?1 AND f.status = 'running' LIMIT 1"
 );
 
+/// The nearest first.
+const PAUSED_ABOVE: &str = "WITH RECURSIVE above (distance, id, parent, status) AS (
+        SELECT 0, id, parent, status FROM frames WHERE id = ?1
+        UNION ALL SELECT distance + 1, f.id, f.parent, f.status FROM above CROSS JOIN frames AS f ON f.id = above.parent)
+    SELECT id FROM above WHERE distance > 0 AND status = 'paused' ORDER BY distance";
+
 /// Records a stop for a frame and all below it, the deepest first.
 fn order(
     connection: &Connection,
@@ -154,11 +160,11 @@ pub(crate) fn settled(
             order(connection, now, before.id, &Stop { report: None, ..stop }, &[])?;
         }
     }
-    let mut above = before.parent;
-    while let Some(frame) = above.map(|id| frames::load(connection, id)).transpose()?.flatten() {
-        above = frame.parent;
-        let rests = matches!(frame.state, FrameState::Paused { .. });
-        if rests && !runs_below(connection, frame.id)? {
+    for paused in connection.read_all(PAUSED_ABOVE, [Id(before.id)], |row| id(row, "id"))? {
+        let frame = frames::load(connection, paused)?.filter(|frame| matches!(frame.state, FrameState::Paused { .. }));
+        if let Some(frame) = frame
+            && !runs_below(connection, frame.id)?
+        {
             carry_out(connection, now, &frame)?;
         }
     }
