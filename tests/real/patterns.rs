@@ -196,7 +196,6 @@ fn what_is_written_is_judged_until_it_holds(version: &str) {
 fn forked_reviewers_share_what_the_reviewer_has_read(version: &str) {
     let chain = project(version, "forked-review");
     let reply = reply(&chain, "forked-review");
-    assert!(reply.contains("cart.py:2: it prints") && reply.contains("no breach."), "{reply}");
     assert!(reply.ends_with("Between files: cart.py:3: the discount is in euros, and price.py subtracts cents"));
     let requests = chain.api.requests();
     let has =
@@ -210,7 +209,12 @@ fn forked_reviewers_share_what_the_reviewer_has_read(version: &str) {
         assert!(read(of_fork[1]).contains("Money is in cents") && !read(of_fork[1]).contains(other));
     }
     // The pass across files comes when all forks have replied.
-    assert!(read(of_caller[4]).contains("no breach.") && of_caller.len() == 6, "{}", of_caller.len());
+    assert!(
+        ["no breach.", "cart.py:2: it prints"].iter().all(|said| read(of_caller[4]).contains(said))
+            && of_caller.len() == 6,
+        "{}",
+        of_caller.len()
+    );
 }
 
 fn only_the_leaf_is_woken_for_its_two_answers(version: &str) {
@@ -273,7 +277,7 @@ fn a_refund_above_the_limit_is_for_a_person(version: &str) {
     assert_eq!(asked["reason"], "900 in all for order B-2", "{asked}");
     // 900 is allowed, and the rest of what was once 570 is not.
     let reply = go_on(&chain, "refund-policy");
-    assert!(reply.contains("paid 900 for B-2") && reply.contains("Offer a voucher."), "{reply}");
+    assert!(reply.ends_with("A-1: 450 denied: Offer a voucher."), "{reply}");
     assert_eq!(paid(), "A-1,120\nB-2,900\n");
 }
 
