@@ -38,10 +38,20 @@ macro_rules! is_background {
     };
 }
 
+/// Whether a frame's agent writes a summary next. The rows of the others are not read for that.
+macro_rules! wants_summary {
+    () => {
+        "frames.id IN (SELECT w.id FROM frames AS w INDEXED BY wanted_summaries
+            WHERE json_type(w.afresh, '$.wanted') IS NOT NULL)"
+    };
+}
+
 const STIRRING: &str = concat!(
     "SELECT root, state, since, created FROM frames INDEXED BY stirring_frames
      WHERE status IN ('ready', 'running', 'waiting')
-     AND (status <> 'waiting' OR json_type(afresh, '$.wanted') IS NOT NULL OR NOT EXISTS
+     AND (status <> 'waiting' OR ",
+    wants_summary!(),
+    " OR NOT EXISTS
          (SELECT 1 FROM requests AS r INDEXED BY open_requests WHERE r.frame = frames.id AND r.status = 'open' AND NOT ",
     is_job!("r"),
     " AND ",
@@ -58,8 +68,9 @@ const STIRRING: &str = concat!(
      AND (status <> 'waiting' OR NOT is_group OR NOT EXISTS
          (SELECT 1 FROM frames AS c INDEXED BY frames_by_parent
           WHERE c.parent = frames.id AND c.status NOT IN ('done', 'failed') AND c.outcome IS NULL))
-     AND (status <> 'waiting' OR json_type(afresh, '$.wanted') IS NOT NULL
-         OR json_extract(state, '$.wait.for') <> 'requests' OR NOT EXISTS
+     AND (status <> 'waiting' OR ",
+    wants_summary!(),
+    " OR json_extract(state, '$.wait.for') <> 'requests' OR NOT EXISTS
          (SELECT 1 FROM requests AS r INDEXED BY open_waits
           WHERE r.frame = frames.id AND r.kind = 'wait' AND r.status = 'open' AND ",
     is_job!("r"),

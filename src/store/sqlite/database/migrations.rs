@@ -59,6 +59,8 @@ CREATE INDEX frames_by_baseline ON frames (CASE WHEN json_valid(baseline) THEN j
 CREATE INDEX unfinished_frames_by_cwd ON frames (cwd) WHERE status <> 'done';
 -- What `resume --all` asks of all chains at once. The order of the ids is that in which their open requests are looked for.
 CREATE INDEX stirring_frames ON frames (id, status, root) WHERE status IN ('ready', 'running', 'waiting');
+-- The agents that write a summary next, few of all that wait.
+CREATE INDEX wanted_summaries ON frames (id) WHERE json_type(afresh, '$.wanted') IS NOT NULL;
 -- The agents whose last turn claude could not record.
 CREATE INDEX unrecorded_frames ON frames (status) WHERE trouble ->> 'unrecorded' = 1;
 -- The agents that make a chain look another way than its root says: someone runs, rests or was interrupted in it.
