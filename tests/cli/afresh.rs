@@ -206,6 +206,23 @@ fn without_a_summary_an_agent_keeps_its_conversation() {
 }
 
 #[test]
+fn a_conversation_that_is_too_long_for_a_summary_is_kept() {
+    let (world, id) = asking(World::with_hooks());
+    let too_long = world.command(["resume", &id, "--afresh"]).with("STAND_IN_REFUSES", "Prompt is too long").run();
+    insta::assert_snapshot!(too_long, @"
+    --- stderr
+    error: the summary could not be written: Prompt is too long; the agent keeps its conversation, and does not start afresh ([ID1:8])
+    hint: agent-cli resume [ID1:8] continues; nothing is lost
+    --- exit status: 1
+    ");
+    world.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    world.answer("now");
+    world.run(&["resume", &id]).started();
+    assert_eq!(world.session(2), world.session(0));
+    assert_eq!(outcomes(&world, &id), ["requested*", "no_summary", "requested*"]);
+}
+
+#[test]
 fn a_tool_that_is_called_instead_does_not_run() {
     let (world, id) = asking(World::with_hooks().with("STAND_IN_SUMMARY", "after echo two >> marks"));
     afresh(&world, &id).succeeds();

@@ -122,7 +122,8 @@ impl Meaning {
         let lacks = match ending {
             Ending::Reply(text) => afresh::lacking(text),
             Ending::Suspended => afresh::lacking(""),
-            Ending::Error(why) => {
+            // Another try would send the same.
+            Ending::Error(why) | Ending::Refused { why, .. } => {
                 let why = format!("the summary could not be written: {why}");
                 return Self::NoSummary { lacks: Vec::new(), why, is_last: true };
             }
