@@ -89,6 +89,68 @@ fn both_are_interrupted_and_continue() {
 }
 
 #[test]
+fn a_group_is_interrupted_and_continues_with_its_caller() {
+    let world = World::new();
+    world.file("root.md", "spawn --background child.md child.md\nhold callers\nreply {result}\n");
+    world.file("child.md", "hold childs\nreply 42\n");
+    let (callers, childs) = (world.gate("callers"), world.gate("childs"));
+    let spawn = world.command(["spawn", "root.md"]).start();
+    callers.reached_by(1);
+    childs.reached_by(2);
+    spawn.signal(Signal::INT);
+    spawn.ends().exits_with(130);
+    let resume = world.command(["resume", &world.session(0)]).start();
+    callers.reached_by(2);
+    childs.reached_by(4);
+    (0..2).for_each(|_| callers.open_for_one());
+    (0..4).for_each(|_| childs.open_for_one());
+    let outcome = resume.ends();
+    assert!(outcome.stdout.starts_with("2 agents: all done."), "{outcome}");
+}
+
+#[test]
+fn who_has_joined_all_can_hand_off() {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn --background a.md\nwait --agent {id}\nspawn --handoff b.md\nreply woken: {result}\n");
+    world.file("a.md", "reply A\n");
+    world.file("b.md", "reply B\n");
+    world.run(&["spawn", "root.md"]).prints("B");
+    world.run(&["fsck"]).succeeds();
+}
+
+#[test]
+fn what_a_failed_caller_leaves_behind_has_ended() {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn --background child.md child.md\nfail it broke\n");
+    world.file("child.md", "ask When?\nreply 42\n");
+    let failed = world.run(&["spawn", "root.md"]);
+    failed.exits_with(1);
+    let tree = world.run(&["tree", &world.session(0), "--json"]).json();
+    assert!(tree.as_array().unwrap().iter().all(|agent| agent["status"] == "failed"), "{tree:#}");
+    assert!(world.questions().is_empty());
+}
+
+#[test]
+fn a_child_that_has_failed_is_retried_and_joined_once_more() {
+    let world = World::with_hooks();
+    world.file("root.md", "spawn --background a.md\nspawn --background b.md\nrun agent-cli wait --agent a.md --agent b.md --all\nreply {result}\n");
+    world.file("a.md", "unless mended fail it broke\nreply A\n");
+    world.file("b.md", "ask When?\nreply B\n");
+    let root = world.run(&["spawn", "root.md"]);
+    root.succeeds();
+    let id = world.session(0);
+    let tree = world.run(&["tree", &id, "--json"]).json();
+    let failed = tree.as_array().unwrap().iter().find(|agent| agent["status"] == "failed").unwrap()["id"].clone();
+    world.file("mended", "");
+    world.run(&["resume", failed.as_str().unwrap()]).prints("A");
+    world.answer("now");
+    let outcome = world.run(&["resume", &id]);
+    outcome.succeeds();
+    assert!(outcome.stdout.contains("is done:\nA") || outcome.stdout.contains("is done:\n\nA"), "{outcome}");
+    assert!(!outcome.stdout.contains("has failed"), "{outcome}");
+}
+
+#[test]
 fn a_pause_of_the_caller_pauses_it_and_a_resume_continues_both() {
     let world = World::with_hooks();
     world.file("root.md", "spawn --background child.md\nask Whose?\nreply {results}\n");

@@ -163,6 +163,8 @@ fn row(meaning: &Meaning, facts: &Facts) -> (Fate, Ended) {
         (Meaning::Ended(Ending::Unavailable { why, worked }), _) => (worth(worked), Ended::Retry { why: why.clone() }),
         // Its parent could not fix it: it is retried when there may be room.
         (Meaning::Ended(Ending::Refused { why, objection: Objection::Room }), false) => (Discard, back_off(why)),
+        // What it has done in its earlier session is not lost.
+        (Meaning::Ended(Ending::Refused { why, .. }), false) if facts.begins_afresh => (Discard, back_off(why)),
         (Meaning::Ended(Ending::Refused { why, .. }), false) => (Discard, failed(FailureKind::Refused, why)),
         (Meaning::Ended(Ending::Refused { .. }), true) if other_way(facts, meaning).is_some() => (Discard, Ended::Back),
         (Meaning::Ended(Ending::Refused { why, .. }), true) => (Discard, back_off(why)),

@@ -16,6 +16,8 @@ pub struct Facts {
     pub ending: Ending,
     /// Whether its frame has a checkpoint: its agent was woken, and the next attempt can fall back to it.
     pub has_checkpoint: bool,
+    /// Whether its session begins with a summary of the one before.
+    pub begins_afresh: bool,
     /// Whether it made requests or jobs whose results its agent has not been given, even if those exist already.
     pub has_requests: bool,
     /// Whether agents work in its background, or have ended, whose results its agent has not been given.
@@ -73,6 +75,7 @@ impl Facts {
         Self {
             ending,
             has_checkpoint: false,
+            begins_afresh: false,
             has_requests: false,
             has_background: false,
             awaits_approval: false,

@@ -116,13 +116,23 @@ impl Tree {
 
     /// Whether it worked in the background of an agent that is retried, too.
     fn was_interrupted_with_caller(&self, node: &Node) -> bool {
-        let parent = node.parent.filter(|_| node.id != self.top()).and_then(|parent| self.get(parent));
-        parent.is_some_and(|parent| parent.state == FrameState::Cancelled && parent.has_in_background(node.id))
+        self.background_caller(node).is_some_and(|caller| caller.state == FrameState::Cancelled)
     }
 
+    /// The agent that has called this one in the background, alone or with others.
+    fn background_caller(&self, node: &Node) -> Option<&Node> {
+        let above = |node: &Node| node.parent.filter(|_| node.id != self.top()).and_then(|parent| self.get(parent));
+        let parent = above(node)?;
+        let (called, caller) = if parent.is_group { (parent, above(parent)?) } else { (node, parent) };
+        Some(caller).filter(|caller| caller.has_in_background(called.id))
+    }
+
+    /// Whether its parent will be told, but not yet.
     fn parent_waits_for_others(&self, node: &Node) -> bool {
         let parent = node.parent.filter(|_| node.id != self.top()).and_then(|parent| self.get(parent));
+        let has_to_join = |caller: &Node| !caller.state.waits_for_requests();
         parent.is_some_and(|parent| self.has_open_requests(parent))
+            || self.background_caller(node).is_some_and(has_to_join)
     }
 }
 

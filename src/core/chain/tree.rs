@@ -182,7 +182,8 @@ impl Tree {
 
     /// Whether a request of this frame still lacks a result that its agent needs, or a member of this group has not ended.
     pub(crate) fn has_open_requests(&self, node: &Node) -> bool {
-        let joins = request::joins_background(&node.requests, node.state.waits_for_requests());
+        // The end of a turn joins what runs in the background.
+        let joins = node.state.waits_for_requests() && request::are_in_background(&node.requests);
         let is_needed = |kind: &RequestKind| !kind.is_job() && (joins || !kind.is_background());
         let is_missing = |request: &Request| is_needed(&request.kind) && !self.is_over(request);
         node.requests.iter().any(is_missing) || self.open_members(node) > 0

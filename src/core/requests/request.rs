@@ -118,11 +118,10 @@ impl Request {
     }
 }
 
-/// Whether an agent with these undelivered requests joins the agents in its background: its turn `is_over`, and nothing else will wake
-/// it.
-pub(crate) fn joins_background(requests: &[Request], is_over: bool) -> bool {
+/// Whether an agent with these undelivered requests has asked for nothing but the agents in its background, and jobs to come.
+pub(crate) fn are_in_background(requests: &[Request]) -> bool {
     let is_job_to_come = |request: &Request| request.kind.is_job() && !request.state.is_resolved();
-    is_over && requests.iter().all(|request| request.kind.is_background() || is_job_to_come(request))
+    requests.iter().all(|request| request.kind.is_background() || is_job_to_come(request))
 }
 
 /// Whether an agent has asked only for jobs whose time has not come. It has ended its turn and waits for the first.

@@ -66,9 +66,11 @@ pub enum RequestState {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Handover {
-    /// In a prompt, or in a file that the agent has read.
+    /// In a prompt.
     #[default]
     Given,
+    /// The agent has looked it up itself.
+    LookedUp,
     /// The resumed call has yet to return it.
     ToReturn,
     /// It comes by standard input when the resumed call has been suspended again.

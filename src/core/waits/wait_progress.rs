@@ -75,6 +75,15 @@ impl WaitProgress {
         self.0.get(at).cloned().unwrap_or_default()
     }
 
+    /// The end of this agent was not its last: it is retried.
+    pub(crate) fn forget_end(&mut self, wait: &External, ended: FrameId) {
+        for (seen, condition) in self.0.iter_mut().zip(wait.conditions()) {
+            if matches!(condition, External::Agent(agent) if agent.id == ended) {
+                *seen = ConditionProgress::default();
+            }
+        }
+    }
+
     /// The agents that a wait for them has seen to have ended.
     pub(crate) fn ended_agents(&self, wait: &External) -> Vec<FrameId> {
         let conditions = wait.conditions().iter().enumerate().filter(|(at, _)| self.is_met(*at));

@@ -140,6 +140,7 @@ pub(super) fn gather(
     let mut facts = Facts {
         ending,
         has_checkpoint: frame.checkpoint.is_some(),
+        begins_afresh: frame.summary().is_some(),
         has_requests: has_open,
         has_background,
         awaits_approval: awaits_permission,

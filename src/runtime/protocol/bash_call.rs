@@ -186,7 +186,8 @@ fn embedded(asking: &Asking, id: &str, verb: Option<Verb>) -> Result<HookRespons
 
 /// Whether the agent has been given, or could look up, the results of everything that it has asked for in this attempt.
 fn has_all_results(store: &Store, caller: Caller) -> Result<bool, RuntimeError> {
-    Ok(store.requests(Requests::Undelivered(caller.attempt))?.iter().all(|(_, result)| result.is_some()))
+    let made = store.requests(Requests::Undelivered(caller.attempt))?;
+    Ok(made.iter().all(|(request, result)| result.is_some() || request.kind.is_background()))
 }
 
 /// Whether a shell of the agent in `cwd` can change to the directory with `cd`, and remains there.

@@ -14,6 +14,7 @@ use crate::core::chain::limits::Limits;
 use crate::core::id::{ChainName, FrameId, RequestId, SessionId};
 use crate::core::requests::question_form::Form;
 use crate::core::requests::request::{External, Request, RequestKind, RequestResult, SpawnForm};
+use crate::core::requests::request_state::RequestState;
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::requests::fork::{BadSource, ForkSource};
@@ -96,8 +97,11 @@ pub(crate) fn spawn(
         overrides.model = overrides.model.or_else(|| source.model.clone());
     }
     if request.form == SpawnForm::Handoff {
-        let background = store.requests(Requests::Background(parent.id))?.pop();
-        if let Some((Request { kind: RequestKind::Spawn { child, .. }, .. }, _)) = background {
+        let is_joined = |request: &Request| matches!(request.state, RequestState::Delivering { .. });
+        let mut background = store.requests(Requests::Background(parent.id))?.into_iter();
+        if let Some((Request { kind: RequestKind::Spawn { child, .. }, .. }, _)) =
+            background.find(|(request, _)| !is_joined(request))
+        {
             return Err(RuntimeError::InBackground(child));
         }
     }

@@ -181,7 +181,7 @@ pub(crate) fn is_abandoned(store: &Store, frame: &Frame, attempt: &Attempt) -> R
 
 /// Whether an agent made requests in this attempt that it now waits for.
 fn has_requests(store: &Store, attempt: AttemptId) -> Result<bool, StoreError> {
-    Ok(!store.requests(Requests::Undelivered(attempt))?.is_empty())
+    Ok(store.requests(Requests::Undelivered(attempt))?.iter().any(|(request, _)| !request.kind.is_background()))
 }
 
 /// How long ago a file was last written to.

@@ -8,7 +8,7 @@ use tracing::Instrument;
 
 use crate::claude::processes::process::ProcessExit;
 use crate::core::attempt::continuation::Way;
-use crate::core::attempt::decision::{Decision, Next};
+use crate::core::attempt::decision::{Decision, Fate, Next};
 use crate::core::chain::admission::NotAdmitted;
 use crate::core::chain::frame_state::Ended;
 use crate::core::chain::progress_lines::{ended, step};
@@ -317,8 +317,8 @@ impl Drive<'_> {
         self.taken.remove(&id);
         self.worked = Timestamp::now();
         let Some(decision) = concluded else { return Ok(None) };
-        if matches!(decision.frame, Ended::Fail(_)) {
-            // Agents in its background must stop now.
+        if matches!(decision.frame, Ended::Fail(_)) || decision.session == Fate::Discard {
+            // Agents in its background may have to stop now.
             self.events.look_again();
         }
         if let Next::Continue(way) = decision.next {

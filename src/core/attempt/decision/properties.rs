@@ -45,6 +45,7 @@ prop_compose! {
             has_checkpoint,
             has_requests,
             has_background,
+            begins_afresh: false,
             awaits_approval,
             unseen: is_unseen.then(RequestId::random).into_iter().collect(),
             looked_up: vec![RequestId::random()],

@@ -45,6 +45,7 @@ impl Drive<'_> {
                 if is_below {
                     self.take_note(node.id, &decision)?;
                 }
+                self.events.look_again();
                 any = true;
             }
         }

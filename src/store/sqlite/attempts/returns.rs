@@ -56,9 +56,9 @@ pub(crate) fn at_end(connection: &Connection, frame: FrameId, attempt: AttemptId
     let is_given = |id: &RequestId| delivering.iter().any(|request| request.id == *id);
     let has_jobs = requests::pending(connection, frame)?.iter().any(|it| it.kind.is_job() && !is_given(&it.id));
     let shown = delivering.iter().filter(|it| handover(it) == Some(Handover::Shown));
-    let own = || delivering.iter().filter(|it| it.attempt == attempt || it.kind.is_background());
-    let looked_up = own().filter(|request| handover(request) == Some(Handover::Given));
-    let in_time = own().filter(|request| handover(request) != Some(Handover::Given));
+    let was_looked_up = |request: &Request| handover(request) == Some(Handover::LookedUp);
+    let looked_up = delivering.iter().filter(|request| was_looked_up(request));
+    let in_time = delivering.iter().filter(|request| request.attempt == attempt && !was_looked_up(request));
     Ok(AtEnd {
         given: deliveries_as(connection, &delivering, &attempts::given(connection, attempt)?)?,
         looked_up: looked_up.map(|request| request.id).collect(),
@@ -88,7 +88,7 @@ fn to_use(connection: &Connection, caller: Caller, how: ResultUse<'_>) -> TxResu
                 (Target::Frame(frame), RequestKind::Spawn { child, .. }) => frame == *child,
                 (made, _) => made == Target::Request(request.id),
             };
-            made_and_read(connection, caller, is_it, read, Handover::Given)?
+            made_and_read(connection, caller, is_it, read, Handover::LookedUp)?
         }
         ResultUse::InTime(made, read) => {
             made_and_read(connection, caller, |request| request.id == made, read, Handover::ToReturn)?

@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row};
 use crate::core::chain::frame::Frame;
 use crate::core::id::FrameId;
 use crate::core::requests::proposed_plan::PlanDecision;
-use crate::core::requests::request::{RequestKind, joins_background};
+use crate::core::requests::request::{RequestKind, are_in_background};
 use crate::store::records::Undelivered;
 use crate::store::sqlite::database::codec::{Id, from_json};
 use crate::store::sqlite::requests::request_records::deliveries;
@@ -15,7 +15,8 @@ use crate::store::sqlite::transaction::{Statements, TxResult};
 
 pub(crate) fn undelivered(connection: &Connection, frame: &Frame) -> TxResult<Undelivered> {
     let mut due = requests::pending(connection, frame.id)?;
-    let joins = joins_background(&due, frame.state.waits_for_requests());
+    // Other results return by their calls, and leave the turn as it is.
+    let joins = are_in_background(&due);
     due.retain(|request| joins || !request.kind.is_background());
     Ok(Undelivered {
         results: deliveries(connection, &due)?,

@@ -6,6 +6,8 @@ use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::{FrameEvent, FrameState};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
+use crate::core::requests::request::RequestKind;
+use crate::core::requests::request_state::RequestState;
 use crate::store::error::StoreError;
 use crate::store::records::StateChange;
 use crate::store::sqlite::database::codec::{self, At, Id};
@@ -65,6 +67,9 @@ pub(crate) fn try_again(connection: &Connection, now: At, frame: FrameId, top: F
     if matches!(before.state, FrameState::Failed { .. }) && is_failure_delivered(connection, frame, top)? {
         return Err(StoreError::FailureDelivered(frame).into());
     }
+    if matches!(before.state, FrameState::Failed { .. }) {
+        forget_failure(connection, &before)?;
+    }
     if matches!(before.state, FrameState::Paused { .. }) {
         return continue_paused(connection, now, &before);
     }
@@ -77,6 +82,35 @@ pub(crate) fn try_again(connection: &Connection, now: At, frame: FrameId, top: F
     let state = frames::advance(connection, &before, FrameEvent::TryAgain { open_requests }, now.0)?;
     events::append(connection, now, frame, &LogEntry::TriedAgain { from: before.state, to: state.clone() })?;
     Ok(state)
+}
+
+/// Lets waits for the end of a frame, or of its group, wait for its next one.
+///
+/// # Errors
+///
+/// [`StoreError::FailureDelivered`] if such a wait is over.
+fn forget_failure(connection: &Connection, frame: &Frame) -> TxResult<()> {
+    let (mut ended, mut above) = (vec![frame.id], frame.parent);
+    if let Some(parent) = above.map(|id| frames::load(connection, id)).transpose()?.flatten()
+        && parent.task.is_group()
+    {
+        ended.push(parent.id);
+        above = parent.parent;
+    }
+    let waits = above.map(|caller| requests::pending(connection, caller)).transpose()?.unwrap_or_default();
+    for wait in waits {
+        let RequestKind::Wait(external) = &wait.kind else { continue };
+        let mut progress = wait.progress.clone();
+        ended.iter().for_each(|ended| progress.forget_end(external, *ended));
+        if progress == wait.progress {
+            continue;
+        }
+        if wait.state != RequestState::Open {
+            return Err(StoreError::FailureDelivered(frame.id).into());
+        }
+        requests::note(connection, wait.id, &progress)?;
+    }
+    Ok(())
 }
 
 /// Whether the agent that asked for a frame, or for its group, was told of its end, or is being told.

@@ -24,7 +24,7 @@ pub(crate) fn order_stop(
     reports: &[(FrameId, String)],
 ) -> TxResult<Ordered> {
     frames::existing(connection, frame)?;
-    order(connection, codec::now(), frame, stop, reports)
+    order(connection, codec::now(), frame, stop, reports, GroupAtTop::Ends)
 }
 
 /// The result of the call at which an agent was stopped, if it continues: the call's real result is no longer needed.
@@ -55,6 +55,15 @@ const PAUSED_ABOVE: &str = "WITH RECURSIVE above (distance, id, parent, status) 
         UNION ALL SELECT distance + 1, f.id, f.parent, f.status FROM above CROSS JOIN frames AS f ON f.id = above.parent)
     SELECT id FROM above WHERE distance > 0 AND status = 'paused' ORDER BY distance";
 
+/// What a stop of a group's members does to a group at the top.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum GroupAtTop {
+    /// It ends when they have ended, with what each of them has done.
+    Ends,
+    /// It is stopped: nobody waits for its reply.
+    Stops,
+}
+
 /// Records a stop for a frame and all below it, the deepest first.
 fn order(
     connection: &Connection,
@@ -62,6 +71,7 @@ fn order(
     top: FrameId,
     stop: &Stop,
     reports: &[(FrameId, String)],
+    group: GroupAtTop,
 ) -> TxResult<Ordered> {
     let below = connection.read_all(BELOW, [Id(top)], |row| id(row, "id"))?;
     let mut ordered = Ordered::default();
@@ -69,7 +79,8 @@ fn order(
         let frame = frames::existing(connection, id)?;
         // A group has no agent: it ends when its members have ended, and reports what each of them has done, unless its
         // reply is no longer needed.
-        if frame.state.is_over() || frame.task.is_group() && (id == top || stop.how == StopKind::Pause) {
+        let ends_by_itself = id == top && group == GroupAtTop::Ends || stop.how == StopKind::Pause;
+        if frame.state.is_over() || frame.task.is_group() && ends_by_itself {
             continue;
         }
         let of_this = reports.iter().find(|(of, _)| *of == id).map(|(_, report)| report.clone());
@@ -157,7 +168,7 @@ pub(crate) fn settled(
         is_over(connection, now, before, &Stop { how, ..stop.clone() })?;
         if !was_faster {
             // Its agent may have started others since it was asked to stop.
-            order(connection, now, before.id, &Stop { report: None, ..stop }, &[])?;
+            order(connection, now, before.id, &Stop { report: None, ..stop }, &[], GroupAtTop::Ends)?;
         }
     }
     for paused in connection.read_all(PAUSED_ABOVE, [Id(before.id)], |row| id(row, "id"))? {
@@ -177,7 +188,8 @@ pub(crate) fn left_behind(connection: &Connection, now: At, background: impl Ite
         let RequestKind::Spawn { child, .. } = request.kind else { continue };
         let (how, by) = (StopKind::Stop, By::Agent(request.frame));
         let reason = Some("it has ended, and this agent worked in its background".to_owned());
-        order(connection, now, child, &Stop { how, now: false, by, reason, of: child, report: None }, &[])?;
+        let stop = Stop { how, now: false, by, reason, of: child, report: None };
+        order(connection, now, child, &stop, &[], GroupAtTop::Stops)?;
     }
     Ok(())
 }

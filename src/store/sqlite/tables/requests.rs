@@ -135,6 +135,14 @@ fn join(connection: &Connection, now: At, wait: &Request, attempt: AttemptId) ->
     let ended = wait.progress.ended_agents(external);
     let is_ended = |kind: &RequestKind| matches!(kind, RequestKind::Spawn { child, .. } if ended.contains(child));
     for request in background(connection, wait.frame)?.into_iter().filter(|request| is_ended(&request.kind)) {
+        // One that was continued since has another result.
+        let is_over =
+            "SELECT 1 FROM frames WHERE id = ?1 AND ifnull(outcome, state) ->> '$.state' NOT IN ('done', 'failed')";
+        if let RequestKind::Spawn { child, .. } = request.kind
+            && connection.finds(is_over, [Id(child)])?
+        {
+            continue;
+        }
         let event = deliver(&request, attempt, Handover::Joined);
         advance(connection, now, &request, event)?;
     }
