@@ -17,7 +17,7 @@ use crate::core::chain::tree::Node;
 use crate::core::chain::waiting_on::Blocker;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, MessageId, SessionId};
-use crate::core::steering::afresh::AfreshReason;
+use crate::core::steering::fresh_start::AfreshReason;
 use crate::core::steering::message::Message;
 use crate::runtime::RuntimeError;
 use crate::runtime::activity::now::{Doing, activity_of};

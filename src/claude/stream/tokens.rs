@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use crate::core::agent::usage::Usage;
-use crate::core::agent::usage::context::Context;
+use crate::core::agent::usage::context_size::Context;
 
 /// The tokens of a response of the API, or of a result.
 pub(crate) fn of_answer(usage: &Value) -> Usage {

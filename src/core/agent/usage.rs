@@ -1,6 +1,6 @@
 //! Tokens and dollars: how much an attempt spent, and whether this is exact.
 
-pub(crate) mod context;
+pub(crate) mod context_size;
 pub(crate) mod prices;
 
 use jiff::SignedDuration;

@@ -5,7 +5,7 @@ use crate::core::agent::reply_schema::ReplyShape;
 use crate::core::attempt::ending::Ending;
 use crate::core::attempt::facts::Facts;
 use crate::core::attempt::signal::Signal;
-use crate::core::steering::afresh;
+use crate::core::steering::fresh_start;
 
 /// The meaning of an attempt's end: a row of the table of [decisions](crate::core::attempt::decision).
 #[derive(Clone, Debug, PartialEq)]
@@ -120,8 +120,8 @@ impl Meaning {
     /// What an attempt has written that was asked for a summary. `again`: whether an earlier one lacked something.
     fn from_summary(ending: &Ending, again: bool) -> Self {
         let lacks = match ending {
-            Ending::Reply(text) => afresh::lacking(text),
-            Ending::Suspended => afresh::lacking(""),
+            Ending::Reply(text) => fresh_start::lacking(text),
+            Ending::Suspended => fresh_start::lacking(""),
             // Another try would send the same.
             Ending::Error(why) | Ending::Refused { why, .. } => {
                 let why = format!("the summary could not be written: {why}");
@@ -131,7 +131,7 @@ impl Meaning {
         };
         match ending {
             Ending::Reply(text) if lacks.is_empty() => Self::Summary(text.clone()),
-            _ => Self::NoSummary { why: afresh::in_words(&lacks), lacks, is_last: again },
+            _ => Self::NoSummary { why: fresh_start::in_words(&lacks), lacks, is_last: again },
         }
     }
 

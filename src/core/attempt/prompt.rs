@@ -5,20 +5,20 @@ use crate::core::agent::reply_schema::ReplySchema;
 use crate::core::attempt::{meaning, signal};
 use crate::core::chain::frame::{Frame, Task, Trouble};
 use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
-use crate::core::steering::afresh;
+use crate::core::steering::fresh_start;
 use crate::core::text::escape;
 use crate::core::text::fence::{Fence, is_one_line};
 use crate::core::waits::scheduled::Scheduled;
 
 /// The information for a fork whose conversation does not say that it is one.
-pub(crate) const FORK: &str = "You are a fork of the agent that started you: the conversation before this prompt is its own. It gets your \
-    reply as the result of its call.";
+pub(crate) const FORK: &str = "You are a fork of the agent that started you: the conversation before this prompt is its own, and \
+    so are the agents that it has started. It gets your reply as the result of its call.";
 
 /// The first prompt of a frame. `deliveries` and `notices` come from an attempt that left no conversation.
 pub(crate) fn first(frame: &Frame, deliveries: &[Delivery], notices: &[String]) -> String {
     let task = of_task(&frame.task);
     let shape = frame.launch.schema.as_ref().map(of_schema);
-    let before = elsewhere(frame).into_iter().chain(frame.summary().map(afresh::told)).chain(shape);
+    let before = elsewhere(frame).into_iter().chain(frame.summary().map(fresh_start::told)).chain(shape);
     let added: Vec<String> = before.chain(notices.iter().cloned()).chain(sections(deliveries)).collect();
     // A task of several lines could run into the text added to it.
     let task = if added.is_empty() || is_one_line(&task) {

@@ -12,7 +12,7 @@ use crate::core::agent::usage::Usage;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::id::{AttemptId, FrameId, SessionId};
 use crate::core::requests::request::RequestResult;
-use crate::core::steering::afresh::Afresh;
+use crate::core::steering::fresh_start::Afresh;
 use crate::core::text::shell::quoted;
 
 /// One agent of a chain, without its reply, which may be large.

@@ -114,7 +114,8 @@ pub(super) fn of_baseline(
 ) -> Result<Option<PathBuf>, RuntimeError> {
     const ELSEWHERE: &str = "This call belongs to the conversation that yours began with. Its result goes there.";
     const FORK: &str = "This call has started you: you are its fork, and have the conversation up to here. The agent that made it \
-        gets your reply as its result. Your task follows; other calls and what was to come after this one are not yours.";
+        gets your reply as its result. Your task follows; other calls, the agents that they have started and what was to come after this one \
+        are not yours.";
     with_closed_calls(store, frame, source, |call| if Some(call) == own { FORK } else { ELSEWHERE })
 }
 

@@ -28,7 +28,7 @@ use crate::core::id::{AttemptId, RequestId};
 use crate::core::requests::question_form::Form;
 use crate::core::requests::request::{Delivery, Request, RequestKind};
 use crate::core::requests::request_state::Handover;
-use crate::core::steering::afresh;
+use crate::core::steering::fresh_start;
 use crate::core::steering::message::{self, Message};
 use crate::runtime::delivery::restored_situation::Restored;
 use crate::runtime::delivery::transcript_copies::ForInput;
@@ -111,7 +111,7 @@ fn to_summarise(
     let cut_short = frame.trouble.as_ref().filter(|trouble| trouble.misfits.is_empty());
     let cut_short = cut_short.map(|trouble| prompt::of_trouble(trouble, None));
     let notices: Vec<_> =
-        cut_short.into_iter().chain(changes(store, own, frame)).chain([afresh::request(lacks)]).collect();
+        cut_short.into_iter().chain(changes(store, own, frame)).chain([fresh_start::request(lacks)]).collect();
     let transcript = transcript_copies::to_summarise(store, frame, means.source.as_deref())?;
     let (prompt, placed, resumed_calls) = (prompt::resume(&[], &notices), Vec::new(), Vec::new());
     Ok(AttemptInput { prompt, message: None, transcript, placed, resumed_calls, notice: None })

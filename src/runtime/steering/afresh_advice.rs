@@ -6,7 +6,7 @@ use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::tree::Node;
 use crate::core::id::FrameId;
-use crate::core::steering::afresh::AfreshReason;
+use crate::core::steering::fresh_start::AfreshReason;
 use crate::runtime::RuntimeError;
 use crate::runtime::delivery::stale_files;
 use crate::store::Store;
@@ -61,7 +61,7 @@ pub(crate) fn of_agent(store: &Store, frame: &Frame) -> Result<Option<AfreshReas
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::agent::usage::context::Context;
+    use crate::core::agent::usage::context_size::Context;
     use crate::core::attempt::decision::decide;
     use crate::core::attempt::facts::Facts;
     use crate::store::testing::{self, attempt_end, reply};

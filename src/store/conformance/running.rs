@@ -12,7 +12,7 @@ use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::chain::limits::Limits;
 use crate::core::id::SessionId;
 use crate::core::requests::request::{RequestKind, RequestResult, SpawnForm};
-use crate::core::steering::afresh::testing::SUMMARY;
+use crate::core::steering::fresh_start::testing::SUMMARY;
 use crate::core::waits::conditions::External;
 use crate::store::conformance::people::person;
 use crate::store::conformance::{Open, fresh};

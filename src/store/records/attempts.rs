@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::core::agent::denied_call::Denied;
 use crate::core::agent::situation::Situation;
-use crate::core::agent::usage::context::Context;
+use crate::core::agent::usage::context_size::Context;
 use crate::core::agent::usage::{Spending, Spent, Totals};
 use crate::core::attempt::decision::Decision;
 use crate::core::attempt::meaning;

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::tests::{died, error, limited, overloaded, refused, to_stop};
 use super::*;
 use crate::core::agent::reply_schema::ReplyShape;
-use crate::core::steering::afresh::testing::SUMMARY;
+use crate::core::steering::fresh_start::testing::SUMMARY;
 
 fn endings() -> impl Strategy<Value = Ending> {
     let text = prop_oneof![

@@ -3,7 +3,7 @@ use jiff::Timestamp;
 use super::*;
 use crate::core::agent::reply_schema::ReplyShape;
 use crate::core::id::FrameId;
-use crate::core::steering::afresh::testing::SUMMARY;
+use crate::core::steering::fresh_start::testing::SUMMARY;
 use crate::core::steering::stop_order::By;
 
 const RESETS_AT: Timestamp = Timestamp::UNIX_EPOCH;

@@ -8,7 +8,7 @@ use crate::claude::settings::{of_project, permission_rules};
 use crate::claude::tools::{native_agents, permission_server};
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::id::{AttemptId, FrameId};
-use crate::core::steering::afresh;
+use crate::core::steering::fresh_start;
 use crate::failpoint::Step;
 use crate::runtime::programs::Program;
 use crate::runtime::requests::agent_lookup;
@@ -53,7 +53,7 @@ pub(super) fn settings(
         linger: own.linger.as_secs(),
         parallel_total: own.places.as_ref().map(Places::most),
         stop,
-        denies_all: frame.summary_lacks().map(|_| afresh::NO_TOOLS),
+        denies_all: frame.summary_lacks().map(|_| fresh_start::NO_TOOLS),
     };
     let hooks = Some(hooks).filter(|_| has_hooks(frame, program));
     let mut merged = merged::settings(user.as_ref(), &rules, hooks.as_ref());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Row, params_from_iter};
 
-use crate::core::agent::usage::context::Context;
+use crate::core::agent::usage::context_size::Context;
 use crate::core::chain::frame_state::{FrameEvent, FrameState};
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};

@@ -12,7 +12,7 @@ use crate::core::events::log_entry::LogEntry;
 use crate::core::id::SessionId;
 use crate::core::requests::request::Request;
 use crate::core::requests::request_state::RequestEvent;
-use crate::core::steering::afresh::Afresh;
+use crate::core::steering::fresh_start::Afresh;
 use crate::core::steering::stop_order::Stop;
 use crate::store::records::{AttemptEnd, Caller, EndedAttempt};
 use crate::store::sqlite::attempts::spent;

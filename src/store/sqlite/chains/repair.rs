@@ -8,7 +8,7 @@ use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
-use crate::core::steering::afresh::Afresh;
+use crate::core::steering::fresh_start::Afresh;
 use crate::store::error::StoreError;
 use crate::store::records::{ChainChange, Instruction};
 use crate::store::sqlite::chains::limit_checks;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::core::agent::usage::context::Context;
+use crate::core::agent::usage::context_size::Context;
 use crate::core::text::fence::Fence;
 
 /// How far a frame is that starts afresh.
