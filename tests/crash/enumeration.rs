@@ -1,5 +1,5 @@
-//! Every point of every command, passed for the first and the second time: the process that passes it dies, or finds the disk
-//! full, and the person continues. A sample passes every point once.
+//! Every point of every command, passed for the first time, and where everything is tried also for the second: the process that
+//! passes it dies, or finds the disk full, and the person continues. A sample passes every point once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,7 +8,7 @@ use std::thread;
 
 use agent_cli::failpoint::{STEPS, Step, name};
 
-use crate::extent::is_whole;
+use crate::extent::{Extent, extent, is_whole};
 use crate::invariants::{self, Allowance, Measure};
 use crate::person::{Accident, Person};
 use crate::scenarios::{SCENARIOS, Scenario};
@@ -17,7 +17,7 @@ use crate::scenarios::{SCENARIOS, Scenario};
 const ONLY: &str = "AGENT_CLI_CRASH_ONLY";
 /// Most of a case is waiting for processes and disks.
 const THREADS: usize = 6;
-/// How many passages of a point by one kind of command are tried.
+/// How many passages of a point by one kind of command are tried if everything is.
 const TIMES: usize = 2;
 
 /// One accident in one scenario.
@@ -81,7 +81,8 @@ fn peaceful(scenario: &'static Scenario) -> (Vec<Case>, Vec<String>) {
             let number = numbers.entry(passage.point.clone()).or_default();
             let times = times.entry((passage.point.clone(), passage.command.clone())).or_default();
             (*number, *times) = (*number + 1, *times + 1);
-            let enough = if passage.point.ends_with(".full") { 1 } else { TIMES };
+            let is_once = passage.point.ends_with(".full") || extent() == Extent::Rest;
+            let enough = if is_once { 1 } else { TIMES };
             if *times <= enough {
                 let accident = Accident { command, point: passage.point.clone(), number: *number };
                 cases.push(Case { scenario, accident, peaceful });
