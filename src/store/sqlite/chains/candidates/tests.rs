@@ -13,7 +13,7 @@ use crate::core::requests::request::{External, SpawnForm};
 use crate::core::steering::stop_order::{By, Stop, StopKind};
 use crate::core::waits::scheduled::{Scheduled, Scheduler};
 use crate::store::handle::Store;
-use crate::store::records::{AskedFor, AtEnd, Caller, ChainChange, Seen, StateChange};
+use crate::store::records::{AskedFor, AtEnd, AttemptEnd, Caller, ChainChange, Seen, StateChange};
 use crate::store::testing::{ask, attempt, attempt_end, group, new, reply, store};
 
 fn found(store: &Store) -> Vec<(FrameId, ContinueReason)> {
@@ -230,10 +230,17 @@ impl Chains {
                 };
                 let has_checkpoint = store.frame(caller.frame).unwrap().unwrap().checkpoint.is_some();
                 let AtEnd { has_open, has_background, .. } = store.at_end(caller.frame, caller.attempt).unwrap();
-                let facts =
-                    Facts { has_checkpoint, has_requests: has_open, has_background, ..Facts::from_ending(ending) };
+                // Its caller may have failed.
+                let stop = store.steering(caller.frame).unwrap().stop;
+                let facts = Facts {
+                    has_checkpoint,
+                    has_requests: has_open,
+                    has_background,
+                    stop: stop.clone(),
+                    ..Facts::from_ending(ending)
+                };
                 let decision = decide(&facts);
-                store.end_attempt(&attempt_end(caller, &decision)).unwrap();
+                store.end_attempt(&AttemptEnd { stop, ..attempt_end(caller, &decision) }).unwrap();
             }
             9 => {
                 let Some(question) = self.open.get(any(self.open.len())) else { return };
