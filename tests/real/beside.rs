@@ -98,7 +98,7 @@ impl World {
             Task::Child => Turn::text("the child's reply"),
             Task::Agent => agent(said, name, &input, then, &held),
         });
-        let chain = Chain::with_model(version, api);
+        let chain = Chain::with_model(version, api).without_lingering();
         chain.home.write("child.md", "child\n");
         Self { chain, then: hold, _never: never }
     }
