@@ -185,11 +185,17 @@ fn model(calls: Vec<ToolCall>) -> impl Fn(&Conversation) -> Turn {
         };
         let own = [ToolCall::bash("agent-cli spawn child.md")];
         let calls = if is_child { &calls[..] } else { &own };
+        // A prompt brings what its call did not return.
+        let is_pending = said.items().iter().rev().find_map(|item| match item {
+            Item::Result { text, .. } => Some(is_started(text)),
+            Item::User(text) if text.contains("SGN_RESUME") => Some(false),
+            _ => None,
+        });
         let mut last = String::new();
         for wanted in calls {
             match returned(wanted).or_else(|| told(wanted)) {
                 Some(text) => last = text,
-                None if said.last_result().is_some_and(is_started) => {
+                None if is_pending == Some(true) => {
                     return Turn::text("SGN_PEND_STARTED");
                 }
                 None => return Turn::default().and(wanted.clone()),
