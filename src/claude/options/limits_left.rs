@@ -44,7 +44,7 @@ pub(crate) fn within(args: &ClaudeArgs, chain_usd: f64) -> ClaudeArgs {
 }
 
 /// The arguments for a process that only writes a text. `denies_tools`: whether a hook denies all tools, so that they stay in the
-/// prompt cache; otherwise, there are none.
+/// prompt cache; otherwise it gets no tools.
 pub(crate) fn for_summary(args: &ClaudeArgs, denies_tools: bool) -> ClaudeArgs {
     // A call that is denied is a turn.
     const MOST_TURNS: u32 = 4;

@@ -18,7 +18,7 @@ pub(crate) const FORK: &str = "You are a fork of the agent that started you: the
 pub(crate) fn first(frame: &Frame, deliveries: &[Delivery], notices: &[String]) -> String {
     let task = of_task(&frame.task);
     let shape = frame.launch.schema.as_ref().map(of_schema);
-    let before = elsewhere(frame).into_iter().chain(frame.summary().map(fresh_start::told)).chain(shape);
+    let before = elsewhere(frame).into_iter().chain(frame.summary().map(fresh_start::opening)).chain(shape);
     let added: Vec<String> = before.chain(notices.iter().cloned()).chain(sections(deliveries)).collect();
     // A task of several lines could run into the text added to it.
     let task = if added.is_empty() || is_one_line(&task) {

@@ -238,10 +238,10 @@ impl Starting<'_> {
     /// What its agent is given. A summary needs nothing: results and messages are for the new session.
     fn undelivered(&self) -> Result<Undelivered, StoreError> {
         let undelivered = self.store.undelivered(self.frame)?;
-        Ok(match self.is_summary() {
-            true => Undelivered { chosen_mode: undelivered.chosen_mode, ..Undelivered::default() },
-            false => undelivered,
-        })
+        if self.is_summary() {
+            return Ok(Undelivered { chosen_mode: undelivered.chosen_mode, ..Undelivered::default() });
+        }
+        Ok(undelivered)
     }
 
     /// Starts the process of a recorded attempt.
