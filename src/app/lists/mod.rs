@@ -10,3 +10,4 @@ pub(crate) mod questions;
 pub(crate) mod single_agent;
 pub(crate) mod stats;
 pub(crate) mod tree;
+pub(crate) mod whole_question;

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::app::lists::questions::{self, Input, Outcome};
+use crate::app::lists::whole_question;
 use crate::app::view::question::{AskedForView, QuestionView};
 use crate::cli::arguments::{at_least_one, id_completion};
 use crate::cli::context::Context;
@@ -183,7 +184,7 @@ fn offered(listed: &QuestionView, now: Timestamp) -> Vec<Vec<String>> {
         description => format!("  {} {}: {description}", form.mark(at), one_line(&option.key)),
     };
     let together = listed.asked_together.map(|together| format!("  {}", question_text::together(together)));
-    let how = question_text::choosing(form).map(|how| format!("  {how}"));
+    let how = whole_question::choosing(form).map(|how| format!("  {how}"));
     let default = form.default.iter().map(|default| format!("  default: {}", one_line(default)));
     let expiry = form.expires_at.map(|at| format!("  {}", format::expiry(at, now, &TimeZone::system())));
     let in_file = form.answer_file.as_ref().and_then(|file| file.note(now));

@@ -4,6 +4,7 @@ use clap::Args;
 use jiff::Timestamp;
 
 use crate::app::lists::history::{self, Input, Outcome};
+use crate::app::lists::whole_question::of_form;
 use crate::app::view::exchange::{CallStatus, ExchangeView, RecordKind, RecordView};
 use crate::app::view::question::AskedForView;
 use crate::cli::arguments::{at_least_one, id_completion};
@@ -12,7 +13,6 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{age, fitted, one_line};
 use crate::cli::output::{self, ListCommand, print, print_json, tell};
-use crate::cli::report::question_text::of_form;
 use crate::cli::view::logs;
 use crate::core::events::agent_event::AgentEventKind;
 use crate::core::requests::approval::{self, Before};
