@@ -1,13 +1,16 @@
 //! Answers a question, or allows or denies a tool call or a plan.
 
-use crate::app::App;
+use jiff::Timestamp;
+
 use crate::app::asker::PersonsTask;
 use crate::app::error::{AnswerError, AppError};
-use crate::core::id::{FrameId, IdPrefix, RequestId};
+use crate::app::{App, lookup};
+use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::answer;
 use crate::core::requests::proposed_plan::{Permit, PlanDecision, permit};
 use crate::core::requests::request::RequestKind;
 use crate::runtime::requests::agent_lookup;
+use crate::runtime::run::status;
 use crate::store::{Driving, Question, Scope, StoreError, Target};
 
 /// An answer and how to record it.
@@ -27,6 +30,8 @@ pub(crate) struct Input {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) chain: FrameId,
+    /// What its agent gets.
+    pub(crate) text: String,
     /// Whether a process is running the chain, which then continues automatically.
     pub(crate) running_elsewhere: bool,
 }
@@ -80,9 +85,14 @@ pub(crate) fn only_people(app: &App<'_>) -> Result<(), AppError> {
     }
 }
 
+/// What an id, a name or `last` stands for: a question, or a chain or agent with all of its questions.
+pub(crate) fn named(app: &App<'_>, id: &str) -> Result<Target, AppError> {
+    Ok(app.store.lookup(Scope::QuestionsFirst, &lookup::id_of(app, id)?)?)
+}
+
 /// The question that an id names: its own, or that of a chain or agent that waits for one answer.
-pub(crate) fn question_named(app: &App<'_>, id: &IdPrefix) -> Result<RequestId, AppError> {
-    let agent = match app.store.lookup(Scope::QuestionsFirst, id)? {
+pub(crate) fn question_named(app: &App<'_>, id: &str) -> Result<RequestId, AppError> {
+    let agent = match named(app, id)? {
         // A request that is not a question is refused when it is answered.
         Target::Request(request) => return Ok(request),
         Target::Frame(agent) => agent,
@@ -147,10 +157,25 @@ pub(crate) fn approval(kind: &RequestKind, text: &str) -> Option<Approval> {
 pub(crate) fn answer_status(app: &App<'_>, question: RequestId, replace: bool) -> Result<AnswerStatus, AppError> {
     Ok(match app.store.questions(question, false)?.pop() {
         None => AnswerStatus::Gone,
-        Some(asked) if asked.expired.is_some() => AnswerStatus::Expired,
+        Some(asked) if has_expired(&asked, app.now) => AnswerStatus::Expired,
         Some(asked) if asked.answer.is_none() || replace => AnswerStatus::Open(asked),
         Some(asked) => AnswerStatus::Answered(asked),
     })
+}
+
+/// Whether a question has expired, recorded or not.
+fn has_expired(asked: &Question, now: Timestamp) -> bool {
+    let is_over = matches!(&asked.kind, RequestKind::Ask(form) if form.is_over(now));
+    asked.expired.is_some() || asked.answer.is_none() && is_over
+}
+
+/// Whether a question that is on a screen can no longer be answered, or has been answered in its file by now.
+pub(crate) fn is_outdated(app: &App<'_>, asked: &Question, replace: bool) -> Result<bool, AppError> {
+    if matches!(&asked.kind, RequestKind::Ask(form) if form.answered_in().is_some()) {
+        // Records the answer in the file.
+        status::can_continue(app.store, asked.root)?;
+    }
+    Ok(!matches!(answer_status(app, asked.id, replace)?, AnswerStatus::Open(_)))
 }
 
 /// The same as [`answer()`] for a person who has seen the question: it may have been closed in the meantime.
@@ -175,7 +200,7 @@ pub(crate) fn answer(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> 
     let text = check(app, input)?;
     let question = app.store.record_answer(input.question, &text, &app.asker.origin, input.replace)?;
     let running_elsewhere = Driving::is_marked(app.store.dir(), question.root)?;
-    Ok(Outcome { chain: question.root, running_elsewhere })
+    Ok(Outcome { chain: question.root, text, running_elsewhere })
 }
 
 #[cfg(test)]
@@ -233,12 +258,12 @@ mod tests {
         let (_temp, store) = store::testing::store();
         let caller = store.start(store.root());
         let app = testing::app(&store);
-        let id: IdPrefix = caller.frame.to_string().parse().unwrap();
+        let id = caller.frame.to_string();
         let none = question_named(&app, &id).unwrap_err();
         assert!(matches!(none, AppError::Answer(AnswerError::NoOpenQuestion(_))), "{none}");
         let question = ask(&store, caller, "When?");
         assert_eq!(question_named(&app, &id).unwrap(), question);
-        assert_eq!(question_named(&app, &question.to_string().parse().unwrap()).unwrap(), question);
+        assert_eq!(question_named(&app, &question.to_string()).unwrap(), question);
         ask(&store, caller, "Where?");
         let several = question_named(&app, &id).unwrap_err();
         assert!(matches!(several, AppError::Answer(AnswerError::SeveralOpenQuestions { .. })), "{several}");

@@ -91,6 +91,9 @@ fn every_command_explains_itself() {
     when the agent is done, or `SGN_PEND_STARTED (ID)` when the chain waits for something; `agent-cli
     resume ID` continues it.
 
+    On a terminal, asks you what the agents ask, and continues with your answers. Enter leaves a
+    question for later.
+
     Several files start several agents at once. Their replies are printed together, each under a
     heading, when all agents have ended; ID is the id of the group. An agent that fails does not stop
     the others: the exit status is then 1, and `resume ID` retries the failed ones.
@@ -215,6 +218,9 @@ fn every_command_explains_itself() {
           --exit-code
               Exit with status 75 while the chain waits
 
+          --no-ask
+              Do not ask at the terminal what agents ask
+
       -v, --verbose
               Print progress to standard error, as on a terminal
 
@@ -255,8 +261,11 @@ fn every_command_explains_itself() {
 
     Continues the chain where it stopped. Prints the reply once the agent is done (every time),
     `SGN_PEND_STARTED (ID)` when the chain has begun to wait for something new, and `SGN_PEND_ONGOING`
-    while it still waits for the same thing. Polling a waiting chain takes milliseconds and does not
-    start claude, so cron can do it as often as you like.
+    while it still waits for the same thing. On a terminal, asks you what the agents ask, and continues
+    with your answers. Enter leaves a question for later.
+
+    Polling a waiting chain takes milliseconds and does not start claude, so cron can do it as often as
+    you like.
 
     Usage: agent-cli resume [OPTIONS] ID [-- <CLAUDE ARGS>...]
            agent-cli resume --all [OPTIONS]
@@ -337,6 +346,9 @@ fn every_command_explains_itself() {
 
           --exit-code
               Exit with status 75 while the chain waits
+
+          --no-ask
+              Do not ask at the terminal what agents ask
 
       -v, --verbose
               Print progress to standard error, as on a terminal
@@ -609,7 +621,7 @@ fn every_command_explains_itself() {
     tool call, answer `allow`. To refuse it, answer `deny`, followed by a reason for the agent if you
     like. The same goes for a plan; --mode sets the permission mode in which the agent continues.
 
-    On a terminal, without an id, this is `agent-cli inbox`.
+    On a terminal, without an answer, this is `agent-cli inbox ID`.
 
     Usage: agent-cli answer [OPTIONS] [ID] [ANSWER]
 
@@ -657,7 +669,7 @@ fn every_command_explains_itself() {
       agent-cli answer 4f2c1a90 1,3
       agent-cli answer 4f2c1a90 --text 7
       agent-cli answer 4f2c1a90 -- --force
-      agent-cli answer 4f2c1a90 "deny use the test server"
+      agent-cli answer 4f2c1a90 deny use the test server
       agent-cli answer 4f2c1a90 allow --mode acceptEdits
       agent-cli answer 4f2c1a90 --resume < plan.md
     "#);
@@ -805,9 +817,16 @@ fn every_command_explains_itself() {
     before you press Enter, and an answer can be replaced until its agent has it. Questions asked in the
     meantime come at the end.
 
+    With an id, only shows the questions of that chain or agent, or that question.
+
     Needs a terminal. In a script, use `questions --json` and `answer`.
 
-    Usage: agent-cli inbox [OPTIONS]
+    Usage: agent-cli inbox [OPTIONS] [ID]
+
+    Arguments:
+      [ID]
+              Id of a question, or of a chain or agent (a name, `last`) for all of its questions
+              [default: the questions of this project]
 
     Options:
       -p, --all-projects

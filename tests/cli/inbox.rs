@@ -151,16 +151,34 @@ fn what_was_pasted_is_one_answer() {
 }
 
 #[test]
+fn a_question_that_is_answered_elsewhere_makes_room_for_the_next() {
+    let world = World::new();
+    asking(&world, "one?");
+    asking(&world, "two?");
+    let (inbox, screen) = opened(&world, &[], 80, 40);
+    shows(&screen, "help\n>");
+    world.answer_to("one?", "theirs");
+    wait_until("the next is shown", || screen.text().contains("two?"));
+    shows(&screen, "help\n>");
+    assert!(screen.text().contains(" has been answered"), "{}", screen.text());
+    inbox.types(":q\r");
+    inbox.ends().succeeds();
+}
+
+#[test]
 fn what_happens_elsewhere_is_noticed() {
     let world = World::new();
     let first = asking(&world, "one?");
     let second = asking(&world, "two?");
     let (inbox, screen) = opened(&world, &[], 80, 40);
     shows(&screen, "help\n>");
+    // A line that has been begun stays.
+    inbox.types("mi");
+    shows(&screen, "> mi");
     world.answer_to("one?", "theirs");
     world.answer_to("two?", "theirs too");
     asking(&world, "three?");
-    inbox.types("mine\r");
+    inbox.types("ne\r");
     wait_until("the new one is shown", || screen.text().contains("three?"));
     shows(&screen, "help\n>");
     let left = screen.text();
@@ -178,7 +196,7 @@ fn what_happens_elsewhere_is_noticed() {
 
 /// Waits until there is more to show. On a narrow screen, the prompt has several lines.
 fn more(screen: &Screen) {
-    let ends = [",Enter:more,:all:skip:back:quit", "Enter:a:s:q"];
+    let ends = [",Enter:more,:all:skip:back:quit", ",Enter:more,denyandwhy,:all:skip:back:quit", "Enter:a:s:q"];
     let text = || screen.text().replace([' ', '\n'], "");
     wait_until("there is more", || ends.iter().any(|end| text().ends_with(end)));
 }
@@ -213,10 +231,9 @@ fn an_approval_shows_the_whole_call_page_by_page() {
         assert!(columns < 80 || ended.stdout.contains("echo 100 \\u{1b}[2J\\u{202e}"), "{ended}");
         assert!(!ended.stdout.contains("\u{1b}[2J") && !ended.stdout.contains('\u{202e}'), "{ended}");
     }
+    // A person need not read what they do not want.
     let (inbox, screen) = opened(&world, &[], 80, 24);
     more(&screen);
-    inbox.types(":all\r");
-    shows(&screen, "help\n>");
     inbox.types("deny use the test server\r");
     shows(&screen, "[Y/n]");
     inbox.types("n\r");

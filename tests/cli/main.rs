@@ -102,6 +102,7 @@ mod streams;
 mod suspended;
 mod tell;
 mod terminal;
+mod there_and_then;
 mod together;
 mod transcripts;
 mod usage_limit;

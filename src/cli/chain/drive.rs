@@ -22,17 +22,17 @@ use crate::runtime::run::signals::Signals;
 use crate::runtime::run::status::{self, ChainStatus};
 use crate::store::Store;
 
-/// Drives a chain that was just recorded.
+/// Drives a chain that was just recorded, as far as it goes.
 pub(super) fn drive_new(
     context: &Context,
     store: &Store,
     settings: &RunSettings,
     top: FrameId,
     output_options: OutputOptions,
-) -> Result<ExitStatus, CliError> {
+) -> Result<ChainStatus, CliError> {
     let driven = driven(context, store, settings, top, output_options)?;
     match run::first_run(store, top, driven)? {
-        FirstRun::Status(status) => report(store, top, status, output_options),
+        FirstRun::Status(status) => Ok(status),
         FirstRun::Refused(errors) => {
             let mut whys: Vec<String> = errors.iter().map(|error| error.kind.to_string()).collect();
             whys.dedup();
@@ -43,25 +43,25 @@ pub(super) fn drive_new(
     }
 }
 
-/// Drives the chain below `top` if something in it can run, and reports its status.
+/// Drives the chain below `top` if something in it can run.
 pub(super) fn go_on(
     context: &Context,
     store: &Store,
     next: NextRun,
     top: FrameId,
     output_options: OutputOptions,
-) -> Result<ExitStatus, CliError> {
-    let status = match next {
-        NextRun::Nothing(status) => status,
+) -> Result<ChainStatus, CliError> {
+    match next {
+        NextRun::Nothing(status) => Ok(status),
         NextRun::Run(settings) => {
             let driven = driven(context, store, &settings, top, output_options)?;
-            status::after(store, top, driven)?
+            Ok(status::after(store, top, driven)?)
         }
-    };
-    report(store, top, status, output_options)
+    }
 }
 
-fn report(
+/// Reports the status of the chain below `top`.
+pub(super) fn report(
     store: &Store,
     top: FrameId,
     status: ChainStatus,

@@ -10,10 +10,12 @@ use crate::app::chains::estimate::{self, OfTop};
 use crate::app::chains::resume::{self, Input, LookedUp, Named, Outcome, Resumed};
 use crate::app::chains::run::NextRun;
 use crate::app::config::setting::WARN_ABOVE_USD;
+use crate::app::error::AppError;
 use crate::cli::arguments::id_completion;
 use crate::cli::arguments::limit_options::LimitOptions;
 use crate::cli::arguments::linger_option::LingerOption;
 use crate::cli::arguments::trailing_args::ForClaude;
+use crate::cli::chain::answering::there_and_then;
 use crate::cli::chain::spawn::questions_dir;
 use crate::cli::chain::tell::typed_text;
 use crate::cli::chain::unattended::resume_all::ResumeAll;
@@ -34,6 +36,8 @@ use crate::store::Store;
 ///
 /// Continues the chain where it stopped. Prints the reply once the agent is done (every time), `SGN_PEND_STARTED (ID)`
 /// when the chain has begun to wait for something new, and `SGN_PEND_ONGOING` while it still waits for the same thing.
+/// On a terminal, asks you what the agents ask, and continues with your answers. Enter leaves a question for later.
+///
 /// Polling a waiting chain takes milliseconds and does not start claude, so cron can do it as often as you like.
 #[derive(Debug, Args)]
 #[command(
@@ -165,10 +169,13 @@ impl Resume {
             output_options.refuse_to_agents()?;
         } else if input.changes_nothing()
             && let Some(report) = context.read_snapshot(|store| looked(store, &input.id, output_options)).flatten()
+            && !there_and_then::asks(context, &report.status, output_options)
         {
             return status_report::print(&report, output_options);
         }
         let store = context.store()?;
+        let (claude, stale_check) = (input.repair.claude.clone(), input.stale_check);
+        let again = || Ok(RunSettings { stale_check, ..context.settings(claude.clone())? });
         let app = if input.prompt.is_some() { context.app_with_origin(&store) } else { context.app(&store) };
         match resume::resume(&app, input, context)? {
             Outcome::Result(result) => print_result(&app, &result),
@@ -176,7 +183,7 @@ impl Resume {
                 if let NextRun::Run(run) = &resumed.next {
                     warn_of_cost(context, &app, resumed.top, run)?;
                 }
-                go_on(context, &store, resumed, output_options)
+                go_on(context, &store, resumed, again, output_options)
             }
         }
     }
@@ -224,13 +231,15 @@ fn go_on(
     context: &Context,
     store: &Store,
     resumed: Resumed,
+    again: impl Fn() -> Result<RunSettings, AppError>,
     output_options: OutputOptions,
 ) -> Result<ExitStatus, CliError> {
     let Resumed { top, named, repaired, next } = resumed;
     if repaired > 0 {
         tell(&format!("agents that start with new options from now on: {repaired}"));
     }
-    let exit = drive::go_on(context, store, next, top, output_options);
+    let status = drive::go_on(context, store, next, top, output_options);
+    let exit = status.and_then(|status| there_and_then::finish(context, store, top, status, again, output_options));
     if let Some(Named { root, name }) = named.filter(|named| named.is_lost(store)) {
         tell(&format!("the chain {} is no longer named {name}: another chain has this name", root.short()));
     }

@@ -17,6 +17,7 @@ use crate::cli::arguments::limit_options::LimitOptions;
 use crate::cli::arguments::linger_option::LingerOption;
 use crate::cli::arguments::tasks::{Tasks, TypedInstructions};
 use crate::cli::arguments::trailing_args::ForClaude;
+use crate::cli::chain::answering::there_and_then;
 use crate::cli::chain::drive;
 use crate::cli::chain::request_from_agent;
 use crate::cli::context::{CONFIG, Context};
@@ -34,6 +35,8 @@ use crate::core::text::time::duration;
 ///
 /// Runs the agent, and every agent that it starts, until nothing in the chain can run. Prints the reply when the agent
 /// is done, or `SGN_PEND_STARTED (ID)` when the chain waits for something; `agent-cli resume ID` continues it.
+///
+/// On a terminal, asks you what the agents ask, and continues with your answers. Enter leaves a question for later.
 ///
 /// Several files start several agents at once. Their replies are printed together, each under a heading, when all
 /// agents have ended; ID is the id of the group. An agent that fails does not stop the others: the exit status is then
@@ -230,7 +233,9 @@ impl Spawn {
             return Ok(ExitStatus::Ok);
         }
         let new = spawn::start(&app, input, tasks, &configuration, run, &mut print_note)?;
-        let exit = drive::drive_new(context, &store, &new.run, new.chain, output_options)?;
+        let status = drive::drive_new(context, &store, &new.run, new.chain, output_options)?;
+        let again = || Ok(new.run.clone());
+        let exit = there_and_then::finish(context, &store, new.chain, status, again, output_options)?;
         note::after(&app, new.chain, &new.cwd, &new.launch)?.into_iter().for_each(print_note);
         Ok(exit)
     }

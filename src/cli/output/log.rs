@@ -16,8 +16,12 @@ use crate::cli::output::stderr::{tell, warn};
 use crate::core::id::IdPrefix;
 
 /// Starts the log: warnings always, all steps at a terminal or on request. `filter` selects steps as `RUST_LOG` does elsewhere
-/// (`debug`, `agent_cli::runtime=trace`), and may name agents and chains to follow (`agent=4f2c1a90`).
+/// (`debug`, `agent_cli::runtime=trace`), and may name agents and chains to follow (`agent=4f2c1a90`). Only the first call counts: a
+/// command may run a chain several times.
 pub(crate) fn start(verbose: bool, filter: Option<String>) {
+    if tracing::dispatcher::has_been_set() {
+        return;
+    }
     let level = if verbose || io::stderr().is_terminal() { LevelFilter::INFO } else { LevelFilter::WARN };
     let usual = || Filter { levels: Targets::new().with_target(OWN, level), followed: Followed::default() };
     let Filter { levels, followed } = match filter {

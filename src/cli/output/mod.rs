@@ -8,8 +8,8 @@ mod stderr;
 mod stdout;
 
 pub(crate) use stderr::{
-    ListCommand, Manner, ask, colour, error, hint, hint_at_error, is_quiet, size_of_errors, tell, warn,
-    width_of_errors, write_errors,
+    ListCommand, Manner, ask, colour, error, hint, hint_at_error, is_quiet, is_read_by_a_person, size_of_errors, tell,
+    warn, width_of_errors, write_errors,
 };
 pub(crate) use stdout::{
     PrintError, Tone, TonedLine, has_begun, has_no_reader, print, print_event, print_json, print_line, print_toned,

@@ -125,6 +125,11 @@ pub(crate) fn ask(text: &str) {
     let _ = io::stderr().write_all(escape::block(text).as_bytes());
 }
 
+/// Whether results and messages are both shown on a terminal: a result needs no word for programs there.
+pub(crate) fn is_read_by_a_person() -> bool {
+    !is_quiet() && io::stdout().is_terminal() && io::stderr().is_terminal()
+}
+
 /// Whether `--quiet` was given.
 pub(crate) fn is_quiet() -> bool {
     MANNER.get().is_some_and(|manner| manner.quiet)

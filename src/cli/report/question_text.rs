@@ -110,12 +110,5 @@ pub(crate) fn confirm(store: &Store, asked: &Question, answer: &str) -> Result<(
         return Ok(());
     }
     Err(CliError::declined("not allowed, and nothing was recorded")
-        .hint(format!("agent-cli answer {} \"deny REASON\" denies it", asked.id.short())))
-}
-
-/// A person's decision on a call, made at a terminal.
-pub(crate) fn decide(store: &Store, asked: &Question) -> Result<String, CliError> {
-    show(store, asked)?;
-    let line = confirm::read_line("allow, or deny with a reason? ")?;
-    Ok(answer::spelled_out(&asked.kind, &line))
+        .hint(format!("agent-cli answer {} deny REASON denies it", asked.id.short())))
 }

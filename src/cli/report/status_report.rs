@@ -27,7 +27,7 @@ use crate::runtime::steering::afresh_advice::{self, AfreshAdvice};
 use crate::store::{ChainOf, Store};
 
 /// The output options of the caller.
-#[derive(Clone, Copy, Debug, clap::Args)]
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct OutputOptions {
     /// Print the events of the chain as JSON lines while it runs, then the object of --json (docs/events.md)
     #[arg(long)]
@@ -40,6 +40,10 @@ pub(crate) struct OutputOptions {
     /// Exit with status 75 while the chain waits
     #[arg(long)]
     pub(crate) exit_code: bool,
+
+    /// Do not ask at the terminal what agents ask
+    #[arg(long)]
+    pub(crate) no_ask: bool,
 }
 
 /// The status of a chain, with what a caller should know about it.
@@ -159,8 +163,13 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
             Ok(ExitStatus::Ok)
         }
         ChainStatus::Waits { new, blockers, busy, errors } => {
-            say(&if *new { format!("{} ({top})", signal::STARTED) } else { signal::ONGOING.to_owned() })?;
-            print_waits(top, blockers, busy);
+            // People read the words below instead.
+            let has_words = !(blockers.is_empty() && busy.is_empty());
+            let in_words = has_words && !output_options.prints_json() && output::is_read_by_a_person();
+            if !in_words {
+                say(&if *new { format!("{} ({top})", signal::STARTED) } else { signal::ONGOING.to_owned() })?;
+            }
+            print_waits(top, blockers, busy, in_words);
             for advice in &report.advice {
                 output::tell(&format!("{} should start afresh: {}", advice.agent.short(), advice.reason.in_words()));
                 output::hint(&format!("{} continues it in a new session, with a summary", advice.command()));
@@ -193,7 +202,7 @@ pub(crate) fn print_object(report: &StatusReport) -> Result<(), PrintError> {
     report.view.as_ref().map_or(Ok(()), print_json)
 }
 
-fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
+fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy], in_words: bool) {
     for busy in busy {
         let id = busy.frame.short();
         let (runner, lives) = match busy.runner {
@@ -220,6 +229,35 @@ fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
         };
         output::tell(&format!("{waits} for {}", with_expiry(&blocker.what)));
     }
+    if in_words && needs_an_answer(blockers) {
+        output::hint(&format!("agent-cli resume {} asks you, and continues with your answer", top.short()));
+    } else {
+        hint_at_answer(top, blockers);
+    }
+    let paused = blockers.iter().filter_map(|blocker| match &blocker.what {
+        Blocking::Paused { id, .. } => Some(*id),
+        _ => None,
+    });
+    for id in paused.collect::<BTreeSet<_>>() {
+        output::hint(&format!("agent-cli resume {} continues it", id.short()));
+    }
+    if blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Budget { .. })) {
+        output::hint(&format!("agent-cli resume {} --max-budget-usd USD raises the budget", top.short()));
+    }
+    if blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Retry { .. })) {
+        output::hint(&format!("agent-cli resume {} --now retries now", top.short()));
+    }
+}
+
+/// Whether a person's answer would let an agent continue.
+pub(crate) fn needs_an_answer(blockers: &[Blocker]) -> bool {
+    blockers.iter().any(|blocker| {
+        matches!(blocker.what, Blocking::Question { .. } | Blocking::Permission { .. } | Blocking::Plan { .. })
+    })
+}
+
+/// Says how to answer the first question.
+fn hint_at_answer(top: FrameId, blockers: &[Blocker]) {
     let answer = blockers.iter().find_map(|blocker| match &blocker.what {
         Blocking::Question { id, form } => {
             question_text::hint_at_file(form);
@@ -237,19 +275,6 @@ fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy]) {
     });
     if let Some(answer) = answer {
         output::hint(&format!("agent-cli answer {answer}, then agent-cli resume {}", top.short()));
-    }
-    let paused = blockers.iter().filter_map(|blocker| match &blocker.what {
-        Blocking::Paused { id, .. } => Some(*id),
-        _ => None,
-    });
-    for id in paused.collect::<BTreeSet<_>>() {
-        output::hint(&format!("agent-cli resume {} continues it", id.short()));
-    }
-    if blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Budget { .. })) {
-        output::hint(&format!("agent-cli resume {} --max-budget-usd USD raises the budget", top.short()));
-    }
-    if blockers.iter().any(|blocker| matches!(blocker.what, Blocking::Retry { .. })) {
-        output::hint(&format!("agent-cli resume {} --now retries now", top.short()));
     }
 }
 

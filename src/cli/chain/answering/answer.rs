@@ -6,11 +6,11 @@ use clap::Args;
 
 use crate::app::answer::{self, Input, Outcome};
 use crate::app::chains::run;
-use crate::app::lookup;
 use crate::app::view::outcome::AnsweredView;
 use crate::cli::arguments::id_completion;
-use crate::cli::chain::answering::inbox::{Inbox, for_people};
-use crate::cli::chain::answering::terminal_prompt::LONGEST_LINE;
+use crate::cli::chain::answering::inbox::Inbox;
+use crate::cli::chain::answering::said_back::said_back;
+use crate::cli::chain::answering::there_and_then::{self, for_people};
 use crate::cli::chain::drive;
 use crate::cli::confirm;
 use crate::cli::context::Context;
@@ -22,7 +22,7 @@ use crate::cli::report::status_report::OutputOptions;
 use crate::core::id::RequestId;
 use crate::core::requests::request::RequestKind;
 use crate::core::text::shell::quoted;
-use crate::store::{Question, Store};
+use crate::store::Question;
 
 /// Answer a question, or allow or deny a tool call or a plan
 ///
@@ -34,14 +34,14 @@ use crate::store::{Question, Store};
 /// refuse it, answer `deny`, followed by a reason for the agent if you like. The same goes for a plan; --mode sets the
 /// permission mode in which the agent continues.
 ///
-/// On a terminal, without an id, this is `agent-cli inbox`.
+/// On a terminal, without an answer, this is `agent-cli inbox ID`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli answer 4f2c1a90 \"Jan 1st\"
   agent-cli answer 4f2c1a90 1,3
   agent-cli answer 4f2c1a90 --text 7
   agent-cli answer 4f2c1a90 -- --force
-  agent-cli answer 4f2c1a90 \"deny use the test server\"
+  agent-cli answer 4f2c1a90 deny use the test server
   agent-cli answer 4f2c1a90 allow --mode acceptEdits
   agent-cli answer 4f2c1a90 --resume < plan.md")]
 pub(crate) struct Answer {
@@ -52,7 +52,7 @@ pub(crate) struct Answer {
     /// The answer [default: standard input, without its final newline]
     answer: Option<String>,
 
-    // The rest of an answer that the shell split because it was not quoted.
+    // The rest of an answer with several words.
     #[arg(hide = true)]
     more: Vec<String>,
 
@@ -79,82 +79,83 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        let Some(name) = &self.id else { return self.walk(context) };
+        let given = self.text.is_some() || self.answer.is_some();
+        let Some(name) = self.id.clone().filter(|_| given || !io::stdin().is_terminal()) else {
+            return self.prompt(context);
+        };
         let store = context.store()?;
         let app = for_people(context, &store)?;
-        let id = answer::question_named(&app, &lookup::id_of(&app, name)?)?;
+        let id = answer::question_named(&app, &name)?;
         let asked = store.questions(id, false)?.pop();
-        let (text, is_verbatim) = self.given(&store, id, asked.as_ref())?;
+        let (text, is_verbatim) = self.given(id, asked.as_ref())?;
         let input = Input { question: id, text, is_verbatim, mode: self.mode.clone(), replace: self.replace };
         let text = answer::check(&app, &input)?;
-        if let (Some(asked), true) = (&asked, self.answer.is_some() || self.text.is_some()) {
+        if let (Some(asked), true) = (&asked, given) {
             question_text::confirm(&store, asked, &text)?;
         }
-        let Outcome { chain, running_elsewhere } = answer::answer(&app, &input)?;
+        let Outcome { chain, text, running_elsewhere } = answer::answer(&app, &input)?;
+        let said = match asked.filter(|_| output::is_read_by_a_person()) {
+            Some(asked) => said_back(&asked.kind, &input.text, &text),
+            None => "answer recorded".to_owned(),
+        };
         if self.resume {
-            tell("answer recorded");
-            let output_options = OutputOptions { json: self.json, stream: false, exit_code: false };
-            let next = run::next(&store, chain, || context.settings(None))?;
-            return drive::go_on(context, &store, next, chain, output_options);
+            tell(&said);
+            let output_options = OutputOptions { json: self.json, ..OutputOptions::default() };
+            let again = || context.settings(None);
+            let status = drive::go_on(context, &store, run::next(&store, chain, again)?, chain, output_options)?;
+            return there_and_then::finish(context, &store, chain, status, again, output_options);
         }
         let next = format!("agent-cli resume {chain}");
         if self.json {
             print_json(&AnsweredView { question: id, chain, next, running_elsewhere })?;
         } else if running_elsewhere {
-            tell("answer recorded; another process is already running the chain");
+            tell(&format!("{said}; another process is already running the chain"));
         } else {
-            tell("answer recorded; resume the chain with:");
+            tell(&format!("{said}; resume the chain with:"));
             print_line(&next)?;
         }
         Ok(ExitStatus::Ok)
     }
 
-    /// What the command is without a question.
-    fn walk(&self, context: &Context) -> Result<ExitStatus, CliError> {
+    /// What the command is without an answer.
+    fn prompt(self, context: &Context) -> Result<ExitStatus, CliError> {
         for_people(context, &context.store()?)?;
-        if self.text.is_some() || self.mode.is_some() || self.replace || self.json || !confirm::is_at_a_terminal() {
-            return Err(CliError::usage("no question was named")
+        let has_options = self.text.is_some() || self.mode.is_some() || self.json || self.id.is_none() && self.replace;
+        if has_options || !confirm::is_at_a_terminal() {
+            let what = if self.id.is_some() { "no answer was given" } else { "no question was named" };
+            return Err(CliError::usage(what)
                 .hint("agent-cli questions lists the open questions")
                 .hint("agent-cli answer ID ANSWER answers one"));
         }
-        Inbox::here(self.resume).run(context)
+        Inbox::of(self.id, self.resume, self.replace).run(context)
     }
 
     /// The answer, and whether to take it literally.
-    fn given(&self, store: &Store, id: RequestId, asked: Option<&Question>) -> Result<(String, bool), CliError> {
+    fn given(&self, id: RequestId, asked: Option<&Question>) -> Result<(String, bool), CliError> {
+        let is_decision =
+            asked.is_some_and(|asked| matches!(asked.kind, RequestKind::Permission { .. } | RequestKind::Plan(_)));
         match (&self.text, &self.answer) {
             (Some(text), _) => Ok((text.clone(), true)),
-            (None, None) => Ok((from_standard_input(store, asked)?, false)),
-            (None, Some(text)) if self.more.is_empty() => Ok((text.clone(), false)),
+            (None, None) => Ok((from_standard_input()?, false)),
             (None, Some(first)) => {
                 let words: Vec<&str> = std::iter::once(first).chain(&self.more).map(String::as_str).collect();
+                let whole = words.join(" ");
+                // A reason is read by people and models, to whom it does not matter how many blanks are in it.
+                if self.more.is_empty() || is_decision {
+                    return Ok((whole, false));
+                }
                 let error = CliError::usage(format!("an answer is one argument, but {} were given", words.len()));
-                let whole = quoted(&words.join(" "));
-                Err(error.hint(format!("quote it: agent-cli answer {} {whole}", id.short())))
+                Err(error.hint(format!("quote it: agent-cli answer {} {}", id.short(), quoted(&whole))))
             }
         }
     }
 }
 
-fn from_standard_input(store: &Store, asked: Option<&Question>) -> Result<String, CliError> {
-    if confirm::is_at_a_terminal() {
-        match asked {
-            Some(asked) if matches!(asked.kind, RequestKind::Permission { .. } | RequestKind::Plan(_)) => {
-                return question_text::decide(store, asked);
-            }
-            Some(asked) => question_text::show(store, asked)?,
-            None => {}
-        }
-        output::ask("type the answer, then press Ctrl-D on an empty line\n");
-    }
+fn from_standard_input() -> Result<String, CliError> {
     let mut text = String::new();
     io::stdin()
         .read_to_string(&mut text)
         .map_err(|error| CliError::usage(format!("cannot read the answer from standard input: {error}")))?;
-    if io::stdin().is_terminal() && text.split_inclusive('\n').any(|line| line.len() > LONGEST_LINE) {
-        return Err(CliError::usage("the terminal may have cut a long line, so nothing was recorded")
-            .hint("agent-cli inbox takes long lines, and :edit there opens an editor"));
-    }
     if text.ends_with('\n') {
         text.pop();
         if text.ends_with('\r') {

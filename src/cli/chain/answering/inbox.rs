@@ -4,12 +4,17 @@ use std::io::{self, IsTerminal};
 
 use clap::Args;
 
+use crate::app::App;
 use crate::app::answer;
+use crate::app::chains::run;
 use crate::app::chains::unattended::{self, AfterAnswer};
-use crate::app::{App, Asker};
-use crate::claude::processes::marks;
+use crate::app::error::AnswerError;
+use crate::app::lookup::Projects;
+use crate::cli::arguments::id_completion;
 use crate::cli::chain::answering::terminal_prompt::{Line, Prompt};
-use crate::cli::chain::answering::walk::{Exit, Walk};
+use crate::cli::chain::answering::there_and_then::{self, for_people};
+use crate::cli::chain::answering::walk::{Asked, Exit, Walk, WalkManner};
+use crate::cli::chain::drive;
 use crate::cli::chain::unattended::resume_all::ResumeAll;
 use crate::cli::confirm;
 use crate::cli::context::Context;
@@ -18,7 +23,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::output::{hint, print_line, tell};
 use crate::cli::report::status_report::OutputOptions;
 use crate::core::id::FrameId;
-use crate::store::{Attending, Store};
+use crate::store::{Attending, Store, StoreError, Target};
 
 /// Answer open questions, approvals and plans one after the other
 ///
@@ -27,9 +32,15 @@ use crate::store::{Attending, Store};
 /// the previous one, and `:quit` or Ctrl-C leaves. Nothing is sent before you press Enter, and an answer can be replaced
 /// until its agent has it. Questions asked in the meantime come at the end.
 ///
+/// With an id, only shows the questions of that chain or agent, or that question.
+///
 /// Needs a terminal. In a script, use `questions --json` and `answer`.
 #[derive(Debug, Args)]
 pub(crate) struct Inbox {
+    /// Id of a question, or of a chain or agent (a name, `last`) for all of its questions [default: the questions of this project]
+    #[arg(add = id_completion::questions(), conflicts_with = "all_projects")]
+    id: Option<String>,
+
     /// Also show what the agents of other projects ask
     #[arg(short = 'p', long)]
     all_projects: bool,
@@ -37,21 +48,15 @@ pub(crate) struct Inbox {
     /// Continue the answered chains at the end without asking
     #[arg(long)]
     resume: bool,
-}
 
-/// The surroundings for a person's answers; agents are refused.
-pub(super) fn for_people<'a>(context: &Context, store: &'a Store) -> Result<App<'a>, CliError> {
-    let app = context.app_with_origin(store);
-    let (sessions, runner) = (marks::sessions().collect(), marks::runner());
-    let app = App { asker: Asker { sessions, runner, ..app.asker }, ..app };
-    answer::only_people(&app)?;
-    Ok(app)
+    #[arg(skip)]
+    replace: bool,
 }
 
 impl Inbox {
-    /// The inbox of the current project.
-    pub(super) fn here(resume: bool) -> Self {
-        Self { all_projects: false, resume }
+    /// The inbox of the current project, or what `id` names.
+    pub(super) fn of(id: Option<String>, resume: bool, replace: bool) -> Self {
+        Self { id, all_projects: false, resume, replace }
     }
 
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
@@ -62,8 +67,8 @@ impl Inbox {
                 .hint("agent-cli questions --json lists the open questions")
                 .hint("agent-cli answer ID ANSWER answers one"));
         }
+        let mut walk = self.walk(app)?;
         let mut prompt = Prompt::new()?;
-        let mut walk = Walk::new(app, self.all_projects)?;
         let attending = Attending::mark(store.dir())?;
         let exit = walk.go(&mut prompt)?;
         drop(attending);
@@ -76,8 +81,13 @@ impl Inbox {
         if chains.is_empty() {
             return Ok(if exit == Exit::Interrupted { ExitStatus::Interrupted } else { ExitStatus::Ok });
         }
-        if exit == Exit::AtWill && (self.resume || agrees(&mut prompt, chains.len())?) {
-            let output_options = OutputOptions { json: false, stream: false, exit_code: false };
+        if exit != Exit::Interrupted && (self.resume || agrees(&mut prompt, chains.len())?) {
+            let output_options = OutputOptions::default();
+            if let (Some(_), [chain]) = (&self.id, chains.as_slice()) {
+                let again = || context.settings(None);
+                let status = drive::go_on(context, &store, run::next(&store, *chain, again)?, *chain, output_options)?;
+                return there_and_then::finish(context, &store, *chain, status, again, output_options);
+            }
             let all = ResumeAll { claude: None, stale_check: true, max_parallel_total: None, output_options };
             return all.continue_these(context, &context.app(&store), &chains);
         }
@@ -86,6 +96,30 @@ impl Inbox {
             print_line(&format!("agent-cli resume {root}"))?;
         }
         Ok(if exit == Exit::Interrupted { ExitStatus::Interrupted } else { ExitStatus::Ok })
+    }
+}
+
+impl Inbox {
+    /// The questions that are wanted. What an id names must have one.
+    fn walk<'a>(&self, app: App<'a>) -> Result<Walk<'a>, CliError> {
+        let Some(id) = &self.id else {
+            return if self.all_projects {
+                Ok(Walk::new(app, Asked::InProject(None, Projects::default()), WalkManner::default()))
+            } else {
+                Walk::of_project(app)
+            };
+        };
+        let asked = match answer::named(&app, id)? {
+            Target::Request(question) => {
+                app.store.questions(question, false)?.pop().ok_or(StoreError::NotAQuestion(question))?;
+                Asked::Only(question)
+            }
+            Target::Frame(agent) if app.store.questions(Some(agent), true)?.is_empty() => {
+                return Err(CliError::from(AnswerError::NoOpenQuestion(agent)));
+            }
+            Target::Frame(agent) => Asked::Below(agent),
+        };
+        Ok(Walk::new(app, asked, WalkManner { replace: self.replace, is_uninvited: false }))
     }
 }
 
@@ -114,6 +148,6 @@ fn agrees(prompt: &mut Prompt, chains: usize) -> Result<bool, CliError> {
     let what = if chains == 1 { "the chain".to_owned() } else { format!("{chains} chains") };
     Ok(match prompt.line(&format!("continue {what} now? [Y/n] "))? {
         Line::Typed(typed) => typed.trim().is_empty() || confirm::is_yes(&typed),
-        Line::Interrupted | Line::Closed => false,
+        Line::Interrupted | Line::Closed | Line::Outdated => false,
     })
 }

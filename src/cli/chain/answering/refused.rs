@@ -58,7 +58,7 @@ fn not_an_answer(refused: CliError, id: RequestId, kind: &RequestKind, text: &st
         }
         (NoAnswer::NotAnOption { .. }, _) => refused.hint(command(example)),
         (_, RequestKind::Permission { .. } | RequestKind::Plan(_)) => {
-            refused.hint(command("allow")).hint(format!("or {}", command("\"deny use the test server\"")))
+            refused.hint(command("allow")).hint(format!("or {}", command("deny use the test server")))
         }
         _ => refused.hint(command("ANSWER")),
     }

@@ -1,6 +1,6 @@
 //! Reads lines that a person types, and shows long texts page by page.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead};
 use std::time::Duration;
 use std::{env, thread};
 
@@ -12,6 +12,7 @@ use rustyline::history::MemHistory;
 
 use crate::cli::chain::answering::keys::{Arrived, Keys, has_more};
 use crate::cli::chain::answering::typed::{self, Command, TypedLine};
+use crate::cli::chain::answering::waiting::{Stops, Untouched, Waited, write};
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::core::text::wrap::{columns, wrapped_text};
@@ -21,13 +22,16 @@ use crate::core::text::wrap::{columns, wrapped_text};
 pub(super) enum Line {
     /// It was completed with Enter.
     Typed(String),
-    /// Ctrl-C.
+    /// Ctrl-C, or a signal that ends the program.
     Interrupted,
     /// Ctrl-D, or the terminal was closed.
     Closed,
+    /// Nothing was typed, and what was asked is outdated.
+    Outdated,
 }
 
 pub(super) struct Prompt {
+    stops: Stops,
     /// `None`: the terminal cannot move its cursor.
     editor: Option<rustyline::Editor<Keys, MemHistory>>,
 }
@@ -48,7 +52,8 @@ impl Prompt {
             editor.set_helper(Some(Keys::default()));
             Ok(editor)
         };
-        Ok(Self { editor: can_move_its_cursor().then(editor).transpose().map_err(|error| unreadable(&error))? })
+        let editor = can_move_its_cursor().then(editor).transpose().map_err(|error| unreadable(&error))?;
+        Ok(Self { stops: Stops::new().map_err(|error| unreadable(&error.into()))?, editor })
     }
 
     /// Drops what was typed before something new is shown, because it was meant for something else.
@@ -58,7 +63,7 @@ impl Prompt {
     }
 
     /// Drops the rest of a line or a paste, until nothing has arrived for a while.
-    fn forget_the_rest() {
+    pub(super) fn forget_the_rest() {
         const QUIET: Duration = Duration::from_millis(200);
         loop {
             Self::forget_typed_ahead();
@@ -71,11 +76,17 @@ impl Prompt {
 
     /// Reads a line, and rejects a truncated one.
     pub(super) fn line(&mut self, prompt: &str) -> Result<Line, CliError> {
+        self.line_unless(prompt, &mut || false)
+    }
+
+    /// The same, unless what the line would answer is outdated before the person has typed anything.
+    pub(super) fn line_unless(
+        &mut self,
+        prompt: &str,
+        is_outdated: &mut dyn FnMut() -> bool,
+    ) -> Result<Line, CliError> {
         loop {
-            let (line, arrived) = match &mut self.editor {
-                Some(editor) => edited(editor, prompt)?,
-                None => plain(prompt)?,
-            };
+            let (line, arrived) = self.read(prompt, is_outdated)?;
             let why = match arrived {
                 Arrived::Whole => return Ok(line),
                 Arrived::WithMore => "several lines arrived at once, so nothing was sent: use :edit for them",
@@ -87,14 +98,45 @@ impl Prompt {
         }
     }
 
+    fn read(&mut self, prompt: &str, is_outdated: &mut dyn FnMut() -> bool) -> Result<(Line, Arrived), CliError> {
+        // The editor writes the prompt again, over one that has a single row.
+        let (width, _) = output::size_of_errors();
+        let untouched = self.editor.is_some().then(Untouched::new).flatten();
+        if untouched.is_none() || columns(prompt) < width {
+            write(prompt);
+            let waited = self.stops.input_unless(is_outdated).map_err(|error| unreadable(&error.into()))?;
+            if waited != Waited::Input {
+                write("\n");
+                return Ok((
+                    if waited == Waited::Stopped { Line::Interrupted } else { Line::Outdated },
+                    Arrived::Whole,
+                ));
+            }
+            if untouched.is_some() {
+                write("\r\u{1b}[K");
+            }
+        }
+        let read = match &mut self.editor {
+            Some(editor) => edited(editor, prompt)?,
+            None => plain(),
+        };
+        if self.stops.have_arrived() { Ok((Line::Interrupted, Arrived::Whole)) } else { Ok(read) }
+    }
+
     /// Shows a text page by page, with room for this many lines `below` it. No line of the text may be wider than the terminal.
-    /// Returns what the person typed instead of reading on, if anything.
-    pub(super) fn show(&mut self, text: &str, below: usize) -> Result<Option<Line>, CliError> {
+    /// Returns what the person typed instead of reading on, if anything. `denies`: whether a line is an answer that can be given before
+    /// everything was shown; `None`: none can.
+    pub(super) fn show(
+        &mut self,
+        text: &str,
+        below: usize,
+        denies: Option<&dyn Fn(&str) -> bool>,
+    ) -> Result<Option<Line>, CliError> {
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         let (mut shown, mut all) = (0, false);
         while shown < lines.len() {
             let (width, height) = output::size_of_errors();
-            let more = |shown: usize| more(shown, lines.len(), width);
+            let more = |shown: usize| more(shown, lines.len(), width, denies.is_some());
             let fits = lines.len() - shown + below <= height;
             let room = height.saturating_sub(1 + more(lines.len()).lines().count());
             let page = if all || fits { usize::MAX } else { room.max(1) };
@@ -111,6 +153,7 @@ impl Prompt {
                         break;
                     }
                     TypedLine::Command(Command::Skip | Command::Back | Command::Quit) => return Ok(Some(line)),
+                    TypedLine::Answer(answer) if denies.is_some_and(|denies| denies(answer)) => return Ok(Some(line)),
                     TypedLine::Command(Command::Help) => output::ask(&wrapped_text(&typed::help(), width)),
                     _ => output::tell("Enter or :all shows the rest first"),
                 }
@@ -121,11 +164,12 @@ impl Prompt {
 }
 
 /// The line below a page: how much was shown, and what a person can type.
-fn more(shown: usize, lines: usize, width: usize) -> String {
+fn more(shown: usize, lines: usize, width: usize, can_deny: bool) -> String {
     let room = width.saturating_sub(1);
+    let [long, short] = if can_deny { [" deny and why,", " deny"] } else { [""; 2] };
     let texts = [
-        format!("{shown}/{lines}, Enter: more, :all :skip :back :quit"),
-        format!("{shown}/{lines}, Enter :all :skip :back :quit"),
+        format!("{shown}/{lines}, Enter: more,{long} :all :skip :back :quit"),
+        format!("{shown}/{lines}, Enter{short} :all :skip :back :quit"),
         format!("{shown}/{lines} Enter :a :s :q"),
     ];
     let fits = |text: &&String| columns(text) <= room;
@@ -148,10 +192,8 @@ fn edited(editor: &mut rustyline::Editor<Keys, MemHistory>, prompt: &str) -> Res
 }
 
 /// A line that only the terminal edits.
-fn plain(prompt: &str) -> Result<(Line, Arrived), CliError> {
+fn plain() -> (Line, Arrived) {
     let mut line = String::new();
-    let cannot = |error| unreadable(&ReadlineError::Io(error));
-    io::stdout().write_all(prompt.as_bytes()).and_then(|()| io::stdout().flush()).map_err(cannot)?;
     let read = io::stdin().lock().read_line(&mut line);
     let arrived = match &read {
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Arrived::NotText,
@@ -161,7 +203,7 @@ fn plain(prompt: &str) -> Result<(Line, Arrived), CliError> {
     };
     // An end of input in the middle of a line was not Enter, and a closed terminal fails.
     let line = read.ok().and_then(|_| line.strip_suffix('\n'));
-    Ok((line.map_or(Line::Closed, |line| Line::Typed(line.to_owned())), arrived))
+    (line.map_or(Line::Closed, |line| Line::Typed(line.to_owned())), arrived)
 }
 
 fn can_move_its_cursor() -> bool {

@@ -67,6 +67,16 @@ pub(super) fn read(line: &str) -> TypedLine<'_> {
     named.map_or(TypedLine::NoCommand(trimmed), |(command, ..)| TypedLine::Command(*command))
 }
 
+/// Whether an answer could be meant for the prompt: a letter, or the name of a command without its colon.
+pub(super) fn could_be_a_command(text: &str) -> bool {
+    let word = text.trim().to_ascii_lowercase();
+    let is_letter = word.len() == 1 && word.chars().all(|c| c.is_ascii_alphabetic());
+    is_letter || OTHERS.contains(&&*word) || COMMANDS.iter().any(|(_, name, _)| *name == word)
+}
+
+/// What people type in other programs to leave something open or to leave.
+const OTHERS: [&str; 3] = ["exit", "later", "next"];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,6 +106,16 @@ mod tests {
             (" \t", TypedLine::Nothing),
         ] {
             assert_eq!(read(line), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_letter_or_the_name_of_a_command_could_be_meant_for_the_prompt() {
+        for text in ["s", " Q ", "y", "n", "skip", "quit", "Exit", "later"] {
+            assert!(could_be_a_command(text), "{text}");
+        }
+        for text in ["yes", "no", "7", "é", "ok", "skip it", ":s", "-"] {
+            assert!(!could_be_a_command(text), "{text}");
         }
     }
 

@@ -1,19 +1,25 @@
 //! The walk through the inbox: one question after the other, in the order that the person chooses.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
 
 use crate::app::App;
-use crate::app::answer::{self, AnswerStatus, Input, TooLate};
+use crate::app::answer::{self, AnswerStatus, Input, Outcome, TooLate};
 use crate::app::lookup::{Projects, here};
 use crate::cli::chain::answering::editor;
+use crate::cli::chain::answering::said_back::said_back;
 use crate::cli::chain::answering::terminal_prompt::{Line, Prompt};
 use crate::cli::chain::answering::typed::{self, Command, TypedLine};
+use crate::cli::confirm;
 use crate::cli::error::CliError;
 use crate::cli::output::format::cut;
 use crate::cli::output::{self, ListCommand, tell};
 use crate::cli::report::question_text;
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::approval;
+use crate::core::requests::proposed_plan::{Permit, permit};
 use crate::core::requests::request::RequestKind;
 use crate::core::text::wrap::wrapped_text;
 use crate::runtime::activity::excerpts::last_words;
@@ -22,15 +28,33 @@ use crate::store::Question;
 /// Questions in the order in which they are shown, and the answers that were given here.
 pub(super) struct Walk<'a> {
     app: App<'a>,
-    /// The project whose questions are shown; `None`: all.
-    project: Option<std::path::PathBuf>,
-    projects: Projects,
+    questions: Asked,
+    manner: WalkManner,
     items: Vec<Item>,
     at: usize,
+    /// Those that can no longer be answered here.
+    dropped: HashSet<RequestId>,
     /// How many open questions come after the items.
     behind: usize,
     /// How many open questions belong to other projects.
     elsewhere: u64,
+}
+
+/// The questions of a walk.
+pub(super) enum Asked {
+    /// All of a project; `None`: all.
+    InProject(Option<PathBuf>, Projects),
+    /// Those of a chain or agent, and of the agents below it.
+    Below(FrameId),
+    Only(RequestId),
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WalkManner {
+    /// Whether a line without an answer leaves the questions open, because the person has not asked for them.
+    pub(super) is_uninvited: bool,
+    /// Whether earlier answers may be replaced.
+    pub(super) replace: bool,
 }
 
 /// How many questions are read in advance.
@@ -47,7 +71,11 @@ struct Item {
 /// How a person left the inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exit {
+    /// After the last question.
+    AtEnd,
     AtWill,
+    /// With Ctrl-D, or by closing the terminal.
+    Closed,
     /// With Ctrl-C.
     Interrupted,
 }
@@ -55,6 +83,8 @@ pub(super) enum Exit {
 /// Where a person goes from a question.
 enum WalkStep {
     Next,
+    /// To the same one, whose state has changed.
+    Again,
     /// To the next one: this one can no longer be answered here.
     Drop,
     Back,
@@ -62,17 +92,22 @@ enum WalkStep {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(app: App<'a>, all_projects: bool) -> Result<Self, CliError> {
+    pub(super) fn new(app: App<'a>, questions: Asked, manner: WalkManner) -> Self {
+        Self { app, questions, manner, items: Vec::new(), at: 0, dropped: HashSet::new(), behind: 0, elsewhere: 0 }
+    }
+
+    /// All questions of the current project.
+    pub(super) fn of_project(app: App<'a>) -> Result<Self, CliError> {
         let mut projects = Projects::default();
-        let project = if all_projects { None } else { Some(here(&app, &mut projects)?) };
-        Ok(Self { app, project, projects, items: Vec::new(), at: 0, behind: 0, elsewhere: 0 })
+        let project = here(&app, &mut projects)?;
+        Ok(Self::new(app, Asked::InProject(Some(project), projects), WalkManner::default()))
     }
 
     pub(super) fn go(&mut self, prompt: &mut Prompt) -> Result<Exit, CliError> {
         loop {
             self.refresh()?;
-            let Some(item) = self.items.get(self.at).copied() else { return Ok(Exit::AtWill) };
-            let step = match answer::answer_status(&self.app, item.id, item.answered)? {
+            let Some(item) = self.items.get(self.at).copied() else { return Ok(Exit::AtEnd) };
+            let step = match answer::answer_status(&self.app, item.id, self.replaces(&item))? {
                 AnswerStatus::Open(asked) => self.visit(prompt, &asked)?,
                 AnswerStatus::Answered(asked) => {
                     tell(&format!("{} has been answered{}", item.id.short(), by(&asked)));
@@ -89,7 +124,8 @@ impl<'a> Walk<'a> {
             };
             match step {
                 WalkStep::Next => self.at += 1,
-                WalkStep::Drop => drop(self.items.remove(self.at)),
+                WalkStep::Again => {}
+                WalkStep::Drop => drop(self.dropped.insert(self.items.remove(self.at).id)),
                 WalkStep::Back if self.at == 0 => tell("this is the first one"),
                 WalkStep::Back => self.at -= 1,
                 WalkStep::Leave(exit) => return Ok(exit),
@@ -97,15 +133,29 @@ impl<'a> Walk<'a> {
         }
     }
 
+    fn replaces(&self, item: &Item) -> bool {
+        item.answered || self.manner.replace
+    }
+
     /// Appends questions that were asked since.
     fn refresh(&mut self) -> Result<(), CliError> {
+        self.app.now = Timestamp::now();
+        let store = self.app.store;
+        let found = match &mut self.questions {
+            Asked::InProject(project, projects) => {
+                let wanted = self.items.iter().filter(|item| !item.answered).count() + AHEAD;
+                let directories = project.as_ref().map(|project| projects.directories(store, project));
+                let open = store.first_questions(wanted, directories.transpose()?.as_deref(), true)?;
+                (self.behind, self.elsewhere) = (usize::try_from(open.more).unwrap_or(usize::MAX), open.elsewhere);
+                open.questions
+            }
+            Asked::Below(frame) => store.questions(Some(*frame), true)?,
+            Asked::Only(question) if self.items.is_empty() => store.questions(*question, false)?,
+            Asked::Only(_) => Vec::new(),
+        };
         let known: HashSet<RequestId> = self.items.iter().map(|item| item.id).collect();
-        let wanted = self.items.iter().filter(|item| !item.answered).count() + AHEAD;
-        let directories = self.project.as_ref().map(|project| self.projects.directories(self.app.store, project));
-        let open = self.app.store.first_questions(wanted, directories.transpose()?.as_deref(), true)?;
-        let new = open.questions.into_iter().filter(|open| !known.contains(&open.id));
+        let new = found.into_iter().filter(|open| !known.contains(&open.id) && !self.dropped.contains(&open.id));
         self.items.extend(new.map(|open| Item { id: open.id, root: open.root, answered: false }));
-        (self.behind, self.elsewhere) = (usize::try_from(open.more).unwrap_or(usize::MAX), open.elsewhere);
         Ok(())
     }
 
@@ -113,18 +163,39 @@ impl<'a> Walk<'a> {
     fn visit(&mut self, prompt: &mut Prompt, asked: &Question) -> Result<WalkStep, CliError> {
         let (columns, _) = output::size_of_errors();
         let text = format!("\n({} of {}) {}", self.at + 1, self.items.len() + self.behind, self.shown(asked)?);
-        let how = wrapped_text(&how_to_answer(&asked.kind), columns);
-        Prompt::forget_typed_ahead();
-        if let Some(line) = prompt.show(&wrapped_text(&text, columns), how.lines().count() + 1)? {
-            return Ok(step(&line));
+        let how = wrapped_text(&how_to_answer(&asked.kind, self.manner.is_uninvited), columns);
+        if self.manner.is_uninvited {
+            // They may be typing, because they did not know that a question would come.
+            Prompt::forget_the_rest();
+        } else {
+            Prompt::forget_typed_ahead();
         }
-        output::ask(&how);
+        let denies = |text: &str| permit(&answer::spelled_out(&asked.kind, text)).is_some_and(|it| it != Permit::Allow);
+        let is_approval = !matches!(asked.kind, RequestKind::Ask(_));
+        let denies: Option<&dyn Fn(&str) -> bool> = is_approval.then_some(&denies);
+        let mut typed = prompt.show(&wrapped_text(&text, columns), how.lines().count() + 1, denies)?;
+        if typed.is_none() {
+            // One Enter too many for the pages is not an answer.
+            Prompt::forget_typed_ahead();
+            output::ask(&how);
+        }
+        let replace = self.replaces(&self.items[self.at]);
         let mut written = String::new();
         loop {
-            let line = prompt.line("> ")?;
+            let line = match typed.take() {
+                Some(line) => line,
+                None => prompt.line_unless("> ", &mut || {
+                    self.app.now = Timestamp::now();
+                    answer::is_outdated(&self.app, asked, replace).unwrap_or_default()
+                })?,
+            };
             let Line::Typed(line) = &line else { return Ok(step(&line)) };
             let (text, is_text) = match typed::read(line) {
-                TypedLine::Answer(text) => (answer::spelled_out(&asked.kind, text), false),
+                TypedLine::Answer(text) => match self.meant(prompt, asked, text)? {
+                    Ok(text) => (text, false),
+                    Err(Some(step)) => return Ok(step),
+                    Err(None) => continue,
+                },
                 TypedLine::Text(text) => (text.to_owned(), true),
                 TypedLine::Command(Command::Edit) => match editor::write(&written) {
                     Ok(Some(text)) => {
@@ -140,6 +211,8 @@ impl<'a> Walk<'a> {
                         continue;
                     }
                 },
+                TypedLine::Nothing if default(&asked.kind).is_some() => (String::new(), false),
+                TypedLine::Nothing if self.manner.is_uninvited => return Ok(WalkStep::Leave(Exit::AtWill)),
                 TypedLine::Command(Command::Help | Command::All) | TypedLine::Nothing => {
                     output::ask(&wrapped_text(&typed::help(), columns));
                     output::ask(&how);
@@ -158,16 +231,46 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// The answer that a typed line gives. Asks if it could be meant for this program.
+    fn meant(
+        &self,
+        prompt: &mut Prompt,
+        asked: &Question,
+        text: &str,
+    ) -> Result<Result<String, Option<WalkStep>>, CliError> {
+        let is_free = matches!(&asked.kind, RequestKind::Ask(form) if form.free_text && form.chosen(text).is_none());
+        if !is_free || !typed::could_be_a_command(text) {
+            return Ok(Ok(answer::spelled_out(&asked.kind, text)));
+        }
+        let question = format!("send \"{}\" as the answer? [y/N] ", text.trim());
+        let line = prompt.line(&question)?;
+        let Line::Typed(typed) = &line else { return Ok(Err(Some(step(&line)))) };
+        Ok(match typed::read(typed) {
+            TypedLine::Answer(yes) if confirm::is_yes(yes) => Ok(text.to_owned()),
+            TypedLine::Command(Command::Skip | Command::Back | Command::Quit) => Err(Some(step(&line))),
+            _ => {
+                tell("nothing was sent; :skip leaves the question open, :quit leaves");
+                Err(None)
+            }
+        })
+    }
+
+    /// Records an answer. An empty one stands for the default.
     fn record(&mut self, asked: &Question, text: &str, is_text: bool) -> Result<WalkStep, CliError> {
+        let replace = self.replaces(&self.items[self.at]);
         let item = &mut self.items[self.at];
-        let (question, text) = (asked.id.short(), text.to_owned());
-        let input = Input { question: asked.id, text, is_verbatim: is_text, mode: None, replace: item.answered };
+        let default = default(&asked.kind).filter(|_| text.is_empty());
+        let (question, is_verbatim) = (asked.id.short(), is_text || default.is_some());
+        let given = default.unwrap_or(text).to_owned();
+        let input = Input { question: asked.id, text: given, is_verbatim, mode: None, replace };
         let recorded = answer::answer_in_time(&self.app, &input);
         match recorded.map_err(|error| CliError::from(error).without_hints())? {
-            Ok(_) => {
-                let again = if item.answered { "answer replaced" } else { "answer recorded" };
+            Ok(Outcome { text: recorded, .. }) => {
+                let said = said_back(&asked.kind, &input.text, &recorded);
+                let default = if default.is_some() { " (the default)" } else { "" };
+                let instead = if asked.answer.is_some() { "; the earlier answer was replaced" } else { "" };
                 item.answered = true;
-                tell(again);
+                tell(&format!("{said}{default}{instead}"));
                 Ok(WalkStep::Next)
             }
             Err(TooLate::Answered(asked)) => {
@@ -214,6 +317,11 @@ impl<'a> Walk<'a> {
         roots
     }
 
+    /// How many questions have been dealt with, however that was.
+    pub(super) fn seen(&self) -> usize {
+        self.at + self.dropped.len()
+    }
+
     /// Reports what was recorded, and what was not.
     pub(super) fn report(&self, exit: Exit) {
         let answered = self.items.iter().filter(|item| item.answered).count();
@@ -224,7 +332,7 @@ impl<'a> Walk<'a> {
             (_, 0) => tell(&format!("{} recorded", count(answered, "answer"))),
             _ => tell(&format!("{} recorded, {} left open", count(answered, "answer"), count(open, "question"))),
         }
-        if exit == Exit::AtWill {
+        if exit != Exit::Interrupted && matches!(self.questions, Asked::InProject(..)) {
             ListCommand::new("inbox", "question", &[]).tell_of_elsewhere(self.elsewhere);
         }
     }
@@ -238,7 +346,15 @@ fn by(asked: &Question) -> String {
     format!("{who}{what}")
 }
 
-fn how_to_answer(kind: &RequestKind) -> String {
+/// The answer that Enter gives.
+fn default(kind: &RequestKind) -> Option<&str> {
+    match kind {
+        RequestKind::Ask(form) => form.default.as_deref(),
+        _ => None,
+    }
+}
+
+fn how_to_answer(kind: &RequestKind, is_uninvited: bool) -> String {
     let how = match kind {
         RequestKind::Permission { .. } => "allow, or deny and why".to_owned(),
         RequestKind::Plan(plan) => {
@@ -251,14 +367,20 @@ fn how_to_answer(kind: &RequestKind) -> String {
         },
         _ => "your answer".to_owned(),
     };
-    format!("{how}\nor :edit :skip :back :quit, :? for help\n")
+    let enter = match (default(kind), is_uninvited) {
+        (Some(_), _) => "Enter: the default, ",
+        (None, true) => "Enter: later, ",
+        (None, false) => "",
+    };
+    format!("{how}\nor {enter}:edit :skip :back :quit, :? for help\n")
 }
 
 /// The step for a line that is not an answer.
 fn step(line: &Line) -> WalkStep {
     match line {
         Line::Interrupted => WalkStep::Leave(Exit::Interrupted),
-        Line::Closed => WalkStep::Leave(Exit::AtWill),
+        Line::Closed => WalkStep::Leave(Exit::Closed),
+        Line::Outdated => WalkStep::Again,
         Line::Typed(text) => match typed::read(text) {
             TypedLine::Command(command) => where_to(command),
             _ => WalkStep::Next,

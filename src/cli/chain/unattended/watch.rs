@@ -46,7 +46,7 @@ impl Watch {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let Self { claude, max_parallel_total, linger, json } = self;
         context.set_linger(linger.time);
-        let output_options = OutputOptions { json, stream: false, exit_code: false };
+        let output_options = OutputOptions { json, ..OutputOptions::default() };
         let all = ResumeAll { claude, stale_check: true, max_parallel_total, output_options };
         let store = context.store()?;
         let app = context.app(&store);

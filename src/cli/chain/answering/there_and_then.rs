@@ -1,0 +1,100 @@
+//! Asks the person who runs a chain at a terminal what it waits for, and continues it.
+
+use std::io::{self, IsTerminal};
+
+use crate::app::answer;
+use crate::app::chains::run::{self, NextRun};
+use crate::app::error::AppError;
+use crate::app::{App, Asker};
+use crate::claude::processes::marks;
+use crate::cli::chain::answering::terminal_prompt::Prompt;
+use crate::cli::chain::answering::walk::{Asked, Exit, Walk, WalkManner};
+use crate::cli::chain::drive;
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::ExitStatus;
+use crate::cli::output::{self, tell};
+use crate::cli::report::status_report::{OutputOptions, needs_an_answer};
+use crate::core::id::FrameId;
+use crate::runtime::RunSettings;
+use crate::runtime::run::status::ChainStatus;
+use crate::store::Store;
+
+/// The surroundings for a person's answers; agents are refused.
+pub(super) fn for_people<'a>(context: &Context, store: &'a Store) -> Result<App<'a>, CliError> {
+    let app = context.app_with_origin(store);
+    let (sessions, runner) = (marks::sessions().collect(), marks::runner());
+    let app = App { asker: Asker { sessions, runner, ..app.asker }, ..app };
+    answer::only_people(&app)?;
+    Ok(app)
+}
+
+/// Whether a command that ends with this status asks first.
+pub(crate) fn asks(context: &Context, status: &ChainStatus, output_options: OutputOptions) -> bool {
+    let is_possible = || io::stdin().is_terminal() && output::is_read_by_a_person();
+    let is_wanted = !output_options.no_ask && !output_options.prints_json() && context.caller.is_none();
+    needs_a_person(status) && is_wanted && is_possible()
+}
+
+fn needs_a_person(status: &ChainStatus) -> bool {
+    matches!(status, ChainStatus::Waits { blockers, .. } if needs_an_answer(blockers))
+}
+
+/// Asks what the chain below `top` waits for and continues it, until it needs no answer or the person leaves. Then reports its
+/// status.
+pub(crate) fn finish(
+    context: &Context,
+    store: &Store,
+    top: FrameId,
+    mut status: ChainStatus,
+    settings: impl Fn() -> Result<RunSettings, AppError>,
+    output_options: OutputOptions,
+) -> Result<ExitStatus, CliError> {
+    if asks(context, &status, output_options) {
+        // If they cannot be asked, the chain waits as it would without a terminal.
+        if let Err(error) = ask(context, store, top, &mut status, settings, output_options) {
+            error.report();
+        }
+    }
+    drive::report(store, top, status, output_options)
+}
+
+fn ask(
+    context: &Context,
+    store: &Store,
+    top: FrameId,
+    status: &mut ChainStatus,
+    settings: impl Fn() -> Result<RunSettings, AppError>,
+    output_options: OutputOptions,
+) -> Result<(), CliError> {
+    // A session of an agent can have a terminal, too.
+    let Ok(app) = for_people(context, store) else { return Ok(()) };
+    let mut prompt = Prompt::new()?;
+    let manner = WalkManner { is_uninvited: true, ..WalkManner::default() };
+    let mut walk = Walk::new(app, Asked::Below(top), manner);
+    while needs_a_person(status) {
+        let before = walk.seen();
+        let exit = walk.go(&mut prompt)?;
+        if walk.seen() == before && exit == Exit::AtEnd {
+            return Ok(());
+        }
+        let has_left = exit != Exit::AtEnd;
+        match run::next(store, top, &settings)? {
+            // It reports what it waited for before.
+            NextRun::Nothing(ChainStatus::Waits { busy, .. }) if has_left && busy.is_empty() => return Ok(()),
+            NextRun::Nothing(now) => {
+                *status = now;
+                return Ok(());
+            }
+            NextRun::Run(_) if matches!(exit, Exit::Interrupted | Exit::Closed) => {
+                tell(&format!("{} can continue: agent-cli resume {}", top.short(), top.short()));
+                return Ok(());
+            }
+            next @ NextRun::Run(_) => *status = drive::go_on(context, store, next, top, output_options)?,
+        }
+        if has_left {
+            return Ok(());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! Waits for what a person types next, and notices what happens in the meantime.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{
+    ControlModes, InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use crate::runtime::block_on;
+
+/// The end of a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waited {
+    /// There is something to read, or the terminal was closed.
+    Input,
+    /// A signal asks the program to end.
+    Stopped,
+    /// What was shown is outdated.
+    Outdated,
+}
+
+/// The signals that end a prompt. Once a command has run agents, they no longer end the program.
+#[derive(Debug)]
+pub(super) struct Stops([Signal; 3]);
+
+/// How often to check whether what was shown is outdated.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
+
+impl Stops {
+    pub(super) fn new() -> io::Result<Self> {
+        let [one, two, three] = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        block_on(async { Ok(Self([signal(one)?, signal(two)?, signal(three)?])) })?
+    }
+
+    /// Waits for input. A terminal that edits lines itself has input once a line is complete.
+    pub(super) fn input_unless(&mut self, is_outdated: &mut dyn FnMut() -> bool) -> io::Result<Waited> {
+        block_on(async {
+            loop {
+                // In another thread, because some systems do not report terminals as ready in any other way.
+                let ready = spawn_blocking(|| {
+                    let input = io::stdin();
+                    poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&LOOK)).is_ok_and(|ready| ready > 0)
+                });
+                tokio::select! {
+                    biased;
+                    () = self.any() => return Waited::Stopped,
+                    ready = ready => match ready {
+                        Ok(false) if is_outdated() => return Waited::Outdated,
+                        Ok(false) => {}
+                        Ok(true) | Err(_) => return Waited::Input,
+                    },
+                }
+            }
+        })
+    }
+
+    /// Whether one has arrived.
+    pub(super) fn have_arrived(&mut self) -> bool {
+        let arrived = async {
+            tokio::select! {
+                biased;
+                () = self.any() => true,
+                () = sleep(Duration::from_millis(1)) => false,
+            }
+        };
+        block_on(arrived).unwrap_or_default()
+    }
+
+    async fn any(&mut self) {
+        let [one, two, three] = &mut self.0;
+        tokio::select! {
+            _ = one.recv() => {}
+            _ = two.recv() => {}
+            _ = three.recv() => {}
+        }
+    }
+}
+
+/// A terminal that leaves every key to the line editor, as long as this lives. The editor does so only while it reads, and what
+/// arrives before could be cut, shown twice or taken for several lines.
+pub(super) struct Untouched(Termios);
+
+const PASTES_ARE_MARKED: &str = "\u{1b}[?2004h";
+const PASTES_ARE_NOT_MARKED: &str = "\u{1b}[?2004l";
+
+impl Untouched {
+    /// `None`: standard input is not a terminal.
+    pub(super) fn new() -> Option<Self> {
+        let before = tcgetattr(io::stdin()).ok()?;
+        let mut modes = before.clone();
+        // As the editor has them.
+        let changed =
+            InputModes::BRKINT | InputModes::ICRNL | InputModes::INPCK | InputModes::ISTRIP | InputModes::IXON;
+        modes.input_modes.remove(changed);
+        modes.control_modes.insert(ControlModes::CS8);
+        modes.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::IEXTEN | LocalModes::ISIG);
+        (modes.special_codes[SpecialCodeIndex::VMIN], modes.special_codes[SpecialCodeIndex::VTIME]) = (1, 0);
+        tcsetattr(io::stdin(), OptionalActions::Drain, &modes).ok()?;
+        write(PASTES_ARE_MARKED);
+        Some(Self(before))
+    }
+}
+
+impl Drop for Untouched {
+    fn drop(&mut self) {
+        write(PASTES_ARE_NOT_MARKED);
+        // A closed terminal has no modes.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &self.0);
+    }
+}
+
+/// Writes to the terminal as the editor does. If that fails, reading fails, too.
+pub(super) fn write(text: &str) {
+    let mut out = io::stdout();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
