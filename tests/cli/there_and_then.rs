@@ -133,6 +133,18 @@ fn nobody_is_asked_who_has_not_typed_the_command() {
     assert!(out.starts_with("SGN_PEND_STARTED ("), "{out}");
 }
 
+/// The system would suspend a job that reads from the terminal in the background.
+#[test]
+fn a_job_in_the_background_does_not_ask() {
+    let world = World::new();
+    world.file("asks.md", "ask When?\nreply {result}\n");
+    let line = "script -qec \"bash --norc -ic 'agent-cli spawn asks.md & wait'\" /dev/null < /dev/null";
+    let ended = world.program("/bin/sh", ["-c", line]).with("TERM", "xterm").run();
+    assert!(ended.stdout.contains(" waits for an answer to ") && !ended.stdout.contains("Enter: later"), "{ended}");
+    assert!(!ended.stdout.contains("Stopped"), "{ended}");
+    assert_eq!(world.questions().len(), 1);
+}
+
 #[test]
 fn enter_takes_the_default_and_what_was_understood_is_said_back() {
     let ask = "run agent-cli ask 'Where?' --option mac --option linux --option windows --multiple --free-text \

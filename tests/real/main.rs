@@ -3,6 +3,8 @@
 //! Only this shows that the program works: the facts about Claude Code that the code relies on are seen here as they
 //! are, on every version that is supported.
 
+#[path = "../support/pty.rs"]
+mod pty;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -62,6 +64,7 @@ mod steering;
 mod stopping;
 mod subfolder;
 mod suspended;
+mod there_and_then;
 mod tools;
 mod tools_table;
 mod transcripts;

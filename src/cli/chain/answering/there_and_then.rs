@@ -2,6 +2,9 @@
 
 use std::io::{self, IsTerminal};
 
+use rustix::process::getpgrp;
+use rustix::termios::tcgetpgrp;
+
 use crate::app::answer;
 use crate::app::chains::run::{self, NextRun};
 use crate::app::error::AppError;
@@ -31,9 +34,14 @@ pub(super) fn for_people<'a>(context: &Context, store: &'a Store) -> Result<App<
 
 /// Whether a command that ends with this status asks first.
 pub(crate) fn asks(context: &Context, status: &ChainStatus, output_options: OutputOptions) -> bool {
-    let is_possible = || io::stdin().is_terminal() && output::is_read_by_a_person();
+    let is_possible = || io::stdin().is_terminal() && output::is_read_by_a_person() && is_in_the_foreground();
     let is_wanted = !output_options.no_ask && !output_options.prints_json() && context.caller.is_none();
     needs_a_person(status) && is_wanted && is_possible()
+}
+
+/// Whether this program may read from its terminal. The system would suspend one that a shell has started in the background.
+fn is_in_the_foreground() -> bool {
+    tcgetpgrp(io::stdin()).map_or(true, |group| group == getpgrp())
 }
 
 fn needs_a_person(status: &ChainStatus) -> bool {
