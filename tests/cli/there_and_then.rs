@@ -93,10 +93,10 @@ fn a_signal_ends_the_prompt_and_nothing_is_lost() {
 #[test]
 fn resume_asks_what_is_open_and_goes_on_with_what_was_answered() {
     let world = World::with_hooks();
-    world.file("asks.md", "run agent-cli ask one? & run agent-cli ask two? & end\n");
     world.file("one.md", "ask one?\nreply {result}\n");
     world.file("two.md", "ask two?\nreply {result}\n");
-    let id = world.run(&["spawn", "one.md", "two.md"]).started();
+    // One after the other, so that the first asks first.
+    let id = world.run(&["spawn", "one.md", "two.md", "--max-parallel", "1"]).started();
     let (resume, screen) = on_screen(&world, &["resume", &id], 80);
     asks(&screen, "one?");
     resume.types(":skip\r");
