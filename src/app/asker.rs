@@ -31,6 +31,7 @@ pub(crate) enum PersonsTask {
     Import,
     ChangeSettings,
     ChangeService,
+    SetUp,
     OpenConversations,
     SeeCosts,
     SeeNotifications,
@@ -63,6 +64,7 @@ impl PersonsTask {
             Self::Import => ("agents cannot import chains", ASK_A_PERSON),
             Self::ChangeSettings => ("agents cannot change settings", ASK_A_PERSON),
             Self::ChangeService => ("agents cannot change the service", ASK_A_PERSON),
+            Self::SetUp => ("agents cannot change what all agents are told", ASK_A_PERSON),
             Self::OpenConversations => ("agents cannot open conversations", ASK_A_PERSON),
             Self::SeeCosts => ("agents cannot see what others cost", "agent-cli show shows an agent's own costs"),
             Self::SeeNotifications => {

@@ -111,6 +111,8 @@ commands! {
     "history" => History(view::history::History),
     "stats" => Stats(view::stats::Stats),
     "notifications" => Notifications(view::notifications::NotificationsCommand),
+    "init" => Init(housekeeping::init::Init),
+    "uninit" => Uninit(housekeeping::init::Uninit),
     "doctor" => Doctor(view::doctor::Doctor),
     "export" => Export(housekeeping::export::ExportCommand),
     "import" => Import(housekeeping::import::Import),

@@ -71,13 +71,14 @@ fn a_login_in_the_environment_only_is_a_problem() {
     ok       retention: Claude Code keeps transcripts for its default time; agent-cli keeps copies
     ok       permissions: no rule denies agent-cli commands
     ok       permission-mode: chains start in Claude Code's default permission mode, unless an option sets another
-    ok       convention: [PROJECT]/CLAUDE.md does not exist; you can copy CLAUDE.md.template there
+    warning  convention: [PROJECT]/CLAUDE.md does not exist, so nothing defines _spawn_
+             hint: agent-cli init writes it
     ok       state-directory: [HOME]/.local/state/agent-cli (the platform's), which does not exist yet
     ok       database: not created yet; the first chain creates it
     for the crontab, with the id of a chain in place of ID:
              ANTHROPIC_API_KEY=VALUE
              */5 * * * * [BIN]/agent-cli resume ID >> [HOME]/chain.log 2>&1
-    1 problem, 2 warnings
+    1 problem, 3 warnings
     "#);
     assert!(!world.home().join(".local").exists());
 }

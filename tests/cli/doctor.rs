@@ -172,6 +172,13 @@ fn settings_that_are_in_the_way_are_named() {
     let of = |name: &str| checks.iter().find(|check| check["name"] == name).expect(name)["message"].clone();
     assert_eq!(of("hooks"), "no settings disable hooks");
     assert!(of("convention").as_str().expect("a text").contains("sub/CLAUDE.md does not define _spawn_"));
+    world.file("CLAUDE.md", "_spawn_ as you like");
+    insta::assert_snapshot!(check(&world, 0, "convention"), @"ok: [PROJECT]/CLAUDE.md defines _spawn_");
+    world.run(&["init", "--user", "--yes"]).succeeds();
+    fs::remove_file(world.project().join("CLAUDE.md")).expect("it exists");
+    insta::assert_snapshot!(check(&world, 0, "convention"), @"ok: [HOME]/.claude/CLAUDE.md defines _spawn_");
+    world.run(&["uninit", "--user", "--yes"]).succeeds();
+    insta::assert_snapshot!(check(&world, 0, "convention"), @"warning: [PROJECT]/CLAUDE.md does not exist, so nothing defines _spawn_");
     world.run(&["doctor", "--cwd", "nowhere"]).exits_with(2);
 }
 

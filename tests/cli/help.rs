@@ -39,6 +39,8 @@ fn every_command_explains_itself() {
       history        Show what agents asked, who answered what, and what they did next
       stats          Show what agents cost, by day, model and instruction file
       notifications  List notifications, and whether they could be sent
+      init           Tell the agents of this project how to start others, ask and wait
+      uninit         Remove what `agent-cli init` has written
       doctor         Check claude, login, settings, PATH and the state directory, and suggest fixes
       export         Export a chain to a file, so that another machine can resume it
       import         Import a chain written by `agent-cli export`
@@ -186,7 +188,7 @@ fn every_command_explains_itself() {
 
               An agent that ends its turn with a last line QUESTION_POSTED:NAME has asked what is in
               DIR/pending/NAME.json. The answer may be given as any other, or by a program in
-              DIR/answered/NAME.json.
+              DIR/answered/NAME.json. DIR is made if it does not exist.
 
           --claude <PATH>
               The claude program to run [default: $AGENT_CLI_CLAUDE, or claude in PATH]

@@ -61,6 +61,7 @@ mod in_background;
 mod inbox;
 mod inbox_kinds;
 mod inbox_typing;
+mod init;
 mod instruction_files;
 mod interruption;
 mod json;

@@ -77,6 +77,7 @@ fn schema(arguments: &[&str], printed: &Value) -> &'static str {
         "ls" => "ls",
         "notifications" => "notifications",
         "questions" => "questions",
+        "init" | "uninit" => "init",
         "rm" => "rm",
         "service" => "service",
         "show" => "show",

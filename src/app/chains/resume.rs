@@ -3,6 +3,7 @@
 use crate::app::chains::afresh;
 use crate::app::chains::run::{self, NextRun, RunSurroundings};
 use crate::app::chains::tell::{self, DeferredText};
+use crate::app::config::chain_defaults;
 use crate::app::error::{AppError, Refusal};
 use crate::app::{App, lookup};
 use crate::core::agent::launch::Launch;
@@ -91,7 +92,11 @@ pub(crate) fn look(store: &Store, id: &str) -> Result<Option<(FrameId, ChainStat
 }
 
 /// Finds the chain, and changes it as requested. A refusal changes nothing.
-pub(crate) fn resume(app: &App<'_>, input: Input, surroundings: &impl RunSurroundings) -> Result<Outcome, AppError> {
+pub(crate) fn resume(
+    app: &App<'_>,
+    mut input: Input,
+    surroundings: &impl RunSurroundings,
+) -> Result<Outcome, AppError> {
     let store = app.store;
     if let Some(caller) = app.asker.agent {
         refuse_to_agents(&input)?;
@@ -99,14 +104,18 @@ pub(crate) fn resume(app: &App<'_>, input: Input, surroundings: &impl RunSurroun
         let result = spawn_request::result_for(store, caller, target)?;
         return Ok(Outcome::Result(LookedUp { target, result }));
     }
+    if let Some(named) = &input.repair.questions_dir {
+        input.repair.questions_dir = Some(chain_defaults::new_questions_dir(&app.path(named))?);
+    }
     let top = lookup::chain_of(store, target(app, &input, surroundings)?)?;
     let ChainOf { root, name, .. } = store.chain_of(top)?;
-    let claude = input.repair.claude.clone();
+    let (claude, questions_dir) = (input.repair.claude.clone(), input.repair.questions_dir.clone());
     if input.afresh {
         afresh::check(app, top, input.prompt.is_some())?;
     }
     let launch = input.repairs().then(|| repair(store, top, &input.repair, surroundings)).transpose()?;
     let instruction = input.prompt.map(|prompt| instruction(app, top, prompt)).transpose()?;
+    questions_dir.as_deref().map_or(Ok(()), chain_defaults::make_questions_dir)?;
     // Every refusal has happened by now, or happens in this transaction.
     let change = ChainChange { limits: input.limits, launch, instruction, afresh: input.afresh };
     let repaired = if change == ChainChange::default() { 0 } else { store.change_chain(top, change)? };

@@ -70,6 +70,32 @@ pub(crate) fn real_questions_dir(named: &Path) -> Result<PathBuf, String> {
     }
 }
 
+/// The same, of a folder that [`make_questions_dir`] makes if it does not exist.
+pub(crate) fn new_questions_dir(named: &Path) -> Result<PathBuf, Refusal> {
+    let found = real_or_new(named);
+    found.map_err(|why| Refusal::new(format!("--questions-dir is {}, but {why}", named.display())))
+}
+
+fn real_or_new(named: &Path) -> Result<PathBuf, String> {
+    let (true, Some(parent), Some(name)) = (named.symlink_metadata().is_err(), named.parent(), named.file_name())
+    else {
+        return real_questions_dir(named);
+    };
+    let name = name.to_str().ok_or("its path is not UTF-8")?;
+    Ok(real_or_new(parent)?.join(name))
+}
+
+/// Makes the folder if it does not exist.
+pub(crate) fn make_questions_dir(dir: &Path) -> Result<(), Refusal> {
+    let failed = |why: &str| Refusal::failure(format!("the folder of questions {} was not made: {why}", dir.display()));
+    fs::create_dir_all(dir).map_err(|error| failed(&error.to_string()))?;
+    match fs::canonicalize(dir) {
+        Ok(real) if real == dir => Ok(()),
+        // Whoever put a link there could answer.
+        _ => Err(failed("a link leads elsewhere")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,5 +172,34 @@ mod tests {
         assert!(gone.starts_with("`spawn.questions-dir` is ") && gone.contains("but it cannot be used"), "{gone}");
         fs::write(&real, "").unwrap();
         assert_eq!(real_questions_dir(&real), Err("it is not a directory".to_owned()));
+    }
+
+    #[test]
+    fn a_folder_of_questions_is_made_where_no_link_leads_it_elsewhere() {
+        let temp = tempfile::tempdir().unwrap();
+        let top = fs::canonicalize(temp.path()).unwrap();
+        fs::create_dir(top.join("real")).unwrap();
+        std::os::unix::fs::symlink("real", top.join("link")).unwrap();
+        std::os::unix::fs::symlink("gone", top.join("dangling")).unwrap();
+        fs::write(top.join("file"), "").unwrap();
+        let new = new_questions_dir(&top.join("link/a/b")).unwrap();
+        assert_eq!(new, top.join("real/a/b"));
+        assert!(!new.exists(), "nothing is made until all is checked");
+        make_questions_dir(&new).unwrap();
+        make_questions_dir(&new).unwrap();
+        assert!(new.is_dir());
+        for (name, why) in [
+            ("file", "it is not a directory"),
+            ("file/a", "it is not a directory"),
+            ("dangling", "it cannot be used: "),
+            ("dangling/a", "it cannot be used: "),
+            ("gone/../x", "it cannot be used: "),
+        ] {
+            let refused = new_questions_dir(&top.join(name)).unwrap_err().to_string();
+            assert!(refused.contains(&format!("but {why}")), "{name}: {refused}");
+        }
+        let replaced = new_questions_dir(&top.join("later")).unwrap();
+        std::os::unix::fs::symlink("real", &replaced).unwrap();
+        assert!(make_questions_dir(&replaced).unwrap_err().to_string().ends_with("a link leads elsewhere"));
     }
 }

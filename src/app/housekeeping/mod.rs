@@ -6,3 +6,4 @@ pub(crate) mod fsck;
 pub(crate) mod gc;
 pub(crate) mod import;
 pub(crate) mod service;
+pub(crate) mod setup;

@@ -183,6 +183,7 @@ pub(crate) fn start(
     tell: &mut dyn FnMut(SpawnNote),
 ) -> Result<Outcome, AppError> {
     let Prepared { request, launch, limits, name, run } = prepare(app, input, tasks, configuration, run, tell)?;
+    launch.questions_dir.as_deref().map_or(Ok(()), chain_defaults::make_questions_dir)?;
     let chain = spawn_request::start(app.store, &request, &launch, limits, session(&app.variables), name)?;
     note::dropped(&app.variables).into_iter().for_each(&mut *tell);
     note::uncommitted(&request).into_iter().for_each(tell);
@@ -247,6 +248,8 @@ fn prepare(
     let launch = launch_options(app, input, configuration, of_environment, &request, &run)?;
     run.claude = run.claude.map(|_| launch.claude.clone());
     note::untrusted(configuration).into_iter().for_each(&mut *tell);
+    note::settings(app, &request, &launch).into_iter().for_each(&mut *tell);
+    note::undefined(app, &request, &launch).into_iter().for_each(&mut *tell);
     if launch.on_permission == OnPermission::Ask && !launch.native_questions {
         let message = "--on-permission ask does not work with --no-hooks or --permission-prompt-tool";
         return Err(Refusal::new(message).hint("leave one of them out").into());
@@ -283,7 +286,7 @@ fn launch_options(
         timeout: input.timeout.or_else(|| settings.seconds(&setting::TIMEOUT)),
         questions_dir: match input.questions_dir {
             None => chain_defaults::questions_dir(settings)?,
-            Some(named) => Some(chain_defaults::real_questions_dir(&app.path(&named)).map_err(Refusal::new)?),
+            Some(named) => Some(chain_defaults::new_questions_dir(&app.path(&named))?),
         },
         ..of_environment
     };

@@ -6,13 +6,19 @@ use std::path::{Path, PathBuf};
 use crate::app::App;
 use crate::app::config::sources::Configuration;
 use crate::app::error::AppError;
-use crate::claude::doctor::{crontab, surroundings};
+use crate::claude::doctor::{checks, crontab, surroundings};
 use crate::claude::environment::agent_variables;
+use crate::claude::environment::config_dir::{CONFIG_DIR, config_dir_of};
+use crate::claude::environment::memory_files::memory;
 use crate::claude::environment::variables::Variables;
+use crate::claude::settings::settings_file;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::permission_mode;
+use crate::core::chain::frame::Task;
+use crate::core::housekeeping::doctor_finding::{Finding, Status};
 use crate::core::id::FrameId;
-use crate::runtime::requests::spawn_request::SpawnRequest;
+use crate::core::requests::convention;
+use crate::runtime::requests::spawn_request::{NamedTask, SpawnRequest};
 use crate::runtime::worktrees::worktree;
 use crate::store::{Chains, Store};
 
@@ -22,6 +28,11 @@ pub(crate) enum SpawnNote {
     Untrusted { file: PathBuf, keys: Vec<&'static str> },
     /// Agents that may change files in `dir` could replace what decides which commands run.
     Reach { dir: PathBuf, what: Guarded, place: PathBuf },
+    /// Nothing that the agents are told defines these words of their instructions. `elsewhere`: where they work, if that is not
+    /// the asker's directory.
+    Undefined { words: Vec<&'static str>, used_by: String, elsewhere: Option<PathBuf> },
+    /// A settings file that Claude Code ignores.
+    Settings(Finding),
     /// Variables that are set for Claude Code but are not passed to agents.
     Dropped(Vec<String>),
     /// The worktrees start without the changes in this directory.
@@ -63,6 +74,47 @@ pub(super) fn reach(store: &Store, config: Option<&Path>, launch: &Launch, cwd: 
         let dir = dirs.iter().find(|dir| place.starts_with(dir))?.clone();
         Some(SpawnNote::Reach { dir, what, place })
     })
+}
+
+/// The settings files that Claude Code ignores, with all of their rules.
+pub(super) fn settings(app: &App<'_>, request: &SpawnRequest, launch: &Launch) -> Vec<SpawnNote> {
+    let files = settings_file::settings_files(&request.cwd, claude_folder(app, launch).as_deref(), launch);
+    let found = checks::settings(&files).into_iter().filter(|finding| finding.status > Status::Ok);
+    found.map(SpawnNote::Settings).collect()
+}
+
+/// Without a definition, an agent takes these words for something else, and is done as if nothing was wrong.
+pub(super) fn undefined(app: &App<'_>, request: &SpawnRequest, launch: &Launch) -> Option<SpawnNote> {
+    // The conversation may define them.
+    if request.source.is_some() {
+        return None;
+    }
+    let config = claude_folder(app, launch);
+    request.tasks.iter().find_map(|NamedTask { task, name }| {
+        let (text, folder) = match task {
+            Task::Prompt(text) => (text.clone(), None),
+            Task::File(path) => (fs::read_to_string(path).ok()?, path.parent()),
+            Task::Group(_) => return None,
+        };
+        let used = convention::used(&text);
+        if used.is_empty() || convention::explains_itself(&text) {
+            return None;
+        }
+        let told = memory(&request.cwd, folder, config.as_deref(), launch);
+        let is_defined = |word: &&str| told.texts.iter().any(|(_, text)| convention::used(text).contains(word));
+        let words: Vec<_> = used.into_iter().filter(|word| !is_defined(word)).collect();
+        if words.is_empty() || told.may_be_incomplete {
+            return None;
+        }
+        let used_by = if name == "-" { "standard input".to_owned() } else { name.clone() };
+        let is_here = fs::canonicalize(&app.directory).is_ok_and(|here| here == request.cwd);
+        Some(SpawnNote::Undefined { words, used_by, elsewhere: (!is_here).then(|| request.cwd.clone()) })
+    })
+}
+
+/// Claude Code's directory for a new chain.
+fn claude_folder(app: &App<'_>, launch: &Launch) -> Option<PathBuf> {
+    config_dir_of(app.variables.get(CONFIG_DIR).map(PathBuf::from), launch)
 }
 
 pub(super) fn dropped(variables: &Variables) -> Option<SpawnNote> {
@@ -146,6 +198,61 @@ mod tests {
         };
         assert_eq!(found(&mode("acceptEdits"), Some(&link), Some(&home)), is_config(&home, &link));
         assert_eq!(found(&mode("acceptEdits"), Some(&link), Some(&elsewhere)), is_config(&elsewhere, &file));
+    }
+
+    /// A request for an agent with this prompt, or file, that works in `cwd`.
+    fn request(cwd: &Path, task: Task) -> SpawnRequest {
+        let tasks = vec![NamedTask { task, name: "ins.md".to_owned() }];
+        SpawnRequest { tasks, cwd: cwd.to_owned(), apart: false, source: None, form: SpawnForm::Call, json: false }
+    }
+
+    #[test]
+    fn words_that_nothing_defines_are_named() {
+        let (_temp, store) = store::testing::store();
+        let home = tempfile::tempdir().unwrap();
+        let cwd = fs::canonicalize(home.path()).unwrap().join("project");
+        fs::create_dir(&cwd).unwrap();
+        let app = App { directory: cwd.clone(), ..testing::app(&store) };
+        let launch = Launch { config_dir: Some(home.path().join("config")), ..Launch::default() };
+        let found = |launch: &Launch, task: Task| undefined(&app, &request(&cwd, task), launch);
+        let prompt = |text: &str| Task::Prompt(text.to_owned());
+        let note = |words: &[&'static str]| {
+            Some(SpawnNote::Undefined { words: words.to_vec(), used_by: "ins.md".to_owned(), elsewhere: None })
+        };
+        assert_eq!(found(&launch, prompt("_spawn_ `a.md`, _ask_ \"x\"")), note(&["_spawn_", "_ask_"]));
+        assert_eq!(found(&launch, prompt("_run_ `ls`, then _terminate_")), None, "it means what it says");
+        assert_eq!(found(&launch, prompt("_ask_ is `agent-cli ask`: _ask_ \"x\"")), None);
+        let args = options::parse(&["--append-system-prompt=_spawn_ is".to_owned()]).unwrap();
+        let told = Launch { args, ..launch.clone() };
+        assert_eq!(found(&told, prompt("_spawn_ `a.md`")), None);
+        assert_eq!(found(&told, prompt("_spawn_ `a.md`, _wait_ `--for 1h`")), note(&["_wait_"]));
+        fs::create_dir(cwd.join("sub")).unwrap();
+        let file = cwd.join("sub/ins.md");
+        fs::write(&file, "_spawn_ `b.md`").unwrap();
+        assert_eq!(found(&launch, Task::File(file.clone())), note(&["_spawn_"]));
+        fs::write(cwd.join("sub/CLAUDE.md"), convention::TEXT).unwrap();
+        assert_eq!(found(&launch, Task::File(file)), None, "reading the file brings its folder's CLAUDE.md");
+        let elsewhere = App { directory: home.path().to_owned(), ..testing::app(&store) };
+        let noted = undefined(&elsewhere, &request(&cwd, prompt("_spawn_ `a.md`")), &launch);
+        assert!(matches!(noted, Some(SpawnNote::Undefined { elsewhere: Some(dir), .. }) if dir == cwd));
+        fs::create_dir(cwd.join("CLAUDE.md")).unwrap();
+        assert_eq!(found(&launch, prompt("_spawn_ `a.md`")), None, "it cannot be known");
+    }
+
+    #[test]
+    fn settings_that_claude_code_ignores_are_named() {
+        let (_temp, store) = store::testing::store();
+        let home = tempfile::tempdir().unwrap();
+        let launch = Launch { config_dir: Some(home.path().join("config")), ..Launch::default() };
+        let found = || settings(&testing::app(&store), &request(home.path(), Task::Prompt("x".into())), &launch);
+        assert_eq!(found(), []);
+        fs::create_dir(home.path().join(".claude")).unwrap();
+        fs::write(home.path().join(".claude/settings.json"), "{,}").unwrap();
+        let [SpawnNote::Settings(finding)] = &found()[..] else { panic!("{:?}", found()) };
+        assert!(
+            finding.message.contains("is not JSON (line 1, column 2): Claude Code silently ignores"),
+            "{finding:?}"
+        );
     }
 
     #[test]

@@ -211,7 +211,13 @@ fn something_must_be_done_by_a_program_that_exists() {
     assert!(place.start(Input { args: vec!["word".into()], ..instructions() }, "").is_err());
     let questions_dir = Some("ins.md".into());
     let refused = place.start(Input { questions_dir, ..instructions() }, "").unwrap_err();
-    assert_eq!(refused, "it is not a directory");
+    assert!(refused.starts_with("--questions-dir is ") && refused.ends_with("but it is not a directory"), "{refused}");
+    let questions_dir = Some("to/be/made".into());
+    let refused = Input { questions_dir: questions_dir.clone(), claude: Some("./gone".into()), ..instructions() };
+    place.start(refused, "").unwrap_err();
+    assert!(!place.directory().join("to").exists(), "a refused chain makes nothing");
+    let made = place.start(Input { questions_dir, ..instructions() }, "").unwrap();
+    assert!(made.launch.questions_dir.is_some_and(|dir| dir.ends_with("to/be/made") && dir.is_dir()));
 }
 
 /// An agent that is done, with a conversation to fork.

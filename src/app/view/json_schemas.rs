@@ -14,8 +14,8 @@ use crate::app::view::cost::StatsView;
 use crate::app::view::estimate::EstimateView;
 use crate::app::view::exchange::ExchangeView;
 use crate::app::view::outcome::{
-    AnsweredView, ErrorView, FsckView, GcView, ImportView, NotificationTestView, NotificationView, RmView, StoppedView,
-    ToldView,
+    AnsweredView, ErrorView, FsckView, GcView, ImportView, NotificationTestView, NotificationView, RmView, SetupView,
+    StoppedView, ToldView,
 };
 use crate::app::view::question::QuestionView;
 use crate::app::view::settings::{ConfigView, SettingView};
@@ -56,6 +56,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("answer", schema::<AnsweredView>("answer --json")),
         ("stop", schema::<StoppedView>("stop and pause with --json")),
         ("tell", schema::<ToldView>("tell --json")),
+        ("init", schema::<SetupView<'_>>("init and uninit with --json")),
         ("rm", schema::<RmView<'_>>("rm --json")),
         ("gc", schema::<GcView<'_>>("gc --json")),
         ("fsck", schema::<FsckView>("fsck --json")),

@@ -1,6 +1,6 @@
 //! The results of commands.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -80,6 +80,37 @@ pub(crate) enum Arrival {
     NextCall,
     /// When it continues.
     NextWakeUp,
+}
+
+/// What `init` or `uninit` did, or with `--dry-run` would do.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct SetupView<'a> {
+    /// The path of CLAUDE.md.
+    pub(crate) file: &'a Path,
+    pub(crate) change: Change,
+    /// The file that already defines the words of the convention, so that nothing was added.
+    pub(crate) defined_in: Option<&'a Path>,
+    /// The task to try that was created, or removed.
+    pub(crate) task: Option<&'a Path>,
+    pub(crate) dry_run: bool,
+}
+
+/// What is done with CLAUDE.md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) enum Change {
+    /// The convention is added.
+    Added,
+    /// The convention is replaced by that of this version.
+    Updated,
+    /// The convention is removed.
+    Removed,
+    /// The file is removed: `init` created it, and it contains nothing else.
+    Deleted,
+    /// There is nothing to do.
+    Unchanged,
 }
 
 /// What `rm` has removed.

@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use crate::claude::doctor::surroundings::{Convention, DoctorFacts};
+use crate::claude::environment::memory_files::CLAUDE_MD;
 use crate::claude::installation::program::ProgramError;
 use crate::claude::installation::version::Version;
 use crate::claude::settings::settings_file::{ClaudeSettings, SettingsFile};
 use crate::core::housekeeping::doctor_finding::Finding;
+use crate::core::requests::convention;
 
 /// Whether there is a program that can be used. `how`: how it was found; `answer`: what it printed for `--version`.
 pub(crate) fn program(how: &str, found: Result<(&Path, &str), &ProgramError>) -> Finding {
@@ -116,16 +118,16 @@ pub(crate) fn variables(around: &DoctorFacts) -> Vec<Finding> {
 }
 
 /// Settings files that Claude Code silently ignores.
-pub(crate) fn settings(around: &DoctorFacts) -> Vec<Finding> {
+pub(crate) fn settings(files: &[SettingsFile]) -> Vec<Finding> {
     let name = "settings";
-    let broken = around.settings.iter().filter_map(|file| Some((&file.path, file.content.as_ref().err()?)));
+    let broken = files.iter().filter_map(|file| Some((&file.path, file.content.as_ref().err()?)));
     let findings: Vec<_> = broken
         .map(|(path, why)| {
             let message = format!("{} {why}: Claude Code silently ignores the whole file", path.display());
             Finding::warning(name, message, format!("fix {}", path.display()))
         })
         .collect();
-    let read = around.settings.len();
+    let read = files.len();
     if findings.is_empty() { vec![Finding::ok(name, format!("readable settings files: {read}"))] } else { findings }
 }
 
@@ -213,16 +215,17 @@ pub(crate) fn permission_mode(around: &DoctorFacts, mode: Option<&str>) -> Findi
     }
 }
 
-/// Whether the working directory's `CLAUDE.md` tells agents how to pause. They may also know it from elsewhere.
+/// Whether agents are told the words with which instruction files start others.
 pub(crate) fn convention(around: &DoctorFacts, cwd: &Path) -> Finding {
-    let file = cwd.join("CLAUDE.md");
-    let shown = file.display();
-    let message = match around.convention {
-        Convention::Present => format!("{shown} defines _spawn_"),
-        Convention::Absent => format!("{shown} does not define _spawn_; you can append CLAUDE.md.template to it"),
-        Convention::NoFile => format!("{shown} does not exist; you can copy CLAUDE.md.template there"),
-    };
-    Finding::ok("convention", message)
+    let (name, word) = ("convention", convention::SPAWN);
+    let file = cwd.join(CLAUDE_MD);
+    let missing = |what: String| Finding::warning(name, what, "agent-cli init writes it");
+    match &around.convention {
+        Convention::Present(file) => Finding::ok(name, format!("{} defines {word}", file.display())),
+        Convention::Absent => missing(format!("{} does not define {word}", file.display())),
+        Convention::NoFile => missing(format!("{} does not exist, so nothing defines {word}", file.display())),
+        Convention::Unknown => Finding::ok(name, format!("not all instructions could be read: one may define {word}")),
+    }
 }
 
 const INSTALL: &str = "install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE";

@@ -3,15 +3,16 @@
 //! Secrets are not read: for a variable, a settings field and the credentials file, only their presence is checked.
 //! `.claude.json` is not opened, because it may contain a key.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::claude::doctor::login::Durable;
 use crate::claude::environment::config_dir::{CONFIG_DIR, config_dir_of};
+use crate::claude::environment::memory_files::{CLAUDE_MD, memory};
 use crate::claude::environment::variables::Variables;
 use crate::claude::environment::{agent_variables, credentials};
-use crate::claude::settings::settings_file::{SettingsFile, given_settings, managed_files, settings_file};
+use crate::claude::settings::settings_file::{SettingsFile, settings_files};
 use crate::core::agent::launch::Launch;
+use crate::core::requests::convention;
 
 #[derive(Debug, Default)]
 pub(crate) struct DoctorFacts {
@@ -33,20 +34,21 @@ pub(crate) struct DoctorFacts {
     pub dropped: Vec<String>,
     /// Whether the user is root outside of what Claude Code recognises as a sandbox.
     pub refuses_bypass: bool,
-    /// The working directory's `CLAUDE.md`.
-    pub convention: Convention,
+    pub(crate) convention: Convention,
 }
 
-/// Whether a directory's `CLAUDE.md` tells agents how to pause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Whether agents are told how to start others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Convention {
-    /// There is no such file.
+    /// The working directory has no `CLAUDE.md`, and nothing else says it.
     #[default]
     NoFile,
-    /// It does not mention pausing.
+    /// It has one, but neither that nor anything else says it.
     Absent,
-    /// It does.
-    Present,
+    /// Something that cannot be read may say it.
+    Unknown,
+    /// This file or option says it.
+    Present(PathBuf),
 }
 
 /// Gathers everything for a `claude` with these launch options and variables that works in `cwd`.
@@ -54,10 +56,7 @@ pub(crate) fn look(cwd: &Path, variables: &Variables, launch: &Launch) -> Doctor
     let named = || variables.get(CONFIG_DIR).map(PathBuf::from);
     let config = config_dir_of(named(), launch);
     let user_settings = config.as_ref().map(|dir| dir.join("settings.json"));
-    let of_project = ["settings.local.json", "settings.json"].map(|name| cwd.join(".claude").join(name));
-    let managed = managed_files().into_iter().filter_map(|path| settings_file(path, true));
-    let files = of_project.into_iter().chain(user_settings.clone()).filter_map(|path| settings_file(path, false));
-    let settings: Vec<_> = managed.chain(given_settings(cwd, launch)).chain(files).collect();
+    let settings = settings_files(cwd, config.as_deref(), launch);
     let kept = config.as_ref().map(|dir| dir.join(CREDENTIALS)).filter(|file| file.exists());
     let durable = Durable {
         settings: settings.iter().filter_map(|file| file.content.as_ref().ok()).collect(),
@@ -88,15 +87,12 @@ pub(crate) fn look(cwd: &Path, variables: &Variables, launch: &Launch) -> Doctor
         login_may_hide: hiding_place(named().or_else(|| launch.config_dir.clone())),
         dropped: agent_variables::dropped_on_purpose(variables.names()).into_iter().map(str::to_owned).collect(),
         refuses_bypass: rustix::process::geteuid().is_root() && !in_sandbox(variables),
-        convention: convention(&cwd.join("CLAUDE.md")),
+        convention: convention(cwd, config.as_deref(), launch),
     }
 }
 
 /// Where Claude Code keeps a login in its configuration directory.
 const CREDENTIALS: &str = ".credentials.json";
-
-/// A word of `CLAUDE.md.template` that occurs in every convention for chains.
-const SPAWN: &str = "_spawn_";
 
 fn hiding_place(named: Option<PathBuf>) -> Option<&'static str> {
     let state = named.or_else(dirs::home_dir).is_some_and(|dir| dir.join(".claude.json").exists());
@@ -111,26 +107,35 @@ fn in_sandbox(variables: &Variables) -> bool {
     variables.get("IS_SANDBOX").is_some_and(|value| value == "1") || variables.get("CLAUDE_CODE_BUBBLEWRAP").is_some()
 }
 
-fn convention(file: &Path) -> Convention {
-    match fs::read_to_string(file) {
-        Ok(text) if text.contains(SPAWN) => Convention::Present,
-        Ok(_) => Convention::Absent,
-        Err(_) => Convention::NoFile,
+fn convention(cwd: &Path, config: Option<&Path>, launch: &Launch) -> Convention {
+    let memory = memory(cwd, None, config, launch);
+    let defines = |(_, text): &&(PathBuf, String)| convention::used(text).contains(&convention::SPAWN);
+    match memory.texts.iter().find(defines) {
+        Some((file, _)) => Convention::Present(file.clone()),
+        None if memory.may_be_incomplete => Convention::Unknown,
+        None if cwd.join(CLAUDE_MD).exists() => Convention::Absent,
+        None => Convention::NoFile,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
     fn a_convention_is_known_by_its_word() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("CLAUDE.md");
-        assert_eq!(convention(&file), Convention::NoFile);
+        let found = || convention(folder.path(), None, &Launch::default());
+        assert_eq!(found(), Convention::NoFile);
         fs::write(&file, "# My project").unwrap();
-        assert_eq!(convention(&file), Convention::Absent);
-        fs::write(&file, include_str!("../../../CLAUDE.md.template")).unwrap();
-        assert_eq!(convention(&file), Convention::Present);
+        assert_eq!(found(), Convention::Absent);
+        fs::write(&file, convention::TEXT).unwrap();
+        assert_eq!(found(), Convention::Present(file.clone()));
+        fs::remove_file(&file).unwrap();
+        fs::create_dir(&file).unwrap();
+        assert_eq!(found(), Convention::Unknown);
     }
 }

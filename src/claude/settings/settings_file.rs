@@ -115,14 +115,15 @@ impl VariableOfSettings {
     }
 }
 
-fn managed_settings() -> PathBuf {
+/// Where administrators keep what applies to all users.
+pub(crate) fn managed_folder() -> PathBuf {
     let folder = if cfg!(target_os = "macos") { "/Library/Application Support/ClaudeCode" } else { "/etc/claude-code" };
-    Path::new(folder).join("managed-settings.json")
+    folder.into()
 }
 
 /// The administrators' files, the highest precedence first.
 pub(crate) fn managed_files() -> Vec<PathBuf> {
-    with_parts(managed_settings())
+    with_parts(managed_folder().join("managed-settings.json"))
 }
 
 /// A settings file, and those in the folder next to it, where later names take precedence.
@@ -148,6 +149,16 @@ pub(crate) fn settings_file(path: PathBuf, managed: bool) -> Option<SettingsFile
         Err(error) => Err(format!("cannot be read ({error})")),
     };
     Some(SettingsFile { path, managed, content })
+}
+
+/// The settings files of an agent with these launch options that works in `cwd`, the highest precedence first. `config`: Claude
+/// Code's directory.
+pub(crate) fn settings_files(cwd: &Path, config: Option<&Path>, launch: &Launch) -> Vec<SettingsFile> {
+    let of_project = ["settings.local.json", "settings.json"].map(|name| cwd.join(".claude").join(name));
+    let of_user = config.map(|dir| dir.join("settings.json"));
+    let managed = managed_files().into_iter().filter_map(|path| settings_file(path, true));
+    let files = of_project.into_iter().chain(of_user).filter_map(|path| settings_file(path, false));
+    managed.chain(given_settings(cwd, launch)).chain(files).collect()
 }
 
 /// The settings that the user gives on the command line.

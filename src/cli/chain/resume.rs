@@ -16,7 +16,6 @@ use crate::cli::arguments::limit_options::LimitOptions;
 use crate::cli::arguments::linger_option::LingerOption;
 use crate::cli::arguments::trailing_args::ForClaude;
 use crate::cli::chain::answering::there_and_then;
-use crate::cli::chain::spawn::questions_dir;
 use crate::cli::chain::tell::typed_text;
 use crate::cli::chain::unattended::resume_all::ResumeAll;
 use crate::cli::chain::{drive, request_from_agent};
@@ -99,7 +98,7 @@ pub(crate) struct Resume {
     permission_mode: Option<String>,
 
     /// Take files in this folder as questions from now on: see docs/question-files.md
-    #[arg(long, value_name = "DIR", value_parser = questions_dir, conflicts_with = "all")]
+    #[arg(long, value_name = "DIR", conflicts_with = "all")]
     questions_dir: Option<PathBuf>,
 
     /// Print what continuing sends and costs, and start nothing

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use crate::app::config::chain_defaults;
 use crate::app::request::Input;
 use crate::app::spawn;
 use crate::app::spawn::ForkOf;
@@ -27,7 +26,9 @@ use crate::cli::output::{hint, tell, warn};
 use crate::cli::report::estimate;
 use crate::cli::report::status_report::OutputOptions;
 use crate::core::agent::launch::OnPermission;
+use crate::core::housekeeping::doctor_finding::Finding;
 use crate::core::id::ChainName;
+use crate::core::requests::convention;
 use crate::core::requests::request::SpawnForm;
 use crate::core::text::time::duration;
 
@@ -125,8 +126,8 @@ pub(crate) struct Spawn {
     /// Take files in this folder as questions: see docs/question-files.md
     ///
     /// An agent that ends its turn with a last line QUESTION_POSTED:NAME has asked what is in DIR/pending/NAME.json. The
-    /// answer may be given as any other, or by a program in DIR/answered/NAME.json.
-    #[arg(long, value_name = "DIR", value_parser = questions_dir)]
+    /// answer may be given as any other, or by a program in DIR/answered/NAME.json. DIR is made if it does not exist.
+    #[arg(long, value_name = "DIR")]
     questions_dir: Option<PathBuf>,
 
     /// The claude program to run [default: $AGENT_CLI_CLAUDE, or claude in PATH]
@@ -260,6 +261,18 @@ fn print_note(note: SpawnNote) {
             ));
             hint(&format!("set {variable} to a place outside of it, or have them work elsewhere: --cwd DIR"));
         }
+        SpawnNote::Undefined { words, used_by, elsewhere } => {
+            let words = convention::listed(&words);
+            warn(&format!("CLAUDE.md does not define {words}, which {used_by} uses"));
+            match elsewhere {
+                None => hint("agent-cli init writes it"),
+                Some(dir) => hint(&format!("agent-cli init writes it: run it in {}", dir.display())),
+            }
+        }
+        SpawnNote::Settings(Finding { message, hint: help, .. }) => {
+            warn(&message);
+            help.iter().for_each(|help| hint(help));
+        }
         SpawnNote::Dropped(names) => {
             let s = if names.len() == 1 { "" } else { "s" };
             warn(&format!("agents do not get the variable{s} {}, which could break a chain", names.join(", ")));
@@ -274,11 +287,6 @@ fn print_note(note: SpawnNote) {
             hint(&format!("{remedy}, or into the crontab; agent-cli doctor --cron checks"));
         }
     }
-}
-
-/// The folder of questions, with links resolved.
-pub(super) fn questions_dir(named: &str) -> Result<PathBuf, String> {
-    chain_defaults::real_questions_dir(named.as_ref())
 }
 
 /// A number of seconds, at least one.

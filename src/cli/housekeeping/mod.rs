@@ -1,4 +1,4 @@
-//! Commands that maintain the state directory.
+//! Commands that maintain the state directory, settings and instructions.
 
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -6,4 +6,5 @@ pub(crate) mod export;
 pub(crate) mod fsck;
 pub(crate) mod gc;
 pub(crate) mod import;
+pub(crate) mod init;
 pub(crate) mod service;

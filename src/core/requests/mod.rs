@@ -3,6 +3,7 @@
 pub(crate) mod agent_command;
 pub(crate) mod answer;
 pub(crate) mod approval;
+pub(crate) mod convention;
 pub(crate) mod cron_expression;
 pub(crate) mod lingering;
 pub(crate) mod proposed_plan;

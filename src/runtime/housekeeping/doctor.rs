@@ -99,7 +99,7 @@ pub(crate) async fn examine(case: &Case<'_>) -> DoctorReport {
         checks.extend(checks::variables(&here));
         (here, None)
     };
-    checks.extend(checks::settings(&around));
+    checks.extend(checks::settings(&around.settings));
     checks.push(checks::hooks(&around));
     checks.push(checks::retention(&around));
     checks.extend(checks::rules(&around));

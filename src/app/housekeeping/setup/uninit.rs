@@ -1,0 +1,35 @@
+//! Removes what `init` has written.
+
+use std::fs;
+
+use crate::app::Asker;
+use crate::app::asker::PersonsTask;
+use crate::app::error::AppError;
+use crate::app::housekeeping::setup::memory_file::MemoryFile;
+use crate::app::housekeeping::setup::{Place, Plan, TASK_TEXT};
+use crate::app::view::outcome::Change;
+
+/// What would be done.
+pub(crate) fn plan(asker: &Asker, place: &Place) -> Result<Plan, AppError> {
+    asker.may(PersonsTask::SetUp)?;
+    let file = MemoryFile::read(place)?;
+    let (change, after) = match file.section()? {
+        None => (Change::Unchanged, file.before().to_owned()),
+        Some(section) => {
+            let after = section.removed();
+            // A link is a person's, even if the file was not.
+            let is_own = section.came_with_its_file() && after.is_empty() && file.leads_to.is_none();
+            (if is_own { Change::Deleted } else { Change::Removed }, after)
+        }
+    };
+    let mut plan = Plan { file, change, after, defined_in: None, task: None, kept_task: None };
+    if change == Change::Unchanged {
+        return Ok(plan);
+    }
+    plan.file.refuse_if_read_only()?;
+    if let Some(task) = place.task().filter(|task| fs::symlink_metadata(task).is_ok_and(|found| found.is_file())) {
+        let is_own = fs::read(&task).is_ok_and(|text| text == TASK_TEXT.as_bytes());
+        *(if is_own { &mut plan.task } else { &mut plan.kept_task }) = Some(task);
+    }
+    Ok(plan)
+}

@@ -1,0 +1,208 @@
+//! `agent-cli init` and `agent-cli uninit`: what CLAUDE.md tells agents about chains.
+
+use std::fs;
+
+use clap::Args;
+
+use crate::app::asker::PersonsTask;
+use crate::app::housekeeping::setup::{Place, Plan, init, uninit};
+use crate::app::view::outcome::Change;
+use crate::claude::environment::config_dir::config_dir;
+use crate::cli::confirm;
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::ExitStatus;
+use crate::cli::output::{self, hint, print, print_json, tell, warn};
+use crate::core::agent::launch::Launch;
+use crate::core::requests::convention;
+use crate::core::text::bars::Bars;
+
+/// Tell the agents of this project how to start others, ask and wait
+///
+/// Writes the convention into CLAUDE.md in the current directory, between two marker lines: the words with which instruction files
+/// start agents, ask you and wait, such as `_spawn_`. Also creates hello.md, a task to try, unless there is one. Shows the change
+/// and asks first. Run again, it updates only what is between the markers; `agent-cli uninit` removes all of it.
+///
+/// If CLAUDE.md already defines the words, or a file that agents here get as well, nothing is written. No permission rules are
+/// needed: agent-cli lets its agents make requests, and nothing else.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli init && agent-cli spawn hello.md
+  agent-cli init --user --dry-run
+  agent-cli init --print >> AGENTS.md")]
+pub(crate) struct Init {
+    /// Print the convention, and do nothing else
+    #[arg(long, conflicts_with = "SetupOptions")]
+    print: bool,
+
+    #[command(flatten)]
+    options: SetupOptions,
+}
+
+/// Remove what `agent-cli init` has written
+///
+/// Removes the text between the markers of agent-cli from CLAUDE.md, together with the markers, and hello.md if you have not changed
+/// it. Everything else stays as it is. If `agent-cli init` created CLAUDE.md and it contains nothing else, the file is removed.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli uninit --dry-run
+  agent-cli uninit --user")]
+pub(crate) struct Uninit {
+    #[command(flatten)]
+    options: SetupOptions,
+}
+
+#[derive(Debug, Args)]
+struct SetupOptions {
+    /// The CLAUDE.md in your Claude Code directory, for all of your projects
+    #[arg(long)]
+    user: bool,
+
+    /// Do not ask for confirmation
+    #[arg(long, short)]
+    yes: bool,
+
+    /// Print the change, and write nothing
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Init {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        context.asker().may(PersonsTask::SetUp)?;
+        if self.print {
+            print(convention::TEXT)?;
+            return Ok(ExitStatus::Ok);
+        }
+        let plan = init::plan(&context.asker(), &self.options.place()?)?;
+        self.options.carry_out(context, "init", &plan)
+    }
+}
+
+impl Uninit {
+    pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        let plan = uninit::plan(&context.asker(), &self.options.place()?)?;
+        self.options.carry_out(context, "uninit", &plan)
+    }
+}
+
+impl SetupOptions {
+    fn place(&self) -> Result<Place, CliError> {
+        let config = config_dir(&Launch::default());
+        if self.user {
+            let config = config.ok_or_else(|| CliError::failed("there is no home directory").hint("set HOME"))?;
+            let config = std::path::absolute(config).map_err(|error| CliError::failed(error.to_string()))?;
+            return Ok(Place::User(config));
+        }
+        let directory = fs::canonicalize(".")
+            .map_err(|error| CliError::failed(format!("the current directory cannot be used: {error}")))?;
+        Ok(Place::Project { directory, config })
+    }
+
+    /// Shows the change, asks if it is wanted, and makes it.
+    fn carry_out(&self, context: &Context, command: &str, plan: &Plan) -> Result<ExitStatus, CliError> {
+        if self.dry_run {
+            if self.json {
+                print_json(&plan.view(true))?;
+            } else {
+                print(&shown(plan, output::width()))?;
+                print(&report(plan, true))?;
+            }
+            return Ok(ExitStatus::Ok);
+        }
+        if plan.change != Change::Unchanged {
+            if !self.yes {
+                self.confirm(command, plan)?;
+            }
+            plan.carry_out(&context.asker())?;
+        }
+        if self.json {
+            print_json(&plan.view(false))?;
+        } else {
+            print(&report(plan, false))?;
+        }
+        explain(plan);
+        Ok(ExitStatus::Ok)
+    }
+
+    fn confirm(&self, command: &str, plan: &Plan) -> Result<(), CliError> {
+        let command = if self.user { format!("{command} --user") } else { command.to_owned() };
+        let file = plan.file().display();
+        if let Some(obstacle) = confirm::obstacle() {
+            return Err(CliError::usage(format!("cannot ask whether to change {file}: {obstacle}"))
+                .hint(format!("agent-cli {command} --yes changes it without asking, --dry-run shows how")));
+        }
+        output::ask(&shown(plan, output::width_of_errors()));
+        let question = match plan.change {
+            Change::Deleted | Change::Removed => "remove this?",
+            _ => "write this?",
+        };
+        if confirm::confirm(question)? { Ok(()) } else { Err(CliError::declined("nothing was changed")) }
+    }
+}
+
+/// The change of each file.
+fn shown(plan: &Plan, width: Option<usize>) -> String {
+    /// Lines around a change.
+    const CONTEXT: usize = 3;
+    let mut view = Bars::new(width);
+    for (path, old, new) in plan.texts() {
+        view.named("", &if path == plan.file() { named(plan) } else { path.display().to_string() });
+        view.diff(old, new, CONTEXT);
+    }
+    view.text()
+}
+
+/// The path of CLAUDE.md, and where it leads.
+fn named(plan: &Plan) -> String {
+    let leads_to = plan.leads_to().map(|target| format!(" (a link to {})", target.display())).unwrap_or_default();
+    format!("{}{leads_to}", plan.file().display())
+}
+
+/// A line for each file.
+fn report(plan: &Plan, is_dry: bool) -> String {
+    let done = match (plan.change, is_dry) {
+        (Change::Unchanged, _) => "unchanged",
+        (Change::Added | Change::Updated, false) => "wrote",
+        (Change::Added | Change::Updated, true) => "would write",
+        (Change::Deleted, false) => "removed",
+        (Change::Deleted, true) => "would remove",
+        (Change::Removed, false) => "removed the section of agent-cli from",
+        (Change::Removed, true) => "would remove the section of agent-cli from",
+    };
+    let verb = match (plan.change == Change::Added, is_dry) {
+        (true, false) => "wrote",
+        (true, true) => "would write",
+        (false, false) => "removed",
+        (false, true) => "would remove",
+    };
+    let file = format!("{done} {}\n", named(plan));
+    file + &plan.task.iter().map(|task| format!("{verb} {}\n", task.display())).collect::<String>()
+}
+
+/// What a person should know afterwards.
+fn explain(plan: &Plan) {
+    if let Some((path, missing)) = &plan.defined_in {
+        let (is_other, path) = (path != plan.file(), path.display());
+        if is_other {
+            tell(&format!("agents here are already told by {path}"));
+            hint("agent-cli init --print prints the text, if this project should have its own");
+        } else if missing.is_empty() {
+            tell(&format!("{path} already defines the words of instruction files, without the markers of agent-cli"));
+            hint("to let agent-cli keep it up to date, remove that text, then run agent-cli init");
+        } else {
+            warn(&format!("{path} defines some words of instruction files, but not {}", convention::listed(missing)));
+            hint("remove that text, then run agent-cli init; agent-cli init --print shows all of it");
+        }
+    }
+    if let Some(task) = &plan.kept_task {
+        tell(&format!("{} was changed since agent-cli init wrote it: it stays", task.display()));
+    }
+    if plan.change == Change::Added && plan.task.is_some() {
+        hint("agent-cli spawn hello.md starts an agent that asks you a question");
+    }
+}
