@@ -19,10 +19,13 @@ pub(crate) struct Memory {
     pub(crate) texts: Vec<(PathBuf, String)>,
     /// Whether there may be more: a file could not be read, or an option brings instructions from elsewhere.
     pub(crate) may_be_incomplete: bool,
+    /// How many files and folders were looked for. A project can come from anybody.
+    looks: usize,
 }
 
 /// Far more than an agent can take in at once.
 const LARGEST: u64 = 1 << 20;
+const MOST_LOOKS: usize = 2000;
 const MOST_FILES: usize = 100;
 /// How deep folders of rules and imports are nested.
 const DEEPEST: usize = 5;
@@ -70,7 +73,9 @@ impl Memory {
 
     fn add_rules(&mut self, folder: &Path, depth: usize) {
         for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
-            if path.is_dir() && depth < DEEPEST {
+            if !self.may_look() {
+                return;
+            } else if path.is_dir() && depth < DEEPEST {
                 self.add_rules(&path, depth + 1);
             } else if path.extension().is_some_and(|extension| extension == "md") {
                 self.add(&path, 0);
@@ -80,22 +85,31 @@ impl Memory {
 
     /// Adds a file if it exists, and the files that it imports.
     fn add(&mut self, path: &Path, depth: usize) {
-        if self.texts.iter().any(|(known, _)| known == path) {
+        if !self.may_look() || self.texts.iter().any(|(known, _)| known == path) {
             return;
         }
         let text = match read(path) {
             Ok(None) => return,
-            Ok(Some(text)) if self.texts.len() < MOST_FILES => text,
-            _ => {
+            Ok(Some(text)) => text,
+            Err(_) => {
                 self.may_be_incomplete = true;
                 return;
             }
         };
-        let imports: Vec<PathBuf> = imports(&text).filter_map(|named| import(path, named)).collect();
+        let imports: Vec<PathBuf> = match depth {
+            DEEPEST.. => Vec::new(),
+            _ => imports(&text).take_while(|_| self.may_look()).filter_map(|named| import(path, named)).collect(),
+        };
         self.texts.push((path.to_owned(), text));
-        if depth < DEEPEST {
-            imports.iter().for_each(|import| self.add(import, depth + 1));
-        }
+        imports.iter().for_each(|import| self.add(import, depth + 1));
+    }
+
+    /// Counts a look for a file or folder.
+    fn may_look(&mut self) -> bool {
+        self.looks += 1;
+        let may = self.looks <= MOST_LOOKS && self.texts.len() < MOST_FILES;
+        self.may_be_incomplete |= !may;
+        may
     }
 }
 
@@ -110,6 +124,10 @@ fn read(path: &Path) -> io::Result<Option<String>> {
     // Opening a pipe would wait.
     if !known.is_file() || known.len() > LARGEST {
         return Err(io::ErrorKind::InvalidData.into());
+    }
+    // Files of the system that wait for their content seem to be empty.
+    if known.len() == 0 {
+        return Ok(Some(String::new()));
     }
     let mut bytes = Vec::new();
     File::open(path)?.take(LARGEST).read_to_end(&mut bytes)?;
@@ -206,6 +224,23 @@ mod tests {
         assert!(place.tells(&["--add-dir=../../added"]));
         assert!(!place.memory(&[]).may_be_incomplete);
         assert!(place.memory(&["--agent=reviewer"]).may_be_incomplete);
+    }
+
+    #[test]
+    fn a_project_cannot_make_the_search_endless() {
+        let links = Place::new();
+        fs::create_dir_all(links.path("project/.claude/rules")).unwrap();
+        for number in 0..50 {
+            std::os::unix::fs::symlink(".", links.path(&format!("project/.claude/rules/{number}"))).unwrap();
+        }
+        let imports = Place::new();
+        imports.write("project/CLAUDE.md", &"@a ".repeat(MOST_LOOKS));
+        let files = Place::new();
+        (0..=MOST_FILES).for_each(|number| files.write(&format!("project/.claude/rules/{number}.md"), "x"));
+        for place in [links, imports, files] {
+            let memory = place.memory(&[]);
+            assert!(memory.may_be_incomplete && memory.looks < 2 * MOST_LOOKS && memory.texts.len() <= MOST_FILES);
+        }
     }
 
     #[test]

@@ -92,10 +92,9 @@ impl Uninit {
 
 impl SetupOptions {
     fn place(&self) -> Result<Place, CliError> {
-        let config = config_dir(&Launch::default());
+        let config = config_dir(&Launch::default()).and_then(|config| std::path::absolute(config).ok());
         if self.user {
             let config = config.ok_or_else(|| CliError::failed("there is no home directory").hint("set HOME"))?;
-            let config = std::path::absolute(config).map_err(|error| CliError::failed(error.to_string()))?;
             return Ok(Place::User(config));
         }
         let directory = fs::canonicalize(".")
