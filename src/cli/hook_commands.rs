@@ -2,7 +2,7 @@
 //! print the answer.
 
 use std::fs::File;
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -26,6 +26,15 @@ fn note(context: &Context, caller: Caller, command: &str, error: &CliError) {
     if let Some(mut log) = log {
         let _ = writeln!(log, "agent-cli {command}: {error}");
     }
+}
+
+/// Refuses a person, whose terminal would never end the question.
+fn expect_a_program(command: &str) -> Result<(), CliError> {
+    if !io::stdin().is_terminal() {
+        return Ok(());
+    }
+    let error = CliError::usage(format!("agent-cli {command} reads from another program, not from a terminal"));
+    Err(error.hint("agent-cli --help lists the commands for people"))
 }
 
 /// Print the result of a request: for claude, not for people
@@ -66,6 +75,7 @@ pub(crate) struct PermissionTool {}
 
 impl PermissionTool {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        expect_a_program("permission")?;
         let asking = context.asking()?;
         for line in io::stdin().lock().split(b'\n') {
             let line = line.map_err(|error| CliError::failed(format!("cannot read what claude asks: {error}")))?;
@@ -89,6 +99,7 @@ pub(crate) struct CheckReply {}
 
 impl CheckReply {
     pub(crate) fn run(self, _: &Context) -> Result<ExitStatus, CliError> {
+        expect_a_program("check-reply")?;
         let served = reply_check::serve(io::stdin().lock(), io::stdout().lock());
         served.map_err(|error| CliError::failed(format!("the reply cannot be checked: {error}")))?;
         Ok(ExitStatus::Ok)
@@ -116,6 +127,7 @@ pub(crate) struct Hook {
 impl Hook {
     /// `parse` parses the arguments of a command that an agent calls.
     pub(crate) fn run(self, context: &Context, parse: impl FnOnce(&[String]) -> Typed) -> Result<ExitStatus, CliError> {
+        expect_a_program("hook")?;
         let Some(caller) = context.caller else { return Ok(ExitStatus::Ok) };
         let answered = self.answer(context, parse).unwrap_or_else(|error| {
             note(context, caller, "hook", &error);

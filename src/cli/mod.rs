@@ -21,9 +21,11 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
+use clap::builder::Styles;
 use clap::error::ErrorKind;
 use clap::{Args, ColorChoice, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use arguments::command_groups::{self, Group};
 use chain::request_from_agent;
 use context::Context;
 use error::CliError;
@@ -40,7 +42,7 @@ use crate::runtime::run::signals;
 /// An agent can spawn agents, to any depth, and each of them can stop to wait for a person, a file, a time or another
 /// agent. While it waits, no process runs and nothing is billed. `resume` continues the chain where it stopped.
 #[derive(Debug, Parser)]
-#[command(name = "agent-cli", version, after_help = exit::HELP, max_term_width = 100)]
+#[command(name = "agent-cli", version, after_long_help = exit::HELP, max_term_width = command_groups::WIDEST)]
 struct Cli {
     #[command(subcommand)]
     command: Subcommands,
@@ -53,38 +55,45 @@ struct Cli {
 #[derive(Debug, Args)]
 struct MannerOptions {
     /// Print progress to standard error, as on a terminal
-    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    #[arg(short, long, global = true, hide_short_help = true, conflicts_with = "quiet")]
     verbose: bool,
 
     /// Print nothing but errors to standard error
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, hide_short_help = true)]
     quiet: bool,
 
     /// When to use colours [default: auto]
-    #[arg(long, global = true, value_name = "WHEN")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "WHEN")]
     color: Option<ColorChoice>,
 }
 
-/// Generates the enum `Subcommands` from names, variants, arguments and what the commands need besides the context.
+/// Generates the enum `Subcommands` and `GROUPS` from names, aliases, variants, arguments and what the commands need besides the
+/// context. The commands of the group without a title are hidden.
 macro_rules! commands {
-    ($($name:literal => $variant:ident($arguments:ty) $(with $more:expr)?,)*) => {
+    ($($group:literal {
+        $($name:literal $(| $alias:literal)* => $variant:ident($arguments:ty) $(with $more:expr)?,)*
+    })*) => {
         #[derive(Debug, Subcommand)]
         enum Subcommands {
-            $(#[command(name = $name)] $variant($arguments),)*
+            $($(#[command(name = $name $(, alias = $alias)*)] $variant($arguments),)*)*
         }
 
+        const GROUPS: &[Group] = &[$(Group { title: $group, commands: &[$(&[$name $(, $alias)*],)*] },)*];
+
         impl Subcommands {
-            /// Describes the command of this name.
+            /// Describes the command of this name or alias.
             fn described(name: &str) -> Option<Command> {
                 match name {
-                    $($name => Some(<$arguments>::augment_args(Command::new($name))),)*
+                    $($($name $(| $alias)* => {
+                        Some(<$arguments>::augment_args(Command::new($name)$(.alias($alias))*))
+                    })*)*
                     _ => None,
                 }
             }
 
             fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
                 match self {
-                    $(Self::$variant(command) => command.run(context $(, $more)?),)*
+                    $($(Self::$variant(command) => command.run(context $(, $more)?),)*)*
                 }
             }
         }
@@ -92,40 +101,54 @@ macro_rules! commands {
 }
 
 commands! {
-    "spawn" => Spawn(chain::spawn::Spawn),
-    "resume" => Resume(chain::resume::Resume),
-    "watch" => Watch(chain::unattended::watch::Watch),
-    "ask" => Ask(chain::ask::Ask),
-    "wait" => Wait(chain::wait::WaitCommand),
-    "questions" => Questions(chain::questions::QuestionsCommand),
-    "inbox" => Inbox(chain::answering::inbox::Inbox),
-    "answer" => Answer(chain::answering::answer::Answer),
-    "stop" => Stop(chain::stop::StopCommand),
-    "pause" => Pause(chain::stop::PauseCommand),
-    "tell" => Tell(chain::tell::Tell),
-    "ls" => Ls(view::ls::Ls),
-    "tree" => Tree(view::tree::TreeCommand),
-    "show" => Show(view::show::Show),
-    "logs" => Logs(view::logs::Logs),
-    "open" => Open(view::open::OpenCommand),
-    "history" => History(view::history::History),
-    "stats" => Stats(view::stats::Stats),
-    "notifications" => Notifications(view::notifications::NotificationsCommand),
-    "init" => Init(housekeeping::init::Init),
-    "uninit" => Uninit(housekeeping::init::Uninit),
-    "doctor" => Doctor(view::doctor::Doctor),
-    "export" => Export(housekeeping::export::ExportCommand),
-    "import" => Import(housekeeping::import::Import),
-    "rm" => Rm(chain::rm::Rm),
-    "gc" => Gc(housekeeping::gc::Gc),
-    "fsck" => Fsck(housekeeping::fsck::Fsck),
-    "service" => Service(housekeeping::service::ServiceCommand),
-    "config" => Config(housekeeping::config::ConfigCommand),
-    "completions" => Completions(housekeeping::completions::Completions),
-    "hook" => Hook(hook_commands::Hook) with typed,
-    "hook-result" => HookResult(hook_commands::HookResult),
-    "permission" => PermissionTool(hook_commands::PermissionTool),
-    "check-reply" => CheckReply(hook_commands::CheckReply),
+    "Run" {
+        "spawn" => Spawn(chain::spawn::Spawn),
+        "resume" => Resume(chain::resume::Resume),
+        "watch" => Watch(chain::unattended::watch::Watch),
+        "stop" | "kill" => Stop(chain::stop::StopCommand),
+        "pause" => Pause(chain::stop::PauseCommand),
+        "tell" => Tell(chain::tell::Tell),
+    }
+    "Answer" {
+        "inbox" => Inbox(chain::answering::inbox::Inbox),
+        "questions" => Questions(chain::questions::QuestionsCommand),
+        "answer" => Answer(chain::answering::answer::Answer),
+    }
+    "See" {
+        "ls" | "ps" | "list" => Ls(view::ls::Ls),
+        "tree" => Tree(view::tree::TreeCommand),
+        "show" | "status" => Show(view::show::Show),
+        "logs" => Logs(view::logs::Logs),
+        "open" | "attach" => Open(view::open::OpenCommand),
+        "history" => History(view::history::History),
+        "stats" => Stats(view::stats::Stats),
+    }
+    "Keep" {
+        "rm" => Rm(chain::rm::Rm),
+        "gc" => Gc(housekeeping::gc::Gc),
+        "fsck" => Fsck(housekeeping::fsck::Fsck),
+        "export" => Export(housekeeping::export::ExportCommand),
+        "import" => Import(housekeeping::import::Import),
+    }
+    "Set up" {
+        "init" => Init(housekeeping::init::Init),
+        "uninit" => Uninit(housekeeping::init::Uninit),
+        "doctor" => Doctor(view::doctor::Doctor),
+        "config" => Config(housekeeping::config::ConfigCommand),
+        "service" => Service(housekeeping::service::ServiceCommand),
+        "notifications" => Notifications(view::notifications::NotificationsCommand),
+        "completions" => Completions(housekeeping::completions::Completions),
+    }
+    "For agents" {
+        "ask" => Ask(chain::ask::Ask),
+        "wait" => Wait(chain::wait::WaitCommand),
+    }
+    "" {
+        "hook" => Hook(hook_commands::Hook) with typed,
+        "hook-result" => HookResult(hook_commands::HookResult),
+        "permission" => PermissionTool(hook_commands::PermissionTool),
+        "check-reply" => CheckReply(hook_commands::CheckReply),
+    }
 }
 
 /// Runs the program with these arguments, beginning with the program's name.
@@ -137,7 +160,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     signals::outlive_full_files();
     let Cli { command, manner } = match parse(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return unparsed(&error, arguments).into(),
+        Err(error) => return unparsed(&error, &arguments).into(),
     };
     output::colour(manner.color.unwrap_or_default());
     let is_driver = matches!(command, Subcommands::Spawn(_) | Subcommands::Resume(_) | Subcommands::Watch(_));
@@ -167,8 +190,15 @@ fn configured_colour(context: &Context) -> Option<ColorChoice> {
 
 /// Parses a command line, beginning with the program's name.
 fn parse(line: &[OsString]) -> Result<Cli, clap::Error> {
-    // Help and errors mention other commands, too.
-    called(line).map_or_else(|| Cli::try_parse_from(line), Ok)
+    called(line).map_or_else(|| parse_among_all(line, Styles::default()), Ok)
+}
+
+/// Parses a command line for help and errors, which mention other commands, too.
+fn parse_among_all(line: &[OsString], styles: Styles) -> Result<Cli, clap::Error> {
+    let mut program = command_groups::listed(Cli::command().styles(styles), GROUPS);
+    let parsed = program.try_get_matches_from_mut(line).and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
+    let is_hidden = |name: &str| program.find_subcommand(name).is_some_and(Command::is_hide_set);
+    parsed.map_err(|error| command_groups::suggesting_visible(error, |name| !is_hidden(name)))
 }
 
 /// The called command, if its command line is valid. Describing the arguments of all commands takes a good part of the time of
@@ -180,13 +210,13 @@ fn called(line: &[OsString]) -> Option<Cli> {
 }
 
 /// Prints help, or what is wrong with the arguments.
-fn unparsed(error: &clap::Error, arguments: Vec<OsString>) -> ExitStatus {
-    output::colour(named_colour(&arguments));
-    if error.use_stderr() && wants_json(&arguments) {
+fn unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitStatus {
+    output::colour(named_colour(arguments));
+    if error.use_stderr() && wants_json(arguments) {
         print_error(&usage_error(error));
     }
     let exit = if error.use_stderr() { ExitStatus::Usage } else { ExitStatus::Ok };
-    match arguments::trailing_args::misplaced(error, &arguments) {
+    match arguments::trailing_args::misplaced(error, arguments) {
         Some(error) => drop(error.report()),
         None => usage(error, arguments),
     }
@@ -256,14 +286,14 @@ fn named_colour(arguments: &[OsString]) -> ColorChoice {
 }
 
 /// Prints clap's output: help, or an error, which quotes arguments.
-fn usage(error: &clap::Error, arguments: Vec<OsString>) {
+fn usage(error: &clap::Error, arguments: &[OsString]) {
     if arguments.iter().all(|argument| escape::is_plain(&argument.to_string_lossy())) {
         // If standard error is closed, the message is lost.
         let _ = error.print();
         return;
     }
     // Without colours, every control character comes from an argument.
-    let plain = Cli::command().styles(clap::builder::Styles::plain()).try_get_matches_from(arguments);
+    let plain = parse_among_all(arguments, Styles::plain());
     tell(plain.err().map(|error| error.render().ansi().to_string()).unwrap_or_default().trim_end());
 }
 
@@ -277,8 +307,29 @@ mod tests {
     fn a_poll_describes_no_other_command() {
         let line = ["agent-cli", "--quiet", "resume", "4f2c1a90", "--json"].map(OsString::from);
         assert!(called(&line).is_some());
-        for command in Cli::command().get_subcommands() {
-            assert!(Subcommands::described(command.get_name()).is_some(), "{}", command.get_name());
+        for name in GROUPS.iter().flat_map(|group| group.commands).copied().flatten() {
+            assert!(Subcommands::described(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_alias_is_the_command() {
+        for (alias, id) in [("kill", true), ("ps", false), ("list", false), ("status", true), ("attach", true)] {
+            let line: Vec<OsString> =
+                ["agent-cli", alias].into_iter().chain(id.then_some("last")).map(Into::into).collect();
+            assert!(called(&line).is_some(), "{alias}");
+        }
+    }
+
+    #[test]
+    fn each_command_is_in_a_group_unless_it_is_hidden() {
+        let program = Cli::command();
+        for group in GROUPS {
+            for names in group.commands {
+                let command = program.find_subcommand(names[0]).expect("a command");
+                assert_eq!(command.is_hide_set(), group.title.is_empty(), "{}", names[0]);
+                assert_eq!(command.get_all_aliases().collect::<Vec<_>>(), names[1..], "{}", names[0]);
+            }
         }
     }
 

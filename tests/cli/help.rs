@@ -19,38 +19,47 @@ fn every_command_explains_itself() {
 
     Usage: agent-cli [OPTIONS] <COMMAND>
 
-    Commands:
+    Run:
       spawn          Start one agent for each FILE of instructions
       resume         Resume a chain, or show its status
       watch          Continue chains as soon as they can continue, until you stop it
-      ask            Ask a person (for agents)
-      wait           Wait for a file, a time, a command or another agent (for agents)
-      questions      List open questions, or show one in full
-      inbox          Answer open questions, approvals and plans one after the other
-      answer         Answer a question, or allow or deny a tool call or a plan
-      stop           Stop an agent, or a whole chain
+      stop, kill     Stop an agent, or a whole chain
       pause          Pause an agent, or a whole chain
       tell           Send a message to a running or waiting agent
-      ls             List the open chains of this project, newest first
-      tree           Show a chain as a tree: every agent, its state, what it waits for and for how long
-      show           Show everything known about an agent: sessions, transcripts, costs and history
+
+    Answer:
+      inbox          Answer open questions, approvals and plans one after the other
+      questions      List open questions, or show one in full
+      answer         Answer a question, or allow or deny a tool call or a plan
+
+    See:
+      ls, ps, list   List the open chains of this project, newest first
+      tree           Show every agent of a chain as a tree, and what each waits for
+      show, status   Show everything about an agent: sessions, costs and history
       logs           Show what an agent said and did
-      open           Open a copy of an agent's conversation in an interactive claude
-      history        Show what agents asked, who answered what, and what they did next
+      open, attach   Open a copy of an agent's conversation in an interactive claude
+      history        Show what agents asked, who answered what, and what followed
       stats          Show what agents cost, by day, model and instruction file
-      notifications  List notifications, and whether they could be sent
-      init           Tell the agents of this project how to start others, ask and wait
-      uninit         Remove what `agent-cli init` has written
-      doctor         Check claude, login, settings, PATH and the state directory, and suggest fixes
-      export         Export a chain to a file, so that another machine can resume it
-      import         Import a chain written by `agent-cli export`
+
+    Keep:
       rm             Remove a chain that is not running
       gc             Remove chains that finished long ago, and unused files
       fsck           Check the state directory for inconsistencies
-      service        Install a timer that resumes chains every minute
+      export         Export a chain to a file, so that another machine can resume it
+      import         Import a chain written by `agent-cli export`
+
+    Set up:
+      init           Tell the agents of this project how to start others, ask and wait
+      uninit         Remove what `agent-cli init` has written
+      doctor         Check claude, login, settings and PATH, and suggest fixes
       config         List and change settings
+      service        Install a timer that resumes chains every minute
+      notifications  List notifications, and whether they could be sent
       completions    Print a completion script for a shell
-      help           Print this message or the help of the given subcommand(s)
+
+    For agents:
+      ask            Ask a person (for agents)
+      wait           Wait for a file, a time, a command or an agent (for agents)
 
     Options:
       -v, --verbose
@@ -108,70 +117,60 @@ fn every_command_explains_itself() {
 
     Arguments:
       [FILE]...
-              A file with instructions for an agent, or `-` for standard input. Each further file starts
-              another agent, which runs at the same time
+              Instructions for an agent; `-`: from standard input
+
+              Each further file starts another agent, which runs at the same time.
 
       [CLAUDE ARGS]...
               Arguments for every claude process of the chain
 
     Options:
           --prompt <TEXT>
-              Give an agent TEXT as its instructions. Can be repeated, and combined with files
+              Give an agent TEXT as its instructions
+
+              Can be repeated, and combined with files.
 
           --cwd <DIR>
-              Directory in which the agents work, with its project settings [default: the current
-              directory]
+              Working directory [default: the current one]
+
+              The agents get its project settings.
 
           --worktree[=<BOOL>]
-              Give each agent its own git worktree, on a new branch from the last commit
+              Give each agent its own git worktree and branch
+
+              The branch starts from the last commit.
 
           --name <NAME>
               Name the chain, for use instead of its id
 
           --fork-from <ID>
-              Start from a copy of the conversation of another agent or any Claude session
+              Start with a copy of another conversation
 
-          --fork
-              Fork: start with the calling agent's own conversation, up to this call [only for agents]
-
-              The call returns twice: in the new agent with its task, and in the caller with the new
-              agent's reply. Both share the prompt cache, so options that would change the beginning of
-              the conversation are refused.
-
-          --cold
-              With --fork, allow options with which the model has to read the conversation anew
-
-          --handoff
-              Hand off: the new agent's reply is also the calling agent's [only for agents]
-
-              A tail call. The caller's turn ends with this call, as if it had replied itself. The call
-              only returns if the new agent fails or is stopped, or if the caller has made another
-              request or is sent a message.
-
-          --background
-              Print the new agent's id at once, and let it work beside the calling agent [only for
-              agents]
-
-              `agent-cli wait --agent ID` returns its reply. An agent that ends its turn without that
-              gets the reply then, before its last words count. If the caller fails or is stopped, so
-              are the agents in its background.
+              ID is that of an agent or of any Claude session.
 
           --schema <FILE>
-              Accept only a reply that is JSON and fits the JSON Schema in FILE
+              Accept only JSON that fits the schema in FILE
 
-              An agent whose reply does not fit is told what is wrong, and replies again. If that does
-              not fit either, it has failed. The JSON is printed without what is around it. `claude`
-              gets no other tools, and nothing that the schema refers to is fetched.
+              FILE has a JSON Schema. An agent whose reply does not fit is told what is wrong, and
+              replies again. If that does not fit either, it has failed. The JSON is printed without
+              what is around it. `claude` gets no other tools, and nothing that the schema refers to is
+              fetched.
 
           --model <MODEL>
-              Model, as for `claude --model` [default with --fork-from: the model of that conversation]
+              Model, as for `claude --model`
+
+              The default with --fork-from is the model of that conversation.
 
           --permission-mode <MODE>
-              Permission mode, as for `claude --permission-mode` [default: $AGENT_CLI_PERMISSION_MODE]
+              Permission mode, as for claude
+
+              The default is $AGENT_CLI_PERMISSION_MODE.
 
           --on-permission <WHAT>
-              When a tool call needs an approval: deny it, or pause and ask a person [default: the
-              caller's choice, or deny]
+              Deny calls that need an approval, or ask [default: deny]
+
+              With `ask` the agent pauses until a person has decided. The default in an agent is the
+              choice for that agent.
 
               [possible values: deny, ask]
 
@@ -180,15 +179,16 @@ fn every_command_explains_itself() {
               [default: the caller's limit, or any]
 
           --timeout <DURATION>
-              Stop each of these agents when it has run for this long and its tool is done; waiting does
-              not count
+              Stop each agent when it has run for this long
+
+              A running tool finishes first. Waiting does not count.
 
           --questions-dir <DIR>
-              Take files in this folder as questions: see docs/question-files.md
+              Take files in this folder as questions
 
-              An agent that ends its turn with a last line QUESTION_POSTED:NAME has asked what is in
-              DIR/pending/NAME.json. The answer may be given as any other, or by a program in
-              DIR/answered/NAME.json. DIR is made if it does not exist.
+              docs/question-files.md describes them. An agent that ends its turn with a last line
+              QUESTION_POSTED:NAME has asked what is in DIR/pending/NAME.json. The answer may be given
+              as any other, or by a program in DIR/answered/NAME.json. DIR is made if it does not exist.
 
           --claude <PATH>
               The claude program to run [default: $AGENT_CLI_CLAUDE, or claude in PATH]
@@ -200,8 +200,10 @@ fn every_command_explains_itself() {
               Do not report to agents which files changed while they waited
 
           --estimate
-              Print what the first request of each agent sends and costs, and start nothing [only for
-              people]
+              Print the expected costs, and start nothing
+
+              Prints what the first request of each agent sends and costs. Only for people, not for
+              agents.
 
           --linger <DURATION>
               How long an agent's process stays in a call while its result is expected soon; 0: not at
@@ -211,11 +213,15 @@ fn every_command_explains_itself() {
               is affected.
 
           --stream
-              Print the events of the chain as JSON lines while it runs, then the object of --json
-              (docs/events.md)
+              Print events as JSON lines, then the result
+
+              The events are those of the chain while it runs (docs/events.md), the result is the object
+              of --json.
 
           --json
-              Print a JSON object (docs/schema/chain-status.json)
+              Print a JSON object
+
+              Its schema is docs/schema/chain-status.json.
 
           --exit-code
               Exit with status 75 while the chain waits
@@ -237,28 +243,57 @@ fn every_command_explains_itself() {
       -h, --help
               Print help (see a summary with '-h')
 
+    In a call of an agent:
+          --fork
+              Start with the calling agent's conversation, up to this call
+
+              A fork: the call returns twice, in the new agent with its task, and in the caller with the
+              new agent's reply. Both share the prompt cache, so options that would change the beginning
+              of the conversation are refused.
+
+          --cold
+              With --fork, allow options with which the model has to read the conversation anew
+
+          --handoff
+              Make the new agent's reply the calling agent's reply, too
+
+              A tail call. The caller's turn ends with this call, as if it had replied itself. The call
+              only returns if the new agent fails or is stopped, or if the caller has made another
+              request or is sent a message.
+
+          --background
+              Print the new agent's id at once, and let both work at the same time
+
+              `agent-cli wait --agent ID` returns its reply. An agent that ends its turn without that
+              gets the reply then, before its last words count. If the caller fails or is stopped, so
+              are the agents in its background.
+
     Limits of the whole chain:
           --max-depth <N>
               How deep agents may be nested [default: 64]
 
           --max-agents <N>
-              How many agents the chain may have [default: 256, or --max-depth if that is larger]
+              How many agents the chain may have [default: 256]
+
+              The default is --max-depth if that is larger.
 
           --max-parallel <N>
-              How many agents may run at the same time, whichever commands run them [default: 4]
+              How many agents may run at once [default: 4]
+
+              It does not matter which commands run them.
 
           --max-budget-usd <USD>
-              Stop starting agents once this much has been spent, in US dollars [default: no limit]
+              Stop starting agents once this much has been spent [default: no limit]
 
           --stall-after <DURATION>
-              Show an agent as stalled when nothing has happened in it for this long [default: 10m]
+              Show an agent as stalled after this long without events [default: 10m]
 
     Examples:
       agent-cli spawn ins1.md --permission-mode acceptEdits -- --max-turns 50
       agent-cli spawn review1.md review2.md --fork-from 4f2c1a90
       agent-cli spawn --prompt 'Which licence is this under?'
     ");
-    insta::assert_snapshot!(help(&["resume"]), @"
+    insta::assert_snapshot!(help(&["resume"]), @r#"
     Resume a chain, or show its status
 
     Continues the chain where it stopped. Prints the reply once the agent is done (every time),
@@ -274,36 +309,39 @@ fn every_command_explains_itself() {
 
     Arguments:
       [ID]
-              Id of a chain, an agent, a question or a Claude session; its first four characters are
-              enough if unique
+              A chain, agent, question or session: its id, name, or `last`
+
+              The first four characters of an id are enough if unique.
 
       [CLAUDE ARGS]...
-              Arguments for every claude process from now on, replacing all earlier ones [default:
-              unchanged]
+              New arguments for claude, in place of the earlier ones
 
     Options:
           --all
-              Continue every chain that can continue, and print a line for each
+              Continue every chain that can continue
 
-              One line of a crontab is enough for all chains: waiting chains cost nothing. Chains that
-              failed or were interrupted are left to you.
+              Prints a line for each. One line of a crontab is enough for all chains: waiting chains
+              cost nothing. Chains that failed or were interrupted are left to you.
 
           --max-parallel-total <N>
-              With --all: how many agents may run at once over all chains, whichever commands run them
-              [default: 4]
+              With --all: how many agents may run at once [default: 4]
+
+              Counts the agents of all chains, whichever commands run them.
 
           --claude <PATH>
-              The claude program from now on [default: $AGENT_CLI_CLAUDE this once, or the chain's own]
+              The claude program from now on
+
+              The default is $AGENT_CLI_CLAUDE this once, or the chain's own.
 
           --prompt <TEXT>
-              Continue an agent that is done, failed or stopped with a new instruction; `-`: from
-              standard input
+              Continue a finished agent with a new instruction
 
-              The agent continues with its whole conversation, and its new reply is printed. The result
-              for its parent does not change.
+              It is done, has failed or was stopped. `-` reads TEXT from standard input. The agent
+              continues with its whole conversation, and its new reply is printed. The result for its
+              parent does not change.
 
           --afresh
-              Continue the agent in a new session, with a summary in place of its conversation
+              Continue in a new session, with a summary
 
               For a conversation that has grown too long, or whose files have changed. One request asks
               the agent for a summary: its goal, decisions, the state of the files, open questions. Its
@@ -311,22 +349,24 @@ fn every_command_explains_itself() {
               agents of the chain are not affected.
 
           --now
-              Retry now instead of waiting for a usage limit or backoff
+              Do not wait for a usage limit or backoff
 
           --no-stale-check
               Do not report to agents which files changed while they waited
 
           --model <MODEL>
-              Model from now on, as for `claude --model`
+              Model from now on
 
           --permission-mode <MODE>
-              Permission mode from now on, as for `claude --permission-mode`
+              Permission mode from now on
 
           --questions-dir <DIR>
-              Take files in this folder as questions from now on: see docs/question-files.md
+              Take files in this folder as questions from now on
+
+              docs/question-files.md describes them.
 
           --estimate
-              Print what continuing sends and costs, and start nothing
+              Print the expected costs, and start nothing
 
               For each agent: the tokens of its conversation, whether they still are in the prompt cache
               and why not, and what sending them costs. With --model, --claude or arguments after --, as
@@ -340,11 +380,15 @@ fn every_command_explains_itself() {
               is affected.
 
           --stream
-              Print the events of the chain as JSON lines while it runs, then the object of --json
-              (docs/events.md)
+              Print events as JSON lines, then the result
+
+              The events are those of the chain while it runs (docs/events.md), the result is the object
+              of --json.
 
           --json
-              Print a JSON object (docs/schema/chain-status.json)
+              Print a JSON object
+
+              Its schema is docs/schema/chain-status.json.
 
           --exit-code
               Exit with status 75 while the chain waits
@@ -368,27 +412,26 @@ fn every_command_explains_itself() {
 
     Limits of the whole chain:
           --max-depth <N>
-              How deep agents may be nested from now on [default: unchanged]
+              How deep agents may be nested [default: unchanged]
 
           --max-agents <N>
-              How many agents the chain may have from now on [default: unchanged, but at least
-              --max-depth]
+              How many agents the chain may have [default: unchanged, but at least --max-depth]
 
           --max-parallel <N>
-              How many agents may run at the same time from now on [default: unchanged]
+              How many agents may run at once [default: unchanged]
 
           --max-budget-usd <USD>
-              Stop starting agents once this much has been spent in total, in US dollars [default:
-              unchanged]
+              Stop starting agents once this much has been spent in total [default: unchanged]
 
           --stall-after <DURATION>
-              Show an agent as stalled when nothing has happened in it for this long [default:
-              unchanged]
+              Show an agent as stalled after this long without events [default: unchanged]
 
-    Examples, for a crontab:
+    Examples, the last two for a crontab:
+      agent-cli resume last
+      agent-cli resume 4f2c1a90 --prompt "Now translate it."
       * * * * * agent-cli resume 4f2c1a90 >> chain.log
       * * * * * agent-cli resume --all >> chains.log
-    ");
+    "#);
     insta::assert_snapshot!(help(&["watch"]), @"
     Continue chains as soon as they can continue, until you stop it
 
@@ -429,6 +472,10 @@ fn every_command_explains_itself() {
 
       -h, --help
               Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli watch
+      agent-cli watch --json | jq .
     ");
     insta::assert_snapshot!(help(&["ask"]), @r#"
     Ask a person (for agents)
@@ -503,7 +550,7 @@ fn every_command_explains_itself() {
       agent-cli ask --file question.md
     "#);
     insta::assert_snapshot!(help(&["wait"]), @"
-    Wait for a file, a time, a command or another agent (for agents)
+    Wait for a file, a time, a command or an agent (for agents)
 
     Records what the calling agent waits for. The agent's call is suspended, and returns at the first
     `agent-cli resume` after the wait has ended. If calls cannot be suspended, and always with
@@ -569,6 +616,11 @@ fn every_command_explains_itself() {
 
       -h, --help
               Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli wait --file build/report.html --for 2h
+      agent-cli wait --until 2026-12-24T18:00:00Z
+      agent-cli wait --agent 4f2c1a90
     ");
     insta::assert_snapshot!(help(&["questions"]), @"
     List open questions, or show one in full
@@ -611,6 +663,11 @@ fn every_command_explains_itself() {
 
       -h, --help
               Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli questions
+      agent-cli questions 4f2c1a90
+      agent-cli questions --all-projects --json
     ");
     insta::assert_snapshot!(help(&["answer"]), @r#"
     Answer a question, or allow or deny a tool call or a plan
@@ -850,6 +907,10 @@ fn every_command_explains_itself() {
 
       -h, --help
               Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli inbox
+      agent-cli inbox 4f2c1a90 --resume
     ");
     insta::assert_snapshot!(help(&["ls"]), @"
     List the open chains of this project, newest first
@@ -901,40 +962,84 @@ fn every_command_explains_itself() {
                  and `resume --prompt` continues what was stopped
       cancelled  interrupted by Ctrl-C; `resume` continues it
       abandoned  recorded as running, but its process was killed; any `resume` continues it
+
+    Examples:
+      agent-cli ls
+      agent-cli ls --status waiting --all-projects
+      agent-cli ls --all --json
     ");
     insta::assert_snapshot!(help(&["tree"]), @"
-    Show a chain as a tree: every agent, its state, what it waits for and for how long
+    Show every agent of a chain as a tree, and what each waits for
 
     Usage: agent-cli tree [OPTIONS] [ID]
 
     Arguments:
-      [ID]  Id of an agent, chain or session, the name of a chain, or `last` [default: this project's
-            chains that are not done]
+      [ID]
+              Id of an agent, chain or session, the name of a chain, or `last` [default: this project's
+              chains that are not done]
 
     Options:
-      -p, --all-projects  Also show the chains of other projects
-      -n, --limit <N>     Show at most this many chains, the newest [default: 100, with --json all]
-          --cost          Show what each agent cost, and the total
-          --json          Print a JSON array of agents, parents before children
-      -v, --verbose       Print progress to standard error, as on a terminal
-      -q, --quiet         Print nothing but errors to standard error
-          --color <WHEN>  When to use colours [default: auto] [possible values: auto, always, never]
-      -h, --help          Print help
+      -p, --all-projects
+              Also show the chains of other projects
+
+      -n, --limit <N>
+              Show at most this many chains, the newest [default: 100, with --json all]
+
+          --cost
+              Show what each agent cost, and the total
+
+          --json
+              Print a JSON array of agents, parents before children
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours [default: auto]
+
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli tree
+      agent-cli tree 4f2c1a90
+      agent-cli tree last --json
     ");
     insta::assert_snapshot!(help(&["show"]), @"
-    Show everything known about an agent: sessions, transcripts, costs and history
+    Show everything about an agent: sessions, costs and history
 
     Usage: agent-cli show [OPTIONS] <ID>
 
     Arguments:
-      <ID>  Id of an agent, chain or session, the name of a chain, or `last`
+      <ID>
+              Id of an agent, chain or session, the name of a chain, or `last`
 
     Options:
-          --json          Print a JSON object
-      -v, --verbose       Print progress to standard error, as on a terminal
-      -q, --quiet         Print nothing but errors to standard error
-          --color <WHEN>  When to use colours [default: auto] [possible values: auto, always, never]
-      -h, --help          Print help
+          --json
+              Print a JSON object
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours [default: auto]
+
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli show 4f2c1a90
+      agent-cli show last --json | jq .reply
     ");
     insta::assert_snapshot!(help(&["logs"]), @r#"
     Show what an agent said and did
@@ -1027,7 +1132,7 @@ fn every_command_explains_itself() {
       agent-cli open last
     ");
     insta::assert_snapshot!(help(&["history"]), @"
-    Show what agents asked, who answered what, and what they did next
+    Show what agents asked, who answered what, and what followed
 
     Lists every question, approval and plan on record, newest last: whether it was answered, was
     withdrawn or has expired; every answer with who gave it (user, process, terminal), replaced ones
@@ -1156,10 +1261,11 @@ fn every_command_explains_itself() {
       agent-cli notifications --test question
     "#);
     insta::assert_snapshot!(help(&["doctor"]), @"
-    Check claude, login, settings, PATH and the state directory, and suggest fixes
+    Check claude, login, settings and PATH, and suggest fixes
 
-    Makes no request and starts no agent. A problem keeps chains from running; a warning does not. Exits
-    with 0 if there is no problem, with 4 if claude is missing or unusable, and with 1 otherwise.
+    Also checks the state directory. Makes no request and starts no agent. A problem keeps chains from
+    running; a warning does not. Exits with 0 if there is no problem, with 4 if claude is missing or
+    unusable, and with 1 otherwise.
 
     With --cron, checks the login, settings and directories that a `resume` from cron would have: HOME,
     LOGNAME and USER from the environment, and what is recorded in the chain. Variables set in the
@@ -1194,6 +1300,10 @@ fn every_command_explains_itself() {
 
       -h, --help
               Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli doctor
+      agent-cli doctor --cron
     ");
     insta::assert_snapshot!(help(&["export"]), @"
     Export a chain to a file, so that another machine can resume it
@@ -1224,6 +1334,10 @@ fn every_command_explains_itself() {
 
       -h, --help
               Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli export 4f2c1a90 -o chain.tar
+      agent-cli export 4f2c1a90 | ssh server agent-cli import - --trust
     ");
     insta::assert_snapshot!(help(&["import"]), @"
     Import a chain written by `agent-cli export`
@@ -1308,6 +1422,10 @@ fn every_command_explains_itself() {
 
       -h, --help
               Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli rm 4f2c1a90
+      agent-cli rm last --yes
     ");
     insta::assert_snapshot!(help(&["gc"]), @"
     Remove chains that finished long ago, and unused files
@@ -1351,6 +1469,10 @@ fn every_command_explains_itself() {
 
       -h, --help
               Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli gc --dry-run
+      agent-cli gc --older-than 7d --failed
     ");
     insta::assert_snapshot!(help(&["fsck"]), @"
     Check the state directory for inconsistencies
@@ -1380,6 +1502,10 @@ fn every_command_explains_itself() {
 
       -h, --help
               Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli fsck
+      agent-cli fsck --repair
     ");
     insta::assert_snapshot!(help(&["service"]), @"
     Install a timer that resumes chains every minute
@@ -1422,15 +1548,28 @@ fn every_command_explains_itself() {
     Usage: agent-cli service install [OPTIONS]
 
     Options:
-          --max-parallel-total <N>  How many agents may run at once over all chains [default: 4]
-          --save-login              Save the login variables of this shell to a file that only you can
-                                    read
-          --dry-run                 Print the files and commands, and change nothing
-      -v, --verbose                 Print progress to standard error, as on a terminal
-      -q, --quiet                   Print nothing but errors to standard error
-          --color <WHEN>            When to use colours [default: auto] [possible values: auto, always,
-                                    never]
-      -h, --help                    Print help
+          --max-parallel-total <N>
+              How many agents may run at once over all chains [default: 4]
+
+          --save-login
+              Save the login variables of this shell to a file that only you can read
+
+          --dry-run
+              Print the files and commands, and change nothing
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours [default: auto]
+
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
     ");
     insta::assert_snapshot!(help(&["service", "status"]), @"
     Show whether the service is installed and active
@@ -1438,11 +1577,22 @@ fn every_command_explains_itself() {
     Usage: agent-cli service status [OPTIONS]
 
     Options:
-          --json          Print a JSON object: installed, active, lingers, files
-      -v, --verbose       Print progress to standard error, as on a terminal
-      -q, --quiet         Print nothing but errors to standard error
-          --color <WHEN>  When to use colours [default: auto] [possible values: auto, always, never]
-      -h, --help          Print help
+          --json
+              Print a JSON object: installed, active, lingers, files
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours [default: auto]
+
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
     ");
     insta::assert_snapshot!(help(&["service", "uninstall"]), @"
     Stop the service and remove its files, saved login variables too
@@ -1450,10 +1600,19 @@ fn every_command_explains_itself() {
     Usage: agent-cli service uninstall [OPTIONS]
 
     Options:
-      -v, --verbose       Print progress to standard error, as on a terminal
-      -q, --quiet         Print nothing but errors to standard error
-          --color <WHEN>  When to use colours [default: auto] [possible values: auto, always, never]
-      -h, --help          Print help
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours [default: auto]
+
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
     ");
     insta::assert_snapshot!(help(&["config"]), @"
     List and change settings
@@ -1508,17 +1667,91 @@ fn every_command_explains_itself() {
     Usage: agent-cli completions [OPTIONS] <SHELL>
 
     Arguments:
-      <SHELL>  The shell [possible values: bash, elvish, fish, powershell, zsh]
+      <SHELL>
+              The shell
+
+              [possible values: bash, elvish, fish, powershell, zsh]
 
     Options:
-      -v, --verbose       Print progress to standard error, as on a terminal
-      -q, --quiet         Print nothing but errors to standard error
-          --color <WHEN>  When to use colours [default: auto] [possible values: auto, always, never]
-      -h, --help          Print help
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours [default: auto]
+
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
 
     Example, for ~/.bashrc:
       eval "$(agent-cli completions bash)"
     "#);
+}
+
+/// The commands that help lists.
+pub(crate) fn listed_commands(world: &World) -> Vec<String> {
+    let help = world.run(&["-h"]).succeeds().stdout.clone();
+    let names = help.lines().filter_map(|line| line.strip_prefix("  ")?.split([' ', ',']).next());
+    let names: Vec<_> = names.filter(|name| name.starts_with(char::is_alphabetic)).map(str::to_owned).collect();
+    assert!(names.len() > 20, "{names:?}");
+    names
+}
+
+#[test]
+fn short_help_fits_on_a_page_and_ends_with_examples() {
+    let world = World::new().with("COLUMNS", "80");
+    let all = world.run(&["-h"]).succeeds().stdout.clone();
+    assert!(all.lines().count() <= 50, "{all}");
+    for command in listed_commands(&world) {
+        let help = world.run(&[&command, "-h"]).succeeds().stdout.clone();
+        assert!(help.lines().count() <= 50, "{help}");
+        let last = help.split("\n\n").last().unwrap_or_default();
+        assert!(last.starts_with("Example"), "{command} ends with {last}");
+    }
+}
+
+#[test]
+fn words_of_other_programs_are_understood() {
+    let world = World::new();
+    for alias in ["ps", "list"] {
+        assert_eq!(world.run(&[alias]).succeeds().stderr, world.run(&["ls"]).stderr, "{alias}");
+    }
+    for (alias, command) in [("kill", "stop"), ("attach", "open"), ("status", "show")] {
+        let (said, expected) = (world.run(&[alias, "4f2c1a90"]), world.run(&[command, "4f2c1a90"]));
+        assert_eq!(said.exits_with(3).stderr, expected.stderr, "{alias}");
+    }
+}
+
+#[test]
+fn a_suggestion_is_a_command_for_people() {
+    let world = World::new();
+    let said = |word: &str| world.run(&[word]).exits_with(2).stderr.clone();
+    assert!(said("questins").contains("a similar subcommand exists: 'questions'"), "{}", said("questins"));
+    assert!(said("run").contains("a similar subcommand exists: 'spawn'"), "{}", said("run"));
+    for word in ["permision", "permissions", "hok", "hook-resul", "check-repl"] {
+        let said = said(word);
+        assert!(
+            ["permission'", "hook'", "hook-result'", "check-reply'"]
+                .iter()
+                .all(|name| !said.contains(&format!(" '{name}"))),
+            "{said}"
+        );
+        assert!(!said.contains("\n\n\n"), "{said}");
+    }
+}
+
+#[test]
+fn a_command_for_programs_refuses_a_terminal() {
+    let world = World::new();
+    for command in ["hook", "permission", "check-reply"] {
+        let refused = world.command([command]).on_terminal(80);
+        let said = format!("error: agent-cli {command} reads from another program, not from a terminal\n");
+        assert!(refused.exits_with(2).stdout.contains(&said), "{refused}");
+    }
 }
 
 #[test]

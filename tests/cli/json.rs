@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::help::listed_commands;
 use crate::outcome::Outcome;
 use crate::world::World;
 
@@ -360,16 +361,10 @@ fn documented_commands() -> String {
 #[test]
 fn every_command_has_a_row_about_its_json_and_exit_statuses() {
     let (world, section) = (World::new(), documented_commands());
-    let help = world.run(&["--help"]).stdout;
-    let commands = help.split_once("Commands:\n").expect("they are listed").1.lines();
-    let commands: Vec<_> = commands.take_while(|line| !line.is_empty()).collect();
-    let names = commands.iter().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    let names: Vec<_> =
-        names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").collect();
-    assert!(names.len() > 20, "{names:?}");
+    let names = listed_commands(&world);
     let first_cells: Vec<_> = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next()).collect();
     for name in names {
-        let has_row = |cell: &&str| cell.split('`').any(|word| word.split(' ').next() == Some(name));
+        let has_row = |cell: &&str| cell.split('`').any(|word| word.split(' ').next() == Some(&name));
         assert!(first_cells.iter().any(has_row), "docs/protocol.md has no row for {name}");
     }
 }

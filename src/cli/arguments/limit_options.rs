@@ -14,19 +14,23 @@ pub(crate) struct LimitOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_depth: Option<u32>,
 
-    /// How many agents the chain may have [default: 256, or --max-depth if that is larger]
+    /// How many agents the chain may have [default: 256]
+    ///
+    /// The default is --max-depth if that is larger.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_agents: Option<u32>,
 
-    /// How many agents may run at the same time, whichever commands run them [default: 4]
+    /// How many agents may run at once [default: 4]
+    ///
+    /// It does not matter which commands run them.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_parallel: Option<u32>,
 
-    /// Stop starting agents once this much has been spent, in US dollars [default: no limit]
+    /// Stop starting agents once this much has been spent [default: no limit]
     #[arg(long, value_name = "USD", value_parser = dollars, allow_negative_numbers = true)]
     max_budget_usd: Option<f64>,
 
-    /// Show an agent as stalled when nothing has happened in it for this long [default: 10m]
+    /// Show an agent as stalled after this long without events [default: 10m]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     stall_after: Option<SignedDuration>,
 }

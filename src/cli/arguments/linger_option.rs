@@ -13,7 +13,7 @@ pub(crate) struct LingerOption {
     /// How long an agent's process stays in a call while its result is expected soon; 0: not at all [default: 20s]
     ///
     /// A result that arrives in this time returns without another start of claude. Only this run is affected.
-    #[arg(long = "linger", value_name = "DURATION", value_parser = linger)]
+    #[arg(long = "linger", hide_short_help = true, value_name = "DURATION", value_parser = linger)]
     pub(crate) time: Option<Duration>,
 }
 

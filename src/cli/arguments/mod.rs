@@ -1,5 +1,6 @@
 //! Arguments shared by several commands.
 
+pub(crate) mod command_groups;
 pub(crate) mod form_options;
 pub(crate) mod id_completion;
 pub(crate) mod limit_options;

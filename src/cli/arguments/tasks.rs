@@ -15,12 +15,15 @@ pub(crate) struct Tasks(pub(crate) Vec<GivenText>);
 
 #[derive(Debug, Args)]
 struct Arguments {
-    /// A file with instructions for an agent, or `-` for standard input. Each further file starts another agent, which
-    /// runs at the same time
+    /// Instructions for an agent; `-`: from standard input
+    ///
+    /// Each further file starts another agent, which runs at the same time.
     #[arg(value_name = "FILE", required_unless_present = "prompt")]
     file: Vec<PathBuf>,
 
-    /// Give an agent TEXT as its instructions. Can be repeated, and combined with files
+    /// Give an agent TEXT as its instructions
+    ///
+    /// Can be repeated, and combined with files.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Vec<String>,
 }

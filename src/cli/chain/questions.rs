@@ -28,6 +28,10 @@ use crate::store::{Question, Store};
 /// With an id, everything is shown: every line of a call, and how files would change. Without one, the questions of this
 /// project's chains are listed, oldest first; what is left out is counted on standard error.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli questions
+  agent-cli questions 4f2c1a90
+  agent-cli questions --all-projects --json")]
 pub(crate) struct QuestionsCommand {
     /// Id of a question, or of a chain or agent (a name, `last`) for all of its questions, to show in full
     #[arg(add = id_completion::questions())]

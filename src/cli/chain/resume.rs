@@ -41,39 +41,47 @@ use crate::store::Store;
 #[derive(Debug, Args)]
 #[command(
     override_usage = "agent-cli resume [OPTIONS] ID [-- <CLAUDE ARGS>...]\n       agent-cli resume --all [OPTIONS]",
-    after_help = "Examples, for a crontab:
+    after_help = "Examples, the last two for a crontab:
+  agent-cli resume last
+  agent-cli resume 4f2c1a90 --prompt \"Now translate it.\"
   * * * * * agent-cli resume 4f2c1a90 >> chain.log
   * * * * * agent-cli resume --all >> chains.log",
     mut_args(without_changes)
 )]
 pub(crate) struct Resume {
-    /// Id of a chain, an agent, a question or a Claude session; its first four characters are enough if unique
+    /// A chain, agent, question or session: its id, name, or `last`
+    ///
+    /// The first four characters of an id are enough if unique.
     #[arg(required_unless_present = "all", add = id_completion::chains())]
     id: Option<String>,
 
-    /// Continue every chain that can continue, and print a line for each
+    /// Continue every chain that can continue
     ///
-    /// One line of a crontab is enough for all chains: waiting chains cost nothing. Chains that failed or were interrupted are
+    /// Prints a line for each. One line of a crontab is enough for all chains: waiting chains cost nothing. Chains that failed or were interrupted are
     /// left to you.
     #[arg(long, conflicts_with_all = ["id", "now", "stream", "model", "permission_mode", "args", "stream", "LimitOptions"])]
     all: bool,
 
-    /// With --all: how many agents may run at once over all chains, whichever commands run them [default: 4]
+    /// With --all: how many agents may run at once [default: 4]
+    ///
+    /// Counts the agents of all chains, whichever commands run them.
     #[arg(long, value_name = "N", requires = "all", conflicts_with = "id", value_parser = clap::value_parser!(u32).range(1..))]
     max_parallel_total: Option<u32>,
 
-    /// The claude program from now on [default: $AGENT_CLI_CLAUDE this once, or the chain's own]
+    /// The claude program from now on
+    ///
+    /// The default is $AGENT_CLI_CLAUDE this once, or the chain's own.
     #[arg(long, value_name = "PATH")]
     claude: Option<PathBuf>,
 
-    /// Continue an agent that is done, failed or stopped with a new instruction; `-`: from standard input
+    /// Continue a finished agent with a new instruction
     ///
-    /// The agent continues with its whole conversation, and its new reply is printed. The result for its parent does
-    /// not change.
+    /// It is done, has failed or was stopped. `-` reads TEXT from standard input. The agent continues with its whole
+    /// conversation, and its new reply is printed. The result for its parent does not change.
     #[arg(long, value_name = "TEXT", conflicts_with = "all")]
     prompt: Option<String>,
 
-    /// Continue the agent in a new session, with a summary in place of its conversation
+    /// Continue in a new session, with a summary
     ///
     /// For a conversation that has grown too long, or whose files have changed. One request asks the agent for a summary: its
     /// goal, decisions, the state of the files, open questions. Its new session has only this summary, its task and the
@@ -81,27 +89,29 @@ pub(crate) struct Resume {
     #[arg(long, conflicts_with = "all")]
     afresh: bool,
 
-    /// Retry now instead of waiting for a usage limit or backoff
+    /// Do not wait for a usage limit or backoff
     #[arg(long)]
     now: bool,
 
     /// Do not report to agents which files changed while they waited
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     no_stale_check: bool,
 
-    /// Model from now on, as for `claude --model`
+    /// Model from now on
     #[arg(long)]
     model: Option<String>,
 
-    /// Permission mode from now on, as for `claude --permission-mode`
+    /// Permission mode from now on
     #[arg(long, value_name = "MODE")]
     permission_mode: Option<String>,
 
-    /// Take files in this folder as questions from now on: see docs/question-files.md
+    /// Take files in this folder as questions from now on
+    ///
+    /// docs/question-files.md describes them.
     #[arg(long, value_name = "DIR", conflicts_with = "all")]
     questions_dir: Option<PathBuf>,
 
-    /// Print what continuing sends and costs, and start nothing
+    /// Print the expected costs, and start nothing
     ///
     /// For each agent: the tokens of its conversation, whether they still are in the prompt cache and why not, and what
     /// sending them costs. With --model, --claude or arguments after --, as if the chain were continued with these.
@@ -124,17 +134,15 @@ pub(crate) struct Resume {
 /// Describes the options that `spawn` has, too, for an existing chain: omitted ones do not change.
 fn without_changes(argument: Arg) -> Arg {
     let text = match argument.get_id().as_str() {
-        "max_depth" => "How deep agents may be nested from now on [default: unchanged]",
-        "max_agents" => "How many agents the chain may have from now on [default: unchanged, but at least --max-depth]",
-        "max_parallel" => "How many agents may run at the same time from now on [default: unchanged]",
-        "max_budget_usd" => {
-            "Stop starting agents once this much has been spent in total, in US dollars [default: unchanged]"
-        }
-        "stall_after" => "Show an agent as stalled when nothing has happened in it for this long [default: unchanged]",
-        "args" => "Arguments for every claude process from now on, replacing all earlier ones [default: unchanged]",
+        "max_depth" => "How deep agents may be nested [default: unchanged]",
+        "max_agents" => "How many agents the chain may have [default: unchanged, but at least --max-depth]",
+        "max_parallel" => "How many agents may run at once [default: unchanged]",
+        "max_budget_usd" => "Stop starting agents once this much has been spent in total [default: unchanged]",
+        "stall_after" => "Show an agent as stalled after this long without events [default: unchanged]",
+        "args" => "New arguments for claude, in place of the earlier ones",
         _ => return argument,
     };
-    argument.help(text)
+    argument.help(text).long_help(None)
 }
 
 impl Resume {

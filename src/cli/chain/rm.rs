@@ -20,6 +20,9 @@ use crate::runtime::housekeeping::removal::RemovedChain;
 /// one of its processes is alive (`stop` ends them), another chain needs it, or a git worktree of its agents contains work
 /// that is on no other branch.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli rm 4f2c1a90
+  agent-cli rm last --yes")]
 pub(crate) struct Rm {
     /// Id of the chain, or of one of its agents or questions; its first four characters are enough if unique
     #[arg(add = id_completion::all_chains())]

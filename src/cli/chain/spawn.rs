@@ -55,11 +55,15 @@ pub(crate) struct Spawn {
     #[command(flatten)]
     tasks: Tasks,
 
-    /// Directory in which the agents work, with its project settings [default: the current directory]
+    /// Working directory [default: the current one]
+    ///
+    /// The agents get its project settings.
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
 
-    /// Give each agent its own git worktree, on a new branch from the last commit
+    /// Give each agent its own git worktree and branch
+    ///
+    /// The branch starts from the last commit.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     worktree: Option<bool>,
 
@@ -67,82 +71,94 @@ pub(crate) struct Spawn {
     #[arg(long, value_name = "NAME")]
     name: Option<ChainName>,
 
-    /// Start from a copy of the conversation of another agent or any Claude session
+    /// Start with a copy of another conversation
+    ///
+    /// ID is that of an agent or of any Claude session.
     #[arg(long, value_name = "ID", add = id_completion::agents())]
     fork_from: Option<String>,
 
-    /// Fork: start with the calling agent's own conversation, up to this call [only for agents]
+    /// Start with the calling agent's conversation, up to this call
     ///
-    /// The call returns twice: in the new agent with its task, and in the caller with the new agent's reply. Both share the prompt
-    /// cache, so options that would change the beginning of the conversation are refused.
-    #[arg(long, conflicts_with = "fork_from")]
+    /// A fork: the call returns twice, in the new agent with its task, and in the caller with the new agent's reply. Both
+    /// share the prompt cache, so options that would change the beginning of the conversation are refused.
+    #[arg(long, conflicts_with = "fork_from", help_heading = "In a call of an agent")]
     fork: bool,
 
     /// With --fork, allow options with which the model has to read the conversation anew
-    #[arg(long, requires = "fork")]
+    #[arg(long, requires = "fork", hide_short_help = true, help_heading = "In a call of an agent")]
     cold: bool,
 
-    /// Hand off: the new agent's reply is also the calling agent's [only for agents]
+    /// Make the new agent's reply the calling agent's reply, too
     ///
     /// A tail call. The caller's turn ends with this call, as if it had replied itself. The call only returns if the new agent
     /// fails or is stopped, or if the caller has made another request or is sent a message.
-    #[arg(long)]
+    #[arg(long, help_heading = "In a call of an agent")]
     handoff: bool,
 
-    /// Print the new agent's id at once, and let it work beside the calling agent [only for agents]
+    /// Print the new agent's id at once, and let both work at the same time
     ///
     /// `agent-cli wait --agent ID` returns its reply. An agent that ends its turn without that gets the reply then, before its last words
     /// count. If the caller fails or is stopped, so are the agents in its background.
-    #[arg(long, conflicts_with = "handoff")]
+    #[arg(long, conflicts_with = "handoff", help_heading = "In a call of an agent")]
     background: bool,
 
-    /// Accept only a reply that is JSON and fits the JSON Schema in FILE
+    /// Accept only JSON that fits the schema in FILE
     ///
-    /// An agent whose reply does not fit is told what is wrong, and replies again. If that does not fit either, it has failed.
+    /// FILE has a JSON Schema. An agent whose reply does not fit is told what is wrong, and replies again. If that does not fit either, it has failed.
     /// The JSON is printed without what is around it. `claude` gets no other tools, and nothing that the schema refers to is fetched.
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
 
-    /// Model, as for `claude --model` [default with --fork-from: the model of that conversation]
+    /// Model, as for `claude --model`
+    ///
+    /// The default with --fork-from is the model of that conversation.
     #[arg(long)]
     model: Option<String>,
 
-    /// Permission mode, as for `claude --permission-mode` [default: $AGENT_CLI_PERMISSION_MODE]
+    /// Permission mode, as for claude
+    ///
+    /// The default is $AGENT_CLI_PERMISSION_MODE.
     #[arg(long, value_name = "MODE")]
     permission_mode: Option<String>,
 
-    /// When a tool call needs an approval: deny it, or pause and ask a person [default: the caller's choice, or deny]
+    /// Deny calls that need an approval, or ask [default: deny]
+    ///
+    /// With `ask` the agent pauses until a person has decided. The default in an agent is the choice for that agent.
     #[arg(long, value_name = "WHAT", value_parser = on_permission())]
     on_permission: Option<OnPermission>,
 
     /// How many agents Claude Code's own tools may start for each of these agents, or `off` [default: the caller's limit, or any]
-    #[arg(long, value_name = "N|off", value_parser = native_agents)]
+    #[arg(long, hide_short_help = true, value_name = "N|off", value_parser = native_agents)]
     native_agents: Option<u32>,
 
-    /// Stop each of these agents when it has run for this long and its tool is done; waiting does not count
+    /// Stop each agent when it has run for this long
+    ///
+    /// A running tool finishes first. Waiting does not count.
     #[arg(long, value_name = "DURATION", value_parser = timeout)]
     timeout: Option<u64>,
 
-    /// Take files in this folder as questions: see docs/question-files.md
+    /// Take files in this folder as questions
     ///
-    /// An agent that ends its turn with a last line QUESTION_POSTED:NAME has asked what is in DIR/pending/NAME.json. The
+    /// docs/question-files.md describes them. An agent that ends its turn with a last line QUESTION_POSTED:NAME has asked what is in DIR/pending/NAME.json. The
     /// answer may be given as any other, or by a program in DIR/answered/NAME.json. DIR is made if it does not exist.
     #[arg(long, value_name = "DIR")]
     questions_dir: Option<PathBuf>,
 
     /// The claude program to run [default: $AGENT_CLI_CLAUDE, or claude in PATH]
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, hide_short_help = true, value_name = "PATH")]
     claude: Option<PathBuf>,
 
     /// Let agents pause by ending their turn with a signal, not inside a tool call
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(long, hide_short_help = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     no_hooks: Option<bool>,
 
     /// Do not report to agents which files changed while they waited
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(long, hide_short_help = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     no_stale_check: Option<bool>,
 
-    /// Print what the first request of each agent sends and costs, and start nothing [only for people]
+    /// Print the expected costs, and start nothing
+    ///
+    /// Prints what the first request of each agent sends and costs. Only for people, not for agents.
     #[arg(long, conflicts_with_all = ["stream", "exit_code"])]
     estimate: bool,
 

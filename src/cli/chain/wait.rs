@@ -17,7 +17,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::core::text::time::{duration, moment};
 
-/// Wait for a file, a time, a command or another agent (for agents)
+/// Wait for a file, a time, a command or an agent (for agents)
 ///
 /// Records what the calling agent waits for. The agent's call is suspended, and returns at the first `agent-cli resume`
 /// after the wait has ended. If calls cannot be suspended, and always with --command, this prints `SGN_PEND_STARTED (ID)`
@@ -27,6 +27,10 @@ use crate::core::text::time::{duration, moment};
 /// With --any or --all, several conditions can be given. Once a condition has been met, it stays met.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
+#[command(after_help = "Examples:
+  agent-cli wait --file build/report.html --for 2h
+  agent-cli wait --until 2026-12-24T18:00:00Z
+  agent-cli wait --agent 4f2c1a90")]
 pub(crate) struct WaitCommand {
     // First: it reads the positions of options before their values are taken.
     #[command(flatten)]

@@ -18,6 +18,9 @@ use crate::core::text::shell::shell_path;
 /// The file contains every conversation of the chain: keep it as private as the chain itself. The chain is not removed;
 /// resume only one of the two. `agent-cli import` reads the file.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli export 4f2c1a90 -o chain.tar
+  agent-cli export 4f2c1a90 | ssh server agent-cli import - --trust")]
 pub(crate) struct ExportCommand {
     /// Id of an agent of the chain, or of one of its sessions
     #[arg(add = id_completion::chains())]

@@ -15,6 +15,9 @@ use crate::cli::output::{hint, print, print_json, tell};
 ///
 /// Reports each inconsistency, and exits with 1 if one remains. Chains can keep running.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli fsck
+  agent-cli fsck --repair")]
 pub(crate) struct Fsck {
     /// Repair what can be repaired without loss: permissions, copies of transcripts, orphaned files
     #[arg(long)]

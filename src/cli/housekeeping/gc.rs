@@ -24,6 +24,9 @@ use crate::runtime::housekeeping::removal::Condemned;
 /// on a branch that is not an agent's; keeps a chain with a worktree that contains other work. To keep a chain, export it
 /// first.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli gc --dry-run
+  agent-cli gc --older-than 7d --failed")]
 pub(crate) struct Gc {
     /// Only remove chains in which nothing has changed for this long
     #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = duration)]

@@ -29,11 +29,15 @@ use crate::store::{ChainOf, Store};
 /// The output options of the caller.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct OutputOptions {
-    /// Print the events of the chain as JSON lines while it runs, then the object of --json (docs/events.md)
+    /// Print events as JSON lines, then the result
+    ///
+    /// The events are those of the chain while it runs (docs/events.md), the result is the object of --json.
     #[arg(long)]
     pub(crate) stream: bool,
 
-    /// Print a JSON object (docs/schema/chain-status.json)
+    /// Print a JSON object
+    ///
+    /// Its schema is docs/schema/chain-status.json.
     #[arg(long)]
     pub(crate) json: bool,
 

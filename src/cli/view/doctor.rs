@@ -17,15 +17,18 @@ use crate::core::text::wrap::wrapped;
 use crate::runtime::housekeeping::cron::Crontab;
 use crate::runtime::housekeeping::doctor::DoctorReport;
 
-/// Check claude, login, settings, PATH and the state directory, and suggest fixes
+/// Check claude, login, settings and PATH, and suggest fixes
 ///
-/// Makes no request and starts no agent. A problem keeps chains from running; a warning does not. Exits with 0 if there
+/// Also checks the state directory. Makes no request and starts no agent. A problem keeps chains from running; a warning does not. Exits with 0 if there
 /// is no problem, with 4 if claude is missing or unusable, and with 1 otherwise.
 ///
 /// With --cron, checks the login, settings and directories that a `resume` from cron would have: HOME, LOGNAME and USER
 /// from the environment, and what is recorded in the chain. Variables set in the crontab itself are not taken into
 /// account. Ends with an example line for the crontab and the names of variables that exist only in this shell.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli doctor
+  agent-cli doctor --cron")]
 pub(crate) struct Doctor {
     /// Directory in which agents would work [default: the current directory]
     #[arg(long, value_name = "DIR")]

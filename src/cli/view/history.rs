@@ -19,7 +19,7 @@ use crate::core::requests::approval::{self, Before};
 use crate::core::steering::origin::Origin;
 use crate::core::text::escape::shortened;
 
-/// Show what agents asked, who answered what, and what they did next
+/// Show what agents asked, who answered what, and what followed
 ///
 /// Lists every question, approval and plan on record, newest last: whether it was answered, was withdrawn or has
 /// expired; every answer with who gave it (user, process, terminal), replaced ones included; and what the agent did

@@ -23,7 +23,12 @@ use crate::core::chain::frame_state::AgentStatus;
 /// A chain is open until it is done. Its project is the git repository in which it was started, all worktrees included,
 /// or else the directory. What is left out is counted on standard error.
 #[derive(Debug, Args)]
-#[command(after_long_help = "States:
+#[command(
+    after_help = "Examples:
+  agent-cli ls
+  agent-cli ls --status waiting --all-projects
+  agent-cli ls --all --json",
+    after_long_help = "States:
   ready      nothing keeps it from running
   running    one of its agents runs
   waiting    for an answer, an approval, a file, a time, a limit or a child; nothing runs
@@ -32,7 +37,13 @@ use crate::core::chain::frame_state::AgentStatus;
   failed     with an error, or stopped by `agent-cli stop`; `resume` tries again after an error,
              and `resume --prompt` continues what was stopped
   cancelled  interrupted by Ctrl-C; `resume` continues it
-  abandoned  recorded as running, but its process was killed; any `resume` continues it")]
+  abandoned  recorded as running, but its process was killed; any `resume` continues it
+
+Examples:
+  agent-cli ls
+  agent-cli ls --status waiting --all-projects
+  agent-cli ls --all --json"
+)]
 pub(crate) struct Ls {
     /// Also list chains that are done
     #[arg(short, long)]

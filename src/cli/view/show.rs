@@ -23,8 +23,11 @@ use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::chain::frame::Task;
 use crate::core::chain::frame_state::AgentStatus;
 
-/// Show everything known about an agent: sessions, transcripts, costs and history
+/// Show everything about an agent: sessions, costs and history
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli show 4f2c1a90
+  agent-cli show last --json | jq .reply")]
 pub(crate) struct Show {
     /// Id of an agent, chain or session, the name of a chain, or `last`
     #[arg(add = id_completion::all_agents())]

@@ -20,8 +20,12 @@ use crate::core::agent::usage::Spent;
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
 
-/// Show a chain as a tree: every agent, its state, what it waits for and for how long
+/// Show every agent of a chain as a tree, and what each waits for
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli tree
+  agent-cli tree 4f2c1a90
+  agent-cli tree last --json")]
 pub(crate) struct TreeCommand {
     /// Id of an agent, chain or session, the name of a chain, or `last` [default: this project's chains that are not done]
     #[arg(add = id_completion::all_agents())]

@@ -36,6 +36,9 @@ use crate::store::{Attending, Store, StoreError, Target};
 ///
 /// Needs a terminal. In a script, use `questions --json` and `answer`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli inbox
+  agent-cli inbox 4f2c1a90 --resume")]
 pub(crate) struct Inbox {
     /// Id of a question, or of a chain or agent (a name, `last`) for all of its questions [default: the questions of this project]
     #[arg(add = id_completion::questions(), conflicts_with = "all_projects")]

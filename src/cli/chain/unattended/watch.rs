@@ -25,6 +25,9 @@ use crate::runtime::run::unattended::continuing::Until;
 /// a line for each chain that it has continued, or with --json an object. Chains that failed or were interrupted are left to you.
 /// Ctrl-C stops it, and the agents that it runs; they continue with the next `resume`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  agent-cli watch
+  agent-cli watch --json | jq .")]
 pub(crate) struct Watch {
     /// The claude program for this run [default: $AGENT_CLI_CLAUDE, or the chain's own]
     #[arg(long, value_name = "PATH")]

@@ -1,0 +1,71 @@
+//! How the program lists its commands: in groups, and without those that only other programs call.
+
+use clap::error::{ContextKind, ContextValue};
+use clap::{Command, Error};
+
+use crate::cli::output;
+use crate::core::text::wrap::wrapped;
+
+/// Commands that belong together.
+pub(crate) struct Group {
+    /// Its heading; empty: these commands are hidden.
+    pub(crate) title: &'static str,
+    /// The names of each command, with its aliases after it.
+    pub(crate) commands: &'static [&'static [&'static str]],
+}
+
+/// The widest help, as for everything that clap prints.
+pub(crate) const WIDEST: usize = 100;
+
+/// What some people call a command, in a form that is too different to be a typing error.
+const OTHER_WORDS: [(&str, &str); 7] = [
+    ("run", "spawn"),
+    ("start", "spawn"),
+    ("exec", "spawn"),
+    ("continue", "resume"),
+    ("cancel", "stop"),
+    ("remove", "rm"),
+    ("delete", "rm"),
+];
+
+/// The program, with a help that lists its commands in groups: clap lists them in one.
+pub(crate) fn listed(program: Command, groups: &[Group]) -> Command {
+    let (header, literal) = (*program.get_styles().get_header(), *program.get_styles().get_literal());
+    let shown = || groups.iter().filter(|group| !group.title.is_empty());
+    let names: Vec<String> = shown().flat_map(|group| group.commands).map(|names| names.join(", ")).collect();
+    let indent = names.iter().map(String::len).max().unwrap_or(0) + 4;
+    let width = output::width().unwrap_or(WIDEST).clamp(2 * indent, WIDEST);
+    let mut names = names.into_iter();
+    let mut template = "{about-with-newline}\n{usage-heading} {usage}\n\n".to_owned();
+    for group in shown() {
+        template += &format!("{header}{}:{header:#}\n", group.title);
+        for (command, names) in group.commands.iter().zip(names.by_ref()) {
+            let about = program.find_subcommand(command[0]).and_then(Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let lines = wrapped(&format!("  {names:0$}{about}", indent - 2), width, indent).join("\n");
+            template += &format!("  {literal}{names}{literal:#}{}\n", &lines[2 + names.len()..]);
+        }
+        template.push('\n');
+    }
+    template += &format!("{header}Options:{header:#}\n{{options}}{{after-help}}");
+    program.help_template(template)
+}
+
+/// The error, with suggestions of commands that people use. `is_visible`: whether a name is one of those.
+pub(crate) fn suggesting_visible(mut error: Error, is_visible: impl Fn(&str) -> bool) -> Error {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    let meant = OTHER_WORDS.iter().find(|(other, _)| word == other).map(|(_, command)| vec![(*command).to_owned()]);
+    let similar = match error.remove(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(names)) => names,
+        Some(ContextValue::String(name)) => vec![name],
+        _ => Vec::new(),
+    };
+    let names = meant.unwrap_or_else(|| similar.into_iter().filter(|name| is_visible(name)).collect());
+    if names.is_empty() {
+        // Without a suggestion this is an empty line.
+        error.remove(ContextKind::Suggested);
+    } else {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
+    }
+    error
+}
