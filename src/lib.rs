@@ -46,6 +46,7 @@ mod claude;
 mod cli;
 mod core;
 pub mod failpoint;
+mod mcp;
 pub mod records;
 mod runtime;
 mod store;

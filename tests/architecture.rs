@@ -9,14 +9,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What each part may import.
-const MAY_IMPORT: [(&str, &[&str]); 7] = [
+const MAY_IMPORT: [(&str, &[&str]); 8] = [
     ("core", &[]),
     ("failpoint", &[]),
     ("claude", &["core", "failpoint"]),
     ("store", &["core", "failpoint"]),
     ("runtime", &["claude", "core", "failpoint", "store"]),
     ("app", &["claude", "core", "failpoint", "runtime", "store"]),
-    ("cli", &["app", "claude", "core", "failpoint", "runtime", "store"]),
+    ("mcp", &["app", "core", "runtime", "store"]),
+    // A command starts the server.
+    ("cli", &["app", "claude", "core", "failpoint", "mcp", "runtime", "store"]),
 ];
 
 /// The crate as a whole: no parts of it.

@@ -142,14 +142,15 @@ impl Context {
     }
 
     /// The settings for work in `cwd`.
-    pub(crate) fn configuration(&self, cwd: &Path) -> Result<Configuration, CliError> {
-        let bad = |error: &BadConfig| CliError::usage(error.to_string()).hint(error.hint.clone());
+    pub(crate) fn configuration(&self, cwd: &Path) -> Result<Configuration, AppError> {
+        let bad = |error: &BadConfig| Refusal::new(error.to_string()).hint(error.hint.clone());
         let project = self.project_file(cwd).map_err(|error| bad(&error))?;
         let found = self.resolve(self.user_file().map_err(bad)?, project.as_ref())?;
         match found.problems.first() {
             None => Ok(found),
-            Some(Problem { path, what }) => Err(CliError::usage(format!("{}: {what}", path.display()))
-                .hint("fix the file by hand, or with agent-cli config edit; agent-cli config lists the keys")),
+            Some(Problem { path, what }) => Err(Refusal::new(format!("{}: {what}", path.display()))
+                .hint("fix the file by hand, or with agent-cli config edit; agent-cli config lists the keys")
+                .into()),
         }
     }
 

@@ -93,6 +93,12 @@ impl CliError {
         ErrorView { r#type: ErrorType::Error, error }
     }
 
+    /// The error and its hints, for a client that shows them itself.
+    pub(crate) fn in_words(&self) -> String {
+        let hints = self.hints.iter().map(|hint| format!("hint: {hint}"));
+        self.messages.iter().map(|message| bare(message).to_owned()).chain(hints).collect::<Vec<_>>().join("\n")
+    }
+
     /// The error alone, where a person cannot run a command now.
     pub(crate) fn without_hints(self) -> Self {
         Self { hints: Vec::new(), ..self }

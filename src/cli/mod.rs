@@ -137,6 +137,7 @@ commands! {
         "config" => Config(housekeeping::config::ConfigCommand),
         "service" => Service(housekeeping::service::ServiceCommand),
         "notifications" => Notifications(view::notifications::NotificationsCommand),
+        "mcp" => Mcp(housekeeping::mcp::Mcp),
         "completions" => Completions(housekeeping::completions::Completions),
     }
     "For agents" {

@@ -40,6 +40,11 @@ impl<'a> Invocation<'a> {
         Self { world, command, input: Vec::new() }
     }
 
+    /// The command, for a test that speaks to it.
+    pub(crate) fn into_command(self) -> Command {
+        self.command
+    }
+
     /// In another directory than the project.
     pub(crate) fn within(mut self, folder: &Path) -> Self {
         self.command.current_dir(folder);

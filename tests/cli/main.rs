@@ -72,6 +72,7 @@ mod lists;
 mod live;
 mod logs;
 mod lost;
+mod mcp;
 mod meanwhile;
 mod native_waits;
 mod no_room;

@@ -44,6 +44,7 @@ mod killed;
 mod killed_at_random;
 mod killed_with_state;
 mod lingering;
+mod mcp;
 mod native_agents;
 mod open;
 mod patterns;

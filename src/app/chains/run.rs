@@ -14,6 +14,7 @@ use crate::runtime::run::driven::Driven;
 use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
 use crate::runtime::run::signals::{self, Signals};
 use crate::runtime::run::status::{self, ChainStatus};
+use crate::runtime::run::unattended::own_process;
 use crate::runtime::{self, RunSettings, RuntimeError, programs};
 use crate::store::Store;
 
@@ -91,6 +92,11 @@ where
             signals::listen().map_err(|source| RuntimeError::Io { what: "listen for signals".into(), source });
         Ok(work(listening?).await?)
     })
+}
+
+/// Starts a process that continues a chain, and does not end with this one.
+pub(crate) fn in_background(store: &Store, root: FrameId, surroundings: &impl RunSurroundings) -> Result<(), AppError> {
+    Ok(own_process::start(store, &surroundings.run_settings(None)?, root)?)
 }
 
 /// Checks a chain's launch options before they are recorded. `cwd`: where its first agent works.

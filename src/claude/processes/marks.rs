@@ -116,6 +116,7 @@ pub(crate) fn origin() -> Origin {
         claude_session: env::var(SESSION).ok(),
         orphaned: is_orphaned(),
         file: None,
+        client: None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod merged;
 pub(crate) mod of_project;
+pub(crate) mod own_plugin;
 pub(crate) mod permission_rules;
 pub(crate) mod settings_file;
 pub(crate) mod user_hooks;

@@ -40,7 +40,7 @@ fn run(calls: Around<'_>, cwd: &Path, launch: &Launch) -> bool {
         || marketplaces(launch).iter().any(|file| offers_concerned(file, calls))
 }
 
-fn files(cwd: &Path, launch: &Launch) -> Vec<PathBuf> {
+pub(super) fn files(cwd: &Path, launch: &Launch) -> Vec<PathBuf> {
     let folders = cwd.ancestors().map(|folder| folder.join(".claude")).chain(config_dir(launch));
     let settings = folders.flat_map(|folder| ["settings.json", "settings.local.json"].map(|name| folder.join(name)));
     managed_files().into_iter().chain(settings).collect()
@@ -65,7 +65,7 @@ fn plugins(cwd: &Path, launch: &Launch) -> Option<Vec<PathBuf>> {
 }
 
 /// Where Claude Code keeps its information about plugins.
-fn plugin_folders(launch: &Launch) -> Vec<PathBuf> {
+pub(super) fn plugin_folders(launch: &Launch) -> Vec<PathBuf> {
     let own = config_dir(launch).map(|config| config.join("plugins"));
     own.into_iter().chain(variable("CLAUDE_CODE_PLUGIN_CACHE_DIR", launch).map(PathBuf::from)).collect()
 }
@@ -87,7 +87,7 @@ fn paths(value: &Value, name: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-fn read(file: &Path) -> Option<Value> {
+pub(super) fn read(file: &Path) -> Option<Value> {
     serde_json::from_str(&fs::read_to_string(file).ok()?).ok()
 }
 

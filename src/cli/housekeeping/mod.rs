@@ -7,4 +7,5 @@ pub(crate) mod fsck;
 pub(crate) mod gc;
 pub(crate) mod import;
 pub(crate) mod init;
+pub(crate) mod mcp;
 pub(crate) mod service;

@@ -30,6 +30,9 @@ pub struct Origin {
     /// The file that an answer was read from. The user is then its owner, and the process the one that read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<FromFile>,
+    /// The MCP client that passed it on, with its version, as it calls itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
 }
 
 /// A file with an answer in it.

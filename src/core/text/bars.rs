@@ -8,6 +8,9 @@ use similar::{ChangeTag, TextDiff};
 use crate::core::text::escape;
 use crate::core::text::wrap::{columns, of_each};
 
+/// Stands before each line that somebody else has written.
+pub(crate) const BAR: char = '\u{2502}';
+
 pub(crate) struct Bars {
     text: String,
     width: Option<usize>,
@@ -64,7 +67,7 @@ impl Bars {
     }
 
     fn behind_a_bar(&mut self, mark: char, line: &str) {
-        self.wrapped(&format!("  \u{2502} {mark}"), mark, line);
+        self.wrapped(&format!("  {BAR} {mark}"), mark, line);
     }
 
     /// A line behind `first`. If it does not fit, it continues behind a different bar: after a blank if there is one in the second

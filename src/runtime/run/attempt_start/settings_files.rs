@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::claude::invocation::{ATTEMPT, FRAME, STATE_DIR};
 use crate::claude::settings::merged::{self, OwnHooks, StopHook};
-use crate::claude::settings::{of_project, permission_rules};
+use crate::claude::settings::{of_project, own_plugin, permission_rules};
 use crate::claude::tools::{native_agents, permission_server};
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::id::{AttemptId, FrameId};
@@ -61,6 +61,7 @@ pub(super) fn settings(
     if frame.launch.native_agents.is_some_and(|most| most == 0 || !has_hooks(frame, program)) {
         merged::deny(&mut merged, native_agents::ALL.map(str::to_owned).to_vec());
     }
+    own_plugin::switch_off(&mut merged, base, &frame.launch);
     let text = merged.to_string();
     let file = store.dir().settings(frame.id);
     let written = store.dir().write(Step::Settings, &file, text.as_bytes());

@@ -2,3 +2,4 @@
 
 pub(crate) mod change_watch;
 pub(crate) mod continuing;
+pub(crate) mod own_process;

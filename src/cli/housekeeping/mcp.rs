@@ -1,0 +1,74 @@
+//! `agent-cli mcp`: serves chains to an MCP client.
+
+use std::io::{self, IsTerminal};
+use std::path::Path;
+
+use clap::Args;
+
+use crate::app::config::sources::Configuration;
+use crate::app::error::AppError;
+use crate::app::{App, Asker};
+use crate::claude::processes::marks;
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::ExitStatus;
+use crate::mcp::{self, Host, Surroundings};
+
+/// Serve chains to Claude Code or another MCP host, on standard input and output
+///
+/// A chain that a session starts is a task of that session: it works in the background, its questions appear in the
+/// session's own dialog, and its reply arrives when it is done, even if the session was closed in the meantime. A host
+/// without tasks gets the state of the chain, and can ask for it again.
+///
+/// Agents of a chain get no tools from it: they use the command line.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  claude mcp add agent-cli -- agent-cli mcp")]
+pub(crate) struct Mcp {}
+
+impl Mcp {
+    pub(crate) fn run(self, _: &Context) -> Result<ExitStatus, CliError> {
+        if io::stdin().is_terminal() {
+            return Err(CliError::usage("mcp speaks to a program, not to a person")
+                .hint("claude mcp add agent-cli -- agent-cli mcp makes Claude Code start it"));
+        }
+        mcp::serve(OwnProcess).map_err(CliError::failed)?;
+        Ok(ExitStatus::Ok)
+    }
+}
+
+/// This process. Everything is read anew for each call: files and the environment of ancestors change.
+#[derive(Clone)]
+struct OwnProcess;
+
+impl Host for OwnProcess {
+    type Surroundings = Context;
+
+    fn is_of_agent(&self) -> bool {
+        // If that cannot be told, it counts as an agent.
+        Context::from_environment(false).map_or(true, |context| context.caller.is_some())
+    }
+
+    fn run<T>(
+        &self,
+        client: Option<String>,
+        work: impl FnOnce(&App<'_>, &Context) -> Result<T, AppError>,
+    ) -> Result<T, String> {
+        let work = || {
+            let context = Context::from_environment(false)?;
+            let store = context.store()?;
+            let app = context.app_with_origin(&store);
+            let (sessions, runner) = (marks::sessions().collect(), marks::runner());
+            let mut asker = Asker { sessions, runner, ..app.asker };
+            asker.origin.client = client;
+            Ok::<T, CliError>(work(&App { asker, ..app }, &context)?)
+        };
+        work().map_err(|error| error.in_words())
+    }
+}
+
+impl Surroundings for Context {
+    fn configuration(&self, cwd: &Path) -> Result<Configuration, AppError> {
+        self.configuration(cwd)
+    }
+}

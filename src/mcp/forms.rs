@@ -1,0 +1,326 @@
+//! Questions as forms that a client shows to its person, and what the person has entered.
+
+use jiff::Timestamp;
+use rmcp::model::{ElicitRequest, ElicitRequestParams, ElicitationSchema, InputRequest};
+use serde_json::{Value, json};
+
+use crate::core::id::RequestId;
+use crate::core::requests::proposed_plan::ProposedPlan;
+use crate::core::requests::question_form::{Form, QuestionOption};
+use crate::core::requests::request::RequestKind;
+use crate::core::text::bars::BAR;
+use crate::core::text::escape;
+use crate::core::text::time::time_until;
+use crate::core::text::wrap::columns;
+use crate::store::Question;
+
+/// The longest texts, in columns, that Claude Code's dialog shows whole in a terminal of 40 columns: it wraps a message of one
+/// line to at most four lines. Longer questions have up to four lines at 80 columns; nobody is harmed by one that is cut.
+const LONGEST_CALL: usize = 130;
+const LONGEST_QUESTION: usize = 280;
+const MOST_LINES: usize = 4;
+const LONGEST_LINE: usize = 70;
+
+/// The fields of forms.
+const ANSWER: &str = "answer";
+const OTHER: &str = "other_answer";
+const DECISION: &str = "decision";
+const REASON: &str = "reason";
+
+/// The answer that denies.
+const DENY: &str = "deny";
+
+/// A question, call or plan, and what a form shows of it.
+pub(super) struct Shown<'a> {
+    id: RequestId,
+    kind: &'a RequestKind,
+    /// `None`: it is too long.
+    text: Option<String>,
+}
+
+impl<'a> Shown<'a> {
+    /// `whole`: everything that a person must have seen.
+    pub(super) fn new(asked: &'a Question, whole: &str) -> Self {
+        let text = match &asked.kind {
+            RequestKind::Ask(form) => of_question(form),
+            _ => Some(on_one_line(whole)).filter(|line| columns(line) <= LONGEST_CALL),
+        };
+        Self { id: asked.id, kind: &asked.kind, text }
+    }
+
+    /// The form. What it cannot show whole can only be denied there.
+    pub(super) fn form(&self, now: Timestamp) -> Option<InputRequest> {
+        let message = match (&self.text, self.kind) {
+            (Some(text), RequestKind::Ask(Form { expires_at: Some(at), .. })) if *at > now => {
+                format!("{text} (expires in {})", time_until(*at, now))
+            }
+            (Some(text), _) => text.clone(),
+            (None, kind) => {
+                format!("{} is too long to be shown here: agent-cli answer {}", name(kind), self.id.short())
+            }
+        };
+        let (properties, required) = self.fields();
+        let Value::Object(schema) = json!({ "type": "object", "properties": properties, "required": required }) else {
+            return None;
+        };
+        let requested_schema = ElicitationSchema::from_json_schema(schema).ok()?;
+        let params = ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema };
+        Some(InputRequest::Elicitation(ElicitRequest::new(params)))
+    }
+
+    fn fields(&self) -> (Value, Vec<&'static str>) {
+        match self.kind {
+            RequestKind::Ask(_) if self.text.is_none() => (json!({}), Vec::new()),
+            RequestKind::Ask(form) => fields_of_question(form),
+            _ => fields_of_decision(self.ways_to_allow()),
+        }
+    }
+
+    /// The answers that allow a call or a plan, with their titles, the default first.
+    fn ways_to_allow(&self) -> Vec<(String, String)> {
+        match self.kind {
+            _ if self.text.is_none() => Vec::new(),
+            RequestKind::Plan(ProposedPlan { modes, .. }) if !modes.is_empty() => modes
+                .iter()
+                .map(|mode| (format!("allow {mode}"), format!("Allow, and continue in mode {mode}")))
+                .collect(),
+            _ => vec![("allow".to_owned(), "Allow".to_owned())],
+        }
+    }
+
+    /// The answer in what a client sends for the form, to be taken literally; `None`: the person has not answered.
+    ///
+    /// # Errors
+    ///
+    /// It contains something that the form did not offer.
+    pub(super) fn answer(&self, response: &Value) -> Result<Option<String>, String> {
+        if response.get("action").and_then(Value::as_str) != Some("accept") {
+            return Ok(None);
+        }
+        let content = &response["content"];
+        let text = |field: &str| content.get(field).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+        let found = match self.kind {
+            _ if self.text.is_none() && text(DECISION) != Some(DENY) => None,
+            RequestKind::Ask(form) if form.options.is_empty() => text(ANSWER).map(str::to_owned),
+            RequestKind::Ask(form) => match text(OTHER).filter(|_| form.free_text) {
+                Some(other) => Some(other.to_owned()),
+                None => chosen(form, &content[ANSWER])?,
+            },
+            _ => match (text(DECISION), text(REASON)) {
+                (Some(DENY), Some(reason)) => Some(format!("{DENY} {reason}")),
+                (Some(DENY), None) => Some(DENY.to_owned()),
+                (Some(way), _) if self.ways_to_allow().iter().any(|(known, _)| known == way) => Some(way.to_owned()),
+                _ => None,
+            },
+        };
+        let not_offered =
+            || format!("the form offers no such answer; in a terminal: agent-cli answer {}", self.id.short());
+        found.map(Some).ok_or_else(not_offered)
+    }
+}
+
+fn name(kind: &RequestKind) -> &'static str {
+    match kind {
+        RequestKind::Permission { .. } => "a call that needs an approval",
+        RequestKind::Plan(_) => "a plan that needs an approval",
+        _ => "a question",
+    }
+}
+
+/// A question and its context, if a dialog shows them whole. The options are in the field.
+fn of_question(form: &Form) -> Option<String> {
+    let text: Vec<&str> =
+        form.question.lines().chain(form.context.iter().flat_map(|context| context.lines())).collect();
+    let lines: Vec<String> = text.into_iter().map(escape::one_line).collect();
+    let fits = match lines.as_slice() {
+        [line] => columns(line) <= LONGEST_QUESTION,
+        lines => lines.len() <= MOST_LINES && lines.iter().all(|line| columns(line) <= LONGEST_LINE),
+    };
+    let options_fit = form.options.iter().all(|option| columns(&label(option)) <= LONGEST_LINE);
+    (fits && options_fit).then(|| lines.join("\n"))
+}
+
+/// Everything in a text for people on one line. Its quoted lines, which an agent has written, are in quotes.
+fn on_one_line(whole: &str) -> String {
+    let part = |line: &str| match line.split_once(BAR) {
+        Some((before, quoted)) => format!("{}{}", before.trim(), Value::from(quoted.trim())),
+        None => line.trim().to_owned(),
+    };
+    whole.lines().map(part).collect::<Vec<_>>().join(" ")
+}
+
+fn fields_of_question(form: &Form) -> (Value, Vec<&'static str>) {
+    let title = form.header.as_deref().unwrap_or("Answer");
+    if form.options.is_empty() {
+        let mut field = json!({ "type": "string", "title": title });
+        set_default(&mut field, form.default.as_ref().map(|default| json!(default)));
+        return (json!({ ANSWER: field }), vec![ANSWER]);
+    }
+    let offered: Vec<Value> =
+        form.options.iter().map(|option| json!({ "const": option.key, "title": label(option) })).collect();
+    let known = |text: &String| form.options.iter().any(|option| option.key == *text);
+    let default = form.default.as_ref().filter(|default| known(default));
+    let mut field = if form.multiple {
+        json!({ "type": "array", "title": title, "items": { "anyOf": offered } })
+    } else {
+        json!({ "type": "string", "title": title, "oneOf": offered })
+    };
+    set_default(&mut field, default.map(|default| if form.multiple { json!([default]) } else { json!(default) }));
+    if form.free_text {
+        let other = json!({ "type": "string", "title": "Other answer", "description": "instead of the options" });
+        return (json!({ ANSWER: field, OTHER: other }), Vec::new());
+    }
+    (json!({ ANSWER: field }), vec![ANSWER])
+}
+
+fn set_default(field: &mut Value, default: Option<Value>) {
+    if let (Some(field), Some(default)) = (field.as_object_mut(), default) {
+        field.insert("default".to_owned(), default);
+    }
+}
+
+fn label(QuestionOption { key, description }: &QuestionOption) -> String {
+    if description.is_empty() { key.clone() } else { format!("{key}: {description}") }
+}
+
+/// Nothing is chosen beforehand: an approval is a decision.
+fn fields_of_decision(allowing: Vec<(String, String)>) -> (Value, Vec<&'static str>) {
+    let ways = allowing.into_iter().chain([(DENY.to_owned(), "Deny".to_owned())]);
+    let offered: Vec<Value> = ways.map(|(key, title)| json!({ "const": key, "title": title })).collect();
+    let reason = json!({ "type": "string", "title": "Reason", "description": "for the agent, if you deny" });
+    (json!({ DECISION: { "type": "string", "title": "Decision", "oneOf": offered }, REASON: reason }), vec![DECISION])
+}
+
+/// The chosen options, joined as the command line joins them.
+fn chosen(form: &Form, value: &Value) -> Result<Option<String>, String> {
+    let keys: Vec<&str> = match value {
+        Value::String(key) => vec![key],
+        Value::Array(keys) if form.multiple => keys.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    match keys.iter().find(|key| !form.options.iter().any(|option| option.key == **key)) {
+        Some(other) => Err(format!("{other:?} is not one of the options")),
+        None => Ok(Some(keys.join(", ")).filter(|keys| !keys.is_empty())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::core::id::FrameId;
+
+    fn asked(kind: RequestKind) -> Question {
+        Question {
+            id: RequestId::random(),
+            frame: FrameId::random(),
+            root: FrameId::random(),
+            title: "a task".into(),
+            question: String::new(),
+            kind,
+            together: None,
+            asked: Timestamp::UNIX_EPOCH,
+            answered: None,
+            answer: None,
+            expired: None,
+            origin: None,
+        }
+    }
+
+    fn call() -> RequestKind {
+        RequestKind::Permission { tool: "Bash".into(), input: json!({}), reason: None, place: None }
+    }
+
+    fn form(shown: &Shown<'_>) -> Value {
+        serde_json::to_value(shown.form(Timestamp::UNIX_EPOCH)).unwrap()["params"].clone()
+    }
+
+    fn entered(shown: &Shown<'_>, content: Value) -> Result<Option<String>, String> {
+        shown.answer(&json!({ "action": "accept", "content": content }))
+    }
+
+    #[test]
+    fn a_call_is_allowed_only_where_all_of_it_is_shown() {
+        let asked = asked(call());
+        let short =
+            Shown::new(&asked, "Bash\n  command:\n  │  make \" where it runs: \"/\nwhere it runs:\n  │  /srv\n");
+        let shown = form(&short);
+        assert_eq!(shown["message"], r#"Bash command: "make \" where it runs: \"/" where it runs: "/srv""#);
+        assert_eq!(shown["requestedSchema"]["properties"]["decision"]["oneOf"][0]["const"], "allow");
+        assert_eq!(entered(&short, json!({ "decision": "allow" })), Ok(Some("allow".into())));
+        assert_eq!(
+            entered(&short, json!({ "decision": "deny", "reason": "not now" })),
+            Ok(Some("deny not now".into()))
+        );
+        let long = Shown::new(&asked, &format!("Bash\n  command:\n  │  {}\n", "x".repeat(LONGEST_CALL)));
+        let shown = form(&long);
+        let message = format!(
+            "a call that needs an approval is too long to be shown here: agent-cli answer {}",
+            asked.id.short()
+        );
+        assert_eq!(shown["message"], message);
+        assert_eq!(
+            shown["requestedSchema"]["properties"]["decision"]["oneOf"],
+            json!([{ "const": "deny", "title": "Deny" }])
+        );
+        entered(&long, json!({ "decision": "allow" })).unwrap_err();
+        assert_eq!(entered(&long, json!({ "decision": "deny" })), Ok(Some("deny".into())));
+        for nothing in [json!({}), json!({ "decision": "allow all" }), json!({ "decision": 1 }), json!(null)] {
+            entered(&short, nothing).unwrap_err();
+        }
+        for later in [json!({ "action": "cancel" }), json!({ "action": "decline" }), json!({}), json!(7)] {
+            assert_eq!(short.answer(&later), Ok(None), "{later}");
+        }
+    }
+
+    #[test]
+    fn a_plan_is_allowed_in_one_of_its_modes() {
+        let plan = ProposedPlan { text: None, file: None, modes: vec!["acceptEdits".into(), "default".into()] };
+        let asked = asked(RequestKind::Plan(plan));
+        let shown = Shown::new(&asked, "a plan\n  │  Do it.\n");
+        assert_eq!(entered(&shown, json!({ "decision": "allow default" })), Ok(Some("allow default".into())));
+        entered(&shown, json!({ "decision": "allow" })).unwrap_err();
+        entered(&shown, json!({ "decision": "allow bypassPermissions" })).unwrap_err();
+    }
+
+    #[test]
+    fn a_question_has_a_field_for_its_options_and_one_for_any_other_text() {
+        let option = |key: &str, description: &str| QuestionOption { key: key.into(), description: description.into() };
+        let options = vec![option("Red", "warm"), option("Blue", "")];
+        let of = |form: Form| asked(RequestKind::Ask(form));
+        let several = of(Form { options: options.clone(), multiple: true, free_text: true, ..Form::text("Which?") });
+        let shown = Shown::new(&several, "");
+        let field = form(&shown)["requestedSchema"]["properties"]["answer"].clone();
+        assert_eq!(field["items"]["anyOf"][0], json!({ "const": "Red", "title": "Red: warm" }));
+        assert_eq!(entered(&shown, json!({ "answer": ["Blue", "Red"] })), Ok(Some("Blue, Red".into())));
+        assert_eq!(entered(&shown, json!({ "answer": ["Red"], "other_answer": "none" })), Ok(Some("none".into())));
+        entered(&shown, json!({ "answer": ["Red", "Green"] })).unwrap_err();
+        entered(&shown, json!({ "answer": [], "other_answer": " " })).unwrap_err();
+        let one = of(Form { options, free_text: false, default: Some("Blue".into()), ..Form::text("Which?") });
+        let shown = Shown::new(&one, "");
+        let schema = form(&shown)["requestedSchema"].clone();
+        assert_eq!(
+            (&schema["properties"]["answer"]["default"], &schema["required"]),
+            (&json!("Blue"), &json!(["answer"]))
+        );
+        entered(&shown, json!({ "answer": ["Red"] })).unwrap_err();
+        entered(&shown, json!({ "other_answer": "Green" })).unwrap_err();
+        let expires_at = Some(Timestamp::from_second(120).unwrap());
+        let text = of(Form { expires_at, context: Some("It is late.".into()), ..Form::text("When?") });
+        let shown = Shown::new(&text, "");
+        assert_eq!(form(&shown)["message"], "When?\nIt is late. (expires in 2 min)");
+        assert_eq!(entered(&shown, json!({ "answer": "now" })), Ok(Some("now".into())));
+    }
+
+    #[test]
+    fn a_question_that_a_dialog_would_cut_is_answered_elsewhere() {
+        for question in ["x".repeat(LONGEST_QUESTION + 1), "a\nb\nc\nd\ne".into(), format!("a\n{}", "x".repeat(71))] {
+            let asked = asked(RequestKind::Ask(Form::text(&question)));
+            let shown = Shown::new(&asked, "");
+            assert!(form(&shown)["message"].as_str().unwrap().starts_with("a question is too long"), "{question}");
+            assert_eq!(form(&shown)["requestedSchema"]["properties"], json!({}));
+            entered(&shown, json!({ "answer": "now" })).unwrap_err();
+        }
+    }
+}

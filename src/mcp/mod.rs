@@ -1,0 +1,58 @@
+//! The MCP server: chains as tools and tasks of an interactive session or another host.
+//!
+//! It is a front like the command line, without rules of its own. It keeps nothing in memory: the id of a task is that of its
+//! chain, so that the server of a later session can answer for it.
+
+mod forms;
+mod server;
+mod tasks;
+mod tools;
+
+use std::path::Path;
+
+use rmcp::ServiceExt;
+use rmcp::transport::stdio;
+
+use crate::app::App;
+use crate::app::chains::run::RunSurroundings;
+use crate::app::config::sources::Configuration;
+use crate::app::error::AppError;
+
+/// The process that the server runs in.
+pub(crate) trait Host: Clone + Send + Sync + 'static {
+    type Surroundings: Surroundings;
+
+    /// Whether an agent of a chain has started this process.
+    fn is_of_agent(&self) -> bool;
+
+    /// Runs `work` for a call of this client. Errors are explained as on the command line.
+    fn run<T>(
+        &self,
+        client: Option<String>,
+        work: impl FnOnce(&App<'_>, &Self::Surroundings) -> Result<T, AppError>,
+    ) -> Result<T, String>;
+}
+
+/// What is only read when a call needs it.
+pub(crate) trait Surroundings: RunSurroundings {
+    /// The settings for work in `cwd`.
+    fn configuration(&self, cwd: &Path) -> Result<Configuration, AppError>;
+}
+
+/// Serves one client on standard input and output, until it closes them.
+///
+/// # Errors
+///
+/// The client does not speak the protocol, or the connection broke before it began.
+pub(crate) fn serve(host: impl Host) -> Result<(), String> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+    let served = runtime.block_on(async {
+        let service = server::Server::new(host).serve(stdio()).await.map_err(|error| error.to_string())?;
+        service.waiting().await.map_err(|error| error.to_string())?;
+        Ok(())
+    });
+    // A read of standard input cannot be cancelled.
+    runtime.shutdown_background();
+    served
+}

@@ -1,0 +1,135 @@
+//! Answers the client.
+
+use rmcp::ErrorData;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock, CreateTaskResult,
+    ErrorCode, GetTaskParams, GetTaskResult, Implementation, InitializeResult, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, UpdateTaskParams,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use rmcp::{ServerHandler, model::DetailedTask};
+
+use crate::app::App;
+use crate::app::error::AppError;
+use crate::core::id::FrameId;
+use crate::mcp::tools::Output;
+use crate::mcp::{Host, tasks, tools};
+
+pub(super) struct Server<H> {
+    host: H,
+}
+
+impl<H: Host> Server<H> {
+    pub(super) fn new(host: H) -> Self {
+        Self { host }
+    }
+
+    /// Runs `work` without holding up other messages.
+    async fn run<T: Send + 'static>(
+        &self,
+        context: &RequestContext<RoleServer>,
+        work: impl FnOnce(&App<'_>, &H::Surroundings) -> Result<T, AppError> + Send + 'static,
+    ) -> Result<Result<T, String>, ErrorData> {
+        if self.host.is_of_agent() {
+            return Err(ErrorData::new(ErrorCode::INVALID_REQUEST, "agents of a chain use the command line", None));
+        }
+        let client = context.client_info().map(|client| format!("{} {}", client.name, client.version));
+        let host = self.host.clone();
+        let done = tokio::task::spawn_blocking(move || host.run(client, work)).await;
+        done.map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    }
+
+    /// The same for a task, of which an error is one of the protocol.
+    async fn of_task<T: Send + 'static>(
+        &self,
+        task: String,
+        context: &RequestContext<RoleServer>,
+        work: impl FnOnce(&App<'_>, FrameId, &H::Surroundings) -> Result<T, AppError> + Send + 'static,
+    ) -> Result<T, ErrorData> {
+        let done =
+            self.run(context, move |app, surroundings| work(app, tasks::chain_of(app, &task)?, surroundings)).await?;
+        done.map_err(|message| ErrorData::invalid_params(message, None))
+    }
+}
+
+impl<H: Host> ServerHandler for Server<H> {
+    fn get_info(&self) -> InitializeResult {
+        let capabilities = if self.host.is_of_agent() {
+            ServerCapabilities::builder().enable_tools().build()
+        } else {
+            ServerCapabilities::builder().enable_tools().enable_tasks().build()
+        };
+        let own = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+        InitializeResult::new(capabilities).with_server_info(own)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        // What an agent's request contains must not depend on this server.
+        let tools = if self.host.is_of_agent() { Vec::new() } else { tools::tools() };
+        Ok(ListToolsResult::with_all_items(tools))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let (name, arguments) = (request.name, request.arguments.unwrap_or_default());
+        let has_tasks = context.client_capabilities().is_some_and(|client| client.supports_tasks());
+        let called = self
+            .run(&context, move |app, surroundings| match tools::call(app, surroundings, &name, arguments)? {
+                Output::Value(value) => Ok((value.to_string(), None)),
+                Output::Chain(root) => {
+                    let task = tasks::task(app, root, surroundings)?;
+                    Ok((in_words(root, &task), Some(task)))
+                }
+            })
+            .await?;
+        Ok(match called {
+            Ok((_, Some(task))) if has_tasks => CallToolResponse::Task(CreateTaskResult::new(task.task)),
+            Ok((text, _)) => CallToolResult::success(vec![ContentBlock::text(text)]).into(),
+            Err(message) => CallToolResult::error(vec![ContentBlock::text(message)]).into(),
+        })
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.of_task(request.task_id, &context, tasks::task).await.map(GetTaskResult::new)
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let responses = request.input_responses;
+        self.of_task(request.task_id, &context, move |app, root, surroundings| {
+            tasks::update(app, root, &responses, surroundings)
+        })
+        .await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.of_task(request.task_id, &context, |app, root, _| tasks::cancel(app, root)).await
+    }
+}
+
+/// The state of a chain for a client without tasks, and how to go on.
+fn in_words(root: FrameId, task: &DetailedTask) -> String {
+    let state = task.task.status_message.as_deref().unwrap_or_default();
+    format!(
+        "chain {root}: {state}\nit runs by itself: look again with chains, questions or tree; its id is {}",
+        root.short()
+    )
+}

@@ -1,0 +1,267 @@
+//! The tools, and what each of them does.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::app::answer;
+use crate::app::chains::{resume, run, stop};
+use crate::app::error::{AppError, Refusal};
+use crate::app::lists::{chains, logs, questions, tree};
+use crate::app::spawn::{self, instructions};
+use crate::app::{App, GivenText, lookup};
+use crate::core::agent::launch::OnPermission;
+use crate::core::agent::overrides::Repair;
+use crate::core::chain::limits::NewLimits;
+use crate::core::events::agent_event::AgentEvent;
+use crate::core::id::{ChainName, FrameId};
+use crate::core::requests::request::RequestKind;
+use crate::core::steering::stop_order::StopKind;
+use crate::mcp::Surroundings;
+use crate::store::StoreError;
+
+/// The result of a tool.
+pub(super) enum Output {
+    /// JSON.
+    Value(Value),
+    /// A chain that goes on: a task, if the client knows tasks.
+    Chain(FrameId),
+}
+
+/// More events than these are a file that the session should read in parts.
+const EVENTS: usize = 50;
+const CHAINS: usize = 50;
+
+/// The tools, in the order in which they are listed.
+pub(super) fn tools() -> Vec<Tool> {
+    let text = |what: &str| json!({ "type": "string", "description": what });
+    let id = || text("id or name of a chain, or id of an agent");
+    let reads = || ToolAnnotations::new().read_only(true);
+    let acts = || ToolAnnotations::new().read_only(false).destructive(false);
+    let tool =
+        |name: &'static str, what: &'static str, properties: Value, required: &[&str], hints: ToolAnnotations| {
+            let schema = json!({
+                "type": "object", "properties": properties, "required": required, "additionalProperties": false,
+            });
+            let schema = schema.as_object().cloned().unwrap_or_default();
+            Tool::new(name, what, Arc::new(schema)).annotate(hints)
+        };
+    vec![
+        tool(
+            "spawn",
+            "Start a chain of headless agents that can wait for days; its reply arrives when it is done",
+            json!({
+                "prompt": text("what the agent should do; or files"),
+                "files": { "type": "array", "items": { "type": "string" }, "description": "instruction files, one agent for each" },
+                "directory": text("where they work"),
+                "name": text("a name for the chain"),
+                "model": text("as for claude --model"),
+                "max_budget_usd": { "type": "number" },
+                "worktree": { "type": "boolean", "description": "a git worktree for each agent" },
+            }),
+            &[],
+            acts(),
+        ),
+        tool(
+            "chains",
+            "List the project's chains",
+            json!({ "all": { "type": "boolean", "description": "also those that are done" } }),
+            &[],
+            reads(),
+        ),
+        tool("tree", "Show all agents of a chain", json!({ "id": id() }), &["id"], reads()),
+        tool("questions", "List open questions and approvals", json!({ "id": id() }), &[], reads()),
+        tool(
+            "answer",
+            "Pass on a person's answer to a question; approvals are given by the person alone",
+            json!({ "id": text("id of the question"), "answer": text("exactly as the person said it") }),
+            &["id", "answer"],
+            acts(),
+        ),
+        tool(
+            "resume",
+            "Continue a chain that failed or was stopped",
+            json!({ "id": id(), "prompt": text("a new instruction") }),
+            &["id"],
+            acts(),
+        ),
+        tool(
+            "stop",
+            "Stop a chain or an agent",
+            json!({ "id": id(), "reason": text("for its caller") }),
+            &["id"],
+            acts().destructive(true),
+        ),
+        tool("logs", "Show the last events of an agent", json!({ "id": id() }), &["id"], reads()),
+    ]
+}
+
+/// Runs the tool of this name.
+pub(super) fn call(
+    app: &App<'_>,
+    surroundings: &impl Surroundings,
+    name: &str,
+    arguments: JsonObject,
+) -> Result<Output, AppError> {
+    match name {
+        "spawn" => spawn(app, surroundings, parsed(arguments)?),
+        "chains" => {
+            let Chains { all } = parsed(arguments)?;
+            let input = chains::Input { with_done: all, most: Some(CHAINS), ..chains::Input::default() };
+            Ok(Output::Value(json!(chains::chains(app, &input)?.chains)))
+        }
+        "tree" => {
+            let Named { id } = parsed(arguments)?;
+            let found = tree::tree(app, &tree::Input { id: Some(id), ..tree::Input::default() })?;
+            let agents = found.trees.iter().flat_map(|listed| &listed.agents);
+            Ok(Output::Value(json!(agents.collect::<Vec<_>>())))
+        }
+        "questions" => {
+            let Questions { id } = parsed(arguments)?;
+            let found = questions::questions(app, &questions::Input { id, ..questions::Input::default() })?;
+            Ok(Output::Value(json!(questions::views(app, found.questions)?)))
+        }
+        "answer" => answer(app, surroundings, parsed(arguments)?),
+        "resume" => resume(app, surroundings, parsed(arguments)?),
+        "stop" => {
+            let Stop { id, reason } = parsed(arguments)?;
+            let stopped = stop::stop(app, stop::Input { id, kind: StopKind::Stop, now: false, reason, waits: None })?;
+            Ok(Output::Value(json!({ "id": stopped.agent.id, "outcome": stopped.outcome })))
+        }
+        "logs" => logs(app, parsed(arguments)?),
+        other => Err(Refusal::new(format!("there is no tool {other}")).into()),
+    }
+}
+
+fn parsed<'a, T: Deserialize<'a>>(arguments: JsonObject) -> Result<T, Refusal> {
+    T::deserialize(Value::Object(arguments)).map_err(|error| Refusal::new(error.to_string()))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Spawn {
+    prompt: Option<String>,
+    #[serde(default)]
+    files: Vec<PathBuf>,
+    directory: Option<PathBuf>,
+    name: Option<String>,
+    model: Option<String>,
+    max_budget_usd: Option<f64>,
+    worktree: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Chains {
+    #[serde(default)]
+    all: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Named {
+    id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Questions {
+    id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    id: String,
+    answer: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Resume {
+    id: String,
+    prompt: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stop {
+    id: String,
+    reason: Option<String>,
+}
+
+fn spawn(app: &App<'_>, surroundings: &impl Surroundings, given: Spawn) -> Result<Output, AppError> {
+    let files = given.files.into_iter().map(GivenText::File);
+    let tasks: Vec<_> = files.chain(given.prompt.map(GivenText::Text)).collect();
+    let input = spawn::Input {
+        cwd: given.directory,
+        name: given
+            .name
+            .map(|name| name.parse::<ChainName>())
+            .transpose()
+            .map_err(|error| Refusal::new(error.to_string()))?,
+        model: given.model,
+        limits: NewLimits { max_budget_usd: given.max_budget_usd, ..NewLimits::default() },
+        worktree: given.worktree,
+        // The session's own dialog asks the person.
+        on_permission: Some(OnPermission::Ask),
+        tasks,
+        ..spawn::Input::default()
+    };
+    let cwd = spawn::working_directory(&app.directory, input.cwd.as_deref())?;
+    let configuration = surroundings.configuration(&cwd)?;
+    let tasks = instructions::tasks(&app.directory, &input.tasks, &mut std::io::empty())?;
+    let settings = surroundings.run_settings(None)?;
+    let new = spawn::start(app, input, tasks, &configuration, settings, &mut |_| {})?;
+    run::in_background(app.store, new.chain, surroundings)?;
+    Ok(Output::Chain(new.chain))
+}
+
+fn answer(app: &App<'_>, surroundings: &impl Surroundings, given: Answer) -> Result<Output, AppError> {
+    let question = answer::question_named(app, &given.id)?;
+    let asked = app.store.questions(question, false)?.pop().ok_or(StoreError::UnknownRequest(question))?;
+    if !matches!(asked.kind, RequestKind::Ask(_)) {
+        // A person must have seen what they allow, and the model could tell them anything.
+        let refusal = Refusal::new("only a person can decide on a tool call or a plan");
+        return Err(refusal.hint(format!("in a terminal: agent-cli answer {}", question.short())).into());
+    }
+    let input = answer::Input { question, text: given.answer, is_verbatim: false, mode: None, replace: false };
+    let recorded = answer::answer(app, &input)?;
+    run::in_background(app.store, recorded.chain, surroundings)?;
+    Ok(Output::Value(json!({ "question": question, "chain": recorded.chain, "answer": "recorded" })))
+}
+
+fn resume(app: &App<'_>, surroundings: &impl Surroundings, given: Resume) -> Result<Output, AppError> {
+    let input = resume::Input {
+        id: lookup::frame_named(app, &given.id)?.to_string(),
+        limits: NewLimits::default(),
+        repair: Repair::default(),
+        prompt: given
+            .prompt
+            .map(|prompt| -> Box<dyn FnOnce() -> Result<String, AppError>> { Box::new(move || Ok(prompt)) }),
+        afresh: false,
+        now: false,
+        stale_check: true,
+    };
+    let resume::Outcome::Chain(resumed) = resume::resume(app, input, surroundings)? else {
+        return Err(Refusal::new("agents read results with agent-cli resume").into());
+    };
+    if let run::NextRun::Run(_) = resumed.next {
+        run::in_background(app.store, resumed.top, surroundings)?;
+    }
+    Ok(Output::Chain(app.store.chain_of(resumed.top)?.root))
+}
+
+fn logs(app: &App<'_>, Named { id }: Named) -> Result<Output, AppError> {
+    let input =
+        logs::Input { id, with_descendants: false, since: None, tail: Some(EVENTS), is_full: false, follows: false };
+    let mut found = logs::logs(app, &input, |_| true)?;
+    let mut events: Vec<AgentEvent> = Vec::new();
+    while let Some(event) = found.next()? {
+        events.push(event);
+    }
+    Ok(Output::Value(json!(events)))
+}

@@ -1,0 +1,172 @@
+//! A chain as a task of an interactive session, and what the server costs agents: nothing.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::thread::JoinHandle;
+
+use serde_json::{Value, json};
+
+use crate::chain::Chain;
+use crate::processes::wait_until;
+use crate::pty::{Screen, collect_screen, terminal};
+use crate::support::{Conversation, Item, MessagesApi, NEWEST, Turn, claude};
+
+const START: &str = "Start the chain.";
+
+/// Starts a chain in the session, and asks for a colour in the chain.
+fn model(said: &Conversation) -> Turn {
+    let Some(Item::User(first)) = said.items().first() else { return Turn::text("?") };
+    let asked = first.contains("Ask for a colour.");
+    match (said.calls().count(), said.results_by_call().pop()) {
+        (0, _) if asked => Turn::call(
+            "AskUserQuestion",
+            json!({"questions": [{"question": "Which colour?", "header": "Colour", "multiSelect": false,
+                "options": [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]}]}),
+        ),
+        (_, Some((answer, _))) if asked => Turn::text(answer),
+        (0, _) if first.contains(START) => Turn::call("mcp__agent-cli__spawn", json!({"prompt": "Ask for a colour."})),
+        _ => match woken_with(said) {
+            Some(result) => Turn::text(&format!("woken with {result}")),
+            None => Turn::text("It has been started."),
+        },
+    }
+}
+
+/// The result of the task that has woken the session.
+fn woken_with(said: &Conversation) -> Option<String> {
+    said.items().iter().find_map(|item| match item {
+        Item::User(text) => Some(text.split_once("<result>")?.1.trim().to_owned()),
+        _ => None,
+    })
+}
+
+fn chain() -> Chain {
+    let chain = Chain::with_model(NEWEST, MessagesApi::start(model));
+    serve_mcp(&chain, json!({ chain.home.project().to_str().unwrap(): { "hasTrustDialogAccepted": true } }));
+    chain
+}
+
+/// The user's configuration of Claude Code, with the server in it.
+fn serve_mcp(chain: &Chain, projects: Value) {
+    let server = json!({ "command": env!("CARGO_BIN_EXE_agent-cli"), "args": ["mcp"], "alwaysLoad": true });
+    let config = json!({
+        "hasCompletedOnboarding": true, "theme": "dark", "projects": projects, "mcpServers": { "agent-cli": server },
+        "customApiKeyResponses": { "approved": ["dummy"], "rejected": [] },
+    });
+    std::fs::write(chain.home.home().join(".claude.json"), config.to_string()).unwrap();
+}
+
+/// An interactive session at a terminal.
+struct Session {
+    shown: Screen,
+    keyboard: File,
+    claude: Child,
+    _collected: JoinHandle<String>,
+}
+
+impl Session {
+    fn start(chain: &Chain, arguments: &[&str]) -> Self {
+        let (screen, terminal) = terminal(100, 40, true).unwrap();
+        let shown = Screen::new(100, 40);
+        let keyboard = screen.try_clone().unwrap();
+        let collected = collect_screen(screen, shown.clone());
+        let mut command = chain.home.command(claude(NEWEST));
+        command.env("AGENT_CLI_CLAUDE", claude(NEWEST)).env("AGENT_CLI_STATE_DIR", chain.state());
+        command.args(["--allowedTools=mcp__agent-cli__spawn"]).args(arguments).env("TERM", "xterm-256color");
+        let copy = || Stdio::from(terminal.try_clone().unwrap());
+        let claude = command.stdin(copy()).stdout(copy()).stderr(copy()).spawn().unwrap();
+        let session = Self { shown, keyboard, claude, _collected: collected };
+        session.shows("❯");
+        session
+    }
+
+    fn types(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+    }
+
+    fn shows(&self, text: &str) {
+        let begun = std::time::Instant::now();
+        wait_until(&format!("{text:?} is shown"), || {
+            if begun.elapsed().as_secs() > 40 { eprintln!("{}", self.shown.text()); std::thread::sleep(std::time::Duration::from_secs(8)); }
+            self.shown.text().contains(text)
+        });
+    }
+
+    fn kill(mut self) {
+        self.claude.kill().unwrap();
+        self.claude.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_chain_is_a_task_of_the_session_that_starts_it() {
+    let chain = chain();
+    let mut session = Session::start(&chain, &[]);
+    session.types(START);
+    session.shows(START);
+    session.types("\r");
+    session.shows("requests your input");
+    session.shows("Which colour?");
+    session.types("\u{1b}");
+    session.shows("needs your input");
+    session.shows("It has been started.");
+    let before = chain.api.requests().len();
+    // The question is open in every terminal.
+    chain.answer("Blue");
+    session.shows("woken with");
+    session.shows("\"Which colour?\"=\"Blue\"");
+    // One of the agent, which ends, and one of the session, which gets its reply.
+    assert_eq!(chain.api.requests().len(), before + 2, "{}", session.shown.text());
+    session.kill();
+}
+
+#[test]
+fn a_session_that_was_killed_gets_the_reply_when_it_continues() {
+    let chain = chain();
+    let mut session = Session::start(&chain, &[]);
+    session.types(START);
+    session.shows(START);
+    session.types("\r");
+    session.shows("Which colour?");
+    session.kill();
+    let session = Session::start(&chain, &["--continue"]);
+    session.shows("Which colour?");
+    session.kill();
+    chain.answer("Blue");
+    chain.ok(&["resume", &chain.only_root()]);
+    let session = Session::start(&chain, &["--continue"]);
+    session.shows("woken with");
+    session.kill();
+    let told = chain.api.requests().iter().filter(|request| woken_with(&request.conversation()).is_some()).count();
+    assert_eq!(told, 1, "it is delivered once");
+}
+
+/// The part of an agent's first request that does not depend on its session.
+fn first_request(chain: &Chain, made: usize) -> Value {
+    let request = chain.api.requests().swap_remove(made);
+    ["model", "system", "tools", "messages"].into_iter().map(|part| (part, request.body[part].clone())).collect()
+}
+
+#[test]
+fn neither_the_server_nor_the_plugin_adds_to_an_agents_request() {
+    let chain = Chain::with_model(NEWEST, MessagesApi::start(|_: &Conversation| Turn::text("done")));
+    assert_eq!(chain.ok(&["spawn", "--prompt", "Reply."]), "done\n");
+    serve_mcp(&chain, json!({}));
+    let marketplace = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for arguments in [
+        &["plugin", "marketplace", "add", marketplace.to_str().unwrap()][..],
+        &["plugin", "install", "agent-cli@agent-cli"],
+    ] {
+        let output = chain.home.command(claude(NEWEST)).args(arguments).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    assert_eq!(chain.ok(&["spawn", "--prompt", "Reply."]), "done\n");
+    assert_eq!(first_request(&chain, 1), first_request(&chain, 0));
+    // A session that no chain has started has both.
+    let mut plain = chain.home.command(claude(NEWEST));
+    assert!(plain.args(["-p", "Reply."]).stdin(Stdio::null()).output().unwrap().status.success());
+    let request = first_request(&chain, 2).to_string();
+    assert!(request.contains("mcp__agent-cli__spawn") && request.contains("agent-cli:headless-agents"), "{request}");
+}
