@@ -14,6 +14,7 @@ use crate::pty::{Screen, collect_screen, terminal};
 use crate::support::{Conversation, Item, MessagesApi, NEWEST, Turn, claude};
 
 const START: &str = "Start the chain.";
+const STARTED: &str = "It has been started.";
 
 /// Starts a chain in the session, and asks for a colour in the chain.
 fn model(said: &Conversation) -> Turn {
@@ -27,19 +28,17 @@ fn model(said: &Conversation) -> Turn {
         ),
         (_, Some((answer, _))) if asked => Turn::text(answer),
         (0, _) if first.contains(START) => Turn::call("mcp__agent-cli__spawn", json!({"prompt": "Ask for a colour."})),
-        _ => match woken_with(said) {
-            Some(result) => Turn::text(&format!("woken with {result}")),
-            None => Turn::text("It has been started."),
-        },
+        // The session has ended its turn before, and no person has said anything since.
+        _ if said.items().contains(&Item::Assistant(STARTED.to_owned())) => Turn::text("woken"),
+        _ => Turn::text(STARTED),
     }
 }
 
-/// The result of the task that has woken the session.
-fn woken_with(said: &Conversation) -> Option<String> {
-    said.items().iter().find_map(|item| match item {
-        Item::User(text) => Some(text.split_once("<result>")?.1.trim().to_owned()),
-        _ => None,
-    })
+/// The requests that tell the session about the end of its task, with the task's result.
+fn notifications(chain: &Chain) -> Vec<String> {
+    let last = |request: &Value| request["messages"].as_array()?.last().map(Value::to_string);
+    let requests = chain.api.requests().into_iter().filter_map(|request| last(&request.body));
+    requests.filter(|message| message.contains("<task-notification>")).collect()
 }
 
 fn chain() -> Chain {
@@ -87,11 +86,7 @@ impl Session {
     }
 
     fn shows(&self, text: &str) {
-        let begun = std::time::Instant::now();
-        wait_until(&format!("{text:?} is shown"), || {
-            if begun.elapsed().as_secs() > 40 { eprintln!("{}", self.shown.text()); std::thread::sleep(std::time::Duration::from_secs(8)); }
-            self.shown.text().contains(text)
-        });
+        wait_until(&format!("{text:?} is shown"), || self.shown.text().contains(text));
     }
 
     fn kill(mut self) {
@@ -111,12 +106,13 @@ fn a_chain_is_a_task_of_the_session_that_starts_it() {
     session.shows("Which colour?");
     session.types("\u{1b}");
     session.shows("needs your input");
-    session.shows("It has been started.");
+    session.shows(STARTED);
     let before = chain.api.requests().len();
     // The question is open in every terminal.
     chain.answer("Blue");
-    session.shows("woken with");
-    session.shows("\"Which colour?\"=\"Blue\"");
+    session.shows("woken");
+    let told = notifications(&chain);
+    assert!(told.len() == 1 && told[0].contains("Which colour?") && told[0].contains("Blue"), "{told:?}");
     // One of the agent, which ends, and one of the session, which gets its reply.
     assert_eq!(chain.api.requests().len(), before + 2, "{}", session.shown.text());
     session.kill();
@@ -137,10 +133,9 @@ fn a_session_that_was_killed_gets_the_reply_when_it_continues() {
     chain.answer("Blue");
     chain.ok(&["resume", &chain.only_root()]);
     let session = Session::start(&chain, &["--continue"]);
-    session.shows("woken with");
+    session.shows("woken");
     session.kill();
-    let told = chain.api.requests().iter().filter(|request| woken_with(&request.conversation()).is_some()).count();
-    assert_eq!(told, 1, "it is delivered once");
+    assert_eq!(notifications(&chain).len(), 1, "it is delivered once");
 }
 
 /// The part of an agent's first request that does not depend on its session.
