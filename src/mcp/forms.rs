@@ -236,7 +236,7 @@ mod tests {
         serde_json::to_value(shown.form(Timestamp::UNIX_EPOCH)).unwrap()["params"].clone()
     }
 
-    fn entered(shown: &Shown<'_>, content: Value) -> Result<Option<String>, String> {
+    fn entered(shown: &Shown<'_>, content: &Value) -> Result<Option<String>, String> {
         shown.answer(&json!({ "action": "accept", "content": content }))
     }
 
@@ -248,9 +248,9 @@ mod tests {
         let shown = form(&short);
         assert_eq!(shown["message"], r#"Bash command: "make \" where it runs: \"/" where it runs: "/srv""#);
         assert_eq!(shown["requestedSchema"]["properties"]["decision"]["oneOf"][0]["const"], "allow");
-        assert_eq!(entered(&short, json!({ "decision": "allow" })), Ok(Some("allow".into())));
+        assert_eq!(entered(&short, &json!({ "decision": "allow" })), Ok(Some("allow".into())));
         assert_eq!(
-            entered(&short, json!({ "decision": "deny", "reason": "not now" })),
+            entered(&short, &json!({ "decision": "deny", "reason": "not now" })),
             Ok(Some("deny not now".into()))
         );
         let long = Shown::new(&asked, &format!("Bash\n  command:\n  │  {}\n", "x".repeat(LONGEST_CALL)));
@@ -264,10 +264,10 @@ mod tests {
             shown["requestedSchema"]["properties"]["decision"]["oneOf"],
             json!([{ "const": "deny", "title": "Deny" }])
         );
-        entered(&long, json!({ "decision": "allow" })).unwrap_err();
-        assert_eq!(entered(&long, json!({ "decision": "deny" })), Ok(Some("deny".into())));
+        entered(&long, &json!({ "decision": "allow" })).unwrap_err();
+        assert_eq!(entered(&long, &json!({ "decision": "deny" })), Ok(Some("deny".into())));
         for nothing in [json!({}), json!({ "decision": "allow all" }), json!({ "decision": 1 }), json!(null)] {
-            entered(&short, nothing).unwrap_err();
+            entered(&short, &nothing).unwrap_err();
         }
         for later in [json!({ "action": "cancel" }), json!({ "action": "decline" }), json!({}), json!(7)] {
             assert_eq!(short.answer(&later), Ok(None), "{later}");
@@ -279,9 +279,9 @@ mod tests {
         let plan = ProposedPlan { text: None, file: None, modes: vec!["acceptEdits".into(), "default".into()] };
         let asked = asked(RequestKind::Plan(plan));
         let shown = Shown::new(&asked, "a plan\n  │  Do it.\n");
-        assert_eq!(entered(&shown, json!({ "decision": "allow default" })), Ok(Some("allow default".into())));
-        entered(&shown, json!({ "decision": "allow" })).unwrap_err();
-        entered(&shown, json!({ "decision": "allow bypassPermissions" })).unwrap_err();
+        assert_eq!(entered(&shown, &json!({ "decision": "allow default" })), Ok(Some("allow default".into())));
+        entered(&shown, &json!({ "decision": "allow" })).unwrap_err();
+        entered(&shown, &json!({ "decision": "allow bypassPermissions" })).unwrap_err();
     }
 
     #[test]
@@ -293,10 +293,10 @@ mod tests {
         let shown = Shown::new(&several, "");
         let field = form(&shown)["requestedSchema"]["properties"]["answer"].clone();
         assert_eq!(field["items"]["anyOf"][0], json!({ "const": "Red", "title": "Red: warm" }));
-        assert_eq!(entered(&shown, json!({ "answer": ["Blue", "Red"] })), Ok(Some("Blue, Red".into())));
-        assert_eq!(entered(&shown, json!({ "answer": ["Red"], "other_answer": "none" })), Ok(Some("none".into())));
-        entered(&shown, json!({ "answer": ["Red", "Green"] })).unwrap_err();
-        entered(&shown, json!({ "answer": [], "other_answer": " " })).unwrap_err();
+        assert_eq!(entered(&shown, &json!({ "answer": ["Blue", "Red"] })), Ok(Some("Blue, Red".into())));
+        assert_eq!(entered(&shown, &json!({ "answer": ["Red"], "other_answer": "none" })), Ok(Some("none".into())));
+        entered(&shown, &json!({ "answer": ["Red", "Green"] })).unwrap_err();
+        entered(&shown, &json!({ "answer": [], "other_answer": " " })).unwrap_err();
         let one = of(Form { options, free_text: false, default: Some("Blue".into()), ..Form::text("Which?") });
         let shown = Shown::new(&one, "");
         let schema = form(&shown)["requestedSchema"].clone();
@@ -304,13 +304,13 @@ mod tests {
             (&schema["properties"]["answer"]["default"], &schema["required"]),
             (&json!("Blue"), &json!(["answer"]))
         );
-        entered(&shown, json!({ "answer": ["Red"] })).unwrap_err();
-        entered(&shown, json!({ "other_answer": "Green" })).unwrap_err();
+        entered(&shown, &json!({ "answer": ["Red"] })).unwrap_err();
+        entered(&shown, &json!({ "other_answer": "Green" })).unwrap_err();
         let expires_at = Some(Timestamp::from_second(120).unwrap());
         let text = of(Form { expires_at, context: Some("It is late.".into()), ..Form::text("When?") });
         let shown = Shown::new(&text, "");
         assert_eq!(form(&shown)["message"], "When?\nIt is late. (expires in 2 min)");
-        assert_eq!(entered(&shown, json!({ "answer": "now" })), Ok(Some("now".into())));
+        assert_eq!(entered(&shown, &json!({ "answer": "now" })), Ok(Some("now".into())));
     }
 
     #[test]
@@ -320,7 +320,7 @@ mod tests {
             let shown = Shown::new(&asked, "");
             assert!(form(&shown)["message"].as_str().unwrap().starts_with("a question is too long"), "{question}");
             assert_eq!(form(&shown)["requestedSchema"]["properties"], json!({}));
-            entered(&shown, json!({ "answer": "now" })).unwrap_err();
+            entered(&shown, &json!({ "answer": "now" })).unwrap_err();
         }
     }
 }

@@ -55,6 +55,7 @@ fn every_command_explains_itself() {
       config         List and change settings
       service        Install a timer that resumes chains every minute
       notifications  List notifications, and whether they could be sent
+      mcp            Serve chains to Claude Code and other MCP hosts
       completions    Print a completion script for a shell
 
     For agents:
@@ -1660,6 +1661,35 @@ fn every_command_explains_itself() {
       agent-cli config set spawn.model sonnet
       agent-cli config set --project limits.max-budget-usd 5
       agent-cli config set spawn.claude-args -- --max-turns=50
+    ");
+    insta::assert_snapshot!(help(&["mcp"]), @"
+    Serve chains to Claude Code and other MCP hosts
+
+    A chain that a session starts is a task of that session: it works in the background, its questions
+    appear in the session's own dialog, and its reply arrives when it is done, even if the session was
+    closed in the meantime. A host without tasks gets the state of the chain, and can ask for it again.
+
+    Agents of a chain get no tools from it: they use the command line.
+
+    Usage: agent-cli mcp [OPTIONS]
+
+    Options:
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours [default: auto]
+
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      claude mcp add agent-cli -- agent-cli mcp
     ");
     insta::assert_snapshot!(help(&["completions"]), @r#"
     Print a completion script for a shell

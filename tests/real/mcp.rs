@@ -43,12 +43,12 @@ fn notifications(chain: &Chain) -> Vec<String> {
 
 fn chain() -> Chain {
     let chain = Chain::with_model(NEWEST, MessagesApi::start(model));
-    serve_mcp(&chain, json!({ chain.home.project().to_str().unwrap(): { "hasTrustDialogAccepted": true } }));
+    serve_mcp(&chain, &json!({ chain.home.project().to_str().unwrap(): { "hasTrustDialogAccepted": true } }));
     chain
 }
 
 /// The user's configuration of Claude Code, with the server in it.
-fn serve_mcp(chain: &Chain, projects: Value) {
+fn serve_mcp(chain: &Chain, projects: &Value) {
     let server = json!({ "command": env!("CARGO_BIN_EXE_agent-cli"), "args": ["mcp"], "alwaysLoad": true });
     let config = json!({
         "hasCompletedOnboarding": true, "theme": "dark", "projects": projects, "mcpServers": { "agent-cli": server },
@@ -148,7 +148,7 @@ fn first_request(chain: &Chain, made: usize) -> Value {
 fn neither_the_server_nor_the_plugin_adds_to_an_agents_request() {
     let chain = Chain::with_model(NEWEST, MessagesApi::start(|_: &Conversation| Turn::text("done")));
     assert_eq!(chain.ok(&["spawn", "--prompt", "Reply."]), "done\n");
-    serve_mcp(&chain, json!({}));
+    serve_mcp(&chain, &json!({}));
     let marketplace = Path::new(env!("CARGO_MANIFEST_DIR"));
     for arguments in [
         &["plugin", "marketplace", "add", marketplace.to_str().unwrap()][..],

@@ -44,7 +44,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let (config, project) = (home.path().join("config"), home.path().join("project"));
         let launch = Launch { config_dir: Some(config.clone()), ..Launch::default() };
-        let write = |file: std::path::PathBuf, content: Value| {
+        let write = |file: PathBuf, content: Value| {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, content.to_string()).unwrap();
         };
