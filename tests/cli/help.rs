@@ -1665,9 +1665,10 @@ fn every_command_explains_itself() {
     insta::assert_snapshot!(help(&["mcp"]), @"
     Serve chains to Claude Code and other MCP hosts
 
-    A chain that a session starts is a task of that session: it works in the background, its questions
-    appear in the session's own dialog, and its reply arrives when it is done, even if the session was
-    closed in the meantime. A host without tasks gets the state of the chain, and can ask for it again.
+    Speaks the Model Context Protocol on standard input and output. A chain that a session starts is a
+    task of that session: it works in the background, its questions appear in the session's own dialog,
+    and its reply arrives when it is done, even if the session was closed in the meantime. A host
+    without tasks gets the state of the chain, and can ask for it again.
 
     Agents of a chain get no tools from it: they use the command line.
 
