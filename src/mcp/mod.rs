@@ -11,6 +11,7 @@ mod tools;
 use std::path::Path;
 
 use rmcp::ServiceExt;
+use rmcp::service::ServerInitializeError;
 use rmcp::transport::stdio;
 
 use crate::app::App;
@@ -43,14 +44,17 @@ pub(crate) trait Surroundings: RunSurroundings {
 ///
 /// # Errors
 ///
-/// The client does not speak the protocol, or the connection broke before it began.
+/// The client does not speak the protocol.
 pub(crate) fn serve(host: impl Host) -> Result<(), String> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     let served = runtime.block_on(async {
-        let service = server::Server::new(host).serve(stdio()).await.map_err(|error| error.to_string())?;
-        service.waiting().await.map_err(|error| error.to_string())?;
-        Ok(())
+        match server::Server::new(host).serve(stdio()).await {
+            Ok(service) => service.waiting().await.map(|_| ()).map_err(|error| error.to_string()),
+            // A client that only looks whether the server starts.
+            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        }
     });
     // A read of standard input cannot be cancelled.
     runtime.shutdown_background();

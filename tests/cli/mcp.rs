@@ -233,6 +233,17 @@ fn what_a_client_gets_wrong_is_an_error_that_says_what_to_do() {
 }
 
 #[test]
+fn a_client_may_disconnect_at_any_time() {
+    let world = World::with_hooks();
+    for sent in ["", "half a li", "no JSON\n"] {
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(world.command(["mcp"]).reads(sent).run(), @"--- exit status: 0");
+        }
+    }
+    assert!(!world.state().join("agent-cli.db").exists(), "nothing was needed");
+}
+
+#[test]
 fn agents_get_no_tools() {
     let mark = "00000000-0000-4000-8000-000000000000";
     for lifecycle in lifecycles() {

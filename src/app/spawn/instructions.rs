@@ -44,7 +44,8 @@ fn task(directory: &Path, given: &GivenText, standard_input: &mut dyn Read) -> R
             Err(Refusal::new("the prompt is empty").hint("say what the agent should do"))
         }
         GivenText::Text(text) => {
-            let task = Task::Prompt(text.clone());
+            // A client can pass on more than a command line could.
+            let task = Task::Prompt(checked(text.clone().into_bytes(), "the prompt", text.len() as u64)?);
             let name = format!("--prompt \"{}\"", shortened(&task.title()));
             Ok(NamedTask { task, name })
         }
@@ -207,6 +208,9 @@ mod tests {
         let refused = made(&folder, &GivenText::StandardInput, &text).unwrap_err().message;
         assert_eq!(refused, "standard input is too large: 1.0 MB, where instructions may have 1 MiB");
         assert!(made(&folder, &GivenText::StandardInput, &text[1..]).is_ok());
+        let prompt = GivenText::Text("x".repeat(LARGEST as usize + 1));
+        let refused = made(&folder, &prompt, b"").unwrap_err().message;
+        assert_eq!(refused, "the prompt is too large: 1.0 MB, where instructions may have 1 MiB");
         let checked = |length| checked(text.clone(), "it", length).unwrap_err().message;
         assert_eq!(checked(2_000_000), "it is too large: 2.0 MB, where instructions may have 1 MiB");
         assert_eq!(checked(LARGEST), "it is too large: more than 1.0 MB, where instructions may have 1 MiB");
