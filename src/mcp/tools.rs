@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use rmcp::schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -37,66 +38,29 @@ const CHAINS: usize = 50;
 
 /// The tools, in the order in which they are listed.
 pub(super) fn tools() -> Vec<Tool> {
-    let text = |what: &str| json!({ "type": "string", "description": what });
-    let id = || text("id or name of a chain, or id of an agent");
-    let reads = || ToolAnnotations::new().read_only(true);
-    let acts = || ToolAnnotations::new().read_only(false).destructive(false);
-    let tool =
-        |name: &'static str, what: &'static str, properties: Value, required: &[&str], hints: ToolAnnotations| {
-            let schema = json!({
-                "type": "object", "properties": properties, "required": required, "additionalProperties": false,
-            });
-            let schema = schema.as_object().cloned().unwrap_or_default();
-            Tool::new(name, what, Arc::new(schema)).annotate(hints)
-        };
+    let (reads, acts) = (ToolAnnotations::new().read_only(true), ToolAnnotations::new().read_only(false));
     vec![
-        tool(
+        tool::<Spawn>(
             "spawn",
             "Start a chain of headless agents that can wait for days; its reply arrives when it is done",
-            json!({
-                "prompt": text("what the agent should do; or files"),
-                "files": { "type": "array", "items": { "type": "string" }, "description": "instruction files, one agent for each" },
-                "directory": text("where they work"),
-                "name": text("a name for the chain"),
-                "model": text("as for claude --model"),
-                "max_budget_usd": { "type": "number" },
-                "worktree": { "type": "boolean", "description": "a git worktree for each agent" },
-            }),
-            &[],
-            acts(),
+            acts.clone().destructive(false),
         ),
-        tool(
-            "chains",
-            "List the project's chains",
-            json!({ "all": { "type": "boolean", "description": "also those that are done" } }),
-            &[],
-            reads(),
-        ),
-        tool("tree", "Show all agents of a chain", json!({ "id": id() }), &["id"], reads()),
-        tool("questions", "List open questions and approvals", json!({ "id": id() }), &[], reads()),
-        tool(
+        tool::<Chains>("chains", "List the project's chains", reads.clone()),
+        tool::<Named>("tree", "Show all agents of a chain", reads.clone()),
+        tool::<Questions>("questions", "List open questions and approvals", reads.clone()),
+        tool::<Answer>(
             "answer",
             "Pass on a person's answer to a question; approvals are given by the person alone",
-            json!({ "id": text("id of the question"), "answer": text("exactly as the person said it") }),
-            &["id", "answer"],
-            acts(),
+            acts.clone().destructive(false),
         ),
-        tool(
-            "resume",
-            "Continue a chain that failed or was stopped",
-            json!({ "id": id(), "prompt": text("a new instruction") }),
-            &["id"],
-            acts(),
-        ),
-        tool(
-            "stop",
-            "Stop a chain or an agent",
-            json!({ "id": id(), "reason": text("for its caller") }),
-            &["id"],
-            acts().destructive(true),
-        ),
-        tool("logs", "Show the last events of an agent", json!({ "id": id() }), &["id"], reads()),
+        tool::<Resume>("resume", "Continue a chain that failed or was stopped", acts.clone().destructive(false)),
+        tool::<Stop>("stop", "Stop a chain or an agent", acts.destructive(true)),
+        tool::<Named>("logs", "Show the last events of an agent", reads),
     ]
+}
+
+fn tool<T: JsonSchema + 'static>(name: &'static str, what: &'static str, hints: ToolAnnotations) -> Tool {
+    Tool::new(name, what, Arc::default()).with_input_schema::<T>().annotate(hints)
 }
 
 /// Runs the tool of this name.
@@ -140,56 +104,78 @@ fn parsed<'a, T: Deserialize<'a>>(arguments: JsonObject) -> Result<T, Refusal> {
     T::deserialize(Value::Object(arguments)).map_err(|error| Refusal::new(error.to_string()))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 struct Spawn {
+    /// What the agent should do; or files
     prompt: Option<String>,
+    /// Instruction files, one agent for each
     #[serde(default)]
     files: Vec<PathBuf>,
+    /// Where they work
     directory: Option<PathBuf>,
+    /// A name for the chain
     name: Option<String>,
+    /// As for claude --model
     model: Option<String>,
     max_budget_usd: Option<f64>,
+    /// A git worktree for each agent
     worktree: Option<bool>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 struct Chains {
+    /// Also those that are done
     #[serde(default)]
     all: bool,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 struct Named {
+    /// Id or name of a chain, or id of an agent
     id: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 struct Questions {
+    /// Only of this chain, agent or question
     id: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 struct Answer {
+    /// Id of the question
     id: String,
+    /// Exactly as the person said it
     answer: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 struct Resume {
+    /// Id or name of a chain
     id: String,
+    /// A new instruction
     prompt: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
 #[serde(deny_unknown_fields)]
 struct Stop {
+    /// Id or name of a chain, or id of an agent
     id: String,
+    /// For its caller
     reason: Option<String>,
 }
 
