@@ -84,7 +84,7 @@ impl<H: Host> ServerHandler for Server<H> {
             .run(&context, move |app, surroundings| match tools::call(app, surroundings, &name, arguments)? {
                 Output::Value(value) => Ok((value.to_string(), None)),
                 Output::Chain(root) => {
-                    let task = tasks::task(app, root, surroundings)?;
+                    let task = tasks::task(app, root)?;
                     Ok((in_words(root, &task), Some(task)))
                 }
             })
@@ -101,7 +101,11 @@ impl<H: Host> ServerHandler for Server<H> {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        self.of_task(request.task_id, &context, tasks::task).await.map(GetTaskResult::new)
+        let look = |app: &App<'_>, root, surroundings: &H::Surroundings| {
+            tasks::go_on(app, root, surroundings)?;
+            tasks::task(app, root)
+        };
+        self.of_task(request.task_id, &context, look).await.map(GetTaskResult::new)
     }
 
     async fn update_task(

@@ -44,12 +44,16 @@ pub(super) fn chain_of(app: &App<'_>, task: &str) -> Result<FrameId, AppError> {
     }
 }
 
-/// The state of a chain. A chain that can continue, and that no process drives, is continued.
-pub(super) fn task(
-    app: &App<'_>,
-    root: FrameId,
-    surroundings: &impl RunSurroundings,
-) -> Result<DetailedTask, AppError> {
+/// Continues a chain that can continue and that no process drives.
+pub(super) fn go_on(app: &App<'_>, root: FrameId, surroundings: &impl RunSurroundings) -> Result<(), AppError> {
+    if status::can_continue(app.store, root)? {
+        run::in_background(app.store, root, surroundings)?;
+    }
+    Ok(())
+}
+
+/// The state of a chain.
+pub(super) fn task(app: &App<'_>, root: FrameId) -> Result<DetailedTask, AppError> {
     let frame = app.store.frame(root)?.ok_or(StoreError::UnknownFrame(root))?;
     let questions = app.store.questions(Some(root), true)?;
     // A person may be retrying it.
@@ -68,9 +72,6 @@ pub(super) fn task(
         }
         (_, FrameState::Cancelled) if !is_driven => (TaskPayload::Cancelled, "interrupted".to_owned()),
         _ => {
-            if status::can_continue(app.store, root)? {
-                run::in_background(app.store, root, surroundings)?;
-            }
             let forms = forms_of(app, &questions)?;
             let payload = if forms.is_empty() {
                 TaskPayload::Working
@@ -151,9 +152,7 @@ pub(super) fn update(
             refused.get_or_insert(error);
         }
     }
-    if status::can_continue(app.store, root)? {
-        run::in_background(app.store, root, surroundings)?;
-    }
+    go_on(app, root, surroundings)?;
     refused.map_or(Ok(()), Err)
 }
 

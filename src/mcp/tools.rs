@@ -21,7 +21,7 @@ use crate::core::events::agent_event::AgentEvent;
 use crate::core::id::{ChainName, FrameId};
 use crate::core::requests::request::RequestKind;
 use crate::core::steering::stop_order::StopKind;
-use crate::mcp::Surroundings;
+use crate::mcp::{Surroundings, tasks};
 use crate::store::StoreError;
 
 /// The result of a tool.
@@ -216,7 +216,7 @@ fn answer(app: &App<'_>, surroundings: &impl Surroundings, given: Answer) -> Res
     }
     let input = answer::Input { question, text: given.answer, is_verbatim: false, mode: None, replace: false };
     let recorded = answer::answer(app, &input)?;
-    run::in_background(app.store, recorded.chain, surroundings)?;
+    tasks::go_on(app, recorded.chain, surroundings)?;
     Ok(Output::Value(json!({ "question": question, "chain": recorded.chain, "answer": "recorded" })))
 }
 
