@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub(crate) struct Running<'a> {
     child: Child,
     stdout: Option<JoinHandle<String>>,
     stderr: Option<JoinHandle<String>>,
+    /// What it has written to standard error so far.
+    said: Arc<Mutex<Vec<u8>>>,
     /// The person's side of its terminal, if it has one.
     keyboard: Option<File>,
 }
@@ -78,8 +81,9 @@ impl<'a> Invocation<'a> {
     pub(crate) fn start(self) -> Running<'a> {
         let (world, mut child) = self.started();
         let stdout = child.stdout.take().map(collect);
-        let stderr = child.stderr.take().map(collect);
-        Running { world, child, stdout, stderr, keyboard: None }
+        let said = Arc::default();
+        let stderr = child.stderr.take().map(|stream| collect_into(stream, Arc::clone(&said)));
+        Running { world, child, stdout, stderr, said, keyboard: None }
     }
 
     /// Starts it with a closed pipe as its standard output: every write fails.
@@ -87,7 +91,7 @@ impl<'a> Invocation<'a> {
         let (world, mut child) = self.started();
         drop(child.stdout.take());
         let stderr = child.stderr.take().map(collect);
-        Running { world, child, stdout: None, stderr, keyboard: None }
+        Running { world, child, stdout: None, stderr, said: Arc::default(), keyboard: None }
     }
 
     /// Runs it to its end on a terminal of so many columns, with its input typed in. All that the terminal is sent is its
@@ -121,7 +125,7 @@ impl<'a> Invocation<'a> {
         keyboard.write_all(&input).expect("a terminal takes some lines");
         let shown = Screen::new(columns, rows);
         let stdout = Some(collect_screen(screen, shown.clone()));
-        (Running { world, child, stdout, stderr: None, keyboard: Some(keyboard) }, shown)
+        (Running { world, child, stdout, stderr: None, said: Arc::default(), keyboard: Some(keyboard) }, shown)
     }
 
     fn started(mut self) -> (&'a World, Child) {
@@ -153,6 +157,14 @@ impl Running<'_> {
         let [stdout, stderr] = [self.stdout.take(), self.stderr.take()]
             .map(|reader| reader.map(|reader| reader.join().expect("text")).unwrap_or_default());
         Outcome::new(status.expect("it has ended"), stdout, stderr, |text| self.world.named(text))
+    }
+
+    /// Waits until it has written this so many times to standard error.
+    #[allow(dead_code, reason = "the tests that kill need less")]
+    pub(crate) fn says(&self, text: &str, times: usize) {
+        wait_within(PATIENCE, text, || {
+            String::from_utf8_lossy(&self.said.lock().expect("nobody panics")).matches(text).count() == times
+        });
     }
 
     /// Types at its terminal.
@@ -199,10 +211,17 @@ impl Drop for Running<'_> {
     }
 }
 
-fn collect(mut stream: impl Read + Send + 'static) -> JoinHandle<String> {
+fn collect(stream: impl Read + Send + 'static) -> JoinHandle<String> {
+    collect_into(stream, Arc::default())
+}
+
+fn collect_into(mut stream: impl Read + Send + 'static, read: Arc<Mutex<Vec<u8>>>) -> JoinHandle<String> {
     thread::spawn(move || {
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).expect("a readable pipe");
+        let mut part = [0; 4096];
+        while let length @ 1.. = stream.read(&mut part).expect("a readable pipe") {
+            read.lock().expect("nobody panics").extend_from_slice(&part[..length]);
+        }
+        let bytes = read.lock().expect("nobody panics").clone();
         String::from_utf8(bytes).expect("the program prints UTF-8")
     })
 }
