@@ -35,6 +35,20 @@ impl ExitStatus {
             Self::Interrupted => "interrupted",
         }
     }
+
+    /// The exit status after several chains with these ones, in any order: what concerns all chains takes precedence.
+    pub(crate) fn or_worse(self, other: Self) -> Self {
+        let badness = |exit| match exit {
+            Self::Ok => 0,
+            Self::Waiting => 1,
+            Self::Failed => 2,
+            Self::Usage => 3,
+            Self::NoSuchFrame => 4,
+            Self::Claude => 5,
+            Self::Interrupted => 6,
+        };
+        if badness(other) > badness(self) { other } else { self }
+    }
 }
 
 /// What `--help` says about the environment and exit statuses.
@@ -58,5 +72,25 @@ Exit status:
 impl From<ExitStatus> for ExitCode {
     fn from(exit: ExitStatus) -> Self {
         Self::from(exit as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_status_counts_in_whatever_order_chains_end() {
+        use ExitStatus::{Claude, Failed, Interrupted, NoSuchFrame, Ok, Usage, Waiting};
+        let all = [Ok, Waiting, Failed, Usage, NoSuchFrame, Claude, Interrupted];
+        for one in all {
+            for other in all {
+                assert_eq!(one.or_worse(other), other.or_worse(one));
+            }
+        }
+        assert_eq!(
+            [Failed.or_worse(Claude), Waiting.or_worse(Failed), Ok.or_worse(Waiting)],
+            [Claude, Failed, Waiting]
+        );
     }
 }

@@ -217,7 +217,8 @@ fn unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitStatus {
         print_error(&usage_error(error));
     }
     let exit = if error.use_stderr() { ExitStatus::Usage } else { ExitStatus::Ok };
-    match arguments::trailing_args::misplaced(error, arguments) {
+    let better = arguments::trailing_args::misplaced(error, arguments);
+    match better.or_else(|| view::unnamed::without_id(error, arguments)) {
         Some(error) => drop(error.report()),
         None => usage(error, arguments),
     }

@@ -44,6 +44,31 @@ fn ids_and_names_are_offered_where_they_belong() {
 }
 
 #[test]
+fn the_values_of_some_options_and_answers_are_offered() {
+    let world = World::with_hooks();
+    assert_eq!(offered(&world, &["agent-cli", "spawn", "--permission-mode", "acc"]), ["acceptEdits"]);
+    assert_eq!(offered(&world, &["agent-cli", "resume", "--permission-mode", "byp"]), ["bypassPermissions"]);
+    world.file("root.md", "run agent-cli ask 'Which?' --option red --option 'blue=as the sky'\nreply {result}\n");
+    world.run(&["spawn", "root.md"]).started();
+    let question = world.question();
+    assert_eq!(offered(&world, &["agent-cli", "answer", &question[..8], ""]), ["red", "blue"]);
+    assert_eq!(offered(&world, &["agent-cli", "answer", &question[..8], "b"]), ["blue"]);
+    let kind = serde_json::json!({"permission": {"tool": "Bash", "input": {"command": "ls"}}}).to_string();
+    world.database().execute("UPDATE requests SET detail = ?1 WHERE id = ?2", [&kind, &question]).expect("recorded");
+    assert_eq!(offered(&world, &["agent-cli", "answer", &question[..8], ""]), ["allow", "deny"]);
+}
+
+#[test]
+fn the_shell_of_the_user_is_the_default() {
+    let world = World::new().with("SHELL", "/usr/bin/zsh");
+    assert_eq!(world.run(&["completions"]).succeeds().stdout, world.run(&["completions", "zsh"]).stdout);
+    for unknown in ["/bin/dash", ""] {
+        let refused = world.command(["completions"]).with("SHELL", unknown).run();
+        assert!(refused.exits_with(2).stderr.contains("hint: agent-cli completions bash"), "{refused}");
+    }
+}
+
+#[test]
 fn every_shell_has_a_script() {
     let world = World::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

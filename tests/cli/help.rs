@@ -42,7 +42,7 @@ fn every_command_explains_itself() {
       stats          Show what agents cost, by day, model and instruction file
 
     Keep:
-      rm             Remove a chain that is not running
+      rm             Remove chains that are not running
       gc             Remove chains that finished long ago, and unused files
       fsck           Check the state directory for inconsistencies
       export         Export a chain to a file, so that another machine can resume it
@@ -745,11 +745,11 @@ fn every_command_explains_itself() {
     Waits until the agent ends, or its runner stops responding, and prints what happened. If it is
     stopped several times, all reasons are recorded. Stopping a finished agent does nothing.
 
-    Usage: agent-cli stop [OPTIONS] <ID>
+    Usage: agent-cli stop [OPTIONS] <ID>...
 
     Arguments:
-      <ID>
-              Id of an agent or a chain; its first four characters are enough if unique
+      <ID>...
+              Id of an agent or a chain, or several; its first four characters are enough if unique
 
     Options:
           --now
@@ -762,7 +762,7 @@ fn every_command_explains_itself() {
               Return at once: the process running the agent stops it
 
           --json
-              Print a JSON object
+              Print a JSON object for each
 
       -v, --verbose
               Print progress to standard error, as on a terminal
@@ -780,7 +780,7 @@ fn every_command_explains_itself() {
 
     Examples:
       agent-cli stop 4f2c1a90 --reason "wrong branch"
-      agent-cli stop 4f2c1a90 --now
+      agent-cli stop 4f2c1a90 0b77d2e1 --now
       agent-cli resume 4f2c1a90 --prompt "Undo what you did."
     "#);
     insta::assert_snapshot!(help(&["pause"]), @r#"
@@ -791,11 +791,11 @@ fn every_command_explains_itself() {
     does not continue an agent that was paused by its own id. The parent is not informed, and questions
     stay open.
 
-    Usage: agent-cli pause [OPTIONS] <ID>
+    Usage: agent-cli pause [OPTIONS] <ID>...
 
     Arguments:
-      <ID>
-              Id of an agent or a chain; its first four characters are enough if unique
+      <ID>...
+              Id of an agent or a chain, or several; its first four characters are enough if unique
 
     Options:
           --now
@@ -808,7 +808,7 @@ fn every_command_explains_itself() {
               Return at once: the process running the agent stops it
 
           --json
-              Print a JSON object
+              Print a JSON object for each
 
       -v, --verbose
               Print progress to standard error, as on a terminal
@@ -1386,19 +1386,19 @@ fn every_command_explains_itself() {
       ssh laptop agent-cli export 4f2c1a90 | agent-cli import - --trust
     ");
     insta::assert_snapshot!(help(&["rm"]), @"
-    Remove a chain that is not running
+    Remove chains that are not running
 
     Removes the whole chain: agents, questions, replies and history, files in the state directory, and
     the transcripts of sessions that agent-cli started. It does not matter whether the chain is done,
     waits or has failed. Refuses while one of its processes is alive (`stop` ends them), another chain
     needs it, or a git worktree of its agents contains work that is on no other branch.
 
-    Usage: agent-cli rm [OPTIONS] <ID>
+    Usage: agent-cli rm [OPTIONS] <ID>...
 
     Arguments:
-      <ID>
-              Id of the chain, or of one of its agents or questions; its first four characters are
-              enough if unique
+      <ID>...
+              Id of a chain, or of one of its agents or questions, or several; its first four characters
+              are enough if unique
 
     Options:
       -y, --yes
@@ -1408,7 +1408,7 @@ fn every_command_explains_itself() {
               Also remove worktrees with ignored files other than build output and caches
 
           --json
-              Print a JSON object
+              Print a JSON object for each
 
       -v, --verbose
               Print progress to standard error, as on a terminal
@@ -1426,7 +1426,7 @@ fn every_command_explains_itself() {
 
     Examples:
       agent-cli rm 4f2c1a90
-      agent-cli rm last --yes
+      agent-cli rm 0b77d2e1 9c1f00d3 --yes
     ");
     insta::assert_snapshot!(help(&["gc"]), @"
     Remove chains that finished long ago, and unused files
@@ -1695,11 +1695,11 @@ fn every_command_explains_itself() {
     insta::assert_snapshot!(help(&["completions"]), @r#"
     Print a completion script for a shell
 
-    Usage: agent-cli completions [OPTIONS] <SHELL>
+    Usage: agent-cli completions [OPTIONS] [SHELL]
 
     Arguments:
-      <SHELL>
-              The shell
+      [SHELL]
+              The shell [default: that of $SHELL]
 
               [possible values: bash, elvish, fish, powershell, zsh]
 

@@ -1,5 +1,7 @@
 //! How frames are named on the command line.
 
+use serde_json::Value;
+
 use crate::world::World;
 
 fn paused() -> (World, String) {
@@ -151,4 +153,46 @@ fn an_id_that_could_mean_two_frames_is_refused() {
     hint: give more characters of the id
     --- exit status: 3
     ");
+}
+
+#[test]
+fn several_ids_are_each_stopped_and_removed() {
+    let world = World::new();
+    world.file("ask.md", "ask When?\nreply {result}\n");
+    let [a, b, c] = [(); 3].map(|()| world.spawn_paused("ask.md"));
+    let stopped = world.run(&["stop", &a, "deadbeef", &b]);
+    stopped.exits_with(3);
+    assert_eq!(stopped.stdout, format!("stopped {}\nstopped {}\n", &a[..8], &b[..8]));
+    assert_eq!(stopped.stderr.matches("error: ").count(), 1, "{stopped}");
+    let objects = world.run(&["stop", &c, "deadbeef", "--json"]).exits_with(3).stdout.clone();
+    let objects: Vec<Value> = objects.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    assert_eq!((&objects[0]["id"], &objects[1]["type"]), (&c.as_str().into(), &"error".into()));
+
+    // The same chain twice is one chain.
+    let removed = world.run(&["rm", "--yes", &a, &a[..8], &b]);
+    assert_eq!(removed.succeeds().stdout.lines().count(), 2, "{removed}");
+    world.run(&["rm", "--yes", &a, &c]).exits_with(3);
+    assert_eq!(world.run(&["ls", "--all", "--json"]).json(), serde_json::json!([]));
+}
+
+#[test]
+fn a_command_without_an_id_names_chains_to_a_person() {
+    let world = World::new();
+    let without_chains = world.command(["show"]).on_terminal(80);
+    assert!(without_chains.exits_with(2).stdout.contains("Usage: agent-cli show"), "{without_chains}");
+    world.file("ask.md", "ask When?\nreply {result}\n");
+    world.file("done.md", "reply ok\n");
+    let waiting = world.spawn_paused("ask.md");
+    world.run(&["spawn", "done.md"]).succeeds();
+    let done = world.run(&["ls", "-a", "--json"]).json()[0]["id"].as_str().expect("an id").to_owned();
+    for command in ["resume", "logs", "show", "status", "open", "stop", "rm"] {
+        let said = world.command([command]).on_terminal(80);
+        said.exits_with(2);
+        assert!(said.stdout.contains(&format!("error: {command} needs an id; ")), "{said}");
+        let names = |id: &str| said.stdout.contains(&format!("hint: agent-cli {command} {} ", &id[..8]));
+        assert!(names(&waiting), "{said}");
+        assert_eq!(names(&done), command != "stop", "{said}");
+        assert!(!said.stdout.contains("Usage"), "{said}");
+        assert!(world.run(&[command]).exits_with(2).stderr.contains("Usage: agent-cli"), "as before for scripts");
+    }
 }

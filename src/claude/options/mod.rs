@@ -12,7 +12,8 @@ pub(crate) use parse::{BadArgument, parse};
 pub(crate) use parse::as_claude_reads;
 
 /// The permission modes of all releases. A release that is too old for a mode says so at the first attempt.
-const MODES: [&str; 7] = ["acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan"];
+pub(crate) const MODES: [&str; 7] =
+    ["acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan"];
 
 /// Whether Claude Code is known to have this option.
 pub(crate) fn knows(option: &str) -> bool {

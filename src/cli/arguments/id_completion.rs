@@ -1,12 +1,16 @@
-//! Shell completion of ids: chains, agents and questions, with their titles.
+//! Shell completion of ids, answers and permission modes.
 //!
 //! A shell calls this at every Tab, so it creates nothing and reports no errors.
 
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 
+use crate::app::answer;
+use crate::app::error::AppError;
+use crate::claude::options;
 use crate::cli::context::Context;
 use crate::cli::output::format::{cut, one_line};
 use crate::core::chain::frame_state::AgentStatus;
+use crate::core::requests::request::RequestKind;
 use crate::runtime::RuntimeError;
 use crate::store::{Chains, Store, Summary};
 
@@ -57,17 +61,52 @@ pub(crate) fn questions() -> ArgValueCandidates {
     })
 }
 
+/// The answers that the question of `agent-cli answer ID` allows, if it names some.
+pub(crate) fn answers() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        // The shell passes the whole command line.
+        let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+        let Some(name) = words.skip_while(|word| word != "answer").skip(1).find(|word| !word.starts_with('-')) else {
+            return Vec::new();
+        };
+        let Some(context) = Context::from_environment(false).ok().filter(|it| it.caller.is_none()) else {
+            return Vec::new();
+        };
+        let asked = existing(&context, |store| {
+            let id = answer::question_named(&context.app(store), &name)?;
+            Ok::<_, AppError>(store.questions(id, false)?.pop())
+        });
+        match asked.flatten().map(|asked| asked.kind) {
+            Some(RequestKind::Permission { .. } | RequestKind::Plan(_)) => ["allow", "deny"].map(Into::into).into(),
+            Some(RequestKind::Ask(form)) => {
+                form.options.iter().map(|option| candidate(&option.key, &option.description)).collect()
+            }
+            _ => Vec::new(),
+        }
+    })
+}
+
+/// The permission modes of Claude Code.
+pub(crate) fn permission_modes() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| options::MODES.map(CompletionCandidate::new).into())
+}
+
 fn found(look: impl Fn(&Store) -> Result<Vec<CompletionCandidate>, RuntimeError>) -> Vec<CompletionCandidate> {
     let Ok(context) = Context::from_environment(false) else { return Vec::new() };
     // Agents may only know their own ids.
     if context.caller.is_some() {
         return Vec::new();
     }
+    existing(&context, look).unwrap_or_default()
+}
+
+/// What is found in the state directory, if it exists.
+pub(crate) fn existing<T, E>(context: &Context, look: impl Fn(&Store) -> Result<T, E>) -> Option<T> {
     let written = || {
         let dir = context.state_dir().ok().filter(|dir| dir.is_dir())?;
         look(&Store::open(&dir).ok()?).ok()
     };
-    context.read_snapshot(&look).or_else(written).unwrap_or_default()
+    context.read_snapshot(&look).or_else(written)
 }
 
 /// The newest chains. `with_done`: also those that are done.

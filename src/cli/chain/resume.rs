@@ -102,7 +102,7 @@ pub(crate) struct Resume {
     model: Option<String>,
 
     /// Permission mode from now on
-    #[arg(long, value_name = "MODE")]
+    #[arg(long, value_name = "MODE", add = id_completion::permission_modes())]
     permission_mode: Option<String>,
 
     /// Take files in this folder as questions from now on

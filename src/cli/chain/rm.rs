@@ -1,10 +1,11 @@
-//! `agent-cli rm`: removes one chain.
+//! `agent-cli rm`: removes chains.
 
 use clap::Args;
 
 use crate::app::chains::remove::{self, Input, RemovableChain};
+use crate::app::error::AppError;
 use crate::app::view::outcome::RmView;
-use crate::cli::arguments::id_completion;
+use crate::cli::arguments::{id_completion, several_ids};
 use crate::cli::confirm;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -13,7 +14,7 @@ use crate::cli::output::format::{bytes, one_line};
 use crate::cli::output::{print_json, print_line};
 use crate::runtime::housekeeping::removal::RemovedChain;
 
-/// Remove a chain that is not running
+/// Remove chains that are not running
 ///
 /// Removes the whole chain: agents, questions, replies and history, files in the state directory, and the transcripts
 /// of sessions that agent-cli started. It does not matter whether the chain is done, waits or has failed. Refuses while
@@ -22,11 +23,11 @@ use crate::runtime::housekeeping::removal::RemovedChain;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli rm 4f2c1a90
-  agent-cli rm last --yes")]
+  agent-cli rm 0b77d2e1 9c1f00d3 --yes")]
 pub(crate) struct Rm {
-    /// Id of the chain, or of one of its agents or questions; its first four characters are enough if unique
-    #[arg(add = id_completion::all_chains())]
-    id: String,
+    /// Id of a chain, or of one of its agents or questions, or several; its first four characters are enough if unique
+    #[arg(required = true, value_name = "ID", add = id_completion::all_chains())]
+    ids: Vec<String>,
 
     /// Do not ask for confirmation
     #[arg(long, short)]
@@ -36,7 +37,7 @@ pub(crate) struct Rm {
     #[arg(long)]
     ignored: bool,
 
-    /// Print a JSON object
+    /// Print a JSON object for each
     #[arg(long)]
     json: bool,
 }
@@ -45,18 +46,27 @@ impl Rm {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
         let app = context.app(&store);
-        let chain = remove::chain(&app, &self.id)?;
-        if !self.yes {
-            confirm_removal(&chain)?;
+        // Afterwards, two ids of one chain would not be known.
+        let mut chains: Vec<Result<RemovableChain, AppError>> = Vec::new();
+        for id in &self.ids {
+            let chain = remove::chain(&app, id);
+            let is_known = |known: &Result<RemovableChain, _>| known.as_ref().ok() == chain.as_ref().ok();
+            if chain.is_err() || !chains.iter().any(is_known) {
+                chains.push(chain);
+            }
         }
-        let removed = remove::remove(&app, Input { root: chain.root, ignored: self.ignored })?;
-        if self.json {
-            print_json(&RmView { removed: &removed })?;
-        } else {
+        several_ids::for_each(chains, self.json, |chain| {
+            let chain = chain?;
+            if !self.yes {
+                confirm_removal(&chain)?;
+            }
+            let removed = remove::remove(&app, Input { root: chain.root, ignored: self.ignored })?;
+            if self.json {
+                return Ok(print_json(&RmView { removed: &removed })?);
+            }
             let RemovedChain { id, agents, bytes: size, .. } = &removed;
-            print_line(&format!("removed {}, agents: {agents}, {}", id.short(), bytes(*size)))?;
-        }
-        Ok(ExitStatus::Ok)
+            Ok(print_line(&format!("removed {}, agents: {agents}, {}", id.short(), bytes(*size)))?)
+        })
     }
 }
 

@@ -118,7 +118,7 @@ pub(crate) struct Spawn {
     /// Permission mode, as for claude
     ///
     /// The default is $AGENT_CLI_PERMISSION_MODE.
-    #[arg(long, value_name = "MODE")]
+    #[arg(long, value_name = "MODE", add = id_completion::permission_modes())]
     permission_mode: Option<String>,
 
     /// Deny calls that need an approval, or ask [default: deny]

@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::app::chains::stop::{self, Input, Outcome};
 use crate::app::view::outcome::StopOutcome;
-use crate::cli::arguments::id_completion;
+use crate::cli::arguments::{id_completion, several_ids};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
@@ -24,7 +24,7 @@ use crate::core::steering::stop_order::StopKind;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli stop 4f2c1a90 --reason \"wrong branch\"
-  agent-cli stop 4f2c1a90 --now
+  agent-cli stop 4f2c1a90 0b77d2e1 --now
   agent-cli resume 4f2c1a90 --prompt \"Undo what you did.\"")]
 pub(crate) struct StopCommand {
     #[command(flatten)]
@@ -48,9 +48,9 @@ pub(crate) struct PauseCommand {
 
 #[derive(Debug, Args)]
 struct Options {
-    /// Id of an agent or a chain; its first four characters are enough if unique
-    #[arg(add = id_completion::agents())]
-    id: String,
+    /// Id of an agent or a chain, or several; its first four characters are enough if unique
+    #[arg(required = true, value_name = "ID", add = id_completion::agents())]
+    ids: Vec<String>,
 
     /// Do not let a running tool finish
     #[arg(long)]
@@ -64,7 +64,7 @@ struct Options {
     #[arg(long)]
     no_wait: bool,
 
-    /// Print a JSON object
+    /// Print a JSON object for each
     #[arg(long)]
     json: bool,
 }
@@ -83,28 +83,31 @@ impl PauseCommand {
 
 impl Options {
     fn run(self, context: &Context, kind: StopKind) -> Result<ExitStatus, CliError> {
-        let Self { id, now, reason, no_wait, json } = self;
+        let Self { ids, now, reason, no_wait, json } = self;
         let store = context.store()?;
         let waits = if no_wait { None } else { Some(context.stopping()?) };
-        let outcome = stop::stop(&context.app(&store), Input { id, kind, now, reason, waits })?;
-        if json {
-            print_json(&outcome.view())?;
-            return Ok(ExitStatus::Ok);
-        }
-        print_line(&line(&outcome))?;
-        // Only people can continue a stopped agent.
-        let hint = match outcome.outcome {
-            _ if context.caller.is_some() => None,
-            StopOutcome::Stopped => Some("resume ID --prompt TEXT continues it with a new instruction"),
-            StopOutcome::Asked if !no_wait => Some("show ID shows whether it has ended"),
-            StopOutcome::Paused => Some("resume ID continues it"),
-            StopOutcome::Asked | StopOutcome::Replied | StopOutcome::Nothing => None,
-        };
-        if let Some(hint) = hint {
-            output::hint(&format!("agent-cli {}", hint.replace("ID", &outcome.agent.id.short())));
-        }
-        Ok(ExitStatus::Ok)
+        several_ids::for_each(ids, json, |id| {
+            let input = Input { id, kind, now, reason: reason.clone(), waits };
+            let outcome = stop::stop(&context.app(&store), input)?;
+            if json { Ok(print_json(&outcome.view())?) } else { report(&outcome, context.caller.is_some(), no_wait) }
+        })
     }
+}
+
+fn report(outcome: &Outcome, is_agent: bool, no_wait: bool) -> Result<(), CliError> {
+    print_line(&line(outcome))?;
+    // Only people can continue a stopped agent.
+    let hint = match outcome.outcome {
+        _ if is_agent => None,
+        StopOutcome::Stopped => Some("resume ID --prompt TEXT continues it with a new instruction"),
+        StopOutcome::Asked if !no_wait => Some("show ID shows whether it has ended"),
+        StopOutcome::Paused => Some("resume ID continues it"),
+        StopOutcome::Asked | StopOutcome::Replied | StopOutcome::Nothing => None,
+    };
+    if let Some(hint) = hint {
+        output::hint(&format!("agent-cli {}", hint.replace("ID", &outcome.agent.id.short())));
+    }
+    Ok(())
 }
 
 /// What happened, in one line.

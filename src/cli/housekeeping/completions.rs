@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use clap::{Args, Command};
+use clap::{Arg, Args, Command};
 use clap_complete::Shell;
 use clap_complete::env::{CompleteEnv, Shells};
 
@@ -21,13 +21,15 @@ const PROGRAM: &str = "agent-cli";
 #[command(after_help = "Example, for ~/.bashrc:
   eval \"$(agent-cli completions bash)\"")]
 pub(crate) struct Completions {
-    /// The shell
-    shell: Shell,
+    /// The shell [default: that of $SHELL]
+    shell: Option<Shell>,
 }
 
 impl Completions {
     pub(crate) fn run(self, _: &Context) -> Result<ExitStatus, CliError> {
-        let name = self.shell.to_string();
+        let unnamed = || CliError::usage("no shell was given, and $SHELL names none that is known");
+        let named = self.shell.or_else(Shell::from_env);
+        let name = named.ok_or_else(|| unnamed().hint("agent-cli completions bash"))?.to_string();
         let unknown = || CliError::usage(format!("no completions for {name}"));
         let shells = Shells::builtins();
         let shell = shells.completer(&name).ok_or_else(unknown)?;
@@ -68,7 +70,8 @@ fn names_an_id(program: &Command, words: &[OsString]) -> bool {
     let index = std::env::var("_CLAP_COMPLETE_INDEX").ok().and_then(|index| index.parse::<usize>().ok());
     let word = words.get(index.unwrap_or(words.len().saturating_sub(1)));
     let command = words.get(1).and_then(|name| program.find_subcommand(name));
-    let takes_one = command.is_some_and(|command| command.get_positionals().any(|argument| argument.get_id() == "id"));
+    let is_id = |argument: &Arg| ["id", "ids"].contains(&argument.get_id().as_str());
+    let takes_one = command.is_some_and(|command| command.get_positionals().any(is_id));
     takes_one && word.is_none_or(|word| !word.to_string_lossy().starts_with('-'))
 }
 

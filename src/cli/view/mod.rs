@@ -9,3 +9,4 @@ pub(crate) mod open;
 pub(crate) mod show;
 pub(crate) mod stats;
 pub(crate) mod tree;
+pub(crate) mod unnamed;

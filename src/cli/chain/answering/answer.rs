@@ -50,6 +50,7 @@ pub(crate) struct Answer {
     id: Option<String>,
 
     /// The answer [default: standard input, without its final newline]
+    #[arg(add = id_completion::answers())]
     answer: Option<String>,
 
     // The rest of an answer with several words.
@@ -61,7 +62,7 @@ pub(crate) struct Answer {
     text: Option<String>,
 
     /// With `allow` for a plan: the permission mode to continue in [default: the mode it was started with]
-    #[arg(long, value_name = "MODE", conflicts_with = "text")]
+    #[arg(long, value_name = "MODE", conflicts_with = "text", add = id_completion::permission_modes())]
     mode: Option<String>,
 
     /// Replace an earlier answer that has not been delivered yet

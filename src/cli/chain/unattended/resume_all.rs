@@ -69,7 +69,7 @@ impl ResumeAll {
         let mut live = LiveDisplay::new(app.store.dir().path());
         let happens = |event| {
             if let Some(exit) = self.follow(app.store, live.as_mut(), event) {
-                worst.set(worse(worst.get(), exit));
+                worst.set(worst.get().or_worse(exit));
             }
         };
         let settings = &settings;
@@ -128,35 +128,4 @@ impl ResumeAll {
 
 fn interrupted() -> CliError {
     CliError::new(ExitStatus::Interrupted, "interrupted").hint("agent-cli ls lists the chains that can continue")
-}
-
-/// The exit status after chains with these ones, in any order: what concerns all chains takes precedence.
-fn worse(one: ExitStatus, other: ExitStatus) -> ExitStatus {
-    let badness = |exit| match exit {
-        ExitStatus::Ok => 0,
-        ExitStatus::Waiting => 1,
-        ExitStatus::Failed => 2,
-        ExitStatus::Usage => 3,
-        ExitStatus::NoSuchFrame => 4,
-        ExitStatus::Claude => 5,
-        ExitStatus::Interrupted => 6,
-    };
-    if badness(other) > badness(one) { other } else { one }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_worst_status_counts_in_whatever_order_chains_end() {
-        use ExitStatus::{Claude, Failed, Interrupted, NoSuchFrame, Ok, Usage, Waiting};
-        let all = [Ok, Waiting, Failed, Usage, NoSuchFrame, Claude, Interrupted];
-        for one in all {
-            for other in all {
-                assert_eq!(worse(one, other), worse(other, one));
-            }
-        }
-        assert_eq!([worse(Failed, Claude), worse(Waiting, Failed), worse(Ok, Waiting)], [Claude, Failed, Waiting]);
-    }
 }
