@@ -37,7 +37,7 @@ fn a_chain_that_cannot_be_started_backs_off_and_everybody_says_so() {
     assert!(all.stderr.contains("error: there is no program at /nonexistent/claude"), "{all}");
     assert!(all.stderr.contains("hint: install Claude Code"), "{all}");
     let listed = world.run(&["ls"]).succeeds().stdout.clone();
-    assert!(listed.contains("waiting") && listed.contains("waits for a retry at "), "{listed}");
+    assert!(listed.contains("  retry at ") && listed.contains("  for a retry at "), "{listed}");
     assert!(!listed.contains("can continue"), "{listed}");
     let again = without_claude(&world, &["resume", "--all"]);
     assert_eq!((again.succeeds().stdout.as_str(), again.stderr.as_str()), ("", ""), "it is not tried every minute");

@@ -41,7 +41,7 @@ fn nothing_is_started_once_it_is_spent_until_it_is_raised() {
     assert_eq!(json["waiting_on"][0]["max_usd"], 0.04);
     let listed = world.run(&["ls"]).stdout;
     assert!(
-        listed.contains("  waiting  ") && listed.contains("root.md  waits for a larger budget: $0.0500 of $0.0400"),
+        listed.contains("  over budget  ") && listed.contains("root.md  for a larger budget: $0.0500 of $0.0400"),
         "{listed}"
     );
     assert_eq!(world.run(&["ls", "-ap", "--json"]).json()[0]["over_budget"], true);

@@ -23,22 +23,27 @@ fn a_list_has_the_open_chains_of_the_project_and_counts_the_others() {
     let (world, _) = world();
     let outcome = world.run(&["ls"]);
     insta::assert_snapshot!(outcome, @"
-    CHAIN     STATE    AGE  COST     NAME      TASK
-    [ID1:8]  waiting  [AGE]  $0.0300  birthday  asks.md  waits for an answer to [ID2:8]: When?, asked [AGE] ago
+    CHAIN     STATE  AGE  COST     NAME      TASK
+    [ID1:8]  asks   [AGE]  $0.0300  birthday  asks.md  [ID2:8]: When?, asked [AGE] ago
     --- stderr
     1 chain of another project: agent-cli ls --all-projects
     1 chain that is done: agent-cli ls --all
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.command(["ls", "-ap"]).on_terminal(40), @"
-    CHAIN     STATE    NAME      TASK
-    [ID3:8]  waiting            asks.md  w…
-    [ID5:8]  done               replies.md
-    [ID1:8]  waiting  birthday  asks.md  w…
+    CHAIN     STATE  NAME      TASK
+    [ID3:8]  asks             asks.md
+      [ID4:8]: When?, asked [AGE] ago
+    [ID1:8]  asks   birthday  asks.md
+      [ID2:8]: When?, asked [AGE] ago
+    [ID5:8]  done             replies.md
     --- exit status: 0
     ");
-    let coloured = world.command(["ls", "--color", "always"]).on_terminal(80).stdout;
-    assert!(coloured.contains("\u{1b}[33mwaiting\u{1b}[0m"), "{coloured:?}");
+    let coloured = world.command(["ls", "-a", "--color", "always"]).on_terminal(80).stdout;
+    assert!(coloured.contains("\u{1b}[1m\u{1b}[33masks\u{1b}[0m"), "{coloured:?}");
+    assert!(coloured.contains("\u{1b}[2mdone\u{1b}[0m"), "{coloured:?}");
+    let plain = world.command(["ls", "-a"]).with("NO_COLOR", "1").on_terminal(80).stdout;
+    assert!(plain.contains("asks") && !plain.contains('\u{1b}'), "{plain:?}");
     let count = |args: &[&str]| world.run(&[&["ls", "--json"], args].concat()).json().as_array().map(Vec::len);
     assert_eq!(count(&[]), Some(1));
     assert_eq!(count(&["--all"]), Some(2));
@@ -161,11 +166,11 @@ fn a_conversation_is_opened_by_people_who_have_one() {
     assert!(reply.contains("agents cannot open conversations"), "{reply}");
 }
 
-/// The status of the newest chain, as `ls` prints it.
+/// The state of the newest chain, as `ls` prints it.
 fn status_of_newest(world: &World) -> String {
     let listed = world.run(&["ls", "-a"]).stdout;
     let cell = listed.lines().nth(1).and_then(|line| line.split_whitespace().nth(1));
-    assert_eq!(world.run(&["ls", "-a", "--json"]).json()[0]["status"].as_str(), cell);
+    assert_eq!(world.run(&["ls", "-a", "--json"]).json()[0]["state"].as_str(), cell);
     cell.expect("a chain").to_owned()
 }
 
@@ -182,7 +187,7 @@ fn the_status_of_a_chain_follows_from_its_agents() {
     );
     let spawn = world.command(["spawn", "parent.md"]).start();
     gate.reached_by(1);
-    assert_eq!(status_of_newest(&world), "running");
+    assert_eq!(status_of_newest(&world), "working");
     let child = world.log().starts[1].session()[..8].to_owned();
     let only = |status: &str| world.run(&["ls", "--status", status]).stdout.lines().count();
     assert_eq!(["running", "waiting", "paused"].map(only), [2, 0, 0]);
@@ -200,8 +205,8 @@ fn the_status_of_a_chain_follows_from_its_agents() {
     wait_until("the agent is to stop", || files_below(&world.state()).iter().any(is_stop));
     gate.open_for_one();
     resume.ends().exits_with(130);
-    assert_eq!(status_of_newest(&world), "cancelled");
-    assert!(world.run(&["ls"]).stdout.contains("  interrupted; agent-cli resume "));
+    assert_eq!(status_of_newest(&world), "interrupted");
+    assert!(world.run(&["ls"]).stdout.contains("  interrupted  "));
     assert_eq!(["running", "waiting", "cancelled"].map(only), [0, 0, 2]);
 }
 

@@ -9,8 +9,8 @@ fn a_chain_an_agent_and_a_day_have_their_costs() {
     world.file("child.md", "run true\nreply done\n");
     world.run(&["spawn", "root.md"]).prints("done");
     insta::assert_snapshot!(world.run(&["tree", "last", "--cost"]), @"
-    $0.0400 (in all $0.0700)  [ID1:8] done for [AGE]  root.md
-    └─ $0.0300  [ID2:8] done for [AGE]  child.md
+    $0.0400 (in all $0.0700)  [ID1:8] done ([AGE])  root.md
+    └─ $0.0300  [ID2:8] done ([AGE])  child.md
     --- exit status: 0
     ");
     let stats = world.run(&["stats", "--json"]).json();

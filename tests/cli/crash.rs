@@ -222,7 +222,7 @@ fn what_nobody_runs_is_listed_as_abandoned() {
     kill_agent(&world);
     wait_until("the tool of the agent is gone", || listed(&world) == is(true));
     insta::assert_snapshot!(world.run(&["tree"]), @"
-    [ID1:8] waiting for [AGE]  top.md  waits for its child
+    [ID1:8] waits ([AGE])  top.md  waits for its child
     └─ [ID2:8] abandoned by its runner; agent-cli resume [ID1:8] continues it  root.md
     --- exit status: 0
     ");

@@ -109,15 +109,15 @@ fn a_group_has_one_status_and_one_id() {
     ");
     let id = outcome.started();
     insta::assert_snapshot!(world.run(&["tree"]), @"
-    [ID1:8] waiting for [AGE]  a.md b.md c.md  waits for 2 children
-    ├─ [ID6:8] done for [AGE]  a.md
-    ├─ [ID2:8] waiting for [AGE]  b.md  waits for an answer to [ID3:8]: B?
-    └─ [ID4:8] waiting for [AGE]  c.md  waits for an answer to [ID5:8]: C?
+    [ID1:8] waits ([AGE])  a.md b.md c.md  waits for 2 children
+    ├─ [ID6:8] done ([AGE])  a.md
+    ├─ [ID2:8] asks ([AGE])  b.md  waits for an answer to [ID3:8]: B?
+    └─ [ID4:8] asks ([AGE])  c.md  waits for an answer to [ID5:8]: C?
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["ls"]), @"
-    CHAIN     STATE    AGE  COST     TASK
-    [ID1:8]  waiting  [AGE]  $0.0800  a.md b.md c.md  waits for an answer to [ID3:8]: B?, asked [AGE] ago, and for 1 more
+    CHAIN     STATE  AGE  COST     TASK
+    [ID1:8]  asks   [AGE]  $0.0800  a.md b.md c.md  [ID3:8]: B?, asked [AGE] ago, and 1 more
     --- exit status: 0
     ");
     world.answer_to("C?", "see");
@@ -143,7 +143,7 @@ fn a_group_has_one_status_and_one_id() {
     chain      [ID1] (depth 0)
     task       3 agents: a.md b.md c.md
     directory  [PROJECT]
-    state      done for [AGE]
+    state      done ([AGE])
     reply      3 agents: all done. Each reply follows a line that begins with `## N of 3: `; no reply has such a line.⏎⏎## 1 of 3: a.md ([ID6:8]): done⏎A⏎⏎## 2 of 3: b.md ([ID2:8]): done⏎be⏎⏎## 3 of 3: c.md ([ID4:8]): done⏎see
     child      [ID6]
     child      [ID2]
@@ -321,13 +321,13 @@ fn the_agents_of_a_group_may_ask_and_have_children_of_their_own() {
     ]);
     let id = world.spawn_paused("parent.md");
     insta::assert_snapshot!(world.run(&["tree", &id]), @"
-    [ID1:8] waiting for [AGE]  parent.md  waits for its child
-    └─ [ID6:8] waiting for [AGE]  a.md b.md  waits for 2 children
-       ├─ [ID7:8] waiting for [AGE]  a.md  waits for its child
-       │  └─ [ID8:8] waiting for [AGE]  c.md d.md  waits for its child
-       │     ├─ [ID2:8] waiting for [AGE]  c.md  waits for an answer to [ID3:8]: When?
-       │     └─ [ID9:8] done for [AGE]  d.md
-       └─ [ID4:8] waiting for [AGE]  b.md  waits for an answer to [ID5:8]: Who?
+    [ID1:8] waits ([AGE])  parent.md  waits for its child
+    └─ [ID6:8] waits ([AGE])  a.md b.md  waits for 2 children
+       ├─ [ID7:8] waits ([AGE])  a.md  waits for its child
+       │  └─ [ID8:8] waits ([AGE])  c.md d.md  waits for its child
+       │     ├─ [ID2:8] asks ([AGE])  c.md  waits for an answer to [ID3:8]: When?
+       │     └─ [ID9:8] done ([AGE])  d.md
+       └─ [ID4:8] asks ([AGE])  b.md  waits for an answer to [ID5:8]: Who?
     --- exit status: 0
     ");
     world.answer_to("When?", "now");

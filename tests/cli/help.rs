@@ -33,7 +33,7 @@ fn every_command_explains_itself() {
       answer         Answer a question, or allow or deny a tool call or a plan
 
     See:
-      ls, ps, list   List the open chains of this project, newest first
+      ls, ps, list   List this project's open chains, those that need you first
       tree           Show every agent of a chain as a tree, and what each waits for
       show, status   Show everything about an agent: sessions, costs and history
       logs           Show what an agent said and did
@@ -914,10 +914,11 @@ fn every_command_explains_itself() {
       agent-cli inbox 4f2c1a90 --resume
     ");
     insta::assert_snapshot!(help(&["ls"]), @"
-    List the open chains of this project, newest first
+    List this project's open chains, those that need you first
 
     A chain is open until it is done. Its project is the git repository in which it was started, all
-    worktrees included, or else the directory. What is left out is counted on standard error.
+    worktrees included, or else the directory. What is left out is counted on standard error. With
+    --json, the newest chains come first.
 
     Usage: agent-cli ls [OPTIONS]
 
@@ -953,16 +954,21 @@ fn every_command_explains_itself() {
       -h, --help
               Print help (see a summary with '-h')
 
-    States:
-      ready      nothing keeps it from running
-      running    one of its agents runs
-      waiting    for an answer, an approval, a file, a time, a limit or a child; nothing runs
-      paused     by `agent-cli pause`; `resume` continues it
-      done       the agent at the top has replied
-      failed     with an error, or stopped by `agent-cli stop`; `resume` tries again after an error,
-                 and `resume --prompt` continues what was stopped
-      cancelled  interrupted by Ctrl-C; `resume` continues it
-      abandoned  recorded as running, but its process was killed; any `resume` continues it
+    States, those that need you first:
+      asks               an agent asks you: `agent-cli inbox`
+      approve?, plan?    an agent needs your approval: `agent-cli inbox`
+      over budget        `agent-cli resume ID --max-budget-usd X` raises the budget
+      can continue       `agent-cli resume ID` continues it
+      abandoned          recorded as running, but its process was killed; any `resume` continues it
+      interrupted        by Ctrl-C; `resume` continues it
+      failed             with an error; `resume` tries again
+      working            one of its agents runs
+      limit until TIME   its account has reached its usage limit
+      retry at TIME      after a temporary error
+      waits              for a file, a time, a command, a process or a free slot; nothing runs
+      paused             by `agent-cli pause`; `resume` continues it
+      stopped            by `agent-cli stop`; `resume --prompt` continues it
+      done               the agent at the top has replied
 
     Examples:
       agent-cli ls

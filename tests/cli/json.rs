@@ -120,6 +120,7 @@ fn lists_in_json() {
         "id": "[ID1]",
         "name": null,
         "status": "waiting",
+        "state": "asks",
         "abandoned": false,
         "error": null,
         "can_continue": false,
@@ -165,6 +166,7 @@ fn lists_in_json() {
         "parent": null,
         "task": "root.md",
         "status": "waiting",
+        "state": "waits",
         "abandoned": false,
         "since": "[TIME]",
         "error": null,
@@ -185,6 +187,7 @@ fn lists_in_json() {
         "parent": "[ID1]",
         "task": "child.md",
         "status": "waiting",
+        "state": "asks",
         "abandoned": false,
         "since": "[TIME]",
         "error": null,
@@ -288,7 +291,7 @@ fn a_frame_in_json() {
     world.answer("now");
     world.run(&["resume", &id]).prints("now");
     let frame = world.run(&["show", &id, "--json"]).succeeds().json();
-    insta::assert_snapshot!(keys(&frame), @"id parent chain depth task cwd status abandoned error since created waiting_on handed_off_to reply trouble children launch limits checkpoint baseline session summary starts_afresh afresh_advice sessions output open denied usage cost_usd estimated requests seconds with_descendants next_request messages events");
+    insta::assert_snapshot!(keys(&frame), @"id parent chain depth task cwd status state abandoned error since created waiting_on handed_off_to reply trouble children launch limits checkpoint baseline session summary starts_afresh afresh_advice sessions output open denied usage cost_usd estimated requests seconds with_descendants next_request messages events");
     assert_eq!(frame["reply"], "now");
     assert_eq!(frame["launch"]["model"], "claude-opus-4-8");
     assert_eq!(frame["children"].as_array().map(Vec::len), Some(1));

@@ -15,23 +15,23 @@ fn a_chain_at_rest() {
     world.run(&["spawn", "fails.md"]).exits_with(1);
     insta::assert_snapshot!(columns(&world.run(&["ls"])), @"
     CHAIN  STATE  AGE  COST  TASK
+    [ID1:8]  asks  [AGE]  $0.1200  root.md  [ID3:8]: When?, asked [AGE] ago, and 1 more
     [ID5:8]  failed  [AGE]  $0.0100  fails.md  API Error: 400 boom
-    [ID1:8]  waiting  [AGE]  $0.1200  root.md  can continue; waits for an answer to [ID3:8]: When?, asked [AGE] ago, and for 1 more
     --- exit status: 0
     ");
     insta::assert_snapshot!(columns(&world.run(&["tree"])), @r"
-    [ID5:8] failed for [AGE]  fails.md  API Error: 400 boom
-    [ID1:8] waiting for [AGE]  root.md  waits for 2 children
-    ├─ [ID2:8] waiting for [AGE]  asks.md  waits for an answer to [ID3:8]: When?
-    ├─ [ID6:8] done for [AGE]  replies.md
-    └─ [ID4:8] waiting for [AGE]  looks.md  waits for something that only the agent can judge
+    [ID5:8] failed ([AGE])  fails.md  API Error: 400 boom
+    [ID1:8] waits ([AGE])  root.md  waits for 2 children
+    ├─ [ID2:8] asks ([AGE])  asks.md  waits for an answer to [ID3:8]: When?
+    ├─ [ID6:8] done ([AGE])  replies.md
+    └─ [ID4:8] can continue ([AGE])  looks.md  waits for something that only the agent can judge
     --- exit status: 0
     ");
     insta::assert_snapshot!(columns(&world.run(&["tree", &id[..8]])), @r"
-    [ID1:8] waiting for [AGE]  root.md  waits for 2 children
-    ├─ [ID2:8] waiting for [AGE]  asks.md  waits for an answer to [ID3:8]: When?
-    ├─ [ID6:8] done for [AGE]  replies.md
-    └─ [ID4:8] waiting for [AGE]  looks.md  waits for something that only the agent can judge
+    [ID1:8] waits ([AGE])  root.md  waits for 2 children
+    ├─ [ID2:8] asks ([AGE])  asks.md  waits for an answer to [ID3:8]: When?
+    ├─ [ID6:8] done ([AGE])  replies.md
+    └─ [ID4:8] can continue ([AGE])  looks.md  waits for something that only the agent can judge
     --- exit status: 0
     ");
     insta::assert_snapshot!(columns(&world.run(&["show", &id[..8]])), @"
@@ -39,7 +39,7 @@ fn a_chain_at_rest() {
     chain  [ID1] (depth 1)
     task  [PROJECT]/root.md
     directory  [PROJECT]
-    state  waiting for [AGE]
+    state  waits ([AGE])
     child  [ID2]
     child  [ID6]
     child  [ID4]

@@ -163,12 +163,12 @@ fn a_conversation_that_found_no_room_is_reported_wherever_a_person_looks() {
     --- exit status: 1
     ");
     insta::assert_snapshot!(world.run(&["ls"]).succeeds(), @"
-    CHAIN     STATE    AGE  COST     TASK
-    [ID1:8]  waiting  [AGE]  $0.0300  root.md  claude could not record a turn: no room; waits for an answer to [ID2:8]: When?, asked [AGE] ago
+    CHAIN     STATE  AGE  COST     TASK
+    [ID1:8]  asks   [AGE]  $0.0300  root.md  claude could not record a turn: no room; [ID2:8]: When?, asked [AGE] ago
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["tree"]).succeeds(), @"
-    [ID1:8] waiting for [AGE]  root.md  waits for an answer to [ID2:8]: When?  claude could not record its last turn: no room
+    [ID1:8] asks ([AGE])  root.md  waits for an answer to [ID2:8]: When?  claude could not record its last turn: no room
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["fsck"]).succeeds(), @"

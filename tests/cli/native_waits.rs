@@ -31,7 +31,7 @@ fn a_wakeup_is_waited_for_without_a_process() {
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["tree", &id]), @"
-    [ID1:8] waiting for [AGE]  root.md  waits for its wake-up at [TIME]: Look again.
+    [ID1:8] waits ([AGE])  root.md  waits for its wake-up at [TIME]: Look again.
     --- exit status: 0
     ");
     assert_eq!(world.starts(), 1);

@@ -30,7 +30,7 @@ fn an_error_that_passes_by_itself_is_a_wait() {
     --- exit status: 0
     ");
     let tree = world.run(&["tree"]).stdout;
-    assert!(tree.contains(" waiting for ") && tree.contains("  waits for a retry at "), "{tree}");
+    assert!(tree.contains(" retry at ") && tree.contains("  waits for a retry at "), "{tree}");
     assert_eq!(world.starts(), 1);
     assert!(world.transcripts().is_empty(), "nothing was done that would be worth keeping");
     let waits = &world.run(&["tree", &id, "--json"]).json()[0]["waiting_on"][0];

@@ -1,4 +1,4 @@
-//! Lists chains, the newest first.
+//! Lists chains, the newest or those that need a person first.
 
 use std::collections::HashSet;
 
@@ -19,6 +19,8 @@ pub(crate) struct Input {
     pub(crate) all_projects: bool,
     /// Only those in one of these states; empty: in any.
     pub(crate) states: Vec<ChainState>,
+    /// Those that need a person first, then in the order of the states; the newest first otherwise.
+    pub(crate) by_state: bool,
     /// At most this many; `None`: all.
     pub(crate) most: Option<usize>,
 }
@@ -56,13 +58,16 @@ pub(crate) fn chains(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> 
     let mut chains = chains.into_iter().map(view).collect::<Result<Vec<_>, _>>()?;
     let omitted = Omitted { is_empty: omitted.is_empty && chains.is_empty(), ..omitted };
     chains.retain(|chain| input.states.is_empty() || input.states.iter().any(|state| chain.is_in(*state)));
+    if input.by_state {
+        chains.sort_by_key(|chain| chain.state.rank());
+    }
     chains.truncate(input.most.unwrap_or(usize::MAX));
     Ok(Outcome { chains, omitted })
 }
 
 /// The chains to list. Only few are read, however many there are.
 fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Result<(Vec<Summary>, Omitted), AppError> {
-    let Input { with_done, all_projects, ref states, most } = *input;
+    let Input { with_done, all_projects, ref states, most, .. } = *input;
     let most = most.unwrap_or(usize::MAX);
     let mut selection = Selection::new(app, all_projects)?;
     // In these chains an agent may be in the requested state while the first agent is in another one.

@@ -11,6 +11,7 @@ use crate::core::agent::usage::Spent;
 use crate::core::chain::frame_state::{AgentStatus, FrameState};
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::chain::waiting_on::Blocker;
+use crate::core::chain::waiting_on::shown_state::ShownState;
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
 use crate::runtime::activity::now::{Doing, activities};
@@ -30,6 +31,7 @@ pub(crate) struct AgentView {
     pub(crate) parent: Option<FrameId>,
     pub(crate) task: String,
     pub(crate) status: AgentStatus,
+    pub(crate) state: ShownState,
     /// Whether it is recorded as running but has no runner.
     abandoned: bool,
     /// Whether `claude` could not record its last turn, which will be repeated.
@@ -70,6 +72,7 @@ pub(crate) fn of_tree(
             parent: node.parent,
             task: node.title.clone(),
             status: node.state.status(),
+            state: tree.shown_state_of(node, abandoned, now),
             abandoned,
             unrecorded: node.is_unrecorded && !node.is_over(),
             since: node.since,

@@ -15,6 +15,7 @@ use crate::core::chain::frame_state::{AgentStatus, FrameState};
 use crate::core::chain::limits::Limits;
 use crate::core::chain::tree::Node;
 use crate::core::chain::waiting_on::Blocker;
+use crate::core::chain::waiting_on::shown_state::ShownState;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, FrameId, MessageId, SessionId};
 use crate::core::steering::fresh_start::AfreshReason;
@@ -37,11 +38,10 @@ pub(crate) struct AgentDetailView {
     pub(crate) task: Task,
     pub(crate) cwd: std::path::PathBuf,
     pub(crate) status: AgentStatus,
+    pub(crate) state: ShownState,
     /// Whether it is recorded as running but has no runner.
     pub(crate) abandoned: bool,
     pub(crate) error: Option<String>,
-    #[serde(skip)]
-    pub(crate) stopped: bool,
     pub(crate) since: Timestamp,
     pub(crate) created: Timestamp,
     /// Only for a running agent.
@@ -140,6 +140,8 @@ pub(crate) fn gather(
     external_waits::observe(store, &mut tree, now)?;
     let blockers = tree.blockers(now).into_iter();
     let events = store.events(frame.id, 0)?.into_iter();
+    let abandoned = store.abandoned()?.contains_key(&frame.id);
+    let shown = |node| tree.shown_state_of(node, abandoned, now);
     Ok(AgentDetailView {
         doing: activity_of(store, frame.id, now)?,
         waiting_on: blockers.filter(|blocker| blocker.frame == frame.id).collect(),
@@ -170,8 +172,8 @@ pub(crate) fn gather(
         task: frame.task,
         cwd: frame.cwd,
         status: frame.state.status(),
-        abandoned: store.abandoned()?.contains_key(&frame.id),
-        stopped: frame.state.was_stopped(),
+        state: tree.get(frame.id).map_or(ShownState::Waits, shown),
+        abandoned,
         error: match frame.state {
             FrameState::Failed { failure } => Some(failure.message),
             _ => None,

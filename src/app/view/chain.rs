@@ -10,6 +10,7 @@ use crate::app::view::cost::CostView;
 use crate::core::chain::frame_state::{AgentStatus, FrameState};
 use crate::core::chain::runnable::Attempted;
 use crate::core::chain::tree::Node;
+use crate::core::chain::waiting_on::shown_state::ShownState;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
@@ -24,6 +25,7 @@ pub(crate) struct ChainView {
     pub(crate) id: FrameId,
     pub(crate) name: Option<String>,
     pub(crate) status: AgentStatus,
+    pub(crate) state: ShownState,
     /// Whether it is recorded as running but has no runner.
     pub(crate) abandoned: bool,
     /// The agents whose last turn `claude` could not record.
@@ -81,6 +83,12 @@ impl ChainState {
 }
 
 impl ChainView {
+    /// What causes its state, or else the first thing that it waits for.
+    pub(crate) fn blocker(&self) -> Option<&Blocker> {
+        let causes = |blocker: &&Blocker| ShownState::blocked_by(&blocker.what) == self.state;
+        self.waiting_on.iter().find(causes).or_else(|| self.waiting_on.first())
+    }
+
     /// Whether the chain is in this state.
     pub(crate) fn is_in(&self, state: ChainState) -> bool {
         state.is_of(self.status, self.abandoned)
@@ -101,6 +109,7 @@ impl ChainView {
             _ => BTreeMap::new(),
         };
         let status = tree.as_ref().map_or(chain.state.status(), |tree| tree.status(now));
+        let state = tree.as_ref().map_or(ShownState::Done, |tree| tree.shown_state(abandoned, now));
         let is_unrecorded = |node: &&Node| node.is_unrecorded && !node.is_over();
         let unrecorded = tree.as_ref().map(|tree| tree.parents_first().into_iter().filter(is_unrecorded));
         let unrecorded = unrecorded.map(|nodes| nodes.map(|node| node.id).collect()).unwrap_or_default();
@@ -113,6 +122,7 @@ impl ChainView {
             id: chain.id,
             name: chain.name,
             status,
+            state,
             error: match chain.state {
                 FrameState::Failed { failure } => Some(failure.message),
                 _ => None,

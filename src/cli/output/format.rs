@@ -7,7 +7,7 @@ use crate::cli::output::stdout::{Tone, TonedLine, width};
 pub(crate) use crate::core::chain::progress_lines::age;
 use crate::core::text::escape;
 pub(crate) use crate::core::text::extent::bytes;
-use crate::core::text::time::time_until;
+use crate::core::text::time::{on_clock, time_until};
 use crate::core::text::wrap::{columns, of_each};
 
 /// `text` on one line, escaped, without surrounding blanks and line breaks.
@@ -55,27 +55,31 @@ const WIDEST: usize = 60;
 /// The last cell of a row is not padded and does not affect the width of its column: in a row with fewer cells than others it
 /// may be a note.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
-    table_within(rows, width())
+    table_within(rows, None, width())
 }
 
-/// A [`table`] in which the cell in `column` of each row has the row's tone. The cells before it are padded with blanks.
-pub(crate) fn toned_table(rows: &[Vec<String>], column: usize, tones: &[Tone]) -> Vec<TonedLine> {
-    let text = table(rows);
-    let toned = text.lines().zip(rows).zip(tones).map(|((line, row), tone)| {
+/// A [`table`] in which the cell in `column` of each row is not cut and has the row's tone. The cells before it are padded
+/// with blanks.
+pub(crate) fn toned_table(rows: &[(Vec<String>, Tone)], column: usize) -> Vec<TonedLine> {
+    let (cells, tones): (Vec<_>, Vec<_>) = rows.iter().cloned().unzip();
+    let text = table_within(&cells, Some(column), width());
+    let toned = text.lines().zip(&cells).zip(tones).map(|((line, row), tone)| {
         let before = row.iter().take(column).map(String::len).sum();
         let cell = row.get(column).map_or("", String::as_str);
         let found = line.get(before..).and_then(|rest| rest.find(cell)).map(|at| before + at);
         let part = found.map_or(0..0, |at| at..at + cell.len());
-        TonedLine { text: line.to_owned(), part, tone: *tone }
+        TonedLine { text: line.to_owned(), part, tone }
     });
     toned.collect()
 }
 
-fn table_within(rows: &[Vec<String>], width: Option<usize>) -> String {
+/// `whole`: a column that is not made narrower on a narrow terminal.
+fn table_within(rows: &[Vec<String>], whole: Option<usize>, width: Option<usize>) -> String {
     let widest = width.map_or(WIDEST, |width| (width / 5).clamp(8, WIDEST));
+    let shortened = |(column, cell): (usize, &String)| cut(cell, if whole == Some(column) { WIDEST } else { widest });
     let padded: Vec<Vec<String>> = rows
         .iter()
-        .map(|row| row.iter().take(row.len().saturating_sub(1)).map(|cell| cut(cell, widest)).collect())
+        .map(|row| row.iter().take(row.len().saturating_sub(1)).enumerate().map(shortened).collect())
         .collect();
     let columns_padded = padded.iter().map(Vec::len).max().unwrap_or(0);
     let needed = |column| padded.iter().filter_map(|row| row.get(column)).map(|cell: &String| columns(cell)).max();
@@ -100,10 +104,8 @@ fn table_within(rows: &[Vec<String>], width: Option<usize>) -> String {
 
 /// A time on the clock of `zone`, with the date unless it is today, and how far away it is: `11:49 (in 2 h)`.
 pub(crate) fn moment(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
-    let (at_zone, today) = (at.to_zoned(zone.clone()), now.to_zoned(zone.clone()).date());
-    let day = if at_zone.date() == today { String::new() } else { format!("{} ", at_zone.date()) };
     let away = if at > now { format!(" (in {})", time_until(at, now)) } else { String::new() };
-    format!("{day}{}{away}", at_zone.strftime("%H:%M"))
+    on_clock(at, now, zone) + &away
 }
 
 /// When an open question expires. An expired question still takes an answer until the expiry is recorded.
@@ -139,8 +141,8 @@ mod tests {
 
     #[test]
     fn one_cell_of_a_row_has_its_tone() {
-        let rows = [vec!["4f2c1a90".to_owned(), "done".to_owned(), "done".to_owned()]];
-        let lines = toned_table(&rows, 1, &[Tone::Good]);
+        let rows = [(vec!["4f2c1a90".to_owned(), "done".to_owned(), "done".to_owned()], Tone::Good)];
+        let lines = toned_table(&rows, 1);
         assert_eq!((lines[0].text.as_str(), lines[0].part.clone()), ("4f2c1a90  done  done", 10..14));
     }
 
@@ -148,7 +150,14 @@ mod tests {
     fn a_row_with_fewer_cells_ends_with_a_note() {
         let cells = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
         let rows = [cells(&["a", "b", "c"]), cells(&["", "  a long note"]), cells(&["d", "e", "f"])];
-        assert_eq!(table_within(&rows, None), "a  b  c\n     a long note\nd  e  f\n");
+        assert_eq!(table_within(&rows, None, None), "a  b  c\n     a long note\nd  e  f\n");
+    }
+
+    #[test]
+    fn a_column_can_be_kept_whole_on_a_narrow_terminal() {
+        let rows = [["4f2c1a90", "limit until 14:00", "a long task"].map(str::to_owned).to_vec()];
+        assert_eq!(table_within(&rows, Some(1), Some(36)), "4f2c1a90  limit until 14:00  a long…\n");
+        assert_eq!(table_within(&rows, None, Some(36)), "4f2c1a90  limit u…  a long task\n");
     }
 
     #[test]
@@ -172,11 +181,12 @@ mod tests {
         #[test]
         fn no_text_is_too_long_for_a_table(
             cells in prop::collection::vec(prop::collection::vec((".{0,9}|[\u{0}-\u{300}]{0,9}", 0..3usize), 0..4), 0..4),
+            whole in prop::option::of(0..3usize),
             width in prop::option::of(0..120usize),
         ) {
             let long = |(text, times): &(String, usize)| text.repeat([1, 9, 9_000][*times]);
             let rows: Vec<Vec<_>> = cells.iter().map(|row| row.iter().map(long).collect()).collect();
-            let text = table_within(&rows, width);
+            let text = table_within(&rows, whole, width);
             prop_assert_eq!(text.lines().count(), rows.len());
             for line in text.lines() {
                 prop_assert!(escape::is_plain(line), "{:?}", line);

@@ -69,13 +69,17 @@ pub(crate) fn print(text: &str) -> Result<(), PrintError> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
-    /// It continues.
+    /// It asks a person.
+    Asks,
+    /// A person can continue it.
+    Continues,
+    /// A person must repair it.
+    Bad,
+    /// It runs.
     Good,
     /// It waits for others.
     Waiting,
-    /// It needs a person.
-    Bad,
-    /// It has ended.
+    /// Nobody must act.
     Quiet,
 }
 
@@ -105,7 +109,9 @@ impl Tone {
         match self {
             Self::Plain => Style::new(),
             Self::Good => colour(AnsiColor::Green),
-            Self::Waiting => colour(AnsiColor::Yellow),
+            Self::Asks => colour(AnsiColor::Yellow).bold(),
+            Self::Continues => colour(AnsiColor::Yellow),
+            Self::Waiting => colour(AnsiColor::Cyan),
             Self::Bad => colour(AnsiColor::Red),
             Self::Quiet => Style::new().dimmed(),
         }

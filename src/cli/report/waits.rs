@@ -15,31 +15,10 @@ use crate::core::waits::words;
 
 /// What an agent waits for, after the words "waits for".
 pub(crate) fn described(what: &Blocking) -> String {
-    const LONG: usize = 200;
+    let asked = asked(what);
     match what {
-        Blocking::Question { id, form } => {
-            let Form { question, .. } = form;
-            let (first, more) = in_part(*id, question, question.lines().count(), question.chars().count(), LONG);
-            let noted = form.answer_file.as_ref().and_then(|file| file.note(Timestamp::now()));
-            let notes = more.into_iter().chain(noted);
-            let notes: String = notes.map(|note| format!(" ({note})")).collect();
-            format!("an answer to {}: {first}{notes}", id.short())
-        }
-        Blocking::Permission { id, tool, input, .. } => {
-            let (lines, characters) = extent::extent(input);
-            let shown = approval::summary(tool, input);
-            let (first, more) = in_part(*id, &shown, lines, characters + tool.chars().count() + 2, LONG);
-            format!("approval {}: {first}{}", id.short(), more.map_or_else(String::new, |more| format!(" ({more})")))
-        }
-        Blocking::Plan { id, plan } => {
-            let text = plan.text.as_deref().unwrap_or_default();
-            let (first, more) = in_part(*id, plan.summary(), text.lines().count(), text.chars().count(), LONG);
-            format!(
-                "approval {} of its plan: {first}{}",
-                id.short(),
-                more.map_or_else(String::new, |more| format!(" ({more})"))
-            )
-        }
+        Blocking::Question { .. } => format!("an answer to {asked}"),
+        Blocking::Permission { .. } | Blocking::Plan { .. } => format!("approval {asked}"),
         Blocking::External { wait: External::Scheduled(scheduled), .. } => {
             let what = if scheduled.is_job() { "its scheduled job" } else { "its wake-up" };
             format!("{what} at {:.0}: {}", scheduled.at, cut(&scheduled.prompt, LONG))
@@ -63,6 +42,38 @@ pub(crate) fn described(what: &Blocking) -> String {
     }
 }
 
+/// What a person is asked, after the id to answer with; empty: nothing.
+fn asked(what: &Blocking) -> String {
+    let noted = |(first, more): (String, Option<String>)| match more {
+        Some(more) => format!("{first} ({more})"),
+        None => first,
+    };
+    match what {
+        Blocking::Question { id, form } => {
+            let Form { question, .. } = form;
+            let (first, more) = in_part(*id, question, question.lines().count(), question.chars().count(), LONG);
+            let note = form.answer_file.as_ref().and_then(|file| file.note(Timestamp::now()));
+            let note = note.map_or_else(String::new, |note| format!(" ({note})"));
+            format!("{}: {}{note}", id.short(), noted((first, more)))
+        }
+        Blocking::Permission { id, tool, input, .. } => {
+            let (lines, characters) = extent::extent(input);
+            let shown = approval::summary(tool, input);
+            let part = in_part(*id, &shown, lines, characters + tool.chars().count() + 2, LONG);
+            format!("{}: {}", id.short(), noted(part))
+        }
+        Blocking::Plan { id, plan } => {
+            let text = plan.text.as_deref().unwrap_or_default();
+            let part = in_part(*id, plan.summary(), text.lines().count(), text.chars().count(), LONG);
+            format!("{} of its plan: {}", id.short(), noted(part))
+        }
+        _ => String::new(),
+    }
+}
+
+/// The maximum number of columns of a text that others wrote.
+const LONG: usize = 200;
+
 /// What is waited for, with its expiry.
 pub(crate) fn with_expiry(what: &Blocking) -> String {
     match what {
@@ -73,16 +84,21 @@ pub(crate) fn with_expiry(what: &Blocking) -> String {
     }
 }
 
-/// What is waited for, after the word "waits", with how long ago it was asked or how long it takes.
+/// What a person is asked, or what is waited for after the word "waits", with how long ago it was asked or how long it takes.
 pub(crate) fn with_times(blocker: &Blocker, now: Timestamp, zone: &TimeZone) -> String {
     let what = described(&blocker.what);
     let until = |at: Timestamp| if at > now { format!(" (in {})", time_until(at, now)) } else { String::new() };
     match &blocker.what {
         Blocking::Question { form: Form { expires_at: Some(at), .. }, .. } => {
-            format!("for {what}, asked {} ago, {}", age(blocker.since, now), format::expiry(*at, now, zone))
+            format!(
+                "{}, asked {} ago, {}",
+                asked(&blocker.what),
+                age(blocker.since, now),
+                format::expiry(*at, now, zone)
+            )
         }
         Blocking::Question { .. } | Blocking::Permission { .. } | Blocking::Plan { .. } => {
-            format!("for {what}, asked {} ago", age(blocker.since, now))
+            format!("{}, asked {} ago", asked(&blocker.what), age(blocker.since, now))
         }
         Blocking::External { wait: External::Time(at), .. } => format!("until {}", format::moment(*at, now, zone)),
         Blocking::External { wait: External::Scheduled(scheduled), .. } => format!("for {what}{}", until(scheduled.at)),
@@ -143,10 +159,10 @@ mod tests {
         assert_eq!(at("2026-11-22T09:00:00Z"), "until 09:00");
         let id = RequestId::random();
         let question = said(Blocking::Question { id, form: Form::text("When?") });
-        assert_eq!(question, format!("for an answer to {}: When?, asked 2 h ago", id.short()));
+        assert_eq!(question, format!("{}: When?, asked 2 h ago", id.short()));
         let form = Form { expires_at: Some(time("2026-11-22T11:49:00Z")), ..Form::text("When?") };
         let question = said(Blocking::Question { id, form });
-        let expected = format!("for an answer to {}: When?, asked 2 h ago, expires 11:49 (in 2 h)", id.short());
+        let expected = format!("{}: When?, asked 2 h ago, expires 11:49 (in 2 h)", id.short());
         assert_eq!(question, expected);
         let limit = said(Blocking::UsageLimit { resets_at: time("2026-11-22T09:59:00Z") });
         assert_eq!(limit, "for the usage limit to reset at 2026-11-22T09:59:00Z (in 10 min)");

@@ -1,5 +1,7 @@
 //! `agent-cli ls`: lists chains.
 
+use std::path::Path;
+
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
@@ -16,28 +18,33 @@ use crate::cli::output::{self, ListCommand, Tone, TonedLine, hint, print_json, p
 use crate::cli::report::costs;
 use crate::cli::report::status_report;
 use crate::cli::report::waits::with_times;
-use crate::core::chain::frame_state::AgentStatus;
+use crate::core::chain::waiting_on::shown_state::{Actor, ShownState};
 
-/// List the open chains of this project, newest first
+/// List this project's open chains, those that need you first
 ///
 /// A chain is open until it is done. Its project is the git repository in which it was started, all worktrees included,
-/// or else the directory. What is left out is counted on standard error.
+/// or else the directory. What is left out is counted on standard error. With --json, the newest chains come first.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:
   agent-cli ls
   agent-cli ls --status waiting --all-projects
   agent-cli ls --all --json",
-    after_long_help = "States:
-  ready      nothing keeps it from running
-  running    one of its agents runs
-  waiting    for an answer, an approval, a file, a time, a limit or a child; nothing runs
-  paused     by `agent-cli pause`; `resume` continues it
-  done       the agent at the top has replied
-  failed     with an error, or stopped by `agent-cli stop`; `resume` tries again after an error,
-             and `resume --prompt` continues what was stopped
-  cancelled  interrupted by Ctrl-C; `resume` continues it
-  abandoned  recorded as running, but its process was killed; any `resume` continues it
+    after_long_help = "States, those that need you first:
+  asks               an agent asks you: `agent-cli inbox`
+  approve?, plan?    an agent needs your approval: `agent-cli inbox`
+  over budget        `agent-cli resume ID --max-budget-usd X` raises the budget
+  can continue       `agent-cli resume ID` continues it
+  abandoned          recorded as running, but its process was killed; any `resume` continues it
+  interrupted        by Ctrl-C; `resume` continues it
+  failed             with an error; `resume` tries again
+  working            one of its agents runs
+  limit until TIME   its account has reached its usage limit
+  retry at TIME      after a temporary error
+  waits              for a file, a time, a command, a process or a free slot; nothing runs
+  paused             by `agent-cli pause`; `resume` continues it
+  stopped            by `agent-cli stop`; `resume --prompt` continues it
+  done               the agent at the top has replied
 
 Examples:
   agent-cli ls
@@ -78,6 +85,7 @@ impl Ls {
             with_done: self.all,
             all_projects: self.all_projects,
             states: self.status.clone(),
+            by_state: !self.json,
             most: self.limit.or(if self.json { None } else { Some(MOST) }),
         };
         let app = context.app(&store);
@@ -93,7 +101,7 @@ impl Ls {
             return Ok(ExitStatus::Ok);
         }
         if !chains.is_empty() {
-            print_toned(&self.table(&chains, app.now))?;
+            print_toned(&self.table(&chains, &app.directory, app.now))?;
             chains.iter().for_each(warn_of_budget);
         }
         report(omitted, &self.command(), chains.is_empty(), &self.status);
@@ -108,30 +116,35 @@ impl Ls {
         ListCommand::new("ls", "chain", &options)
     }
 
-    /// On a narrow terminal, only the columns that identify a chain and its purpose.
-    fn table(&self, listed: &[ChainView], now: Timestamp) -> Vec<TonedLine> {
+    /// A narrow terminal gets only the columns that identify a chain and its purpose, and the reason on a line below.
+    fn table(&self, listed: &[ChainView], here: &Path, now: Timestamp) -> Vec<TonedLine> {
         let is_wide = output::width().is_none_or(|width| width >= NARROW);
         let with_names = listed.iter().any(|chain| chain.name.is_some());
+        let with_directories = is_wide && self.all_projects && listed.iter().any(|chain| chain.cwd != here);
         let columns = |cells: [String; 7]| {
-            let shown = [true, true, is_wide, is_wide, with_names, is_wide && self.all_projects, true];
+            let shown = [true, true, is_wide, is_wide, with_names, with_directories, true];
             cells.into_iter().zip(shown).filter_map(|(cell, shown)| shown.then_some(cell)).collect::<Vec<_>>()
         };
+        let zone = TimeZone::system();
         let head = columns(["CHAIN", "STATE", "AGE", "COST", "NAME", "DIRECTORY", "TASK"].map(str::to_owned));
-        let rows = listed.iter().map(|chain| {
-            let state = if chain.abandoned { ChainState::Abandoned } else { ChainState::Agent(chain.status) };
-            columns([
+        let mut rows = vec![(head, Tone::Plain)];
+        for chain in listed {
+            let (task, reason) = (one_line(&chain.task), reason(chain, now, &zone));
+            let row = columns([
                 chain.id.short(),
-                state.name().to_owned(),
+                chain.state.words(now, &zone),
                 age(chain.created, now),
                 costs::dollars(&chain.cost.0),
                 chain.name.clone().unwrap_or_default(),
                 chain.cwd.display().to_string(),
-                format!("{}  {}", one_line(&chain.task), waits_or_continues(chain, now)).trim_end().to_owned(),
-            ])
-        });
-        let rows: Vec<_> = std::iter::once(head).chain(rows).collect();
-        let tones = std::iter::once(Tone::Plain).chain(listed.iter().map(tone)).collect::<Vec<_>>();
-        toned_table(&rows, 1, &tones)
+                if is_wide { format!("{task}  {reason}").trim_end().to_owned() } else { task },
+            ]);
+            rows.push((row, tone(chain)));
+            if !is_wide && !reason.is_empty() {
+                rows.push((vec![format!("  {reason}")], Tone::Plain));
+            }
+        }
+        toned_table(&rows, 1)
     }
 }
 
@@ -140,51 +153,45 @@ const MOST: usize = 100;
 /// Terminals with fewer columns get fewer columns of the table.
 const NARROW: usize = 60;
 
-/// What a chain waits for, or how it can continue.
-fn waits_or_continues(chain: &ChainView, now: Timestamp) -> String {
-    if chain.abandoned {
-        return status_report::abandoned(chain.id);
-    }
-    if let Some(error) = &chain.error {
-        return one_line(error);
-    }
-    if chain.status == AgentStatus::Cancelled {
-        return format!("interrupted; agent-cli resume {} continues it", chain.id.short());
-    }
-    let more = |count: usize| if count > 1 { format!(", and for {} more", count - 1) } else { String::new() };
-    match chain.waiting_on.first() {
-        Some(first) if chain.doing.is_empty() && chain.status != AgentStatus::Done => {
-            let continues = if chain.can_continue { "can continue; " } else { "" };
-            let lost = if chain.unrecorded.is_empty() { "" } else { "claude could not record a turn: no room; " };
-            format!(
-                "{lost}{continues}waits {}{}",
-                with_times(first, now, &TimeZone::system()),
-                more(chain.waiting_on.len())
-            )
-        }
-        _ if !chain.doing.is_empty() => {
-            let first = chain.doing.values().max_by_key(|doing| (doing.stalled, doing.last_event));
-            let others = chain.doing.len() - 1;
-            let more = if others > 0 { format!(", and {others} more run") } else { String::new() };
-            let waits = match chain.waiting_on.first() {
-                Some(first) => format!("; waits {}", with_times(first, now, &TimeZone::system())),
-                None => String::new(),
-            };
-            first.map_or_else(String::new, |doing| doing.words(now) + &more + &waits)
-        }
-        None if chain.can_continue => "can continue".to_owned(),
-        _ => String::new(),
-    }
+/// What keeps a chain in its state, without what the state says itself.
+fn reason(chain: &ChainView, now: Timestamp, zone: &TimeZone) -> String {
+    let id = chain.id.short();
+    let first = chain.blocker();
+    let more = chain.waiting_on.len().saturating_sub(1);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    let waits = || first.map_or_else(String::new, |first| with_times(first, now, zone) + &more);
+    let lost = if chain.unrecorded.is_empty() { "" } else { "claude could not record a turn: no room; " };
+    let reason = match chain.state {
+        _ if chain.error.is_some() => return chain.error.as_deref().map_or_else(String::new, one_line),
+        ShownState::Abandoned => return status_report::abandoned(chain.id),
+        ShownState::Interrupted => format!("agent-cli resume {id} continues it"),
+        ShownState::Working => working(chain, now, zone),
+        ShownState::CanContinue => first.map_or_else(String::new, |_| format!("waits {}", waits())),
+        ShownState::Done => String::new(),
+        _ if chain.doing.is_empty() => waits(),
+        _ => format!("{}; {} run", waits(), chain.doing.len()),
+    };
+    format!("{lost}{reason}")
 }
 
+/// What its agents are doing, and what the others wait for.
+fn working(chain: &ChainView, now: Timestamp, zone: &TimeZone) -> String {
+    let first = chain.doing.values().max_by_key(|doing| (doing.stalled, doing.last_event));
+    let others = chain.doing.len().saturating_sub(1);
+    let more = if others > 0 { format!(", and {others} more run") } else { String::new() };
+    let waits = chain.blocker().map_or_else(String::new, |first| format!("; waits {}", with_times(first, now, zone)));
+    first.map_or_else(String::new, |doing| doing.words(now) + &more + &waits)
+}
+
+/// Shows who must act.
 fn tone(chain: &ChainView) -> Tone {
-    match chain.status {
-        _ if chain.abandoned => Tone::Bad,
-        AgentStatus::Failed => Tone::Bad,
-        AgentStatus::Done => Tone::Quiet,
-        AgentStatus::Running => Tone::Good,
-        _ if chain.can_continue => Tone::Good,
-        _ => Tone::Waiting,
+    match chain.state.actor() {
+        Actor::Asked => Tone::Asks,
+        Actor::Resumer => Tone::Continues,
+        Actor::Repairer => Tone::Bad,
+        Actor::Runner => Tone::Good,
+        Actor::Others => Tone::Waiting,
+        Actor::Nobody => Tone::Quiet,
     }
 }
 

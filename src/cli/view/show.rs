@@ -2,6 +2,7 @@
 
 use clap::Args;
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use crate::app::lists::single_agent::{self, Outcome};
 use crate::app::view::agent_detail::{AgentDetailView, MessageView, SessionView};
@@ -21,7 +22,7 @@ use crate::cli::report::waits::with_expiry;
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::chain::frame::Task;
-use crate::core::chain::frame_state::AgentStatus;
+use crate::core::chain::waiting_on::shown_state::ShownState;
 
 /// Show everything about an agent: sessions, costs and history
 #[derive(Debug, Args)]
@@ -103,10 +104,11 @@ fn status_rows(shown: &AgentDetailView, now: Timestamp) -> Vec<Row> {
     let status = if shown.abandoned {
         abandoned(shown.chain)
     } else {
-        format!("{} for {}", shown.status.name(), age(shown.since, now))
+        let state = shown.state.words(now, &TimeZone::system());
+        format!("{state} ({})", age(shown.since, now))
     };
     let mut rows = vec![row("state", status)];
-    rows.extend(meaning(shown.status, shown.stopped).map(|meaning| row("", meaning)));
+    rows.extend(meaning(shown.state).map(|meaning| row("", meaning)));
     let doing = shown.doing.as_ref().filter(|_| !shown.abandoned);
     rows.extend(doing.map(|doing| row("does", doing.words(now))));
     let waits = shown.waiting_on.iter().map(|blocker| with_expiry(&blocker.what));
@@ -194,12 +196,12 @@ fn session_rows(session: &SessionView, is_abandoned: bool, now: Timestamp) -> Ve
 }
 
 /// The meaning of a state, where its name is not clear.
-fn meaning(status: AgentStatus, was_stopped: bool) -> Option<&'static str> {
-    match status {
-        AgentStatus::Failed if was_stopped => Some("it has ended; resume ID --prompt TEXT continues it"),
-        AgentStatus::Failed => Some("its last attempt ended with an error; resume tries again"),
-        AgentStatus::Cancelled => Some("Ctrl-C ended the command that ran it; resume continues it"),
-        AgentStatus::Paused => Some("it does nothing until somebody resumes it"),
+fn meaning(state: ShownState) -> Option<&'static str> {
+    match state {
+        ShownState::Stopped => Some("it has ended; resume ID --prompt TEXT continues it"),
+        ShownState::Failed => Some("its last attempt ended with an error; resume tries again"),
+        ShownState::Interrupted => Some("Ctrl-C ended the command that ran it; resume continues it"),
+        ShownState::Paused => Some("it does nothing until somebody resumes it"),
         _ => None,
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use clap::Args;
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use crate::app::lists::tree::{self, Input, ListedTree, Outcome};
 use crate::app::view::agent::{Abandoned, AgentView};
@@ -135,7 +136,8 @@ fn line(tree: &Tree, agent: &AgentView, now: Timestamp, abandoned: &Abandoned) -
     if let Some(root) = abandoned.get(&agent.id) {
         return format!("{id} {}  {task}", status_report::abandoned(*root));
     }
-    let mut line = format!("{id} {} for {}  {task}", agent.status.name(), age(agent.since, now));
+    let state = agent.state.words(now, &TimeZone::system());
+    let mut line = format!("{id} {state} ({})  {task}", age(agent.since, now));
     if let Some(doing) = &agent.doing {
         line.push_str(&format!("  {}", doing.words(now)));
     }

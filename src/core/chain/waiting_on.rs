@@ -17,6 +17,8 @@ use crate::core::requests::request::{External, Request, RequestKind};
 use crate::core::waits::outlook::outlook;
 use crate::core::waits::words::{self, ConditionState};
 
+pub(crate) mod shown_state;
+
 /// Something outside its processes that a chain waits for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

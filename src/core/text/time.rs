@@ -1,6 +1,7 @@
 //! Times and durations, as people read and write them.
 
 use jiff::fmt::temporal::Pieces;
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp, Zoned};
 
 /// How long ago `then` was, in one unit: `5 s`, `3 min`, `2 h`, `9 d`.
@@ -13,6 +14,13 @@ pub(crate) fn time_until(at: Timestamp, now: Timestamp) -> String {
     const SLACK: i64 = 30;
     let seconds = at.duration_since(now).as_secs().max(0);
     in_one_unit(if seconds < 60 { seconds } else { seconds + SLACK })
+}
+
+/// A time on the clock of `zone`, with the date unless it is today: `11:49`.
+pub(crate) fn on_clock(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
+    let (at, today) = (at.to_zoned(zone.clone()), now.to_zoned(zone.clone()).date());
+    let day = if at.date() == today { String::new() } else { format!("{} ", at.date()) };
+    format!("{day}{}", at.strftime("%H:%M"))
 }
 
 fn in_one_unit(seconds: i64) -> String {
