@@ -930,7 +930,7 @@ fn every_command_explains_itself() {
               Also list the chains of other projects
 
           --status <STATUS>
-              Only list chains in this state (see below); can be repeated
+              Only list chains with this `status`, as in JSON; can be repeated
 
               [possible values: ready, running, waiting, paused, done, failed, cancelled, abandoned]
 

@@ -60,7 +60,7 @@ pub(crate) struct Ls {
     #[arg(short = 'p', long)]
     all_projects: bool,
 
-    /// Only list chains in this state (see below); can be repeated
+    /// Only list chains with this `status`, as in JSON; can be repeated
     #[arg(long, value_name = "STATUS", value_parser = state())]
     status: Vec<ChainState>,
 
