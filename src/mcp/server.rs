@@ -133,7 +133,7 @@ impl<H: Host> ServerHandler for Server<H> {
 fn in_words(root: FrameId, task: &DetailedTask) -> String {
     let state = task.task.status_message.as_deref().unwrap_or_default();
     format!(
-        "chain {root}: {state}\nit runs by itself: look again with chains, questions or tree; its id is {}",
+        "chain {root}: {state}\nit continues in the background; to check on it, call chains, questions or tree; its id is {}",
         root.short()
     )
 }

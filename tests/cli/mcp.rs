@@ -183,7 +183,7 @@ fn a_client_without_tasks_is_told_how_to_go_on() {
         run(async {
             let client = Client::start(&world, lifecycle, ClientCapabilities::default()).await;
             let (said, _) = client.text("spawn", json!({ "files": ["root.md"], "name": "mine" })).await;
-            assert!(said.starts_with("chain ") && said.contains("look again with"), "{said}");
+            assert!(said.starts_with("chain ") && said.contains("to check on it, call chains"), "{said}");
             client.get("mine").await.expect_err("a client without tasks has none");
             let mut questions = Vec::new();
             while questions.is_empty() {
