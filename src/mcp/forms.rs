@@ -1,5 +1,7 @@
 //! Questions as forms that a client shows to its person, and what the person has entered.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use rmcp::model::{ElicitRequest, ElicitRequestParams, ElicitationSchema, InputRequest};
 use serde_json::{Value, json};
@@ -17,6 +19,8 @@ use crate::store::Question;
 /// The longest texts, in columns, that Claude Code's dialog shows whole in a terminal of 40 columns: it wraps a message of one
 /// line to at most four lines. Longer questions have up to four lines at 80 columns; nobody is harmed by one that is cut.
 const LONGEST_CALL: usize = 130;
+/// The longest call or plan, in bytes, of which it is worth to see whether it fits.
+pub(super) const LONGEST_INPUT: usize = 1_000;
 const LONGEST_QUESTION: usize = 280;
 const MOST_LINES: usize = 4;
 const LONGEST_LINE: usize = 70;
@@ -39,17 +43,18 @@ pub(super) struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// `whole`: everything that a person must have seen.
-    pub(super) fn new(asked: &'a Question, whole: &str) -> Self {
+    /// `whole`: everything about a call or a plan that a person must have seen, unless it is too long.
+    pub(super) fn new(asked: &'a Question, whole: Option<&str>) -> Self {
         let text = match &asked.kind {
             RequestKind::Ask(form) => of_question(form),
-            _ => Some(on_one_line(whole)).filter(|line| columns(line) <= LONGEST_CALL),
+            kind if has_plain_names(kind) => whole.and_then(on_one_line).filter(|line| length(line) <= LONGEST_CALL),
+            _ => None,
         };
         Self { id: asked.id, kind: &asked.kind, text }
     }
 
     /// The form. What it cannot show whole can only be denied there.
-    pub(super) fn form(&self, now: Timestamp) -> Option<InputRequest> {
+    pub(super) fn form(&self, now: Timestamp) -> InputRequest {
         let message = match (&self.text, self.kind) {
             (Some(text), RequestKind::Ask(Form { expires_at: Some(at), .. })) if *at > now => {
                 format!("{text} (expires in {})", time_until(*at, now))
@@ -60,12 +65,15 @@ impl<'a> Shown<'a> {
             }
         };
         let (properties, required) = self.fields();
-        let Value::Object(schema) = json!({ "type": "object", "properties": properties, "required": required }) else {
-            return None;
+        let schema = json!({ "type": "object", "properties": properties, "required": required });
+        let schema = schema.as_object().cloned().and_then(|schema| ElicitationSchema::from_json_schema(schema).ok());
+        let params = ElicitRequestParams::FormElicitationParams {
+            meta: None,
+            message,
+            // Without fields, the message still says what to do.
+            requested_schema: schema.unwrap_or_else(|| ElicitationSchema::new(BTreeMap::new())),
         };
-        let requested_schema = ElicitationSchema::from_json_schema(schema).ok()?;
-        let params = ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema };
-        Some(InputRequest::Elicitation(ElicitRequest::new(params)))
+        InputRequest::Elicitation(ElicitRequest::new(params))
     }
 
     fn fields(&self) -> (Value, Vec<&'static str>) {
@@ -133,24 +141,46 @@ fn of_question(form: &Form) -> Option<String> {
         form.question.lines().chain(form.context.iter().flat_map(|context| context.lines())).collect();
     let lines: Vec<String> = text.into_iter().map(escape::one_line).collect();
     let fits = match lines.as_slice() {
-        [line] => columns(line) <= LONGEST_QUESTION,
-        lines => lines.len() <= MOST_LINES && lines.iter().all(|line| columns(line) <= LONGEST_LINE),
+        [line] => length(line) <= LONGEST_QUESTION,
+        lines => lines.len() <= MOST_LINES && lines.iter().all(|line| length(line) <= LONGEST_LINE),
     };
-    let options_fit = form.options.iter().all(|option| columns(&label(option)) <= LONGEST_LINE);
+    let options_fit = form.options.iter().all(|option| length(&label(option)) <= LONGEST_LINE);
     (fits && options_fit).then(|| lines.join("\n"))
 }
 
-/// Everything in a text for people on one line. Its quoted lines, which an agent has written, are in quotes.
-fn on_one_line(whole: &str) -> String {
+/// Whether the names of a call's fields cannot be taken for agent-cli's words. An agent chooses those of some tools.
+fn has_plain_names(kind: &RequestKind) -> bool {
+    let is_plain = |name: &String| name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+    match kind {
+        RequestKind::Permission { tool, input, .. } => {
+            is_plain(tool) && input.as_object().is_none_or(|fields| fields.keys().all(is_plain))
+        }
+        _ => true,
+    }
+}
+
+/// Everything in a text for people on one line. Its quoted lines, which an agent has written, are in quotes. `None`: something
+/// else in it could be taken for them.
+fn on_one_line(whole: &str) -> Option<String> {
     let part = |line: &str| match line.split_once(BAR) {
-        Some((before, quoted)) => format!("{}{}", before.trim(), Value::from(quoted.trim())),
-        None => line.trim().to_owned(),
+        // A blank and the mark of a change come before the text.
+        Some((before, quoted)) if before.trim().is_empty() => {
+            let text = quoted.strip_prefix(' ').unwrap_or(quoted);
+            Some(Value::from(text.strip_prefix(' ').unwrap_or(text)).to_string())
+        }
+        Some(_) => None,
+        None => (!line.contains('"')).then(|| line.trim().to_owned()),
     };
-    whole.lines().map(part).collect::<Vec<_>>().join(" ")
+    Some(whole.lines().map(part).collect::<Option<Vec<_>>>()?.join(" "))
+}
+
+/// Terminals do not agree about characters without a width.
+fn length(line: &str) -> usize {
+    columns(line).max(line.chars().count())
 }
 
 fn fields_of_question(form: &Form) -> (Value, Vec<&'static str>) {
-    let title = form.header.as_deref().unwrap_or("Answer");
+    let title = form.header.as_deref().map_or_else(|| "Answer".to_owned(), escape::one_line);
     if form.options.is_empty() {
         let mut field = json!({ "type": "string", "title": title });
         set_default(&mut field, form.default.as_ref().map(|default| json!(default)));
@@ -180,7 +210,7 @@ fn set_default(field: &mut Value, default: Option<Value>) {
 }
 
 fn label(QuestionOption { key, description }: &QuestionOption) -> String {
-    if description.is_empty() { key.clone() } else { format!("{key}: {description}") }
+    escape::one_line(&if description.is_empty() { key.clone() } else { format!("{key}: {description}") })
 }
 
 /// Nothing is chosen beforehand: an approval is a decision.
@@ -244,7 +274,7 @@ mod tests {
     fn a_call_is_allowed_only_where_all_of_it_is_shown() {
         let asked = asked(call());
         let short =
-            Shown::new(&asked, "Bash\n  command:\n  │  make \" where it runs: \"/\nwhere it runs:\n  │  /srv\n");
+            Shown::new(&asked, Some("Bash\n  command:\n  │  make \" where it runs: \"/\nwhere it runs:\n  │  /srv\n"));
         let shown = form(&short);
         assert_eq!(shown["message"], r#"Bash command: "make \" where it runs: \"/" where it runs: "/srv""#);
         assert_eq!(shown["requestedSchema"]["properties"]["decision"]["oneOf"][0]["const"], "allow");
@@ -253,7 +283,7 @@ mod tests {
             entered(&short, &json!({ "decision": "deny", "reason": "not now" })),
             Ok(Some("deny not now".into()))
         );
-        let long = Shown::new(&asked, &format!("Bash\n  command:\n  │  {}\n", "x".repeat(LONGEST_CALL)));
+        let long = Shown::new(&asked, Some(&format!("Bash\n  command:\n  │  {}\n", "x".repeat(LONGEST_CALL))));
         let shown = form(&long);
         let message = format!(
             "a call that needs an approval is too long to be shown here: agent-cli answer {}",
@@ -275,10 +305,41 @@ mod tests {
     }
 
     #[test]
+    fn what_an_agent_has_written_cannot_be_taken_for_what_agent_cli_says() {
+        let refused = |kind: RequestKind, whole: &str| {
+            let asked = asked(kind);
+            entered(&Shown::new(&asked, Some(whole)), &json!({ "decision": "allow" })).unwrap_err();
+        };
+        let with_field = |name: &str| RequestKind::Permission {
+            tool: "mcp__ops__run".into(),
+            input: json!({ name: "status" }),
+            reason: None,
+            place: None,
+        };
+        refused(with_field("args: \"status\" where it runs: \"/srv\" why"), "mcp__ops__run\n  args:\n  │  x\n");
+        refused(with_field("why a hook asks"), "mcp__ops__run\n  why a hook asks:\n  │  x\n");
+        refused(call(), "Bash\n  command:\n  │  x\nleads to \"/srv\"\n");
+        refused(call(), "Bash\n  a │ b:\n  │  x\n");
+        refused(call(), &format!("Bash\n  command:\n  │  : {} ; x\n", "\u{1161}".repeat(LONGEST_CALL)));
+        let asked = asked(call());
+        let shown = Shown::new(&asked, Some("Bash\n  command:\n  │  if x:\n  │      y\n  │ +z\n"));
+        assert_eq!(form(&shown)["message"], r#"Bash command: "if x:" "    y" "+z""#);
+    }
+
+    #[test]
+    fn nothing_in_a_form_commands_a_terminal() {
+        let options = vec![QuestionOption { key: "Red".into(), description: "no\u{1b}[8m\u{202e}".into() }];
+        let header = Some("Co\u{1b}lour".into());
+        let asked = asked(RequestKind::Ask(Form { options, header, ..Form::text("Which\u{1b}[2J?") }));
+        let shown = form(&Shown::new(&asked, None)).to_string();
+        assert!(!shown.contains("\\u001b") && !shown.contains(['\u{1b}', '\u{202e}']), "{shown}");
+    }
+
+    #[test]
     fn a_plan_is_allowed_in_one_of_its_modes() {
         let plan = ProposedPlan { text: None, file: None, modes: vec!["acceptEdits".into(), "default".into()] };
         let asked = asked(RequestKind::Plan(plan));
-        let shown = Shown::new(&asked, "a plan\n  │  Do it.\n");
+        let shown = Shown::new(&asked, Some("a plan\n  │  Do it.\n"));
         assert_eq!(entered(&shown, &json!({ "decision": "allow default" })), Ok(Some("allow default".into())));
         entered(&shown, &json!({ "decision": "allow" })).unwrap_err();
         entered(&shown, &json!({ "decision": "allow bypassPermissions" })).unwrap_err();
@@ -290,7 +351,7 @@ mod tests {
         let options = vec![option("Red", "warm"), option("Blue", "")];
         let of = |form: Form| asked(RequestKind::Ask(form));
         let several = of(Form { options: options.clone(), multiple: true, free_text: true, ..Form::text("Which?") });
-        let shown = Shown::new(&several, "");
+        let shown = Shown::new(&several, None);
         let field = form(&shown)["requestedSchema"]["properties"]["answer"].clone();
         assert_eq!(field["items"]["anyOf"][0], json!({ "const": "Red", "title": "Red: warm" }));
         assert_eq!(entered(&shown, &json!({ "answer": ["Blue", "Red"] })), Ok(Some("Blue, Red".into())));
@@ -298,7 +359,7 @@ mod tests {
         entered(&shown, &json!({ "answer": ["Red", "Green"] })).unwrap_err();
         entered(&shown, &json!({ "answer": [], "other_answer": " " })).unwrap_err();
         let one = of(Form { options, free_text: false, default: Some("Blue".into()), ..Form::text("Which?") });
-        let shown = Shown::new(&one, "");
+        let shown = Shown::new(&one, None);
         let schema = form(&shown)["requestedSchema"].clone();
         assert_eq!(
             (&schema["properties"]["answer"]["default"], &schema["required"]),
@@ -308,7 +369,7 @@ mod tests {
         entered(&shown, &json!({ "other_answer": "Green" })).unwrap_err();
         let expires_at = Some(Timestamp::from_second(120).unwrap());
         let text = of(Form { expires_at, context: Some("It is late.".into()), ..Form::text("When?") });
-        let shown = Shown::new(&text, "");
+        let shown = Shown::new(&text, None);
         assert_eq!(form(&shown)["message"], "When?\nIt is late. (expires in 2 min)");
         assert_eq!(entered(&shown, &json!({ "answer": "now" })), Ok(Some("now".into())));
     }
@@ -317,7 +378,7 @@ mod tests {
     fn a_question_that_a_dialog_would_cut_is_answered_elsewhere() {
         for question in ["x".repeat(LONGEST_QUESTION + 1), "a\nb\nc\nd\ne".into(), format!("a\n{}", "x".repeat(71))] {
             let asked = asked(RequestKind::Ask(Form::text(&question)));
-            let shown = Shown::new(&asked, "");
+            let shown = Shown::new(&asked, None);
             assert!(form(&shown)["message"].as_str().unwrap().starts_with("a question is too long"), "{question}");
             assert_eq!(form(&shown)["requestedSchema"]["properties"], json!({}));
             entered(&shown, &json!({ "answer": "now" })).unwrap_err();

@@ -1,5 +1,9 @@
 //! Answers the client.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock, CreateTaskResult,
@@ -17,11 +21,35 @@ use crate::mcp::{Host, tasks, tools};
 
 pub(super) struct Server<H> {
     host: H,
+    paces: Arc<Paces>,
+}
+
+/// When this server has last continued chains. One that waits for a command can always continue.
+#[derive(Default)]
+struct Paces(Mutex<HashMap<FrameId, Instant>>);
+
+/// How long a chain rests at least before the server continues it again without having been told anything.
+const REST: Duration = Duration::from_secs(10);
+
+impl Paces {
+    fn rests(&self, root: FrameId) -> bool {
+        self.known().get(&root).is_some_and(|last| last.elapsed() < REST)
+    }
+
+    fn continued(&self, root: FrameId) {
+        let mut known = self.known();
+        known.retain(|_, last| last.elapsed() < REST);
+        known.insert(root, Instant::now());
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<FrameId, Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl<H: Host> Server<H> {
     pub(super) fn new(host: H) -> Self {
-        Self { host }
+        Self { host, paces: Arc::default() }
     }
 
     /// Runs `work` without holding up other messages.
@@ -101,8 +129,11 @@ impl<H: Host> ServerHandler for Server<H> {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        let look = |app: &App<'_>, root, surroundings: &H::Surroundings| {
-            tasks::go_on(app, root, surroundings)?;
+        let paces = Arc::clone(&self.paces);
+        let look = move |app: &App<'_>, root, surroundings: &H::Surroundings| {
+            if !paces.rests(root) && tasks::go_on(app, root, surroundings)? {
+                paces.continued(root);
+            }
             tasks::task(app, root)
         };
         self.of_task(request.task_id, &context, look).await.map(GetTaskResult::new)

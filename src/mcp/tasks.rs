@@ -19,13 +19,14 @@ use crate::core::chain::frame_state::{Failure, FailureKind, FrameState};
 use crate::core::chain::progress_lines;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
+use crate::core::requests::request::RequestKind;
 use crate::core::steering::stop_order::StopKind;
 use crate::core::text::escape;
-use crate::mcp::forms::Shown;
+use crate::mcp::forms::{self, Shown};
 use crate::runtime::activity::now::activity_of;
 use crate::runtime::run::external_waits;
 use crate::runtime::run::status::{self, ChainStatus};
-use crate::store::{Driving, Question, StoreError};
+use crate::store::{Driving, Question, Replies, StoreError};
 
 /// How often a client should look, in milliseconds.
 const WHILE_IT_WORKS: u64 = 5_000;
@@ -44,12 +45,14 @@ pub(super) fn chain_of(app: &App<'_>, task: &str) -> Result<FrameId, AppError> {
     }
 }
 
-/// Continues a chain that can continue and that no process drives.
-pub(super) fn go_on(app: &App<'_>, root: FrameId, surroundings: &impl RunSurroundings) -> Result<(), AppError> {
-    if status::can_continue(app.store, root)? {
+/// Continues a chain that can continue and that no process drives. Returns whether it did.
+pub(super) fn go_on(app: &App<'_>, root: FrameId, surroundings: &impl RunSurroundings) -> Result<bool, AppError> {
+    let is_over = app.store.frame(root)?.is_none_or(|frame| frame.state.is_over());
+    let goes_on = !is_over && status::can_continue(app.store, root)?;
+    if goes_on {
         run::in_background(app.store, root, surroundings)?;
     }
-    Ok(())
+    Ok(goes_on)
 }
 
 /// The state of a chain.
@@ -58,10 +61,15 @@ pub(super) fn task(app: &App<'_>, root: FrameId) -> Result<DetailedTask, AppErro
     let questions = app.store.questions(Some(root), true)?;
     // A person may be retrying it.
     let is_driven = Driving::is_marked(app.store.dir(), root)?;
+    let Replies { reply, members } = app.store.replies(root)?;
+    let of_group = reply.filter(|_| !members.is_empty());
     let (payload, message) = match (status::poll(app.store, root)?, &frame.state) {
         (Some(ChainStatus::Done(reply)), _) => (completed(reply, false), "done".to_owned()),
         (Some(ChainStatus::PartlyFailed { replies, errors }), _) => {
             (completed(replies, true), format!("{} agents failed", errors.len()))
+        }
+        (_, FrameState::Failed { failure }) if !is_driven && of_group.is_some() => {
+            (completed(of_group.unwrap_or_default(), true), failure.message.clone())
         }
         (_, FrameState::Failed { failure: Failure { kind: FailureKind::Stopped, message } }) if !is_driven => {
             (TaskPayload::Cancelled, message.clone())
@@ -84,7 +92,7 @@ pub(super) fn task(app: &App<'_>, root: FrameId) -> Result<DetailedTask, AppErro
     let runs = matches!(payload, TaskPayload::Working) && questions.is_empty();
     let task = Task::new(root.to_string(), TaskStatus::Working, frame.created.to_string(), app.now.to_string());
     let interval = if runs { WHILE_IT_WORKS } else { WHILE_IT_WAITS };
-    Ok(DetailedTask::new(task.with_status_message(message).with_poll_interval_ms(interval), payload))
+    Ok(DetailedTask::new(task.with_status_message(escape::block(&message)).with_poll_interval_ms(interval), payload))
 }
 
 fn completed(reply: String, is_error: bool) -> TaskPayload {
@@ -107,10 +115,21 @@ fn object(value: &impl Serialize) -> JsonObject {
 fn forms_of(app: &App<'_>, questions: &[Question]) -> Result<InputRequests, AppError> {
     let mut forms = BTreeMap::new();
     for question in questions {
-        let whole = whole_question::body(app.store, question, None)?;
-        forms.extend(Shown::new(question, &whole).form(app.now).map(|form| (question.id.to_string(), form)));
+        let form = Shown::new(question, whole(app, question)?.as_deref()).form(app.now);
+        forms.insert(question.id.to_string(), form);
     }
     Ok(forms)
+}
+
+/// All of a call or a plan; `None`: certainly more than a form shows. Agents could otherwise keep the server busy.
+fn whole(app: &App<'_>, asked: &Question) -> Result<Option<String>, AppError> {
+    let length = match &asked.kind {
+        RequestKind::Permission { input, .. } => input.to_string().len(),
+        RequestKind::Plan(plan) => plan.text.as_ref().map_or(0, String::len),
+        _ => return Ok(None),
+    };
+    let shown = (length <= forms::LONGEST_INPUT).then(|| whole_question::body(app.store, asked, None));
+    Ok(shown.transpose()?)
 }
 
 /// What the chain does, as the live display of a terminal says it.
@@ -128,7 +147,7 @@ fn message(app: &App<'_>, root: FrameId) -> Result<String, AppError> {
 
 fn running(app: &App<'_>, tree: &Tree) -> Result<Vec<String>, AppError> {
     let mut lines = Vec::new();
-    for node in tree.leaves_up() {
+    for node in tree.leaves_up().into_iter().filter(|node| matches!(node.state, FrameState::Running { .. })) {
         if lines.len() == NAMED {
             break;
         }
@@ -160,8 +179,10 @@ fn record(app: &App<'_>, root: FrameId, id: &str, response: &Value) -> Result<()
     let unknown = || Refusal::unknown(format!("there is no question {} in this chain", escape::shortened(id)));
     let question = id.parse().map_err(|_| unknown())?;
     let asked = app.store.questions(question, false)?.pop().filter(|asked| asked.root == root).ok_or_else(unknown)?;
-    let whole = whole_question::body(app.store, &asked, None)?;
-    let Some(text) = Shown::new(&asked, &whole).answer(response).map_err(Refusal::new)? else { return Ok(()) };
+    let whole = whole(app, &asked)?;
+    let Some(text) = Shown::new(&asked, whole.as_deref()).answer(response).map_err(Refusal::new)? else {
+        return Ok(());
+    };
     answer::answer(app, &answer::Input { question, text, is_verbatim: true, mode: None, replace: false })?;
     Ok(())
 }

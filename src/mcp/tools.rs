@@ -22,6 +22,7 @@ use crate::core::id::{ChainName, FrameId};
 use crate::core::requests::request::RequestKind;
 use crate::core::steering::stop_order::StopKind;
 use crate::mcp::{Surroundings, tasks};
+use crate::runtime::steering::try_again;
 use crate::store::StoreError;
 
 /// The result of a tool.
@@ -235,10 +236,13 @@ fn resume(app: &App<'_>, surroundings: &impl Surroundings, given: Resume) -> Res
     let resume::Outcome::Chain(resumed) = resume::resume(app, input, surroundings)? else {
         return Err(Refusal::new("agents read results with agent-cli resume").into());
     };
+    let root = app.store.chain_of(resumed.top)?.root;
     if let run::NextRun::Run(_) = resumed.next {
-        run::in_background(app.store, resumed.top, surroundings)?;
+        // Otherwise the task would still have failed when it begins.
+        try_again::all(app.store, resumed.top)?;
+        run::in_background(app.store, root, surroundings)?;
     }
-    Ok(Output::Chain(app.store.chain_of(resumed.top)?.root))
+    Ok(Output::Chain(root))
 }
 
 fn logs(app: &App<'_>, Named { id }: Named) -> Result<Output, AppError> {

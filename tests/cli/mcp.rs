@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, ClientCapabilities, ClientConfig, DetailedTask,
-    GetTaskParams, Implementation, ProtocolVersion, TaskPayload, UpdateTaskParams,
+    GetTaskParams, Implementation, ProtocolVersion, TaskPayload, TaskStatus, UpdateTaskParams,
 };
 use rmcp::service::{ClientLifecycleMode, RunningService, serve_client_with_lifecycle};
 use rmcp::{RoleClient, ServiceError};
@@ -173,6 +173,37 @@ fn a_task_fails_is_cancelled_and_is_forgotten_as_its_chain() {
             assert!(error.to_string().contains("there is no chain"), "{error}");
         }
     });
+}
+
+#[test]
+fn a_failed_chain_is_a_new_task_when_it_is_resumed() {
+    let world = World::with_hooks();
+    world.file("root.md", "once fail boom\nreply fine\n");
+    run(async {
+        let [_, lifecycle] = lifecycles();
+        let client = Client::with_tasks(&world, lifecycle).await;
+        let task = client.spawn("root.md").await;
+        client.wait(&task, |payload| matches!(payload, TaskPayload::Failed { .. })).await;
+        let CallToolResponse::Task(again) = client.call("resume", json!({ "id": task })).await else { panic!() };
+        assert_eq!((again.task.task_id, again.task.status), (task.clone(), TaskStatus::Working));
+        assert_eq!(client.reply(&task).await, "fine");
+    });
+}
+
+#[test]
+fn a_group_is_completed_with_the_replies_of_those_that_did_not_fail() {
+    let world = World::with_hooks();
+    world.file("good.md", "reply fine\n");
+    world.file("bad.md", "fail boom\n");
+    run(async {
+        let [_, lifecycle] = lifecycles();
+        let client = Client::with_tasks(&world, lifecycle).await;
+        let called = client.call("spawn", json!({ "files": ["good.md", "bad.md"] })).await;
+        let CallToolResponse::Task(created) = called else { panic!() };
+        let replies = client.reply(&created.task.task_id).await;
+        assert!(replies.contains("fine") && replies.contains("boom"), "{replies}");
+    });
+    assert_eq!(world.starts(), 2, "what has failed is left to people");
 }
 
 #[test]

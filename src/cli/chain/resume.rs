@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Arg, Args};
 
-use crate::app::App;
 use crate::app::asker::PersonsTask;
 use crate::app::chains::estimate::{self, OfTop};
 use crate::app::chains::resume::{self, Input, LookedUp, Named, Outcome, Resumed};
 use crate::app::chains::run::NextRun;
+use crate::app::chains::unattended::{self, AfterAnswer};
 use crate::app::config::setting::WARN_ABOVE_USD;
 use crate::app::error::AppError;
+use crate::app::{App, lookup};
 use crate::cli::arguments::id_completion;
 use crate::cli::arguments::limit_options::LimitOptions;
 use crate::cli::arguments::linger_option::LingerOption;
@@ -67,6 +68,10 @@ pub(crate) struct Resume {
     /// Counts the agents of all chains, whichever commands run them.
     #[arg(long, value_name = "N", requires = "all", conflicts_with = "id", value_parser = clap::value_parser!(u32).range(1..))]
     max_parallel_total: Option<u32>,
+
+    // How `agent-cli mcp` continues a chain.
+    #[arg(long, hide = true, conflicts_with_all = ["all", "prompt", "afresh", "now", "estimate", "LimitOptions"])]
+    unattended: bool,
 
     /// The claude program from now on
     ///
@@ -153,6 +158,15 @@ impl Resume {
             let (claude, stale_check) = (self.claude, !self.no_stale_check);
             return ResumeAll { claude, stale_check, max_parallel_total, output_options }.run(context);
         };
+        if self.unattended {
+            let store = context.store()?;
+            let app = context.app(&store);
+            let root = lookup::frame_named(&app, &id)?;
+            let (claude, stale_check) = (self.claude, !self.no_stale_check);
+            let all = ResumeAll { claude, stale_check, max_parallel_total, output_options };
+            let can_continue = unattended::after_answer(&store, root)? == AfterAnswer::CanContinue;
+            return if can_continue { all.continue_these(context, &app, &[root]) } else { Ok(ExitStatus::Ok) };
+        }
         let args = Some(self.args.parsed()?).filter(|args| !args.is_empty());
         let input = Input {
             id,

@@ -31,7 +31,7 @@ use crate::runtime::run::scheduler::budget::BudgetWatch;
 use crate::runtime::run::scheduler::queue::{After, Queue};
 use crate::runtime::run::signals::Signals;
 use crate::runtime::run::stopping;
-use crate::runtime::steering::try_again::try_again;
+use crate::runtime::steering::try_again;
 use crate::runtime::steering::{self, stop_notice};
 use crate::runtime::{RunSettings, RuntimeError, agent_span};
 use crate::store::{Attempts, Driving, StateChange, Store, StoreError, TreeOf};
@@ -81,13 +81,7 @@ pub(crate) async fn resume(
     top: FrameId,
     stop: watch::Receiver<Signals>,
 ) -> Result<Driven, RuntimeError> {
-    for frame in store.tree(top)?.to_continue() {
-        try_again(store, frame, top)?;
-    }
-    let tree = store.tree(top)?;
-    for node in tree.to_try_again().into_iter().chain(tree.to_restart()) {
-        try_again(store, node.id, top)?;
-    }
+    try_again::all(store, top)?;
     drive(store, settings, top, stop).await
 }
 

@@ -14,6 +14,18 @@ pub(crate) fn end_pauses(store: &Store, top: FrameId) -> Result<(), RuntimeError
     Ok(())
 }
 
+/// Makes all agents of the chain of `top` ready that failed, were interrupted or are paused.
+pub(crate) fn all(store: &Store, top: FrameId) -> Result<(), RuntimeError> {
+    for frame in store.tree(top)?.to_continue() {
+        try_again(store, frame, top)?;
+    }
+    let tree = store.tree(top)?;
+    for node in tree.to_try_again().into_iter().chain(tree.to_restart()) {
+        try_again(store, node.id, top)?;
+    }
+    Ok(())
+}
+
 pub(crate) fn try_again(store: &Store, frame: FrameId, top: FrameId) -> Result<(), RuntimeError> {
     match store.change_state(frame, StateChange::TryAgain { top }) {
         // Another process may have done it already, or woken the parent.

@@ -9,10 +9,11 @@ use crate::core::id::FrameId;
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
 use crate::store::Store;
 
-/// Starts `agent-cli resume` for a chain. The process has a group of its own, so that it outlives whoever starts it.
+/// Starts a process that continues a chain as `resume --all` would: failed and interrupted agents are left to people. It has a
+/// process group of its own, so that it outlives whoever starts it, and ends at once if another process drives the chain.
 pub(crate) fn start(store: &Store, settings: &RunSettings, root: FrameId) -> Result<(), RuntimeError> {
     let mut command = Command::new(&settings.own_program);
-    command.args(["resume", &root.to_string()]).env(STATE_DIR, store.dir().path()).process_group(0);
+    command.args(["resume", "--unattended", &root.to_string()]).env(STATE_DIR, store.dir().path()).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut started = command.spawn().map_err(while_trying("start a process for the chain"))?;
     // It would stay a zombie as long as this process lives.
