@@ -100,6 +100,13 @@ impl Context {
         App { asker: Asker { origin: marks::origin(), ..app.asker }, ..app }
     }
 
+    /// The same, with everything that tells a person from what an agent has started.
+    pub(crate) fn app_to_decide<'a>(&self, store: &'a Store) -> App<'a> {
+        let app = self.app_with_origin(store);
+        let (sessions, runner) = (marks::sessions().collect(), marks::runner());
+        App { asker: Asker { sessions, runner, ..app.asker }, ..app }
+    }
+
     pub(crate) fn store(&self) -> Result<Store, CliError> {
         Ok(Store::open(&self.state_dir()?)?)
     }

@@ -275,6 +275,14 @@ fn a_client_may_disconnect_at_any_time() {
 }
 
 #[test]
+fn agents_cannot_continue_a_chain_as_the_server_does() {
+    let world = World::with_hooks();
+    world.file("root.md", "run agent-cli resume --unattended $AGENT_CLI_AGENT_ID 2>&1; true\nreply {result}\n");
+    let outcome = world.run(&["spawn", "root.md"]);
+    assert!(outcome.succeeds().stdout.contains("error: agents cannot resume all chains"), "{outcome}");
+}
+
+#[test]
 fn agents_get_no_tools() {
     let mark = "00000000-0000-4000-8000-000000000000";
     for lifecycle in lifecycles() {

@@ -159,6 +159,7 @@ impl Resume {
             return ResumeAll { claude, stale_check, max_parallel_total, output_options }.run(context);
         };
         if self.unattended {
+            context.asker().may(PersonsTask::ResumeAll)?;
             let store = context.store()?;
             let app = context.app(&store);
             let root = lookup::frame_named(&app, &id)?;

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use clap::Args;
 
+use crate::app::App;
 use crate::app::config::sources::Configuration;
 use crate::app::error::AppError;
-use crate::app::{App, Asker};
 use crate::claude::processes::marks;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -57,11 +57,9 @@ impl Host for OwnProcess {
         let work = || {
             let context = Context::from_environment(false)?;
             let store = context.store()?;
-            let app = context.app_with_origin(&store);
-            let (sessions, runner) = (marks::sessions().collect(), marks::runner());
-            let mut asker = Asker { sessions, runner, ..app.asker };
-            asker.origin.client = client;
-            Ok::<T, CliError>(work(&App { asker, ..app }, &context)?)
+            let mut app = context.app_to_decide(&store);
+            app.asker.origin.client = client;
+            Ok::<T, CliError>(work(&app, &context)?)
         };
         work().map_err(|error| error.in_words())
     }

@@ -5,11 +5,10 @@ use std::io::{self, IsTerminal};
 use rustix::process::getpgrp;
 use rustix::termios::tcgetpgrp;
 
+use crate::app::App;
 use crate::app::answer;
 use crate::app::chains::run::{self, NextRun};
 use crate::app::error::AppError;
-use crate::app::{App, Asker};
-use crate::claude::processes::marks;
 use crate::cli::chain::answering::terminal_prompt::Prompt;
 use crate::cli::chain::answering::walk::{Asked, Exit, Walk, WalkManner};
 use crate::cli::chain::drive;
@@ -25,9 +24,7 @@ use crate::store::Store;
 
 /// The surroundings for a person's answers; agents are refused.
 pub(super) fn for_people<'a>(context: &Context, store: &'a Store) -> Result<App<'a>, CliError> {
-    let app = context.app_with_origin(store);
-    let (sessions, runner) = (marks::sessions().collect(), marks::runner());
-    let app = App { asker: Asker { sessions, runner, ..app.asker }, ..app };
+    let app = context.app_to_decide(store);
     answer::only_people(&app)?;
     Ok(app)
 }
