@@ -151,7 +151,8 @@ fn a_plan_survives_a_killed_runner_and_a_killed_claude(version: &str) {
         2 if first.swap(false, std::sync::atomic::Ordering::Relaxed) => Turn::text("never heard").held(&held[1]),
         2 => write(&format!("{project}/made.txt"), "x"),
         _ => Turn::text("done"),
-    });
+    })
+    .without_lingering();
     let runner = chain.start(&["spawn", "root.md", "--permission-mode", "acceptEdits"]);
     chain.api.wait_until(|requests| requests.len() == 4);
     let claude = runner.claude();

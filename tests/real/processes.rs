@@ -62,9 +62,11 @@ impl Background {
         Process(self.pid().as_raw_nonzero().get()).children().len()
     }
 
-    /// The `claude` that it runs.
+    /// The only `claude` that it runs. Where an agent above could linger, a test starts its chain without lingering.
     pub(crate) fn claude(&self) -> Process {
-        *Process(self.pid().as_raw_nonzero().get()).children().first().expect("a claude runs")
+        let children = Process(self.pid().as_raw_nonzero().get()).children();
+        let [claude] = children[..] else { panic!("one claude runs, not {children:?}") };
+        claude
     }
 }
 

@@ -120,7 +120,8 @@ fn a_wakeup_survives_a_killed_runner_and_a_killed_claude(version: &str) {
     let chain = above(version, move |said| match calls_of(said, "ScheduleWakeup") {
         0 => wakeup(&of, 60, "Look again.").held(&held[0]),
         _ => Turn::text("it is done").held(&held[1]),
-    });
+    })
+    .without_lingering();
     let runner = chain.start(&["spawn", "root.md"]);
     chain.api.wait_until(|requests| requests.len() == 2);
     let claude = runner.claude();
