@@ -47,6 +47,7 @@ mod cli;
 mod core;
 pub mod failpoint;
 mod mcp;
+mod page;
 pub mod records;
 mod runtime;
 mod store;

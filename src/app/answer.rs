@@ -1,9 +1,11 @@
 //! Answers a question, or allows or denies a tool call or a plan.
 
 use jiff::Timestamp;
+use sha2::{Digest as _, Sha256};
 
 use crate::app::asker::PersonsTask;
 use crate::app::error::{AnswerError, AppError};
+use crate::app::lists::whole_question;
 use crate::app::{App, lookup};
 use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::answer;
@@ -11,7 +13,7 @@ use crate::core::requests::proposed_plan::{Permit, PlanDecision, permit};
 use crate::core::requests::request::RequestKind;
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::run::status;
-use crate::store::{Driving, Question, Scope, StoreError, Target};
+use crate::store::{Driving, Question, Scope, Store, StoreError, Target};
 
 /// An answer and how to record it.
 #[derive(Clone, Debug)]
@@ -24,6 +26,8 @@ pub(crate) struct Input {
     pub(crate) mode: Option<String>,
     /// Replace an earlier answer.
     pub(crate) replace: bool,
+    /// The [digest] of what the person has seen, if it may have changed since.
+    pub(crate) shown: Option<String>,
 }
 
 /// What was recorded.
@@ -194,10 +198,24 @@ pub(crate) fn answer_in_time(app: &App<'_>, input: &Input) -> Result<Result<Outc
     }
 }
 
+/// Identifies what a person sees of a question: its whole text, with what a call would change now and where it would act.
+pub(crate) fn digest(store: &Store, asked: &Question) -> Result<String, StoreError> {
+    let shown = whole_question::body(store, asked, None)?;
+    let bytes = Sha256::digest(format!("{}\n{shown}", asked.id));
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 /// Records an answer. Its agent gets it when the chain continues.
 pub(crate) fn answer(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> {
     only_people(app)?;
     let text = check(app, input)?;
+    if let Some(shown) = &input.shown
+        && let Some(asked) = app.store.questions(input.question, false)?.pop()
+        && asked.answered.is_none()
+        && digest(app.store, &asked)? != *shown
+    {
+        return Err(AnswerError::Changed(input.question).into());
+    }
     let question = app.store.record_answer(input.question, &text, &app.asker.origin, input.replace)?;
     let running_elsewhere = Driving::is_marked(app.store.dir(), question.root)?;
     Ok(Outcome { chain: question.root, text, running_elsewhere })
@@ -223,7 +241,7 @@ mod tests {
     }
 
     fn input(question: RequestId, text: &str) -> Input {
-        Input { question, text: text.into(), is_verbatim: false, mode: None, replace: false }
+        Input { question, text: text.into(), is_verbatim: false, mode: None, replace: false, shown: None }
     }
 
     #[test]

@@ -35,6 +35,7 @@ pub(crate) enum PersonsTask {
     OpenConversations,
     SeeCosts,
     SeeNotifications,
+    Serve,
 }
 
 /// An agent asks for something that only people may do.
@@ -67,6 +68,7 @@ impl PersonsTask {
             Self::SetUp => ("agents cannot change what all agents are told", ASK_A_PERSON),
             Self::OpenConversations => ("agents cannot open conversations", ASK_A_PERSON),
             Self::SeeCosts => ("agents cannot see what others cost", "agent-cli show shows an agent's own costs"),
+            Self::Serve => ("agents cannot serve the page", ASK_A_PERSON),
             Self::SeeNotifications => {
                 ("agents cannot see or send notifications", "end your turn with what a person should know")
             }

@@ -40,6 +40,9 @@ pub(crate) enum AnswerError {
     /// A mode was given without allowing a plan. `plan`: the question, if it is about a plan.
     #[error("--mode is for a plan that is allowed")]
     NoPlanAllowed { plan: Option<RequestId>, mode: String },
+    /// A call would do something else than the person has seen.
+    #[error("{} has changed since it was shown", .0.short())]
+    Changed(RequestId),
     #[error("{} has no open question", .0.short())]
     NoOpenQuestion(FrameId),
     #[error("{} has {} open questions", agent.short(), open.len())]

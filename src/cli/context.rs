@@ -14,6 +14,7 @@ use crate::app::config::setting::{LINGER as LINGER_SETTING, LOG, PRICES, STATE_D
 use crate::app::config::sources::{self, Configuration, Problem, Source};
 use crate::app::config::trust::Trust;
 use crate::app::error::{AppError, Refusal};
+use crate::app::spawn::in_background::Surroundings;
 use crate::app::{App, Asker};
 use crate::claude::environment::variables::Variables;
 use crate::claude::installation::program;
@@ -327,6 +328,12 @@ impl RunSurroundings for Context {
         let named = named.map(Path::to_owned).or_else(named_claude);
         let path = env::var_os("PATH");
         Ok(program::locate(named.as_deref(), None, path.as_deref()).map_err(RuntimeError::from)?)
+    }
+}
+
+impl Surroundings for Context {
+    fn configuration(&self, cwd: &Path) -> Result<Configuration, AppError> {
+        self.configuration(cwd)
     }
 }
 

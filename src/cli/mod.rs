@@ -138,6 +138,7 @@ commands! {
         "service" => Service(housekeeping::service::ServiceCommand),
         "notifications" => Notifications(view::notifications::NotificationsCommand),
         "mcp" => Mcp(housekeeping::mcp::Mcp),
+        "serve" => Serve(housekeeping::serve::Serve),
         "completions" => Completions(housekeeping::completions::Completions),
     }
     "For agents" {

@@ -8,16 +8,13 @@ mod server;
 mod tasks;
 mod tools;
 
-use std::path::Path;
-
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::stdio;
 
 use crate::app::App;
-use crate::app::chains::run::RunSurroundings;
-use crate::app::config::sources::Configuration;
 use crate::app::error::AppError;
+use crate::app::spawn::in_background::Surroundings;
 
 /// The process that the server runs in.
 pub(crate) trait Host: Clone + Send + Sync + 'static {
@@ -32,12 +29,6 @@ pub(crate) trait Host: Clone + Send + Sync + 'static {
         client: Option<String>,
         work: impl FnOnce(&App<'_>, &Self::Surroundings) -> Result<T, AppError>,
     ) -> Result<T, String>;
-}
-
-/// What is only read when a call needs it.
-pub(crate) trait Surroundings: RunSurroundings {
-    /// The settings for work in `cwd`.
-    fn configuration(&self, cwd: &Path) -> Result<Configuration, AppError>;
 }
 
 /// Serves one client on standard input and output, until it closes them.

@@ -14,6 +14,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ServerHandler, model::DetailedTask};
 
 use crate::app::App;
+use crate::app::chains::in_background;
 use crate::app::error::AppError;
 use crate::core::id::FrameId;
 use crate::mcp::tools::Output;
@@ -131,7 +132,7 @@ impl<H: Host> ServerHandler for Server<H> {
     ) -> Result<GetTaskResult, ErrorData> {
         let paces = Arc::clone(&self.paces);
         let look = move |app: &App<'_>, root, surroundings: &H::Surroundings| {
-            if !paces.rests(root) && tasks::go_on(app, root, surroundings)? {
+            if !paces.rests(root) && in_background::go_on(app, root, surroundings)? {
                 paces.continued(root);
             }
             tasks::task(app, root)

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::app::answer;
-use crate::app::chains::run::{self, RunSurroundings};
-use crate::app::chains::stop;
+use crate::app::chains::run::RunSurroundings;
+use crate::app::chains::{in_background, stop};
 use crate::app::error::{AppError, Refusal};
 use crate::app::lists::whole_question;
 use crate::core::chain::frame_state::{Failure, FailureKind, FrameState};
@@ -43,16 +43,6 @@ pub(super) fn chain_of(app: &App<'_>, task: &str) -> Result<FrameId, AppError> {
         Some(frame) if frame.root == root => Ok(root),
         _ => Err(unknown().hint("it may have been removed; agent-cli ls --all lists chains").into()),
     }
-}
-
-/// Continues a chain that can continue and that no process drives. Returns whether it did.
-pub(super) fn go_on(app: &App<'_>, root: FrameId, surroundings: &impl RunSurroundings) -> Result<bool, AppError> {
-    let is_over = app.store.frame(root)?.is_none_or(|frame| frame.state.is_over());
-    let goes_on = !is_over && status::can_continue(app.store, root)?;
-    if goes_on {
-        run::in_background(app.store, root, surroundings)?;
-    }
-    Ok(goes_on)
 }
 
 /// The state of a chain.
@@ -171,7 +161,7 @@ pub(super) fn update(
             refused.get_or_insert(error);
         }
     }
-    go_on(app, root, surroundings)?;
+    in_background::go_on(app, root, surroundings)?;
     refused.map_or(Ok(()), Err)
 }
 
@@ -183,7 +173,7 @@ fn record(app: &App<'_>, root: FrameId, id: &str, response: &Value) -> Result<()
     let Some(text) = Shown::new(&asked, whole.as_deref()).answer(response).map_err(Refusal::new)? else {
         return Ok(());
     };
-    answer::answer(app, &answer::Input { question, text, is_verbatim: true, mode: None, replace: false })?;
+    answer::answer(app, &answer::Input { question, text, is_verbatim: true, mode: None, replace: false, shown: None })?;
     Ok(())
 }
 

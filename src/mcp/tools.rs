@@ -9,10 +9,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::app::answer;
-use crate::app::chains::{resume, run, stop};
+use crate::app::chains::{in_background, resume, stop};
 use crate::app::error::{AppError, Refusal};
 use crate::app::lists::{chains, logs, questions, tree};
-use crate::app::spawn::{self, instructions};
+use crate::app::spawn;
+use crate::app::spawn::in_background::Surroundings;
 use crate::app::{App, GivenText, lookup};
 use crate::core::agent::launch::OnPermission;
 use crate::core::agent::overrides::Repair;
@@ -21,8 +22,6 @@ use crate::core::events::agent_event::AgentEvent;
 use crate::core::id::{ChainName, FrameId};
 use crate::core::requests::request::RequestKind;
 use crate::core::steering::stop_order::StopKind;
-use crate::mcp::{Surroundings, tasks};
-use crate::runtime::steering::try_again;
 use crate::store::StoreError;
 
 /// The result of a tool.
@@ -198,13 +197,7 @@ fn spawn(app: &App<'_>, surroundings: &impl Surroundings, given: Spawn) -> Resul
         tasks,
         ..spawn::Input::default()
     };
-    let cwd = spawn::working_directory(&app.directory, input.cwd.as_deref())?;
-    let configuration = surroundings.configuration(&cwd)?;
-    let tasks = instructions::tasks(&app.directory, &input.tasks, &mut std::io::empty())?;
-    let settings = surroundings.run_settings(None)?;
-    let new = spawn::start(app, input, tasks, &configuration, settings, &mut |_| {})?;
-    run::in_background(app.store, new.chain, surroundings)?;
-    Ok(Output::Chain(new.chain))
+    Ok(Output::Chain(spawn::in_background::spawn(app, input, surroundings)?))
 }
 
 fn answer(app: &App<'_>, surroundings: &impl Surroundings, given: Answer) -> Result<Output, AppError> {
@@ -215,9 +208,10 @@ fn answer(app: &App<'_>, surroundings: &impl Surroundings, given: Answer) -> Res
         let refusal = Refusal::new("only a person can decide on a tool call or a plan");
         return Err(refusal.hint(format!("in a terminal: agent-cli answer {}", question.short())).into());
     }
-    let input = answer::Input { question, text: given.answer, is_verbatim: false, mode: None, replace: false };
+    let input =
+        answer::Input { question, text: given.answer, is_verbatim: false, mode: None, replace: false, shown: None };
     let recorded = answer::answer(app, &input)?;
-    tasks::go_on(app, recorded.chain, surroundings)?;
+    in_background::go_on(app, recorded.chain, surroundings)?;
     Ok(Output::Value(json!({ "question": question, "chain": recorded.chain, "answer": "recorded" })))
 }
 
@@ -233,16 +227,7 @@ fn resume(app: &App<'_>, surroundings: &impl Surroundings, given: Resume) -> Res
         now: false,
         stale_check: true,
     };
-    let resume::Outcome::Chain(resumed) = resume::resume(app, input, surroundings)? else {
-        return Err(Refusal::new("agents read results with agent-cli resume").into());
-    };
-    let root = app.store.chain_of(resumed.top)?.root;
-    if let run::NextRun::Run(_) = resumed.next {
-        // Otherwise the task would still have failed when it begins.
-        try_again::all(app.store, resumed.top)?;
-        run::in_background(app.store, root, surroundings)?;
-    }
-    Ok(Output::Chain(root))
+    Ok(Output::Chain(in_background::resume(app, input, surroundings)?))
 }
 
 fn logs(app: &App<'_>, Named { id }: Named) -> Result<Output, AppError> {

@@ -49,13 +49,13 @@ fn every_command_explains_itself() {
       import         Import a chain written by `agent-cli export`
 
     Set up:
-      init           Tell the agents of this project how to start others, ask and wait
-      uninit         Remove what `agent-cli init` has written
+      init, uninit   Tell the agents of this project how to start others, or remove that
       doctor         Check claude, login, settings and PATH, and suggest fixes
       config         List and change settings
       service        Install a timer that resumes chains every minute
       notifications  List notifications, and whether they could be sent
       mcp            Serve chains to Claude Code and other MCP hosts
+      serve          Serve a page that shows and answers chains in a browser
       completions    Print a completion script for a shell
 
     For agents:

@@ -12,6 +12,7 @@ mod log;
 mod marked;
 mod names;
 mod outcome;
+mod page;
 mod programs;
 #[path = "../support/pty.rs"]
 mod pty;

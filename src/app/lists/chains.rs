@@ -21,6 +21,10 @@ pub(crate) struct Input {
     pub(crate) states: Vec<ChainState>,
     /// Those that need a person first, then in the order of the states; the newest first otherwise.
     pub(crate) by_state: bool,
+    /// Only those whose id, name, task or directory contains this text.
+    pub(crate) matching: Option<String>,
+    /// How many of them come before the first that is listed.
+    pub(crate) skip: usize,
     /// At most this many; `None`: all.
     pub(crate) most: Option<usize>,
 }
@@ -67,8 +71,10 @@ pub(crate) fn chains(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> 
 
 /// The chains to list. Only few are read, however many there are.
 fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Result<(Vec<Summary>, Omitted), AppError> {
-    let Input { with_done, all_projects, ref states, most, .. } = *input;
-    let most = most.unwrap_or(usize::MAX);
+    let Input { with_done, all_projects, ref states, ref matching, skip, most, .. } = *input;
+    let is_searched = matching.is_some() || skip > 0;
+    let wanted = most.unwrap_or(usize::MAX);
+    let most = if is_searched { usize::MAX } else { wanted };
     let mut selection = Selection::new(app, all_projects)?;
     // In these chains an agent may be in the requested state while the first agent is in another one.
     let mut unusual: Vec<Summary> = Vec::new();
@@ -101,8 +107,17 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
     kinds.retain(&mut is_meant);
     let found = app.store.chains(Chains::Newest { most: most.saturating_add(unusual.len()), kinds: Some(&kinds) })?;
     omitted.more = found.more;
+    let searched = |mut chains: Vec<Summary>, mut omitted: Omitted| {
+        if is_searched {
+            chains.retain(|chain| matching.as_ref().is_none_or(|text| has_text(chain, text)));
+            chains.drain(..skip.min(chains.len()));
+            omitted.more += chains.len().saturating_sub(wanted) as u64;
+            chains.truncate(wanted);
+        }
+        (chains, omitted)
+    };
     if states.is_empty() {
-        return Ok((found.chains, omitted));
+        return Ok(searched(found.chains, omitted));
     }
     let mut chains = Vec::new();
     let usual = found.chains.into_iter().filter(|chain| !seen.contains(&chain.id));
@@ -117,7 +132,16 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
     chains.sort_by_key(|chain| std::cmp::Reverse(chain.created));
     omitted.more += chains.len().saturating_sub(most) as u64;
     chains.truncate(most);
-    Ok((chains, omitted))
+    Ok(searched(chains, omitted))
+}
+
+/// Whether a person would find the chain by this text.
+fn has_text(chain: &Summary, text: &str) -> bool {
+    let text = text.to_lowercase();
+    let directory = chain.cwd.display().to_string();
+    let id = chain.id.to_string();
+    let texts = [chain.title.as_str(), chain.name.as_deref().unwrap_or_default(), &directory, &id];
+    texts.iter().any(|other| other.to_lowercase().contains(&text))
 }
 
 #[cfg(test)]

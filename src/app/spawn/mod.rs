@@ -1,5 +1,6 @@
 //! Starts a chain for a person, or requests agents for an agent.
 
+pub(crate) mod in_background;
 pub(crate) mod instructions;
 pub(crate) mod named_file;
 pub(crate) mod note;

@@ -51,11 +51,25 @@ pub(crate) fn marks() -> impl Iterator<Item = Mark> {
     above.into_iter().chain(leaders).filter_map(Mark::on)
 }
 
+/// Whether another process belongs to an agent of this state directory: it or a process above it has the mark of one, or runs
+/// agents.
+pub(crate) fn is_of_agent(pid: Pid, state_dir: &Path) -> bool {
+    let line: Vec<Pid> = process_table::ancestors_of(pid).collect();
+    let is_marked = |pid: Pid| Mark::on(pid).is_some_and(|mark| mark.is_of(state_dir));
+    line.iter().copied().chain(process_table::leaders_of(pid)).any(is_marked) || runner_in(&line).is_some()
+}
+
 /// The sessions of Claude Code in whose tool calls this process or an ancestor was started.
 pub(crate) fn sessions() -> impl Iterator<Item = SessionId> {
     let above = process_table::ancestors().skip(1).chain(process_table::leaders());
     let named = above.filter_map(|pid| Environment::read(pid).value(SESSION));
     env::var(SESSION).ok().into_iter().chain(named).filter_map(|session| session.parse().ok())
+}
+
+/// The same of another process.
+pub(crate) fn sessions_of(pid: Pid) -> impl Iterator<Item = SessionId> {
+    let line = process_table::ancestors_of(pid).chain(process_table::leaders_of(pid));
+    line.filter_map(|pid| Environment::read(pid).value(SESSION)?.parse().ok())
 }
 
 /// An ancestor process that runs agents. Below it are processes that they have left behind, and the commands that it runs
@@ -69,6 +83,14 @@ pub(crate) struct Runner {
 
 /// The nearest ancestor process that runs agents.
 pub(crate) fn runner() -> Option<Runner> {
+    let above: Vec<Pid> = process_table::ancestors().skip(1).collect();
+    let mut found = runner_in(&above)?;
+    found.notifications.extend(env::var(NOTIFICATION));
+    Some(found)
+}
+
+/// The first process of these that runs agents.
+fn runner_in(line: &[Pid]) -> Option<Runner> {
     let own = env::current_exe().ok().and_then(|own| fs::metadata(own).ok())?;
     let is_own = |pid: Pid| {
         let found = fs::metadata(process_table::program(pid));
@@ -79,11 +101,9 @@ pub(crate) fn runner() -> Option<Runner> {
         let command = words.iter().skip(1).find(|word| !word.starts_with('-'));
         is_own(pid) && command.is_some_and(|command| RUNNERS.contains(&command.as_str()))
     };
-    let above: Vec<Pid> = process_table::ancestors().skip(1).collect();
-    let at = above.iter().position(|pid| is_runner(*pid))?;
-    let named = above[..at].iter().filter_map(|pid| Environment::read(*pid).value(NOTIFICATION));
-    let notifications = env::var(NOTIFICATION).ok().into_iter().chain(named).collect();
-    Some(Runner { process: above[at].as_raw_nonzero().get(), notifications })
+    let at = line.iter().position(|pid| is_runner(*pid))?;
+    let named = line[..at].iter().filter_map(|pid| Environment::read(*pid).value(NOTIFICATION));
+    Some(Runner { process: line[at].as_raw_nonzero().get(), notifications: named.collect() })
 }
 
 /// The commands that run agents.
@@ -117,6 +137,7 @@ pub(crate) fn origin() -> Origin {
         orphaned: is_orphaned(),
         file: None,
         client: None,
+        page: None,
     }
 }
 

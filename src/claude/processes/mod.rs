@@ -3,5 +3,6 @@
 pub(crate) mod children;
 pub(crate) mod marks;
 pub(crate) mod orphan_processes;
+pub(crate) mod peer;
 pub(crate) mod process;
 pub(crate) mod process_table;

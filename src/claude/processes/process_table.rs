@@ -10,7 +10,12 @@ use rustix::process::Pid;
 /// This process and its ancestors, the nearest first.
 pub(crate) fn ancestors() -> impl Iterator<Item = Pid> {
     let own = i32::try_from(process::id()).ok().and_then(Pid::from_raw);
-    std::iter::successors(own, |pid| parent(*pid))
+    own.into_iter().flat_map(ancestors_of)
+}
+
+/// A process and its ancestors, the nearest first.
+pub(crate) fn ancestors_of(pid: Pid) -> impl Iterator<Item = Pid> {
+    std::iter::successors(Some(pid), |pid| parent(*pid))
 }
 
 /// The process that has started or adopted another one.
@@ -21,6 +26,12 @@ pub(crate) fn parent(pid: Pid) -> Option<Pid> {
 /// The leaders of this process's session and group. They may be alive even if a process in between has ended.
 pub(crate) fn leaders() -> impl Iterator<Item = Pid> {
     [unistd::getsid(None), unistd::getpgid(None)].into_iter().flatten().filter_map(visible)
+}
+
+/// The same of another process.
+pub(crate) fn leaders_of(pid: Pid) -> impl Iterator<Item = Pid> {
+    let pid = Some(unistd::Pid::from_raw(pid.as_raw_nonzero().get()));
+    [unistd::getsid(pid), unistd::getpgid(pid)].into_iter().flatten().filter_map(visible)
 }
 
 /// In a container the leader may be a process outside it, which the system calls 0.

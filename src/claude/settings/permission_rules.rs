@@ -58,6 +58,11 @@ pub(crate) fn no_edit(path: &Path, pattern: &str) -> Option<String> {
     Some(format!("Edit(/{}{pattern})", escaped(&escaped(path, "\\*[]{}!#"), "\\()")))
 }
 
+/// The rule that keeps all file tools from reading such paths.
+pub(crate) fn no_read(path: &Path, pattern: &str) -> Option<String> {
+    Some(no_edit(path, pattern)?.replacen("Edit", "Read", 1))
+}
+
 /// Whether a rule may concern a Bash call with this command. If in doubt, it does.
 pub(crate) fn may_match(rule: &str, command: &str) -> bool {
     let rule = rule.trim();

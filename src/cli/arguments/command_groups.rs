@@ -28,20 +28,31 @@ const OTHER_WORDS: [(&str, &str); 7] = [
     ("delete", "rm"),
 ];
 
+/// Commands that share a line of the list, and what it says: the list fits on a page.
+const SHARED: [(&str, &str, &str); 1] =
+    [("init", "uninit", "Tell the agents of this project how to start others, or remove that")];
+
 /// The program, with a help that lists its commands in groups: clap lists them in one.
 pub(crate) fn listed(program: Command, groups: &[Group]) -> Command {
     let (header, literal) = (*program.get_styles().get_header(), *program.get_styles().get_literal());
     let shown = || groups.iter().filter(|group| !group.title.is_empty());
-    let names: Vec<String> = shown().flat_map(|group| group.commands).map(|names| names.join(", ")).collect();
+    let shared = |name: &str| SHARED.iter().find(|(first, ..)| *first == name);
+    let is_listed = |names: &&&[&str]| SHARED.iter().all(|(_, second, _)| *second != names[0]);
+    let listed = |group: &Group| group.commands.iter().filter(is_listed).copied().collect::<Vec<_>>();
+    let with_second = |names: &[&str]| {
+        let second = shared(names[0]).map(|(_, second, _)| *second);
+        names.iter().copied().chain(second).collect::<Vec<_>>().join(", ")
+    };
+    let names: Vec<String> = shown().flat_map(listed).map(with_second).collect();
     let indent = names.iter().map(String::len).max().unwrap_or(0) + 4;
     let width = output::width().unwrap_or(WIDEST).clamp(2 * indent, WIDEST);
     let mut names = names.into_iter();
     let mut template = "{about-with-newline}\n{usage-heading} {usage}\n\n".to_owned();
     for group in shown() {
         template += &format!("{header}{}:{header:#}\n", group.title);
-        for (command, names) in group.commands.iter().zip(names.by_ref()) {
-            let about = program.find_subcommand(command[0]).and_then(Command::get_about);
-            let about = about.map(ToString::to_string).unwrap_or_default();
+        for (command, names) in listed(group).into_iter().zip(names.by_ref()) {
+            let about = program.find_subcommand(command[0]).and_then(Command::get_about).map(ToString::to_string);
+            let about = shared(command[0]).map(|(_, _, about)| (*about).to_owned()).or(about).unwrap_or_default();
             let lines = wrapped(&format!("  {names:0$}{about}", indent - 2), width, indent).join("\n");
             template += &format!("  {literal}{names}{literal:#}{}\n", &lines[2 + names.len()..]);
         }

@@ -1,18 +1,16 @@
 //! `agent-cli mcp`: serves chains to an MCP client.
 
 use std::io::{self, IsTerminal};
-use std::path::Path;
 
 use clap::Args;
 
 use crate::app::App;
-use crate::app::config::sources::Configuration;
 use crate::app::error::AppError;
 use crate::claude::processes::marks;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::mcp::{self, Host, Surroundings};
+use crate::mcp::{self, Host};
 
 /// Serve chains to Claude Code and other MCP hosts
 ///
@@ -62,11 +60,5 @@ impl Host for OwnProcess {
             Ok::<T, CliError>(work(&app, &context)?)
         };
         work().map_err(|error| error.in_words())
-    }
-}
-
-impl Surroundings for Context {
-    fn configuration(&self, cwd: &Path) -> Result<Configuration, AppError> {
-        self.configuration(cwd)
     }
 }

@@ -8,4 +8,5 @@ pub(crate) mod gc;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod mcp;
+pub(crate) mod serve;
 pub(crate) mod service;

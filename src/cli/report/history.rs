@@ -100,7 +100,8 @@ fn by_origin(origin: &Origin) -> String {
     }
     let user = origin.user.as_deref().map(|user| format!(" by {}", one_line(user))).unwrap_or_default();
     let file = origin.file.as_ref().map(|file| format!(" in the file {}", one_line(&file.path.display().to_string())));
-    user + &file.unwrap_or_default()
+    let page = origin.page.as_ref().map(|page| format!(" on the {}", one_line(&page.in_words())));
+    user + &file.or(page).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::cli::output::{self, ListCommand, print, print_json, tell};
 use crate::cli::view::logs;
 use crate::core::events::agent_event::AgentEventKind;
 use crate::core::requests::approval::{self, Before};
-use crate::core::steering::origin::Origin;
+use crate::core::steering::origin::{FromPage, Origin};
 use crate::core::text::escape::shortened;
 
 /// Show what agents asked, who answered what, and what followed
@@ -176,6 +176,10 @@ fn by(origin: &Origin) -> String {
     match &origin.file {
         // The user is then the file's owner, and the process the one that has read the file.
         Some(file) => format!("in the file {} of {user}", one_line(&file.path.display().to_string())),
+        None if origin.page.is_some() => {
+            let page = origin.page.as_ref().map(FromPage::in_words).unwrap_or_default();
+            format!("on the {} (process {})", one_line(&page), origin.process)
+        }
         None => {
             let unknown = if origin.orphaned { ", not known who started it" } else { "" };
             format!("by {user} (process {}, {terminal}{agent}{unknown})", origin.process)

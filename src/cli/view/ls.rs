@@ -86,6 +86,8 @@ impl Ls {
             all_projects: self.all_projects,
             states: self.status.clone(),
             by_state: !self.json,
+            matching: None,
+            skip: 0,
             most: self.limit.or(if self.json { None } else { Some(MOST) }),
         };
         let app = context.app(&store);

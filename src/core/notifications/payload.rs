@@ -39,6 +39,9 @@ pub(crate) struct Payload {
     /// The reply of a chain that is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply: Option<String>,
+    /// Where the question or the chain is on the page, if it is served. Only a browser that has logged in sees it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
     /// Other details about this kind of event.
     #[serde(flatten)]
     pub detail: Value,
@@ -90,7 +93,16 @@ impl Payload {
     pub(crate) fn new(about: About, question: Option<AskedQuestion>, reply: Option<String>) -> Self {
         let About { id, event, at, failures, chain, agent, detail } = about;
         let message = message(event, &detail, question.as_ref(), reply.as_deref());
-        Self { version: VERSION, id, event, at, failures, message, chain, agent, question, reply, detail }
+        Self { version: VERSION, id, event, at, failures, message, chain, agent, question, reply, url: None, detail }
+    }
+
+    /// With the address of the page, which is served.
+    pub(crate) fn on_page(self, address: &str) -> Self {
+        let path = match &self.question {
+            Some(question) => format!("question/{}", question.id),
+            None => format!("chain/{}", self.chain.id),
+        };
+        Self { url: Some(format!("{address}/{path}")), ..self }
     }
 
     /// An example for a person who tests a command.
@@ -145,6 +157,7 @@ impl Payload {
             ("AGENT_CLI_MESSAGE", text(&self.message)),
         ];
         variables.extend(self.question.as_ref().map(|question| ("AGENT_CLI_QUESTION", question.id.to_string())));
+        variables.extend(self.url.as_ref().map(|url| ("AGENT_CLI_URL", url.clone())));
         variables
     }
 }
@@ -153,7 +166,7 @@ impl Payload {
 pub(crate) const NOTIFICATION: &str = "AGENT_CLI_NOTIFICATION";
 
 /// The variables that [`Payload::environment`] may leave out: a command must not get those of its caller.
-pub(crate) const OPTIONAL_VARIABLES: [&str; 1] = ["AGENT_CLI_QUESTION"];
+pub(crate) const OPTIONAL_VARIABLES: [&str; 2] = ["AGENT_CLI_QUESTION", "AGENT_CLI_URL"];
 
 fn message(event: Occasion, detail: &Value, question: Option<&AskedQuestion>, reply: Option<&str>) -> String {
     let text = |name: &str| detail[name].as_str().unwrap_or_default().trim().to_owned();

@@ -33,6 +33,27 @@ pub struct Origin {
     /// The MCP client that passed it on, with its version, as it calls itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
+    /// The browser from which it was sent to the page; the other fields are then about the process that serves the page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<FromPage>,
+}
+
+/// A browser in which the page was used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FromPage {
+    /// Its address, as the server saw it.
+    pub address: String,
+    /// The browser, as it calls itself.
+    pub browser: Option<String>,
+}
+
+impl FromPage {
+    /// For people, without being escaped.
+    pub(crate) fn in_words(&self) -> String {
+        let browser = self.browser.as_ref().map(|browser| format!(", {browser}")).unwrap_or_default();
+        format!("page, {}{browser}", self.address)
+    }
 }
 
 /// A file with an answer in it.

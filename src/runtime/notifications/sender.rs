@@ -23,7 +23,7 @@ use crate::runtime::notifications::run_command::{self, Shell};
 use crate::runtime::notifications::stalls::Silences;
 use crate::runtime::run::signals;
 use crate::runtime::run::unattended::change_watch::ChangeWatch;
-use crate::store::{Claimed, Notifications, SendOutcome, Store, StoreError, Subscribing, Subscription};
+use crate::store::{Claimed, Notifications, SendOutcome, Serving, Store, StoreError, Subscribing, Subscription};
 
 /// How many commands run at once.
 const AT_ONCE: usize = 8;
@@ -263,7 +263,12 @@ fn payload(store: &Store, claimed: &Claimed) -> Result<Payload, StoreError> {
     let asked = question.map(|question| AskedQuestion { id: question.id, asked: question.asked, kind: question.kind });
     let is_done = claimed.about.event == Occasion::Done;
     let reply = if is_done { store.replies(claimed.about.agent.id)?.reply } else { None };
-    Ok(Payload::new(claimed.about.clone(), asked, reply))
+    let payload = Payload::new(claimed.about.clone(), asked, reply);
+    // A notification is sent all the same if it cannot be told where the page is.
+    Ok(match Serving::address(store.dir()) {
+        Ok(Some(address)) => payload.on_page(&address),
+        _ => payload,
+    })
 }
 
 fn until_next(store: &Store, commands: &Commands) -> Result<Duration, StoreError> {

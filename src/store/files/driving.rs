@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::core::id::FrameId;
 use crate::store::error::{Result, StoreError};
-use crate::store::files::durable::open_private;
+use crate::store::files::durable::{make_private, open_private};
 use crate::store::files::state_dir::StateDir;
 
 /// How often to try to set or check a mark, and the pause between tries.
@@ -55,6 +55,39 @@ impl Attending {
         is_locked(&dir.attending())
     }
 }
+
+/// The mark of a process that serves the page in a browser.
+#[derive(Debug)]
+pub(crate) struct Serving {
+    _locked: File,
+}
+
+impl Serving {
+    /// Marks that the page is at `address` until the result is dropped. The address lets nobody in.
+    pub(crate) fn mark(dir: &StateDir, address: &str) -> Result<Self> {
+        let (folder, file) = (dir.page(), dir.page().join(ADDRESS));
+        let broken = |error| StoreError::io(&file, error);
+        if !folder.exists() {
+            make_private(&folder).map_err(broken)?;
+        }
+        let locked = lock(&file)?;
+        std::fs::write(&file, address).map_err(broken)?;
+        Ok(Self { _locked: locked })
+    }
+
+    /// Where the page is; `None`: no process serves it. Creates nothing.
+    pub(crate) fn address(dir: &StateDir) -> Result<Option<String>> {
+        let file = dir.page().join(ADDRESS);
+        let read = || std::fs::read_to_string(&file).map_err(|error| StoreError::io(&file, error));
+        if is_locked(&file)? {
+            read().map(|address| Some(address).filter(|address| !address.is_empty()))
+        } else {
+            Ok(None)
+        }
+    }
+}
+
+const ADDRESS: &str = "address";
 
 fn lock(path: &Path) -> Result<File> {
     let lock = || {

@@ -70,9 +70,14 @@ impl StateDir {
 
     /// The paths of the records, each with a pattern for the paths below it. The worktrees of agents next to them are not
     /// records.
-    pub(crate) fn records(&self) -> [(PathBuf, &'static str); 4] {
+    pub(crate) fn records(&self) -> [(PathBuf, &'static str); 5] {
         let (frames, leases) = (self.path.join(FRAMES), self.path.join(LEASES));
-        [(self.database(), "*"), (self.trusted_configs(), ""), (frames, "/**"), (leases, "/**")]
+        [(self.database(), "*"), (self.trusted_configs(), ""), (frames, "/**"), (leases, "/**"), (self.page(), "/**")]
+    }
+
+    /// What the server of the page keeps: where it is, and which browsers have logged in.
+    pub(crate) fn page(&self) -> PathBuf {
+        self.path.join("page")
     }
 
     /// The list of project files that the user trusts.

@@ -89,7 +89,8 @@ impl Answer {
         let id = answer::question_named(&app, &name)?;
         let asked = store.questions(id, false)?.pop();
         let (text, is_verbatim) = self.given(id, asked.as_ref())?;
-        let input = Input { question: id, text, is_verbatim, mode: self.mode.clone(), replace: self.replace };
+        let input =
+            Input { question: id, text, is_verbatim, mode: self.mode.clone(), replace: self.replace, shown: None };
         let text = answer::check(&app, &input)?;
         if let (Some(asked), true) = (&asked, given) {
             question_text::confirm(&store, asked, &text)?;

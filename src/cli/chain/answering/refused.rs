@@ -24,6 +24,9 @@ impl From<AnswerError> for CliError {
                 Some(plan) => format!("agent-cli answer {} allow --mode {mode}", plan.short()),
                 None => "leave --mode out".to_owned(),
             }),
+            AnswerError::Changed(question) => {
+                Self::usage(message).hint(format!("look at it again: agent-cli questions {}", question.short()))
+            }
             AnswerError::NoOpenQuestion(_) => {
                 Self::new(ExitStatus::NoSuchFrame, message).hint("agent-cli questions lists the open questions")
             }

@@ -262,7 +262,7 @@ impl<'a> Walk<'a> {
         let default = default(&asked.kind).filter(|_| text.is_empty());
         let (question, is_verbatim) = (asked.id.short(), is_text || default.is_some());
         let given = default.unwrap_or(text).to_owned();
-        let input = Input { question: asked.id, text: given, is_verbatim, mode: None, replace };
+        let input = Input { question: asked.id, text: given, is_verbatim, mode: None, replace, shown: None };
         let recorded = answer::answer_in_time(&self.app, &input);
         match recorded.map_err(|error| CliError::from(error).without_hints())? {
             Ok(Outcome { text: recorded, .. }) => {

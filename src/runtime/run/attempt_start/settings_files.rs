@@ -78,7 +78,9 @@ fn protection(store: &Store, own: &RunSettings) -> Vec<String> {
         let real = canonical(&path).filter(|real| *real != path);
         [Some(path), real].into_iter().flatten().filter_map(|path| permission_rules::no_edit(&path, pattern))
     });
-    rules.collect()
+    // A page may lead a browser to the link that lets it in.
+    let page = store.dir().page();
+    rules.chain(permission_rules::no_read(&page, "/**")).collect()
 }
 
 /// The path with links resolved. The file itself may not exist yet.

@@ -1,0 +1,33 @@
+//! Continues a chain in a process that does not end with the one that starts it.
+
+use crate::app::App;
+use crate::app::chains::resume::{self, Input, Outcome};
+use crate::app::chains::run::{self, NextRun, RunSurroundings};
+use crate::app::error::{AppError, Refusal};
+use crate::core::id::FrameId;
+use crate::runtime::run::status;
+use crate::runtime::steering::try_again;
+
+/// Continues a chain that can continue and that no process drives. Returns whether it did.
+pub(crate) fn go_on(app: &App<'_>, root: FrameId, surroundings: &impl RunSurroundings) -> Result<bool, AppError> {
+    let is_over = app.store.frame(root)?.is_none_or(|frame| frame.state.is_over());
+    let goes_on = !is_over && status::can_continue(app.store, root)?;
+    if goes_on {
+        run::in_background(app.store, root, surroundings)?;
+    }
+    Ok(goes_on)
+}
+
+/// Resumes a chain as a person's `resume` does. Returns the chain.
+pub(crate) fn resume(app: &App<'_>, input: Input, surroundings: &impl RunSurroundings) -> Result<FrameId, AppError> {
+    let Outcome::Chain(resumed) = resume::resume(app, input, surroundings)? else {
+        return Err(Refusal::new("agents read results with agent-cli resume").into());
+    };
+    let root = app.store.chain_of(resumed.top)?.root;
+    if let NextRun::Run(_) = resumed.next {
+        // Otherwise the chain would still have failed when it begins.
+        try_again::all(app.store, resumed.top)?;
+        run::in_background(app.store, root, surroundings)?;
+    }
+    Ok(root)
+}

@@ -1,0 +1,173 @@
+//! Browsers that have logged in. Only digests are kept in the state directory: what lets a browser in is nowhere but there.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+use sha2::{Digest as _, Sha256};
+use tempfile::NamedTempFile;
+use uuid::Uuid;
+
+/// How long a browser stays logged in.
+pub(in crate::page) const LASTS: SignedDuration = SignedDuration::from_hours(30 * 24);
+/// More browsers than these are none of one person.
+const MOST: usize = 100;
+
+#[derive(Debug)]
+pub(in crate::page) struct Sessions {
+    /// The file with a line for each: the digest, and when it began.
+    file: PathBuf,
+    token: Option<String>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The link with which the next browser can log in.
+    link: Option<String>,
+    sessions: Vec<(String, Timestamp)>,
+}
+
+impl Sessions {
+    /// Knows the browsers that have logged in before. With a token, no link lets anyone in.
+    pub(in crate::page) fn new(file: PathBuf, token: Option<String>) -> Self {
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        let sessions = text.lines().filter_map(|line| {
+            let (digest, began) = line.split_once(' ')?;
+            Some((digest.to_owned(), began.parse().ok()?))
+        });
+        let known = Known { link: None, sessions: sessions.collect() };
+        Self { file, token, known: Mutex::new(known) }
+    }
+
+    pub(in crate::page) fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// A new link, instead of the one before.
+    pub(in crate::page) fn new_link(&self) -> String {
+        let link = secret();
+        self.known().link = Some(link.clone());
+        link
+    }
+
+    /// Logs a browser in that has followed the link. Returns its cookie.
+    pub(in crate::page) fn by_link(&self, link: &str) -> Option<String> {
+        let mut known = self.known();
+        // Digests take the same time to compare, wherever they differ.
+        known.link.take_if(|valid| digest(valid) == digest(link))?;
+        Some(self.begin(&mut known))
+    }
+
+    /// Logs a browser in whose person knows the token.
+    pub(in crate::page) fn by_token(&self, token: &str) -> Option<String> {
+        let valid = self.token.as_ref()?;
+        (digest(valid) == digest(token.trim())).then(|| self.begin(&mut self.known()))
+    }
+
+    pub(in crate::page) fn contains(&self, cookie: &str) -> bool {
+        let digest = self.digest(cookie);
+        self.known().sessions.iter().any(|(known, began)| *known == digest && is_valid(*began))
+    }
+
+    pub(in crate::page) fn end(&self, cookie: &str) {
+        let (digest, mut known) = (self.digest(cookie), self.known());
+        known.sessions.retain(|(known, _)| *known != digest);
+        self.keep(&known);
+    }
+
+    fn begin(&self, known: &mut Known) -> String {
+        let cookie = secret();
+        known.sessions.retain(|(_, began)| is_valid(*began));
+        let superfluous = (known.sessions.len() + 1).saturating_sub(MOST);
+        known.sessions.drain(..superfluous);
+        known.sessions.push((self.digest(&cookie), Timestamp::now()));
+        self.keep(known);
+        cookie
+    }
+
+    /// If it cannot be written, browsers have to log in again after a restart.
+    fn keep(&self, known: &Known) {
+        let text: String = known.sessions.iter().map(|(digest, began)| format!("{digest} {began}\n")).collect();
+        let write = || -> io::Result<()> {
+            // Only its owner can read it.
+            let mut file = NamedTempFile::new_in(self.file.parent().unwrap_or(&self.file))?;
+            file.write_all(text.as_bytes())?;
+            file.persist(&self.file)?;
+            Ok(())
+        };
+        if let Err(error) = write() {
+            tracing::warn!("{} cannot be written: {error}", self.file.display());
+        }
+    }
+
+    /// Another token ends all sessions that began with this one.
+    fn digest(&self, cookie: &str) -> String {
+        digest(&format!("{cookie} {}", self.token.as_deref().unwrap_or_default()))
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_valid(began: Timestamp) -> bool {
+    Timestamp::now().duration_since(began) < LASTS
+}
+
+fn secret() -> String {
+    format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple())
+}
+
+fn digest(text: &str) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_lets_one_browser_in_which_stays_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("sessions");
+        let sessions = Sessions::new(file.clone(), None);
+        assert_eq!(sessions.by_link(""), None, "there is no link yet");
+        let link = sessions.new_link();
+        assert_eq!(sessions.by_link("wrong"), None);
+        let cookie = sessions.by_link(&link).expect("it is the link");
+        assert_eq!(sessions.by_link(&link), None, "it was used");
+        assert!(sessions.contains(&cookie) && !sessions.contains("other") && !sessions.contains(""));
+        let kept = fs::read_to_string(&file).unwrap();
+        assert!(!kept.contains(&cookie) && !kept.contains(&link), "{kept}");
+        let later = Sessions::new(file.clone(), None);
+        assert!(later.contains(&cookie));
+        assert!(!later.contains(kept.split(' ').next().unwrap()), "what is kept lets nobody in");
+        later.end(&cookie);
+        assert!(!Sessions::new(file, None).contains(&cookie));
+    }
+
+    #[test]
+    fn a_token_lets_in_and_another_one_ends_what_it_began() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("sessions");
+        let sessions = Sessions::new(file.clone(), Some("first".into()));
+        assert_eq!(sessions.by_token("other"), None);
+        let cookie = sessions.by_token("first\n").expect("a line break does not matter");
+        assert!(Sessions::new(file.clone(), Some("first".into())).contains(&cookie));
+        assert!(!Sessions::new(file.clone(), Some("second".into())).contains(&cookie));
+        assert_eq!(Sessions::new(file, None).by_token(""), None);
+    }
+
+    #[test]
+    fn old_sessions_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("sessions");
+        fs::write(&file, format!("{} 2020-01-01T00:00:00Z\nnonsense\n", digest("x "))).unwrap();
+        let sessions = Sessions::new(file, None);
+        assert!(!sessions.contains("x"));
+        assert_eq!(sessions.known().sessions.len(), 1);
+    }
+}

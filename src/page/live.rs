@@ -1,0 +1,133 @@
+//! Sends what has changed in a view to the browser that shows it.
+//!
+//! The id of an event is a digest of what the browser shows then, so that a server that was started again knows whether it has
+//! missed anything.
+
+use std::collections::{HashMap, VecDeque};
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Extension;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use crate::page::Host;
+use crate::page::state::{Page, Visitor, refused};
+use crate::page::views::{Update, View};
+
+/// How soon a browser connects again, and how often it hears that the server is there.
+const RETRY: Duration = Duration::from_secs(2);
+const ALIVE: Duration = Duration::from_secs(15);
+/// How long further changes are waited for, so that they are sent together.
+const GATHER: Duration = Duration::from_millis(60);
+/// A view that takes long to make is made less often: at most one part in this many of a core.
+const SHARE: u32 = 10;
+
+/// What a browser follows.
+struct Following<H: Host> {
+    page: Arc<Page<H>>,
+    visitor: Visitor,
+    of: String,
+    shown: Option<Arc<View>>,
+    /// What the browser shows, if the server that sent it is not this one.
+    digest: Option<String>,
+    follows: Vec<PathBuf>,
+    receiver: watch::Receiver<u64>,
+    events: VecDeque<Event>,
+    /// When the view may be made again.
+    rests_until: Instant,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl<H: Host> Drop for Following<H> {
+    fn drop(&mut self) {
+        self.page.changes.follow(&self.follows, &[]);
+    }
+}
+
+pub(super) async fn stream<H: Host>(
+    State(page): State<Arc<Page<H>>>,
+    Extension(visitor): Extension<Visitor>,
+    Query(query): Query<HashMap<String, String>>,
+    headers: HeaderMap,
+) -> Response {
+    let Ok(permit) = Arc::clone(&page.streams).try_acquire_owned() else {
+        return (StatusCode::SERVICE_UNAVAILABLE, "too many browsers follow something").into_response();
+    };
+    let of = query.get("of").cloned().unwrap_or_default();
+    let receiver = page.changes.receiver();
+    // Whether it exists is said at once.
+    if let Err(problem) = page.followed(&visitor, &of).await {
+        return refused(&problem);
+    }
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+    let following = Following {
+        digest: last.or_else(|| query.get("shown").cloned()),
+        events: VecDeque::from([Event::default().retry(RETRY)]),
+        rests_until: Instant::now(),
+        shown: None,
+        follows: Vec::new(),
+        page,
+        visitor,
+        of,
+        receiver,
+        _permit: permit,
+    };
+    let events = stream::unfold(following, |mut following| async move {
+        let event = following.next().await?;
+        Some((Ok::<_, Infallible>(event), following))
+    });
+    Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)).into_response()
+}
+
+impl<H: Host> Following<H> {
+    /// The next event; `None`: the stream is over.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Some(event);
+            }
+            if self.shown.is_some() {
+                self.receiver.changed().await.ok()?;
+                tokio::time::sleep_until((self.rests_until.max(Instant::now() + GATHER)).into()).await;
+            }
+            self.receiver.borrow_and_update();
+            if !self.page.knows(&self.visitor) {
+                return None;
+            }
+            self.look().await?;
+        }
+    }
+
+    /// Makes events of what has changed.
+    async fn look(&mut self) -> Option<()> {
+        let began = Instant::now();
+        let view = self.page.followed(&self.visitor, &self.of).await.ok()?;
+        self.rests_until = Instant::now() + began.elapsed() * SHARE;
+        self.page.changes.follow(&self.follows, &view.follows);
+        self.follows.clone_from(&view.follows);
+        let digest = view.digest();
+        let is_known = self.digest.take().is_some_and(|shown| shown == digest);
+        let updates = if is_known { Vec::new() } else { view.updates(self.shown.as_deref()) };
+        for update in updates {
+            let (name, id, html) = match update {
+                Update::Replace(id, html) => ("replace", id, html),
+                Update::Append(id, html) => ("append", id, html),
+            };
+            self.events.push_back(Event::default().event(name).data(json!({ "id": id, "html": html }).to_string()));
+        }
+        if let Some(last) = self.events.pop_back() {
+            // Only then the browser has seen all of it.
+            self.events.push_back(last.id(digest));
+        }
+        self.shown = Some(view);
+        Some(())
+    }
+}

@@ -1,0 +1,59 @@
+//! What chains cost, by day, model and file.
+
+use jiff::SignedDuration;
+use jiff::tz::TimeZone;
+use maud::{Markup, html};
+
+use crate::app::App;
+use crate::app::error::AppError;
+use crate::app::lists::stats::{self, Input};
+use crate::app::view::cost::SumView;
+use crate::page::views::layout::{cost, line};
+use crate::page::views::{Section, Target, View};
+
+/// The bars of one picture.
+const MOST: usize = 30;
+const WIDTH: f64 = 600.0;
+const ROW: usize = 40;
+
+pub(super) fn view(app: &App<'_>, target: &Target) -> Result<View, AppError> {
+    let days = i64::try_from(target.number("days").clamp(0, 3650)).unwrap_or(30);
+    let days = if days == 0 { 30 } else { days };
+    let within = SignedDuration::from_hours(days * 24);
+    let found = stats::stats(app, &Input { within, zone: TimeZone::system(), running: Some("still running") })?;
+    let links = html! {
+        nav.pages aria-label="Time" {
+            @for wanted in [7, 30, 365] {
+                a href={ "/statistics?days=" (wanted) } aria-current=[(wanted == days).then_some("true")] { (wanted) " days" }
+            }
+        }
+    };
+    let row = html! {
+        div #statistics-row {
+            p { (found.total.attempts) " attempts, " (cost(&found.total.cost)) }
+            (bars("By day", &found.days))
+            (bars("By model", &found.models))
+            (bars("By file", &found.instructions))
+        }
+    };
+    Ok(View::new("Statistics", Section::Statistics).still(links).live_row("statistics", row))
+}
+
+fn bars(title: &str, sums: &[SumView]) -> Markup {
+    let sums = &sums[..sums.len().min(MOST)];
+    let dearest = sums.iter().map(|sum| sum.cost.0.cost_usd).fold(0.0, f64::max);
+    let width = |usd: f64| if dearest > 0.0 { (usd / dearest * WIDTH * 10.0).round() / 10.0 } else { 0.0 };
+    html! {
+        h2 { (title) }
+        @if sums.is_empty() { p { "nothing yet" } } @else {
+            svg viewBox={ "0 0 " (WIDTH) " " (sums.len() * ROW) } role="img" aria-label={ "Cost " (title.to_lowercase()) } {
+                @for (at, sum) in sums.iter().enumerate() {
+                    text x="0" y=(at * ROW + 16) {
+                        (line(sum.name.as_deref().unwrap_or("other"))) ": " (cost(&sum.cost)) ", " (sum.attempts) " attempts"
+                    }
+                    rect.bar x="0" y=(at * ROW + 22) width={ (width(sum.cost.0.cost_usd)) } height="10" {}
+                }
+            }
+        }
+    }
+}
