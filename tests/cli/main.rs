@@ -40,6 +40,7 @@ mod config;
 mod costs;
 mod crash;
 mod cron;
+mod detached;
 mod disk;
 mod doctor;
 mod early_answers;

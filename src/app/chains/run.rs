@@ -12,9 +12,9 @@ use crate::core::id::FrameId;
 use crate::runtime::housekeeping::removal;
 use crate::runtime::run::driven::Driven;
 use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
+use crate::runtime::run::scheduler::own_process;
 use crate::runtime::run::signals::{self, Signals};
 use crate::runtime::run::status::{self, ChainStatus};
-use crate::runtime::run::unattended::own_process;
 use crate::runtime::{self, RunSettings, RuntimeError, programs};
 use crate::store::Store;
 

@@ -51,6 +51,8 @@ pub(crate) struct Input {
     pub(crate) fork: Option<ForkOf>,
     /// What becomes of the reply.
     pub(crate) form: SpawnForm,
+    /// Whether the agents are a chain of their own, which nobody waits for.
+    pub(crate) detached: bool,
     pub(crate) model: Option<String>,
     pub(crate) permission_mode: Option<String>,
     pub(crate) on_permission: Option<OnPermission>,
@@ -227,9 +229,10 @@ fn prepare(
                 .hint("leave --handoff out")
                 .into());
         }
+        SpawnForm::Background if input.detached => {}
         SpawnForm::Background => {
             return Err(Refusal::new("only an agent has a background: it continues beside those that it calls there")
-                .hint("leave --background out, and end the command with & to let the shell continue")
+                .hint("use --detach: it prints the id of the chain, which runs on its own")
                 .into());
         }
     }
@@ -313,7 +316,15 @@ fn checked(
         (None, Some(named)) => named,
         (None, None) => working_directory(&app.directory, None)?,
     };
-    Ok(SpawnRequest { tasks, cwd, apart: is_apart, source, form: input.form, json: input.json })
+    Ok(SpawnRequest {
+        tasks,
+        cwd,
+        apart: is_apart,
+        source,
+        form: input.form,
+        detached: input.detached,
+        json: input.json,
+    })
 }
 
 /// Where agents work; by default in the asker's `directory`.

@@ -203,7 +203,15 @@ mod tests {
     /// A request for an agent with this prompt, or file, that works in `cwd`.
     fn request(cwd: &Path, task: Task) -> SpawnRequest {
         let tasks = vec![NamedTask { task, name: "ins.md".to_owned() }];
-        SpawnRequest { tasks, cwd: cwd.to_owned(), apart: false, source: None, form: SpawnForm::Call, json: false }
+        SpawnRequest {
+            tasks,
+            cwd: cwd.to_owned(),
+            apart: false,
+            source: None,
+            form: SpawnForm::Call,
+            detached: false,
+            json: false,
+        }
     }
 
     #[test]
@@ -274,6 +282,7 @@ mod tests {
                 apart,
                 source: None,
                 form: SpawnForm::Call,
+                detached: false,
                 json: false,
             })
         };

@@ -35,6 +35,8 @@ pub(crate) struct AgentDetailView {
     pub(crate) parent: Option<FrameId>,
     pub(crate) chain: FrameId,
     pub(crate) depth: u32,
+    /// The agent that has started its chain, if that was detached.
+    pub(crate) detached_by: Option<FrameId>,
     pub(crate) task: Task,
     pub(crate) cwd: std::path::PathBuf,
     pub(crate) status: AgentStatus,
@@ -142,6 +144,7 @@ pub(crate) fn gather(
     let events = store.events(frame.id, 0)?.into_iter();
     let abandoned = store.abandoned()?.contains_key(&frame.id);
     let shown = |node| tree.shown_state_of(node, abandoned, now);
+    let chain = store.chain_of(frame.id)?;
     Ok(AgentDetailView {
         doing: activity_of(store, frame.id, now)?,
         waiting_on: blockers.filter(|blocker| blocker.frame == frame.id).collect(),
@@ -182,7 +185,8 @@ pub(crate) fn gather(
         created: frame.created,
         trouble: frame.trouble,
         launch: frame.launch,
-        limits: store.chain_of(frame.id)?.limits,
+        limits: chain.limits,
+        detached_by: chain.detached.map(|detached| detached.by),
         checkpoint: frame.checkpoint,
         baseline: frame.baseline,
     })

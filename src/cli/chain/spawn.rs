@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
+use crate::app::chains::run;
 use crate::app::request::Input;
 use crate::app::spawn;
 use crate::app::spawn::ForkOf;
 use crate::app::spawn::instructions;
 use crate::app::spawn::note::{self, Guarded, SpawnNote};
+use crate::app::view::chain_status::RequestView;
 use crate::claude::invocation::STATE_DIR;
 use crate::cli::arguments::id_completion;
 use crate::cli::arguments::limit_options::LimitOptions;
@@ -22,15 +24,16 @@ use crate::cli::chain::request_from_agent;
 use crate::cli::context::{CONFIG, Context};
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::output::{hint, tell, warn};
+use crate::cli::output::{hint, print_json, print_line, tell, warn};
 use crate::cli::report::estimate;
 use crate::cli::report::status_report::OutputOptions;
 use crate::core::agent::launch::OnPermission;
 use crate::core::housekeeping::doctor_finding::Finding;
-use crate::core::id::ChainName;
+use crate::core::id::{ChainName, FrameId};
 use crate::core::requests::convention;
 use crate::core::requests::request::SpawnForm;
 use crate::core::text::time::duration;
+use crate::store::Store;
 
 /// Start one agent for each FILE of instructions
 ///
@@ -101,6 +104,13 @@ pub(crate) struct Spawn {
     /// count. If the caller fails or is stopped, so are the agents in its background.
     #[arg(long, conflicts_with = "handoff", help_heading = "In a call of an agent")]
     background: bool,
+
+    /// Print the new chain's id at once, and let it run on its own
+    ///
+    /// Nobody waits for its reply: `agent-cli show ID --reply` prints it. In a call of an agent, the new chain continues if the caller fails
+    /// or is stopped. It has at most the caller's rights, and shares its chain's budget and number of agents.
+    #[arg(long, conflicts_with_all = ["handoff", "fork", "stream", "exit_code", "estimate"])]
+    detach: bool,
 
     /// Accept only JSON that fits the schema in FILE
     ///
@@ -197,14 +207,14 @@ impl Spawn {
 
     /// Whether the call returns as soon as it is recorded.
     pub(crate) fn returns_at_once(&self) -> bool {
-        self.background
+        self.background || self.detach
     }
 
     fn input(self) -> spawn::Input {
         let limits = self.limits.given();
         let Self { cwd, worktree, name, fork_from, fork, cold, schema, model, permission_mode, .. } = self;
         let Self { on_permission, native_agents, timeout, questions_dir, claude, no_hooks, no_stale_check, .. } = self;
-        let form = match (self.handoff, self.background) {
+        let form = match (self.handoff, self.background || self.detach) {
             (true, _) => SpawnForm::Handoff,
             (_, true) => SpawnForm::Background,
             _ => SpawnForm::Call,
@@ -217,6 +227,7 @@ impl Spawn {
             name,
             fork: fork_from.map(ForkOf::Named).or_else(|| fork.then_some(ForkOf::Asker { cold })),
             form,
+            detached: self.detach,
             schema,
             json: self.output_options.prints_json(),
             model,
@@ -235,7 +246,8 @@ impl Spawn {
 
     fn start(self, context: &Context) -> Result<ExitStatus, CliError> {
         context.set_linger(self.linger.time);
-        let (output_options, estimates, input) = (self.output_options, self.estimate, self.input());
+        let (output_options, estimates, detaches) = (self.output_options, self.estimate, self.detach);
+        let input = self.input();
         // A refused command must not create a state directory.
         let directory = Context::directory();
         let cwd = spawn::working_directory(&directory, input.cwd.as_deref())?;
@@ -250,12 +262,31 @@ impl Spawn {
             return Ok(ExitStatus::Ok);
         }
         let new = spawn::start(&app, input, tasks, &configuration, run, &mut print_note)?;
+        if detaches {
+            return let_run(context, &store, new.chain, output_options);
+        }
         let status = drive::drive_new(context, &store, &new.run, new.chain, output_options)?;
         let again = || Ok(new.run.clone());
         let exit = there_and_then::finish(context, &store, new.chain, status, again, output_options)?;
         note::after(&app, new.chain, &new.cwd, &new.launch)?.into_iter().for_each(print_note);
         Ok(exit)
     }
+}
+
+/// Lets a chain run on its own.
+fn let_run(
+    context: &Context,
+    store: &Store,
+    chain: FrameId,
+    output_options: OutputOptions,
+) -> Result<ExitStatus, CliError> {
+    run::in_background(store, chain, context)?;
+    if output_options.json {
+        print_json(&RequestView::started(chain.to_string()))?;
+    } else {
+        print_line(&chain.to_string())?;
+    }
+    Ok(ExitStatus::Ok)
 }
 
 fn print_note(note: SpawnNote) {

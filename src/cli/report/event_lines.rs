@@ -88,6 +88,9 @@ impl EventLines {
                 ("", self.usage_limit(status, rate_limit_type.as_deref(), *resets_at))
             }
             AgentEventKind::Request { kind, summary, child, form, .. } => ("", requested(kind, summary, *child, *form)),
+            AgentEventKind::Detached { chain, summary } => {
+                ("", format!("starts the chain {} {summary}", chain.short()))
+            }
             AgentEventKind::RequestOver { .. } | AgentEventKind::Other { .. } if !self.full => return None,
             AgentEventKind::RequestOver { id } => ("", format!("request {} has its result", id.short())),
             AgentEventKind::PermissionDenied { summary, .. } => ("", format!("denied: {summary}")),

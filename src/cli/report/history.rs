@@ -28,6 +28,9 @@ fn words(entry: &LogEntry) -> String {
     match entry {
         LogEntry::Created { to, .. } => format!("created, {}", to.name()),
         LogEntry::Joined { .. } => "joined".to_owned(),
+        LogEntry::Detached { chain, title, .. } => {
+            format!("detached {} as the chain {}", one_line(title), chain.short())
+        }
         LogEntry::Deleted { .. } => "deleted".to_owned(),
         LogEntry::Began { from: FrameState::Ready, .. } => "began".to_owned(),
         LogEntry::Began { .. } | LogEntry::Continued { .. } => "continued".to_owned(),

@@ -85,6 +85,7 @@ fn task_rows(shown: &AgentDetailView) -> Vec<Row> {
     let mut rows = vec![row("agent", shown.id.to_string())];
     rows.extend(shown.parent.map(|parent| row("parent", parent.to_string())));
     rows.push(row("chain", format!("{} (depth {})", shown.chain, shown.depth)));
+    rows.extend(shown.detached_by.map(|agent| row("detached by", agent.to_string())));
     let task = match &shown.task {
         Task::File(path) => path.display().to_string(),
         Task::Prompt(text) => one_line(text),

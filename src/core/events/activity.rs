@@ -127,6 +127,7 @@ impl ActivityTracker {
             }
             AgentEventKind::RateLimit { .. }
             | AgentEventKind::Request { .. }
+            | AgentEventKind::Detached { .. }
             | AgentEventKind::RequestOver { .. }
             | AgentEventKind::Message { .. }
             | AgentEventKind::PermissionDenied { .. }

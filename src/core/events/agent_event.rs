@@ -98,6 +98,12 @@ pub(crate) enum AgentEventKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         form: Option<SpawnForm>,
     },
+    /// The agent has started a chain of its own, for which nobody waits.
+    Detached {
+        chain: FrameId,
+        /// The task on one short, escaped line.
+        summary: String,
+    },
     /// The result of its request is available.
     RequestOver {
         id: RequestId,

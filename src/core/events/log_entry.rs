@@ -27,6 +27,12 @@ pub enum LogEntry {
     Joined {
         parent: FrameId,
     },
+    /// Its agent has started a chain of its own.
+    Detached {
+        attempt: AttemptId,
+        chain: FrameId,
+        title: String,
+    },
     /// It never ran, and no agent waits for it any more.
     Deleted {
         parent: FrameId,
@@ -198,6 +204,7 @@ impl LogEntry {
             Self::Began { attempt, .. }
             | Self::Requested { attempt, .. }
             | Self::PermissionUsed { attempt, .. }
+            | Self::Detached { attempt, .. }
             | Self::Afresh { attempt, .. } => Some(*attempt),
             Self::Ended { attempt, .. } => *attempt,
             _ => None,

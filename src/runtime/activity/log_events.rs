@@ -15,6 +15,9 @@ use crate::store::EventRecord;
 pub(super) fn event(record: &EventRecord) -> Option<AgentEvent> {
     let what = match &record.entry {
         LogEntry::Requested { request, detail, .. } => requested(*request, detail),
+        LogEntry::Detached { chain, title, .. } => {
+            AgentEventKind::Detached { chain: *chain, summary: shortened(title) }
+        }
         LogEntry::Answered { request, .. } | LogEntry::Expired { request, .. } | LogEntry::WaitOver { request } => {
             AgentEventKind::RequestOver { id: *request }
         }
@@ -182,6 +185,8 @@ mod tests {
             assert_eq!((&spawn["child"], &spawn["summary"]), (&json!(ID), &json!("ins2.md")));
             assert_eq!((&spawn["kind"], &spawn["form"]), (&json!("spawn"), &said));
         }
+        let detached = LogEntry::Detached { attempt: AttemptId(ID), chain: FrameId(ID), title: "ins2.md".into() };
+        assert_eq!(event_json(detached), json!({"type": "detached", "chain": ID, "summary": "ins2.md"}));
         assert_eq!(event_json(LogEntry::WaitOver { request }), json!({"type": "request_over", "id": ID}));
     }
 

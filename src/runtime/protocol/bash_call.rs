@@ -134,7 +134,7 @@ pub(super) fn before(
             let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
             let command = input.command().unwrap_or_default();
             // Claude Code decides on calls that a person restricts. A suspended call would not get that far.
-            let began = agent_lookup::uppermost(&store, &frame)?.cwd;
+            let began = agent_lookup::base(&store, &frame)?;
             let concerns = |cwd: &Path| permission_rules::may_concern(command, &call.words(), cwd, &frame.launch);
             if concerns(&began) || (began != frame.cwd && concerns(&frame.cwd)) {
                 return Ok(HookAnswer::Pass.into());

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::claude::stream::digest::Digest;
 use crate::claude::stream::output_reader;
+use crate::core::agent::child_worktree::Worktree;
 use crate::core::chain::frame::Frame;
 use crate::core::id::{FrameId, IdPrefix, SessionId};
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
@@ -105,16 +106,31 @@ pub(crate) fn asked_by(store: &Store, frame: &Frame) -> Result<Option<Frame>, St
     }
 }
 
-/// The uppermost agent above `frame` or itself: no agent asked for it, so a person named where it works.
-pub(crate) fn uppermost(store: &Store, frame: &Frame) -> Result<Frame, StoreError> {
+/// Where the uppermost agent above `frame` works, or `frame` itself: no agent asked for that one, so a person named the directory. If
+/// the chain was detached, the uppermost agent is one of the chain that it comes from.
+pub(crate) fn base(store: &Store, frame: &Frame) -> Result<PathBuf, StoreError> {
+    if let Some(detached) = store.chain_of(frame.id)?.detached {
+        return Ok(detached.base);
+    }
     if let Some(root) = store.frame(frame.root)?.filter(|root| !root.task.is_group()) {
-        return Ok(root);
+        return Ok(root.cwd);
     }
     let mut top = frame.clone();
     while let Some(above) = asked_by(store, &top)? {
         top = above;
     }
-    Ok(top)
+    Ok(top.cwd)
+}
+
+/// The worktrees of an agent and of those above it.
+pub(crate) fn worktrees(store: &Store, frame: &Frame) -> Result<Vec<Worktree>, StoreError> {
+    let (mut worktrees, mut next) = (Vec::new(), Some(frame.clone()));
+    while let Some(agent) = next {
+        worktrees.extend(agent.launch.worktree.clone());
+        next = asked_by(store, &agent)?;
+    }
+    worktrees.extend(store.chain_of(frame.id)?.detached.map(|detached| detached.worktrees).unwrap_or_default());
+    Ok(worktrees)
 }
 
 /// The running attempt of a frame, and what it has printed so far.
@@ -157,6 +173,7 @@ mod tests {
 
     use super::*;
     use crate::core::agent::launch::Launch;
+    use crate::core::chain::detached::Detached;
     use crate::store::testing::{self, ask, new};
     use crate::store::{NewFrame, NewGroup};
 
@@ -240,14 +257,49 @@ mod tests {
     }
 
     #[test]
-    fn the_uppermost_agent_is_the_root_or_the_member_of_the_group_that_a_person_started() {
-        let (_temp, store, [top, _, lowest]) = three();
-        let above = |id| uppermost(&store, &store.frame(id).unwrap().unwrap()).unwrap().id;
-        assert_eq!((above(lowest.frame), above(top.frame)), (top.frame, top.frame));
-        let group = NewGroup { members: vec![new("one"), new("other")], tasks: vec!["one".into()], cwd: "/srv".into() };
+    fn an_agent_is_based_where_a_person_started_the_uppermost_one() {
+        let (_temp, store) = testing::store();
+        let at = |task: &str, cwd: &str| NewFrame { cwd: cwd.into(), ..new(task) };
+        let based = |id| base(&store, &store.frame(id).unwrap().unwrap()).unwrap();
+        let top = store.start(store.create_root(&at("top", "/srv")).unwrap());
+        let (_, below) = store.request_child(top, None, &at("below", "/srv/a"), "below").unwrap();
+        assert_eq!((based(top.frame), based(below)), (PathBuf::from("/srv"), "/srv".into()));
+        let members = vec![at("one", "/one"), at("other", "/other")];
+        let group = NewGroup { members, tasks: vec!["one".into()], cwd: "/srv".into() };
         let group = store.create_root(&group).unwrap();
         let other = store.replies(group).unwrap().members[1].id;
-        let (_, below) = store.request_child(store.start(other), None, &new("a task"), "a task").unwrap();
-        assert_eq!((above(below), above(other)), (other, other));
+        let (_, below) = store.request_child(store.start(other), None, &at("a task", "/x"), "a task").unwrap();
+        assert_eq!((based(below), based(other)), (PathBuf::from("/other"), "/other".into()));
+    }
+
+    #[test]
+    fn a_detached_chain_keeps_the_base_and_the_worktrees_of_the_agent_that_started_it() {
+        let (_temp, store) = testing::store();
+        let worktree = |name: &str| Worktree {
+            repository: "/srv/.git".into(),
+            path: format!("/worktrees/{name}").into(),
+            branch: name.to_owned(),
+            base: "c0ffee".to_owned(),
+        };
+        let frame = |task: &str, worktree: Option<Worktree>| {
+            let mut new = new(task);
+            new.launch.worktree = worktree;
+            new
+        };
+        let top = store.start(store.create_root(&frame("top", None)).unwrap());
+        let (_, apart) = store.request_child(top, None, &frame("apart", Some(worktree("a"))), "apart").unwrap();
+        let apart = store.start(apart);
+        let load = |id| store.frame(id).unwrap().unwrap();
+        let from = Detached {
+            by: apart.frame,
+            cwd: "/worktrees/a".into(),
+            base: base(&store, &load(apart.frame)).unwrap(),
+            worktrees: worktrees(&store, &load(apart.frame)).unwrap(),
+        };
+        let chain = store.detach((&frame("free", Some(worktree("b")))).into(), apart, "free", &from).unwrap();
+        let (_, below) = store.request_child(store.start(chain), None, &frame("below", None), "below").unwrap();
+        assert_eq!(base(&store, &load(below)).unwrap(), load(top.frame).cwd);
+        assert_eq!(worktrees(&store, &load(below)).unwrap(), [worktree("b"), worktree("a")]);
+        assert_eq!(worktrees(&store, &load(top.frame)).unwrap(), []);
     }
 }

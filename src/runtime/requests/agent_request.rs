@@ -117,6 +117,7 @@ mod tests {
             apart: false,
             source: None,
             form: SpawnForm::Call,
+            detached: false,
             json: false,
         };
         let spawn = AgentRequest::Spawn(Box::new(request), Overrides::default());

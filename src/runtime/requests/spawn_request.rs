@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::overrides::{BadLaunch, Overrides};
 use crate::core::agent::{permission_mode, starting_mode};
+use crate::core::chain::detached::Detached;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::limits::Limits;
 use crate::core::id::{ChainName, FrameId, RequestId, SessionId};
@@ -53,6 +54,8 @@ pub(crate) struct SpawnRequest {
     pub source: Option<ForkSource>,
     /// What becomes of their reply.
     pub form: SpawnForm,
+    /// Whether they are a chain of their own, even if an agent asks for them.
+    pub detached: bool,
     /// Whether the agent that asks gets an object with their results.
     pub json: bool,
 }
@@ -117,9 +120,17 @@ pub(crate) fn spawn(
         return Err(BadLaunch::Outside { own: parent.cwd, child: request.cwd }.into());
     }
     // Its own directory may be the work of agents, too.
-    let began = if parent.launch.is_unrestricted() { None } else { Some(agent_lookup::uppermost(store, &parent)?.cwd) };
+    let began = if parent.launch.is_unrestricted() { None } else { Some(agent_lookup::base(store, &parent)?) };
     let frames = request.frames(store, &launch, store.chain_of(parent.id)?.limits, began.as_deref())?;
     let title = request.title();
+    if request.detached {
+        let (cwd, base) = (parent.cwd.clone(), agent_lookup::base(store, &parent)?);
+        let from = Detached { by: parent.id, cwd, base, worktrees: agent_lookup::worktrees(store, &parent)? };
+        return Ok(match frames.as_slice() {
+            [only] => store.detach(only.into(), caller, &title, &from)?,
+            _ => store.detach((&request.group(frames)).into(), caller, &title, &from)?,
+        });
+    }
     let asked = Some(AskedFor { caller, call, title: &title, form: request.form, json: request.json });
     Ok(match frames.as_slice() {
         [only] => store.create(only, asked)?,

@@ -1,6 +1,6 @@
 //! The loop that drives a chain: start what can run, wait for an end, decide about it, and repeat until nothing can run.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -38,6 +38,7 @@ use crate::store::{Attempts, Driving, StateChange, Store, StoreError, TreeOf};
 
 mod budget;
 mod harvest;
+pub(crate) mod own_process;
 mod queue;
 
 /// Drives the chain below `top` until nothing in it can run.
@@ -69,6 +70,8 @@ pub(crate) async fn drive(
         began: Timestamp::now(),
         worked: Timestamp::now(),
         driven: Driven::default(),
+        detached: HashSet::new(),
+        root: frame.root,
         budget: BudgetWatch::start(store.dir().clone(), frame.root, settings.prices.clone()),
     };
     drive.run().instrument(tracing::info_span!("chain", chain = %frame.root)).await
@@ -104,6 +107,10 @@ struct Drive<'a> {
     /// When an agent had last ended.
     worked: Timestamp,
     driven: Driven,
+    /// The root of the whole chain.
+    root: FrameId,
+    /// The chains detached by its agents for which this run has started a process.
+    detached: HashSet<FrameId>,
     budget: BudgetWatch,
 }
 
@@ -112,6 +119,7 @@ impl Drive<'_> {
         let mut looked_again = false;
         loop {
             let (tree, prints) = self.tree_as_it_is()?;
+            self.start_detached()?;
             let seen = self.settings.places.as_ref().map_or(0, Places::ended);
             self.driven.no_place = None;
             let (look_again, queue) = self.start_what_can_run(&tree).await?;

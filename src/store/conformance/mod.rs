@@ -28,7 +28,7 @@ macro_rules! conformance {
                 a_call_that_lingers_returns_its_result_in_its_own_attempt, the_request_of_a_call_becomes_that_of_a_program,
                 one_runner_begins_an_attempt, limits_apply_in_the_transaction_that_begins,
                 an_attempt_that_is_not_kept_asks_nothing, an_ended_attempt_counts_with_its_cost, results_are_delivered_once,
-                a_result_that_changed_is_not_delivered,
+                a_result_that_changed_is_not_delivered, detached_chains_share_what_is_limited,
             a_summary_ends_a_session, calls_that_are_not_open_are_withdrawn, a_wait_ends_with_its_condition,
                 a_frame_is_put_off_and_tried_again, what_happened_is_logged_in_order;
             people: the_first_answer_counts, questions_are_listed_by_directory, ids_are_found_by_their_beginning,

@@ -8,8 +8,12 @@ use jiff::Timestamp;
 use crate::core::attempt::decision::decide;
 use crate::core::attempt::ending::Ending;
 use crate::core::attempt::facts::Facts;
+use crate::core::chain::admission::NotAdmitted;
+use crate::core::chain::detached::Detached;
 use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::chain::limits::Limits;
+use crate::core::events::log_entry::LogEntry;
+use crate::core::housekeeping::retention::Retention;
 use crate::core::id::SessionId;
 use crate::core::requests::request::{RequestKind, RequestResult, SpawnForm};
 use crate::core::steering::fresh_start::testing::SUMMARY;
@@ -17,6 +21,7 @@ use crate::core::waits::conditions::External;
 use crate::store::conformance::people::person;
 use crate::store::conformance::{Open, fresh};
 use crate::store::error::StoreError;
+use crate::store::housekeeping::removable::Decided;
 use crate::store::records::{
     AskedFor, Attempts, Caller, ChainChange, Counting, EventRecord, Extent, NewAttempt, NewFrame, PrintedRequests,
     Recovery, Requests, ResultUse, Seen, StateChange, Telling, TreeOf,
@@ -38,6 +43,56 @@ pub(crate) fn a_chain_is_created_whole_or_not_at_all(open: Open) {
     assert_eq!(store.chain_of(both).unwrap().root, root);
     assert_eq!(store.chain_of(crate::store::Target::Request(request)).unwrap().frame, root);
     assert_eq!(store.change_state(both, StateChange::EndGroup).unwrap(), None, "its members are not finished");
+}
+
+pub(crate) fn detached_chains_share_what_is_limited(open: Open) {
+    let (_temp, store) = fresh(open);
+    let limits = Limits { max_depth: 3, max_agents: 5, max_budget_usd: Some(0.5), ..Limits::default() };
+    let root = store.start(store.create(&NewFrame { limits, ..new("root") }, None).unwrap());
+    let (_, child) = store.request_child(root, None, &new("child"), "child").unwrap();
+    let child = store.start(child);
+    let from =
+        |caller: Caller| Detached { by: caller.frame, cwd: "/srv".into(), base: "/".into(), worktrees: Vec::new() };
+    let detach = |caller: Caller, task: &str| store.detach((&new(task)).into(), caller, task, &from(caller));
+    let one = detach(child, "one").unwrap();
+    let of_one = store.chain_of(one).unwrap();
+    assert_eq!((of_one.root, of_one.limits.max_depth, of_one.limits.max_agents), (one, 1, 5));
+    assert_eq!((of_one.detached, of_one.family), (Some(from(child)), Some(root.frame)));
+    assert_eq!(store.frame(one).unwrap().unwrap().parent, None);
+    assert_eq!(store.chain_of(root.frame).unwrap().detached, None);
+    let entries = store.events(Extent::One(child.frame), 0).unwrap();
+    assert!(entries.iter().any(|event| matches!(&event.entry, LogEntry::Detached { chain, .. } if *chain == one)));
+    // Nobody waits for it, and it is found until it begins.
+    assert!(!store.requests(Requests::Undelivered(child.attempt)).unwrap().iter().any(|_| true));
+    assert_eq!(store.new_detached(root.frame).unwrap(), [one]);
+    let group = group(&["two", "three"]);
+    let both = store.detach((&group).into(), root, "two three", &from(root)).unwrap();
+    assert_eq!(store.new_detached(root.frame).unwrap().len(), 2);
+    let one = store.start(one);
+    assert_eq!(store.new_detached(root.frame).unwrap(), [both]);
+    // There are five agents in three chains. One that is deeper than its chain may be is refused in any case.
+    for caller in [root, one] {
+        assert!(matches!(detach(caller, "many"), Err(StoreError::Limit(_))));
+        assert!(matches!(store.request_child(caller, None, &new("many"), "many"), Err(StoreError::Limit(_))));
+    }
+    // What one has spent, all have spent.
+    store.end(one, &reply("done"));
+    let others_usd = |of| store.chain_of(of).unwrap().others_usd;
+    assert!((others_usd(root.frame) - 0.25).abs() < 1e-9);
+    store.end(child, &reply("done"));
+    let member = store.replies(both).unwrap().members[0].id;
+    assert!((others_usd(member) - 0.5).abs() < 1e-9);
+    let refused = store.begin(member, &attempt(Vec::new()));
+    let spent = NotAdmitted::Budget { max_usd: 0.5, spent_usd: 0.5 };
+    assert!(matches!(refused, Err(StoreError::NotAdmitted(why)) if why == spent));
+    // A caller that has ended detaches nothing.
+    assert!(matches!(detach(child, "late"), Err(StoreError::StaleCaller { .. })));
+    // Removing the first leaves the others.
+    store.end(root, &reply("done"));
+    let decided = store.housekeeping().removable(root.frame.into()).unwrap().pop().unwrap();
+    let decided = Decided { root: root.frame, attempts: decided.attempts };
+    assert_eq!(store.housekeeping().remove_trees(&[decided], Retention::NOTHING).unwrap(), [root.frame]);
+    assert!((others_usd(member) - 0.25).abs() < 1e-9);
 }
 
 pub(crate) fn a_summary_ends_a_session(open: Open) {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 
 use crate::core::agent::overrides::Repair;
+use crate::core::chain::detached::Detached;
 use crate::core::chain::frame_state::{AgentStatus, FrameState};
 use crate::core::chain::limits::{Limits, NewLimits};
 use crate::core::events::log_entry::LogEntry;
@@ -157,6 +158,12 @@ pub struct ChainOf {
     pub limits: Limits,
     /// Its name, given by a person.
     pub name: Option<String>,
+    /// Where it comes from, if an agent has detached it.
+    pub detached: Option<Detached>,
+    /// The first of the chains that come from one another, if there are several.
+    pub family: Option<FrameId>,
+    /// What the others of them have spent, in US dollars.
+    pub others_usd: f64,
 }
 
 /// Which chains are meant.

@@ -34,6 +34,7 @@ pub(crate) fn every_kind(text: &str, some: bool, to: &FrameState) -> Vec<LogEntr
             checkpoint: some.then_some(attempt),
         },
         LogEntry::Joined { parent: frame() },
+        LogEntry::Detached { attempt: AttemptId(ID), chain: frame(), title: "ins2.md".into() },
         LogEntry::Deleted { parent: frame() },
         LogEntry::Began {
             attempt,
@@ -94,9 +95,10 @@ pub(crate) fn states(text: &str) -> [FrameState; 4] {
 
 #[test]
 fn the_json_of_each_kind() {
-    const KINDS: [(&str, &str); 25] = [
+    const KINDS: [(&str, &str); 26] = [
         ("created", r#"{"parent":null,"title":"x","to":{"state":"done"},"checkpoint":null}"#),
         ("joined", r#"{"parent":ID}"#),
+        ("detached", r#"{"attempt":ID,"chain":ID,"title":"ins2.md"}"#),
         ("deleted", r#"{"parent":ID}"#),
         (
             "began",
@@ -150,7 +152,7 @@ fn the_json_of_each_kind() {
 
 #[test]
 fn of_the_end_of_an_attempt_more_is_recorded_than_of_that_of_a_group() {
-    let ended = every_kind("x", true, &FrameState::Done).swap_remove(4).recorded().unwrap().detail.to_string();
+    let ended = every_kind("x", true, &FrameState::Done).swap_remove(5).recorded().unwrap().detail.to_string();
     let states = r#""from":{"state":"ready"},"to":{"state":"done"}"#;
     assert_eq!(ended, format!(r#"{{"attempt":"{ID}","outcome":"x","kept":true,"cost_usd":0.25,{states}}}"#));
 }

@@ -24,21 +24,16 @@ pub(super) struct ElsewhereSettings {
 
 /// The settings for `frame` if it works elsewhere; `None`: it works where its chain was started.
 pub(super) fn look(store: &Store, frame: &Frame) -> Result<Option<ElsewhereSettings>, RuntimeError> {
-    let base = agent_lookup::uppermost(store, frame)?.cwd;
+    let base = agent_lookup::base(store, frame)?;
     if base == frame.cwd {
         return Ok(None);
     }
     let mut places = vec![base.clone()];
-    // The same directory of the worktree.
-    let mut above = Some(frame.clone());
-    while let Some(agent) = above {
-        let counterpart = agent.launch.worktree.as_ref().and_then(|worktree| {
-            let within = base.strip_prefix(worktree.repository.parent()?).ok()?;
-            frame.cwd.starts_with(&worktree.path).then(|| worktree.path.join(within))
-        });
-        places.extend(counterpart);
-        above = agent_lookup::asked_by(store, &agent)?;
-    }
+    // The same directory of each worktree.
+    places.extend(agent_lookup::worktrees(store, frame)?.iter().filter_map(|worktree| {
+        let within = base.strip_prefix(worktree.repository.parent()?).ok()?;
+        frame.cwd.starts_with(&worktree.path).then(|| worktree.path.join(within))
+    }));
     let settings = of_project::settings(&base, &places, &frame.launch);
     if of_project::is_trusted(&frame.cwd, &frame.launch) {
         return Ok(Some(ElsewhereSettings { base, settings, own: None }));

@@ -112,14 +112,17 @@ pub(super) fn permission_tool(
 /// children. A child in its own worktree may also read a file in its parent's directory, which the worktree may lack.
 fn instructions_to_allow<'a>(store: &Store, frame: &'a Frame) -> Result<Option<&'a Path>, RuntimeError> {
     let Task::File(path) = &frame.task else { return Ok(None) };
-    if frame.depth == 1 {
+    let detached = if frame.depth == 1 { store.chain_of(frame.id)?.detached } else { None };
+    if frame.depth == 1 && detached.is_none() {
         return Ok(Some(path));
     }
     if frame.launch.worktree.is_none() {
         return Ok(None);
     }
-    let Some(asking) = agent_lookup::asked_by(store, frame)? else { return Ok(None) };
-    let is_there = path.canonicalize().is_ok_and(|file| file.starts_with(&asking.cwd));
+    let of_detached = detached.map(|detached| detached.cwd);
+    let asking = agent_lookup::asked_by(store, frame)?.map(|agent| agent.cwd);
+    let Some(asking) = of_detached.or(asking) else { return Ok(None) };
+    let is_there = path.canonicalize().is_ok_and(|file| file.starts_with(&asking));
     Ok(is_there.then_some(path))
 }
 

@@ -104,12 +104,12 @@ impl Meter {
     }
 
     fn read_records(&mut self) -> Result<(), RuntimeError> {
-        let max_usd = self.store.chain_of(self.root)?.limits.max_budget_usd;
-        let Some(max_usd) = max_usd else {
+        let chain = self.store.chain_of(self.root)?;
+        let Some(max_usd) = chain.limits.max_budget_usd else {
             self.limit = None;
             return Ok(());
         };
-        self.limit = Some((max_usd, self.store.spent(self.root)?.cost_usd));
+        self.limit = Some((max_usd, self.store.spent(self.root)?.cost_usd + chain.others_usd));
         let mut before = std::mem::take(&mut self.running);
         for attempt in self.store.attempts(Attempts::Running)? {
             let known = before.remove(&attempt.id);
@@ -122,7 +122,12 @@ impl Meter {
             };
             self.running.insert(metered.attempt.id, metered);
         }
-        self.running.retain(|_, metered| metered.frame.root == self.root);
+        let mut families = HashMap::new();
+        for root in self.running.values().map(|metered| metered.frame.root) {
+            families.insert(root, self.store.chain_of(root)?.family);
+        }
+        let is_of_family = |root| chain.family.is_some() && families.get(&root) == Some(&chain.family);
+        self.running.retain(|_, metered| metered.frame.root == self.root || is_of_family(metered.frame.root));
         Ok(())
     }
 }

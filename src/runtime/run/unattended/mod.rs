@@ -2,4 +2,3 @@
 
 pub(crate) mod change_watch;
 pub(crate) mod continuing;
-pub(crate) mod own_process;

@@ -17,9 +17,10 @@ use crate::core::id::FrameId;
 use crate::core::notifications::occasion::Occasion;
 use crate::store::error::StoreError;
 use crate::store::records::{ChainOf, Target};
-use crate::store::sqlite::database::codec::{self, At, Id, from_json, id, time};
+use crate::store::sqlite::database::codec::{self, At, Id, from_json, id, maybe_id, maybe_json, time};
+use crate::store::sqlite::tables::chains::{self, family};
+use crate::store::sqlite::tables::events;
 use crate::store::sqlite::tables::notifications::{self, Noted};
-use crate::store::sqlite::tables::{chains, events};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
 // These find the few relevant frames by an index, however large the tree is. Each repeats the condition of its index
@@ -30,19 +31,41 @@ const LIMITED: &str = "SELECT state, since FROM frames
      WHERE root = ?1 AND json_extract(state, '$.wait.for') = 'usage_limit'
      AND json_extract(launch, '$.config_dir') IS (SELECT json_extract(launch, '$.config_dir') FROM frames WHERE id = ?2)";
 
-const SPENT: &str = "SELECT coalesce(sum(cost_usd), 0.0) FROM frames AS f CROSS JOIN attempts AS a
-     INDEXED BY attempts_by_frame ON a.frame = f.id WHERE f.root = ?1";
+const SPENT: &str = concat!(
+    "SELECT coalesce(sum(cost_usd), 0.0) FROM frames AS f CROSS JOIN attempts AS a
+     INDEXED BY attempts_by_frame ON a.frame = f.id WHERE f.root IN ",
+    family!()
+);
 
-const CHAIN_OF_FRAME: &str =
-    "SELECT f.id, c.root, c.limits, c.name FROM frames AS f CROSS JOIN chains AS c ON c.root = f.root WHERE f.id = ?1";
-const CHAIN_OF_REQUEST: &str =
-    "SELECT f.id, c.root, c.limits, c.name FROM requests AS r CROSS JOIN frames AS f ON f.id = r.frame
-     CROSS JOIN chains AS c ON c.root = f.root WHERE r.id = ?1";
+/// A chain. `$found` finds its frame as `f`.
+macro_rules! chain {
+    ($found:literal) => {
+        concat!(
+            "SELECT f.id, c.root, c.limits, c.name, c.family, c.detached, CASE WHEN c.family IS NULL THEN 0.0 ELSE
+               (SELECT coalesce(sum(a.cost_usd), 0.0) FROM chains AS other CROSS JOIN frames AS o ON o.root = other.root
+                CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = o.id
+                WHERE other.family = c.family AND other.root <> c.root) END AS others_usd FROM ",
+            $found
+        )
+    };
+}
+
+const CHAIN_OF_FRAME: &str = chain!("frames AS f CROSS JOIN chains AS c ON c.root = f.root WHERE f.id = ?1");
+const CHAIN_OF_REQUEST: &str = chain!(
+    "requests AS r CROSS JOIN frames AS f ON f.id = r.frame CROSS JOIN chains AS c ON c.root = f.root WHERE r.id = ?1"
+);
 
 pub(crate) fn chain_of(connection: &Connection, target: Target) -> TxResult<ChainOf> {
     let of = |row: &Row<'_>| {
-        let (limits, name) = (from_json(row, "limits")?, row.get("name")?);
-        Ok(ChainOf { frame: id(row, "id")?, root: id(row, "root")?, limits, name })
+        Ok(ChainOf {
+            frame: id(row, "id")?,
+            root: id(row, "root")?,
+            limits: from_json(row, "limits")?,
+            name: row.get("name")?,
+            detached: maybe_json(row, "detached")?,
+            family: maybe_id(row, "family")?,
+            others_usd: row.get("others_usd")?,
+        })
     };
     match target {
         Target::Frame(frame) => {
@@ -119,7 +142,7 @@ pub(crate) fn of_tree(connection: &Connection, frame: FrameId, nodes: &[Node]) -
     Ok(Whole { limits, spent_usd: spent_for_budget(connection, root, limits)?, accounts })
 }
 
-/// What a tree has spent. Only needed if there is a budget.
+/// What a tree and the others of its family have spent. Only needed if there is a budget.
 fn spent_for_budget(connection: &Connection, root: FrameId, limits: Limits) -> TxResult<f64> {
     if limits.max_budget_usd.is_none() {
         return Ok(0.0);

@@ -9,12 +9,17 @@ pub(crate) const STEPS: [&str; 1] = [FIRST];
 // `frame` of a log entry are not references: the child of a withdrawn request is deleted, and the log remains. Values that
 // follow from another column are generated from it, so that the two cannot differ.
 const FIRST: &str = "
--- What holds for all of a chain. Its root and its first frame refer to each other. name: what a person calls it.
+-- What holds for all of a chain. Its root and its first frame refer to each other. name: what a person calls it. detached: what it
+-- keeps of the chain in which an agent has detached it. family: the first of the chains that come from one another in this way;
+-- NULL: it is alone.
 CREATE TABLE chains (
     root TEXT PRIMARY KEY REFERENCES frames (id) DEFERRABLE INITIALLY DEFERRED,
     limits TEXT NOT NULL,
-    name TEXT
+    name TEXT,
+    family TEXT,
+    detached TEXT
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX chains_by_family ON chains (family) WHERE family IS NOT NULL;
 CREATE INDEX chains_by_name ON chains (name) WHERE name IS NOT NULL;
 
 -- session: the one that the agent has now. suspended: the call at which its checkpoint stands. baseline: what its first

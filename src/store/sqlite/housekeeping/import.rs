@@ -37,6 +37,8 @@ pub(crate) fn import(store: &Sqlite, archive: &Adapted) -> Result<FrameId> {
             insert(connection, row)?;
         }
         verify(connection, root, &archive.rows)?;
+        // The person who imports it names where it works, and other chains of its family stay where they are.
+        chains::forget_origin(connection, root)?;
         if frames::existing(connection, root)?.state.is_pending() {
             chains::give_up_if_taken(connection, codec::now(), root)?;
         }

@@ -3,16 +3,18 @@
 use rusqlite::Connection;
 
 use crate::core::agent::launch::Launch;
+use crate::core::chain::detached::Detached;
 use crate::core::chain::frame::{Frame, Task};
 use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::chain::limits::Limits;
+use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, ChainName, FrameId};
 use crate::core::requests::request::RequestKind;
-use crate::store::records::{AskedFor, NewChain, NewFrame, NewGroup};
-use crate::store::sqlite::database::codec::{self, At, Id};
+use crate::store::records::{AskedFor, Caller, NewChain, NewFrame, NewGroup};
+use crate::store::sqlite::database::codec::{self, At};
 use crate::store::sqlite::tables::frames::{self, FramePosition};
-use crate::store::sqlite::tables::{chains, requests};
-use crate::store::sqlite::transaction::{Statements, TxResult};
+use crate::store::sqlite::tables::{chains, events, requests};
+use crate::store::sqlite::transaction::TxResult;
 
 impl NewChain<'_> {
     /// How many agents it has.
@@ -101,14 +103,31 @@ fn create_below(
     requests::insert(connection, now, caller, call, &kind).map(drop)
 }
 
+/// Records a chain that an agent has started as a chain of its own. It can be as deep as the agent's children could be.
+pub(crate) fn detach(
+    connection: &Connection,
+    new: NewChain<'_>,
+    caller: Caller,
+    title: &str,
+    detached: &Detached,
+) -> TxResult<FrameId> {
+    requests::check(connection, caller)?;
+    let (now, top) = (codec::now(), new.top());
+    let by = frames::existing(connection, caller.frame)?;
+    admit(connection, &by, new.agents())?;
+    let limits = chains::limits(connection, by.root)?;
+    chains::insert(connection, top, Limits { max_depth: limits.max_depth.saturating_sub(by.depth), ..limits })?;
+    chains::set_detached(connection, top, by.root, detached)?;
+    new.insert(connection, now, top, None)?;
+    let entry = LogEntry::Detached { attempt: caller.attempt, chain: top, title: title.to_owned() };
+    events::append(connection, now, caller.frame, &entry)?;
+    Ok(top)
+}
+
 /// Checks that `parent` may have this many more children.
 fn admit(connection: &Connection, parent: &Frame, more: u32) -> TxResult<()> {
-    let frames: u32 = connection.read_one(
-        "SELECT count(*) FROM frames WHERE root = ?1 AND NOT is_group",
-        [Id(parent.root)],
-        |row| row.get(0),
-    )?;
-    Ok(chains::limits(connection, parent.root)?.admit(parent.depth + 1, frames, more)?)
+    let agents = chains::agents(connection, parent.root)?;
+    Ok(chains::limits(connection, parent.root)?.admit(parent.depth + 1, agents, more)?)
 }
 
 /// Records a group and its members. It is not a level: its members are one level below the agent that asked for it.

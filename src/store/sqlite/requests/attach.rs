@@ -47,7 +47,7 @@ pub(super) fn join(
     }
     if is_other_root {
         let (below, more) = size(connection, child.id)?;
-        let (_, frames) = size(connection, parent.root)?;
+        let frames = chains::agents(connection, parent.root)?;
         let (limits, others) = (chains::limits(connection, parent.root)?, chains::limits(connection, child.id)?);
         limits.admit(parent.depth + below, frames, more)?;
         connection.run(

@@ -1,7 +1,10 @@
 //! The rows of chains: limits and names. Only one unfinished chain can have a given name.
 
+use std::path::Path;
+
 use rusqlite::Connection;
 
+use crate::core::chain::detached::Detached;
 use crate::core::chain::limits::Limits;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{ChainName, FrameId};
@@ -9,6 +12,16 @@ use crate::store::error::StoreError;
 use crate::store::sqlite::database::codec::{self, At, Id, from_json, id};
 use crate::store::sqlite::tables::events;
 use crate::store::sqlite::transaction::{Statements, TxResult};
+
+/// The roots of the chain of root `?1` and of all chains with which it shares its budget and its number of agents, because agents
+/// have detached one from another.
+macro_rules! family {
+    () => {
+        "(SELECT ?1 UNION ALL SELECT other.root FROM chains AS own CROSS JOIN chains AS other
+          ON other.family = own.family AND other.root <> own.root WHERE own.root = ?1)"
+    };
+}
+pub(crate) use family;
 
 /// The limits of a tree.
 pub(crate) fn limits(connection: &Connection, root: FrameId) -> TxResult<Limits> {
@@ -19,6 +32,41 @@ pub(crate) fn limits(connection: &Connection, root: FrameId) -> TxResult<Limits>
 pub(crate) fn insert(connection: &Connection, root: FrameId, limits: Limits) -> TxResult<()> {
     let limits = codec::json(&limits, &[])?;
     connection.run("INSERT INTO chains (root, limits) VALUES (?1, ?2)", (Id(root), limits))
+}
+
+/// Records that a chain comes from the one of `origin`.
+pub(crate) fn set_detached(
+    connection: &Connection,
+    root: FrameId,
+    origin: FrameId,
+    detached: &Detached,
+) -> TxResult<()> {
+    connection.run("UPDATE chains SET family = root WHERE root = ?1 AND family IS NULL", [Id(origin)])?;
+    let paths: Vec<&Path> = vec![&detached.cwd, &detached.base];
+    connection.run(
+        "UPDATE chains SET detached = ?3, family = (SELECT family FROM chains WHERE root = ?2) WHERE root = ?1",
+        (Id(root), Id(origin), codec::json(detached, &paths)?),
+    )
+}
+
+/// Makes a chain one that a person has started.
+pub(crate) fn forget_origin(connection: &Connection, root: FrameId) -> TxResult<()> {
+    connection.run("UPDATE chains SET detached = NULL, family = NULL WHERE root = ?1", [Id(root)])
+}
+
+/// The number of agents of a chain and of the others of its family.
+pub(crate) fn agents(connection: &Connection, root: FrameId) -> TxResult<u32> {
+    const COUNT: &str = concat!("SELECT count(*) FROM frames WHERE NOT is_group AND root IN ", family!());
+    connection.read_one(COUNT, [Id(root)], |row| row.get(0))
+}
+
+/// The chains that this chain's agents have detached and of which nobody has started an agent.
+pub(crate) fn detached_and_new(connection: &Connection, root: FrameId) -> TxResult<Vec<FrameId>> {
+    let sql = "SELECT other.root FROM chains AS own CROSS JOIN chains AS other ON other.family = own.family
+         WHERE own.root = ?1 AND other.root <> ?1 AND other.detached IS NOT NULL AND NOT EXISTS (
+           SELECT 1 FROM frames AS f CROSS JOIN attempts AS a ON a.frame = f.id WHERE f.root = other.root)
+         AND EXISTS (SELECT 1 FROM frames AS f WHERE f.root = other.root AND f.status = 'ready')";
+    connection.read_all(sql, [Id(root)], |row| id(row, "root"))
 }
 
 /// Replaces the limits of a tree.

@@ -6,7 +6,8 @@ use rusqlite::Connection;
 use crate::core::id::FrameId;
 use crate::core::requests::request::RequestKind;
 use crate::store::error::StoreError;
-use crate::store::sqlite::database::codec::{self, At, Id};
+use crate::store::sqlite::database::codec::{self, At, Id, id};
+use crate::store::sqlite::tables::chains::family;
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// The default.
@@ -31,12 +32,16 @@ pub(crate) fn check(connection: &Connection, frame: FrameId, kinds: &[RequestKin
         |row| row.get(0),
     )?;
     let most = most.map_or(PER_HOUR, i64::unsigned_abs);
-    let sql =
-        "SELECT count(*) FROM frames AS own JOIN frames AS f ON f.root = own.root JOIN requests AS r ON r.frame = f.id
-        WHERE own.id = ?1 AND r.made > ?2 AND r.kind = 'ask' AND r.status <> 'withdrawn'
-        AND NOT EXISTS (SELECT 1 FROM answers AS a WHERE a.question = r.question)";
+    let root: Id<FrameId> =
+        connection.read_one("SELECT root FROM frames WHERE id = ?1", [Id(frame)], |row| Ok(Id(id(row, "root")?)))?;
+    const ASKED: &str = concat!(
+        "SELECT count(*) FROM frames AS f JOIN requests AS r ON r.frame = f.id
+         WHERE r.made > ?2 AND r.kind = 'ask' AND r.status <> 'withdrawn'
+         AND NOT EXISTS (SELECT 1 FROM answers AS a WHERE a.question = r.question) AND f.root IN ",
+        family!()
+    );
     let since = At(codec::now().0 - HOUR);
-    let asked: i64 = connection.read_one(sql, (Id(frame), since), |row| row.get(0))?;
+    let asked: i64 = connection.read_one(ASKED, (root, since), |row| row.get(0))?;
     if asked.unsigned_abs() + more > most { Err(StoreError::TooManyQuestions(most).into()) } else { Ok(()) }
 }
 

@@ -6,6 +6,7 @@ use std::thread;
 
 use crate::claude::invocation::STATE_DIR;
 use crate::core::id::FrameId;
+use crate::runtime::run::scheduler::Drive;
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
 use crate::store::Store;
 
@@ -19,4 +20,22 @@ pub(crate) fn start(store: &Store, settings: &RunSettings, root: FrameId) -> Res
     // It would stay a zombie as long as this process lives.
     thread::spawn(move || started.wait());
     Ok(())
+}
+
+impl Drive<'_> {
+    /// Starts a process for each chain that an agent of this one has detached. If it cannot start, or dies, whatever continues all chains
+    /// continues that one.
+    pub(super) fn start_detached(&mut self) -> Result<(), RuntimeError> {
+        if self.stop.borrow().any() {
+            return Ok(());
+        }
+        for chain in self.store.new_detached(self.root)? {
+            if self.detached.insert(chain)
+                && let Err(error) = start(self.store, self.settings, chain)
+            {
+                tracing::warn!("{}: {error}", chain.short());
+            }
+        }
+        Ok(())
+    }
 }
