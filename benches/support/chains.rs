@@ -52,6 +52,7 @@ pub(crate) fn chain(store: &Store, done: bool) -> FrameId {
                             title: "/project/ins2.md",
                             form: SpawnForm::Call,
                             json: false,
+                            detached: None,
                         }),
                     )
                     .expect("there is room"),

@@ -137,7 +137,7 @@ impl Store {
         new: impl Into<NewChain<'a>>,
         title: &str,
     ) -> Result<(RequestId, FrameId)> {
-        self.ask_for(AskedFor { caller, call, title, form: SpawnForm::Call, json: false }, new)
+        self.ask_for(AskedFor { caller, call, title, form: SpawnForm::Call, json: false, detached: None }, new)
     }
 
     pub(crate) fn ask_for<'a>(

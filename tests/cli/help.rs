@@ -149,6 +149,13 @@ fn every_command_explains_itself() {
 
               ID is that of an agent or of any Claude session.
 
+          --detach
+              Print the new chain's id at once, and let it run on its own
+
+              Nobody waits for its reply: `agent-cli show ID --reply` prints it. In a call of an agent,
+              the new chain continues if the caller fails or is stopped. It has at most the caller's
+              rights, and shares its chain's budget and number of agents.
+
           --schema <FILE>
               Accept only JSON that fits the schema in FILE
 

@@ -169,7 +169,7 @@ fn what_does_not_go_together_is_refused() {
     insta::assert_snapshot!(world.run(&["spawn", "--background", "a.md"]), @"
     --- stderr
     error: only an agent has a background: it continues beside those that it calls there
-    hint: leave --background out, and end the command with & to let the shell continue
+    hint: use --detach: it prints the id of the chain, which runs on its own
     --- exit status: 2
     ");
     insta::assert_snapshot!(world.run(&["spawn", "--background", "--handoff", "a.md"]), @"

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::core::agent::child_worktree;
+use crate::core::agent::child_worktree::{self, Worktree};
 use crate::core::agent::launch::Launch;
 use crate::core::agent::situation::Situation;
 use crate::core::agent::usage::Usage;
@@ -88,6 +88,19 @@ pub struct Baseline {
     /// Its tokens, counted likewise, if its version counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+}
+
+/// What a detached chain keeps of the chain that it comes from, so that its agents get no more rights than a child would.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Detached {
+    /// The agent that has started it.
+    pub by: FrameId,
+    /// Where that agent worked.
+    pub cwd: PathBuf,
+    /// Where the uppermost agent above it worked: the directory that a person named.
+    pub base: PathBuf,
+    /// The worktrees of that agent and of those above it.
+    pub worktrees: Vec<Worktree>,
 }
 
 /// A conversation with a kept copy.

@@ -3,7 +3,6 @@
 pub(crate) mod admission;
 pub(crate) mod backoff;
 pub(crate) mod check_schedule;
-pub(crate) mod detached;
 pub(crate) mod frame;
 pub(crate) mod frame_state;
 pub(crate) mod group;

@@ -173,9 +173,10 @@ mod tests {
 
     use super::*;
     use crate::core::agent::launch::Launch;
-    use crate::core::chain::detached::Detached;
+    use crate::core::chain::frame::Detached;
+    use crate::core::requests::request::SpawnForm;
     use crate::store::testing::{self, ask, new};
-    use crate::store::{NewFrame, NewGroup};
+    use crate::store::{AskedFor, NewFrame, NewGroup};
 
     fn id(text: &str) -> IdPrefix {
         text.parse().unwrap()
@@ -296,7 +297,9 @@ mod tests {
             base: base(&store, &load(apart.frame)).unwrap(),
             worktrees: worktrees(&store, &load(apart.frame)).unwrap(),
         };
-        let chain = store.detach((&frame("free", Some(worktree("b")))).into(), apart, "free", &from).unwrap();
+        let (title, form) = ("free", SpawnForm::Background);
+        let asked = AskedFor { caller: apart, call: None, title, form, json: false, detached: Some(&from) };
+        let chain = store.create(&frame("free", Some(worktree("b"))), Some(asked)).unwrap();
         let (_, below) = store.request_child(store.start(chain), None, &frame("below", None), "below").unwrap();
         assert_eq!(base(&store, &load(below)).unwrap(), load(top.frame).cwd);
         assert_eq!(worktrees(&store, &load(below)).unwrap(), [worktree("b"), worktree("a")]);

@@ -9,8 +9,7 @@ use jiff::Timestamp;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::overrides::{BadLaunch, Overrides};
 use crate::core::agent::{permission_mode, starting_mode};
-use crate::core::chain::detached::Detached;
-use crate::core::chain::frame::{Frame, Task};
+use crate::core::chain::frame::{Detached, Frame, Task};
 use crate::core::chain::limits::Limits;
 use crate::core::id::{ChainName, FrameId, RequestId, SessionId};
 use crate::core::requests::question_form::Form;
@@ -123,15 +122,14 @@ pub(crate) fn spawn(
     let began = if parent.launch.is_unrestricted() { None } else { Some(agent_lookup::base(store, &parent)?) };
     let frames = request.frames(store, &launch, store.chain_of(parent.id)?.limits, began.as_deref())?;
     let title = request.title();
-    if request.detached {
+    let detached = if request.detached {
         let (cwd, base) = (parent.cwd.clone(), agent_lookup::base(store, &parent)?);
-        let from = Detached { by: parent.id, cwd, base, worktrees: agent_lookup::worktrees(store, &parent)? };
-        return Ok(match frames.as_slice() {
-            [only] => store.detach(only.into(), caller, &title, &from)?,
-            _ => store.detach((&request.group(frames)).into(), caller, &title, &from)?,
-        });
-    }
-    let asked = Some(AskedFor { caller, call, title: &title, form: request.form, json: request.json });
+        Some(Detached { by: parent.id, cwd, base, worktrees: agent_lookup::worktrees(store, &parent)? })
+    } else {
+        None
+    };
+    let (form, json, detached) = (request.form, request.json, detached.as_ref());
+    let asked = Some(AskedFor { caller, call, title: &title, form, json, detached });
     Ok(match frames.as_slice() {
         [only] => store.create(only, asked)?,
         _ => store.create(&request.group(frames), asked)?,

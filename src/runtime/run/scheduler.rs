@@ -102,14 +102,12 @@ struct Drive<'a> {
     /// The programs that refused to continue frames in a fork, and now resume them in place.
     refused_forks: HashMap<FrameId, Program>,
     events: RunEvents,
-    /// When the run began.
     began: Timestamp,
     /// When an agent had last ended.
     worked: Timestamp,
     driven: Driven,
-    /// The root of the whole chain.
     root: FrameId,
-    /// The chains detached by its agents for which this run has started a process.
+    /// The chains for which this run has started a process.
     detached: HashSet<FrameId>,
     budget: BudgetWatch,
 }

@@ -9,7 +9,7 @@ use crate::core::attempt::decision::decide;
 use crate::core::attempt::ending::Ending;
 use crate::core::attempt::facts::Facts;
 use crate::core::chain::admission::NotAdmitted;
-use crate::core::chain::detached::Detached;
+use crate::core::chain::frame::Detached;
 use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::chain::limits::Limits;
 use crate::core::events::log_entry::LogEntry;
@@ -23,8 +23,8 @@ use crate::store::conformance::{Open, fresh};
 use crate::store::error::StoreError;
 use crate::store::housekeeping::removable::Decided;
 use crate::store::records::{
-    AskedFor, Attempts, Caller, ChainChange, Counting, EventRecord, Extent, NewAttempt, NewFrame, PrintedRequests,
-    Recovery, Requests, ResultUse, Seen, StateChange, Telling, TreeOf,
+    AskedFor, Attempts, Caller, ChainChange, Chains, Counting, EventRecord, Extent, NewAttempt, NewChain, NewFrame,
+    PrintedRequests, Recovery, Requests, ResultUse, Seen, StateChange, Telling, TreeOf,
 };
 use crate::store::testing::{ask, attempt, attempt_end, group, new, refused, reply};
 
@@ -53,7 +53,15 @@ pub(crate) fn detached_chains_share_what_is_limited(open: Open) {
     let child = store.start(child);
     let from =
         |caller: Caller| Detached { by: caller.frame, cwd: "/srv".into(), base: "/".into(), worktrees: Vec::new() };
-    let detach = |caller: Caller, task: &str| store.detach((&new(task)).into(), caller, task, &from(caller));
+    let detach_all = |caller: Caller, new: NewChain<'_>| {
+        let (title, form, from) = ("task", SpawnForm::Background, from(caller));
+        store.create(new, Some(AskedFor { caller, call: None, title, form, json: false, detached: Some(&from) }))
+    };
+    let detach = |caller: Caller, task: &str| detach_all(caller, (&new(task)).into());
+    let begins = || -> Vec<_> {
+        let found = store.chains(Chains::NewDetached(root.frame)).unwrap().chains;
+        found.into_iter().map(|chain| chain.id).collect()
+    };
     let one = detach(child, "one").unwrap();
     let of_one = store.chain_of(one).unwrap();
     assert_eq!((of_one.root, of_one.limits.max_depth, of_one.limits.max_agents), (one, 1, 5));
@@ -64,12 +72,12 @@ pub(crate) fn detached_chains_share_what_is_limited(open: Open) {
     assert!(entries.iter().any(|event| matches!(&event.entry, LogEntry::Detached { chain, .. } if *chain == one)));
     // Nobody waits for it, and it is found until it begins.
     assert!(!store.requests(Requests::Undelivered(child.attempt)).unwrap().iter().any(|_| true));
-    assert_eq!(store.new_detached(root.frame).unwrap(), [one]);
+    assert_eq!(begins(), [one]);
     let group = group(&["two", "three"]);
-    let both = store.detach((&group).into(), root, "two three", &from(root)).unwrap();
-    assert_eq!(store.new_detached(root.frame).unwrap().len(), 2);
+    let both = detach_all(root, (&group).into()).unwrap();
+    assert_eq!(begins().len(), 2);
     let one = store.start(one);
-    assert_eq!(store.new_detached(root.frame).unwrap(), [both]);
+    assert_eq!(begins(), [both]);
     // There are five agents in three chains. One that is deeper than its chain may be is refused in any case.
     for caller in [root, one] {
         assert!(matches!(detach(caller, "many"), Err(StoreError::Limit(_))));
@@ -149,7 +157,14 @@ pub(crate) fn a_summary_ends_a_session(open: Open) {
 pub(crate) fn the_reply_of_a_handoff_is_the_reply_of_its_caller(open: Open) {
     let (_temp, store) = fresh(open);
     let hand_off = |caller| {
-        let asked = AskedFor { caller, call: Some("toolu_1"), title: "child", form: SpawnForm::Handoff, json: false };
+        let asked = AskedFor {
+            caller,
+            call: Some("toolu_1"),
+            title: "child",
+            form: SpawnForm::Handoff,
+            json: false,
+            detached: None,
+        };
         store.ask_for(asked, &new("child")).unwrap().1
     };
     let (root, told) = (store.start(store.root()), store.start(store.root()));
@@ -178,7 +193,8 @@ pub(crate) fn the_reply_of_a_handoff_is_the_reply_of_its_caller(open: Open) {
 
 pub(crate) fn results_are_objects_for_who_asks_for_json(open: Open) {
     let (_temp, store) = fresh(open);
-    let asked = |caller| AskedFor { caller, call: None, title: "children", form: SpawnForm::Call, json: true };
+    let asked =
+        |caller| AskedFor { caller, call: None, title: "children", form: SpawnForm::Call, json: true, detached: None };
     let root = store.start(store.root());
     let (_, only) = store.ask_for(asked(root), &new("child")).unwrap();
     let (_, both) = store.ask_for(asked(root), &group(&["a", "b"])).unwrap();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 
 use crate::core::agent::overrides::Repair;
-use crate::core::chain::detached::Detached;
+use crate::core::chain::frame::Detached;
 use crate::core::chain::frame_state::{AgentStatus, FrameState};
 use crate::core::chain::limits::{Limits, NewLimits};
 use crate::core::events::log_entry::LogEntry;
@@ -177,6 +177,8 @@ pub enum Chains<'a> {
     Named(&'a ChainName),
     /// The newest with an agent in this state: running, paused, or cancelled by a person who has not continued it.
     With { status: AgentStatus, most: usize },
+    /// Those that agents of this chain, or of one of its family, have detached and in which no agent has been started.
+    NewDetached(FrameId),
     /// For an agent, its chains are the agents that it has started.
     StartedBy(FrameId),
 }

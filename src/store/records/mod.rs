@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::usage::Spent;
 use crate::core::chain::check_schedule::ChangedChain;
-use crate::core::chain::detached::Detached;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::tree::Tree;
@@ -45,24 +44,14 @@ mod steering;
 /// documented.
 pub trait Records {
     /// Records an agent that is ready, a group and its members, or a session that is adopted: as a chain, or below the agent
-    /// that asks for its reply. Returns its top.
+    /// that asks for its reply. If that detaches it, it is a chain that shares the budget and the number of agents of the agent's own. Returns
+    /// its top.
     ///
     /// # Errors
     ///
     /// `StoreError::Limit`, `StoreError::StaleCaller`, a
     /// path that is not valid UTF-8, or a database that cannot be written.
     fn create(&self, new: NewChain<'_>, asked: Option<AskedFor<'_>>) -> Result<FrameId>;
-
-    /// Records agents that an agent starts as a chain of its own. It shares the budget and the number of agents of the agent's chain.
-    /// Returns its root.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Records::create`].
-    fn detach(&self, new: NewChain<'_>, caller: Caller, title: &str, from: &Detached) -> Result<FrameId>;
-
-    /// The chains that agents of this chain, or of one of its family, have detached and in which no agent has been started.
-    fn new_detached(&self, root: FrameId) -> Result<Vec<FrameId>>;
 
     /// Frames, with the requests whose results their agents have not been given.
     fn tree(&self, of: TreeOf) -> Result<Tree>;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::core::agent::launch::Launch;
-use crate::core::chain::frame::{Baseline, Task};
+use crate::core::chain::frame::{Baseline, Detached, Task};
 use crate::core::chain::limits::Limits;
 use crate::core::id::{ChainName, FrameId, SessionId};
 use crate::core::requests::request::SpawnForm;
@@ -76,4 +76,6 @@ pub struct AskedFor<'a> {
     pub form: SpawnForm,
     /// Whether it gets an object with their results.
     pub json: bool,
+    /// What they keep of its chain if they are a chain of their own, for which it does not wait.
+    pub detached: Option<&'a Detached>,
 }

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::usage::Spent;
 use crate::core::chain::check_schedule::ChangedChain;
-use crate::core::chain::detached::Detached;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::tree::Tree;
@@ -32,8 +31,8 @@ use crate::store::sqlite::database::connection::Sqlite;
 use crate::store::sqlite::requests::questions::{self, asked};
 use crate::store::sqlite::requests::{agent_creation, calls, groups, request_records};
 use crate::store::sqlite::steering::{self, messages, state_change, stops};
+use crate::store::sqlite::tables::events;
 use crate::store::sqlite::tables::frames;
-use crate::store::sqlite::tables::{chains, events};
 
 impl Records for Sqlite {
     fn create(&self, new: NewChain<'_>, asked: Option<AskedFor<'_>>) -> Result<FrameId> {
@@ -43,14 +42,6 @@ impl Records for Sqlite {
             (None, _) => Step::CreateRoot,
         };
         self.write(step, |connection| agent_creation::create(connection, new, asked))
-    }
-
-    fn detach(&self, new: NewChain<'_>, caller: Caller, title: &str, from: &Detached) -> Result<FrameId> {
-        self.write(Step::RequestChild, |connection| agent_creation::detach(connection, new, caller, title, from))
-    }
-
-    fn new_detached(&self, root: FrameId) -> Result<Vec<FrameId>> {
-        self.query(|connection| chains::detached_and_new(connection, root))
     }
 
     fn tree(&self, of: TreeOf) -> Result<Tree> {

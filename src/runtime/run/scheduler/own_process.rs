@@ -8,7 +8,7 @@ use crate::claude::invocation::STATE_DIR;
 use crate::core::id::FrameId;
 use crate::runtime::run::scheduler::Drive;
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
-use crate::store::Store;
+use crate::store::{Chains, Store};
 
 /// Starts a process that continues a chain as `resume --all` would: failed and interrupted agents are left to people. It has a
 /// process group of its own, so that it outlives whoever starts it, and ends at once if another process drives the chain.
@@ -29,7 +29,7 @@ impl Drive<'_> {
         if self.stop.borrow().any() {
             return Ok(());
         }
-        for chain in self.store.new_detached(self.root)? {
+        for chain in self.store.chains(Chains::NewDetached(self.root))?.chains.into_iter().map(|chain| chain.id) {
             if self.detached.insert(chain)
                 && let Err(error) = start(self.store, self.settings, chain)
             {

@@ -39,6 +39,13 @@ const CHILDREN: &str = "WITH RECURSIVE below (child, id) AS (SELECT id, id FROM 
         WHERE below.child = f.id AND r.kind = 'ask' AND r.status = 'open') AS questions
      FROM frames AS f JOIN chains AS c ON c.root = f.root WHERE f.parent = ?1 ORDER BY f.seq DESC";
 
+const NEW_DETACHED: &str =
+    "SELECT other.root FROM chains AS own CROSS JOIN chains AS other ON other.family = own.family
+     WHERE own.root = ?1 AND other.root <> ?1 AND other.detached IS NOT NULL
+       AND EXISTS (SELECT 1 FROM frames AS f WHERE f.root = other.root AND f.status = 'ready')
+       AND NOT EXISTS (SELECT 1 FROM frames AS f CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = f.id
+         WHERE f.root = other.root)";
+
 pub(crate) fn chains(connection: &Connection, of: Chains<'_>) -> TxResult<ChainList> {
     match of {
         Chains::Newest { most, kinds } => newest(connection, most, kinds),
@@ -62,6 +69,10 @@ pub(crate) fn chains(connection: &Connection, of: Chains<'_>) -> TxResult<ChainL
             let found: Vec<FrameId> = connection.read_all(WITH, [status.name()], |row| id(row, "root"))?;
             let (few, others) = found.split_at(found.len().min(most));
             Ok(ChainList { chains: summaries(connection, few.iter().copied())?, more: others.len() as u64 })
+        }
+        Chains::NewDetached(root) => {
+            let found: Vec<FrameId> = connection.read_all(NEW_DETACHED, [Id(root)], |row| id(row, "root"))?;
+            Ok(ChainList { chains: summaries(connection, found)?, more: 0 })
         }
         Chains::StartedBy(frame) => {
             let chains = connection.read_all(CHILDREN, [Id(frame)], summary)?;

@@ -3,14 +3,13 @@
 use rusqlite::Connection;
 
 use crate::core::agent::launch::Launch;
-use crate::core::chain::detached::Detached;
-use crate::core::chain::frame::{Frame, Task};
+use crate::core::chain::frame::{Detached, Frame, Task};
 use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::chain::limits::Limits;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{AttemptId, ChainName, FrameId};
 use crate::core::requests::request::RequestKind;
-use crate::store::records::{AskedFor, Caller, NewChain, NewFrame, NewGroup};
+use crate::store::records::{AskedFor, NewChain, NewFrame, NewGroup};
 use crate::store::sqlite::database::codec::{self, At};
 use crate::store::sqlite::tables::frames::{self, FramePosition};
 use crate::store::sqlite::tables::{chains, events, requests};
@@ -93,35 +92,34 @@ fn create_below(
     now: At,
     top: FrameId,
     new: NewChain<'_>,
-    AskedFor { caller, call, title, form, json }: AskedFor<'_>,
+    AskedFor { caller, call, title, form, json, detached }: AskedFor<'_>,
 ) -> TxResult<()> {
     requests::check(connection, caller)?;
     let parent = frames::existing(connection, caller.frame)?;
     admit(connection, &parent, new.agents())?;
+    if let Some(detached) = detached {
+        detach(connection, now, top, new, &parent, detached)?;
+        let entry = LogEntry::Detached { attempt: caller.attempt, chain: top, title: title.to_owned() };
+        return events::append(connection, now, caller.frame, &entry);
+    }
     new.insert(connection, now, top, Some(&parent))?;
     let kind = RequestKind::Spawn { child: top, task: title.to_owned(), form, json };
     requests::insert(connection, now, caller, call, &kind).map(drop)
 }
 
-/// Records a chain that an agent has started as a chain of its own. It can be as deep as the agent's children could be.
-pub(crate) fn detach(
+/// Records a chain that the agent of `by` has started as a chain of its own. It can be as deep as the agent's children could be.
+fn detach(
     connection: &Connection,
+    now: At,
+    top: FrameId,
     new: NewChain<'_>,
-    caller: Caller,
-    title: &str,
+    by: &Frame,
     detached: &Detached,
-) -> TxResult<FrameId> {
-    requests::check(connection, caller)?;
-    let (now, top) = (codec::now(), new.top());
-    let by = frames::existing(connection, caller.frame)?;
-    admit(connection, &by, new.agents())?;
+) -> TxResult<()> {
     let limits = chains::limits(connection, by.root)?;
     chains::insert(connection, top, Limits { max_depth: limits.max_depth.saturating_sub(by.depth), ..limits })?;
     chains::set_detached(connection, top, by.root, detached)?;
-    new.insert(connection, now, top, None)?;
-    let entry = LogEntry::Detached { attempt: caller.attempt, chain: top, title: title.to_owned() };
-    events::append(connection, now, caller.frame, &entry)?;
-    Ok(top)
+    new.insert(connection, now, top, None)
 }
 
 /// Checks that `parent` may have this many more children.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use crate::core::chain::detached::Detached;
+use crate::core::chain::frame::Detached;
 use crate::core::chain::limits::Limits;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{ChainName, FrameId};
@@ -58,15 +58,6 @@ pub(crate) fn forget_origin(connection: &Connection, root: FrameId) -> TxResult<
 pub(crate) fn agents(connection: &Connection, root: FrameId) -> TxResult<u32> {
     const COUNT: &str = concat!("SELECT count(*) FROM frames WHERE NOT is_group AND root IN ", family!());
     connection.read_one(COUNT, [Id(root)], |row| row.get(0))
-}
-
-/// The chains that this chain's agents have detached and of which nobody has started an agent.
-pub(crate) fn detached_and_new(connection: &Connection, root: FrameId) -> TxResult<Vec<FrameId>> {
-    let sql = "SELECT other.root FROM chains AS own CROSS JOIN chains AS other ON other.family = own.family
-         WHERE own.root = ?1 AND other.root <> ?1 AND other.detached IS NOT NULL AND NOT EXISTS (
-           SELECT 1 FROM frames AS f CROSS JOIN attempts AS a ON a.frame = f.id WHERE f.root = other.root)
-         AND EXISTS (SELECT 1 FROM frames AS f WHERE f.root = other.root AND f.status = 'ready')";
-    connection.read_all(sql, [Id(root)], |row| id(row, "root"))
 }
 
 /// Replaces the limits of a tree.

@@ -198,7 +198,7 @@ impl Chains {
                         2 => SpawnForm::Background,
                         _ => SpawnForm::Call,
                     };
-                    let asked = AskedFor { caller, call: None, title: "child", form, json: false };
+                    let asked = AskedFor { caller, call: None, title: "child", form, json: false, detached: None };
                     vec![store.ask_for(asked, &new("child")).unwrap().1]
                 } else {
                     let group = group(&["a", "b"]);
