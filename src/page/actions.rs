@@ -10,7 +10,7 @@ use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 
 use crate::app::answer;
-use crate::app::chains::{in_background, remove, resume, stop, tell};
+use crate::app::chains::{in_background, remove, rename, resume, stop, tell};
 use crate::app::error::{AppError, Refusal};
 use crate::app::spawn::in_background::Surroundings;
 use crate::app::spawn::{self};
@@ -18,7 +18,7 @@ use crate::app::{App, GivenText};
 use crate::core::agent::launch::OnPermission;
 use crate::core::agent::overrides::Repair;
 use crate::core::chain::limits::NewLimits;
-use crate::core::id::{ChainName, FrameId, RequestId};
+use crate::core::id::{BadName, ChainName, FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
 use crate::core::steering::stop_order::StopKind;
 use crate::page::state::{self, Page, Visitor};
@@ -85,6 +85,10 @@ fn run(
             let root = remove::chain(app, &whole(id)?)?.root;
             remove::remove(app, remove::Input { root, ignored: false })?;
         }
+        ["chain", id, "name"] => {
+            let name = fields.text("name").unwrap_or_default();
+            rename::rename(app, &whole(id)?, chain_name(&name)?)?;
+        }
         ["agent", id, "stop"] => stop(app, whole(id)?, StopKind::Stop)?,
         ["agent", id, "pause"] => stop(app, whole(id)?, StopKind::Pause)?,
         ["agent", id, "tell"] => {
@@ -114,6 +118,10 @@ fn whole(id: &str) -> Result<String, Refusal> {
     Ok(id.to_string())
 }
 
+fn chain_name(text: &str) -> Result<ChainName, Refusal> {
+    text.trim().parse().map_err(|error: BadName| Refusal::new(error.to_string()))
+}
+
 fn stop(app: &App<'_>, id: String, kind: StopKind) -> Result<(), AppError> {
     stop::stop(app, stop::Input { id, kind, now: false, reason: None, waits: None })?;
     Ok(())
@@ -125,12 +133,11 @@ fn start(app: &App<'_>, surroundings: &impl Surroundings, fields: &Fields) -> Re
     if tasks.is_empty() {
         return Err(Refusal::new("there is neither a prompt nor a file").into());
     }
-    let name = fields.text("name").map(|name| name.trim().parse::<ChainName>()).transpose();
     let budget = fields.text("budget").map(|usd| usd.trim().parse::<f64>()).transpose();
     let input = spawn::Input {
         tasks,
         cwd: fields.text("directory").map(|directory| PathBuf::from(directory.trim())),
-        name: name.map_err(|error| Refusal::new(error.to_string()))?,
+        name: fields.text("name").map(|name| chain_name(&name)).transpose()?,
         model: fields.text("model").map(|model| model.trim().to_owned()),
         limits: NewLimits {
             max_budget_usd: budget

@@ -1,11 +1,10 @@
 //! The page: chains, conversations and questions in a browser.
 //!
 //! It is a front like the command line, without rules of its own. What a browser has seen is a view ([`views`]), whose live
-//! parts are sent again when they change ([`live`]). Nobody gets in who was not let in by a person ([`access`]).
+//! parts are sent again when they change ([`live`]). Nobody gets in who was not let in by a person ([`guard`]).
 
-mod access;
 mod actions;
-mod changes;
+mod guard;
 mod live;
 mod routes;
 mod server;
@@ -22,7 +21,7 @@ use crate::app::spawn::in_background::Surroundings;
 use crate::core::steering::origin::FromPage;
 use crate::store::Store;
 
-pub(crate) use access::guard::is_name_of_host;
+pub(crate) use guard::is_name_of_host;
 
 /// The process that serves the page.
 pub(crate) trait Host: Clone + Send + Sync + 'static {

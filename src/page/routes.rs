@@ -13,11 +13,11 @@ use axum::routing::{get, post};
 use maud::{Markup, html};
 
 use crate::core::text::escape;
-use crate::page::access::guard::HEADERS;
-use crate::page::access::sessions::LASTS;
+use crate::page::guard::HEADERS;
 use crate::page::state::{Page, Visitor, fields, refused};
 use crate::page::views::layout;
 use crate::page::{Host, actions, live};
+use crate::store::Browsers;
 
 /// The largest form that is read.
 const LARGEST: usize = 2 << 20;
@@ -80,7 +80,7 @@ async fn guarded<H: Host>(
 }
 
 fn logged_out<H>(page: &Page<H>, status: StatusCode) -> Response {
-    let body = if page.sessions.has_token() {
+    let body = if page.browsers.has_token() {
         html! {
             form.wide method="post" action="/login" {
                 label { "Token" input type="password" name="token" autocomplete="current-password" required; }
@@ -110,10 +110,10 @@ async fn by_link<H: Host>(
     Query(query): Query<HashMap<String, String>>,
 ) -> Response {
     let Some(link) = query.get("link") else { return logged_out(&page, StatusCode::OK) };
-    if page.sessions.has_token() {
+    if page.browsers.has_token() {
         return logged_out(&page, StatusCode::FORBIDDEN);
     }
-    match page.sessions.by_link(link) {
+    match page.browsers.by_link(link) {
         Some(cookie) => {
             page.host.show_link(&page.link(), false);
             logged_in(&page, &cookie)
@@ -129,14 +129,14 @@ async fn by_token<H: Host>(State(page): State<Arc<Page<H>>>, request: Request) -
         Err(response) => return response,
     };
     let token = fields.iter().find(|(name, _)| name == "token").map(|(_, token)| token.as_str());
-    match token.and_then(|token| page.sessions.by_token(token)) {
+    match token.and_then(|token| page.browsers.by_token(token)) {
         Some(cookie) => logged_in(&page, &cookie),
         None => logged_out(&page, StatusCode::FORBIDDEN),
     }
 }
 
 fn logged_in<H>(page: &Page<H>, cookie: &str) -> Response {
-    let seconds = LASTS.as_secs().unsigned_abs();
+    let seconds = Browsers::LASTS.as_secs().unsigned_abs();
     ([(SET_COOKIE, page.guard.set_cookie(cookie, seconds))], onwards()).into_response()
 }
 
@@ -151,7 +151,7 @@ fn onwards() -> Response {
 
 async fn log_out<H: Host>(State(page): State<Arc<Page<H>>>, Extension(visitor): Extension<Visitor>) -> Response {
     if let Some(cookie) = &visitor.cookie {
-        page.sessions.end(cookie);
+        page.browsers.end(cookie);
     }
     ([(SET_COOKIE, page.guard.set_cookie("", 0))], logged_out(&page, StatusCode::OK)).into_response()
 }

@@ -14,12 +14,11 @@ use crate::app::App;
 use crate::app::error::AppError;
 use crate::core::steering::origin::FromPage;
 use crate::core::text::escape;
-use crate::page::access::guard::Guard;
-use crate::page::access::sessions::Sessions;
-use crate::page::changes::Changes;
+use crate::page::guard::Guard;
 use crate::page::views::{self, Section, Target, View, layout};
 use crate::page::{Connection, Host, Options, Problem, ProblemKind};
-use crate::store::{Serving, Store};
+use crate::runtime::activity::changes::Changes;
+use crate::store::{Browsers, Serving, Store};
 
 /// Who makes a request.
 #[derive(Clone, Debug)]
@@ -40,7 +39,7 @@ pub(super) struct Page<H> {
     /// The views that were sent to browsers, each as it was after a number of changes.
     views: Mutex<HashMap<String, (u64, Arc<View>)>>,
     pub(super) guard: Guard,
-    pub(super) sessions: Sessions,
+    pub(super) browsers: Browsers,
     address: String,
     _marked: Serving,
 }
@@ -72,23 +71,23 @@ impl<H: Host> Page<H> {
             streams: Arc::new(Semaphore::new(MOST_STREAMS)),
             views: Mutex::default(),
             guard: Guard::new(names, port, &allowed_hosts),
-            sessions: Sessions::new(kept, token),
+            browsers: Browsers::new(kept, token),
             address,
             _marked: marked,
         };
-        if !page.sessions.has_token() {
+        if !page.browsers.has_token() {
             page.host.show_link(&page.link(), true);
         }
         Ok(page)
     }
 
     pub(super) fn link(&self) -> String {
-        format!("{}/login?link={}", self.address, self.sessions.new_link())
+        format!("{}/login?link={}", self.address, self.browsers.new_link())
     }
 
     /// Whether this browser has logged in.
     pub(super) fn knows(&self, visitor: &Visitor) -> bool {
-        visitor.cookie.as_deref().is_some_and(|cookie| self.sessions.contains(cookie))
+        visitor.cookie.as_deref().is_some_and(|cookie| self.browsers.contains(cookie))
     }
 
     /// Looks at the records without holding up other requests.

@@ -1675,6 +1675,61 @@ fn every_command_explains_itself() {
       agent-cli config set --project limits.max-budget-usd 5
       agent-cli config set spawn.claude-args -- --max-turns=50
     ");
+    insta::assert_snapshot!(help(&["serve"]), @"
+    Serve a page that shows and answers chains in a browser
+
+    The page shows all chains live: trees, conversations, questions and costs. Questions are answered
+    there, calls and plans allowed or denied, and chains started, resumed and stopped. It needs no chain
+    to run, and costs chains nothing.
+
+    Prints a link with which one browser logs in. Each link works once; then the next one is printed. A
+    browser stays logged in for 30 days, also after a restart. Agents cannot use the page.
+
+    The page has no TLS. To reach it from another machine, let `ssh -L` or a proxy that speaks TLS
+    forward to it: whoever can read the network could otherwise read everything, and act as you.
+
+    Usage: agent-cli serve [OPTIONS]
+
+    Options:
+          --listen <ADDRESS>
+              Address and port, or unix:PATH [default: 127.0.0.1:7878]
+
+              An address that other machines can reach needs --token-file and --allowed-host.
+
+          --open
+              Open the page in a browser
+
+          --read-only
+              Only show: nothing can be answered, started or stopped
+
+          --token-file <FILE>
+              A file with a token that browsers must enter, instead of a link
+
+              No other user may read it. The token has at least 22 characters.
+
+          --allowed-host <HOST>
+              Another name by which browsers reach the page, such as that of a proxy, with its port
+              unless it is the usual one
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours [default: auto]
+
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli serve --open
+      agent-cli serve --listen 127.0.0.1:0 --read-only
+      agent-cli serve --listen unix:/run/user/1000/agent-cli.sock
+    ");
     insta::assert_snapshot!(help(&["mcp"]), @"
     Serve chains to Claude Code and other MCP hosts
 

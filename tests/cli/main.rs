@@ -30,6 +30,7 @@ mod ask_in_file;
 mod asking;
 mod back_off;
 mod beside;
+mod browser;
 mod budget;
 mod chain;
 mod chains;

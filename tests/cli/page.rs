@@ -12,12 +12,12 @@ use crate::gate::{PATIENCE, wait_until};
 use crate::world::World;
 
 /// A server of the page.
-struct Served {
+pub(crate) struct Served {
     process: Child,
     output: BufReader<ChildStdout>,
     /// The next link with which a browser can log in.
-    link: String,
-    port: u16,
+    pub(crate) link: String,
+    pub(crate) port: u16,
 }
 
 /// A response, without its connection.
@@ -29,11 +29,11 @@ struct Answer {
 }
 
 impl Served {
-    fn start(world: &World, options: &[&str]) -> Self {
+    pub(crate) fn start(world: &World, options: &[&str]) -> Self {
         Self::at(world, "127.0.0.1:0", options)
     }
 
-    fn at(world: &World, address: &str, options: &[&str]) -> Self {
+    pub(crate) fn at(world: &World, address: &str, options: &[&str]) -> Self {
         let mut command = world.command(["serve", "--listen", address].iter().chain(options)).into_command();
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = command.spawn().expect("the program can be started");
@@ -43,13 +43,18 @@ impl Served {
         served
     }
 
-    fn next_link(&mut self) {
+    pub(crate) fn next_link(&mut self) {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("it prints a link");
         let link = line.trim().to_owned();
         let rest = link.strip_prefix("http://127.0.0.1:").unwrap_or_else(|| panic!("no link: {line}"));
         let (port, path) = rest.split_once('/').expect("a path");
         (self.port, self.link) = (port.parse().expect("a port"), format!("/{path}"));
+    }
+
+    /// The address of a path.
+    pub(crate) fn address(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
     }
 
     /// Sends exactly this, and returns the connection.
@@ -92,7 +97,7 @@ impl Served {
         Browser { cookie: cookie.split(';').next().unwrap().to_owned() }
     }
 
-    fn stop(mut self) {
+    pub(crate) fn stop(mut self) {
         let pid = rustix::process::Pid::from_raw(i32::try_from(self.process.id()).unwrap()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
         assert!(self.process.wait().expect("it ends").success());
@@ -394,6 +399,7 @@ fn a_question_is_answered_from_the_page_and_the_chain_goes_on() {
     assert!(late.body.contains("already"), "{late:?}");
     let by = world.run(&["history", "--json"]).json()[0]["records"][0]["by"]["page"].clone();
     assert_eq!((by["address"].as_str(), by["browser"].as_str()), (Some("127.0.0.1"), Some("Test/7 <b>")), "{by}");
+    world.run(&["fsck"]).succeeds();
     assert!(browser.page(&served, "/history").contains("page, 127.0.0.1, Test/7 &lt;b&gt;"));
 }
 
@@ -441,6 +447,9 @@ fn chains_are_started_told_paused_stopped_resumed_and_removed() {
         let done = browser.post(&served, &format!("/agent/{id}/{action}"), fields);
         assert_eq!(done.status, 303, "{action}: {done:?}");
     };
+    let named = browser.post(&served, &format!("/chain/{id}/name"), &[("name", "second")]);
+    assert_eq!(named.status, 303, "{named:?}");
+    assert!(browser.page(&served, &format!("/chain/{id}")).contains("<h1>second</h1>"));
     act("tell", &[("text", "hurry")]);
     assert!(browser.page(&served, &format!("/agent/{id}")).contains("hurry"));
     act("pause", &[]);

@@ -4,6 +4,7 @@ pub(crate) mod afresh;
 pub(crate) mod estimate;
 pub(crate) mod in_background;
 pub(crate) mod remove;
+pub(crate) mod rename;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod stop;

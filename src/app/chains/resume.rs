@@ -117,7 +117,7 @@ pub(crate) fn resume(
     let instruction = input.prompt.map(|prompt| instruction(app, top, prompt)).transpose()?;
     questions_dir.as_deref().map_or(Ok(()), chain_defaults::make_questions_dir)?;
     // Every refusal has happened by now, or happens in this transaction.
-    let change = ChainChange { limits: input.limits, launch, instruction, afresh: input.afresh };
+    let change = ChainChange { limits: input.limits, launch, instruction, afresh: input.afresh, name: None };
     let repaired = if change == ChainChange::default() { 0 } else { store.change_chain(top, change)? };
     if input.now {
         try_again::end_pauses(store, top)?;

@@ -2,6 +2,7 @@
 //! views.
 
 pub(crate) mod chains;
+pub(crate) mod first_words;
 pub(crate) mod history;
 pub(crate) mod logs;
 pub(crate) mod notifications;

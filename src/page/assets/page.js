@@ -17,7 +17,7 @@
     if (!element.title) element.title = element.textContent;
     if (element.textContent !== text) element.textContent = text;
   };
-  const ages = (within) => within.querySelectorAll("time[datetime]").forEach(age);
+  const ages = (within) => within.querySelectorAll("time:not(.clock)").forEach(age);
   ages(document);
   setInterval(() => { if (!document.hidden) ages(document); }, 20000);
 

@@ -80,6 +80,14 @@ fn actions(root: FrameId, is_live: bool) -> Markup {
                 (button(&format!("{at}/stop"), "Stop", &back, &[]))
             }
             details {
+                summary { "Name" }
+                form method="post" action={ "/chain/" (root) "/name" } {
+                    input type="hidden" name="back" value=(back);
+                    label { "New name " input name="name" required; }
+                    button { "Name it" }
+                }
+            }
+            details {
                 summary { "Remove" }
                 p { "Removes the chain with its conversations and its history." }
                 (button(&format!("/chain/{root}/remove"), "Remove the chain", "/", &[]))

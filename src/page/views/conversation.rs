@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use crate::core::events::agent_event::{AgentEvent, AgentEventKind};
 use crate::core::requests::approval::{self, Before};
 use crate::core::text::escape;
-use crate::page::views::layout::{block, line, quoted, time};
+use crate::page::views::layout::{block, clock, line, quoted};
 
 /// Whether an event means something to people.
 pub(super) fn is_shown(what: &AgentEventKind) -> bool {
@@ -40,7 +40,7 @@ fn row(event: &AgentEvent) -> Markup {
     let inside = if event.parent_tool_use_id.is_some() { " inside" } else { "" };
     html! {
         li id=(id) class={ (class) (inside) } {
-            a.at href={ "?since=" (event.at) "#" (id) } { (time(event.at)) }
+            a.at href={ "?since=" (event.at) "#" (id) } { (clock(event.at)) }
             div {
                 (content)
                 @if event.cut { p { a href={ "?since=" (event.at) "&full=1#" (id) } { "Show all of it" } } }

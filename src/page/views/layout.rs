@@ -80,6 +80,12 @@ pub(super) fn time(at: Timestamp) -> Markup {
     html! { time datetime=(at) { (zoned.strftime("%Y-%m-%d %H:%M:%S")) } }
 }
 
+/// A time that the browser leaves as it is: the day is only its title.
+pub(super) fn clock(at: Timestamp) -> Markup {
+    let zoned = at.to_zoned(TimeZone::system());
+    html! { time.clock datetime=(at) title=(zoned.strftime("%Y-%m-%d")) { (zoned.strftime("%H:%M:%S")) } }
+}
+
 pub(super) fn state(state: ShownState, now: Timestamp) -> Markup {
     html! { span class={ "state " (class(state.actor())) } { (state.words(now, &TimeZone::system())) } }
 }
@@ -101,7 +107,7 @@ pub(super) fn group(actor: Actor) -> &'static str {
         Actor::Runner => "Working",
         Actor::Resumer | Actor::Repairer => "Can continue",
         Actor::Others => "Waiting",
-        Actor::Nobody => "Done",
+        Actor::Nobody => "Ended or paused",
     }
 }
 

@@ -14,7 +14,6 @@ use crate::page::views::{Section, Target, View};
 /// The bars of one picture.
 const MOST: usize = 30;
 const WIDTH: f64 = 600.0;
-const ROW: usize = 40;
 
 pub(super) fn view(app: &App<'_>, target: &Target) -> Result<View, AppError> {
     let days = i64::try_from(target.number("days").clamp(0, 3650)).unwrap_or(30);
@@ -46,12 +45,14 @@ fn bars(title: &str, sums: &[SumView]) -> Markup {
     html! {
         h2 { (title) }
         @if sums.is_empty() { p { "nothing yet" } } @else {
-            svg viewBox={ "0 0 " (WIDTH) " " (sums.len() * ROW) } role="img" aria-label={ "Cost " (title.to_lowercase()) } {
-                @for (at, sum) in sums.iter().enumerate() {
-                    text x="0" y=(at * ROW + 16) {
-                        (line(sum.name.as_deref().unwrap_or("other"))) ": " (cost(&sum.cost)) ", " (sum.attempts) " attempts"
+            ul.bars {
+                @for sum in sums {
+                    li {
+                        p { (line(sum.name.as_deref().unwrap_or("other"))) ": " (cost(&sum.cost)) ", " (sum.attempts) " attempts" }
+                        svg viewBox={ "0 0 " (WIDTH) " 10" } preserveAspectRatio="none" aria-hidden="true" {
+                            rect.bar width={ (width(sum.cost.0.cost_usd)) } height="10" {}
+                        }
                     }
-                    rect.bar x="0" y=(at * ROW + 22) width={ (width(sum.cost.0.cost_usd)) } height="10" {}
                 }
             }
         }

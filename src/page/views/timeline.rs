@@ -7,15 +7,16 @@ use maud::{Markup, html};
 
 use crate::app::App;
 use crate::app::error::AppError;
+use crate::app::lists::first_words;
 use crate::app::lists::tree::ListedTree;
 use crate::core::id::FrameId;
 use crate::page::views::Target;
-use crate::page::views::layout::{line, time};
+use crate::page::views::layout::{clock, line};
 use crate::store::{Attempts, Extent};
 
 /// More agents than these are a picture that says nothing.
 const MOST: usize = 200;
-const WIDTH: f64 = 1000.0;
+const WIDTH: f64 = 800.0;
 const ROW: usize = 34;
 /// The parts of the whole time that can be chosen.
 const ZOOMS: [usize; 4] = [1, 2, 4, 16];
@@ -44,9 +45,11 @@ pub(super) fn markup(app: &App<'_>, target: &Target, root: FrameId, listed: &Lis
     };
     let shown: Vec<_> = listed.agents.iter().filter(|agent| bars.contains_key(&agent.id)).take(MOST).collect();
     let height = shown.len() * ROW;
+    let words = |id| first_words::of_agent(app.store, id);
+    let words = shown.iter().map(|agent| words(agent.id)).collect::<Result<Vec<_>, _>>()?;
     Ok(html! {
         figure #timeline-row {
-            figcaption { "From " (time(first)) " to " (time(last)) ". Gaps are pauses, in which nothing runs." }
+            figcaption { "From " (clock(first)) " to " (clock(last)) ". Gaps are pauses, in which nothing runs." }
             div.scroll tabindex="0" role="region" aria-label="Timeline" {
                 svg viewBox={ "0 0 " (WIDTH) " " (height) } role="img" aria-label="When each agent worked" {
                     @for (at, agent) in shown.iter().enumerate() {
@@ -57,7 +60,7 @@ pub(super) fn markup(app: &App<'_>, target: &Target, root: FrameId, listed: &Lis
                                     class=[ended.is_none().then_some("bar runs")] {}
                             }
                         }
-                        text x="2" y=(at * ROW + 13) { (agent.id.short()) " " (line(&agent.task)) }
+                        text x="2" y=(at * ROW + 13) { (line(&agent.task)) @if !words[at].is_empty() { ": " (words[at]) } }
                     }
                 }
             }

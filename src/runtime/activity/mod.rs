@@ -1,6 +1,7 @@
 //! What agents do and did, for views: nothing here changes a record or a conversation.
 
 pub(crate) mod chain_events;
+pub(crate) mod changes;
 pub(crate) mod excerpts;
 pub(crate) mod follower;
 mod log_events;

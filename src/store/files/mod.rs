@@ -1,5 +1,6 @@
 //! The files of the state directory: their paths, and how they are written.
 
+pub(crate) mod browsers;
 pub(crate) mod checkpoint;
 pub(crate) mod driving;
 pub(crate) mod durable;

@@ -91,6 +91,8 @@ pub struct ChainChange {
     pub instruction: Option<Instruction>,
     /// Whether the named frame starts afresh.
     pub afresh: bool,
+    /// Another name, which no chain that goes on has.
+    pub name: Option<ChainName>,
 }
 
 /// A new instruction for a finished agent.

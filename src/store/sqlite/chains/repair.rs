@@ -14,6 +14,7 @@ use crate::store::records::{ChainChange, Instruction};
 use crate::store::sqlite::chains::limit_checks;
 use crate::store::sqlite::database::codec::{self, Id, id};
 use crate::store::sqlite::steering::messages;
+use crate::store::sqlite::tables::chains;
 use crate::store::sqlite::tables::events;
 use crate::store::sqlite::tables::frames::{self, launch_text};
 use crate::store::sqlite::transaction::{Statements, TxResult};
@@ -22,6 +23,9 @@ pub(crate) fn change_chain(connection: &Connection, frame: FrameId, change: Chai
     let root = frames::existing(connection, frame)?.root;
     if change.limits.any() {
         limit_checks::change(connection, root, change.limits)?;
+    }
+    if let Some(name) = change.name {
+        chains::give(connection, root, &name)?;
     }
     let changed = change.launch.map_or(Ok(0), |repair| change_launch(connection, root, &repair))?;
     if let Some(Instruction { text, sender }) = change.instruction {
@@ -119,7 +123,8 @@ mod tests {
         let sender = MessageSender { by: By::Person, origin: Origin::default() };
         let instruction = Some(Instruction { text: "go on".into(), sender });
         let before = store.frame(root.frame).unwrap();
-        let refused = store.change_chain(root.frame, ChainChange { limits, launch, instruction, afresh: true });
+        let refused =
+            store.change_chain(root.frame, ChainChange { limits, launch, instruction, afresh: true, name: None });
         assert!(matches!(refused, Err(StoreError::Illegal(_))), "{refused:?}");
         assert_eq!(store.frame(root.frame).unwrap(), before);
         assert_ne!(store.chain_of(root.frame).unwrap().limits.max_depth, 9);

@@ -71,7 +71,7 @@ const GOES_ON: &str = "SELECT f.id FROM chains AS c CROSS JOIN frames AS f ON f.
      WHERE c.name = ?1 AND c.root <> ?2 AND (f.status IN ('ready', 'running', 'waiting')
        OR EXISTS (SELECT 1 FROM frames AS member WHERE member.root = c.root AND member.status = 'running')) LIMIT 1";
 
-/// Names a chain that is being created.
+/// Names a chain.
 pub(crate) fn give(connection: &Connection, root: FrameId, name: &ChainName) -> TxResult<()> {
     if let Some(by) = taken(connection, root, name.as_str())? {
         return Err(StoreError::NameTaken { name: name.as_str().to_owned(), by }.into());

@@ -1,4 +1,4 @@
-//! Browsers that have logged in. Only digests are kept in the state directory: what lets a browser in is nowhere but there.
+//! Browsers that have logged in to the page. Only digests are kept in the state directory: what lets a browser in is nowhere but there.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -10,13 +10,11 @@ use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
 use uuid::Uuid;
 
-/// How long a browser stays logged in.
-pub(in crate::page) const LASTS: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// More browsers than these are none of one person.
 const MOST: usize = 100;
 
 #[derive(Debug)]
-pub(in crate::page) struct Sessions {
+pub(crate) struct Browsers {
     /// The file with a line for each: the digest, and when it began.
     file: PathBuf,
     token: Option<String>,
@@ -30,9 +28,12 @@ struct Known {
     sessions: Vec<(String, Timestamp)>,
 }
 
-impl Sessions {
+impl Browsers {
+    /// How long a browser stays logged in.
+    pub(crate) const LASTS: SignedDuration = SignedDuration::from_hours(30 * 24);
+
     /// Knows the browsers that have logged in before. With a token, no link lets anyone in.
-    pub(in crate::page) fn new(file: PathBuf, token: Option<String>) -> Self {
+    pub(crate) fn new(file: PathBuf, token: Option<String>) -> Self {
         let text = fs::read_to_string(&file).unwrap_or_default();
         let sessions = text.lines().filter_map(|line| {
             let (digest, began) = line.split_once(' ')?;
@@ -42,19 +43,19 @@ impl Sessions {
         Self { file, token, known: Mutex::new(known) }
     }
 
-    pub(in crate::page) fn has_token(&self) -> bool {
+    pub(crate) fn has_token(&self) -> bool {
         self.token.is_some()
     }
 
     /// A new link, instead of the one before.
-    pub(in crate::page) fn new_link(&self) -> String {
+    pub(crate) fn new_link(&self) -> String {
         let link = secret();
         self.known().link = Some(link.clone());
         link
     }
 
     /// Logs a browser in that has followed the link. Returns its cookie.
-    pub(in crate::page) fn by_link(&self, link: &str) -> Option<String> {
+    pub(crate) fn by_link(&self, link: &str) -> Option<String> {
         let mut known = self.known();
         // Digests take the same time to compare, wherever they differ.
         known.link.take_if(|valid| digest(valid) == digest(link))?;
@@ -62,17 +63,17 @@ impl Sessions {
     }
 
     /// Logs a browser in whose person knows the token.
-    pub(in crate::page) fn by_token(&self, token: &str) -> Option<String> {
+    pub(crate) fn by_token(&self, token: &str) -> Option<String> {
         let valid = self.token.as_ref()?;
         (digest(valid) == digest(token.trim())).then(|| self.begin(&mut self.known()))
     }
 
-    pub(in crate::page) fn contains(&self, cookie: &str) -> bool {
+    pub(crate) fn contains(&self, cookie: &str) -> bool {
         let digest = self.digest(cookie);
         self.known().sessions.iter().any(|(known, began)| *known == digest && is_valid(*began))
     }
 
-    pub(in crate::page) fn end(&self, cookie: &str) {
+    pub(crate) fn end(&self, cookie: &str) {
         let (digest, mut known) = (self.digest(cookie), self.known());
         known.sessions.retain(|(known, _)| *known != digest);
         self.keep(&known);
@@ -114,7 +115,7 @@ impl Sessions {
 }
 
 fn is_valid(began: Timestamp) -> bool {
-    Timestamp::now().duration_since(began) < LASTS
+    Timestamp::now().duration_since(began) < Browsers::LASTS
 }
 
 fn secret() -> String {
@@ -133,7 +134,7 @@ mod tests {
     fn a_link_lets_one_browser_in_which_stays_after_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("sessions");
-        let sessions = Sessions::new(file.clone(), None);
+        let sessions = Browsers::new(file.clone(), None);
         assert_eq!(sessions.by_link(""), None, "there is no link yet");
         let link = sessions.new_link();
         assert_eq!(sessions.by_link("wrong"), None);
@@ -142,23 +143,23 @@ mod tests {
         assert!(sessions.contains(&cookie) && !sessions.contains("other") && !sessions.contains(""));
         let kept = fs::read_to_string(&file).unwrap();
         assert!(!kept.contains(&cookie) && !kept.contains(&link), "{kept}");
-        let later = Sessions::new(file.clone(), None);
+        let later = Browsers::new(file.clone(), None);
         assert!(later.contains(&cookie));
         assert!(!later.contains(kept.split(' ').next().unwrap()), "what is kept lets nobody in");
         later.end(&cookie);
-        assert!(!Sessions::new(file, None).contains(&cookie));
+        assert!(!Browsers::new(file, None).contains(&cookie));
     }
 
     #[test]
     fn a_token_lets_in_and_another_one_ends_what_it_began() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("sessions");
-        let sessions = Sessions::new(file.clone(), Some("first".into()));
+        let sessions = Browsers::new(file.clone(), Some("first".into()));
         assert_eq!(sessions.by_token("other"), None);
         let cookie = sessions.by_token("first\n").expect("a line break does not matter");
-        assert!(Sessions::new(file.clone(), Some("first".into())).contains(&cookie));
-        assert!(!Sessions::new(file.clone(), Some("second".into())).contains(&cookie));
-        assert_eq!(Sessions::new(file, None).by_token(""), None);
+        assert!(Browsers::new(file.clone(), Some("first".into())).contains(&cookie));
+        assert!(!Browsers::new(file.clone(), Some("second".into())).contains(&cookie));
+        assert_eq!(Browsers::new(file, None).by_token(""), None);
     }
 
     #[test]
@@ -166,7 +167,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("sessions");
         fs::write(&file, format!("{} 2020-01-01T00:00:00Z\nnonsense\n", digest("x "))).unwrap();
-        let sessions = Sessions::new(file, None);
+        let sessions = Browsers::new(file, None);
         assert!(!sessions.contains("x"));
         assert_eq!(sessions.known().sessions.len(), 1);
     }

@@ -9,22 +9,22 @@ use axum::http::{HeaderMap, Method, StatusCode};
 
 /// The names of this server, and who it lets in.
 #[derive(Debug)]
-pub(in crate::page) struct Guard {
+pub(super) struct Guard {
     /// Host names with ports, in lower case: `127.0.0.1:7777`.
     hosts: Vec<String>,
     /// The names that a person has added: a proxy may speak TLS for them.
     added: Vec<String>,
-    pub(in crate::page) cookie: String,
+    pub(super) cookie: String,
 }
 
 /// Why a request is not looked at.
-pub(in crate::page) type Refused = (StatusCode, &'static str);
+pub(super) type Refused = (StatusCode, &'static str);
 
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// What every response says about how it may be used.
-pub(in crate::page) const HEADERS: [(&str, &str); 7] = [
+pub(super) const HEADERS: [(&str, &str); 7] = [
     (
         "content-security-policy",
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; manifest-src 'self'; \
@@ -40,7 +40,7 @@ pub(in crate::page) const HEADERS: [(&str, &str); 7] = [
 
 impl Guard {
     /// `own`: the names without ports. `port`: `None` for a Unix socket.
-    pub(in crate::page) fn new(own: &[String], port: Option<u16>, added: &[String]) -> Self {
+    pub(super) fn new(own: &[String], port: Option<u16>, added: &[String]) -> Self {
         let added: Vec<String> = added.iter().map(|name| name.to_ascii_lowercase()).collect();
         let named = |name: &String| match port {
             // Browsers leave out the usual port.
@@ -53,7 +53,7 @@ impl Guard {
     }
 
     /// Checks a request for everything but whether its browser has logged in.
-    pub(in crate::page) fn check(&self, request: &Parts) -> Result<(), Refused> {
+    pub(super) fn check(&self, request: &Parts) -> Result<(), Refused> {
         let host = self.host(request).ok_or((StatusCode::MISDIRECTED_REQUEST, "this server has another name"))?;
         let is_safe = match request.method {
             Method::GET | Method::HEAD => true,
@@ -95,14 +95,14 @@ impl Guard {
     }
 
     /// The value of this server's cookie.
-    pub(in crate::page) fn cookie_in<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
+    pub(super) fn cookie_in<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
         let all = headers.get_all(COOKIE).into_iter().filter_map(|line| line.to_str().ok());
         let mut pairs = all.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
         pairs.find(|(name, _)| *name == self.cookie).map(|(_, value)| value)
     }
 
     /// The header that gives a browser its cookie, or takes it away.
-    pub(in crate::page) fn set_cookie(&self, value: &str, seconds: u64) -> HeaderValue {
+    pub(super) fn set_cookie(&self, value: &str, seconds: u64) -> HeaderValue {
         let cookie = format!("{}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}", self.cookie);
         HeaderValue::try_from(cookie).unwrap_or_else(|_| HeaderValue::from_static(""))
     }

@@ -1,4 +1,4 @@
-//! Wakes the streams of all browsers when something was written.
+//! Notices that something was written, for all who follow it at once.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::store::Store;
 
 /// Counts what was written to the records, and to the outputs that are followed.
-pub(super) struct Changes {
+pub(crate) struct Changes {
     count: Arc<watch::Sender<u64>>,
     /// `None`: the system watches nothing, so the records are checked every [`FALLBACK`].
     watcher: Mutex<Option<RecommendedWatcher>>,
@@ -23,7 +23,7 @@ const FALLBACK: Duration = Duration::from_secs(1);
 
 impl Changes {
     /// The store stays open: the last one that closes it would write, and wake everything.
-    pub(super) fn new(store: Store) -> Self {
+    pub(crate) fn new(store: Store) -> Self {
         let (count, woken_by) = (Arc::new(watch::channel(0).0), store.changes().woken_by());
         let folder = store.dir().path().to_owned();
         let records = Arc::new(Mutex::new((store, None)));
@@ -59,16 +59,16 @@ impl Changes {
         Self { count, watcher: Mutex::new(watcher), followed: Mutex::default() }
     }
 
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         *self.count.borrow()
     }
 
-    pub(super) fn receiver(&self) -> watch::Receiver<u64> {
+    pub(crate) fn receiver(&self) -> watch::Receiver<u64> {
         self.count.subscribe()
     }
 
     /// Follows the outputs `now` for a stream that has followed others `before`.
-    pub(super) fn follow(&self, before: &[PathBuf], now: &[PathBuf]) {
+    pub(crate) fn follow(&self, before: &[PathBuf], now: &[PathBuf]) {
         if before == now {
             return;
         }
