@@ -51,6 +51,19 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// More views than these are not remembered.
 const MOST_VIEWS: usize = 200;
 
+/// The address for notifications: that by which other machines reach the page, if a person has named one. Empty: browsers do not
+/// reach a Unix socket by themselves.
+fn told_address(own: &str, port: Option<u16>, added: &[String]) -> String {
+    match (added.first(), port) {
+        // What speaks for this port itself has no TLS.
+        (Some(name), Some(port)) if name.ends_with(&format!(":{port}")) => format!("http://{name}"),
+        (Some(name), _) if name.starts_with("localhost") => format!("http://{name}"),
+        (Some(name), _) => format!("https://{name}"),
+        (None, Some(_)) => own.to_owned(),
+        (None, None) => String::new(),
+    }
+}
+
 impl<H: Host> Page<H> {
     /// `names`: those of the server, without the port; `port`: `None` for a Unix socket.
     pub(super) fn new(
@@ -61,7 +74,8 @@ impl<H: Host> Page<H> {
         port: Option<u16>,
         options: Options,
     ) -> Result<Self, String> {
-        let marked = Serving::mark(store.dir(), &address).map_err(|error| error.to_string())?;
+        let told = told_address(&address, port, &options.allowed_hosts);
+        let marked = Serving::mark(store.dir(), &told).map_err(|error| error.to_string())?;
         let kept = store.dir().page().join(port.map_or("browsers".to_owned(), |port| format!("browsers-{port}")));
         let Options { read_only, token, allowed_hosts, .. } = options;
         let page = Self {
@@ -144,5 +158,23 @@ pub(super) async fn fields(request: Request) -> Result<Vec<(String, String)>, Re
         Ok(Ok(Form(fields))) => Ok(fields),
         Ok(Err(rejection)) => Err(rejection.into_response()),
         Err(_) => Err(StatusCode::REQUEST_TIMEOUT.into_response()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notifications_say_how_a_phone_reaches_the_page() {
+        let told = |port, added: &[&str]| {
+            let added: Vec<_> = added.iter().map(|name| (*name).to_owned()).collect();
+            told_address("http://127.0.0.1:7878", port, &added)
+        };
+        assert_eq!(told(Some(7878), &[]), "http://127.0.0.1:7878");
+        assert_eq!(told(Some(7878), &["box.example", "other"]), "https://box.example");
+        assert_eq!(told(Some(7878), &["box.example:7878"]), "http://box.example:7878");
+        assert_eq!(told(None, &["localhost:7878"]), "http://localhost:7878");
+        assert_eq!(told(None, &[]), "");
     }
 }

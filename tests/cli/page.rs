@@ -1,14 +1,15 @@
 //! The page, without a browser: what is let in, what is shown, and what can be done.
 
 use std::collections::HashMap;
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::Duration;
-use std::{fs, process};
 
 use crate::gate::{PATIENCE, wait_until};
+use crate::invocation::Invocation;
 use crate::world::World;
 
 /// A server of the page.
@@ -481,20 +482,24 @@ fn a_read_only_page_does_nothing() {
     assert!(browser.page(&served, "/").contains("Needs you"));
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn agents_cannot_use_the_page() {
     let world = World::with_hooks();
     let mut served = Served::start(&world, &[]);
     let browser = served.browser();
-    let url = format!("http://127.0.0.1:{}/", served.port);
-    let curl = world.program("curl", ["-s", "-o", "/dev/null", "-w", "%{http_code}", "-b", &browser.cookie, &url]);
-    assert_eq!(curl.run().succeeds().stdout, "200", "a person's program");
+    // Agents may have cleared the environment of what they start.
+    let head = served.head("GET", "/", &[("cookie", &browser.cookie)], "").replace("\r\n", "\\r\\n");
+    let line = format!("exec 3<>/dev/tcp/127.0.0.1/{}; printf '{head}' >&3; head -c 12 <&3", served.port);
+    let status = |program: Invocation<'_>| program.run().succeeds().stdout.clone();
+    assert_eq!(status(world.program("bash", ["-c", &line])), "HTTP/1.1 200", "a person's program");
     let id = "4f2c1a90-0000-4000-8000-000000000001";
-    let marked = world
-        .program("curl", ["-s", "-o", "/dev/null", "-w", "%{http_code}", "-b", &browser.cookie, &url])
-        .with("AGENT_CLI_AGENT_ID", id)
-        .with("AGENT_CLI_ATTEMPT", id);
-    assert_eq!(marked.run().succeeds().stdout, "403");
+    let marked = |words: &[&str]| {
+        let program = world.program("bash", words).with("AGENT_CLI_AGENT_ID", id).with("AGENT_CLI_ATTEMPT", id);
+        status(program)
+    };
+    assert_eq!(marked(&["-c", &line]), "HTTP/1.1 403");
+    assert_eq!(marked(&["-c", "env -i bash -c \"$0\"; true", &line]), "HTTP/1.1 403");
     let refused = world.command(["serve"]).with("AGENT_CLI_AGENT_ID", id).with("AGENT_CLI_ATTEMPT", id).run();
     assert!(refused.exits_with(2).stderr.contains("agents cannot serve the page"));
 }
@@ -571,6 +576,26 @@ fn notifications_say_where_the_page_is() {
 }
 
 #[test]
+fn a_browser_is_opened_by_a_file_that_nobody_else_can_read() {
+    let world = World::with_hooks();
+    let folder = world.project().join("bin");
+    let world = world.with("PATH", format!("{}:/usr/bin:/bin", folder.display()));
+    let script = "#!/bin/sh\ncat \"$1\" > opening; ls -l \"$1\" >> opening; mv opening opened\n";
+    for name in ["xdg-open", "open"] {
+        world.executable(format!("bin/{name}"), script);
+    }
+    let mut served = Served::start(&world, &["--open"]);
+    let opened = world.project().join("opened");
+    wait_until("the browser is opened", || opened.exists());
+    let text = fs::read_to_string(&opened).unwrap();
+    assert!(text.contains(&served.link) && text.contains("-rw-------"), "{text}");
+    let file = world.state().join("page/open.html");
+    assert!(file.exists());
+    served.browser();
+    wait_until("the file is removed", || !file.exists());
+}
+
+#[test]
 fn a_unix_socket_is_for_its_owner() {
     let world = World::with_hooks();
     let socket = world.home().join("page.sock");
@@ -593,5 +618,4 @@ fn a_unix_socket_is_for_its_owner() {
     assert_eq!((status("localhost").as_str(), status("evil.test").as_str()), ("401", "421"));
     process.kill().unwrap();
     process.wait().unwrap();
-    let _ = process::id();
 }
