@@ -36,7 +36,7 @@ pub use crate::store::handle::Store;
 pub(crate) use crate::store::housekeeping::archive::{Adapted, Brought, Here, Unpacked};
 pub(crate) use crate::store::housekeeping::database_facts::{FactsOf, Observed, RecordedPause, RecordedProgram};
 pub(crate) use crate::store::housekeeping::orphans::Orphan;
-pub(crate) use crate::store::housekeeping::removable::{Decided, Removable};
+pub(crate) use crate::store::housekeeping::removable::{Decided, Removable, RemovedTrees, Trash, WorkedSession};
 pub use crate::store::outbox::ListedNotification;
 pub(crate) use crate::store::outbox::{Claimed, Notifications, SendOutcome, Subscribing, Subscription};
 pub use crate::store::records::attempts::{AttemptEnd, NewAttempt};

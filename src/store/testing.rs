@@ -13,6 +13,7 @@ use crate::core::attempt::facts::Facts;
 use crate::core::chain::frame::Task;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::limits::Limits;
+use crate::core::housekeeping::retention::Retention;
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 use crate::core::requests::question_form::Form;
 use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult, SpawnForm};
@@ -20,6 +21,7 @@ use crate::core::steering::origin::Origin;
 use crate::core::waits::wait_progress::{CheckResult, WaitProgress};
 use crate::store::error::Result;
 use crate::store::handle::Store;
+use crate::store::housekeeping::removable::Decided;
 use crate::store::records::{
     AskedFor, AttemptEnd, Caller, Chains, NewAttempt, NewChain, NewFrame, NewGroup, Question, Requests, Seen,
     StateChange, Summary, TreeOf,
@@ -118,6 +120,13 @@ impl Store {
         let mut progress = WaitProgress::default();
         progress.note(0, CheckResult::Met(None), jiff::Timestamp::UNIX_EPOCH);
         self.looked(request, &Seen::Progress(&progress)).map(drop)
+    }
+
+    /// Removes trees and their files. Returns the removed ones.
+    pub(crate) fn remove_trees(&self, trees: &[Decided], retention: Retention) -> Vec<FrameId> {
+        let removed = self.housekeeping().remove_trees(trees, retention).unwrap();
+        removed.trash.delete().unwrap();
+        removed.roots
     }
 
     /// All chains, the newest first.

@@ -3,12 +3,14 @@
 use serde_json::Value;
 
 use crate::chain::Chain;
+use crate::processes::wait_until;
 use crate::support::{Conversation, Hold, MessagesApi, Turn, on_every_version};
 
 on_every_version!(
     caller_and_child_work_at_the_same_time_and_are_joined, the_end_of_a_turn_joins,
     the_caller_does_not_wait_for_a_child_that_waits, who_fails_takes_its_children_along, each_result_arrives_once,
     a_limit_of_one_process_holds, nobody_hands_off_beside_children, a_caller_that_was_killed_keeps_its_children,
+    a_detached_chain_works_on_with_the_rights_of_a_child,
 );
 
 const BYPASS: [&str; 2] = ["--permission-mode", "bypassPermissions"];
@@ -218,5 +220,30 @@ fn a_caller_that_was_killed_keeps_its_children(version: &str) {
     assert!(reply.out.ends_with("Jan 1st\n"), "{reply:?}");
     let children: Vec<_> = agents(&chain).into_iter().skip(1).collect();
     assert_eq!((children.len(), children[0]["sessions"].as_array().unwrap().len()), (1, 1));
+    assert_eq!(chain.ok(&["fsck"]), "");
+}
+
+/// The caller replies at once. The new chain may edit, as its caller, and no more.
+fn a_detached_chain_works_on_with_the_rights_of_a_child(version: &str) {
+    let caller = |results: &[&str]| match *results {
+        [] => Turn::bash("agent-cli spawn --detach --prompt 'child 1' --permission-mode bypassPermissions"),
+        [_] => Turn::bash("agent-cli spawn --detach --prompt 'child 1'"),
+        [wider, id] => Turn::text(format!("{}|{}", wider.replace('\n', " "), id.trim())),
+        _ => Turn::text("too much"),
+    };
+    let child = |results: &[&str]| match *results {
+        [] => Turn::bash("agent-cli ask 'When?'"),
+        [.., last] => Turn::text(last),
+    };
+    let chain = chain(version, model(caller, child));
+    let reply = chain.ok(&["spawn", "--prompt", "call", "--permission-mode", "acceptEdits"]);
+    let (wider, id) = reply.trim().split_once('|').unwrap();
+    assert!(wider.contains("bypassPermissions"), "{reply}");
+    wait_until("the detached chain asks", || chain.json(&["questions", "--json"]).as_array().unwrap().len() == 1);
+    chain.answer("Jan 1st");
+    wait_until("its process has ended", || chain.run(&["resume", id]).out == "Jan 1st\n");
+    let shown = chain.json(&["show", id, "--json"]);
+    assert_eq!((&shown["parent"], &shown["launch"]["permission_mode"]), (&Value::Null, &"acceptEdits".into()));
+    assert_eq!(shown["detached_by"].as_str().map(str::len), Some(36));
     assert_eq!(chain.ok(&["fsck"]), "");
 }

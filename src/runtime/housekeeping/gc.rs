@@ -8,6 +8,7 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
+use std::thread::{self, JoinHandle};
 
 use serde::Serialize;
 
@@ -19,7 +20,7 @@ use crate::runtime::housekeeping::removal::{
     self, Condemned, Decision, Preparation, Prepared, Removal, RemovalRequest, RemovedChain,
 };
 use crate::runtime::worktrees::worktree_removal;
-use crate::store::{Orphan, Store, WorktreesOf};
+use crate::store::{Orphan, Store, StoreError, Trash, WorktreesOf};
 
 /// Events during the removal of chains.
 #[derive(Debug)]
@@ -87,7 +88,7 @@ pub(crate) fn collect(
     let planned = plan.iter().flat_map(|(_, decision)| decision.condemned()).chain(&handed_over);
     planned.filter(|condemned| !condemned.ignored.is_empty()).for_each(|condemned| tell(Happening::Takes(condemned)));
 
-    let (mut places, mut prepared) = (SessionLocations::default(), Vec::new());
+    let (mut places, mut prepared, mut deletion) = (SessionLocations::default(), Vec::new(), Deletion::default());
     for (at, (tree, decision)) in plan.into_iter().enumerate() {
         tell(Happening::Progress(if pretend { "chains measured" } else { "chains removed" }, at, count));
         let root = tree.root;
@@ -104,10 +105,11 @@ pub(crate) fn collect(
             },
         }
         if prepared.len() == AT_ONCE || Prepared::are_many(prepared.iter().map(|(tree, _)| tree)) {
-            collected.finish(store, std::mem::take(&mut prepared), request)?;
+            collected.finish(store, std::mem::take(&mut prepared), request, &mut deletion)?;
         }
     }
-    collected.finish(store, prepared, request)?;
+    collected.finish(store, prepared, request, &mut deletion)?;
+    deletion.wait()?;
     collected.take(store, handed_over, with_ignored, pretend)?;
     collected.sweep(store, pretend, tell)?;
     if !collected.trees.is_empty() && !pretend {
@@ -127,6 +129,24 @@ fn shrink(store: &Store) -> u64 {
 /// How many chains are removed in one transaction, for which other processes wait.
 const AT_ONCE: usize = 100;
 
+/// Deletes files while the next chains are prepared, which takes about as long.
+#[derive(Debug, Default)]
+struct Deletion(Option<JoinHandle<Result<usize, StoreError>>>);
+
+impl Deletion {
+    fn begin(&mut self, trash: Trash) -> Result<(), RuntimeError> {
+        self.wait()?;
+        self.0 = Some(thread::spawn(move || trash.delete()));
+        Ok(())
+    }
+
+    fn wait(&mut self) -> Result<(), RuntimeError> {
+        let Some(running) = self.0.take() else { return Ok(()) };
+        running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok(())
+    }
+}
+
 impl Collected {
     /// Removes prepared chains, with the worktrees that were removed for them.
     fn finish(
@@ -134,13 +154,15 @@ impl Collected {
         store: &Store,
         prepared: Vec<(Prepared, Vec<Condemned>)>,
         request: RemovalRequest,
+        deletion: &mut Deletion,
     ) -> Result<(), RuntimeError> {
         if prepared.is_empty() {
             return Ok(());
         }
         let (trees, worktrees): (Vec<_>, Vec<_>) = prepared.into_iter().unzip();
         let roots: Vec<FrameId> = trees.iter().map(Prepared::root).collect();
-        let removals = removal::finish(store, trees, request)?;
+        let (removals, trash) = removal::finish(store, trees, request)?;
+        deletion.begin(trash)?;
         for ((root, removal), worktrees) in roots.into_iter().zip(removals).zip(worktrees) {
             worktrees.into_iter().for_each(|one| self.took(one));
             match removal {

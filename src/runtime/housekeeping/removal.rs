@@ -17,7 +17,7 @@ use crate::core::id::FrameId;
 use crate::failpoint::{self, Step};
 use crate::runtime::worktrees::worktree_removal::{self, Outlook};
 use crate::runtime::{RuntimeError, while_trying};
-use crate::store::{Attempt, Decided, Lease, Removable, Store, WorktreesOf, size};
+use crate::store::{Decided, Lease, Removable, RemovedTrees, Store, Trash, WorkedSession, WorktreesOf, size};
 
 /// What to remove.
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +105,11 @@ pub(crate) fn remove_tree(store: &Store, root: FrameId, with_ignored: bool) -> R
         Decision::Keep { held, .. } => Ok(Removal::Held(held)),
         Decision::Remove(worktrees) => {
             match prepare(store, tree, &worktrees, request, &mut SessionLocations::default())? {
-                Preparation::Prepared(tree) => Ok(finish(store, vec![tree], request)?.pop().unwrap_or(Removal::Busy)),
+                Preparation::Prepared(tree) => {
+                    let (mut removed, trash) = finish(store, vec![tree], request)?;
+                    trash.delete()?;
+                    Ok(removed.pop().unwrap_or(Removal::Busy))
+                }
                 Preparation::Stays(removal) => Ok(removal),
             }
         }
@@ -255,7 +259,7 @@ pub(crate) fn prepare(
         }
     }
     let frames: Vec<FrameId> = tree.frames.iter().map(|(frame, _)| *frame).collect();
-    let transcripts = own_transcripts(store, &frames, places)?;
+    let transcripts = own_transcripts(store, root, places)?;
     let beside = |path: &PathBuf| size(path) + size(&path.with_extension(""));
     let in_claude: u64 = transcripts.iter().map(beside).sum();
     let here: u64 = frames.iter().map(|frame| size(&store.dir().frame_path(*frame))).sum();
@@ -275,22 +279,23 @@ pub(crate) fn prepare(
     Ok(Preparation::Prepared(Prepared { tree, attempts, leases }))
 }
 
-/// Removes the rows of prepared chains, and then their files. The disk is synced once for all of them.
+/// Removes the rows of prepared chains, and takes their files away. The disk is synced once for all of them.
 pub(crate) fn finish(
     store: &Store,
     trees: Vec<Prepared>,
     request: RemovalRequest,
-) -> Result<Vec<Removal>, RuntimeError> {
+) -> Result<(Vec<Removal>, Trash), RuntimeError> {
     let decided = trees.iter().map(|prepared| Decided { root: prepared.root(), attempts: prepared.attempts });
-    let gone: HashSet<FrameId> = if request.pretend {
-        decided.map(|tree| tree.root).collect()
+    let decided: Vec<Decided> = decided.collect();
+    let RemovedTrees { roots, trash } = if request.pretend {
+        RemovedTrees { roots: decided.iter().map(|tree| tree.root).collect(), trash: Trash::default() }
     } else {
-        let decided: Vec<Decided> = decided.collect();
-        store.housekeeping().remove_trees(&decided, request.retention)?.into_iter().collect()
+        store.housekeeping().remove_trees(&decided, request.retention)?
     };
+    let gone: HashSet<FrameId> = roots.into_iter().collect();
     let removal =
         |prepared: Prepared| if gone.contains(&prepared.root()) { Removal::Gone(prepared.tree) } else { Removal::Busy };
-    Ok(trees.into_iter().map(removal).collect())
+    Ok((trees.into_iter().map(removal).collect(), trash))
 }
 
 /// Removes the worktrees of a chain. Returns those that are kept because something was added to them since the decision.
@@ -311,23 +316,13 @@ fn remove_worktrees(
     Ok(held)
 }
 
-/// The transcripts of sessions that agent-cli started for these frames. A transcript that was written to after its attempt had
+/// The transcripts of sessions that agent-cli started for the chain of `root`. A transcript that was written to after its attempt had
 /// ended is kept: a person has continued that session.
-fn own_transcripts(
-    store: &Store,
-    frames: &[FrameId],
-    places: &mut SessionLocations,
-) -> Result<Vec<PathBuf>, RuntimeError> {
+fn own_transcripts(store: &Store, root: FrameId, places: &mut SessionLocations) -> Result<Vec<PathBuf>, RuntimeError> {
     let mut found = Vec::new();
-    for id in frames {
-        let Some(frame) = store.frame(*id)? else { continue };
-        let Some(config) = config_dir(&frame.launch) else { continue };
-        let mut seen = HashSet::new();
-        // The last attempt of a session wrote to it last.
-        for attempt in store.attempts(*id)?.into_iter().rev().filter(|attempt| seen.insert(attempt.session)) {
-            let path = places.find(&config, &frame.cwd, attempt.session);
-            found.extend(path.filter(|path| is_untouched(store, path, &attempt)));
-        }
+    for worked in store.housekeeping().sessions(root)? {
+        let path = config_dir(&worked.launch).and_then(|config| places.find(&config, &worked.cwd, worked.session));
+        found.extend(path.filter(|path| is_untouched(store, path, &worked)));
     }
     Ok(found)
 }
@@ -335,10 +330,10 @@ fn own_transcripts(
 /// File systems and clocks do not agree to the millisecond.
 const SLACK: Duration = Duration::from_secs(2);
 
-fn is_untouched(store: &Store, transcript: &PathBuf, attempt: &Attempt) -> bool {
+fn is_untouched(store: &Store, transcript: &PathBuf, worked: &WorkedSession) -> bool {
     let modified = |path: &PathBuf| path.metadata().and_then(|found| found.modified()).ok();
     // An attempt whose runner died ended when its output did.
-    let ended = attempt.ended.map(Into::into).or_else(|| modified(&store.dir().output(attempt.frame)));
+    let ended = worked.ended.map(Into::into).or_else(|| modified(&store.dir().output(worked.frame)));
     modified(transcript).zip(ended).is_some_and(|(modified, ended)| modified <= ended + SLACK)
 }
 

@@ -99,7 +99,7 @@ pub(crate) fn detached_chains_share_what_is_limited(open: Open) {
     store.end(root, &reply("done"));
     let decided = store.housekeeping().removable(root.frame.into()).unwrap().pop().unwrap();
     let decided = Decided { root: root.frame, attempts: decided.attempts };
-    assert_eq!(store.housekeeping().remove_trees(&[decided], Retention::NOTHING).unwrap(), [root.frame]);
+    assert_eq!(store.remove_trees(&[decided], Retention::NOTHING), [root.frame]);
     assert!((others_usd(member) - 0.25).abs() < 1e-9);
 }
 

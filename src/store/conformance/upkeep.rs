@@ -1,7 +1,8 @@
 //! Maintaining all chains, and noticing other processes.
 
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
 use std::path::Path;
-use std::{collections::BTreeMap, fs};
 
 use jiff::Timestamp;
 
@@ -46,9 +47,15 @@ pub(crate) fn a_chain_is_removed_unless_it_has_changed(open: Open) {
     let removable = store.housekeeping().removable(everything().into()).unwrap();
     assert_eq!(removable.iter().map(|tree| tree.root).collect::<Vec<_>>(), [root]);
     assert_eq!(store.housekeeping().removable(open_chain.into()).unwrap().len(), 1, "a chain that is named");
+    let sessions = store.housekeeping().sessions(root).unwrap();
+    let attempts = store.attempts(root).unwrap();
+    let worked = |frame: &FrameId| sessions.iter().filter(|worked| worked.frame == *frame).count();
+    assert_eq!(worked(&root), attempts.iter().map(|attempt| attempt.session).collect::<HashSet<_>>().len());
+    assert!(sessions.iter().all(|worked| worked.ended.is_some()));
+    assert_eq!(store.housekeeping().sessions(open_chain).unwrap(), [], "it has not begun");
     let [stale, decided] = [0, removable[0].attempts].map(|attempts| Decided { root, attempts });
-    assert_eq!(store.housekeeping().remove_trees(&[stale], everything()).unwrap(), []);
-    assert_eq!(store.housekeeping().remove_trees(&[decided], everything()).unwrap(), [root]);
+    assert_eq!(store.remove_trees(&[stale], everything()), []);
+    assert_eq!(store.remove_trees(&[decided], everything()), [root]);
     assert_eq!(store.frame(root).unwrap(), None);
     assert!(store.frame(open_chain).unwrap().is_some());
     store.housekeeping().shrink().unwrap();

@@ -9,7 +9,7 @@ use crate::store::error::Result;
 use crate::store::housekeeping::archive::adapt::Adapted;
 use crate::store::housekeeping::database_facts::{Condition, DatabaseFacts, FactsOf, FactsPage, Observed};
 use crate::store::housekeeping::orphans::Orphan;
-use crate::store::housekeeping::removable::{Decided, Removable, RemovableOf, Worker};
+use crate::store::housekeeping::removable::{Decided, Removable, RemovableOf, RemovedTrees, WorkedSession, Worker};
 
 pub(crate) mod archive;
 pub(crate) mod database_facts;
@@ -21,9 +21,12 @@ pub trait Housekeeping {
     /// The trees that may be removed, the oldest first, or one tree, whatever its state.
     fn removable(&self, of: RemovableOf) -> Result<Vec<Removable>>;
 
-    /// Removes trees from the database, with their logs, and then their files in the state directory, unless they may no
-    /// longer be removed. Returns the removed ones. The number of disk syncs does not depend on the number of trees.
-    fn remove_trees(&self, trees: &[Decided], retention: Retention) -> Result<Vec<FrameId>>;
+    /// The sessions of a tree, each once.
+    fn sessions(&self, root: FrameId) -> Result<Vec<WorkedSession>>;
+
+    /// Removes trees from the database, with their logs, and then takes their files in the state directory away, unless they may no
+    /// longer be removed. The number of disk syncs does not depend on the number of trees.
+    fn remove_trees(&self, trees: &[Decided], retention: Retention) -> Result<RemovedTrees>;
 
     /// Returns the space of removed rows to the file system. Returns by how many bytes the database has shrunk. If other
     /// processes have the database open, it shrinks when they close it.

@@ -18,7 +18,7 @@ use crate::store::housekeeping::Housekeeping;
 use crate::store::housekeeping::archive::adapt::Adapted;
 use crate::store::housekeeping::database_facts::{Condition, DatabaseFacts, FactsOf, FactsPage, Observed};
 use crate::store::housekeeping::orphans::Orphan;
-use crate::store::housekeeping::removable::{Decided, Removable, RemovableOf, Worker};
+use crate::store::housekeeping::removable::{Decided, Removable, RemovableOf, RemovedTrees, WorkedSession, Worker};
 use crate::store::sqlite::database::connection::Sqlite;
 
 impl Housekeeping for Sqlite {
@@ -26,7 +26,11 @@ impl Housekeeping for Sqlite {
         self.read(|connection| tree_removal::removable(connection, of))
     }
 
-    fn remove_trees(&self, trees: &[Decided], retention: Retention) -> Result<Vec<FrameId>> {
+    fn sessions(&self, root: FrameId) -> Result<Vec<WorkedSession>> {
+        self.query(|connection| tree_removal::sessions(connection, root))
+    }
+
+    fn remove_trees(&self, trees: &[Decided], retention: Retention) -> Result<RemovedTrees> {
         tree_removal::remove_trees(self, trees, retention)
     }
 

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::fs::{self};
 use std::io;
 use std::path::PathBuf;
-use std::thread;
 
 use rusqlite::Connection;
 use uuid::Uuid;
@@ -17,6 +16,7 @@ use crate::store::files::durable::TEMPORARY;
 use crate::store::files::entries::{entries, remove};
 use crate::store::files::lease::Lease;
 use crate::store::housekeeping::orphans::{Orphan, TRASH, is_orphan, is_run, of_frame, orphan};
+use crate::store::housekeeping::removable::Trash;
 use crate::store::sqlite::database::codec::{Id, id, maybe_id, maybe_json};
 use crate::store::sqlite::database::connection::Sqlite;
 use crate::store::sqlite::transaction::{Statements, TxResult};
@@ -56,7 +56,7 @@ pub(super) fn remove_orphan_file(store: &Sqlite, orphan: &Orphan) -> Result<bool
         if name.is_some_and(|frame| is_run(&store.dir, frame)) {
             return Ok(false);
         }
-        return Ok(remove_unused(store, std::slice::from_ref(&orphan.path))? == 1);
+        return Ok(discard_unused(store, std::slice::from_ref(&orphan.path))?.delete()? == 1);
     };
     let Some(_lease) = Lease::try_take(&store.dir, frame)? else { return Ok(false) };
     let copies = store.query(|connection| copies_of(connection, frame))?;
@@ -69,18 +69,15 @@ pub(super) fn remove_orphan_file(store: &Sqlite, orphan: &Orphan) -> Result<bool
     Ok(true)
 }
 
-/// Removes the directories of removed frames in one transaction, with one disk sync.
-pub(super) fn remove_frame_dirs(store: &Sqlite, frames: &[FrameId]) -> Result<()> {
+/// Takes the directories of removed frames away in one transaction, with one disk sync.
+pub(super) fn discard_frame_dirs(store: &Sqlite, frames: &[FrameId]) -> Result<Trash> {
     let paths = frames.iter().map(|frame| store.dir.frame_path(*frame)).filter(|path| path.exists());
     let paths: Vec<PathBuf> = paths.collect();
-    if !paths.is_empty() {
-        remove_unused(store, &paths)?;
-    }
-    Ok(())
+    if paths.is_empty() { Ok(Trash::default()) } else { discard_unused(store, &paths) }
 }
 
-/// Removes files and directories that still belong to no frame. Returns how many.
-fn remove_unused(store: &Sqlite, paths: &[PathBuf]) -> Result<usize> {
+/// Takes files and directories away that still belong to no frame.
+fn discard_unused(store: &Sqlite, paths: &[PathBuf]) -> Result<Trash> {
     // A frame that is being imported gets its directory within its transaction, so none does during this one.
     let trash = store.write(Step::Remove, |connection| {
         let mut statement = connection.prepare_cached("SELECT 1 FROM frames WHERE id = ?1")?;
@@ -102,29 +99,7 @@ fn remove_unused(store: &Sqlite, paths: &[PathBuf]) -> Result<usize> {
         }
         Ok(moved)
     })?;
-    remove_dirs(&trash)?;
-    Ok(trash.len())
-}
-
-/// How many threads remove directories: most of the time is spent in the file system, which handles several at once.
-const REMOVERS: usize = 4;
-
-fn remove_dirs(paths: &[PathBuf]) -> Result<()> {
-    let remove_each = |paths: &[PathBuf]| {
-        paths.iter().try_for_each(|path| match fs::remove_dir_all(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io(path, error)),
-            _ => Ok(()),
-        })
-    };
-    thread::scope(|scope| {
-        let mut parts = paths.chunks(paths.len().div_ceil(REMOVERS).max(1));
-        let first = parts.next().unwrap_or_default();
-        let others: Vec<_> = parts.map(|part| scope.spawn(move || remove_each(part))).collect();
-        let removed = remove_each(first);
-        others.into_iter().fold(removed, |removed, other| {
-            removed.and(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        })
-    })
+    Ok(Trash::new(trash))
 }
 
 /// The attempts of each frame whose copies are needed.

@@ -6,8 +6,8 @@ use crate::core::housekeeping::retention::{Age, Retention};
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
 use crate::store::error::Result;
-use crate::store::housekeeping::removable::{Decided, Removable, RemovableOf};
-use crate::store::sqlite::database::codec::{Id, count, from_json, id, time};
+use crate::store::housekeeping::removable::{Decided, Removable, RemovableOf, RemovedTrees, WorkedSession};
+use crate::store::sqlite::database::codec::{Id, count, from_json, id, maybe_time, path, time};
 use crate::store::sqlite::database::connection::Sqlite;
 use crate::store::sqlite::housekeeping::orphan_files;
 use crate::store::sqlite::tables::tree_rows::{self, TABLES, Table};
@@ -53,7 +53,24 @@ pub(crate) fn removable(connection: &Connection, of: RemovableOf) -> TxResult<Ve
     }
 }
 
-pub(crate) fn remove_trees(store: &Sqlite, trees: &[Decided], retention: Retention) -> Result<Vec<FrameId>> {
+/// The last attempt of each session is the one that wrote to it last.
+const SESSIONS: &str = "SELECT f.id, f.cwd, f.launch, a.session, a.ended, max(a.seq)
+     FROM frames AS f CROSS JOIN attempts AS a INDEXED BY attempts_by_frame ON a.frame = f.id
+     WHERE f.root = ?1 GROUP BY f.id, a.session ORDER BY f.depth, f.seq, max(a.seq) DESC";
+
+pub(crate) fn sessions(connection: &Connection, root: FrameId) -> TxResult<Vec<WorkedSession>> {
+    connection.read_all(SESSIONS, [Id(root)], |row| {
+        Ok(WorkedSession {
+            frame: id(row, "id")?,
+            session: id(row, "session")?,
+            cwd: path(row, "cwd")?,
+            launch: from_json(row, "launch")?,
+            ended: maybe_time(row, "ended")?,
+        })
+    })
+}
+
+pub(crate) fn remove_trees(store: &Sqlite, trees: &[Decided], retention: Retention) -> Result<RemovedTrees> {
     let (mut removed, mut frames) = (Vec::new(), Vec::new());
     // Otherwise SQLite writes each page that a `DELETE` changes to a temporary file, too.
     store.query(|connection| Ok(connection.pragma_update(None, "temp_store", "MEMORY")?))?;
@@ -74,8 +91,7 @@ pub(crate) fn remove_trees(store: &Sqlite, trees: &[Decided], retention: Retenti
         }
         Ok(())
     })?;
-    orphan_files::remove_frame_dirs(store, &frames)?;
-    Ok(removed)
+    Ok(RemovedTrees { roots: removed, trash: orphan_files::discard_frame_dirs(store, &frames)? })
 }
 
 pub(crate) fn shrink(store: &Sqlite) -> Result<u64> {
@@ -208,13 +224,9 @@ mod tests {
         let removable = store.housekeeping().removable(everything().into()).unwrap();
         assert_eq!(removable.iter().map(|tree| (tree.root, tree.frames.len())).collect::<Vec<_>>(), [(root, 2)]);
         assert!(rows(&store) > 10);
-        assert_eq!(store.housekeeping().remove_trees(&[decided(&store, root)], everything()).unwrap(), [root]);
+        assert_eq!(store.remove_trees(&[decided(&store, root)], everything()), [root]);
         assert_eq!(rows(&store), 0);
-        assert_eq!(
-            store.housekeeping().remove_trees(&[decided(&store, root)], everything()).unwrap(),
-            [],
-            "it is gone"
-        );
+        assert_eq!(store.remove_trees(&[decided(&store, root)], everything()), [], "it is gone");
         let length = || std::fs::metadata(store.dir().database()).unwrap().len();
         let before = length();
         let freed = store.housekeeping().shrink().unwrap();
@@ -228,9 +240,9 @@ mod tests {
         let before = decided(&store, root);
         let caller = store.start(root);
         store.end(caller, &reply("done"));
-        assert_eq!(store.housekeeping().remove_trees(&[before], Retention::NOTHING).unwrap(), []);
+        assert_eq!(store.remove_trees(&[before], Retention::NOTHING), []);
         let now = decided(&store, root);
-        assert_eq!(store.housekeeping().remove_trees(&[now], Retention::NOTHING).unwrap(), [root]);
+        assert_eq!(store.remove_trees(&[now], Retention::NOTHING), [root]);
     }
 
     #[test]
@@ -240,7 +252,7 @@ mod tests {
         let before = rows(&store);
         let root = done(&store).frame;
         let both = [waiting, root].map(|root| decided(&store, root));
-        assert_eq!(store.housekeeping().remove_trees(&both, everything()).unwrap(), [root]);
+        assert_eq!(store.remove_trees(&both, everything()), [root]);
         assert_eq!(rows(&store), before);
         store.answer(question, "now").unwrap();
     }
@@ -260,6 +272,6 @@ mod tests {
             )
             .unwrap();
         assert_eq!(store.housekeeping().removable(everything().into()).unwrap(), []);
-        assert_eq!(store.housekeeping().remove_trees(&[decided(&store, last.frame)], everything()).unwrap(), []);
+        assert_eq!(store.remove_trees(&[decided(&store, last.frame)], everything()), []);
     }
 }

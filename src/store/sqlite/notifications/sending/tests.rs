@@ -210,6 +210,6 @@ fn what_is_no_longer_wanted_is_not_sent_and_a_removed_chain_takes_its_own_with_i
     store.end(caller, &reply("done"));
     let tree = store.housekeeping().removable(caller.frame.into()).unwrap().remove(0);
     let decided = Decided { root: tree.root, attempts: tree.attempts };
-    store.housekeeping().remove_trees(&[decided], Retention::NOTHING).unwrap();
+    store.remove_trees(&[decided], Retention::NOTHING);
     assert_eq!((claim(&store), status(&store).len()), (None, 1));
 }
