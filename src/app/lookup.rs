@@ -9,7 +9,7 @@ use crate::app::error::{AppError, Refusal};
 use crate::core::id::{FrameId, IdPrefix, Reference};
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::worktrees::directory::project_of;
-use crate::store::{Chains, Scope, Store, StoreError, Target};
+use crate::store::{ChainFilter, Chains, Scope, Store, StoreError, Target};
 
 /// The frame that an id names, for commands that only read.
 pub(crate) fn frame_named(app: &App<'_>, id: &str) -> Result<FrameId, AppError> {
@@ -39,7 +39,10 @@ pub(crate) fn id_of(app: &App<'_>, text: &str) -> Result<IdPrefix, AppError> {
         Reference::Id(id) => return Ok(id),
         Reference::Name(name) => {
             let found = app.store.chains(Chains::Named(&name))?.chains;
-            found.first().ok_or(StoreError::Unknown(text.to_owned()))?.id
+            match found.first() {
+                Some(chain) => chain.id,
+                None => with_task(app, text)?.ok_or(StoreError::Unknown(text.to_owned()))?,
+            }
         }
         Reference::Last => {
             let mut projects = Projects::default();
@@ -51,6 +54,35 @@ pub(crate) fn id_of(app: &App<'_>, text: &str) -> Result<IdPrefix, AppError> {
         }
     };
     Ok(found.to_string().parse()?)
+}
+
+/// The only agent of the project's chains with this task, if there is one: among those that have not ended, or else among all.
+fn with_task(app: &App<'_>, task: &str) -> Result<Option<FrameId>, AppError> {
+    /// More than a person would mean one of.
+    const MOST: usize = 20;
+    let mut projects = Projects::default();
+    let here = here(app, &mut projects)?;
+    let mut kinds = app.store.chain_kinds()?;
+    kinds.retain(|kind| projects.of(&kind.cwd) == here);
+    let filter = ChainFilter { text: Some(task.to_owned()), ..ChainFilter::default() };
+    let chains = app.store.chains(Chains::Matching { most: MOST, kinds: &kinds, filter: &filter })?;
+    let mut found = Vec::new();
+    for chain in chains.chains {
+        let tree = app.store.tree(chain.id)?;
+        let nodes = tree.parents_first().into_iter().filter(|node| node.title == task && !node.is_group);
+        found.extend(nodes.map(|node| (node.id, node.is_over())));
+    }
+    let open: Vec<_> = found.iter().filter(|(_, is_over)| !is_over).collect();
+    match (open.as_slice(), found.as_slice()) {
+        ([(id, _)], _) | ([], [(id, _)]) if chains.more == 0 => Ok(Some(*id)),
+        (_, []) => Ok(None),
+        _ => {
+            let named: Vec<_> = found.iter().take(5).map(|(id, _)| id.short()).collect();
+            let more = if found.len() > named.len() || chains.more > 0 { " and others" } else { "" };
+            let error = Refusal::new(format!("`{task}` is the task of several agents: {}{more}", named.join(", ")));
+            Err(error.hint("agent-cli tree shows where each of them is").into())
+        }
+    }
 }
 
 /// The projects of directories, each looked up once.

@@ -44,7 +44,8 @@ pub use crate::store::records::chains::Summary;
 pub use crate::store::records::new_agents::{AskedFor, NewFrame};
 pub use crate::store::records::requests::Caller;
 pub(crate) use crate::store::records::{
-    Asked, AtEnd, Attempt, Attempts, ChainChange, ChainKind, ChainOf, Chains, Counted, Counting, EventRecord, Exchange,
-    Extent, Instruction, KnownProgram, NewChain, NewGroup, PrintedRequests, Question, Questions, Recovery, Replies,
-    Requests, ResultUse, Scope, Seen, StateChange, Target, Telling, Together, TreeOf, Undelivered, WorktreesOf,
+    Asked, AtEnd, Attempt, Attempts, ChainChange, ChainFilter, ChainKind, ChainOf, Chains, Counted, Counting,
+    EventRecord, Exchange, Extent, Instruction, KnownProgram, NewChain, NewGroup, PrintedRequests, Question, Questions,
+    Recovery, Replies, Requests, ResultUse, Scope, Seen, StateChange, Target, Telling, Together, TreeOf, Undelivered,
+    WorktreesOf,
 };

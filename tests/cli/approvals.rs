@@ -38,7 +38,7 @@ fn a_call_is_shown_whole_wherever_it_is_approved() {
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["questions", &id]), @"
-    [ID2:8] of root.md in the chain [ID1:8], [AGE] ago
+    [ID2:8] of root.md in the chain [ID1:8], [TIME] ([AGE] ago)
     Bash
       command:
       │  printf 'checking formatting...' # just a harmless check of the code style, nothing is written
@@ -80,7 +80,7 @@ fn nobody_allows_at_a_terminal_what_was_not_shown_there() {
     }
     let allowed = world.command(["answer", &id, "allow"]).reads("y\n").on_terminal(80);
     insta::assert_snapshot!(allowed, @"
-    [ID2:8] of root.md in the chain [ID1:8], [AGE] ago
+    [ID2:8] of root.md in the chain [ID1:8], [TIME] ([AGE] ago)
     Bash
       command:
       │  printf 'checking formatting...' # just a harmless check of the code style,
@@ -141,7 +141,7 @@ fn where_a_call_acts_is_shown_wherever_it_is_approved() {
     let project = std::fs::canonicalize(world.project()).expect("it is there").display().to_string();
     let shown = world.run(&["questions", &id]);
     insta::assert_snapshot!(shown, @r"
-    [ID2:8] of root.md in the chain [ID1:8], [AGE] ago
+    [ID2:8] of root.md in the chain [ID1:8], [TIME] ([AGE] ago)
     Bash
       command:
       │  rm -rf -- *
@@ -197,7 +197,7 @@ fn a_file_is_shown_as_it_would_change() {
     let sql = "UPDATE requests SET detail = json_set(detail, '$.permission.input.file_path', ?1)";
     database.execute(sql, [file.to_str()]).expect("it can be written");
     insta::assert_snapshot!(world.run(&["questions", &id]), @"
-    [ID2:8] of root.md in the chain [ID1:8], [AGE] ago
+    [ID2:8] of root.md in the chain [ID1:8], [TIME] ([AGE] ago)
     Write
       file_path:
       │  [PROJECT]/profile
@@ -239,7 +239,7 @@ fn a_long_question_is_shown_whole() {
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.command(["questions", &root]).on_terminal(80), @"
-    [ID2:8] of root.md in the chain [ID1:8], [AGE] ago
+    [ID2:8] of root.md in the chain [ID1:8], [TIME] ([AGE] ago)
       │  Which?
       │  xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
       ┆  xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx

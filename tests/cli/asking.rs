@@ -28,7 +28,7 @@ fn only_an_option_is_an_answer() {
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.command(["questions", &root]).on_terminal(40), @"
-    [ID2:8] of root.md in the chain [ID1:8], [AGE] ago
+    [ID2:8] of root.md in the chain [ID1:8], [TIME] ([AGE] ago)
       │  Deploy?
     context:
       │  All tests pass.
@@ -86,7 +86,7 @@ fn options_whose_keys_look_like_numbers_of_others_have_no_numbers() {
     let (world, root) = asking("'How many?' --option 2='two of them' --option 1 --option none");
     let question = world.question();
     insta::assert_snapshot!(world.run(&["questions", &question]), @"
-    [ID2:8] of root.md in the chain [ID1:8], [AGE] ago
+    [ID2:8] of root.md in the chain [ID1:8], [TIME] ([AGE] ago)
       │  How many?
       - 2
       │  two of them
@@ -153,7 +153,7 @@ fn an_expired_question_fails_and_takes_no_answer() {
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["questions", &question]), @"
-    [ID2:8] of root.md in the chain [ID1:8], [AGE] ago
+    [ID2:8] of root.md in the chain [ID1:8], [TIME] ([AGE] ago)
       │  When?
     no answer in time (expired 2026-01-01 00:00)
     --- exit status: 0

@@ -20,8 +20,8 @@ fn nothing_is_started_once_it_is_spent_until_it_is_raised() {
     insta::assert_snapshot!(outcome, @"
     SGN_PEND_STARTED ([ID1])
     --- stderr
-    warning: [ID1:8] has cost $0.0500, more than its budget of $0.04
-    [ID1:8] waits for a larger budget: $0.0500 of $0.0400 spent
+    warning: [ID1:8] has cost $0.05, more than its budget of $0.04
+    [ID1:8] waits for a larger budget: $0.05 of $0.04 spent
     hint: agent-cli resume [ID1:8] --max-budget-usd USD raises the budget
     --- exit status: 0
     ");
@@ -32,7 +32,7 @@ fn nothing_is_started_once_it_is_spent_until_it_is_raised() {
     insta::assert_snapshot!(poll, @"
     SGN_PEND_ONGOING
     --- stderr
-    [ID1:8] waits for a larger budget: $0.0500 of $0.0400 spent
+    [ID1:8] waits for a larger budget: $0.05 of $0.04 spent
     hint: agent-cli resume [ID1:8] --max-budget-usd USD raises the budget
     --- exit status: 0
     ");
@@ -41,7 +41,7 @@ fn nothing_is_started_once_it_is_spent_until_it_is_raised() {
     assert_eq!(json["waiting_on"][0]["max_usd"], 0.04);
     let listed = world.run(&["ls"]).stdout;
     assert!(
-        listed.contains("  over budget  ") && listed.contains("root.md  for a larger budget: $0.0500 of $0.0400"),
+        listed.contains("  over budget  ") && listed.contains("root.md  for a larger budget: $0.05 of $0.04"),
         "{listed}"
     );
     assert_eq!(world.run(&["ls", "-ap", "--json"]).json()[0]["over_budget"], true);
@@ -78,7 +78,7 @@ fn a_failed_agent_is_not_tried_again_and_has_not_failed_for_want_of_money() {
     insta::assert_snapshot!(again, @"
     SGN_PEND_ONGOING
     --- stderr
-    [ID1:8] waits for a larger budget: $0.0200 of $0.0100 spent
+    [ID1:8] waits for a larger budget: $0.02 of $0.01 spent
     hint: agent-cli resume [ID1:8] --max-budget-usd USD raises the budget
     --- exit status: 0
     ");
@@ -170,8 +170,8 @@ fn an_agent_that_spends_the_last_of_it_ends_after_its_tool_and_loses_nothing() {
     insta::assert_snapshot!(outcome, @"
     SGN_PEND_STARTED ([ID1])
     --- stderr
-    warning: [ID1:8] has cost $0.0300, more than its budget of $0.03
-    [ID1:8] waits for a larger budget: $0.0300 of $0.0250 spent
+    warning: [ID1:8] has cost $0.03, more than its budget of $0.03
+    [ID1:8] waits for a larger budget: $0.03 of $0.03 spent
     hint: agent-cli resume [ID1:8] --max-budget-usd USD raises the budget
     --- exit status: 0
     ");
@@ -231,7 +231,7 @@ fn claude_is_given_what_is_left_and_is_not_blamed_for_it() {
     insta::assert_snapshot!(outcome, @"
     SGN_PEND_STARTED ([ID1])
     --- stderr
-    [ID1:8] waits for a larger budget: $0.0400 of $0.0400 spent
+    [ID1:8] waits for a larger budget: $0.04 of $0.04 spent
     hint: agent-cli resume [ID1:8] --max-budget-usd USD raises the budget
     --- exit status: 0
     ");

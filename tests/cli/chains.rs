@@ -23,8 +23,8 @@ fn a_list_has_the_open_chains_of_the_project_and_counts_the_others() {
     let (world, _) = world();
     let outcome = world.run(&["ls"]);
     insta::assert_snapshot!(outcome, @"
-    CHAIN     STATE  AGE  COST     NAME      TASK
-    [ID1:8]  asks   [AGE]  $0.0300  birthday  asks.md  [ID2:8]: When?, asked [AGE] ago
+    CHAIN     STATE  AGE  COST   NAME      TASK
+    [ID1:8]  asks   [AGE]  $0.03  birthday  asks.md  [ID2:8]: When?, asked [AGE] ago
     --- stderr
     1 chain of another project: agent-cli ls --all-projects
     1 chain that is done: agent-cli ls --all

@@ -40,7 +40,7 @@ fn ids_and_names_are_offered_where_they_belong() {
     assert!(offered(&world, &["agent-cli", "answer", ""]).contains(&question));
     let child = world.run(&["tree", &root, "--json"]).json()[1]["id"].as_str().expect("an id")[..8].to_owned();
     assert!(offered(&world, &["agent-cli", "logs", ""]).contains(&child));
-    assert_eq!(offered(&world, &["agent-cli", "ls", "--status", "wait"]), ["waiting"]);
+    assert_eq!(offered(&world, &["agent-cli", "ls", "--status", "wait"]), ["waiting", "waits"]);
 }
 
 #[test]

@@ -9,24 +9,24 @@ fn a_chain_an_agent_and_a_day_have_their_costs() {
     world.file("child.md", "run true\nreply done\n");
     world.run(&["spawn", "root.md"]).prints("done");
     insta::assert_snapshot!(world.run(&["tree", "last", "--cost"]), @"
-    $0.0400 (in all $0.0700)  [ID1:8] done ([AGE])  root.md
-    └─ $0.0300  [ID2:8] done ([AGE])  child.md
+    $0.04 (in all $0.07)  [ID1:8] done ([AGE])  root.md
+    └─ $0.03  [ID2:8] done ([AGE])  child.md
     --- exit status: 0
     ");
     let stats = world.run(&["stats", "--json"]).json();
     let day = stats["days"][0]["name"].as_str().expect("a day");
     insta::assert_snapshot!(world.run(&["stats"]).to_string().replace(day, "[DAY]"), @"
-    COST     REQUESTS  TIME  TOKENS      DAY
-    $0.0700  7         [AGE]   7000 → 140  [DAY]
+    COST   REQUESTS  TIME  TOKENS      DAY
+    $0.07  7         [AGE]   7000 → 140  [DAY]
 
-    COST     REQUESTS  TIME  TOKENS      MODEL
-    $0.0700  7         [AGE]   7000 → 140  claude-opus-4-8
+    COST   REQUESTS  TIME  TOKENS      MODEL
+    $0.07  7         [AGE]   7000 → 140  claude-opus-4-8
 
-    COST     REQUESTS  TIME  TOKENS      INSTRUCTIONS
-    $0.0400  4         [AGE]   4000 → 80   [PROJECT]/root.md
-    $0.0300  3         [AGE]   3000 → 60   [PROJECT]/child.md
+    COST   REQUESTS  TIME  TOKENS      INSTRUCTIONS
+    $0.04  4         [AGE]   4000 → 80   [PROJECT]/root.md
+    $0.03  3         [AGE]   3000 → 60   [PROJECT]/child.md
 
-    $0.0700  7         [AGE]   7000 → 140  total
+    $0.07  7         [AGE]   7000 → 140  total
     --- exit status: 0
     ");
     let total = &world.run(&["resume", "last", "--json"]).json()["cost_usd"];

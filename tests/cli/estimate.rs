@@ -45,10 +45,10 @@ fn each_agent_has_what_it_sends_and_nothing_is_started_or_changed() {
     let before = (world.starts(), world.run(&["show", &id, "--json"]).json());
     insta::assert_snapshot!(world.run(&["resume", &id, "--estimate"]), @"
     [ID2:8]  child.md
-      later: 51001 tokens, about $0.5796, as reported before
+      later: 51001 tokens, about $0.58, as reported before
       cold: last request [AGE] ago
     [ID1:8]  root.md
-      later: 51001 tokens, about $0.5796, as reported before
+      later: 51001 tokens, about $0.58, as reported before
       cold: last request [AGE] ago
     in all: 102002 tokens, about $1.16
     these are first requests: what agents do then costs more
@@ -82,10 +82,10 @@ fn an_update_of_claude_makes_it_cold() {
     let newer = newer.to_str().unwrap();
     insta::assert_snapshot!(world.run(&["resume", &id, "--estimate", "--claude", newer]), @"
     [ID2:8]  child.md
-      later: 51001 tokens, about $0.5796, as reported before
+      later: 51001 tokens, about $0.58, as reported before
       cold: claude 2.1.330 → 2.1.334
     [ID1:8]  root.md
-      later: 51001 tokens, about $0.5796, as reported before
+      later: 51001 tokens, about $0.58, as reported before
       cold: claude 2.1.330 → 2.1.334
     in all: 102002 tokens, about $1.16
     these are first requests: what agents do then costs more
@@ -129,7 +129,7 @@ fn a_cold_resume_warns_above_a_sum() {
     write_config(&world, "warn-above-usd = 0.2\n");
     let resumed = world.run(&["resume", &id]);
     insta::assert_snapshot!(world.named(&resumed.stderr), @"
-    warning: continuing sends 51001 tokens that are no longer cached, for about $0.5796: last request [AGE] ago
+    warning: continuing sends 51001 tokens that are no longer cached, for about $0.58: last request [AGE] ago
     hint: agent-cli resume [ID1:8] --estimate shows it for each agent
     ");
     resumed.prints("now");
@@ -142,10 +142,10 @@ fn a_new_agent_begins_like_the_last_one_that_did() {
     let starts = world.starts();
     insta::assert_snapshot!(world.run(&["spawn", "root.md", "other.md", "--estimate"]), @"
     root.md
-      now: 51000 tokens, about $0.5795, as reported before
+      now: 51000 tokens, about $0.58, as reported before
       cold: a new conversation
     other.md
-      now: 51000 tokens, about $0.5795, as reported before
+      now: 51000 tokens, about $0.58, as reported before
       cold: a new conversation
     in all: 102000 tokens, about $1.16
     these are first requests: what agents do then costs more

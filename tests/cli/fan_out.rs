@@ -116,8 +116,8 @@ fn a_group_has_one_status_and_one_id() {
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["ls"]), @"
-    CHAIN     STATE  AGE  COST     TASK
-    [ID1:8]  asks   [AGE]  $0.0800  a.md b.md c.md  [ID3:8]: B?, asked [AGE] ago, and 1 more
+    CHAIN     STATE  AGE  COST   TASK
+    [ID1:8]  asks   [AGE]  $0.08  a.md b.md c.md  [ID3:8]: B?, asked [AGE] ago, and 1 more
     --- exit status: 0
     ");
     world.answer_to("C?", "see");
@@ -151,11 +151,11 @@ fn a_group_has_one_status_and_one_id() {
     claude     [STAND-IN]
     tokens     0 in, 0 to cache, 0 from cache, 0 out
     cost       $0.00, 0 requests, [AGE]
-    total      $0.1000, 10 requests, [AGE], including all agents below it
+    total      $0.10, 10 requests, [AGE], including all agents below it
     output     [STATE]/frames/[ID1]/out.ndjson
     logs       agent-cli logs [ID1:8] --chain
-    history    [AGE] ago: created, waiting
-    history    [AGE] ago: ended its turn: group, done
+    history    [TIME] ([AGE] ago): created, waiting
+    history    [TIME] ([AGE] ago): ended its turn: group, done
     --- exit status: 0
     ");
 }
@@ -304,8 +304,8 @@ fn an_agent_makes_one_request_for_several() {
     ");
     assert_eq!((world.starts(), world.log().starts.len()), (5, 5), "the parent is woken once for all");
     insta::assert_snapshot!(world.run(&["ls", "--all"]), @"
-    CHAIN     STATE  AGE  COST     TASK
-    [ID5:8]  done   [AGE]  $0.0900  parent.md
+    CHAIN     STATE  AGE  COST   TASK
+    [ID5:8]  done   [AGE]  $0.09  parent.md
     --- exit status: 0
     ");
 }
@@ -321,7 +321,7 @@ fn the_agents_of_a_group_may_ask_and_have_children_of_their_own() {
     ]);
     let id = world.spawn_paused("parent.md");
     insta::assert_snapshot!(world.run(&["tree", &id]), @"
-    [ID1:8] waits ([AGE])  parent.md  waits for its child
+    [ID1:8] waits ([AGE])  parent.md  waits for 2 children
     └─ [ID6:8] waits ([AGE])  a.md b.md  waits for 2 children
        ├─ [ID7:8] waits ([AGE])  a.md  waits for its child
        │  └─ [ID8:8] waits ([AGE])  c.md d.md  waits for its child

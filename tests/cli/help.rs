@@ -658,6 +658,9 @@ fn every_command_explains_itself() {
           --json
               Print a JSON array
 
+          --no-pager
+              Do not show a long result in $AGENT_CLI_PAGER, $PAGER or less
+
       -v, --verbose
               Print progress to standard error, as on a terminal
 
@@ -937,9 +940,20 @@ fn every_command_explains_itself() {
               Also list the chains of other projects
 
           --status <STATUS>
-              Only list chains with this `status`, as in JSON; can be repeated
+              Only list chains with this `status` or `state`; can be repeated
 
-              [possible values: ready, running, waiting, paused, done, failed, cancelled, abandoned]
+              [possible values: ready, running, waiting, paused, done, failed, cancelled, abandoned,
+              asks, approve, plan, over-budget, can-continue, interrupted, working, limit, retry, waits,
+              stopped]
+
+          --search <TEXT>
+              Only list chains with this text in their name or in a task
+
+          --task <FILE>
+              Only list chains whose own task is this file or has this text
+
+          --since <WHEN>
+              Only list chains started since this time or this long ago (3d)
 
       -n, --limit <N>
               List at most this many [default: 100, with --json all]
@@ -979,7 +993,8 @@ fn every_command_explains_itself() {
 
     Examples:
       agent-cli ls
-      agent-cli ls --status waiting --all-projects
+      agent-cli ls --status asks --all-projects
+      agent-cli ls --search deploy --since 7d --all
       agent-cli ls --all --json
     ");
     insta::assert_snapshot!(help(&["tree"]), @"
@@ -1034,8 +1049,14 @@ fn every_command_explains_itself() {
               Id of an agent, chain or session, the name of a chain, or `last`
 
     Options:
+          --reply
+              Print its whole reply, and nothing else
+
           --json
               Print a JSON object
+
+          --no-pager
+              Do not show a long result in $AGENT_CLI_PAGER, $PAGER or less
 
       -v, --verbose
               Print progress to standard error, as on a terminal
@@ -1053,15 +1074,15 @@ fn every_command_explains_itself() {
 
     Examples:
       agent-cli show 4f2c1a90
-      agent-cli show last --json | jq .reply
+      agent-cli show last --reply
     ");
     insta::assert_snapshot!(help(&["logs"]), @r#"
     Show what an agent said and did
 
-    Prints one line for each text, tool call, result, pause and end, from the first attempt to the last.
-    With --follow, waits for more until the agent and everything below it have ended, or wait for
-    something outside this machine's processes, such as an answer. Following changes nothing and costs
-    nothing.
+    Prints one line for each text, tool call, result, pause and end, from the first attempt to the last,
+    and then all of the reply. Lines of other days are below their date. With --follow, waits for more
+    until the agent and everything below it have ended, or wait for something outside this machine's
+    processes, such as an answer. Following changes nothing and costs nothing.
 
     Usage: agent-cli logs [OPTIONS] <ID>
 
@@ -1087,6 +1108,9 @@ fn every_command_explains_itself() {
 
           --json
               Print a JSON object for each event (docs/events.md)
+
+          --no-pager
+              Do not show a long result in $AGENT_CLI_PAGER, $PAGER or less
 
       -v, --verbose
               Print progress to standard error, as on a terminal
@@ -1172,6 +1196,9 @@ fn every_command_explains_itself() {
 
           --json
               Print a JSON array
+
+          --no-pager
+              Do not show a long result in $AGENT_CLI_PAGER, $PAGER or less
 
       -v, --verbose
               Print progress to standard error, as on a terminal

@@ -34,16 +34,16 @@ fn every_answer_is_on_record_with_what_the_agent_did_then() {
     let outcome = world.run(&["history"]);
     let text = without_processes(&world, &outcome.succeeds().stdout.replace(&format!(" by {user} "), " by [USER] "));
     insta::assert_snapshot!(text, @"
-    [ID2:8] question, [AGE] ago
+    [ID2:8] question, [TIME] ([AGE] ago)
       of root.md in the chain [ID1:8]
       When?
-      answered [AGE] ago, replaced later: Jan 1st
+      answered [TIME] ([AGE] ago), replaced later: Jan 1st
         by [USER] ([PROCESS], no terminal)
-      replaced by a new answer [AGE] ago: Feb 2nd
+      replaced by a new answer [TIME] ([AGE] ago): Feb 2nd
         by [USER] ([PROCESS], no terminal)
-      delivered [AGE] ago
+      delivered [TIME] ([AGE] ago)
         then called Bash: echo tested
-    [ID3:8] question, [AGE] ago
+    [ID3:8] question, [TIME] ([AGE] ago)
       of root.md in the chain [ID1:8]
       Where?
       open

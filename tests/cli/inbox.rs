@@ -50,7 +50,7 @@ fn questions_are_answered_one_after_the_other() {
         match columns {
             80 => insta::assert_snapshot!(shown, @r"
 
-    (0 of 0) [ID0:0] of asks.md in the chain [ID0:0], [AGE] ago
+    (0 of 0) [ID0:0] of asks.md in the chain [ID0:0], [TIME] ([AGE] ago)
       │  Which colour should the new front door of the house have?
     your answer
     or :edit :skip :back :quit, :? for help
@@ -59,7 +59,7 @@ fn questions_are_answered_one_after_the_other() {
             _ => insta::assert_snapshot!(shown, @r"
 
     (0 of 0) [ID0:0] of asks.md in the
-    chain [ID0:0], [AGE] ago
+    chain [ID0:0], [TIME] ([AGE] ago)
       │  Which colour should the new front
       ┆  door of the house have?
     your answer

@@ -31,7 +31,7 @@ fn a_plan_is_shown_whole_and_allowed_in_a_mode() {
     let (inbox, screen) = opened(&world, &[], 80, 40);
     insta::assert_snapshot!(shown(&world, &screen), @r"
 
-    (1 of 1) [ID2:8] of root.md in the chain [ID1:8], [AGE] ago
+    (1 of 1) [ID2:8] of root.md in the chain [ID1:8], [TIME] ([AGE] ago)
     a plan, with which the agent wants to leave plan mode
       │  # Tidy up
       │
@@ -69,7 +69,7 @@ fn options_are_chosen_by_number_key_or_text() {
             insta::assert_snapshot!(form, @r"
 
             (1 of 1) [ID2:8] of root.md in the
-            chain [ID1:8], [AGE] ago
+            chain [ID1:8], [TIME] ([AGE] ago)
               │  Which tests?
             context:
               │  All were green.
@@ -105,7 +105,7 @@ fn a_written_file_is_shown_as_a_diff() {
             insta::assert_snapshot!(shown(&world, &screen), @r"
 
             (1 of 1) [ID2:8] of root.md in the
-            chain [ID1:8], [AGE] ago
+            chain [ID1:8], [TIME] ([AGE] ago)
             Write
               file_path:
               │  notes.txt

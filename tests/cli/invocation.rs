@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use crate::contract;
 use crate::gate::{PATIENCE, wait_within};
@@ -172,6 +172,19 @@ impl Running<'_> {
     pub(crate) fn types(&self, keys: impl AsRef<[u8]>) {
         let mut keyboard = self.keyboard.as_ref().expect("it has a terminal");
         keyboard.write_all(keys.as_ref()).expect("a terminal takes some lines");
+    }
+
+    /// Changes the width of its terminal.
+    #[allow(dead_code, reason = "the tests that kill need less")]
+    pub(crate) fn resizes(&self, screen: &Screen, columns: u16) {
+        screen.resize(self.keyboard.as_ref().expect("it has a terminal"), columns);
+    }
+
+    /// Waits until a signal has stopped it.
+    #[allow(dead_code, reason = "the tests that kill need less")]
+    pub(crate) fn is_stopped(&self) {
+        let stopped = waitpid(Some(Pid::from_child(&self.child)), WaitOptions::UNTRACED).expect("it is a child");
+        assert!(stopped.is_some_and(|(_, status)| status.stopped()), "{stopped:?}");
     }
 
     /// Whether it has ended.

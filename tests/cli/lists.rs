@@ -15,8 +15,8 @@ fn a_chain_at_rest() {
     world.run(&["spawn", "fails.md"]).exits_with(1);
     insta::assert_snapshot!(columns(&world.run(&["ls"])), @"
     CHAIN  STATE  AGE  COST  TASK
-    [ID1:8]  asks  [AGE]  $0.1200  root.md  [ID3:8]: When?, asked [AGE] ago, and 1 more
-    [ID5:8]  failed  [AGE]  $0.0100  fails.md  API Error: 400 boom
+    [ID1:8]  asks  [AGE]  $0.12  root.md  [ID3:8]: When?, asked [AGE] ago, and 1 more
+    [ID5:8]  failed  [AGE]  $0.01  fails.md  API Error: 400 boom
     --- exit status: 0
     ");
     insta::assert_snapshot!(columns(&world.run(&["tree"])), @r"
@@ -46,20 +46,20 @@ fn a_chain_at_rest() {
     claude  [STAND-IN]
     model  claude-opus-4-8
     tokens  5000 in, 0 to cache, 0 from cache, 100 out
-    cost  $0.0500, 5 requests, [AGE]
-    total  $0.1200, 12 requests, [AGE], including all agents below it
-    continuing  1001 tokens, about $0.0091, as reported before, cold: the last request was not cached
+    cost  $0.05, 5 requests, [AGE]
+    total  $0.12, 12 requests, [AGE], including all agents below it
+    continuing  1001 tokens, about <$0.01, as reported before, cold: the last request was not cached
     open  cd [PROJECT] && [STAND-IN] --resume [ID1] --fork-session
     output  [STATE]/frames/[ID1]/out.ndjson
     logs  agent-cli logs [ID1:8]
-    session  [ID1] requested, kept, [AGE] ago, $0.0500, 5 requests, [AGE]
+    session  [ID1] requested, kept, [TIME] ([AGE] ago), $0.05, 5 requests, [AGE]
                 [HOME]/.claude/projects/[SLUG]/[ID1].jsonl
-    history  [AGE] ago: created, ready
-    history  [AGE] ago: began
-    history  [AGE] ago: started [PROJECT]/asks.md ([ID7:8])
-    history  [AGE] ago: started [PROJECT]/replies.md ([ID8:8])
-    history  [AGE] ago: started [PROJECT]/looks.md ([ID9:8])
-    history  [AGE] ago: ended its turn: requested, waiting
+    history  [TIME] ([AGE] ago): created, ready
+    history  [TIME] ([AGE] ago): began
+    history  [TIME] ([AGE] ago): started [PROJECT]/asks.md ([ID7:8])
+    history  [TIME] ([AGE] ago): started [PROJECT]/replies.md ([ID8:8])
+    history  [TIME] ([AGE] ago): started [PROJECT]/looks.md ([ID9:8])
+    history  [TIME] ([AGE] ago): ended its turn: requested, waiting
     --- exit status: 0
     ");
 }
@@ -136,4 +136,28 @@ fn trees_and_history_show_the_newest_and_say_that_there_are_more() {
         let outcome = world.run(all);
         assert_eq!((outcome.json().as_array().map(Vec::len), outcome.stderr.as_str()), (Some(3), ""), "{outcome}");
     }
+}
+
+#[test]
+fn chains_are_selected_by_their_words_and_named_by_their_tasks() {
+    let world = World::new();
+    for (name, reply) in [("deploy.md", "deployed"), ("docs.md", "written")] {
+        world.file(name, format!("run true\nreply {reply}\n"));
+        world.run(&["spawn", name]).succeeds();
+    }
+    let tasks = |options: &[&str]| {
+        let listed = world.run(&[&["ls", "--all", "--json"], options].concat()).json();
+        let tasks = listed.as_array().expect("a list").iter().map(|chain| chain["task"].to_string());
+        tasks.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(tasks(&["--search", "DEPLOY"]), "\"deploy.md\"");
+    assert_eq!(tasks(&["--task", "some/folder/docs.md"]), "\"docs.md\"");
+    assert_eq!(tasks(&["--since", "1h"]), "\"docs.md\" \"deploy.md\"");
+    assert_eq!(tasks(&["--search", "100%"]), "");
+    let none = world.run(&["ls", "--search", "nothing"]);
+    assert!(none.stderr.contains("no chain matches"), "{none}");
+    assert_eq!(world.run(&["show", "deploy.md", "--reply"]).stdout, "deployed\n");
+    world.run(&["spawn", "deploy.md"]).succeeds();
+    let several = world.run(&["show", "deploy.md", "--reply"]);
+    assert!(several.stderr.contains("error: `deploy.md` is the task of several agents: "), "{several}");
 }

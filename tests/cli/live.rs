@@ -45,14 +45,16 @@ fn a_terminal_shows_what_each_agent_does_and_keeps_what_is_over() {
             80 => insta::assert_snapshot!(shown, @r#"
     [ID1:8] one.md: started
     [ID2:8] two.md: started
-    > [ID1:8] one.md: running Bash: echo held >> gate.held; re…  1.0k tokens  0:00
-    > [ID2:8] two.md: running Bash: echo held >> gate.held; re…  1.0k tokens  0:00
+    > [ID1:8] one.md: running Bash: echo held >> gate.held;…  1.0k context  0:00
+    > [ID2:8] two.md: running Bash: echo held >> gate.held;…  1.0k context  0:00
+    one.md two.md                            Ctrl-C: stop after the running tools
     "#),
             _ => insta::assert_snapshot!(shown, @r#"
     [ID1:8] one.md: started
     [ID2:8] two.md: started
-    > one.md: running Bash: echo hel…  0:00
-    > two.md: running Bash: echo hel…  0:00
+    > one.md: running Bash: echo h…  0:00
+    > two.md: running Bash: echo h…  0:00
+    one.md two.…             Ctrl-C: stop
     "#),
         }
         gate.open_for_one();
@@ -103,6 +105,98 @@ fn a_stopped_chain_leaves_no_row_behind() {
     assert!(!left.contains("\n> ") && left.contains("error: interrupted"), "{left}");
 }
 
+/// The lines of a screen that do not belong to what is there when the command has ended.
+fn stale(screen: &str) -> Vec<&str> {
+    screen
+        .lines()
+        .filter(|line| line.starts_with("> ") || line.contains("^C") || line.contains("Ctrl-C: stop"))
+        .collect()
+}
+
+#[test]
+fn nothing_stale_is_left_at_any_width() {
+    for (columns, terminal, no_color) in
+        [(120, "xterm", ""), (80, "xterm-256color", "1"), (60, "linux", ""), (40, "vt100", "1")]
+    {
+        let world = two();
+        let gate = world.gate("gate");
+        let spawn = world.command(["spawn", "one.md", "two.md"]).with("TERM", terminal).with("NO_COLOR", no_color);
+        let (spawn, screen) = spawn.start_on_terminal(columns);
+        gate.reached_by(2);
+        wait_until("both tools are shown", || screen.text().matches(": running Bash").count() == 2);
+        let rows =
+            |text: &str| text.lines().filter(|line| line.starts_with("> ")).map(str::to_owned).collect::<Vec<_>>();
+        let shown = screen.text();
+        let widest = rows(&shown).iter().map(|row| row.chars().count()).max();
+        assert!(widest.is_some_and(|widest| widest <= usize::from(columns) - 3), "{shown}");
+        // The terminal itself shows which key was pressed.
+        screen.shows("^C");
+        spawn.signal(Signal::INT);
+        wait_until("it says that it stops", || screen.text().contains("stopping") && rows(&screen.text()).len() == 2);
+        assert!(!screen.text().contains("^C"), "{}", screen.text());
+        screen.shows("^C");
+        spawn.signal(Signal::INT);
+        spawn.ends().exits_with(130);
+        let left = screen.text();
+        assert_eq!(stale(&left), [] as [&str; 0], "{left}");
+        assert_eq!(left.matches(": started").count(), 2, "{left}");
+    }
+}
+
+#[test]
+fn a_terminal_that_changes_its_width_shows_the_rows_once() {
+    let world = two();
+    let gate = world.gate("gate");
+    let spawn = world.command(["spawn", "one.md", "two.md"]).with("TERM", "vt100");
+    let (spawn, screen) = spawn.start_on_terminal(100);
+    gate.reached_by(2);
+    for (columns, end) in [(100, "after the running tools"), (40, "Ctrl-C: stop\n"), (100, "after the running tools")] {
+        spawn.resizes(&screen, columns);
+        wait_until("the rows are drawn for this width", || {
+            let shown = screen.text();
+            shown.contains(end) && shown.matches(": running Bash").count() == 2
+        });
+        let shown = screen.text();
+        assert_eq!((shown.matches("Ctrl-C: stop").count(), shown.matches(": started").count()), (1, 2), "{shown}");
+    }
+    gate.open_for_one();
+    gate.open_for_one();
+    spawn.ends().succeeds();
+    assert_eq!(stale(&screen.text()), [] as [&str; 0]);
+}
+
+#[test]
+fn a_command_that_is_stopped_takes_its_rows_along() {
+    let world = two();
+    let gate = world.gate("gate");
+    let (spawn, screen) = world.command(["spawn", "one.md"]).with("TERM", "xterm").start_on_terminal(80);
+    gate.reached_by(1);
+    wait_until("the tool is shown", || screen.text().contains(": running Bash"));
+    spawn.signal(Signal::TSTP);
+    spawn.is_stopped();
+    wait_until("the row is gone", || stale(&screen.text()).is_empty());
+    screen.shows("$ fg\r\n");
+    spawn.signal(Signal::CONT);
+    wait_until("the row is back", || screen.text().contains(": running Bash"));
+    assert!(screen.text().contains("\n$ fg\n> "), "{}", screen.text());
+    gate.open_for_one();
+    spawn.ends().succeeds();
+    let left = screen.text();
+    assert!(left.contains("\n$ fg\n") && stale(&left).is_empty(), "{left}");
+}
+
+#[test]
+fn an_agent_that_goes_on_does_not_start_again() {
+    let world = World::with_hooks();
+    world.file("ins.md", "ask Which?\nreply done\n");
+    world.spawn_paused("ins.md");
+    world.answer_to("Which?", "this");
+    let id = world.log().starts[0].session()[..8].to_owned();
+    let resume = world.command(["resume", &id]).with("TERM", "xterm").on_terminal(80);
+    assert!(resume.stdout.contains(": continues") && !resume.stdout.contains(": started"), "{resume}");
+    assert!(resume.stdout.contains("this run: 0:") && resume.stdout.contains("; in all: 1 agent, $"), "{resume}");
+}
+
 #[test]
 fn all_chains_that_are_continued_share_one_display() {
     for command in [&["watch"][..], &["resume", "--all"]] {
@@ -130,7 +224,7 @@ fn all_chains_that_are_continued_share_one_display() {
         let left = screen.text();
         assert!(!left.contains("\n> ") && !left.contains("\n- "), "{left}");
         assert_eq!(left.lines().filter(|line| line.contains(" waiting for an answer to ")).count(), 2, "{left}");
-        assert!(left.contains("\n2 chains, 2 agents, "), "{left}");
+        assert!(left.contains("; in all: 2 chains, 2 agents, $"), "{left}");
     }
 }
 

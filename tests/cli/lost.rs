@@ -163,8 +163,8 @@ fn a_conversation_that_found_no_room_is_reported_wherever_a_person_looks() {
     --- exit status: 1
     ");
     insta::assert_snapshot!(world.run(&["ls"]).succeeds(), @"
-    CHAIN     STATE  AGE  COST     TASK
-    [ID1:8]  asks   [AGE]  $0.0300  root.md  claude could not record a turn: no room; [ID2:8]: When?, asked [AGE] ago
+    CHAIN     STATE  AGE  COST   TASK
+    [ID1:8]  asks   [AGE]  $0.03  root.md  claude could not record a turn: no room; [ID2:8]: When?, asked [AGE] ago
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["tree"]).succeeds(), @"

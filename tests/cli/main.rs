@@ -83,6 +83,7 @@ mod not_suspended;
 mod notification_examples;
 mod notifications;
 mod own_directory;
+mod paging;
 mod parallel;
 mod plans;
 mod power_failure;

@@ -1,5 +1,9 @@
 //! Names for values that differ between runs, so that snapshots can contain them.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 /// The ids that were seen, in the order of their appearance.
 #[derive(Default)]
 pub(crate) struct Names {
@@ -33,7 +37,11 @@ impl Names {
             replaced.push_str(&rest[..gap]);
             rest = &rest[gap..];
         }
-        replaced
+        // Shown on the clock of the person who reads it.
+        static ON_A_CLOCK: LazyLock<Regex> = LazyLock::new(|| {
+            Regex::new(r"(\d{4}-\d\d-\d\d )?\d\d:\d\d \((in )?\[AGE\]( \[AGE\])?( ago)?\)").expect("a pattern")
+        });
+        ON_A_CLOCK.replace_all(&replaced, "[TIME] (${2}[AGE]${4})").into_owned()
     }
 
     fn name(&mut self, word: &str) -> String {
@@ -90,7 +98,7 @@ fn is_time(word: &str) -> bool {
 #[test]
 fn what_differs_gets_a_name() {
     let text = "SGN_PEND_STARTED (4f2c1a90-0000-4000-8000-000000000001), 4f2c1a90 and 12345678 \
-                since 2026-11-21T20:53:18.825Z; state.jsonl, cafe. 4f2c1a90: asked 12 s ago by process 77.";
-    let named = "SGN_PEND_STARTED ([ID1]), [ID1:8] and [ID2:8] since [TIME]; state.jsonl, cafe. [ID1:8]: asked [AGE] ago by process [PID].";
+                since 2026-11-21T20:53:18.825Z; state.jsonl, cafe. 4f2c1a90: asked 12 s ago by process 77, until 14:00 (in 1 h 57 min).";
+    let named = "SGN_PEND_STARTED ([ID1]), [ID1:8] and [ID2:8] since [TIME]; state.jsonl, cafe. [ID1:8]: asked [AGE] ago by process [PID], until [TIME] (in [AGE]).";
     assert_eq!(Names::default().replace(text), named);
 }

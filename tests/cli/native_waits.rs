@@ -27,11 +27,11 @@ fn a_wakeup_is_waited_for_without_a_process() {
     insta::assert_snapshot!(world.run(&["resume", &id]), @"
     SGN_PEND_ONGOING
     --- stderr
-    [ID1:8] waits for its wake-up at [TIME]: Look again.
+    [ID1:8] waits for its wake-up at [TIME] (in [AGE]): Look again.
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["tree", &id]), @"
-    [ID1:8] waits ([AGE])  root.md  waits for its wake-up at [TIME]: Look again.
+    [ID1:8] waits ([AGE])  root.md  waits for its wake-up at [TIME] (in [AGE]): Look again.
     --- exit status: 0
     ");
     assert_eq!(world.starts(), 1);
@@ -118,7 +118,7 @@ fn an_agent_with_jobs_has_replied_when_the_last_was_due() {
     insta::assert_snapshot!(world.run(&["resume", &id]), @"
     SGN_PEND_ONGOING
     --- stderr
-    [ID1:8] waits for its scheduled job at [TIME]: Look at B.
+    [ID1:8] waits for its scheduled job at [TIME] (in [AGE]): Look at B.
     --- exit status: 0
     ");
     time_passes(&world);

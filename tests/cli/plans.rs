@@ -24,7 +24,7 @@ fn a_plan_is_shown_whole_and_nothing_in_it_passes_for_something_else() {
     let (world, root) = waiting();
     let id = world.question();
     insta::assert_snapshot!(world.run(&["questions", &id]), @r"
-    [ID2:8] of root.md in the chain [ID1:8], [AGE] ago
+    [ID2:8] of root.md in the chain [ID1:8], [TIME] ([AGE] ago)
     a plan, with which the agent wants to leave plan mode
       │  # Tidy up
       │

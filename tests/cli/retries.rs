@@ -16,7 +16,7 @@ fn an_error_that_passes_by_itself_is_a_wait() {
     insta::assert_snapshot!(outcome, @"
     SGN_PEND_STARTED ([ID1])
     --- stderr
-    [ID1:8] waits for a retry at [TIME] (1 failed so far): API Error: 529 Overloaded
+    [ID1:8] waits for a retry at [TIME] (in [AGE]) (1 failed so far): API Error: 529 Overloaded
     hint: agent-cli resume [ID1:8] --now retries now
     --- exit status: 0
     ");
@@ -25,7 +25,7 @@ fn an_error_that_passes_by_itself_is_a_wait() {
     insta::assert_snapshot!(poll, @"
     SGN_PEND_ONGOING
     --- stderr
-    [ID1:8] waits for a retry at [TIME] (1 failed so far): API Error: 529 Overloaded
+    [ID1:8] waits for a retry at [TIME] (in [AGE]) (1 failed so far): API Error: 529 Overloaded
     hint: agent-cli resume [ID1:8] --now retries now
     --- exit status: 0
     ");

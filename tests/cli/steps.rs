@@ -31,14 +31,14 @@ fn steps_are_reported_in_plain_words() {
     --- stderr
     [ID4:8] busy.md: started
     [ID4:8] busy.md: waits for a retry in [AGE], after: API Error: 529 Overloaded
-    [ID4:8] waits for a retry at [TIME] (1 failed so far): API Error: 529 Overloaded
+    [ID4:8] waits for a retry at [TIME] (in [AGE]) (1 failed so far): API Error: 529 Overloaded
     hint: agent-cli resume [ID4:8] --now retries now
     --- exit status: 0
     ");
     insta::assert_snapshot!(world.run(&["-v", "spawn", "fails.md"]), @"
     --- stderr
     [ID5:8] fails.md: started
-    [ID5:8] fails.md: failed: boom
+    [ID5:8] fails.md: failed
     error: boom ([ID5:8])
     hint: agent-cli resume [ID5:8] continues; nothing is lost
     --- exit status: 1
@@ -47,9 +47,9 @@ fn steps_are_reported_in_plain_words() {
     insta::assert_snapshot!(world.run(&["-v", "resume", world.log().starts[0].session()]), @"
     now
     --- stderr
-    [ID2:8] asks.md: started
+    [ID2:8] asks.md: continues
     [ID2:8] asks.md: done
-    [ID1:8] parent.md: started
+    [ID1:8] parent.md: continues
     [ID1:8] parent.md: done
     --- exit status: 0
     ");
@@ -61,7 +61,7 @@ fn a_person_at_a_terminal_sees_the_steps() {
     let plain = world.command(["spawn", "fails.md"]).with("NO_COLOR", "1").on_terminal(80);
     insta::assert_snapshot!(plain, @"
     [ID1:8] fails.md: started
-    [ID1:8] fails.md: failed: boom
+    [ID1:8] fails.md: failed
     error: boom ([ID1:8])
     hint: agent-cli resume [ID1:8] continues; nothing is lost
     --- exit status: 1
@@ -141,7 +141,7 @@ fn a_log_follows_one_agent_or_chain() {
     let root_again = world.spawn_paused("parent.md");
     world.answer("Jan 1st");
     let said = world.command(["resume", &root_again]).with("AGENT_CLI_LOG", &format!("chain={root_again}")).run();
-    assert!(said.stderr.contains("asks.md: started") && said.stderr.contains("parent.md: started"), "{said}");
+    assert!(said.stderr.contains("asks.md: continues") && said.stderr.contains("parent.md: continues"), "{said}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn a_limit_is_a_wait_that_costs_nothing() {
     insta::assert_snapshot!(outcome, @"
     SGN_PEND_STARTED ([ID1])
     --- stderr
-    [ID1:8] waits for the usage limit to reset at [TIME]
+    [ID1:8] waits for the usage limit to reset at [TIME] (in [AGE])
     --- exit status: 0
     ");
     let outcome = world.run(&["resume", &id]);
@@ -24,7 +24,7 @@ fn a_limit_is_a_wait_that_costs_nothing() {
     insta::assert_snapshot!(outcome, @"
     SGN_PEND_ONGOING
     --- stderr
-    [ID1:8] waits for the usage limit to reset at [TIME]
+    [ID1:8] waits for the usage limit to reset at [TIME] (in [AGE])
     --- exit status: 0
     ");
     assert_eq!(world.starts(), 1);
@@ -70,7 +70,7 @@ fn the_limit_of_the_account_blocks_the_whole_tree() {
     insta::assert_snapshot!(outcome, @"
     SGN_PEND_STARTED ([ID1])
     --- stderr
-    [ID2:8] and 1 other wait for the usage limit to reset at [TIME]
+    [ID2:8] and 1 other wait for the usage limit to reset at [TIME] (in [AGE])
     --- exit status: 0
     ");
     assert_eq!(world.starts(), 2, "the other child uses the same account");

@@ -46,6 +46,20 @@ impl Screen {
         let text: String = parser.screen().rows(0, columns).map(|line| format!("{}\n", line.trim_end())).collect();
         format!("{}\n", text.trim_end())
     }
+
+    /// Shows what somebody else prints there: the terminal itself, or a shell.
+    pub(crate) fn shows(&self, text: &str) {
+        self.0.lock().expect("nobody panics").process(text.as_bytes());
+    }
+
+    /// Changes its width. Like xterm, it does not break its lines anew.
+    pub(crate) fn resize(&self, terminal: &File, columns: u16) {
+        let mut parser = self.0.lock().expect("nobody panics");
+        let (rows, _) = parser.screen().size();
+        parser.screen_mut().set_size(rows, columns);
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(terminal, size).expect("a terminal has a size");
+    }
 }
 
 /// The screen's end fails, instead of ending, once nobody has the terminal open.

@@ -8,7 +8,7 @@ use crate::app::lists::project::Selection;
 use crate::app::view::chain::{ChainState, ChainView};
 use crate::core::chain::frame_state::AgentStatus;
 use crate::core::id::FrameId;
-use crate::store::{ChainKind, Chains, Summary};
+use crate::store::{ChainFilter, ChainKind, Chains, Summary};
 
 /// Which chains are listed.
 #[derive(Debug, Default)]
@@ -19,6 +19,8 @@ pub(crate) struct Input {
     pub(crate) all_projects: bool,
     /// Only those in one of these states; empty: in any.
     pub(crate) states: Vec<ChainState>,
+    /// Only those that match.
+    pub(crate) filter: ChainFilter,
     /// Those that need a person first, then in the order of the states; the newest first otherwise.
     pub(crate) by_state: bool,
     /// Only those whose id, name, task or directory contains this text.
@@ -53,7 +55,13 @@ pub(crate) fn chains(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> 
     let abandoned: HashSet<_> = app.store.abandoned()?.into_values().collect();
     let (chains, omitted) = match app.asker.agent {
         Some(caller) => {
-            let chains = app.store.chains(Chains::StartedBy(caller.frame))?.chains;
+            let mut chains = app.store.chains(Chains::StartedBy(caller.frame))?.chains;
+            let has = |chain: &Summary, text: &Option<String>| {
+                text.as_ref().is_none_or(|text| chain.title.to_lowercase().contains(&text.to_lowercase()))
+            };
+            let ChainFilter { text, task, since } = &input.filter;
+            let is_new = |chain: &Summary| since.is_none_or(|since| chain.created >= since);
+            chains.retain(|chain| has(chain, text) && has(chain, task) && is_new(chain));
             (chains, Omitted { is_empty: true, ..Omitted::default() })
         }
         None => selected(app, input, &abandoned)?,
@@ -63,10 +71,13 @@ pub(crate) fn chains(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> 
     let omitted = Omitted { is_empty: omitted.is_empty && chains.is_empty(), ..omitted };
     chains.retain(|chain| input.states.is_empty() || input.states.iter().any(|state| chain.is_in(*state)));
     if input.by_state {
-        chains.sort_by_key(|chain| chain.state.rank());
+        chains.sort_by_key(|chain| (chain.state.rank(), std::cmp::Reverse(chain.created)));
     }
-    chains.truncate(input.most.unwrap_or(usize::MAX));
-    Ok(Outcome { chains, omitted })
+    let most = input.most.unwrap_or(usize::MAX);
+    // The chains were read to find out which of them are in the state.
+    let more = if input.has_shown_state() { chains.len().saturating_sub(most) as u64 } else { omitted.more };
+    chains.truncate(most);
+    Ok(Outcome { chains, omitted: Omitted { more, ..omitted } })
 }
 
 /// The chains to list. Only few are read, however many there are.
@@ -90,7 +101,7 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
     let mut omitted = Omitted { is_empty: true, ..Omitted::default() };
     let mut is_meant = |kind: &ChainKind| {
         omitted.is_empty = false;
-        let is_asked_for = states.contains(&ChainState::Agent(kind.status));
+        let is_asked_for = states.iter().any(|state| state.may_be_of(kind.status, false));
         if !states.is_empty() && !is_asked_for {
             return false;
         }
@@ -105,7 +116,19 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
     };
     let mut kinds = app.store.chain_kinds()?;
     kinds.retain(&mut is_meant);
-    let found = app.store.chains(Chains::Newest { most: most.saturating_add(unusual.len()), kinds: Some(&kinds) })?;
+    let enough = if input.has_shown_state() { usize::MAX } else { most.saturating_add(unusual.len()) };
+    let of_kind = match input.filter == ChainFilter::default() {
+        true => Chains::Newest { most: enough, kinds: Some(&kinds) },
+        false => Chains::Matching { most: usize::MAX, kinds: &kinds, filter: &input.filter },
+    };
+    let mut found = app.store.chains(of_kind)?;
+    if input.filter != ChainFilter::default() {
+        let matching: HashSet<_> = found.chains.iter().map(|chain| chain.id).collect();
+        unusual.retain(|chain| matching.contains(&chain.id));
+        seen.retain(|chain| matching.contains(chain));
+        found.more = found.chains.len().saturating_sub(enough) as u64;
+        found.chains.truncate(enough);
+    }
     omitted.more = found.more;
     let searched = |mut chains: Vec<Summary>, mut omitted: Omitted| {
         if is_searched {
@@ -117,7 +140,16 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
         (chains, omitted)
     };
     if states.is_empty() {
+        if input.by_state && found.more > 0 && input.filter == ChainFilter::default() {
+            found.chains.extend(urgent(app, most, &kinds, &found.chains)?);
+        }
         return Ok(searched(found.chains, omitted));
+    }
+    if input.has_shown_state() {
+        let others = found.chains.iter().filter(|chain| seen.insert(chain.id)).cloned().collect::<Vec<_>>();
+        unusual.extend(others);
+        unusual.sort_by_key(|chain| std::cmp::Reverse(chain.created));
+        return Ok(searched(unusual, omitted));
     }
     let mut chains = Vec::new();
     let usual = found.chains.into_iter().filter(|chain| !seen.contains(&chain.id));
@@ -125,7 +157,7 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
         let is_unusual = seen.contains(&chain.id);
         let status = if is_unusual { app.store.tree(chain.id)?.status(app.now) } else { chain.state.status() };
         let is_abandoned = abandoned.contains(&chain.id);
-        if states.iter().any(|state| state.is_of(status, is_abandoned)) {
+        if states.iter().any(|state| state.may_be_of(status, is_abandoned)) {
             chains.push(chain);
         }
     }
@@ -144,11 +176,43 @@ fn has_text(chain: &Summary, text: &str) -> bool {
     texts.iter().any(|other| other.to_lowercase().contains(&text))
 }
 
+/// The chains of these kinds that may need a person, besides those that are `known`: the last ones of each sort.
+fn urgent(app: &App<'_>, most: usize, kinds: &[ChainKind], known: &[Summary]) -> Result<Vec<Summary>, AppError> {
+    let mut roots: Vec<_> = app.store.candidates(app.now)?.into_iter().map(|candidate| candidate.root).collect();
+    roots.sort_unstable();
+    roots.dedup();
+    roots.truncate(most);
+    let failed: Vec<_> = kinds.iter().filter(|kind| kind.status == AgentStatus::Failed).cloned().collect();
+    let mut seen: HashSet<_> = known.iter().map(|chain| chain.id).collect();
+    let mut found = Vec::new();
+    for of in [
+        Chains::Asking { most },
+        Chains::Of(&roots),
+        Chains::With { status: AgentStatus::Running, most },
+        Chains::With { status: AgentStatus::Cancelled, most },
+        Chains::Newest { most, kinds: Some(&failed) },
+    ] {
+        found.extend(app.store.chains(of)?.chains.into_iter().filter(|chain| seen.insert(chain.id)));
+    }
+    let is_meant =
+        |chain: &Summary| kinds.iter().any(|kind| kind.cwd == chain.cwd && kind.status == chain.state.status());
+    found.retain(is_meant);
+    Ok(found)
+}
+
+impl Input {
+    /// Whether a state is asked for that only the whole chain shows.
+    fn has_shown_state(&self) -> bool {
+        self.states.iter().any(|state| matches!(state, ChainState::Shown(_)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::app::testing;
     use crate::core::attempt::ending::Ending;
+    use crate::core::chain::waiting_on::shown_state::ShownState;
     use crate::store;
     use crate::store::testing::{new, refused, reply};
     use crate::store::{NewFrame, Store};
@@ -209,6 +273,39 @@ mod tests {
         assert_eq!(newest(None).0, [root.frame, failed]);
         let (found, omitted) = newest(Some(1));
         assert_eq!((found, omitted.more), (vec![root.frame], 1));
+    }
+
+    #[test]
+    fn a_chain_that_needs_a_person_is_first_however_old_it_is() {
+        let (_temp, store) = store::testing::store();
+        let app = testing::app(&store);
+        let asks = store.start(chain(&store, "/"));
+        store.request(asks, None, &[store::testing::ask("When?")]).unwrap();
+        store.end(asks, &Ending::Suspended);
+        let failed = chain(&store, "/");
+        store.end(store.start(failed), &refused("no"));
+        let waits = [(); 9].map(|()| {
+            let root = store.start(chain(&store, "/"));
+            let until = crate::core::requests::request::External::Time(jiff::Timestamp::MAX);
+            store.request(root, None, &[crate::core::requests::request::RequestKind::Wait(until)]).unwrap();
+            store.end(root, &Ending::Suspended);
+            root.frame
+        });
+        let by_state = |states: Vec<ChainState>, most| {
+            ids(&app, &Input { by_state: true, states, most: Some(most), ..Input::default() })
+        };
+        let (found, omitted) = by_state(vec![], 3);
+        assert_eq!((found, omitted.more), (vec![asks.frame, failed, waits[8]], 8));
+        let shown = |state| vec![ChainState::Shown(state)];
+        assert_eq!(by_state(shown(ShownState::Asks), 9).0, [asks.frame]);
+        let (found, omitted) = by_state(shown(ShownState::Waits), 4);
+        assert_eq!((found.len(), omitted.more), (4, 5));
+        assert_eq!(by_state(shown(ShownState::Stopped), 9).0, []);
+        let filter = ChainFilter { text: Some("TASK".into()), ..ChainFilter::default() };
+        let input = Input { filter, most: Some(2), ..Input::default() };
+        assert_eq!((ids(&app, &input).0, ids(&app, &input).1.more), (vec![waits[8], waits[7]], 9));
+        let filter = ChainFilter { task: Some("other".into()), ..ChainFilter::default() };
+        assert_eq!(ids(&app, &Input { filter, ..Input::default() }).0, []);
     }
 
     #[test]

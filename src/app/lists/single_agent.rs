@@ -6,8 +6,9 @@ use crate::app::error::{AppError, Refusal};
 use crate::app::lookup::frame_named;
 use crate::app::view::agent_detail::{self, AgentDetailView};
 use crate::core::chain::frame_state::FrameState;
-use crate::runtime::RunSettings;
-use crate::store::Question;
+use crate::core::id::FrameId;
+use crate::runtime::{RunSettings, RuntimeError};
+use crate::store::{Question, Store};
 
 #[derive(Debug)]
 pub(crate) struct Outcome {
@@ -30,6 +31,23 @@ pub(crate) fn agent(app: &App<'_>, id: &str, run: &RunSettings) -> Result<Outcom
     let mut questions = app.store.questions(Some(id), true)?;
     questions.retain(|question| question.frame == id);
     Ok(Outcome { agent, questions })
+}
+
+/// The whole reply of an agent that has one.
+pub(crate) fn reply(app: &App<'_>, id: &str) -> Result<String, AppError> {
+    let id = frame_named(app, id)?;
+    reply_of(app.store, id)?.ok_or_else(|| {
+        let short = id.short();
+        Refusal::unknown(format!("agent {short} has not replied"))
+            .hint(format!("agent-cli show {short} says why"))
+            .into()
+    })
+}
+
+/// The reply of an agent that has ended; `None`: it has not, or without one.
+pub(crate) fn reply_of(store: &Store, id: FrameId) -> Result<Option<String>, RuntimeError> {
+    let is_over = store.frame(id)?.is_some_and(|frame| frame.state.is_over());
+    Ok(if is_over { store.replies(id)?.reply } else { None })
 }
 
 #[cfg(test)]

@@ -59,25 +59,36 @@ pub(crate) enum ChainState {
     Agent(AgentStatus),
     /// It is recorded as running but has no runner.
     Abandoned,
+    /// By who must act, unless a status has this name.
+    Shown(ShownState),
 }
 
 impl ChainState {
     pub(crate) fn all() -> impl Iterator<Item = Self> {
-        AgentStatus::ALL.into_iter().map(Self::Agent).chain([Self::Abandoned])
+        let statuses = AgentStatus::ALL.into_iter().map(Self::Agent).chain([Self::Abandoned]);
+        let is_new = |shown: &ShownState| !AgentStatus::ALL.iter().any(|status| status.name() == shown.name());
+        let shown = ShownState::ALL.into_iter().filter(|shown| *shown != ShownState::Abandoned);
+        statuses.chain(shown.filter(is_new).map(Self::Shown))
     }
 
+    /// Its name as the value of an option.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Agent(status) => status.name(),
             Self::Abandoned => "abandoned",
+            Self::Shown(ShownState::OverBudget) => "over-budget",
+            Self::Shown(ShownState::CanContinue) => "can-continue",
+            Self::Shown(shown) => shown.name(),
         }
     }
 
-    /// Whether a chain with this status is in this state.
-    pub(crate) fn is_of(self, status: AgentStatus, is_abandoned: bool) -> bool {
+    /// Whether a chain with this status may be in this state.
+    pub(crate) fn may_be_of(self, status: AgentStatus, is_abandoned: bool) -> bool {
         match self {
             Self::Agent(wanted) => wanted == status,
             Self::Abandoned => is_abandoned,
+            Self::Shown(ShownState::Stopped) => status == AgentStatus::Failed,
+            Self::Shown(_) => !matches!(status, AgentStatus::Done | AgentStatus::Failed),
         }
     }
 }
@@ -91,7 +102,10 @@ impl ChainView {
 
     /// Whether the chain is in this state.
     pub(crate) fn is_in(&self, state: ChainState) -> bool {
-        state.is_of(self.status, self.abandoned)
+        match state {
+            ChainState::Shown(shown) => self.state.name() == shown.name(),
+            ChainState::Agent(_) | ChainState::Abandoned => state.may_be_of(self.status, self.abandoned),
+        }
     }
 
     pub(crate) fn gather(

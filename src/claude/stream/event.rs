@@ -4,7 +4,7 @@
 //! Keys come in any order, and any release may add events and shapes. So every field is parsed leniently: an unexpected shape is
 //! ignored, never an error.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,9 +13,9 @@ use serde_with::{DefaultOnError, VecSkipError, serde_as};
 use crate::claude::stream::tokens;
 use crate::claude::tools::hook_input::BASH;
 use crate::core::agent::usage::Usage;
+use crate::core::events::call_line;
 use crate::core::requests::agent_command::verb;
 use crate::core::requests::request::Returned;
-use crate::core::text::escape::shortened;
 
 /// One line of the stream. Fields that do not matter are not kept in memory.
 #[serde_as]
@@ -26,6 +26,7 @@ pub(crate) struct StreamEvent {
     pub(crate) kind: Value,
     pub(crate) model: Value,
     pub(crate) claude_code_version: Value,
+    pub(crate) cwd: Value,
     pub(crate) parent_tool_use_id: Value,
     #[serde_as(deserialize_as = "DefaultOnError")]
     pub(crate) message: StreamMessage,
@@ -98,8 +99,10 @@ pub(crate) struct StreamBlock {
 pub(crate) struct ToolCall {
     /// Claude's id for it.
     pub id: String,
-    /// The tool and its input, on one short line.
+    /// The tool and its input, on one short line that agents read.
     pub summary: String,
+    /// The same for people, in a form of its own for each tool.
+    pub line: String,
     /// Its command, if it runs one that mentions this program.
     pub command: Option<String>,
 }
@@ -119,11 +122,17 @@ impl StreamBlock {
     }
 
     pub(crate) fn into_call(self) -> Option<ToolCall> {
+        self.into_call_in(None)
+    }
+
+    /// `directory`: where the agent works.
+    pub(crate) fn into_call_in(self, directory: Option<&Path>) -> Option<ToolCall> {
         let name = self.name.as_str()?;
+        let line = call_line::call_line(name, &self.input, directory);
         let command = self.input["command"].as_str();
-        let input = command.map_or_else(|| self.input.to_string(), str::to_owned);
+        let summary = call_line::for_agents(name, &self.input);
         let command = command.filter(|command| name == BASH && command.contains(verb::NAME)).map(str::to_owned);
-        Some(ToolCall { id: self.id.as_str()?.to_owned(), summary: shortened(&format!("{name}: {input}")), command })
+        Some(ToolCall { id: self.id.as_str()?.to_owned(), summary, line, command })
     }
 
     /// Whether this result belongs to a call that was cut short. `beside`: what Claude Code records with it.

@@ -1,5 +1,7 @@
 //! Translates a line of `claude`'s output into events that do not depend on its formats.
 
+use std::path::{Path, PathBuf};
+
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -18,34 +20,38 @@ pub(crate) struct Translated {
     pub parent_tool_use_id: Option<String>,
     /// The tokens in the conversation after this message.
     pub context_tokens: Option<u64>,
+    /// Where the agent works, in the line with which `claude` begins.
+    pub directory: Option<PathBuf>,
     pub happenings: Vec<AgentEventKind>,
 }
 
-/// The events of a line. An empty one, and one that repeats another, has none.
-pub(crate) fn translate(line: &[u8]) -> Translated {
+/// The events of a line. An empty one, and one that repeats another, has none. `directory`: where the agent works, as far as
+/// known.
+pub(crate) fn translate(line: &[u8], directory: Option<&Path>) -> Translated {
     match json::read::<StreamEvent>(line) {
-        Ok(event) => translate_event(event),
+        Ok(event) => translate_event(event, directory),
         Err(_) if line.trim_ascii().is_empty() => Translated::default(),
         Err(_) => Translated { happenings: vec![other("unreadable line")], ..Translated::default() },
     }
 }
 
-fn translate_event(event: StreamEvent) -> Translated {
+fn translate_event(event: StreamEvent, directory: Option<&Path>) -> Translated {
     let at = event.timestamp.as_str().and_then(|at| at.parse().ok());
     let parent_tool_use_id = text(&event.parent_tool_use_id);
     let context_tokens = context_tokens(&event.message.usage);
+    let begins_in = (event.subtype == "init").then(|| event.cwd.as_str().map(PathBuf::from)).flatten();
     let happenings = match event.kind.as_str().unwrap_or_default() {
         "system" => system(&event).into_iter().collect(),
-        "assistant" => event.message.content.into_iter().filter_map(said).collect(),
+        "assistant" => event.message.content.into_iter().filter_map(|block| said(block, directory)).collect(),
         "user" => event.message.content.iter().filter_map(returned).collect(),
         "rate_limit_event" => rate_limit(&event.rate_limit_info).into_iter().collect(),
-        "result" => result(event),
+        "result" => result(event, directory),
         // Parts of a message that comes as a whole later, repeated inputs, and notes about hooks.
         "stream_event" | "attachment" | "progress" | "command_lifecycle" | "keep_alive" => Vec::new(),
         "" => vec![other("unnamed")],
         kind => vec![other(kind)],
     };
-    Translated { at, parent_tool_use_id, context_tokens, happenings }
+    Translated { at, parent_tool_use_id, context_tokens, directory: begins_in, happenings }
 }
 
 fn system(event: &StreamEvent) -> Option<AgentEventKind> {
@@ -90,15 +96,15 @@ fn task(event: &StreamEvent, status: &str) -> Option<AgentEventKind> {
 }
 
 /// The event of a block of a message of the model.
-fn said(block: StreamBlock) -> Option<AgentEventKind> {
+fn said(block: StreamBlock, directory: Option<&Path>) -> Option<AgentEventKind> {
     match block.kind.as_str()? {
         "text" => Some(AgentEventKind::Text { text: text(&block.text)? }),
         "thinking" => Some(AgentEventKind::Thinking { text: text(&block.thinking).unwrap_or_default() }),
         "redacted_thinking" => Some(AgentEventKind::Thinking { text: String::new() }),
         "tool_use" => {
             let (name, input) = (text(&block.name)?, block.input.clone());
-            let call = block.into_call()?;
-            Some(AgentEventKind::ToolUse { id: call.id, name, summary: call.summary, input })
+            let call = block.into_call_in(directory)?;
+            Some(AgentEventKind::ToolUse { id: call.id, name, summary: call.line, input })
         }
         kind => Some(other(&format!("assistant/{kind}"))),
     }
@@ -122,7 +128,7 @@ fn rate_limit(info: &Value) -> Option<AgentEventKind> {
     })
 }
 
-fn result(event: StreamEvent) -> Vec<AgentEventKind> {
+fn result(event: StreamEvent, directory: Option<&Path>) -> Vec<AgentEventKind> {
     let denied = event.permission_denials.as_array().into_iter().flatten().filter_map(|denial| {
         let (id, tool) = (denial["tool_use_id"].as_str()?, denial["tool_name"].as_str()?);
         let block = StreamBlock {
@@ -131,7 +137,7 @@ fn result(event: StreamEvent) -> Vec<AgentEventKind> {
             input: denial["tool_input"].clone(),
             ..StreamBlock::default()
         };
-        let summary = block.into_call()?.summary;
+        let summary = block.into_call_in(directory)?.line;
         Some(AgentEventKind::PermissionDenied { tool_use_id: id.to_owned(), tool: tool.to_owned(), summary })
     });
     let mut happenings: Vec<_> = denied.collect();
@@ -179,7 +185,7 @@ mod tests {
 
     /// The events of a line, as JSON.
     fn json_of(line: &str) -> Vec<Value> {
-        translate(line.as_bytes()).happenings.iter().map(|what| serde_json::to_value(what).unwrap()).collect()
+        translate(line.as_bytes(), None).happenings.iter().map(|what| serde_json::to_value(what).unwrap()).collect()
     }
 
     #[test]
@@ -192,7 +198,7 @@ mod tests {
             ]
         );
         let message = r#"{"type":"assistant","message":{"model":"claude-opus-4-8","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"Let me look."},{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"ls\nx"}}],"usage":{"input_tokens":5,"cache_read_input_tokens":70,"output_tokens":1}},"parent_tool_use_id":"t0","timestamp":"2026-11-21T20:53:18.825Z"}"#;
-        let whole = translate(message.as_bytes());
+        let whole = translate(message.as_bytes(), None);
         assert_eq!(whole.at, Some("2026-11-21T20:53:18.825Z".parse().unwrap()));
         assert_eq!((whole.parent_tool_use_id.as_deref(), whole.context_tokens), (Some("t0"), Some(75)));
         assert_eq!(
@@ -200,7 +206,7 @@ mod tests {
             [
                 json!({"type": "thinking", "text": "hm"}),
                 json!({"type": "text", "text": "Let me look."}),
-                json!({"type": "tool_use", "id": "t1", "name": "Bash", "summary": "Bash: ls⏎x", "input": {"command": "ls\nx"}}),
+                json!({"type": "tool_use", "id": "t1", "name": "Bash", "summary": "Bash: ls …", "input": {"command": "ls\nx"}}),
             ]
         );
         let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"\n a\nb"}],"is_error":true},{"type":"text","text":"x"}]}}"#;
@@ -233,7 +239,7 @@ mod tests {
         let events = json_of(line);
         assert_eq!(
             events[0],
-            json!({"type": "permission_denied", "tool_use_id": "t2", "tool": "Write", "summary": "Write: {\"file_path\":\"/x\"}"})
+            json!({"type": "permission_denied", "tool_use_id": "t2", "tool": "Write", "summary": "Write /x"})
         );
         assert_eq!((events.len(), &events[1]["type"], &events[1]["deferred"]), (2, &json!("result"), &json!(true)));
         assert_eq!((&events[1]["usage"]["output_tokens"], &events[1]["duration_ms"]), (&json!(20), &json!(240)));
@@ -276,7 +282,7 @@ mod tests {
         ] {
             assert_eq!(json_of(line), [json!({"type": "other", "name": name})], "{line}");
         }
-        assert_eq!(translate(b"{\"type\":\"text\xff\"}").happenings.len(), 1);
+        assert_eq!(translate(b"{\"type\":\"text\xff\"}", None).happenings.len(), 1);
         for line in [
             "",
             "  ",

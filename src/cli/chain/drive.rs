@@ -82,7 +82,7 @@ fn driven(
         false => (None, LiveDisplay::new(store.dir().path())),
     };
     let live = live.map(|mut live| {
-        live.begin(top);
+        live.begin(store, top);
         live
     });
     let driven = until_stopped(context, |stop| scheduler::resume(store, settings, top, stop));

@@ -7,6 +7,7 @@ use jiff::tz::TimeZone;
 use crate::app::lists::questions::{self, Input, Outcome};
 use crate::app::lists::whole_question;
 use crate::app::view::question::{AskedForView, QuestionView};
+use crate::cli::arguments::pager_option::PagerOption;
 use crate::cli::arguments::{at_least_one, id_completion};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -52,6 +53,9 @@ pub(crate) struct QuestionsCommand {
     /// Print a JSON array
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    pager: PagerOption,
 }
 
 /// More than a person looks through.
@@ -59,6 +63,7 @@ const MOST: usize = 100;
 
 impl QuestionsCommand {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        let _paged = self.pager.begin(self.json);
         let store = context.store()?;
         let app = context.app(&store);
         let input = Input {

@@ -108,6 +108,11 @@ pub(crate) fn moment(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
     on_clock(at, now, zone) + &away
 }
 
+/// A time in the past, likewise: `11:49 (2 h ago)`.
+pub(crate) fn past(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
+    format!("{} ({} ago)", on_clock(at, now, zone), age(at, now))
+}
+
 /// When an open question expires. An expired question still takes an answer until the expiry is recorded.
 pub(crate) fn expiry(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
     let verb = if at > now { "expires" } else { "expired" };
@@ -203,11 +208,13 @@ mod tests {
         for (at, shown) in [
             ("2026-10-25T02:00:00Z", "expires 03:00 (in 2 h)"),
             ("2026-10-25T00:30:00Z", "expires 02:30 (in 30 min)"),
-            ("2026-10-25T01:30:00Z", "expires 02:30 (in 1 h)"),
-            ("2026-10-25T23:30:00Z", "expires 2026-10-26 00:30 (in 23 h)"),
+            ("2026-10-25T01:30:00Z", "expires 02:30 (in 1 h 30 min)"),
+            ("2026-10-25T23:30:00Z", "expires 2026-10-26 00:30 (in 23 h 30 min)"),
             ("2026-10-24T23:59:00Z", "expired 01:59"),
         ] {
             assert_eq!(expiry(time(at), now, &berlin), shown);
         }
+        assert_eq!(past(time("2026-10-24T23:00:00Z"), now, &berlin), "01:00 (1 h ago)");
+        assert_eq!(past(time("2026-10-04T22:00:00Z"), now, &berlin), "2026-10-05 00:00 (20 d ago)");
     }
 }

@@ -3,17 +3,24 @@
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rustix::process::{Signal, getpid, kill_process};
+use tokio::runtime;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::output::size::size_of_errors;
+use crate::core::text::wrap::columns;
 
 /// What is currently drawn.
-static DRAWN: Mutex<Option<Drawn>> = Mutex::new(None);
+static DRAWN: Mutex<Drawn> = Mutex::new(Drawn { lines: Vec::new(), width: 0 });
 
+/// Lines of escaped text, and the width of the terminal when they were drawn. The cursor is at the end of the last one.
 struct Drawn {
-    all: MultiProgress,
-    lines: Vec<ProgressBar>,
+    lines: Vec<String>,
+    width: usize,
 }
 
 /// Whether lines can be drawn: on a terminal that can move its cursor.
@@ -22,48 +29,115 @@ pub(crate) fn can_draw() -> bool {
     io::stderr().is_terminal() && can_move
 }
 
-/// Draws these lines in place of the previous ones. They must be escaped, and fit.
+/// Draws these lines in place of the previous ones. They must be escaped, and leave room for what the terminal echoes.
 pub(crate) fn draw(lines: &[String]) {
-    if lines.is_empty() {
-        // Removing a single line has no effect on the terminal until another is drawn.
-        return clear();
-    }
-    let mut drawn = DRAWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let drawn = drawn.get_or_insert_with(|| {
-        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
-        Drawn { all, lines: Vec::new() }
-    });
-    while drawn.lines.len() > lines.len() {
-        if let Some(line) = drawn.lines.pop() {
-            drawn.all.remove(&line);
-        }
-    }
-    while drawn.lines.len() < lines.len() {
-        // Only the text: no bar, no colour.
-        let style = ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
-        drawn.lines.push(drawn.all.add(ProgressBar::new_spinner().with_style(style)));
-    }
-    for (line, text) in drawn.lines.iter().zip(lines).filter(|(line, text)| line.message() != **text) {
-        line.set_message(text.clone());
-        line.tick();
+    static ONCE: Once = Once::new();
+    ONCE.call_once(clear_while_stopped);
+    let (width, _) = size_of_errors();
+    let mut drawn = drawn();
+    if drawn.lines != lines || drawn.width != width {
+        let text = drawn.to_top(width) + &painted(lines);
+        *drawn = Drawn { lines: lines.to_vec(), width };
+        send(&text);
     }
 }
 
 /// Removes the lines.
 pub(crate) fn clear() {
-    let drawn = DRAWN.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(drawn) = drawn {
-        // If standard error is closed, nothing is shown any more.
-        let _ = drawn.all.clear();
-    }
+    draw(&[]);
 }
 
 /// Writes to the terminal above what is drawn.
 pub(super) fn above<T>(write: impl FnOnce() -> T) -> T {
-    match &*DRAWN.lock().unwrap_or_else(PoisonError::into_inner) {
-        Some(drawn) => drawn.all.suspend(write),
-        None => write(),
+    let drawn = drawn();
+    drawn.erase();
+    let written = write();
+    drawn.paint();
+    written
+}
+
+fn drawn() -> MutexGuard<'static, Drawn> {
+    DRAWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// If standard error is closed, nothing is shown any more.
+fn send(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// The lines, and nothing else that was in their place.
+fn painted(lines: &[String]) -> String {
+    format!("{}{ERASE_BELOW}", lines.join("\u{1b}[K\r\n"))
+}
+
+const ERASE_BELOW: &str = "\u{1b}[J";
+
+impl Drawn {
+    fn erase(&self) {
+        if !self.lines.is_empty() {
+            send(&(self.to_top(size_of_errors().0) + ERASE_BELOW));
+        }
     }
+
+    fn paint(&self) {
+        if !self.lines.is_empty() {
+            send(&painted(&self.lines));
+        }
+    }
+
+    /// Moves the cursor to where the lines begin, on a terminal that has become this wide.
+    fn to_top(&self, width: usize) -> String {
+        match self.height(width, breaks_lines_anew()).saturating_sub(1) {
+            0 => "\r".to_owned(),
+            up => format!("\r\u{1b}[{up}A"),
+        }
+    }
+
+    /// How many lines of the terminal they occupy.
+    fn height(&self, width: usize, breaks_anew: bool) -> usize {
+        let of_line = |line: &String| match width {
+            0 => 1,
+            _ if !breaks_anew || width >= self.width => 1,
+            _ => columns(line).div_ceil(width).max(1),
+        };
+        self.lines.iter().map(of_line).sum()
+    }
+}
+
+/// Whether the terminal breaks its lines anew when it becomes narrower. A few cut them.
+fn breaks_lines_anew() -> bool {
+    let terminal = env::var("TERM").unwrap_or_default();
+    let is_in_screen = terminal.starts_with("screen") && env::var_os("TMUX").is_none();
+    let cuts = env::var_os("XTERM_VERSION").is_some() || is_in_screen;
+    !cuts && !["linux", "vt"].iter().any(|name| terminal.starts_with(name))
+}
+
+/// Removes the lines before Ctrl-Z stops the program, and draws them below what the shell has printed once it continues.
+fn clear_while_stopped() {
+    // Without the listener, Ctrl-Z leaves the lines on the terminal.
+    let listen = || -> io::Result<()> {
+        let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
+        let listener = |of: Signal| signal(SignalKind::from_raw(of.as_raw()));
+        let mut asked = {
+            let _entered = runtime.enter();
+            listener(Signal::TSTP)?
+        };
+        thread::spawn(move || {
+            let _entered = runtime.enter();
+            while runtime.block_on(asked.recv()).is_some() {
+                let drawn = drawn();
+                // Other threads may run a little longer, this one, too.
+                let Ok(mut continues) = listener(Signal::CONT) else { continue };
+                drawn.erase();
+                if kill_process(getpid(), Signal::STOP).is_ok() {
+                    runtime.block_on(continues.recv());
+                }
+                drawn.paint();
+            }
+        });
+        Ok(())
+    };
+    let _ = listen();
 }
 
 /// A line on standard error that is overwritten as it changes. Only on a terminal, and only after a second.
@@ -102,5 +176,18 @@ impl ProgressLine {
             self.is_shown = false;
             let _ = write!(io::stderr(), "{CLEAR}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_narrower_terminal_has_broken_is_removed() {
+        let drawn = Drawn { lines: vec!["x".repeat(70), "x".repeat(20)], width: 80 };
+        let heights = |breaks| [120, 80, 70, 69, 20, 0].map(|width| drawn.height(width, breaks));
+        assert_eq!(heights(true), [2, 2, 2, 3, 5, 2]);
+        assert_eq!(heights(false), [2; 6]);
     }
 }

@@ -4,12 +4,15 @@
 pub(crate) mod format;
 pub(crate) mod live;
 pub(crate) mod log;
+pub(crate) mod pager;
+mod size;
 mod stderr;
 mod stdout;
 
+pub(crate) use size::{size_of_errors, width_of_errors};
 pub(crate) use stderr::{
-    ListCommand, Manner, ask, colour, error, hint, hint_at_error, is_quiet, is_read_by_a_person, size_of_errors, tell,
-    warn, width_of_errors, write_errors,
+    ListCommand, Manner, ask, colour, error, hint, hint_at_error, is_quiet, is_read_by_a_person, tell, warn,
+    write_errors,
 };
 pub(crate) use stdout::{
     PrintError, Tone, TonedLine, has_begun, has_no_reader, print, print_event, print_json, print_line, print_toned,

@@ -7,7 +7,8 @@ use anstyle::{AnsiColor, Style};
 use clap::ColorChoice;
 use jiff::Timestamp;
 
-use crate::cli::output::live;
+use crate::cli::output::size::width_of_errors;
+use crate::cli::output::{live, pager};
 use crate::core::text::escape;
 use crate::core::text::wrap::{columns, wrapped};
 
@@ -36,27 +37,6 @@ pub(crate) fn colour(choice: ColorChoice) {
     }
     .write_global();
 }
-
-/// The width of a stream, if it is a terminal.
-pub(super) fn columns_of(stream: impl IsTerminal + std::os::fd::AsFd) -> Option<usize> {
-    stream
-        .is_terminal()
-        .then(|| terminal_size::terminal_size_of(stream).map_or(USUAL_WIDTH, |(width, _)| width.0.into()))
-}
-
-/// The width of the terminal that shows messages. `None`: they go elsewhere.
-pub(crate) fn width_of_errors() -> Option<usize> {
-    columns_of(io::stderr())
-}
-
-/// The columns and lines of the terminal that shows messages.
-pub(crate) fn size_of_errors() -> (usize, usize) {
-    terminal_size::terminal_size_of(io::stderr())
-        .map_or((USUAL_WIDTH, 24), |(width, height)| (width.0.into(), height.0.into()))
-}
-
-/// The width of a terminal that does not report it.
-const USUAL_WIDTH: usize = 80;
 
 /// Prints a message for people, apart from the result.
 pub(crate) fn tell(text: &str) {
@@ -165,6 +145,9 @@ fn line(kind: &str, style: Style, text: &str) {
     };
     let time = MANNER.get().filter(|manner| manner.times).map(|_| format!("{:.0} ", Timestamp::now()));
     let line = format!("{}{mark}{text}\n", time.unwrap_or_default());
+    if io::stderr().is_terminal() && pager::take_message(&line) {
+        return;
+    }
     // If standard error is closed, the message is lost.
     live::above(|| drop(io::stderr().write_all(line.as_bytes())));
 }

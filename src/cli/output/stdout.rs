@@ -10,8 +10,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use serde::Serialize;
 
-use crate::cli::output::live;
-use crate::cli::output::stderr::columns_of;
+use crate::cli::output::size::columns_of;
+use crate::cli::output::{live, pager};
 use crate::core::text::escape;
 use crate::failpoint::{self, Step};
 
@@ -124,9 +124,16 @@ fn write(text: &str) -> Result<(), PrintError> {
 }
 
 fn write_out(text: &str) -> Result<(), PrintError> {
+    if let Some(taken) = pager::take(text) {
+        return as_read(taken);
+    }
     let mut out = io::stdout().lock();
     let mut print = || failpoint::around(Step::Print, || out.write_all(text.as_bytes()).and_then(|()| out.flush()));
-    match if io::stdout().is_terminal() { live::above(print) } else { print() } {
+    as_read(if io::stdout().is_terminal() { live::above(print) } else { print() })
+}
+
+fn as_read(written: io::Result<()>) -> Result<(), PrintError> {
+    match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
             UNREAD.store(true, Ordering::Relaxed);
             Ok(())

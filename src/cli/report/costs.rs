@@ -3,25 +3,20 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::output::format::age;
+pub(crate) use crate::core::agent::usage::usd;
 use crate::core::agent::usage::{Spent, Usage};
 use crate::core::id::FrameId;
 
-/// Dollars, with as few digits as are useful.
+/// What was spent. If it may be more, the result says so.
 pub(crate) fn dollars(spent: &Spent) -> String {
     let least = if spent.estimated { "≥" } else { "" };
     format!("{least}{}", usd(spent.cost_usd))
 }
 
-/// A sum of dollars, likewise.
-pub(crate) fn usd(sum: f64) -> String {
-    let digits = if sum > 0.0 && sum < 0.995 { 4 } else { 2 };
-    format!("${sum:.digits$}")
-}
-
 /// A warning about a chain that has cost more than its budget.
 pub(crate) fn passed(chain: FrameId, spent: &Spent, max_budget_usd: Option<f64>) -> Option<String> {
     let most = max_budget_usd.filter(|most| spent.cost_usd > *most)?;
-    Some(format!("{} has cost {}, more than its budget of ${most:.2}", chain.short(), dollars(spent)))
+    Some(format!("{} has cost {}, more than its budget of {}", chain.short(), dollars(spent), usd(most)))
 }
 
 /// Tokens, by price.
@@ -54,13 +49,13 @@ mod tests {
         let (id, spent) = (FrameId::random(), Spent { cost_usd: 0.5, ..Spent::default() });
         assert_eq!((passed(id, &spent, None), passed(id, &spent, Some(0.5))), (None, None));
         let warning = passed(id, &spent, Some(0.25)).unwrap();
-        assert_eq!(warning, format!("{} has cost $0.5000, more than its budget of $0.25", id.short()));
+        assert_eq!(warning, format!("{} has cost $0.50, more than its budget of $0.25", id.short()));
     }
 
     #[test]
     fn a_cost_that_may_be_more_says_so() {
         let spent = Spent { cost_usd: 0.05, requests: 2, time: SignedDuration::from_secs(90), ..Spent::default() };
-        assert_eq!(words(&spent), "$0.0500, 2 requests, 1 min");
+        assert_eq!(words(&spent), "$0.05, 2 requests, 1 min");
         let more = Spent { cost_usd: 12.3, requests: 1, estimated: true, ..spent };
         assert_eq!(words(&more), "≥$12.30, 1 request, 1 min");
         assert_eq!(dollars(&Spent::default()), "$0.00");

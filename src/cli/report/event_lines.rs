@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use crate::cli::output::format::{cut, fitted};
-use crate::core::agent::usage::Usage;
+use crate::core::agent::usage::{Usage, usd};
+use crate::core::events::activity::api_error;
 use crate::core::events::agent_event::{AgentEvent, AgentEventKind};
 use crate::core::id::FrameId;
 use crate::core::requests::request::SpawnForm;
@@ -59,6 +61,11 @@ impl EventLines {
         Some(if lines.is_empty() { format!("{}\n", prefix.trim_end()) } else { lines.join("\n") + "\n" })
     }
 
+    /// The day of a line, which shows only the time.
+    pub(crate) fn day(&self, at: Timestamp) -> Date {
+        at.to_zoned(self.zone.clone()).date()
+    }
+
     /// The prefix and the text, which is not escaped yet.
     fn words(&self, what: &AgentEventKind) -> Option<(&'static str, String)> {
         Some(match what {
@@ -77,11 +84,10 @@ impl EventLines {
                 (if *is_error { "< error: " } else { "< " }, self.tool_result(summary, content))
             }
             AgentEventKind::ApiRetry { retry, max_retries, retry_delay_ms, error_status, error } => {
-                let status = error_status.map_or("no answer".to_owned(), |status| status.to_string());
                 let of = max_retries.map(|max| format!(" of {max}")).unwrap_or_default();
                 let error = error.as_ref().map(|error| format!(" {error}")).unwrap_or_default();
                 let seconds = *retry_delay_ms as f64 / 1000.0;
-                ("", format!("throttled: {status}{error}, try {retry}{of} in {seconds:.1} s"))
+                ("", format!("{}{error}, try {retry}{of} in {seconds:.1} s", api_error(*error_status)))
             }
             AgentEventKind::RateLimit { status, .. } if status == "allowed" && !self.full => return None,
             AgentEventKind::RateLimit { status, rate_limit_type, resets_at } => {
@@ -139,13 +145,18 @@ impl EventLines {
         at.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
     }
 
+    /// Whether a text is not cut.
+    pub(crate) fn shows_all_of(&self, text: &str) -> bool {
+        self.full || text.trim().lines().count() <= LINES
+    }
+
     /// The beginning of a text, or all of it.
     fn shown(&self, text: &str) -> String {
         let text = text.trim();
-        let count = text.lines().count();
-        if self.full || count <= LINES {
+        if self.shows_all_of(text) {
             return text.to_owned();
         }
+        let count = text.lines().count();
         let first: Vec<_> = text.lines().take(LINES - 1).collect();
         format!("{}\n… {} more lines (--full)", first.join("\n"), count + 1 - LINES)
     }
@@ -173,7 +184,7 @@ fn whole_call(name: &str, input: &Value) -> String {
 fn turn_ended(usage: &Usage, cost_usd: f64, duration_ms: Option<u64>) -> String {
     let took = duration_ms.map(|ms| format!("{:.1} s, ", ms as f64 / 1000.0)).unwrap_or_default();
     let input = usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens;
-    format!("turn ended: {took}{input} tokens in, {} out, ${cost_usd:.4}", usage.output_tokens)
+    format!("turn ended: {took}{input} tokens in, {} out, {}", usage.output_tokens, usd(cost_usd))
 }
 
 fn sender(by: &str) -> String {

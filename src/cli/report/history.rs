@@ -1,8 +1,9 @@
 //! The history of an agent, for people.
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
-use crate::cli::output::format::{age, one_line};
+use crate::cli::output::format::{one_line, past};
 use crate::core::chain::frame_state::FrameState;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::FrameId;
@@ -17,10 +18,11 @@ const MOST: usize = 30;
 pub(crate) fn lines<'a>(
     events: impl ExactSizeIterator<Item = (Timestamp, &'a LogEntry)>,
     now: Timestamp,
+    zone: &TimeZone,
 ) -> Vec<String> {
     let earlier = events.len().saturating_sub(MOST);
     let more = (earlier > 0).then(|| format!("… {earlier} earlier: --json has them"));
-    let shown = events.skip(earlier).map(|(at, entry)| format!("{} ago: {}", age(at, now), words(entry)));
+    let shown = events.skip(earlier).map(|(at, entry)| format!("{}: {}", past(at, now, zone), words(entry)));
     more.into_iter().chain(shown).collect()
 }
 
@@ -150,8 +152,8 @@ mod tests {
     fn what_is_left_out_is_counted() {
         let (now, entry) = (Timestamp::UNIX_EPOCH, LogEntry::Joined { parent: FrameId(ID) });
         let events = vec![(now, &entry); 32];
-        let lines = lines(events.into_iter(), now);
+        let lines = lines(events.into_iter(), now, &TimeZone::UTC);
         assert_eq!((lines.len(), lines[0].as_str()), (31, "… 2 earlier: --json has them"));
-        assert_eq!(lines[1], "0 s ago: joined");
+        assert_eq!(lines[1], "00:00 (0 s ago): joined");
     }
 }

@@ -8,7 +8,7 @@ use crate::app::lists::whole_question;
 use crate::cli::confirm;
 use crate::cli::error::CliError;
 use crate::cli::output;
-use crate::cli::output::format::{self, age, cut};
+use crate::cli::output::format::{self, cut};
 use crate::core::requests::approval;
 use crate::core::requests::proposed_plan::ProposedPlan;
 use crate::core::requests::question_form::Form;
@@ -19,7 +19,10 @@ use crate::store::{Question, Store, StoreError, Together};
 /// The whole question, with who asks it.
 pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Result<String, StoreError> {
     let (id, root, task) = (asked.id.short(), asked.root.short(), cut(&asked.title, 40));
-    let mut text = format!("{id} of {task} in the chain {root}, {} ago\n", age(asked.asked, Timestamp::now()));
+    let mut text = format!(
+        "{id} of {task} in the chain {root}, {}\n",
+        format::past(asked.asked, Timestamp::now(), &TimeZone::system())
+    );
     if let Some(others) = asked.together {
         text.push_str(&format!("{}\n", together(others)));
     }

@@ -4,32 +4,38 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::cli::output::format::{self, age, cut, one_line};
+use crate::cli::report::costs::usd;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::RequestId;
 use crate::core::requests::approval;
 use crate::core::requests::question_form::Form;
 use crate::core::text::extent;
-use crate::core::text::time::time_until;
 use crate::core::waits::conditions::External;
 use crate::core::waits::words;
 
 /// What an agent waits for, after the words "waits for".
 pub(crate) fn described(what: &Blocking) -> String {
+    on_the_clock(what, Timestamp::now(), &TimeZone::system())
+}
+
+fn on_the_clock(what: &Blocking, now: Timestamp, zone: &TimeZone) -> String {
     let asked = asked(what);
+    let moment = |at: &Timestamp| format::moment(*at, now, zone);
     match what {
         Blocking::Question { .. } => format!("an answer to {asked}"),
         Blocking::Permission { .. } | Blocking::Plan { .. } => format!("approval {asked}"),
         Blocking::External { wait: External::Scheduled(scheduled), .. } => {
             let what = if scheduled.is_job() { "its scheduled job" } else { "its wake-up" };
-            format!("{what} at {:.0}: {}", scheduled.at, cut(&scheduled.prompt, LONG))
+            format!("{what} at {}: {}", moment(&scheduled.at), cut(&scheduled.prompt, LONG))
         }
+        Blocking::External { wait: External::Time(at), conditions } if conditions.is_empty() => moment(at),
         Blocking::External { wait, conditions } => words::described(wait, conditions),
-        Blocking::UsageLimit { resets_at } => format!("the usage limit to reset at {resets_at:.0}"),
+        Blocking::UsageLimit { resets_at } => format!("the usage limit to reset at {}", moment(resets_at)),
         Blocking::Retry { at, tries, why } => {
-            format!("a retry at {at:.0} ({tries} failed so far): {}", cut(why, LONG))
+            format!("a retry at {} ({tries} failed so far): {}", moment(at), cut(why, LONG))
         }
         Blocking::Budget { max_usd, spent_usd } => {
-            format!("a larger budget: ${spent_usd:.4} of ${max_usd:.4} spent")
+            format!("a larger budget: {} of {} spent", usd(*spent_usd), usd(*max_usd))
         }
         Blocking::Parallel { most } => {
             format!("a free slot: the chain's limit of {most} running agents is reached (--max-parallel)")
@@ -86,8 +92,7 @@ pub(crate) fn with_expiry(what: &Blocking) -> String {
 
 /// What a person is asked, or what is waited for after the word "waits", with how long ago it was asked or how long it takes.
 pub(crate) fn with_times(blocker: &Blocker, now: Timestamp, zone: &TimeZone) -> String {
-    let what = described(&blocker.what);
-    let until = |at: Timestamp| if at > now { format!(" (in {})", time_until(at, now)) } else { String::new() };
+    let what = on_the_clock(&blocker.what, now, zone);
     match &blocker.what {
         Blocking::Question { form: Form { expires_at: Some(at), .. }, .. } => {
             format!(
@@ -101,9 +106,6 @@ pub(crate) fn with_times(blocker: &Blocker, now: Timestamp, zone: &TimeZone) -> 
             format!("{}, asked {} ago", asked(&blocker.what), age(blocker.since, now))
         }
         Blocking::External { wait: External::Time(at), .. } => format!("until {}", format::moment(*at, now, zone)),
-        Blocking::External { wait: External::Scheduled(scheduled), .. } => format!("for {what}{}", until(scheduled.at)),
-        Blocking::UsageLimit { resets_at } => format!("for {what}{}", until(*resets_at)),
-        Blocking::Retry { at, .. } => format!("for {what}{}", until(*at)),
         _ => format!("for {what}"),
     }
 }
@@ -154,7 +156,7 @@ mod tests {
             )
         };
         let at = |text: &str| said(Blocking::External { wait: External::Time(time(text)), conditions: Vec::new() });
-        assert_eq!(at("2026-11-22T11:49:30Z"), "until 11:49 (in 2 h)");
+        assert_eq!(at("2026-11-22T11:49:30Z"), "until 11:49 (in 2 h 1 min)");
         assert_eq!(at("2026-12-24T18:00:00Z"), "until 2026-12-24 18:00 (in 32 d)");
         assert_eq!(at("2026-11-22T09:00:00Z"), "until 09:00");
         let id = RequestId::random();
@@ -165,6 +167,6 @@ mod tests {
         let expected = format!("{}: When?, asked 2 h ago, expires 11:49 (in 2 h)", id.short());
         assert_eq!(question, expected);
         let limit = said(Blocking::UsageLimit { resets_at: time("2026-11-22T09:59:00Z") });
-        assert_eq!(limit, "for the usage limit to reset at 2026-11-22T09:59:00Z (in 10 min)");
+        assert_eq!(limit, "for the usage limit to reset at 09:59 (in 10 min)");
     }
 }

@@ -2,16 +2,18 @@
 
 use clap::Args;
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use crate::app::lists::history::{self, Input, Outcome};
 use crate::app::lists::whole_question::of_form;
 use crate::app::view::exchange::{CallStatus, ExchangeView, RecordKind, RecordView};
 use crate::app::view::question::AskedForView;
+use crate::cli::arguments::pager_option::PagerOption;
 use crate::cli::arguments::{at_least_one, id_completion};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::output::format::{age, fitted, one_line};
+use crate::cli::output::format::{fitted, one_line, past};
 use crate::cli::output::{self, ListCommand, print, print_json, tell};
 use crate::cli::view::logs;
 use crate::core::events::agent_event::AgentEventKind;
@@ -49,10 +51,14 @@ pub(crate) struct History {
     /// Print a JSON array
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    pager: PagerOption,
 }
 
 impl History {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        let _paged = self.pager.begin(self.json);
         let store = context.store()?;
         let app = context.app(&store);
         let input = Input {
@@ -70,7 +76,8 @@ impl History {
         if exchanges.is_empty() {
             tell("no questions yet");
         }
-        exchanges.iter().try_for_each(|exchange| print(&text(exchange, app.now, is_one)))?;
+        let zone = TimeZone::system();
+        exchanges.iter().try_for_each(|exchange| print(&text(exchange, app.now, &zone, is_one)))?;
         self.tell_of_hidden(elsewhere, has_more);
         Ok(ExitStatus::Ok)
     }
@@ -90,10 +97,10 @@ impl History {
 const MOST: usize = 100;
 
 /// `whole`: with all of the question and of the answers.
-fn text(exchange: &ExchangeView, now: Timestamp, whole: bool) -> String {
+fn text(exchange: &ExchangeView, now: Timestamp, zone: &TimeZone, whole: bool) -> String {
     let (width, shown) = (output::width(), &exchange.shown);
     let mut lines = vec![
-        format!("{} {}, {} ago", exchange.id.short(), what(shown), age(exchange.asked, now)),
+        format!("{} {}, {}", exchange.id.short(), what(shown), past(exchange.asked, now, zone)),
         format!("  of {} in the chain {}", one_line(&exchange.task), exchange.chain.short()),
     ];
     let mut text = String::new();
@@ -112,7 +119,7 @@ fn text(exchange: &ExchangeView, now: Timestamp, whole: bool) -> String {
     for (at, record) in exchange.records.iter().enumerate() {
         let is_replacing = |later: &RecordView| later.what == RecordKind::AnswerReplaced;
         let is_replaced = exchange.records[at + 1..].iter().any(is_replacing);
-        let said = of_record(record, is_replaced, now);
+        let said = of_record(record, is_replaced, now, zone);
         match record.answer.as_ref().or(record.default.as_ref()) {
             Some(answer) if whole => {
                 lines.push(format!("  {said}:"));
@@ -124,7 +131,7 @@ fn text(exchange: &ExchangeView, now: Timestamp, whole: bool) -> String {
         }
         lines.extend(record.by.as_ref().map(|origin| format!("    {}", by(origin))));
     }
-    lines.extend(outcome(exchange, now));
+    lines.extend(outcome(exchange, now, zone));
     flush(&mut lines, &mut text);
     text
 }
@@ -156,8 +163,8 @@ fn in_full(shown: &AskedForView, width: Option<usize>) -> String {
 }
 
 /// A record. `is_replaced`: the answer was replaced by a later one.
-fn of_record(record: &RecordView, is_replaced: bool, now: Timestamp) -> String {
-    let ago = format!("{} ago", age(record.at, now));
+fn of_record(record: &RecordView, is_replaced: bool, now: Timestamp, zone: &TimeZone) -> String {
+    let ago = past(record.at, now, zone);
     let later = if is_replaced { ", replaced later" } else { "" };
     match record.what {
         RecordKind::Answered => format!("answered {ago}{later}"),
@@ -188,7 +195,7 @@ fn by(origin: &Origin) -> String {
 }
 
 /// Whether the agent got the answer, and what it did next.
-fn outcome(exchange: &ExchangeView, now: Timestamp) -> Vec<String> {
+fn outcome(exchange: &ExchangeView, now: Timestamp, zone: &TimeZone) -> Vec<String> {
     let Some(given) = exchange.given.as_ref().filter(|_| exchange.status != CallStatus::Open) else {
         return match exchange.status {
             CallStatus::Open => vec!["  open".to_owned()],
@@ -199,7 +206,7 @@ fn outcome(exchange: &ExchangeView, now: Timestamp) -> Vec<String> {
     let is_delivered = exchange.status == CallStatus::Delivered;
     let verb = if is_delivered { "delivered" } else { "given to the running agent" };
     let then = exchange.then.as_ref().and_then(|event| deed(&event.what));
-    std::iter::once(format!("  {verb} {} ago", age(given.at, now)))
+    std::iter::once(format!("  {verb} {}", past(given.at, now, zone)))
         .chain(then.map(|then| format!("    {then}")))
         .collect()
 }
@@ -230,15 +237,23 @@ mod tests {
         let file = FromFile { path: "/q.md".into(), changed: Timestamp::UNIX_EPOCH };
         assert_eq!(by(&Origin { file: Some(file), ..ann("ann") }), "in the file /q.md of ann");
         for (record, is_replaced, expected) in [
-            (record(RecordKind::Answered, None), false, "answered 0 s ago"),
-            (record(RecordKind::Answered, None), true, "answered 0 s ago, replaced later"),
-            (record(RecordKind::AnswerReplaced, None), false, "replaced by a new answer 0 s ago"),
-            (record(RecordKind::AnswerReplaced, None), true, "replaced by a new answer 0 s ago, replaced later"),
-            (record(RecordKind::Expired, None), false, "expired 0 s ago"),
-            (record(RecordKind::Expired, Some("z")), false, "expired 0 s ago: the default is used"),
-            (record(RecordKind::Withdrawn, None), false, "withdrawn 0 s ago: its agent no longer waits for an answer"),
+            (record(RecordKind::Answered, None), false, "answered 00:00 (0 s ago)"),
+            (record(RecordKind::Answered, None), true, "answered 00:00 (0 s ago), replaced later"),
+            (record(RecordKind::AnswerReplaced, None), false, "replaced by a new answer 00:00 (0 s ago)"),
+            (
+                record(RecordKind::AnswerReplaced, None),
+                true,
+                "replaced by a new answer 00:00 (0 s ago), replaced later",
+            ),
+            (record(RecordKind::Expired, None), false, "expired 00:00 (0 s ago)"),
+            (record(RecordKind::Expired, Some("z")), false, "expired 00:00 (0 s ago): the default is used"),
+            (
+                record(RecordKind::Withdrawn, None),
+                false,
+                "withdrawn 00:00 (0 s ago): its agent no longer waits for an answer",
+            ),
         ] {
-            assert_eq!(of_record(&record, is_replaced, Timestamp::UNIX_EPOCH), expected);
+            assert_eq!(of_record(&record, is_replaced, Timestamp::UNIX_EPOCH, &TimeZone::UTC), expected);
         }
     }
 }

@@ -5,21 +5,24 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use crate::app::lists::logs::{self, Input};
+use crate::app::lists::single_agent;
 use crate::cli::arguments::id_completion;
+use crate::cli::arguments::pager_option::PagerOption;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::age;
-use crate::cli::output::{self, hint, print, print_json, tell};
+use crate::cli::output::{self, hint, print, print_json, print_line, tell};
 use crate::cli::report::event_lines::EventLines;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::progress_lines::ChainOutlook;
 use crate::core::chain::tree::Tree;
 use crate::core::events::activity::is_stalled;
-use crate::core::events::agent_event::AgentEvent;
+use crate::core::events::agent_event::{AgentEvent, AgentEventKind};
 use crate::core::id::FrameId;
 use crate::core::text::time::{duration, moment};
 use crate::runtime::activity::chain_events::ChainEvents;
@@ -28,9 +31,10 @@ use crate::store::Store;
 
 /// Show what an agent said and did
 ///
-/// Prints one line for each text, tool call, result, pause and end, from the first attempt to the last. With --follow,
-/// waits for more until the agent and everything below it have ended, or wait for something outside this machine's
-/// processes, such as an answer. Following changes nothing and costs nothing.
+/// Prints one line for each text, tool call, result, pause and end, from the first attempt to the last, and then all of
+/// the reply. Lines of other days are below their date. With --follow, waits for more until the agent and everything below
+/// it have ended, or wait for something outside this machine's processes, such as an answer. Following changes nothing and
+/// costs nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli logs 4f2c1a90 --follow
@@ -65,6 +69,9 @@ pub(crate) struct Logs {
     /// Print a JSON object for each event (docs/events.md)
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    pager: PagerOption,
 }
 
 /// How long to wait for a person to continue a chain that can continue: no process runs between two agents.
@@ -74,6 +81,7 @@ const LOOK: Duration = Duration::from_millis(500);
 
 impl Logs {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        let _paged = self.pager.begin(self.json || self.follow);
         let store = context.store()?;
         let input = Input {
             id: self.id.clone(),
@@ -91,13 +99,18 @@ impl Logs {
                 return Ok(ExitStatus::Ok);
             }
         }
+        let top = events.top;
         if self.follow {
-            let top = events.top;
             let (later, last) = events.into_later();
             printer.last = last;
             follow(&store, top, later, &mut printer)?;
         } else if printer.printed == 0 && !self.json {
             tell("no events yet");
+        }
+        if context.caller.is_none()
+            && let Some(reply) = single_agent::reply_of(&store, top)?.filter(|reply| printer.lacks(reply))
+        {
+            print_line(&format!("\nreply:\n{}", reply.trim_end()))?;
         }
         Ok(ExitStatus::Ok)
     }
@@ -159,6 +172,10 @@ struct Printer {
     last: HashMap<FrameId, Timestamp>,
     /// The agents that were reported as stalled, and are still silent.
     stalled: HashSet<FrameId>,
+    /// The day of the last line, on the reader's calendar; at first today.
+    day: Date,
+    /// The last text of an agent, if it was printed completely.
+    said: Option<String>,
 }
 
 impl Printer {
@@ -166,7 +183,8 @@ impl Printer {
         let names = logs.chain.then(Default::default);
         let lines = EventLines { full: logs.full, width: output::width(), zone: TimeZone::system(), names };
         let (last, stalled) = (HashMap::new(), HashSet::new());
-        Self { lines, json: logs.json, since: logs.since, printed: 0, last, stalled }
+        let day = lines.day(Timestamp::now());
+        Self { lines, json: logs.json, since: logs.since, printed: 0, last, stalled, day, said: None }
     }
 
     /// Records the names of the agents in a chain.
@@ -194,6 +212,11 @@ impl Printer {
         self.json || self.lines.lines(event).is_some()
     }
 
+    /// Whether a person has not seen all of the reply yet.
+    fn lacks(&self, reply: &str) -> bool {
+        !self.json && !output::was_unread() && self.said.as_deref() != Some(reply.trim())
+    }
+
     /// Prints an event. Returns whether the output is still read.
     fn print(&mut self, event: &AgentEvent) -> Result<bool, CliError> {
         self.last.insert(event.frame, event.at);
@@ -205,7 +228,13 @@ impl Printer {
             print_json(event)?;
             self.printed += 1;
         } else if let Some(lines) = self.lines.lines(event) {
-            print(&lines)?;
+            let day = self.lines.day(event.at);
+            let heading = if day == self.day { String::new() } else { format!("{day}\n") };
+            self.day = day;
+            if let AgentEventKind::Text { text } = &event.what {
+                self.said = Some(text.trim().to_owned()).filter(|text| self.lines.shows_all_of(text));
+            }
+            print(&(heading + &lines))?;
             self.printed += 1;
         }
         Ok(!output::was_unread())

@@ -18,7 +18,10 @@ use crate::cli::output::{self, ListCommand, Tone, TonedLine, hint, print_json, p
 use crate::cli::report::costs;
 use crate::cli::report::status_report;
 use crate::cli::report::waits::with_times;
+use crate::cli::view::logs::since;
 use crate::core::chain::waiting_on::shown_state::{Actor, ShownState};
+use crate::core::text::shell::quoted;
+use crate::store::ChainFilter;
 
 /// List this project's open chains, those that need you first
 ///
@@ -28,7 +31,8 @@ use crate::core::chain::waiting_on::shown_state::{Actor, ShownState};
 #[command(
     after_help = "Examples:
   agent-cli ls
-  agent-cli ls --status waiting --all-projects
+  agent-cli ls --status asks --all-projects
+  agent-cli ls --search deploy --since 7d --all
   agent-cli ls --all --json",
     after_long_help = "States, those that need you first:
   asks               an agent asks you: `agent-cli inbox`
@@ -48,7 +52,8 @@ use crate::core::chain::waiting_on::shown_state::{Actor, ShownState};
 
 Examples:
   agent-cli ls
-  agent-cli ls --status waiting --all-projects
+  agent-cli ls --status asks --all-projects
+  agent-cli ls --search deploy --since 7d --all
   agent-cli ls --all --json"
 )]
 pub(crate) struct Ls {
@@ -60,9 +65,21 @@ pub(crate) struct Ls {
     #[arg(short = 'p', long)]
     all_projects: bool,
 
-    /// Only list chains with this `status`, as in JSON; can be repeated
+    /// Only list chains with this `status` or `state`; can be repeated
     #[arg(long, value_name = "STATUS", value_parser = state())]
     status: Vec<ChainState>,
+
+    /// Only list chains with this text in their name or in a task
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+
+    /// Only list chains whose own task is this file or has this text
+    #[arg(long, value_name = "FILE")]
+    task: Option<String>,
+
+    /// Only list chains started since this time or this long ago (3d)
+    #[arg(long, value_name = "WHEN", value_parser = since)]
+    since: Option<Timestamp>,
 
     /// List at most this many [default: 100, with --json all]
     #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one())]
@@ -85,6 +102,11 @@ impl Ls {
             with_done: self.all,
             all_projects: self.all_projects,
             states: self.status.clone(),
+            filter: ChainFilter {
+                text: self.search.clone(),
+                task: self.task.as_deref().map(title_of),
+                since: self.since,
+            },
             by_state: !self.json,
             matching: None,
             skip: 0,
@@ -106,16 +128,28 @@ impl Ls {
             print_toned(&self.table(&chains, &app.directory, app.now))?;
             chains.iter().for_each(warn_of_budget);
         }
-        report(omitted, &self.command(), chains.is_empty(), &self.status);
+        report(omitted, &self.command(), chains.is_empty() && !self.selects_by_text(), &self.status);
+        if chains.is_empty() && self.selects_by_text() {
+            tell("no chain matches");
+        }
         Ok(ExitStatus::Ok)
     }
 
     /// The command with the options that select chains.
     fn command(&self) -> ListCommand {
-        let status: Vec<String> = self.status.iter().map(|status| format!("--status {}", status.name())).collect();
+        let status = self.status.iter().map(|status| format!("--status {}", status.name()));
+        let named =
+            |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("--{name} {}", quoted(value)));
+        let since = self.since.map(|since| format!("--since {since}"));
+        let given: Vec<_> =
+            status.chain(named("search", &self.search)).chain(named("task", &self.task)).chain(since).collect();
         let options =
-            [(self.all, "--all"), (self.all_projects, "--all-projects"), (!status.is_empty(), &status.join(" "))];
+            [(self.all, "--all"), (self.all_projects, "--all-projects"), (!given.is_empty(), &given.join(" "))];
         ListCommand::new("ls", "chain", &options)
+    }
+
+    fn selects_by_text(&self) -> bool {
+        self.search.is_some() || self.task.is_some() || self.since.is_some()
     }
 
     /// A narrow terminal gets only the columns that identify a chain and its purpose, and the reason on a line below.
@@ -148,6 +182,12 @@ impl Ls {
         }
         toned_table(&rows, 1)
     }
+}
+
+/// The short form of a task: lists show the name of a file without its folder.
+fn title_of(task: &str) -> String {
+    let name = Path::new(task).file_name().and_then(|name| name.to_str());
+    name.filter(|_| !task.contains(char::is_whitespace)).unwrap_or(task).to_owned()
 }
 
 /// More than a person looks through.

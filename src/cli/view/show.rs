@@ -7,11 +7,12 @@ use jiff::tz::TimeZone;
 use crate::app::lists::single_agent::{self, Outcome};
 use crate::app::view::agent_detail::{AgentDetailView, MessageView, SessionView};
 use crate::cli::arguments::id_completion;
+use crate::cli::arguments::pager_option::PagerOption;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::output::format::{age, one_line, table};
-use crate::cli::output::{self, print, print_json};
+use crate::cli::output::format::{age, cut, one_line, past, table};
+use crate::cli::output::{self, print, print_json, print_line};
 use crate::cli::report::costs;
 use crate::cli::report::denied_calls;
 use crate::cli::report::estimate;
@@ -23,26 +24,39 @@ use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::chain::frame::Task;
 use crate::core::chain::waiting_on::shown_state::ShownState;
+use crate::core::text::wrap::{columns, wrapped};
 
 /// Show everything about an agent: sessions, costs and history
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli show 4f2c1a90
-  agent-cli show last --json | jq .reply")]
+  agent-cli show last --reply")]
 pub(crate) struct Show {
     /// Id of an agent, chain or session, the name of a chain, or `last`
     #[arg(add = id_completion::all_agents())]
     id: String,
 
+    /// Print its whole reply, and nothing else
+    #[arg(long, conflicts_with = "json")]
+    reply: bool,
+
     /// Print a JSON object
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    pager: PagerOption,
 }
 
 impl Show {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        let _paged = self.pager.begin(self.json);
         let store = context.store()?;
         let app = context.app(&store);
+        if self.reply {
+            print_line(&single_agent::reply(&app, &self.id)?)?;
+            return Ok(ExitStatus::Ok);
+        }
         let Outcome { agent: shown, questions } = single_agent::agent(&app, &self.id, &context.settings(None)?)?;
         if self.json {
             print_json(&shown)?;
@@ -60,30 +74,70 @@ impl Show {
     }
 }
 
-type Row = Vec<String>;
+/// A line: its name, its value, and whether people copy the value.
+#[derive(Debug)]
+struct Row {
+    name: String,
+    value: String,
+    is_copied: bool,
+}
 
 fn row(name: &str, value: impl Into<String>) -> Row {
-    vec![name.to_owned(), value.into()]
+    Row { name: name.to_owned(), value: value.into(), is_copied: false }
 }
+
+/// An id, a path or a command, which is not broken.
+fn copied(name: &str, value: impl Into<String>) -> Row {
+    Row { is_copied: true, ..row(name, value) }
+}
+
+/// The rows of a terminal of this width. What people copy is on its own line if it is too long; other texts take a few lines.
+fn laid_out(rows: &[Row], width: usize) -> String {
+    const LINES: usize = 4;
+    let named = rows.iter().map(|row| columns(&row.name)).max().unwrap_or(0) + 2;
+    let named = if width < NARROW { 2 } else { named };
+    let mut text = String::new();
+    for Row { name, value, is_copied } in rows {
+        let value = one_line(value);
+        let gap = " ".repeat(named.saturating_sub(columns(name)).max(if name.is_empty() { 0 } else { 2 }));
+        let line = format!("{name}{gap}{value}");
+        let lines = match columns(&line) {
+            wide if wide <= width => vec![line],
+            _ if *is_copied => [name.clone(), value].into_iter().filter(|line| !line.is_empty()).collect(),
+            _ => {
+                let shown = cut(&value, (width - named.min(width)) * LINES);
+                wrapped(&format!("{name}{gap}{shown}"), width, named)
+            }
+        };
+        text.extend(lines.iter().flat_map(|line| [line.trim_end(), "\n"]));
+    }
+    text
+}
+
+/// On narrower terminals, values begin right after their names.
+const NARROW: usize = 60;
 
 fn words(shown: &AgentDetailView, now: Timestamp) -> String {
     let mut rows = task_rows(shown);
     rows.extend(status_rows(shown, now));
     rows.extend(message_rows(&shown.messages));
-    rows.extend(shown.children.iter().map(|child| row("child", child.to_string())));
+    rows.extend(shown.children.iter().map(|child| copied("child", child.to_string())));
     rows.extend(launch_rows(&shown.launch));
     rows.extend(cost_rows(shown));
     rows.extend(shown.next_request.iter().map(|next| row("continuing", estimate::words(next, now))));
     rows.extend(output_rows(shown));
     rows.extend(shown.sessions.iter().flat_map(|session| session_rows(session, shown.abandoned, now)));
     let events = shown.events.iter().map(|event| (event.at, &event.entry));
-    rows.extend(history::lines(events, now).into_iter().map(|line| row("history", line)));
-    table(&rows)
+    rows.extend(history::lines(events, now, &TimeZone::system()).into_iter().map(|line| row("history", line)));
+    match output::width() {
+        Some(width) => laid_out(&rows, width),
+        None => table(&rows.into_iter().map(|row| vec![row.name, row.value]).collect::<Vec<_>>()),
+    }
 }
 
 fn task_rows(shown: &AgentDetailView) -> Vec<Row> {
-    let mut rows = vec![row("agent", shown.id.to_string())];
-    rows.extend(shown.parent.map(|parent| row("parent", parent.to_string())));
+    let mut rows = vec![copied("agent", shown.id.to_string())];
+    rows.extend(shown.parent.map(|parent| copied("parent", parent.to_string())));
     rows.push(row("chain", format!("{} (depth {})", shown.chain, shown.depth)));
     rows.extend(shown.detached_by.map(|agent| row("detached by", agent.to_string())));
     let task = match &shown.task {
@@ -92,11 +146,11 @@ fn task_rows(shown: &AgentDetailView) -> Vec<Row> {
         Task::Group(tasks) => format!("{} agents: {}", tasks.len(), tasks.join(" ")),
     };
     rows.push(row("task", task));
-    rows.extend(shown.baseline.map(|baseline| row("fork of", baseline.session.to_string())));
-    rows.push(row("directory", shown.cwd.display().to_string()));
+    rows.extend(shown.baseline.map(|baseline| copied("fork of", baseline.session.to_string())));
+    rows.push(copied("directory", shown.cwd.display().to_string()));
     rows.extend(shown.launch.worktree.iter().map(|worktree| {
         let Worktree { path, branch, .. } = worktree;
-        row("worktree", format!("{}, branch {branch}", path.display()))
+        copied("worktree", format!("{}, branch {branch}", path.display()))
     }));
     rows
 }
@@ -132,6 +186,10 @@ fn status_rows(shown: &AgentDetailView, now: Timestamp) -> Vec<Row> {
     );
     rows.extend(shown.summary.iter().map(|summary| row("summary", one_line(summary))));
     rows.extend(shown.reply.iter().map(|reply| row("reply", one_line(reply))));
+    let is_long = |reply: &String| reply.trim().lines().nth(1).is_some();
+    if output::width().is_some() && shown.reply.as_ref().is_some_and(is_long) {
+        rows.push(row("", format!("agent-cli show {} --reply prints all of it", shown.id.short())));
+    }
     rows
 }
 
@@ -145,7 +203,7 @@ fn message_rows(messages: &[MessageView]) -> Vec<Row> {
 }
 
 fn launch_rows(launch: &Launch) -> Vec<Row> {
-    let mut rows = vec![row("claude", launch.claude.display().to_string())];
+    let mut rows = vec![copied("claude", launch.claude.display().to_string())];
     rows.extend(launch.model.iter().map(|model| row("model", model)));
     rows.extend(launch.permission_mode.iter().map(|mode| row("permissions", mode)));
     rows.extend(launch.native_agents.map(|most| match most {
@@ -155,9 +213,9 @@ fn launch_rows(launch: &Launch) -> Vec<Row> {
     if launch.on_permission == OnPermission::Ask {
         rows.push(row("approvals", "ask a person"));
     }
-    rows.extend(launch.schema.iter().map(|schema| row("schema", one_line(&schema.text()))));
+    rows.extend(launch.schema.iter().map(|schema| copied("schema", one_line(&schema.text()))));
     if !launch.args.is_empty() {
-        rows.push(row("arguments", launch.args.words().join(" ")));
+        rows.push(copied("arguments", launch.args.words().join(" ")));
     }
     rows
 }
@@ -173,12 +231,12 @@ fn cost_rows(shown: &AgentDetailView) -> Vec<Row> {
 
 /// Its last output, and how to see more of it.
 fn output_rows(shown: &AgentDetailView) -> Vec<Row> {
-    let open = shown.open.iter().map(|command| row("open", command));
+    let open = shown.open.iter().map(|command| copied("open", command));
     let chain = if shown.task.is_group() { " --chain" } else { "" };
     let logs = format!("agent-cli logs {}{chain}", shown.id.short());
     let earlier = format!("agent-cli open {} --earlier", shown.id.short());
-    let open = open.chain(shown.summary.iter().map(|_| row("before that", &earlier)));
-    open.chain([row("output", shown.output.display().to_string()), row("logs", logs)]).collect()
+    let open = open.chain(shown.summary.iter().map(|_| copied("before that", &earlier)));
+    open.chain([copied("output", shown.output.display().to_string()), copied("logs", logs)]).collect()
 }
 
 fn session_rows(session: &SessionView, is_abandoned: bool, now: Timestamp) -> Vec<Row> {
@@ -189,10 +247,11 @@ fn session_rows(session: &SessionView, is_abandoned: bool, now: Timestamp) -> Ve
         None => "running",
     };
     let outcome = session.outcome.as_deref().unwrap_or("not ended");
-    let (began, cost) = (age(session.began, now), costs::words(&session.cost.0));
-    let mut rows = vec![row("session", format!("{} {outcome}, {kept}, {began} ago, {cost}", session.id))];
+    let began = past(session.began, now, &TimeZone::system());
+    let cost = costs::words(&session.cost.0);
+    let mut rows = vec![row("session", format!("{} {outcome}, {kept}, {began}, {cost}", session.id))];
     rows.extend(session.message.iter().map(|message| row("", one_line(message))));
-    rows.extend(session.transcript.iter().map(|path| row("", path.display().to_string())));
+    rows.extend(session.transcript.iter().map(|path| copied("", path.display().to_string())));
     rows
 }
 

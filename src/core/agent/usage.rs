@@ -26,6 +26,11 @@ pub(crate) fn rounded_usd(usd: f64) -> f64 {
     (usd * 1e6).round() / 1e6
 }
 
+/// A sum of US dollars, for people.
+pub(crate) fn usd(sum: f64) -> String {
+    if sum > 0.0 && sum < 0.01 { "<$0.01".to_owned() } else { format!("${sum:.2}") }
+}
+
 impl Usage {
     /// Adds each count.
     pub(crate) fn plus(self, other: Self) -> Self {

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::core::attempt::signal::Signal;
 use crate::core::events::agent_event::AgentEventKind;
+use crate::core::events::call_line;
 use crate::core::steering::stop_order::Stop;
 use crate::core::text::escape;
 
@@ -38,10 +39,10 @@ impl Partial {
             // A signal would tell its parent that the agent waits.
             AgentEventKind::Text { text } if Signal::on_a_line(text).is_some() => {}
             AgentEventKind::Text { text } if !of_subagent && !text.trim().is_empty() => self.said = Some(text.clone()),
-            AgentEventKind::ToolUse { name, summary, input, .. } => {
+            AgentEventKind::ToolUse { name, input, .. } => {
                 if !of_subagent {
                     self.used += 1;
-                    self.last.push_back(summary.clone());
+                    self.last.push_back(call_line::for_agents(name, input));
                     if self.last.len() > MOST_CALLS {
                         self.last.pop_front();
                     }
@@ -127,7 +128,7 @@ mod tests {
         stopped by a person: wrong branch
 
         The tool calls that it made:
-        - Bash: {"command":"make\nall"}
+        - Bash: make⏎all
         - Write: {"file_path":"/srv/a"}
         - Read: {"file_path":"/srv/b"}
 

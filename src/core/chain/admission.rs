@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 
+use crate::core::agent::usage::usd;
 use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::chain::limits::Limits;
 use crate::core::chain::tree::{Node, Tree};
@@ -14,7 +15,7 @@ use crate::core::chain::tree::{Node, Tree};
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum NotAdmitted {
     /// The tree has spent its budget, in US dollars.
-    #[error("the chain has spent ${spent_usd:.4} of its budget of ${max_usd:.4}")]
+    #[error("the chain has spent {} of its budget of {}", usd(*spent_usd), usd(*max_usd))]
     Budget { max_usd: f64, spent_usd: f64 },
     /// Another frame has reached the usage limit of the account that both use.
     #[error("the account has reached its usage limit, until {resets_at:.0}")]

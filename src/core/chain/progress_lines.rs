@@ -22,6 +22,16 @@ pub(crate) fn step(id: FrameId, task: &str, what: &str) -> String {
     format!("{} {short}{dots}: {what}", id.short())
 }
 
+/// The step with which an attempt has ended, in a run of the agent `top`.
+pub(crate) fn end_step(tree: &Tree, node: &Node, top: FrameId, now: Timestamp) -> String {
+    let how = match &node.state {
+        // Why is reported when the run ends.
+        FrameState::Failed { .. } if node.id == top => "failed".to_owned(),
+        _ => ended(tree, node, now),
+    };
+    step(node.id, &node.title, &how)
+}
+
 /// What an agent does after an attempt has ended.
 pub(crate) fn ended(tree: &Tree, node: &Node, now: Timestamp) -> String {
     match &node.state {
@@ -57,7 +67,7 @@ fn reason(what: &Blocking, now: Timestamp) -> String {
         Blocking::Plan { .. } => "an approval of its plan".to_owned(),
         Blocking::External { wait: External::Time(time), .. } => format!("a time in {}", time_until(*time, now)),
         Blocking::External { wait: External::Scheduled(Scheduled { at, .. }), .. } => {
-            format!("a time that it set, {at:.0}")
+            format!("a time that it set, in {}", time_until(*at, now))
         }
         Blocking::External { wait: External::Command(_), .. } => "a command to succeed".to_owned(),
         Blocking::External { wait, .. } => wait.in_words(),

@@ -195,11 +195,16 @@ impl Tree {
         members.filter(|member| !member.is_over()).count()
     }
 
-    /// How many children a waiting frame still waits for.
+    /// How many children a waiting frame still waits for, the members of a group one by one.
     pub(crate) fn children_awaited_by(&self, node: &Node) -> usize {
-        let open = |request: &&Request| matches!(request.kind, RequestKind::Spawn { .. }) && !self.is_over(request);
+        let awaited = |request: &Request| match request.kind {
+            RequestKind::Spawn { child, .. } if !self.is_over(request) => {
+                self.get(child).map_or(1, |child| self.open_members(child).max(1))
+            }
+            _ => 0,
+        };
         match node.state {
-            FrameState::Waiting { .. } => node.requests.iter().filter(open).count() + self.open_members(node),
+            FrameState::Waiting { .. } => node.requests.iter().map(awaited).sum::<usize>() + self.open_members(node),
             _ => 0,
         }
     }

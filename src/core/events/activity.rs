@@ -4,8 +4,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use crate::core::agent::usage::Usage;
+use crate::core::attempt::signal::Signal;
 use crate::core::events::agent_event::{AgentEvent, AgentEventKind};
 use crate::core::id::AttemptId;
+use crate::core::text::escape::shortened;
 
 /// What an agent is doing now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -45,8 +47,10 @@ pub(crate) enum Activity {
 pub(crate) struct ActivityTracker {
     attempt: Option<AttemptId>,
     phase: ActivityPhase,
-    /// Calls without a result, the newest last, by Claude's id.
-    open: Vec<(String, String)>,
+    /// Calls without a result, the newest last.
+    open: Vec<OpenCall>,
+    /// What the agent itself has said, if it has done nothing since.
+    said: Option<String>,
     /// When the last event happened; `None`: there was none.
     pub last_event: Option<Timestamp>,
     /// The tokens in the conversation of the agent itself.
@@ -55,6 +59,14 @@ pub(crate) struct ActivityTracker {
     pub usage: Usage,
     /// The cost of the ended attempts.
     pub cost_usd: f64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct OpenCall {
+    /// Claude's id for it.
+    id: String,
+    line: String,
+    since: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -73,6 +85,7 @@ impl Default for ActivityTracker {
             attempt: None,
             phase,
             open,
+            said: None,
             last_event: None,
             context_tokens: None,
             usage: Usage::default(),
@@ -94,17 +107,22 @@ impl ActivityTracker {
             self.context_tokens = event.context_tokens.or(self.context_tokens);
         }
         match &event.what {
-            AgentEventKind::Started { .. } | AgentEventKind::Text { .. } | AgentEventKind::Thinking { .. } => {
+            AgentEventKind::Started { .. } | AgentEventKind::Thinking { .. } => self.phase = ActivityPhase::Works,
+            AgentEventKind::Text { text } => {
                 self.phase = ActivityPhase::Works;
+                if event.parent_tool_use_id.is_none() {
+                    self.said = last_words(text);
+                }
             }
             AgentEventKind::ToolUse { id, summary, .. } => {
                 self.phase = ActivityPhase::Works;
-                self.open.retain(|(open, _)| open != id);
-                self.open.push((id.clone(), summary.clone()));
+                self.said = None;
+                self.open.retain(|open| open.id != *id);
+                self.open.push(OpenCall { id: id.clone(), line: summary.clone(), since: event.at });
             }
             AgentEventKind::ToolResult { tool_use_id, .. } => {
                 self.phase = ActivityPhase::Works;
-                self.open.retain(|(open, _)| open != tool_use_id);
+                self.open.retain(|open| open.id != *tool_use_id);
             }
             AgentEventKind::ApiRetry { retry, max_retries, retry_delay_ms, error_status, .. } => {
                 let delay = SignedDuration::from_millis(i64::try_from(*retry_delay_ms).unwrap_or(i64::MAX));
@@ -142,8 +160,19 @@ impl ActivityTracker {
         (self.attempt, self.phase) = (Some(attempt), ActivityPhase::Works);
     }
 
+    /// Since when its newest call is running.
+    pub(crate) fn call_since(&self) -> Option<Timestamp> {
+        self.open.last().map(|call| call.since)
+    }
+
+    /// The last line that the agent has written, escaped, until it calls a tool.
+    pub(crate) fn said(&self) -> Option<&str> {
+        self.said.as_deref()
+    }
+
     fn end(&mut self, phase: ActivityPhase) {
         self.phase = phase;
+        self.said = None;
         self.open.clear();
     }
 
@@ -162,8 +191,8 @@ impl ActivityTracker {
                     Activity::Retrying { retry, max_retries }
                 }
             }
-            (ActivityPhase::Works, Some((_, tool))) => {
-                Activity::Running { tool: tool.clone(), others: self.open.len().saturating_sub(1) }
+            (ActivityPhase::Works, Some(newest)) => {
+                Activity::Running { tool: newest.line.clone(), others: self.open.len().saturating_sub(1) }
             }
             (ActivityPhase::Works, None) => Activity::Thinking,
         }
@@ -180,16 +209,32 @@ impl Activity {
             Self::Running { tool, others: 0 } => format!("running {tool}"),
             Self::Running { tool, others } => format!("running {tool} (and {others} more)"),
             Self::Throttled { status, retry, max_retries, until } => {
-                let status = status.map_or("no answer".to_owned(), |status| status.to_string());
                 // A try that is due in half a second is not due now.
                 let left = (until.duration_since(now).as_millis().max(0) + 999) / 1000;
-                format!("throttled: {status}, try {retry}{}, next in {left} s", limit(max_retries))
+                format!("{}, try {retry}{}, next in {left} s", api_error(*status), limit(max_retries))
             }
             Self::Retrying { retry, max_retries } => format!("thinking, try {retry}{}", limit(max_retries)),
             Self::Waiting => "waiting".to_owned(),
             Self::Ended => "ended".to_owned(),
         }
     }
+}
+
+/// Why the API gave no answer: it has too much to do, or does not accept the request at all.
+pub(crate) fn api_error(status: Option<u64>) -> String {
+    match status {
+        None => "throttled: no answer".to_owned(),
+        // A timeout, a conflict and too many requests.
+        Some(status @ (408 | 409 | 429)) => format!("throttled: {status}"),
+        Some(status @ 400..500) => format!("refused: {status}"),
+        Some(status) => format!("throttled: {status}"),
+    }
+}
+
+/// The last line of a text that is not a signal.
+fn last_words(text: &str) -> Option<String> {
+    let mut lines = text.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+    lines.next().filter(|line| Signal::on_a_line(line).is_none()).map(shortened)
 }
 
 /// Whether a running agent has had no event for so long that a person should look.
@@ -272,6 +317,30 @@ mod tests {
         assert_eq!(words(vec![started(), retry(3, 12_000)], 12), "thinking, try 3 of 10");
         assert_eq!(words(vec![retry(3, 12_000), AgentEventKind::Text { text: "so".into() }], 1), "thinking");
         assert!(words(vec![retry(1, u64::MAX)], 1).starts_with("throttled: 529, try 1 of 10, next in"));
+    }
+
+    #[test]
+    fn a_refused_request_is_not_throttled() {
+        let said = [None, Some(401), Some(403), Some(408), Some(429), Some(500), Some(529)].map(api_error);
+        insta::assert_snapshot!(said.join(", "), @"throttled: no answer, refused: 401, refused: 403, throttled: 408, throttled: 429, throttled: 500, throttled: 529");
+    }
+
+    #[test]
+    fn what_an_agent_said_last_counts_until_it_does_something() {
+        let said = |happenings: Vec<AgentEventKind>| {
+            let mut progress = ActivityTracker::default();
+            happenings.into_iter().for_each(|what| progress.absorb(&event(0, what)));
+            progress.said().map(str::to_owned)
+        };
+        let text = |text: &str| AgentEventKind::Text { text: text.into() };
+        assert_eq!(said(vec![text("First.\n Then\u{1b} this: \n\n")]).as_deref(), Some("Then\\u{1b} this:"));
+        assert_eq!(said(vec![text("So."), call("make")]), None);
+        assert_eq!(said(vec![text("SGN_PEND_STARTED (4f2c1a90)")]), None);
+        let mut progress = ActivityTracker::default();
+        progress.absorb(&event(7, call("make")));
+        assert_eq!(progress.call_since(), Some(at(7)));
+        progress.absorb(&event(8, result("make")));
+        assert_eq!(progress.call_since(), None);
     }
 
     #[test]

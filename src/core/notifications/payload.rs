@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::core::agent::usage::usd;
 use crate::core::id::{FrameId, NotificationId, RequestId};
 use crate::core::notifications::occasion::Occasion;
 use crate::core::requests::question_form::Form;
@@ -181,8 +182,8 @@ fn message(event: Occasion, detail: &Value, question: Option<&AskedQuestion>, re
         Occasion::Limit => format!("the usage limit is met until {}", text("resets_at")),
         Occasion::Stalled => format!("no event since {}", text("last_event")),
         Occasion::Budget => {
-            let usd = |name: &str| detail[name].as_f64().unwrap_or_default();
-            format!("the chain has spent ${:.4} of its budget of ${:.4}", usd("spent_usd"), usd("max_usd"))
+            let dollars = |name: &str| usd(detail[name].as_f64().unwrap_or_default());
+            format!("the chain has spent {} of its budget of {}", dollars("spent_usd"), dollars("max_usd"))
         }
     }
 }
@@ -236,7 +237,7 @@ mod tests {
             (
                 Occasion::Budget,
                 json!({"max_usd": 0.5, "spent_usd": 0.75}),
-                "the chain has spent $0.7500 of its budget of $0.5000",
+                "the chain has spent $0.75 of its budget of $0.50",
             ),
             (Occasion::Question, json!({}), ""),
         ] {

@@ -60,23 +60,36 @@ pub(crate) fn json(text: &str) -> String {
 
 /// Whether a terminal shows all of `text` unchanged, on one line.
 pub(crate) fn is_plain(text: &str) -> bool {
-    let before = std::iter::once(None).chain(text.chars().map(Some));
-    text.chars().zip(before).all(|(c, before)| is_shown(c, before))
+    characters(text).all(|(_, _, is_shown)| is_shown)
+}
+
+/// The characters of `text`, each with the next one, and whether a terminal shows it as itself.
+fn characters(text: &str) -> impl Iterator<Item = (char, Option<char>, bool)> {
+    let (mut before, mut base) = (None, None);
+    let mut rest = text.chars().peekable();
+    std::iter::from_fn(move || {
+        let c = rest.next()?;
+        let after = rest.peek().copied();
+        let shown = is_shown(c, before) || joins(base, c, after);
+        // The form of an emoji is a part of it.
+        if !(c == '\u{fe0f}' && shown) {
+            base = Some(c);
+        }
+        before = Some(c);
+        Some((c, after, shown))
+    })
 }
 
 /// `text` with `hidden` in place of each character that is not shown. The carriage return of a Windows line break has no
 /// effect, and is dropped.
 fn escaped(text: &str, mut hidden: impl FnMut(char, &mut String)) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut characters = text.chars().peekable();
-    let mut before = None;
-    while let Some(c) = characters.next() {
-        if is_shown(c, before) {
+    for (c, after, is_shown) in characters(text) {
+        if is_shown {
             out.push(c);
-        } else if c != '\r' || characters.peek() != Some(&'\n') {
+        } else if c != '\r' || after != Some('\n') {
             hidden(c, &mut out);
         }
-        before = Some(c);
     }
     out
 }
@@ -105,6 +118,12 @@ fn is_shown(c: char, before: Option<char>) -> bool {
                 | Category::Unassigned
         ),
     }
+}
+
+/// Whether `c` makes one emoji of those before and after it, as in 👩‍💻. A terminal that does not join them shows both.
+fn joins(before: Option<char>, c: char, after: Option<char>) -> bool {
+    let is_emoji = |c: char| !c.is_ascii() && c.is_emoji_char();
+    c == '\u{200d}' && before.is_some_and(is_emoji) && after.is_some_and(is_emoji)
 }
 
 /// Characters that Unicode calls ignorable by default and counts among letters or marks, and a blank that counts as a symbol.
@@ -181,6 +200,26 @@ mod tests {
         {
             assert_eq!([one_line(text), block(text)], [text; 2].map(str::to_owned));
             assert!(is_plain(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_emoji_are_joined() {
+        for text in ["👩\u{200d}💻", "❤\u{fe0f}\u{200d}🔥", "👩🏽\u{200d}🚀", "🏳\u{fe0f}\u{200d}🌈!"]
+        {
+            assert_eq!([one_line(text), block(text)], [text; 2].map(str::to_owned));
+            assert!(is_plain(text) && exact(text).contains("\\u{200d}"), "what is approved is shown exactly");
+        }
+        for (text, shown) in [
+            ("👩\u{200d}", "👩\\u{200d}"),
+            ("\u{200d}👩", "\\u{200d}👩"),
+            ("👩\u{200d}x", "👩\\u{200d}x"),
+            ("1\u{200d}👩", "1\\u{200d}👩"),
+            ("👩\u{200d}\u{200d}👩", "👩\\u{200d}\\u{200d}👩"),
+            ("a\u{fe0f}\u{200d}👩", "a\\u{fe0f}\\u{200d}👩"),
+        ] {
+            assert_eq!(one_line(text), shown);
+            assert!(!is_plain(text), "{text:?}");
         }
     }
 

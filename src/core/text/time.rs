@@ -9,11 +9,23 @@ pub(crate) fn age(then: Timestamp, now: Timestamp) -> String {
     in_one_unit(now.duration_since(then).as_secs().max(0))
 }
 
-/// How long it is until `at`, in one unit. Three days are still three days a few seconds after they were set.
+/// How long it is until `at`, in up to two units: `25 s`, `3 min`, `1 h 57 min`, `2 d 5 h`. Three days are still three days a few
+/// seconds after they were set.
 pub(crate) fn time_until(at: Timestamp, now: Timestamp) -> String {
     const SLACK: i64 = 30;
     let seconds = at.duration_since(now).as_secs().max(0);
-    in_one_unit(if seconds < 60 { seconds } else { seconds + SLACK })
+    let minutes = (seconds + SLACK) / 60;
+    let two = |(large, of_large): (i64, &str), (small, of_small): (i64, &str)| match small {
+        0 => format!("{large} {of_large}"),
+        _ => format!("{large} {of_large} {small} {of_small}"),
+    };
+    match minutes {
+        _ if seconds < 60 => in_one_unit(seconds),
+        0..60 => format!("{minutes} min"),
+        60..1_440 => two((minutes / 60, "h"), (minutes % 60, "min")),
+        1_440..10_080 => two((minutes / 1_440, "d"), (minutes % 1_440 / 60, "h")),
+        _ => format!("{} d", minutes / 1_440),
+    }
 }
 
 /// A time on the clock of `zone`, with the date unless it is today: `11:49`.
@@ -92,6 +104,13 @@ pub(crate) fn moment(text: &str) -> Result<Timestamp, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_to_come_has_up_to_two_units() {
+        let until = |seconds| time_until(Timestamp::from_second(seconds).unwrap(), Timestamp::UNIX_EPOCH);
+        let times = [0, 59, 60, 3_599, 3_600, 7_010, 86_399, 86_400, 190_000, 2_000_000].map(until);
+        insta::assert_snapshot!(times.join(", "), @"0 s, 59 s, 1 min, 1 h, 1 h, 1 h 57 min, 1 d, 1 d, 2 d 4 h, 23 d");
+    }
 
     #[test]
     fn a_duration_is_a_positive_number_of_units() {

@@ -11,6 +11,7 @@ use crate::core::chain::waiting_on::shown_state::Actor;
 use crate::core::text::escape;
 use crate::page::views::layout::{cost, group, line, state, time};
 use crate::page::views::{Section, Target, View};
+use crate::store::ChainFilter;
 
 /// The chains on one page.
 const MOST: usize = 50;
@@ -39,6 +40,7 @@ pub(super) fn view(app: &App<'_>, target: &Target) -> Result<View, AppError> {
         all_projects: true,
         states: if show == "done" { vec![ChainState::Agent(AgentStatus::Done)] } else { Vec::new() },
         by_state: show != "all",
+        filter: ChainFilter::default(),
         matching: target.value("q").map(str::to_owned),
         // Groups are only known after all chains were looked at.
         skip: if groups.is_empty() { page.saturating_mul(MOST) } else { 0 },

@@ -150,6 +150,11 @@ impl<'a> ChainEvents<'a> {
     pub(crate) fn skip_to_end(&mut self, most: u64) -> Result<bool, RuntimeError> {
         for source in &mut self.sources {
             source.is_cut = source.output.skip_to_end(most).map_err(while_trying(READ_PRINTED))?;
+            if source.is_cut
+                && let Some(frame) = self.store.frame(source.frame)?
+            {
+                source.output.set_directory(frame.cwd);
+            }
             source.fill(None)?;
         }
         Ok(self.sources.iter().any(|source| source.is_cut))

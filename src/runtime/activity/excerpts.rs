@@ -32,7 +32,7 @@ pub(crate) fn last_words(store: &Store, frame: FrameId) -> Result<Option<String>
         printed.take(TAIL).read_to_end(&mut bytes)?;
         let mut said = None;
         LineCutter::new(Some(LONGEST)).push(&bytes, |line| {
-            let translated = translate(line.text);
+            let translated = translate(line.text, None);
             for happening in translated.happenings {
                 if let AgentEventKind::Text { text } = happening
                     && translated.parent_tool_use_id.is_none()

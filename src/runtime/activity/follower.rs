@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -120,9 +120,8 @@ impl<'a> Follower<'a> {
         if is_due && let Some(early) = REFRESH.checked_sub(self.refreshed.elapsed()) {
             std::thread::sleep(early);
         }
-        if matches!(first, Err(RecvTimeoutError::Timeout)) && self.refreshed.elapsed() >= FALLBACK {
-            is_due = true;
-        }
+        // Agents that print all the time do not delay it.
+        is_due |= self.refreshed.elapsed() >= FALLBACK;
         if is_due || self.is_stopped { self.refresh() } else { self.events.printed(&printed) }
     }
 

@@ -3,6 +3,7 @@
 use crate::core::agent::usage::rounded_usd;
 use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::events::agent_event::{AgentEvent, AgentEventKind, VERSION};
+use crate::core::events::call_line::call_line;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::id::{FrameId, MessageId, RequestId};
 use crate::core::requests::request::{External, Request, RequestKind, RequestResult, SpawnForm};
@@ -103,10 +104,7 @@ fn requested(id: RequestId, kind: &RequestKind) -> AgentEventKind {
     let (word, summary, child) = match kind {
         RequestKind::Spawn { child, task, .. } => ("spawn", task.clone(), Some(*child)),
         RequestKind::Ask(form) => ("ask", form.question.clone(), None),
-        RequestKind::Permission { tool, input, .. } => {
-            let input = input["command"].as_str().map_or_else(|| input.to_string(), str::to_owned);
-            ("permission", format!("{tool}: {input}"), None)
-        }
+        RequestKind::Permission { tool, input, .. } => ("permission", call_line(tool, input, None), None),
         RequestKind::Plan(_) => ("plan", "an approval of its plan".to_owned(), None),
         RequestKind::Wait(external) => ("wait", awaited(external), None),
     };

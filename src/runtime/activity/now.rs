@@ -51,15 +51,15 @@ const TEXT: usize = 2_000;
 /// What an agent that is recorded as running is doing; `None`: it is not running.
 pub(crate) fn activity_of(store: &Store, frame: FrameId, now: Timestamp) -> Result<Option<Doing>, RuntimeError> {
     let Some(attempt) = store.attempts(Attempts::RunningOf(frame))?.pop() else { return Ok(None) };
-    if !store.frame(frame)?.is_some_and(|frame| matches!(frame.state, FrameState::Running { .. })) {
-        return Ok(None);
-    }
+    let recorded = store.frame(frame)?.filter(|frame| matches!(frame.state, FrameState::Running { .. }));
+    let Some(recorded) = recorded else { return Ok(None) };
     let path = store.dir().printed(frame);
     let (mut progress, mut last_event) = (ActivityTracker::default(), attempt.began);
     if let Ok(file) = fs::metadata(&path) {
         let begins = file.len().saturating_sub(TAIL).max(attempt.output_from);
         let span = Span::new(&attempt);
         let mut output = Output::new(frame, path, Some(TEXT)).beginning_at(begins);
+        output.set_directory(recorded.cwd);
         output.look().map_err(while_trying(READ_PRINTED))?;
         output.set_spans(vec![span]);
         let mut events = VecDeque::new();

@@ -50,6 +50,8 @@ pub(super) struct Output {
     last: Timestamp,
     /// Whether it has started. Claude Code reports this again after each piece of background work.
     started: bool,
+    /// Where its agent works, as far as known.
+    directory: Option<PathBuf>,
 }
 
 /// How much is read at once.
@@ -60,7 +62,25 @@ impl Output {
     pub(super) fn new(frame: FrameId, path: PathBuf, most: Option<usize>) -> Self {
         let (cutter, spans) = (LineCutter::new(most), Vec::new());
         let last = Timestamp::UNIX_EPOCH;
-        Self { frame, path, file: None, read: 0, until: 0, line: 0, cutter, spans, current: None, last, started: false }
+        Self {
+            frame,
+            path,
+            file: None,
+            read: 0,
+            until: 0,
+            line: 0,
+            cutter,
+            spans,
+            current: None,
+            last,
+            started: false,
+            directory: None,
+        }
+    }
+
+    /// Where its agent works, if the beginning of the output is not read.
+    pub(super) fn set_directory(&mut self, directory: PathBuf) {
+        self.directory = Some(directory);
     }
 
     /// Begins at byte `from`, and skips an incomplete line there.
@@ -127,7 +147,7 @@ impl Output {
     pub(super) fn read(&mut self, now: Option<Timestamp>, events: &mut VecDeque<AgentEvent>) -> io::Result<bool> {
         let mut piece = vec![0; PIECE];
         let length = self.read_piece(&mut piece)?;
-        let Self { frame, line, cutter, spans, current, last, started, .. } = self;
+        let Self { frame, line, cutter, spans, current, last, started, directory, .. } = self;
         cutter.push(&piece[..length], |complete| {
             let span = spans.iter().rev().find(|span| span.from <= *line).or(spans.first());
             *line += complete.length;
@@ -136,7 +156,10 @@ impl Output {
                 (*current, *started) = (attempt, false);
                 *last = span.map_or(*last, |span| span.began);
             }
-            let translated = translate(complete.text);
+            let translated = translate(complete.text, directory.as_deref());
+            if translated.directory.is_some() {
+                directory.clone_from(&translated.directory);
+            }
             // If the clock was set back, an event is still not dated before its attempt.
             let live = now.map(|now| span.and_then(|span| span.ended).map_or(now, |ended| now.min(ended)));
             *last = translated.at.or(live).unwrap_or(*last).max(span.map_or(*last, |span| span.began));

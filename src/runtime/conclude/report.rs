@@ -31,7 +31,7 @@ pub(crate) fn read(store: &Store, frame: FrameId, stop: &Stop) -> Result<String,
                 return Ok(partial);
             }
             cutter.push(&bytes[..read], |line| {
-                let translated = translate(line.text);
+                let translated = translate(line.text, None);
                 let of_subagent = translated.parent_tool_use_id.is_some();
                 translated.happenings.iter().for_each(|happening| partial.absorb(happening, of_subagent));
             });

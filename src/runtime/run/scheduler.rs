@@ -11,7 +11,7 @@ use crate::core::attempt::continuation::Way;
 use crate::core::attempt::decision::{Decision, Fate, Next};
 use crate::core::chain::admission::NotAdmitted;
 use crate::core::chain::frame_state::Ended;
-use crate::core::chain::progress_lines::{ended, step};
+use crate::core::chain::progress_lines::{end_step, step};
 use crate::core::chain::runnable::Attempted;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::id::FrameId;
@@ -247,7 +247,8 @@ impl Drive<'_> {
         let way = self.way(id, &program);
         match attempt_start::start(self.store, self.settings, id, &self.attempted, &program, way) {
             Ok(AttemptStart::Started { running, live, output_from, has_stop_hook, transcript }) => {
-                tracing::info!("{}", step(id, &frame.task.title(), "started"));
+                let begins = if frame.checkpoint.is_some() { "continues" } else { "started" };
+                tracing::info!("{}", step(id, &frame.task.title(), begins));
                 let agent = RunningAgent {
                     frame: id,
                     attempt: live.attempt,
@@ -354,8 +355,7 @@ impl Drive<'_> {
     fn say_how_it_ended(&self, id: FrameId) -> Result<(), RuntimeError> {
         if tracing::enabled!(tracing::Level::INFO) {
             let family = self.store.tree(TreeOf::Family(id))?;
-            let say =
-                |node: &Node| tracing::info!("{}", step(id, &node.title, &ended(&family, node, Timestamp::now())));
+            let say = |node: &Node| tracing::info!("{}", end_step(&family, node, self.top, Timestamp::now()));
             family.get(id).into_iter().for_each(say);
         }
         Ok(())

@@ -208,7 +208,7 @@ impl Tools {
         let open = || digest.calls.open.iter().map(|call| call.id.clone()).collect::<HashSet<_>>();
         let calls = self.calls.get_or_insert_with(open);
         if let Some(last) = digest.calls.open.last().filter(|_| self.named.is_empty()) {
-            self.named.clone_from(&last.summary);
+            self.named.clone_from(&last.line);
         }
         // A suspended call stays open, and the process is about to end.
         let is_over = digest.result.is_some();

@@ -181,8 +181,25 @@ pub enum Chains<'a> {
     With { status: AgentStatus, most: usize },
     /// Those that agents of this chain, or of one of its family, have detached and in which no agent has been started.
     NewDetached(FrameId),
+    /// Those with these roots.
+    Of(&'a [FrameId]),
+    /// Those in which a person was asked something last.
+    Asking { most: usize },
+    /// The newest of these kinds that match.
+    Matching { most: usize, kinds: &'a [ChainKind], filter: &'a ChainFilter },
     /// For an agent, its chains are the agents that it has started.
     StartedBy(FrameId),
+}
+
+/// What a chain must have to be listed. Upper and lower case count as the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChainFilter {
+    /// A text in its name, or in the short form of the task of one of its agents.
+    pub text: Option<String>,
+    /// A text in the short form of its own task.
+    pub task: Option<String>,
+    /// It was started at this time or later.
+    pub since: Option<Timestamp>,
 }
 
 /// Chains, the newest first.

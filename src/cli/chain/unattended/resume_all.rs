@@ -98,7 +98,7 @@ impl ResumeAll {
     ) -> Option<ExitStatus> {
         match (event, live) {
             (UnattendedEvent::Begins(root), live) => {
-                live.into_iter().for_each(|live| live.begin(root));
+                live.into_iter().for_each(|live| live.begin(store, root));
                 None
             }
             (UnattendedEvent::Ended(ended), live) => {

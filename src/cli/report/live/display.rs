@@ -1,6 +1,6 @@
 //! The live display on a terminal: a row for each agent of the chains that this process drives.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,11 +9,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::error::CliError;
 use crate::cli::output;
-use crate::cli::report::live::rows::{Agents, clock, rows};
+use crate::cli::report::costs::usd;
+use crate::cli::report::live::rows::{Agents, ShownChain, clock, rows};
 use crate::cli::report::live::watcher::{ChainWatcher, WatchUpdate};
+use crate::core::chain::frame::Frame;
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 /// A display on the terminal.
 #[derive(Debug)]
@@ -21,20 +23,22 @@ pub(crate) struct LiveDisplay {
     state_dir: PathBuf,
     shown: Arc<Mutex<Shown>>,
     watching: HashMap<FrameId, ChainWatcher>,
-    /// Every chain that was shown.
-    chains: BTreeSet<FrameId>,
+    /// Every chain that was shown, and its cost when that began.
+    chains: BTreeMap<FrameId, f64>,
     began: Instant,
 }
 
 /// The chains that are driven now, in the order in which that began.
 #[derive(Debug, Default)]
 struct Shown {
-    chains: BTreeMap<usize, (Agents, Option<Tree>)>,
+    chains: BTreeMap<usize, (String, Agents, Option<Tree>)>,
     begun: usize,
 }
 
 /// How often times are redrawn.
 const LOOK: Duration = Duration::from_millis(250);
+/// How many columns are left for what the terminal echoes, such as `^C`.
+const MARGIN: usize = 3;
 /// How many lines are left for messages above the display.
 const FREE: usize = 4;
 
@@ -46,22 +50,31 @@ impl LiveDisplay {
             state_dir: state_dir.to_owned(),
             shown: Arc::default(),
             watching: HashMap::new(),
-            chains: BTreeSet::new(),
+            chains: BTreeMap::new(),
             began: Instant::now(),
         })
     }
 
     /// Also draws the chain of `top`. The chain is driven whether or not that works.
-    pub(crate) fn begin(&mut self, top: FrameId) {
+    pub(crate) fn begin(&mut self, store: &Store, top: FrameId) {
+        let name = || -> Result<_, StoreError> {
+            let titled = |frame: Option<Frame>| frame.map_or_else(|| top.short(), |frame| frame.task.title());
+            Ok(match store.chain_of(top)?.name {
+                Some(name) => name,
+                None => titled(store.frame(top)?),
+            })
+        };
+        // Whatever is wrong, the run reports it.
+        let (name, cost) = (name().unwrap_or_default(), store.spent(top).map_or(0.0, |spent| spent.cost_usd));
         let mut shown = locked(&self.shown);
         let place = shown.begun;
         shown.begun += 1;
-        shown.chains.insert(place, (Agents::default(), None));
+        shown.chains.insert(place, (name, Agents::default(), None));
         drop(shown);
         let of_thread = Arc::clone(&self.shown);
         let see = move |seen: WatchUpdate<'_>| {
             let mut shown = locked(&of_thread);
-            let Some((agents, tree)) = shown.chains.get_mut(&place) else { return Ok(()) };
+            let Some((_, agents, tree)) = shown.chains.get_mut(&place) else { return Ok(()) };
             match seen {
                 WatchUpdate::Before(event) | WatchUpdate::Event(event) => agents.absorb(event),
                 WatchUpdate::Chain(now) => {
@@ -79,7 +92,7 @@ impl LiveDisplay {
             Ok(watching) => drop(self.watching.insert(top, watching)),
             Err(error) => output::warn(&format!("{} is not shown: {error}", top.short())),
         }
-        self.chains.insert(top);
+        self.chains.entry(top).or_insert(cost);
     }
 
     /// Removes the rows of a chain that is no longer driven.
@@ -94,13 +107,14 @@ impl LiveDisplay {
         let left: Vec<_> = self.watching.keys().copied().collect();
         left.into_iter().for_each(|top| self.end(top));
         output::live::clear();
-        let (mut agents, mut cost) = (0, 0.0);
-        for top in &self.chains {
+        let (mut agents, mut before, mut cost) = (0, 0.0, 0.0);
+        for (top, at_first) in &self.chains {
             if store.frame(*top)?.is_none() {
                 // It was removed in the meantime.
                 continue;
             }
             agents += store.tree(*top)?.parents_first().iter().filter(|node| !node.is_group).count();
+            before += at_first;
             cost += store.spent(*top)?.cost_usd;
         }
         let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
@@ -110,7 +124,12 @@ impl LiveDisplay {
             several => format!("{several} chains, "),
         };
         let took = clock(SignedDuration::try_from(self.began.elapsed()).unwrap_or_default());
-        output::tell(&format!("{chains}{}, {took}, ${cost:.4} in all", count(agents, "agent")));
+        let of_run = format!("{took}, {}", usd((cost - before).max(0.0)));
+        let agents = format!("{chains}{}", count(agents, "agent"));
+        output::tell(&match before > 0.0 {
+            true => format!("this run: {of_run}; in all: {agents}, {}", usd(cost)),
+            false => format!("{agents}, {of_run}"),
+        });
         Ok(())
     }
 }
@@ -118,10 +137,12 @@ impl LiveDisplay {
 impl Shown {
     fn draw(&self) {
         let (columns, lines) = output::size_of_errors();
-        // On some terminals the last column begins a new line.
-        let width = columns.saturating_sub(1);
-        let chains: Vec<_> = self.chains.values().filter_map(|(agents, tree)| Some((agents, tree.as_ref()?))).collect();
-        output::live::draw(&rows(&chains, width, lines.saturating_sub(FREE).max(1), Timestamp::now()));
+        let shown = self
+            .chains
+            .values()
+            .filter_map(|(name, agents, tree)| Some(ShownChain { name, agents, tree: tree.as_ref()? }));
+        let (width, most) = (columns.saturating_sub(MARGIN), lines.saturating_sub(FREE).max(1));
+        output::live::draw(&rows(&shown.collect::<Vec<_>>(), width, most, Timestamp::now()));
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::output::format::{cut, fitted};
+use crate::cli::report::costs::usd;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::progress_lines;
 use crate::core::chain::tree::{Node, Tree};
@@ -20,10 +21,30 @@ use crate::core::text::wrap::columns;
 #[derive(Debug, Default)]
 pub(crate) struct Agents(HashMap<FrameId, ActivityTracker>);
 
+/// A chain as the display shows it.
+#[derive(Debug)]
+pub(crate) struct ShownChain<'a> {
+    /// Its name, or its task.
+    pub(crate) name: &'a str,
+    pub(crate) agents: &'a Agents,
+    pub(crate) tree: &'a Tree,
+}
+
+/// An agent that runs or waits, and how many agents above it have a row.
+struct Shown<'a> {
+    chain: &'a ShownChain<'a>,
+    node: &'a Node,
+    depth: usize,
+}
+
 /// Below this width there is no room for ids, tokens and costs.
-const WIDE: usize = 60;
+const WIDE: usize = 57;
 /// How wide a name may be.
 const NAME: usize = 16;
+/// Agents further below are indented as much as one at this depth.
+const DEEPEST: usize = 4;
+/// The hint at the end of the last row, if there is room for it.
+const HINTS: [&str; 2] = ["Ctrl-C: stop after the running tools", "Ctrl-C: stop"];
 
 impl Agents {
     /// Takes the next event into account.
@@ -31,54 +52,108 @@ impl Agents {
         self.0.entry(event.frame).or_default().absorb(event);
     }
 
-    fn waiting(&self, tree: &Tree, node: &Node, width: usize, now: Timestamp) -> String {
-        row(node, &awaited(tree, node, now), &self.facts(node, width, now), width)
-    }
-
-    fn running(&self, tree: &Tree, node: &Node, width: usize, now: Timestamp) -> String {
-        let known = self.0.get(&node.id);
-        let what = match known.map_or(Activity::Starting, |known| known.activity(now)) {
-            // It belongs to the previous attempt.
-            Activity::Waiting | Activity::Ended => Activity::Starting.words(now),
-            activity => activity.words(now),
+    /// What a running agent does, and since when.
+    fn doing(&self, tree: &Tree, node: &Node, now: Timestamp) -> (String, Timestamp) {
+        let Some(known) = self.0.get(&node.id) else {
+            return (stalled(tree, node.since, now, Activity::Starting.words(now)), node.since);
         };
-        let last = known.and_then(|known| known.last_event).unwrap_or(node.since).max(node.since);
-        let stalled = is_stalled(last, now, tree.whole().limits.stall_after());
-        let what = if stalled { format!("stalled for {}: {what}", progress_lines::age(last, now)) } else { what };
-        row(node, &what, &self.facts(node, width, now), width)
-    }
-
-    /// Time in its state, tokens and cost, if there is room.
-    fn facts(&self, node: &Node, width: usize, now: Timestamp) -> String {
-        let mut facts = Vec::new();
-        if let Some(known) = self.0.get(&node.id).filter(|_| width >= WIDE) {
-            facts.extend(known.context_tokens.map(|count| format!("{} tokens", tokens(count))));
-            facts.extend(Some(known.cost_usd).filter(|cost| *cost > 0.0).map(|cost| format!("${cost:.2}")));
-        }
-        facts.push(clock(now.duration_since(node.since)));
-        facts.join("  ")
+        let last = known.last_event.unwrap_or(node.since).max(node.since);
+        let (what, since) = match (known.activity(now), known.said()) {
+            // It belongs to the previous attempt.
+            (Activity::Waiting | Activity::Ended | Activity::Starting, _) => {
+                (Activity::Starting.words(now), node.since)
+            }
+            (Activity::Thinking, Some(said)) => (format!("says: {said}"), last),
+            (activity @ Activity::Running { .. }, _) => (activity.words(now), known.call_since().unwrap_or(last)),
+            (activity, _) => (activity.words(now), last),
+        };
+        (stalled(tree, last, now, what), since)
     }
 }
 
-/// The rows of these chains: at most `most` lines, escaped, each at most `width` columns wide. Running agents come before
-/// waiting ones.
-pub(crate) fn rows(chains: &[(&Agents, &Tree)], width: usize, most: usize, now: Timestamp) -> Vec<String> {
-    let (mut running, mut waiting) = (Vec::new(), Vec::new());
-    for (agents, tree) in chains {
-        for node in tree.parents_first() {
-            match node.state {
-                FrameState::Running { .. } => running.push((agents, tree, node)),
-                FrameState::Waiting { .. } if !node.is_group => waiting.push((agents, tree, node)),
-                _ => {}
-            }
+fn stalled(tree: &Tree, last_event: Timestamp, now: Timestamp, what: String) -> String {
+    let is_stalled = is_stalled(last_event, now, tree.whole().limits.stall_after());
+    if is_stalled { format!("stalled for {}: {what}", progress_lines::age(last_event, now)) } else { what }
+}
+
+impl Shown<'_> {
+    fn is_running(&self) -> bool {
+        matches!(self.node.state, FrameState::Running { .. })
+    }
+
+    fn row(&self, width: usize, now: Timestamp) -> String {
+        let Self { chain: ShownChain { agents, tree, .. }, node, depth } = self;
+        let (mark, (what, since)) = match self.is_running() {
+            true => ('>', agents.doing(tree, node, now)),
+            false => ('-', (awaited(tree, node, now), node.since)),
+        };
+        let is_wide = width >= WIDE;
+        let tokens = agents.0.get(&node.id).and_then(|known| known.context_tokens).filter(|_| is_wide);
+        let tokens = tokens.map_or_else(String::new, |count| format!("{} context  ", tokens_in_short(count)));
+        let facts = format!("{tokens}{}", clock(now.duration_since(since)));
+        let indent = "  ".repeat((*depth).min(if is_wide { DEEPEST } else { DEEPEST / 2 }));
+        let id = if is_wide { format!(" {}", node.id.short()) } else { String::new() };
+        let name = cut(&node.title, if is_wide { NAME } else { NAME / 2 });
+        spread(&format!("{indent}{mark}{id} {name}: {}", escape::one_line(&what)), &facts, width)
+    }
+}
+
+/// The rows of these chains: at most `most` lines, escaped, each at most `width` columns wide. Agents are below the agents that
+/// called them. If there are too many, those that run are preferred. The last row sums up.
+pub(crate) fn rows(chains: &[ShownChain<'_>], width: usize, most: usize, now: Timestamp) -> Vec<String> {
+    let all: Vec<_> = chains.iter().flat_map(shown_of).collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let most = most.saturating_sub(1);
+    let room = if all.len() > most { most.saturating_sub(1) } else { all.len() };
+    let mut preferred: Vec<_> = (0..all.len()).collect();
+    preferred.sort_by_key(|at| !all[*at].is_running());
+    preferred.truncate(room);
+    preferred.sort_unstable();
+    let shown = preferred.iter().map(|at| all[*at].row(width, now));
+    let hidden = (room < all.len() && most > 0).then(|| fitted(&format!("… and {} more", all.len() - room), width));
+    shown.chain(hidden).chain([total(chains, width)]).collect()
+}
+
+/// The agents of a chain that run or wait, parents first.
+fn shown_of<'a>(chain: &'a ShownChain<'a>) -> Vec<Shown<'a>> {
+    let (mut shown, mut depths) = (Vec::new(), HashMap::new());
+    for node in chain.tree.parents_first() {
+        let above = node.parent.and_then(|parent| depths.get(&parent)).copied().unwrap_or(0);
+        let has_row = !node.is_group && matches!(node.state, FrameState::Running { .. } | FrameState::Waiting { .. });
+        depths.insert(node.id, above + usize::from(has_row));
+        if has_row {
+            shown.push(Shown { chain, node, depth: above });
         }
     }
-    let all = running.len() + waiting.len();
-    let shown = if all > most { most.max(1) - 1 } else { all };
-    let running = running.into_iter().map(|(agents, tree, node)| agents.running(tree, node, width, now));
-    let waiting = waiting.into_iter().map(|(agents, tree, node)| agents.waiting(tree, node, width, now));
-    let hidden = (shown < all).then(|| fitted(&format!("… and {} more", all - shown), width));
-    running.chain(waiting).take(shown).chain(hidden).collect()
+    shown
+}
+
+/// What the chains have used so far, and how to stop them.
+fn total(chains: &[ShownChain<'_>], width: usize) -> String {
+    let name = match chains {
+        [chain] => cut(chain.name, width / 3),
+        several => format!("{} chains", several.len()),
+    };
+    let known = || chains.iter().flat_map(|chain| chain.agents.0.values());
+    let tokens = known().map(|known| known.usage.all()).sum::<u64>();
+    let cost = known().map(|known| known.cost_usd).sum::<f64>();
+    let used = match (tokens, cost) {
+        (0, _) => String::new(),
+        (tokens, 0.0) => format!(": {} tokens so far", tokens_in_short(tokens)),
+        (tokens, cost) => format!(": {} tokens, {} so far", tokens_in_short(tokens), usd(cost)),
+    };
+    let text = name + &used;
+    let fits = |hint: &&&str| columns(&text) + 2 + columns(hint) <= width;
+    spread(&text, HINTS.iter().find(fits).copied().unwrap_or_default(), width)
+}
+
+/// A line with `right` at its end, which is not cut.
+fn spread(left: &str, right: &str, width: usize) -> String {
+    let left = fitted(left, width.saturating_sub(columns(right) + 2));
+    let gap = " ".repeat(width.saturating_sub(columns(&left) + columns(right)));
+    fitted(format!("{left}{gap}{right}").trim_end(), width)
 }
 
 /// What an agent waits for. For a question to a person, this includes the id to answer it.
@@ -102,16 +177,6 @@ fn expiry(at: Timestamp, now: Timestamp) -> String {
     if at > now { format!(" (expires in {})", progress_lines::time_until(at, now)) } else { " (expired)".to_owned() }
 }
 
-fn row(node: &Node, what: &str, facts: &str, width: usize) -> String {
-    let mark = if matches!(node.state, FrameState::Running { .. }) { '>' } else { '-' };
-    let name = cut(&node.title, if width >= WIDE { NAME } else { NAME / 2 });
-    let id = if width >= WIDE { format!(" {}", node.id.short()) } else { String::new() };
-    let room = width.saturating_sub(columns(facts) + 2);
-    let left = fitted(&format!("{mark}{id} {name}: {}", escape::one_line(what)), room);
-    let gap = " ".repeat(width.saturating_sub(columns(&left) + columns(facts)));
-    fitted(&format!("{left}{gap}{facts}"), width)
-}
-
 /// A duration as on a clock: `0:07`, `1:02:33`.
 pub(crate) fn clock(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().max(0);
@@ -120,7 +185,7 @@ pub(crate) fn clock(duration: SignedDuration) -> String {
 }
 
 /// A number of tokens in three digits: `950`, `12.2k`, `155k`, `1.2M`.
-fn tokens(count: u64) -> String {
+fn tokens_in_short(count: u64) -> String {
     let thousands = count as f64 / 1000.0;
     match count {
         0..1_000 => count.to_string(),
@@ -133,6 +198,7 @@ fn tokens(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::agent::usage::Usage;
     use crate::core::chain::frame_state::Wait;
     use crate::core::chain::tree::testing;
     use crate::core::events::agent_event::{AgentEventKind, VERSION};
@@ -176,8 +242,12 @@ mod tests {
         assert_eq!(expiry(at(5), at(5)), " (expired)");
     }
 
+    fn rows_of(agents: &Agents, tree: &Tree, width: usize, most: usize) -> Vec<String> {
+        rows(&[ShownChain { name: "root.md", agents, tree }], width, most, at(75))
+    }
+
     #[test]
-    fn each_agent_that_runs_or_waits_has_a_row() {
+    fn each_agent_that_runs_or_waits_has_a_row_below_its_caller() {
         let resets_at = at(200);
         let waits = FrameState::Waiting { wait: Wait::UsageLimit { resets_at, tries: 0 } };
         let nodes = vec![
@@ -187,33 +257,59 @@ mod tests {
         ];
         let mut agents = Agents::default();
         agents.absorb(&called(&nodes[1], "Bash: cargo test --workspace --all-features"));
-        let tree = chain(nodes);
-        let rows_of = |width, most| rows(&[(&agents, &tree)], width, most, at(75));
-        let rows = |width| rows_of(width, 9).join("\n");
-        insta::assert_snapshot!(rows(80), @r#"
-    > 7bbfa010 a rather long n…: running Bash: cargo test --wor…  12.2k tokens  1:15
-    - 4f2c1a90 root.md: waits for the usage limit to reset in 2 min             1:15
-    "#);
-        insta::assert_snapshot!(rows(40), @r#"
-    > a rathe…: running Bash: cargo t…  1:15
-    - root.md: waits for the usage li…  1:15
-    "#);
-        assert_eq!(rows_of(40, 1), ["… and 2 more"]);
-        for width in 0..90 {
-            assert!(rows_of(width, 9).iter().all(|row| columns(row) <= width), "{width}");
+        let usage = Usage { input_tokens: 30_000, output_tokens: 4_500, ..Usage::default() };
+        for what in [turn(usage), AgentEventKind::Paused { waits_for: "x".into(), message: None, cost_usd: Some(0.5) }]
+        {
+            agents.absorb(&AgentEvent { what, ..called(&nodes[0], "") });
         }
+        let tree = chain(nodes);
+        let shown = |width| rows_of(&agents, &tree, width, 9).join("\n");
+        insta::assert_snapshot!(shown(77), @r"
+        - 4f2c1a90 root.md: waits for the usage limit to reset …  12.2k context  1:15
+          > 7bbfa010 a rather long n…: running Bash: cargo test…  12.2k context  0:15
+        root.md: 34.5k tokens, $0.50 so far      Ctrl-C: stop after the running tools
+        ");
+        insta::assert_snapshot!(shown(37), @r"
+        - root.md: waits for the usage…  1:15
+          > a rathe…: running Bash: ca…  0:15
+        root.md: 34.5k tokens, $0.50 so far
+        ");
+        assert_eq!(rows_of(&agents, &tree, 37, 2)[0], "… and 2 more");
+        assert!(rows_of(&agents, &tree, 37, 3)[1].starts_with("  > a rathe…"), "the one that runs");
+        for width in 0..90 {
+            let rows = rows_of(&agents, &tree, width, 9);
+            assert!(rows.iter().all(|row| columns(row) <= width), "{width}");
+        }
+        assert!(rows(&[], 80, 9, at(75)).is_empty());
+    }
+
+    fn turn(usage: Usage) -> AgentEventKind {
+        let (is_error, deferred, total_cost_usd) = (false, false, 0.0);
+        let (subtype, text, num_turns, duration_ms) = (None, String::new(), None, None);
+        AgentEventKind::Result { is_error, subtype, deferred, text, usage, total_cost_usd, num_turns, duration_ms }
+    }
+
+    #[test]
+    fn an_agent_that_writes_is_quoted() {
+        let nodes = vec![running("4f2c1a90", "a.md")];
+        let mut agents = Agents::default();
+        let text = "I have read it.\nNow I run the tests.".to_owned();
+        agents.absorb(&AgentEvent { what: AgentEventKind::Text { text }, ..called(&nodes[0], "") });
+        let row = &rows_of(&agents, &chain(nodes), 77, 9)[0];
+        assert!(row.starts_with("> 4f2c1a90 a.md: says: Now I run the tests.  ") && row.ends_with("0:15"), "{row}");
     }
 
     #[test]
     fn an_agent_that_is_silent_for_long_is_marked() {
         let tree = chain(vec![running("4f2c1a90", "a.md")]);
-        let row = &rows(&[(&Agents::default(), &tree)], 80, 9, at(660))[0];
+        let agents = Agents::default();
+        let row = &rows(&[ShownChain { name: "a.md", agents: &agents, tree: &tree }], 80, 9, at(660))[0];
         assert!(row.starts_with("> 4f2c1a90 a.md: stalled for 11 min: starting  "), "{row}");
     }
 
     #[test]
     fn numbers_are_short() {
         assert_eq!([7, 62, 3753].map(|s| clock(SignedDuration::from_secs(s))), ["0:07", "1:02", "1:02:33"]);
-        assert_eq!([950, 12_235, 155_000, 1_234_567].map(tokens), ["950", "12.2k", "155k", "1.2M"]);
+        assert_eq!([950, 12_235, 155_000, 1_234_567].map(tokens_in_short), ["950", "12.2k", "155k", "1.2M"]);
     }
 }

@@ -5,8 +5,8 @@ use rusqlite::{Connection, Row};
 
 use crate::core::chain::frame_state::AgentStatus;
 use crate::core::id::FrameId;
-use crate::store::records::{ChainKind, ChainList, Chains, Summary};
-use crate::store::sqlite::database::codec::{Id, count, from_json, id, path, path_text, signed, time};
+use crate::store::records::{ChainFilter, ChainKind, ChainList, Chains, Summary};
+use crate::store::sqlite::database::codec::{At, Id, count, from_json, id, path, path_text, signed, time};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
 // All of them are answered by an index alone, although the query plans do not say so: a generated column is read from the
@@ -17,6 +17,19 @@ const NEWEST: &str = "SELECT seq, id FROM frames INDEXED BY roots
      WHERE parent IS NULL AND cwd = ?1 AND status = ?2 ORDER BY seq DESC LIMIT ?3";
 const WITH: &str = "SELECT root FROM frames INDEXED BY unusual_frames
      WHERE status IN ('running', 'paused', 'cancelled') AND status = ?1 GROUP BY root ORDER BY max(seq) DESC";
+
+const ASKING: &str = "SELECT f.root FROM requests AS r INDEXED BY open_questions_in_order
+     CROSS JOIN frames AS f ON f.id = r.frame WHERE r.kind = 'ask' AND r.status = 'open'
+     GROUP BY f.root ORDER BY max(r.seq) DESC LIMIT ?1";
+
+/// A text that does not exist matches everything.
+const MATCHING: &str = "SELECT f.seq, f.id FROM frames AS f INDEXED BY roots
+     WHERE f.parent IS NULL AND f.cwd = ?1 AND f.status = ?2
+       AND (?3 IS NULL OR f.created >= ?3) AND (?4 IS NULL OR f.title LIKE ?4 ESCAPE '!')
+       AND (?5 IS NULL OR f.title LIKE ?5 ESCAPE '!'
+            OR EXISTS (SELECT 1 FROM chains AS c WHERE c.root = f.id AND c.name LIKE ?5 ESCAPE '!')
+            OR EXISTS (SELECT 1 FROM frames AS m WHERE m.root = f.id AND m.title LIKE ?5 ESCAPE '!'))
+     ORDER BY f.seq DESC";
 
 // In the order of the table: with the index of parents, all roots would be read and sorted first.
 const NEWEST_FIRST: &str = "SELECT id, cwd FROM frames NOT INDEXED WHERE parent IS NULL ORDER BY seq DESC";
@@ -74,6 +87,12 @@ pub(crate) fn chains(connection: &Connection, of: Chains<'_>) -> TxResult<ChainL
             let found: Vec<FrameId> = connection.read_all(NEW_DETACHED, [Id(root)], |row| id(row, "root"))?;
             Ok(ChainList { chains: summaries(connection, found)?, more: 0 })
         }
+        Chains::Of(roots) => Ok(ChainList { chains: summaries(connection, roots.iter().copied())?, more: 0 }),
+        Chains::Asking { most } => {
+            let found: Vec<FrameId> = connection.read_all(ASKING, [signed(most as u64)], |row| id(row, "root"))?;
+            Ok(ChainList { chains: summaries(connection, found)?, more: 0 })
+        }
+        Chains::Matching { most, kinds, filter } => matching(connection, most, kinds, filter),
         Chains::StartedBy(frame) => {
             let chains = connection.read_all(CHILDREN, [Id(frame)], summary)?;
             Ok(ChainList { chains, more: 0 })
@@ -105,6 +124,27 @@ fn newest(connection: &Connection, most: usize, wanted: Option<&[ChainKind]>) ->
     let chains = summaries(connection, found.into_iter().map(|(_, id)| id))?;
     let count: u64 = kinds.iter().map(|kind| kind.count).sum();
     Ok(ChainList { more: count.saturating_sub(chains.len() as u64), chains })
+}
+
+fn matching(connection: &Connection, most: usize, kinds: &[ChainKind], filter: &ChainFilter) -> TxResult<ChainList> {
+    let ChainFilter { text, task, since } = filter;
+    let pattern = |text: &Option<String>| text.as_ref().map(|text| format!("%{}%", escaped(text)));
+    let mut found: Vec<(i64, FrameId)> = Vec::new();
+    for kind in kinds {
+        let cwd = path_text(&kind.cwd)?;
+        let values = (cwd, kind.status.name(), since.map(At), pattern(task), pattern(text));
+        found.extend(connection.read_all(MATCHING, values, |row| Ok((row.get("seq")?, id(row, "id")?)))?);
+    }
+    found.sort_unstable_by_key(|(seq, _)| std::cmp::Reverse(*seq));
+    let more = found.len().saturating_sub(most) as u64;
+    found.truncate(most);
+    Ok(ChainList { chains: summaries(connection, found.into_iter().map(|(_, id)| id))?, more })
+}
+
+/// A text in a pattern of `LIKE`.
+fn escaped(text: &str) -> String {
+    let of_each = |c: char| if "!%_".contains(c) { format!("!{c}") } else { c.to_string() };
+    text.chars().map(of_each).collect()
 }
 
 fn summaries(connection: &Connection, roots: impl IntoIterator<Item = FrameId>) -> TxResult<Vec<Summary>> {
@@ -182,6 +222,33 @@ mod tests {
         assert_eq!(newest(9, Some(&kinds[1..])), (vec![third, first], 0));
         assert_eq!(newest(usize::MAX, None).0.len(), 3);
         assert_eq!(newest(9, Some(&[])), (vec![], 0));
+    }
+
+    #[test]
+    fn a_chain_is_found_by_its_words_and_the_words_of_its_agents() {
+        let (_temp, store) = store();
+        let made = |title: &str| store.create_root(&NewFrame { task: new(title).task, ..new(title) }).unwrap();
+        let (first, second) = (made("100% of a_b"), made("Deploy the docs"));
+        let caller = store.start(first);
+        store.request_child(caller, None, &new("write Docs"), "child").unwrap();
+        let kinds = store.chain_kinds().unwrap();
+        let found = |text: Option<&str>, task: Option<&str>, since, most| {
+            let filter = ChainFilter { text: text.map(str::to_owned), task: task.map(str::to_owned), since };
+            let found = store.chains(Chains::Matching { most, kinds: &kinds, filter: &filter }).unwrap();
+            (ids(&found), found.more)
+        };
+        assert_eq!(found(Some("docs"), None, None, 9), (vec![second, first], 0));
+        assert_eq!(found(Some("docs"), None, None, 1), (vec![second], 1));
+        assert_eq!(found(None, Some("docs"), None, 9).0, [second]);
+        assert_eq!(found(Some("0% of A_"), None, None, 9).0, [first]);
+        assert_eq!(found(Some("a%b"), None, None, 9).0, []);
+        assert_eq!(found(None, None, Some(Timestamp::MIN), 9).0.len(), 2);
+        assert_eq!(found(None, None, Some(Timestamp::now() + jiff::SignedDuration::from_hours(1)), 9).0, []);
+        let asks = |most| ids(&store.chains(Chains::Asking { most }).unwrap());
+        assert_eq!(asks(9), []);
+        store.request(caller, None, &[ask("a?")]).unwrap();
+        assert_eq!((asks(9), asks(0)), (vec![first], vec![]));
+        assert_eq!(ids(&store.chains(Chains::Of(&[second])).unwrap()), [second]);
     }
 
     #[test]
