@@ -19,9 +19,16 @@ pub fn with_each_version(test: impl Fn(&'static str)) {
     );
 }
 
-/// Runs a test function with each version, but only in a whole run.
+/// Runs a test function with each version, but only in a whole run. The rest after a sample is the newest version.
 pub fn in_a_whole_run(test: impl Fn(&'static str)) {
-    with_each(if extent() == Extent::Sample { &[] } else { &[NEWEST, OLDER] }, test);
+    with_each(
+        match extent() {
+            Extent::Sample => &[],
+            Extent::Rest => &[NEWEST],
+            Extent::All => &[NEWEST, OLDER],
+        },
+        test,
+    );
 }
 
 fn with_each(versions: &[&'static str], test: impl Fn(&'static str)) {
