@@ -1,5 +1,7 @@
 //! Errors for people: what failed and why, hints, and one exit status.
 
+pub(crate) mod hints;
+
 use std::fmt;
 use std::io;
 
@@ -19,7 +21,6 @@ use crate::runtime::worktrees::worktree::WorktreeError;
 use crate::store::{ArchiveError, StoreError};
 
 use crate::cli::exit::ExitStatus;
-use crate::cli::hints;
 use crate::cli::output::{self, PrintError};
 
 /// An error for a person.

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod chain;
+mod dashboard;
 mod hook_commands;
 mod housekeeping;
 mod report;
@@ -14,7 +15,6 @@ mod confirm;
 mod context;
 mod error;
 mod exit;
-mod hints;
 mod output;
 
 use std::ffi::OsString;
@@ -40,7 +40,8 @@ use crate::runtime::run::signals;
 /// Run chains of headless Claude Code agents that can pause for minutes or weeks
 ///
 /// An agent can spawn agents, to any depth, and each of them can stop to wait for a person, a file, a time or another
-/// agent. While it waits, no process runs and nothing is billed. `resume` continues the chain where it stopped.
+/// agent. While it waits, no process runs and nothing is billed. `resume` continues the chain where it stopped. Without a
+/// command, on a terminal, shows all chains, those that need you first, and takes your answers.
 #[derive(Debug, Parser)]
 #[command(name = "agent-cli", version, after_long_help = exit::HELP, max_term_width = command_groups::WIDEST)]
 struct Cli {
@@ -104,7 +105,7 @@ commands! {
     "Run" {
         "spawn" => Spawn(chain::spawn::Spawn),
         "resume" => Resume(chain::resume::Resume),
-        "watch" => Watch(chain::unattended::watch::Watch),
+        "watch" => Watch(dashboard::watch::Watch),
         "stop" | "kill" => Stop(chain::stop::StopCommand),
         "pause" => Pause(chain::stop::PauseCommand),
         "tell" => Tell(chain::tell::Tell),
@@ -162,6 +163,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     signals::outlive_full_files();
     let Cli { command, manner } = match parse(&arguments) {
         Ok(cli) => cli,
+        Err(_) if arguments.len() == 1 && dashboard::is_possible() && !context::is_called_by_an_agent() => {
+            return on_its_own(&arguments).into();
+        }
         Err(error) => return unparsed(&error, &arguments).into(),
     };
     output::colour(manner.color.unwrap_or_default());
@@ -181,6 +185,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         context.finish_notifications();
     }
     exit.into()
+}
+
+/// The program without arguments, on a terminal.
+fn on_its_own(arguments: &[OsString]) -> ExitStatus {
+    let shown = Context::from_environment(false).and_then(|context| {
+        configured_colour(&context).into_iter().for_each(output::colour);
+        dashboard::show(&context)
+    });
+    reported(shown, arguments)
 }
 
 /// The choice in the config file. Without a terminal there are no colours unless an option requests them.

@@ -26,7 +26,7 @@ pub(crate) mod testing;
 
 pub(crate) use crate::store::error::{ArchiveError, StoreError};
 pub(crate) use crate::store::files::browsers::Browsers;
-pub(crate) use crate::store::files::driving::{Attending, Driving, Serving};
+pub(crate) use crate::store::files::driving::{Attending, Driving, Serving, Watching};
 pub(crate) use crate::store::files::entries::size;
 pub use crate::store::files::lease::Lease;
 pub(crate) use crate::store::files::ownership::exposed;

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::gate::wait_until;
+use crate::inbox::asking;
 use crate::world::World;
 
 fn asked() -> (World, String, String) {
@@ -410,4 +411,28 @@ fn a_command_that_is_waited_for_requests_nothing() {
     let said = std::fs::read_to_string(world.project().join("out")).expect("it ran");
     assert!(said.contains("the turn that made this call has ended"), "{said}");
     assert_eq!(world.starts(), 1);
+}
+
+#[test]
+fn nobody_is_told_to_resume_what_a_watch_continues() {
+    let world = World::new();
+    world.file("two.md", "ask one? &\nask two? &\nreply {results}\n");
+    world.spawn_paused("two.md");
+    let first = asking(&world, "zero?");
+    let watch = world.command(["watch"]).start();
+    world.answer_to("zero?", "now");
+    wait_until("it watches", || world.run(&["show", &first, "--json"]).json()["status"] == "done");
+    let questions = world.questions();
+    let id = |asked: &str| questions.iter().find(|(text, _)| text == asked).expect("it is open").1.clone();
+    let waits = world.run(&["answer", &id("one?"), "now"]);
+    assert_eq!(waits.stdout, "");
+    assert!(waits.stderr.ends_with("a running agent-cli watch continues the chain\n"), "{waits}");
+    let first = world.run(&["answer", &id("two?"), "now", "--json"]).json();
+    assert_eq!(first["continued_by"], "watch");
+    watch.signal(rustix::process::Signal::INT);
+    watch.ends();
+    let world = World::new();
+    asking(&world, "three?");
+    let alone = world.run(&["answer", &world.question(), "now"]);
+    assert!(alone.stdout.starts_with("agent-cli resume "), "{alone}");
 }

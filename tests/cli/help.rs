@@ -15,7 +15,8 @@ fn every_command_explains_itself() {
 
     An agent can spawn agents, to any depth, and each of them can stop to wait for a person, a file, a
     time or another agent. While it waits, no process runs and nothing is billed. `resume` continues the
-    chain where it stopped.
+    chain where it stopped. Without a command, on a terminal, shows all chains, those that need you
+    first, and takes your answers.
 
     Usage: agent-cli [OPTIONS] <COMMAND>
 
@@ -444,9 +445,13 @@ fn every_command_explains_itself() {
     Continue chains as soon as they can continue, until you stop it
 
     Reacts at once when a question is answered, a file appears or a scheduled time arrives, and is
-    otherwise idle. Prints a line for each chain that it has continued, or with --json an object. Chains
-    that failed or were interrupted are left to you. Ctrl-C stops it, and the agents that it runs; they
-    continue with the next `resume`.
+    otherwise idle. Chains that failed or were interrupted are left to you. Ctrl-C stops it, and the
+    agents that it runs; they continue with the next `resume`.
+
+    On a terminal, shows who needs you, what works and what waits, and takes your answers; `?` lists the
+    keys. `agent-cli` without arguments shows the same, and continues nothing until you tell it to.
+    Elsewhere, or with --lines, prints a line for each chain that it has continued, and with --json an
+    object.
 
     Usage: agent-cli watch [OPTIONS]
 
@@ -463,6 +468,9 @@ fn every_command_explains_itself() {
 
               A result that arrives in this time returns without another start of claude. Only this run
               is affected.
+
+          --lines
+              Print lines, also on a terminal
 
           --json
               Print a JSON object for each chain, as `resume --json` does
@@ -483,6 +491,7 @@ fn every_command_explains_itself() {
 
     Examples:
       agent-cli watch
+      agent-cli watch >> chains.log
       agent-cli watch --json | jq .
     ");
     insta::assert_snapshot!(help(&["ask"]), @r#"

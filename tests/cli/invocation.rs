@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::contract;
 use crate::gate::{PATIENCE, wait_within};
@@ -185,6 +186,14 @@ impl Running<'_> {
     pub(crate) fn is_stopped(&self) {
         let stopped = waitpid(Some(Pid::from_child(&self.child)), WaitOptions::UNTRACED).expect("it is a child");
         assert!(stopped.is_some_and(|(_, status)| status.stopped()), "{stopped:?}");
+    }
+
+    /// Makes its terminal wider or narrower, as a person does.
+    pub(crate) fn resizes_to(&self, screen: &Screen, columns: u16, rows: u16) {
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(self.keyboard.as_ref().expect("it has a terminal"), size).expect("a terminal has a size");
+        screen.set_size(columns, rows);
+        self.signal(Signal::WINCH);
     }
 
     /// Whether it has ended.

@@ -250,7 +250,8 @@ fn lists_in_json() {
       "question": "[ID3]",
       "chain": "[ID1]",
       "next": "agent-cli resume [ID1]",
-      "running_elsewhere": false
+      "running_elsewhere": false,
+      "continued_by": null
     }
     "#);
     let mut listed = world.run(&["questions", "--all", "--json"]).json();

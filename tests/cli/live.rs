@@ -199,7 +199,7 @@ fn an_agent_that_goes_on_does_not_start_again() {
 
 #[test]
 fn all_chains_that_are_continued_share_one_display() {
-    for command in [&["watch"][..], &["resume", "--all"]] {
+    for command in [&["watch", "--lines"][..], &["resume", "--all"]] {
         let world = World::with_hooks();
         for name in ["one", "two"] {
             world.file(format!("{name}.md"), format!("ask {name}?\nhold gate\nask Sure of {name}?\nreply {name}\n"));
@@ -217,7 +217,7 @@ fn all_chains_that_are_continued_share_one_display() {
         gate.open_for_one();
         let waits = |name: &str| screen.text().contains(&format!(": Sure of {name}?"));
         wait_until("both wait", || waits("one") && waits("two"));
-        if command == ["watch"] {
+        if command[0] == "watch" {
             run.signal(Signal::INT);
         }
         run.ends().succeeds();
@@ -245,7 +245,7 @@ fn a_person_is_told_of_chains_that_were_interrupted_and_cron_is_not() {
     let all = world.command(["resume", "--all"]).with("TERM", "xterm").on_terminal(80);
     assert_eq!(all.stdout, format!("{told}\n"));
     assert_eq!(world.run(&["resume", "--all"]).log, "");
-    let (watch, screen) = world.command(["watch"]).with("TERM", "xterm").start_on_terminal(80);
+    let (watch, screen) = world.command(["watch", "--lines"]).with("TERM", "xterm").start_on_terminal(80);
     wait_until("it says so", || screen.text().contains(&told));
     // It may end before it listens for signals.
     watch.signal(Signal::TERM);
@@ -259,7 +259,7 @@ fn what_watch_no_longer_drives_is_not_left_on_the_terminal() {
     gate.open_for_one();
     world.file("ins.md", "wait --command 'echo held >> gate.held; read line < gate; false'\nreply done\n");
     world.spawn_paused("ins.md");
-    let (watch, screen) = world.command(["watch"]).with("TERM", "xterm").start_on_terminal(80);
+    let (watch, screen) = world.command(["watch", "--lines"]).with("TERM", "xterm").start_on_terminal(80);
     gate.reached_by(2);
     wait_until("its row is shown", || screen.text().contains("- "));
     gate.open_for_one();

@@ -41,6 +41,7 @@ mod config;
 mod costs;
 mod crash;
 mod cron;
+mod dashboard;
 mod detached;
 mod disk;
 mod doctor;

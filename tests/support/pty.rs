@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use rustix::fs::{Mode, OFlags};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, OptionalActions, OutputModes, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 
@@ -16,6 +17,8 @@ pub(crate) fn terminal(columns: u16, rows: u16, lines: bool) -> rustix::io::Resu
     unlockpt(&screen)?;
     let name = ptsname(&screen, Vec::new())?;
     let terminal = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty())?;
+    // A process that outlives the program would keep the terminal open.
+    [&screen, &terminal].into_iter().try_for_each(|end| fcntl_setfd(end, FdFlags::CLOEXEC))?;
     let mut modes = tcgetattr(&terminal)?;
     modes.output_modes.set(OutputModes::OPOST, lines);
     modes.local_modes.remove(LocalModes::ECHO);
@@ -59,6 +62,16 @@ impl Screen {
         parser.screen_mut().set_size(rows, columns);
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(terminal, size).expect("a terminal has a size");
+    }
+
+    /// Whether a program has all of it, and what was there before returns later.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.0.lock().expect("nobody panics").screen().alternate_screen()
+    }
+
+    /// Gives it another size, after the terminal.
+    pub(crate) fn set_size(&self, columns: u16, rows: u16) {
+        self.0.lock().expect("nobody panics").screen_mut().set_size(rows, columns);
     }
 }
 

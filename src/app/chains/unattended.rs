@@ -1,15 +1,19 @@
 //! Continues chains without a person: all that can continue, or those that were answered.
 
 use futures_util::stream::{self, StreamExt};
+use jiff::Timestamp;
 use tokio::sync::watch;
 
 use crate::app::App;
 use crate::app::asker::PersonsTask;
 use crate::app::error::AppError;
+use crate::app::view::outcome::Continuer;
 use crate::core::attempt::decision::Note;
 use crate::core::chain::check_schedule::RefusedAnswer;
 use crate::core::chain::frame_state::AgentStatus;
+use crate::core::chain::waiting_on::shown_state::ShownState;
 use crate::core::id::FrameId;
+use crate::runtime::housekeeping::service::Service;
 use crate::runtime::run::driven::Driven;
 use crate::runtime::run::places::Places;
 use crate::runtime::run::scheduler;
@@ -17,7 +21,7 @@ use crate::runtime::run::signals::Signals;
 use crate::runtime::run::status::{self, ChainStatus};
 use crate::runtime::run::unattended::continuing::{self, Course, ToContinue, Until};
 use crate::runtime::{RunSettings, RuntimeError};
-use crate::store::{Chains, Driving, Store};
+use crate::store::{Chains, Driving, Store, Watching};
 
 /// How many agents run at once over all chains by default: as many as in one chain.
 pub(crate) const MAX_PARALLEL_TOTAL: u32 = 4;
@@ -58,9 +62,11 @@ pub(crate) enum AfterAnswer {
     Removed,
     /// Another process is running it, and continues it.
     RunsElsewhere,
+    /// It continues without a person.
+    Continues(Continuer),
     CanContinue,
-    /// It waits for something else.
-    Waits,
+    /// It waits for something else. Once that has happened, it continues without a person if there is a continuer.
+    Waits(Option<Continuer>),
 }
 
 /// `settings` for many chains at once.
@@ -144,16 +150,50 @@ pub(crate) fn interrupted(store: &Store) -> Result<Option<Interrupted>, RuntimeE
     Ok(newest.map(|newest| Interrupted { newest: newest.id, others: interrupted.more }))
 }
 
+impl AfterAnswer {
+    /// What continues the chain without a person.
+    pub(crate) fn continuer(self) -> Option<Continuer> {
+        match self {
+            Self::Continues(by) => Some(by),
+            Self::Waits(by) => by,
+            Self::Removed | Self::RunsElsewhere | Self::CanContinue => None,
+        }
+    }
+}
+
+/// What continues chains in this state directory without a person, except failed and interrupted ones.
+pub(crate) fn continuer(store: &Store) -> Result<Option<Continuer>, AppError> {
+    if Watching::is_marked(store.dir())? {
+        return Ok(Some(Continuer::Watch));
+    }
+    let has_service = Service::of_user().is_ok_and(|service| service.continues(store.dir().path()));
+    Ok(has_service.then_some(Continuer::Service))
+}
+
+/// Whether the chain of `root` can continue, and no process runs it.
+pub(crate) fn can_continue(store: &Store, root: FrameId) -> Result<bool, AppError> {
+    Ok(status::can_continue(store, root)?)
+}
+
 /// What happens to the chain of `root` after an answer.
 pub(crate) fn after_answer(store: &Store, root: FrameId) -> Result<AfterAnswer, AppError> {
-    Ok(if store.frame(root)?.is_none() {
-        AfterAnswer::Removed
-    } else if Driving::is_marked(store.dir(), root)? {
-        AfterAnswer::RunsElsewhere
-    } else if status::can_continue(store, root)? {
-        AfterAnswer::CanContinue
-    } else {
-        AfterAnswer::Waits
+    if store.frame(root)?.is_none() {
+        return Ok(AfterAnswer::Removed);
+    }
+    let continuer = continuer(store)?;
+    let can_continue = can_continue(store, root)?;
+    Ok(match continuer {
+        // It may already do so.
+        Some(Continuer::Watch) if can_continue || Driving::is_marked(store.dir(), root)? => {
+            AfterAnswer::Continues(Continuer::Watch)
+        }
+        _ if Driving::is_marked(store.dir(), root)? => AfterAnswer::RunsElsewhere,
+        Some(by) if can_continue => AfterAnswer::Continues(by),
+        None if can_continue => AfterAnswer::CanContinue,
+        _ => {
+            let is_left_to_people = store.tree(root)?.shown_state(false, Timestamp::now()) == ShownState::Interrupted;
+            AfterAnswer::Waits(continuer.filter(|_| !is_left_to_people))
+        }
     })
 }
 
@@ -185,12 +225,19 @@ mod tests {
         let (_temp, store) = store::testing::store();
         let (chain, question) = store.asking("When?");
         let after = |root| after_answer(&store, root).unwrap();
-        assert_eq!(after(chain), AfterAnswer::Waits);
+        assert_eq!(after(chain), AfterAnswer::Waits(None));
         store.answer(question, "Jan 1st").unwrap();
         assert_eq!(after(chain), AfterAnswer::CanContinue);
         let driving = Driving::mark(store.dir(), chain).unwrap();
         assert_eq!(after(chain), AfterAnswer::RunsElsewhere);
+        let watching = Watching::mark(store.dir()).unwrap();
+        assert_eq!(after(chain), AfterAnswer::Continues(Continuer::Watch));
         drop(driving);
+        assert_eq!(after(chain), AfterAnswer::Continues(Continuer::Watch));
+        let (other, _) = store.asking("And where?");
+        assert_eq!(after(other), AfterAnswer::Waits(Some(Continuer::Watch)));
+        drop(watching);
+        assert_eq!((after(other), after(chain)), (AfterAnswer::Waits(None), AfterAnswer::CanContinue));
         assert_eq!(after(FrameId::random()), AfterAnswer::Removed);
     }
 

@@ -1,6 +1,7 @@
 //! Lists of chains, questions and costs, and details of single entries: every front shows the same selection and the same
 //! views.
 
+pub(crate) mod board;
 pub(crate) mod chains;
 pub(crate) mod first_words;
 pub(crate) mod history;

@@ -14,7 +14,7 @@ use crate::core::chain::waiting_on::shown_state::ShownState;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
-use crate::runtime::activity::now::{Doing, activities};
+use crate::runtime::activity::now::{Doing, activities, activity_of};
 use crate::runtime::run::external_waits;
 use crate::store::{Store, Summary};
 
@@ -106,6 +106,18 @@ impl ChainView {
             ChainState::Shown(shown) => self.state.name() == shown.name(),
             ChainState::Agent(_) | ChainState::Abandoned => state.may_be_of(self.status, self.abandoned),
         }
+    }
+
+    /// Reads again what its running agents are doing.
+    pub(crate) fn refresh_activities(&mut self, store: &Store, now: Timestamp) -> Result<(), RuntimeError> {
+        let agents: Vec<FrameId> = self.doing.keys().copied().collect();
+        for agent in agents {
+            match activity_of(store, agent, now)? {
+                Some(doing) => drop(self.doing.insert(agent, doing)),
+                None => drop(self.doing.remove(&agent)),
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn gather(

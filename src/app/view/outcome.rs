@@ -25,6 +25,29 @@ pub(crate) struct AnsweredView {
     pub(crate) next: String,
     /// Whether a process is running the chain, which then continues without that command.
     pub(crate) running_elsewhere: bool,
+    /// What continues the chain without that command: a running `agent-cli watch`, or the service.
+    pub(crate) continued_by: Option<Continuer>,
+}
+
+/// What continues chains without a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Continuer {
+    /// A running `agent-cli watch`.
+    Watch,
+    /// The service, which the system starts every minute.
+    Service,
+}
+
+impl Continuer {
+    /// What it does with a chain that can continue, for people.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Watch => "a running agent-cli watch continues the chain",
+            Self::Service => "the service continues the chain within a minute",
+        }
+    }
 }
 
 /// What `stop` or `pause` did.

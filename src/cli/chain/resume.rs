@@ -8,7 +8,7 @@ use crate::app::asker::PersonsTask;
 use crate::app::chains::estimate::{self, OfTop};
 use crate::app::chains::resume::{self, Input, LookedUp, Named, Outcome, Resumed};
 use crate::app::chains::run::NextRun;
-use crate::app::chains::unattended::{self, AfterAnswer};
+use crate::app::chains::unattended;
 use crate::app::config::setting::WARN_ABOVE_USD;
 use crate::app::error::AppError;
 use crate::app::{App, lookup};
@@ -165,8 +165,11 @@ impl Resume {
             let root = lookup::frame_named(&app, &id)?;
             let (claude, stale_check) = (self.claude, !self.no_stale_check);
             let all = ResumeAll { claude, stale_check, max_parallel_total, output_options };
-            let can_continue = unattended::after_answer(&store, root)? == AfterAnswer::CanContinue;
-            return if can_continue { all.continue_these(context, &app, &[root]) } else { Ok(ExitStatus::Ok) };
+            return if unattended::can_continue(&store, root)? {
+                all.continue_these(context, &app, &[root])
+            } else {
+                Ok(ExitStatus::Ok)
+            };
         }
         let args = Some(self.args.parsed()?).filter(|args| !args.is_empty());
         let input = Input {

@@ -111,7 +111,7 @@ fn report(outcome: &Outcome, is_agent: bool, no_wait: bool) -> Result<(), CliErr
 }
 
 /// What happened, in one line.
-fn line(Outcome { agent, kind, stopped, outcome, .. }: &Outcome) -> String {
+pub(crate) fn line(Outcome { agent, kind, stopped, outcome, .. }: &Outcome) -> String {
     let id = agent.id.short();
     let below = match stopped.agents.iter().filter(|(other, _)| *other != agent.id).count() {
         0 => String::new(),

@@ -5,6 +5,7 @@ pub(crate) mod format;
 pub(crate) mod live;
 pub(crate) mod log;
 pub(crate) mod pager;
+pub(crate) mod screen;
 mod size;
 mod stderr;
 mod stdout;

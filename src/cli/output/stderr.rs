@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Style};
 use clap::ColorChoice;
 use jiff::Timestamp;
 
+use crate::cli::output::screen::{self, Stream};
 use crate::cli::output::size::width_of_errors;
 use crate::cli::output::{live, pager};
 use crate::core::text::escape;
@@ -101,8 +102,12 @@ pub(crate) fn hint_at_error(text: &str) {
 
 /// Prints a question for a person, even if other messages are suppressed.
 pub(crate) fn ask(text: &str) {
+    let text = escape::block(text);
+    if screen::keeps(Stream::Err, &text, "") {
+        return;
+    }
     // If standard error is closed, the question cannot be shown, so no answer is read.
-    let _ = io::stderr().write_all(escape::block(text).as_bytes());
+    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 /// Whether results and messages are both shown on a terminal: a result needs no word for programs there.
@@ -131,6 +136,7 @@ fn in_width(text: &str, mark: usize, width: usize) -> String {
 /// Later lines of the text cannot pass for messages of the program.
 fn line(kind: &str, style: Style, text: &str) {
     let escaped = escape::block(text.trim_end());
+    let plain = if kind.is_empty() { escaped.clone() } else { format!("{kind}: {escaped}") };
     let (text, mark) = match kind {
         "" => (escaped, String::new()),
         kind => {
@@ -145,6 +151,9 @@ fn line(kind: &str, style: Style, text: &str) {
     };
     let time = MANNER.get().filter(|manner| manner.times).map(|_| format!("{:.0} ", Timestamp::now()));
     let line = format!("{}{mark}{text}\n", time.unwrap_or_default());
+    if screen::keeps(Stream::Err, &line, &plain) {
+        return;
+    }
     if io::stderr().is_terminal() && pager::take_message(&line) {
         return;
     }

@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use serde::Serialize;
 
+use crate::cli::output::screen::{self, Stream};
 use crate::cli::output::size::columns_of;
 use crate::cli::output::{live, pager};
 use crate::core::text::escape;
@@ -124,6 +125,9 @@ fn write(text: &str) -> Result<(), PrintError> {
 }
 
 fn write_out(text: &str) -> Result<(), PrintError> {
+    if screen::keeps(Stream::Out, text, text.trim_end()) {
+        return Ok(());
+    }
     if let Some(taken) = pager::take(text) {
         return as_read(taken);
     }

@@ -1,8 +1,8 @@
 //! The status of a chain in one line: what `resume --all` prints for each.
 
 use crate::cli::error::CliError;
+use crate::cli::error::hints;
 use crate::cli::exit::ExitStatus;
-use crate::cli::hints;
 use crate::cli::output::format::{cut, one_line};
 use crate::cli::output::{self, print_line};
 use crate::cli::report::status_report::{self, OutputOptions, StatusReport};

@@ -7,8 +7,8 @@ use crate::app::view::chain_status::{ChainStatusView, WorktreeBelowView, worktre
 use crate::app::view::denied::DeniedCallView;
 use crate::claude::processes::process;
 use crate::cli::error::CliError;
+use crate::cli::error::hints;
 use crate::cli::exit::ExitStatus;
-use crate::cli::hints;
 use crate::cli::output::{self, PrintError, print_json, print_line};
 use crate::cli::report::costs;
 use crate::cli::report::denied_calls;

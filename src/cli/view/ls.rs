@@ -196,7 +196,7 @@ const MOST: usize = 100;
 const NARROW: usize = 60;
 
 /// What keeps a chain in its state, without what the state says itself.
-fn reason(chain: &ChainView, now: Timestamp, zone: &TimeZone) -> String {
+pub(crate) fn reason(chain: &ChainView, now: Timestamp, zone: &TimeZone) -> String {
     let id = chain.id.short();
     let first = chain.blocker();
     let more = chain.waiting_on.len().saturating_sub(1);
@@ -226,7 +226,7 @@ fn working(chain: &ChainView, now: Timestamp, zone: &TimeZone) -> String {
 }
 
 /// Shows who must act.
-fn tone(chain: &ChainView) -> Tone {
+pub(crate) fn tone(chain: &ChainView) -> Tone {
     match chain.state.actor() {
         Actor::Asked => Tone::Asks,
         Actor::Resumer => Tone::Continues,

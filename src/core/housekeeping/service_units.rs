@@ -123,6 +123,13 @@ pub(crate) fn environment_file(variables: &[(String, String)]) -> Result<String,
     Ok(text)
 }
 
+/// Whether the service of this unit or property list has this value of a variable.
+pub(crate) fn has_variable(unit: &str, name: &str, value: &Path) -> bool {
+    let value = value.display().to_string();
+    let for_launchd = format!("<key>{}</key>\n    <string>{}</string>", escaped_for_xml(name), escaped_for_xml(&value));
+    unit.contains(&quoted_for_systemd(&format!("{name}={value}"))) || unit.contains(&for_launchd)
+}
+
 fn quoted_for_systemd(text: &str) -> String {
     let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
     format!("\"{escaped}\"")

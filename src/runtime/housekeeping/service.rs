@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::claude::invocation::STATE_DIR;
 use crate::core::housekeeping::service_units::{self, ServiceSpec};
 
 /// The service manager of this system.
@@ -177,10 +178,6 @@ impl Service {
 
     pub(crate) fn status(&self) -> ServiceStatus {
         let files: Vec<PathBuf> = self.units().into_iter().filter(|path| path.exists()).collect();
-        let active = match self.manager {
-            Manager::Systemd => run(&["systemctl", "--user", "is-active", "--quiet", TIMER]).is_ok(),
-            Manager::Launchd => run(&["launchctl", "list", LABEL]).is_ok(),
-        };
         let lingers = match self.manager {
             Manager::Systemd => lingers(),
             Manager::Launchd => None,
@@ -188,9 +185,22 @@ impl Service {
         let environment = Some(&self.environment).filter(|path| path.exists());
         ServiceStatus {
             installed: !files.is_empty(),
-            active,
+            active: self.is_active(),
             lingers,
             files: files.iter().chain(environment).cloned().collect(),
+        }
+    }
+
+    /// Whether the system starts the service every minute for the chains of this state directory.
+    pub(crate) fn continues(&self, state_dir: &Path) -> bool {
+        let unit = fs::read_to_string(&self.units()[0]).unwrap_or_default();
+        service_units::has_variable(&unit, STATE_DIR, state_dir) && self.is_active()
+    }
+
+    fn is_active(&self) -> bool {
+        match self.manager {
+            Manager::Systemd => run(&["systemctl", "--user", "is-active", "--quiet", TIMER]).is_ok(),
+            Manager::Launchd => run(&["launchctl", "list", LABEL]).is_ok(),
         }
     }
 

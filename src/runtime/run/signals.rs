@@ -1,6 +1,7 @@
 //! Counts Ctrl-C and similar signals; [`crate::core::attempt::stop_steps`] says what each of them means.
 
 use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::process::Signal;
 use tokio::runtime;
@@ -19,6 +20,26 @@ pub(crate) struct Signals {
 impl Signals {
     pub(crate) fn any(self) -> bool {
         self.sent > 0
+    }
+}
+
+/// How many other programs have the terminal of this process.
+static LENT: AtomicU32 = AtomicU32::new(0);
+
+/// As long as this lives, Ctrl-C is meant for another program, which has the terminal.
+#[derive(Debug)]
+pub(crate) struct LentTerminal(());
+
+impl LentTerminal {
+    pub(crate) fn new() -> Self {
+        LENT.fetch_add(1, Ordering::Relaxed);
+        Self(())
+    }
+}
+
+impl Drop for LentTerminal {
+    fn drop(&mut self) {
+        LENT.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -43,7 +64,7 @@ pub(crate) fn listen() -> io::Result<watch::Receiver<Signals>> {
     tokio::spawn(async move {
         loop {
             tokio::select! {
-                _ = interrupt.recv() => {}
+                _ = interrupt.recv() => if LENT.load(Ordering::Relaxed) > 0 { continue },
                 _ = terminate.recv() => sender.send_modify(|signals| signals.is_shutdown |= signals.sent == 0),
                 // A closed terminal sends several hang-ups, from its shell and from the system: this is not a second request.
                 _ = hang_up.recv() => if sender.borrow().any() { continue },

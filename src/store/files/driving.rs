@@ -1,5 +1,5 @@
-//! Marks of processes: that one drives a chain, so that commands which continue all chains skip it, and that one shows questions to a
-//! person, so that an answer may come soon.
+//! Marks of processes: that one drives a chain, so that commands which continue all chains skip it, that one shows questions to a
+//! person, so that an answer may come soon, and that one continues every chain, so that people need not.
 //!
 //! A mark is a shared lock on a file. The system releases it when the process ends, for whatever reason. It grants no rights:
 //! several commands may drive parts of one chain, and a lease decides who runs a frame.
@@ -88,6 +88,24 @@ impl Serving {
 }
 
 const ADDRESS: &str = "address";
+
+/// The mark of a process that continues every chain as soon as it can continue.
+#[derive(Debug)]
+pub(crate) struct Watching {
+    _locked: File,
+}
+
+impl Watching {
+    /// Marks the chains as watched until the result is dropped.
+    pub(crate) fn mark(dir: &StateDir) -> Result<Self> {
+        Ok(Self { _locked: lock(&dir.watching())? })
+    }
+
+    /// Whether a process watches the chains. Creates nothing.
+    pub(crate) fn is_marked(dir: &StateDir) -> Result<bool> {
+        is_locked(&dir.watching())
+    }
+}
 
 fn lock(path: &Path) -> Result<File> {
     let lock = || {

@@ -124,6 +124,11 @@ impl StateDir {
         self.path.join("attending.lock")
     }
 
+    /// The file that is locked as long as a process continues every chain as soon as it can continue.
+    pub(crate) fn watching(&self) -> PathBuf {
+        self.path.join("watching.lock")
+    }
+
     /// Another name of the file with a frame's output, which survives if an agent removes its frame's directory.
     pub(crate) fn lease_file(&self, frame: FrameId) -> PathBuf {
         self.path.join(LEASES).join(format!("{frame}.ndjson"))

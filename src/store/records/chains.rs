@@ -187,6 +187,8 @@ pub enum Chains<'a> {
     Asking { most: usize },
     /// The newest of these kinds that match.
     Matching { most: usize, kinds: &'a [ChainKind], filter: &'a ChainFilter },
+    /// Those that have ended since then, the last one first.
+    EndedSince { since: Timestamp, most: usize },
     /// For an agent, its chains are the agents that it has started.
     StartedBy(FrameId),
 }

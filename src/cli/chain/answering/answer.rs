@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::app::answer::{self, Input, Outcome};
 use crate::app::chains::run;
+use crate::app::chains::unattended::{self, AfterAnswer};
 use crate::app::view::outcome::AnsweredView;
 use crate::cli::arguments::id_completion;
 use crate::cli::chain::answering::inbox::Inbox;
@@ -108,13 +109,22 @@ impl Answer {
             return there_and_then::finish(context, &store, chain, status, again, output_options);
         }
         let next = format!("agent-cli resume {chain}");
+        let after = unattended::after_answer(&store, chain)?;
         if self.json {
-            print_json(&AnsweredView { question: id, chain, next, running_elsewhere })?;
-        } else if running_elsewhere {
-            tell(&format!("{said}; another process is already running the chain"));
-        } else {
-            tell(&format!("{said}; resume the chain with:"));
-            print_line(&next)?;
+            let continued_by = after.continuer();
+            print_json(&AnsweredView { question: id, chain, next, running_elsewhere, continued_by })?;
+            return Ok(ExitStatus::Ok);
+        }
+        match after {
+            AfterAnswer::Continues(by) => tell(&format!("{said}; {}", by.words())),
+            AfterAnswer::Waits(Some(by)) => {
+                tell(&format!("{said}; the chain still waits for something else, and then {}", by.words()));
+            }
+            _ if running_elsewhere => tell(&format!("{said}; another process is already running the chain")),
+            AfterAnswer::RunsElsewhere | AfterAnswer::CanContinue | AfterAnswer::Waits(None) | AfterAnswer::Removed => {
+                tell(&format!("{said}; resume the chain with:"));
+                print_line(&next)?;
+            }
         }
         Ok(ExitStatus::Ok)
     }

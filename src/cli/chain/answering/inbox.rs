@@ -72,15 +72,11 @@ impl Inbox {
         }
         let mut walk = self.walk(app)?;
         let mut prompt = Prompt::new()?;
-        let attending = Attending::mark(store.dir())?;
-        let exit = walk.go(&mut prompt)?;
-        drop(attending);
-        let answered = walk.answered();
-        walk.report(exit);
+        let (exit, answered) = attended(&store, &mut walk, &mut prompt)?;
         if exit == Exit::Interrupted && answered.is_empty() {
             return Ok(ExitStatus::Interrupted);
         }
-        let chains = continuable(&store, &answered)?;
+        let chains = continuable(&store, &answered, self.resume)?;
         if chains.is_empty() {
             return Ok(if exit == Exit::Interrupted { ExitStatus::Interrupted } else { ExitStatus::Ok });
         }
@@ -126,18 +122,45 @@ impl Inbox {
     }
 }
 
-/// The answered chains that a command must continue.
-fn continuable(store: &Store, answered: &[FrameId]) -> Result<Vec<FrameId>, CliError> {
+/// Asks what the chain of `root` asks. Returns the chains that the person wants to continue now.
+pub(crate) fn answer_below(context: &Context, store: &Store, root: FrameId) -> Result<Vec<FrameId>, CliError> {
+    let app = for_people(context, store)?;
+    let mut walk = Walk::new(app, Asked::Below(root), WalkManner::default());
+    let mut prompt = Prompt::new()?;
+    let (exit, answered) = attended(store, &mut walk, &mut prompt)?;
+    let chains = continuable(store, &answered, false)?;
+    let continues = exit != Exit::Interrupted && !chains.is_empty() && agrees(&mut prompt, chains.len())?;
+    Ok(if continues { chains } else { Vec::new() })
+}
+
+/// Waits until the person at the terminal has read what it shows.
+pub(crate) fn wait_for_enter(prompt: &str) -> Result<(), CliError> {
+    Prompt::new()?.line(prompt).map(drop)
+}
+
+/// The walk through the questions, how it ended, and the chains with an answer.
+fn attended(store: &Store, walk: &mut Walk<'_>, prompt: &mut Prompt) -> Result<(Exit, Vec<FrameId>), CliError> {
+    let attending = Attending::mark(store.dir())?;
+    let exit = walk.go(prompt)?;
+    drop(attending);
+    walk.report(exit);
+    Ok((exit, walk.answered()))
+}
+
+/// The answered chains that a command must continue. `at_once`: also those that continue without it.
+fn continuable(store: &Store, answered: &[FrameId], at_once: bool) -> Result<Vec<FrameId>, CliError> {
     let (mut chains, mut waiting) = (Vec::new(), None);
     for root in answered {
         let id = root.short();
         match unattended::after_answer(store, *root)? {
             AfterAnswer::Removed => tell(&format!("{id} has been removed")),
             AfterAnswer::RunsElsewhere => tell(&format!("{id} continues: another process is already running it")),
+            AfterAnswer::Continues(_) if at_once => chains.push(*root),
+            AfterAnswer::Continues(by) => tell(&format!("{id} continues: {}", by.words())),
             AfterAnswer::CanContinue => chains.push(*root),
-            AfterAnswer::Waits => {
+            AfterAnswer::Waits(by) => {
                 tell(&format!("{id} cannot continue yet"));
-                waiting = Some(root);
+                waiting = waiting.or_else(|| by.is_none().then_some(root));
             }
         }
     }

@@ -1,7 +1,6 @@
 //! Commands that continue chains without a person.
 
 pub(crate) mod resume_all;
-pub(crate) mod watch;
 
 use std::io::{self, IsTerminal};
 
@@ -24,7 +23,7 @@ pub(super) fn tell_of_refused(refused: &RefusedAnswer) {
 }
 
 /// Reports which chains were interrupted. Only on a terminal: cron would send it by mail every minute.
-pub(super) fn tell_of_interrupted(store: &Store) -> Result<(), RuntimeError> {
+pub(crate) fn tell_of_interrupted(store: &Store) -> Result<(), RuntimeError> {
     if !io::stderr().is_terminal() {
         return Ok(());
     }

@@ -129,6 +129,11 @@ impl ShownState {
         }
     }
 
+    /// Whether it has ended.
+    pub(crate) const fn is_over(self) -> bool {
+        matches!(self, Self::Failed | Self::Stopped | Self::Done)
+    }
+
     /// Its place in lists, whatever its time.
     pub(crate) fn rank(self) -> usize {
         Self::ALL.iter().position(|state| state.name() == self.name()).unwrap_or(Self::ALL.len())

@@ -20,7 +20,7 @@ use crate::runtime::run::signals::Signals;
 use crate::runtime::run::unattended::change_watch::ChangeWatch;
 use crate::runtime::run::{external_waits, scheduler, status};
 use crate::runtime::{RunSettings, RuntimeError};
-use crate::store::Store;
+use crate::store::{Store, Watching};
 
 /// A transaction changes its files more than once.
 const DEBOUNCE: Duration = Duration::from_millis(20);
@@ -63,6 +63,8 @@ pub(crate) async fn continue_chains(
     mut course: impl FnMut(Course),
 ) -> Result<(), RuntimeError> {
     store.changes().version_of_others()?;
+    // Without the mark, people are told to continue chains, and nothing is lost.
+    let mut watching = (until == Until::Stopped).then(|| Watching::mark(store.dir()).ok()).flatten();
     // A single pass needs no watch.
     let mut changes = (until == Until::Stopped).then(|| ChangeWatch::new(store));
     // Each driven chain has an agent that is running or waits for a place.
@@ -101,6 +103,9 @@ pub(crate) async fn continue_chains(
             }
         }
         let is_stopped = stop.borrow().any();
+        if is_stopped {
+            drop(watching.take());
+        }
         for root in due {
             if is_stopped || driving.len() >= at_once {
                 break;

@@ -30,6 +30,10 @@ const MATCHING: &str = "SELECT f.seq, f.id FROM frames AS f INDEXED BY roots
             OR EXISTS (SELECT 1 FROM chains AS c WHERE c.root = f.id AND c.name LIKE ?5 ESCAPE '!')
             OR EXISTS (SELECT 1 FROM frames AS m WHERE m.root = f.id AND m.title LIKE ?5 ESCAPE '!'))
      ORDER BY f.seq DESC";
+const ENDED: &str = "SELECT id FROM frames INDEXED BY ended_roots
+     WHERE parent IS NULL AND status IN ('done', 'failed') AND since >= ?1 ORDER BY since DESC LIMIT ?2";
+const COUNT_ENDED: &str = "SELECT count(*) AS chains FROM frames INDEXED BY ended_roots
+     WHERE parent IS NULL AND status IN ('done', 'failed') AND since >= ?1";
 
 // In the order of the table: with the index of parents, all roots would be read and sorted first.
 const NEWEST_FIRST: &str = "SELECT id, cwd FROM frames NOT INDEXED WHERE parent IS NULL ORDER BY seq DESC";
@@ -93,6 +97,12 @@ pub(crate) fn chains(connection: &Connection, of: Chains<'_>) -> TxResult<ChainL
             Ok(ChainList { chains: summaries(connection, found)?, more: 0 })
         }
         Chains::Matching { most, kinds, filter } => matching(connection, most, kinds, filter),
+        Chains::EndedSince { since, most } => {
+            let found: Vec<FrameId> =
+                connection.read_all(ENDED, (At(since), signed(most as u64)), |row| id(row, "id"))?;
+            let all = connection.read_first(COUNT_ENDED, [At(since)], |row| count(row, "chains"))?.unwrap_or(0);
+            Ok(ChainList { more: all.saturating_sub(found.len() as u64), chains: summaries(connection, found)? })
+        }
         Chains::StartedBy(frame) => {
             let chains = connection.read_all(CHILDREN, [Id(frame)], summary)?;
             Ok(ChainList { chains, more: 0 })
@@ -198,7 +208,7 @@ mod tests {
     #[test]
     fn no_chain_is_read_to_be_counted() {
         let (_temp, store) = store();
-        for sql in [KINDS, NEWEST, WITH] {
+        for sql in [KINDS, NEWEST, WITH, ENDED, COUNT_ENDED] {
             let plan = plan(&store.sqlite().connection, sql);
             assert!(plan[0].contains(" USING ") && plan[0].contains("INDEX "), "{plan:#?}");
             let is_sorted = plan.iter().any(|step| step.contains("TEMP B-TREE"));

@@ -72,6 +72,8 @@ CREATE INDEX unrecorded_frames ON frames (status) WHERE trouble ->> 'unrecorded'
 CREATE INDEX unusual_frames ON frames (status, root) WHERE status IN ('running', 'paused', 'cancelled');
 -- What lists read of all chains: how many there are of each project and state, and the newest of them.
 CREATE INDEX roots ON frames (cwd, status, seq, id, parent) WHERE parent IS NULL;
+-- The chains that have ended, in the order in which they did.
+CREATE INDEX ended_roots ON frames (since, status, parent, id) WHERE parent IS NULL AND status IN ('done', 'failed');
 -- Whether a child is finished, without reading its row.
 CREATE INDEX unfinished_frames ON frames (id, status, outcome) WHERE status NOT IN ('done', 'failed') AND outcome IS NULL;
 

@@ -1,0 +1,153 @@
+//! What the dashboard reacts to: keys, changes of the records, signals, and time.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc as threads;
+use std::thread;
+use std::time::Duration;
+
+use ratatui::crossterm::event::{self, Event as TerminalEvent, KeyEvent, KeyEventKind};
+use rustix::event::{PollFd, PollFlags, poll};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
+
+use crate::runtime::run::unattended::change_watch::ChangeWatch;
+use crate::store::Store;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// There are keys to read.
+    Keys,
+    /// The records may have changed.
+    Changed,
+    /// It is time to look.
+    Look,
+    /// Something must be drawn: the terminal has another size, or something was said.
+    Draw,
+    /// The process was suspended, and continues.
+    Continued,
+    /// A signal asks the program to end.
+    Stop,
+    /// The terminal was closed.
+    Closed,
+    /// What the dashboard accompanies has ended.
+    Over,
+}
+
+pub(super) struct Events {
+    runtime: Runtime,
+    keyboard: Keyboard,
+    changes: ChangeWatch,
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+    resized: Signal,
+    continued: Signal,
+    said: Arc<Notify>,
+    over: Arc<Notify>,
+}
+
+impl Events {
+    /// `said`: something is to be shown; `over`: what the dashboard accompanies has ended.
+    pub(super) fn new(store: &Store, said: Arc<Notify>, over: Arc<Notify>) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let entered = runtime.enter();
+        let listen = |kind| signal(kind);
+        let (interrupt, terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+        let (hang_up, resized) = (listen(SignalKind::hangup())?, listen(SignalKind::window_change())?);
+        let continued = listen(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))?;
+        drop(entered);
+        let (keyboard, changes) = (Keyboard::start(), ChangeWatch::new(store));
+        Ok(Self { runtime, keyboard, changes, interrupt, terminate, hang_up, resized, continued, said, over })
+    }
+
+    /// The next event, at the latest at `look`. `with_changes`: whether changes of the records matter.
+    pub(super) fn next(&mut self, look: Instant, with_changes: bool) -> Event {
+        let Self { runtime, keyboard, changes, interrupt, terminate, hang_up, resized, continued, said, over } = self;
+        runtime.block_on(async {
+            tokio::select! {
+                biased;
+                () = over.notified() => Event::Over,
+                _ = interrupt.recv() => Event::Stop,
+                _ = terminate.recv() => Event::Stop,
+                _ = hang_up.recv() => Event::Stop,
+                _ = continued.recv() => Event::Continued,
+                is_open = keyboard.next() => if is_open { Event::Keys } else { Event::Closed },
+                _ = resized.recv() => Event::Draw,
+                () = said.notified() => Event::Draw,
+                () = changes.next(), if with_changes => Event::Changed,
+                () = tokio::time::sleep_until(look) => Event::Look,
+            }
+        })
+    }
+
+    /// Forgets signals that were meant for a program that had the terminal.
+    pub(super) fn forget_interrupts(&mut self) {
+        let Self { runtime, interrupt, continued, .. } = self;
+        runtime.block_on(async {
+            for signal in [interrupt, continued] {
+                // It is pending if it has arrived.
+                let _ = tokio::time::timeout(Duration::from_millis(1), signal.recv()).await;
+            }
+        });
+    }
+}
+
+/// Waits for keys in a thread of its own, because some systems do not report terminals as ready in any other way. The thread never
+/// reads: dialogues and other programs get what is typed at them.
+struct Keyboard {
+    wait: threads::Sender<()>,
+    ready: mpsc::UnboundedReceiver<bool>,
+    is_waiting: bool,
+}
+
+impl Keyboard {
+    fn start() -> Self {
+        let (wait, waits) = threads::channel();
+        let (tell, ready) = mpsc::unbounded_channel();
+        thread::spawn(move || {
+            while waits.recv().is_ok() {
+                if tell.send(wait_for_input()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { wait, ready, is_waiting: false }
+    }
+
+    /// Waits for keys; `false`: the terminal was closed.
+    async fn next(&mut self) -> bool {
+        if !self.is_waiting {
+            self.is_waiting = true;
+            let _ = self.wait.send(());
+        }
+        let is_open = self.ready.recv().await;
+        self.is_waiting = false;
+        is_open.unwrap_or(false)
+    }
+}
+
+fn wait_for_input() -> bool {
+    let input = io::stdin();
+    loop {
+        let mut polled = [PollFd::new(&input, PollFlags::IN)];
+        match poll(&mut polled, None) {
+            Ok(_) => return !polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+/// The next key that has arrived. Pasted text is not a key.
+pub(super) fn key() -> io::Result<Option<KeyEvent>> {
+    while event::poll(Duration::ZERO)? {
+        match event::read()? {
+            TerminalEvent::Key(key) if key.kind != KeyEventKind::Release => return Ok(Some(key)),
+            _ => {}
+        }
+    }
+    Ok(None)
+}

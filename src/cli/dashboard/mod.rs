@@ -1,0 +1,76 @@
+//! The dashboard: chains by who must act, on the whole terminal. `agent-cli` without arguments shows it, and `watch` while it
+//! continues chains.
+
+mod draw;
+mod events;
+mod model;
+mod session;
+#[cfg(test)]
+mod tests;
+mod text;
+pub(crate) mod watch;
+
+use std::env;
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use rustix::process::{Signal, getpid, kill_process};
+use tokio::sync::Notify;
+
+use crate::app::asker::PersonsTask;
+use crate::cli::context::Context;
+use crate::cli::dashboard::session::{Beside, Session};
+use crate::cli::error::CliError;
+use crate::cli::exit::ExitStatus;
+use crate::cli::output;
+
+/// Whether the dashboard can be shown: to a person, on a terminal that can move its cursor.
+pub(super) fn is_possible() -> bool {
+    let can_move = env::var("TERM").is_ok_and(|terminal| !matches!(terminal.as_str(), "" | "dumb"));
+    can_move && io::stdin().is_terminal() && output::is_read_by_a_person()
+}
+
+/// Shows the dashboard until the person leaves.
+pub(super) fn show(context: &Context) -> Result<ExitStatus, CliError> {
+    let store = context.store()?;
+    context.asker().may(PersonsTask::Watch)?;
+    Session::new(context, &store, Beside::Nothing)?.run()
+}
+
+/// A dashboard in a thread of its own.
+struct Accompanying {
+    over: Arc<Notify>,
+    thread: JoinHandle<Result<(), CliError>>,
+}
+
+impl Accompanying {
+    /// Shows the dashboard beside what this process does. If it ends early, the process is asked to stop.
+    fn start() -> Self {
+        let over = Arc::new(Notify::new());
+        let beside = Beside::Watch(Arc::clone(&over));
+        let thread = thread::spawn(move || {
+            let _stops = StopsWatch;
+            let context = Context::from_environment(false)?;
+            let store = context.store()?;
+            Session::new(&context, &store, beside)?.run().map(drop)
+        });
+        Self { over, thread }
+    }
+
+    /// Removes the dashboard.
+    fn finish(self) -> Result<(), CliError> {
+        self.over.notify_one();
+        self.thread.join().unwrap_or_else(|_| Err(CliError::failed("the dashboard failed")))
+    }
+}
+
+/// Asks this process to stop: nobody sees any more what it does.
+struct StopsWatch;
+
+impl Drop for StopsWatch {
+    fn drop(&mut self) {
+        // The watch ignores it if it has ended, or was already asked.
+        let _ = kill_process(getpid(), Signal::HUP);
+    }
+}

@@ -1,0 +1,220 @@
+//! What the dashboard shows, and what keys do.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use crate::app::lists::board::Board;
+use crate::app::view::chain::ChainView;
+use crate::app::view::outcome::Continuer;
+use crate::core::chain::waiting_on::shown_state::{Actor, ShownState};
+use crate::core::id::FrameId;
+use crate::core::steering::stop_order::StopKind;
+
+/// Everything that is drawn.
+#[derive(Debug)]
+pub(super) struct Model {
+    pub(super) board: Board,
+    pub(super) selected: Option<FrameId>,
+    /// Where the selected chain was, should it disappear.
+    place: usize,
+    pub(super) view: View,
+    /// What was said last, until the next key.
+    pub(super) said: Option<String>,
+    /// What continues chains: this process, another one, or only a person.
+    pub(super) continues: Continues,
+    pub(super) all_projects: bool,
+    /// The directory in which it was started.
+    pub(super) here: PathBuf,
+    pub(super) now: Timestamp,
+    pub(super) zone: TimeZone,
+    pub(super) has_colours: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum View {
+    Chains,
+    Help,
+    /// Asks whether to do this.
+    Confirm(Question),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Question {
+    /// Whether to stop this chain.
+    Stop(FrameId),
+    /// Whether to leave, which stops the agents that this process runs.
+    Quit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Continues {
+    /// This process does.
+    Here,
+    Elsewhere(Continuer),
+    /// Only a person does.
+    Person,
+}
+
+/// What a key asks for beyond the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Answer(FrameId),
+    Logs(FrameId),
+    Open(FrameId),
+    Stop(FrameId, StopKind),
+    Resume(FrameId),
+    /// The board of other projects.
+    Reload,
+    /// To the shell, until the person comes back.
+    Suspend,
+    Redraw,
+    Quit,
+    /// As Ctrl-C.
+    Interrupt,
+}
+
+impl Model {
+    pub(super) fn new(here: PathBuf, continues: Continues, has_colours: bool) -> Self {
+        Self {
+            board: Board::default(),
+            selected: None,
+            place: 0,
+            view: View::Chains,
+            said: None,
+            continues,
+            all_projects: true,
+            here,
+            now: Timestamp::now(),
+            zone: TimeZone::system(),
+            has_colours,
+        }
+    }
+
+    /// Takes a new board. The selection stays with its chain.
+    pub(super) fn show(&mut self, board: Board) {
+        self.board = board;
+        let chains = &self.board.chains;
+        let at = chains.iter().position(|(_, chain)| Some(chain.id) == self.selected);
+        self.select(at.unwrap_or(self.place));
+        let is_gone = |id: FrameId| !self.board.chains.iter().any(|(_, chain)| chain.id == id);
+        if matches!(self.view, View::Confirm(Question::Stop(id)) if is_gone(id)) {
+            self.view = View::Chains;
+        }
+    }
+
+    pub(super) fn selected_chain(&self) -> Option<&ChainView> {
+        self.board.chains.iter().map(|(_, chain)| chain).find(|chain| Some(chain.id) == self.selected)
+    }
+
+    /// Handles a key.
+    pub(super) fn press(&mut self, key: KeyEvent) -> Option<Action> {
+        self.said = None;
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            return match key.code {
+                KeyCode::Char('c') => Some(Action::Interrupt),
+                KeyCode::Char('z') => Some(Action::Suspend),
+                KeyCode::Char('l') => Some(Action::Redraw),
+                KeyCode::Char('d') => self.move_by(PAGE),
+                KeyCode::Char('u') => self.move_by(-PAGE),
+                _ => None,
+            };
+        }
+        match self.view {
+            View::Confirm(question) => {
+                self.view = View::Chains;
+                match (question, key.code) {
+                    (Question::Stop(chain), KeyCode::Char('y')) => Some(Action::Stop(chain, StopKind::Stop)),
+                    (Question::Quit, KeyCode::Char('y')) => Some(Action::Quit),
+                    _ => None,
+                }
+            }
+            View::Help => {
+                self.view = View::Chains;
+                None
+            }
+            View::Chains => self.press_at_chains(key.code),
+        }
+    }
+
+    fn press_at_chains(&mut self, key: KeyCode) -> Option<Action> {
+        match key {
+            KeyCode::Down | KeyCode::Char('j') => self.move_by(1),
+            KeyCode::Up | KeyCode::Char('k') => self.move_by(-1),
+            KeyCode::PageDown => self.move_by(PAGE),
+            KeyCode::PageUp => self.move_by(-PAGE),
+            KeyCode::Home | KeyCode::Char('g') => self.move_by(isize::MIN),
+            KeyCode::End | KeyCode::Char('G') => self.move_by(isize::MAX),
+            KeyCode::Char('?' | 'h') | KeyCode::F(1) => {
+                self.view = View::Help;
+                None
+            }
+            KeyCode::Char('t') => {
+                self.all_projects = !self.all_projects;
+                Some(Action::Reload)
+            }
+            KeyCode::Char('q') if self.continues == Continues::Here && self.board.is_active() => {
+                self.view = View::Confirm(Question::Quit);
+                None
+            }
+            KeyCode::Char('q') => Some(Action::Quit),
+            KeyCode::Enter | KeyCode::Char('a' | 'l' | 'o' | 's' | 'p' | 'r') => self.act(key),
+            _ => None,
+        }
+    }
+
+    /// What a key does with the selected chain.
+    fn act(&mut self, key: KeyCode) -> Option<Action> {
+        let chain = self.selected_chain()?;
+        let (id, state) = (chain.id, chain.state);
+        let is_asked = chain.open_questions > 0;
+        let refused = match key {
+            KeyCode::Char('a') if !is_asked => "it asks nothing",
+            KeyCode::Char('s') if matches!(state, ShownState::Done) => "it is done already",
+            KeyCode::Char('s') if matches!(state, ShownState::Stopped) => "it was stopped already",
+            KeyCode::Char('p') if state.is_over() => "it has ended",
+            KeyCode::Char('r') if matches!(state, ShownState::Done | ShownState::Stopped) => {
+                "it has ended: agent-cli resume ID --prompt TEXT continues it"
+            }
+            KeyCode::Char('r') if matches!(state, ShownState::OverBudget) => {
+                "its budget is spent: agent-cli resume ID --max-budget-usd X"
+            }
+            KeyCode::Char('r') if is_asked && state.actor() == Actor::Asked => "it waits for your answer: a",
+            KeyCode::Char('r') if matches!(state, ShownState::Working) => "it is working",
+            _ => "",
+        };
+        if !refused.is_empty() {
+            self.said = Some(refused.replace("ID", &id.short()));
+            return None;
+        }
+        match key {
+            KeyCode::Enter if is_asked => Some(Action::Answer(id)),
+            KeyCode::Char('a') => Some(Action::Answer(id)),
+            KeyCode::Enter | KeyCode::Char('l') => Some(Action::Logs(id)),
+            KeyCode::Char('o') => Some(Action::Open(id)),
+            KeyCode::Char('p') => Some(Action::Stop(id, StopKind::Pause)),
+            KeyCode::Char('r') => Some(Action::Resume(id)),
+            KeyCode::Char('s') => {
+                self.view = View::Confirm(Question::Stop(id));
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn move_by(&mut self, rows: isize) -> Option<Action> {
+        self.select(self.place.saturating_add_signed(rows));
+        None
+    }
+
+    fn select(&mut self, place: usize) {
+        let last = self.board.chains.len().saturating_sub(1);
+        self.place = place.min(last);
+        self.selected = self.board.chains.get(self.place).map(|(_, chain)| chain.id);
+    }
+}
+
+/// How far a page is.
+const PAGE: isize = 10;

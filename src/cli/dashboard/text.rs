@@ -1,0 +1,166 @@
+//! What the dashboard says about chains, as escaped text.
+
+use crate::app::lists::board::Section;
+use crate::app::view::chain::ChainView;
+use crate::app::view::outcome::Continuer;
+use crate::cli::dashboard::model::{Continues, Model, Question};
+use crate::cli::output::format::{age, one_line};
+use crate::cli::report::costs;
+use crate::cli::report::waits::with_times;
+use crate::cli::view::ls::reason;
+use crate::core::chain::waiting_on::shown_state::ShownState;
+use crate::core::chain::waiting_on::{Blocker, Blocking};
+use crate::core::id::FrameId;
+use crate::core::requests::approval;
+use crate::core::text::escape;
+use crate::core::text::wrap::wrapped;
+
+impl Section {
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::NeedsYou => "Needs you",
+            Self::Working => "Working",
+            Self::Waiting => "Waiting",
+            Self::DoneToday => "Done today",
+        }
+    }
+}
+
+/// Its name or task, after its project if that is another one.
+pub(super) fn name(model: &Model, chain: &ChainView) -> String {
+    let name = one_line(chain.name.as_deref().unwrap_or(&chain.task));
+    if model.here.starts_with(&chain.cwd) || chain.cwd.starts_with(&model.here) {
+        return name;
+    }
+    let place = chain.cwd.file_name().map(|name| one_line(&name.to_string_lossy())).unwrap_or_default();
+    format!("{place}: {name}")
+}
+
+/// What it asks, does or waits for, on one line.
+pub(super) fn why(model: &Model, chain: &ChainView) -> String {
+    match chain.blocker().and_then(|blocker| asked(chain, blocker)) {
+        Some(asked) => one_line(&asked) + &more(chain),
+        None => reason(chain, model.now, &model.zone),
+    }
+}
+
+/// What a person is asked, if that is what the state of the chain says.
+fn asked(chain: &ChainView, blocker: &Blocker) -> Option<String> {
+    match (chain.state, &blocker.what) {
+        (ShownState::Asks, Blocking::Question { form, .. }) => Some(form.question.trim().to_owned()),
+        (ShownState::Approve, Blocking::Permission { tool, input, .. }) => Some(approval::summary(tool, input)),
+        (ShownState::Plan, Blocking::Plan { plan, .. }) => Some(plan.summary().to_owned()),
+        _ => None,
+    }
+}
+
+fn more(chain: &ChainView) -> String {
+    match chain.waiting_on.len().saturating_sub(1) {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    }
+}
+
+/// How long it has been so.
+pub(super) fn since(model: &Model, chain: &ChainView) -> String {
+    let asked = chain.blocker().filter(|blocker| asked(chain, blocker).is_some());
+    age(asked.map_or(chain.since, |blocker| blocker.since), model.now)
+}
+
+/// Everything about a chain, in lines of this width.
+pub(super) fn details(model: &Model, chain: &ChainView, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut add = |text: &str, indent: usize| {
+        for line in escape::block(text.trim()).replace('\t', "    ").lines() {
+            let line = format!("{}{line}", " ".repeat(indent));
+            lines.extend(wrapped(&line, width, indent + 2));
+        }
+    };
+    let agents = if chain.agents == 1 { "1 agent".to_owned() } else { format!("{} agents", chain.agents) };
+    let (age, cost) = (age(chain.created, model.now), costs::dollars(&chain.cost.0));
+    add(&format!("{}, {agents}, {cost}, started {age} ago in {}", chain.id.short(), chain.cwd.display()), 0);
+    if chain.name.is_some() {
+        add(&chain.task, 0);
+    }
+    if let Some(error) = &chain.error {
+        add(error, 0);
+    }
+    for blocker in &chain.waiting_on {
+        match &blocker.what {
+            Blocking::Question { form, .. } => {
+                add(&form.question, 0);
+                for (at, option) in form.options.iter().enumerate() {
+                    add(&format!("{} {}", form.mark(at), one_line(&option.description)), 2);
+                }
+            }
+            Blocking::Permission { tool, input, .. } => add(&approval::summary(tool, input), 0),
+            Blocking::Plan { plan, .. } => add(plan.text.as_deref().unwrap_or_else(|| plan.summary()), 0),
+            _ => add(&format!("waits {}", with_times(blocker, model.now, &model.zone)), 0),
+        }
+    }
+    for (agent, doing) in &chain.doing {
+        add(&format!("{}: {}", agent.short(), one_line(&doing.words(model.now))), 0);
+    }
+    match chain.state {
+        ShownState::Abandoned | ShownState::Interrupted | ShownState::Failed => add("r continues it", 0),
+        ShownState::CanContinue if model.continues == Continues::Person => add("r continues it", 0),
+        _ => {}
+    }
+    lines
+}
+
+/// How many chains need a person, work, and so on, and how many need a person.
+pub(super) fn summary(model: &Model) -> [String; 2] {
+    let counts = Section::ALL.map(|section| (section, model.board.of(section).count()));
+    let words = counts.map(|(section, count)| match (section, count) {
+        (Section::NeedsYou, 0) => "nothing needs you".to_owned(),
+        (Section::NeedsYou, 1) => "1 needs you".to_owned(),
+        (Section::NeedsYou, count) => format!("{count} need you"),
+        (_, 0) => String::new(),
+        (Section::Working, count) => format!("{count} working"),
+        (Section::Waiting, count) => format!("{count} waiting"),
+        (Section::DoneToday, count) => format!("{count} done today"),
+    });
+    let all: Vec<&str> = words.iter().map(String::as_str).filter(|words| !words.is_empty()).collect();
+    [all.join(", "), words[0].clone()]
+}
+
+/// Who continues chains, and which chains are shown.
+pub(super) fn surroundings(model: &Model) -> [String; 2] {
+    let who = match model.continues {
+        Continues::Here => "continues chains",
+        Continues::Elsewhere(Continuer::Watch) => "another watch continues chains",
+        Continues::Elsewhere(Continuer::Service) => "the service continues chains",
+        Continues::Person => "r continues a chain",
+    };
+    [format!("{}; {who}", if model.all_projects { "all projects" } else { "this project" }), who.to_owned()]
+}
+
+pub(super) fn question(model: &Model, question: Question) -> String {
+    match question {
+        Question::Stop(chain) => format!("stop {}? y: yes, other keys: no", of(model, chain)),
+        Question::Quit => "stop watching, and the agents that it runs? y: yes, other keys: no".to_owned(),
+    }
+}
+
+fn of(model: &Model, id: FrameId) -> String {
+    let chain = model.board.chains.iter().map(|(_, chain)| chain).find(|chain| chain.id == id);
+    format!("{} {}", id.short(), chain.map(|chain| name(model, chain)).unwrap_or_default())
+}
+
+/// The keys, with their names for a line, and what they do.
+pub(super) const KEYS: [(&str, &str, &str); 10] = [
+    ("a", "answer", "answer what the chain asks"),
+    ("l", "logs", "what its agents say and do, as it happens"),
+    ("o", "open", "open a copy of its conversation in claude"),
+    ("s", "stop", "stop it: its running tools finish first"),
+    ("p", "pause", "pause it; r continues it"),
+    ("r", "resume", "resume it in a process of its own"),
+    ("t", "", "this project, or all projects"),
+    ("?", "help", "this page"),
+    ("q", "quit", "leave; under watch, also stop its agents"),
+    ("^Z", "", "to the shell; fg returns"),
+];
+
+/// The keys that move the selection.
+pub(super) const MOVES: &str = "Up Down j k PgUp PgDn g G: select; Enter: answer, or logs";
