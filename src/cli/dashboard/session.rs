@@ -4,7 +4,6 @@ use std::env;
 use std::io;
 use std::process::Command;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use jiff::{Timestamp, ToSpan};
@@ -50,6 +49,8 @@ pub(super) struct Session<'a> {
     model: Model,
     /// The version of the records that is shown.
     version: i64,
+    /// When to check whether they have changed, and the pause before that.
+    check: Option<(Instant, Duration)>,
     is_outdated: bool,
     next_look: Instant,
     not_before: Instant,
@@ -63,6 +64,7 @@ const IDLE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
 const SHARE: u32 = 25;
 const DEBOUNCE: Duration = Duration::from_millis(20);
+const LONGEST_CHECK: Duration = Duration::from_secs(3);
 
 impl<'a> Session<'a> {
     pub(super) fn new(context: &'a Context, store: &'a Store, beside: Beside) -> Result<Self, CliError> {
@@ -80,13 +82,26 @@ impl<'a> Session<'a> {
         let now = Instant::now();
         let version = store.changes().version_of_others()?;
         let (is_outdated, next_look, not_before) = (true, now, now);
-        Ok(Self { context, store, beside, screen, events, model, version, is_outdated, next_look, not_before })
+        Ok(Self {
+            context,
+            store,
+            beside,
+            screen,
+            events,
+            model,
+            version,
+            check: None,
+            is_outdated,
+            next_look,
+            not_before,
+        })
     }
 
     /// Shows the dashboard until the person leaves, or what it is beside has ended.
     pub(super) fn run(mut self) -> Result<ExitStatus, CliError> {
         self.look_at_continuer()?;
         loop {
+            self.check()?;
             self.look()?;
             self.model.said = screen::last_said().or(self.model.said.take());
             self.model.now = Timestamp::now();
@@ -94,6 +109,7 @@ impl<'a> Session<'a> {
                 return Ok(ExitStatus::Interrupted);
             }
             let look = if self.is_outdated { self.not_before } else { self.next_look };
+            let look = self.check.map_or(look, |(check, _)| check.min(look));
             match self.events.next(look, !self.is_outdated) {
                 Event::Keys => {
                     if let Some(exit) = self.keys()? {
@@ -101,10 +117,7 @@ impl<'a> Session<'a> {
                     }
                 }
                 Event::Changed => {
-                    // A transaction changes its files more than once.
-                    thread::sleep(DEBOUNCE);
-                    let version = self.store.changes().version_of_others()?;
-                    self.is_outdated |= std::mem::replace(&mut self.version, version) != version;
+                    self.check = Some((Instant::now() + DEBOUNCE, DEBOUNCE));
                 }
                 Event::Look | Event::Draw => {}
                 Event::Continued => drop(self.screen.retake()),
@@ -114,6 +127,17 @@ impl<'a> Session<'a> {
                 Event::Over => return Ok(ExitStatus::Ok),
             }
         }
+    }
+
+    /// Checks whether the records have changed, if a change of their files was noticed. On a slow disk, a transaction is complete
+    /// long after it has changed its files for the last time.
+    fn check(&mut self) -> Result<(), CliError> {
+        let Some((at, pause)) = self.check.filter(|(at, _)| *at <= Instant::now()) else { return Ok(()) };
+        let version = self.store.changes().version_of_others()?;
+        let has_changed = std::mem::replace(&mut self.version, version) != version;
+        self.is_outdated |= has_changed;
+        self.check = (!has_changed && pause < LONGEST_CHECK).then_some((at + pause * 4, pause * 4));
+        Ok(())
     }
 
     /// Looks at what may have changed, if it is time.
@@ -130,7 +154,7 @@ impl<'a> Session<'a> {
         } else if self.model.board.is_active() {
             self.model.board.refresh_activities(&app)?;
         } else {
-            self.is_outdated = true;
+            (self.is_outdated, self.not_before) = (true, began);
             self.look_at_continuer()?;
             return self.look();
         }
