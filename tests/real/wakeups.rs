@@ -66,7 +66,7 @@ fn three_rounds_cost_three_requests_and_no_process(version: &str) {
         let due: jiff::Timestamp = waits[0]["wait"]["scheduled"]["at"].as_str().unwrap().parse().unwrap();
         assert!(due > jiff::Timestamp::now());
         for shown in [chain.ok(&["tree", &root]), chain.run(&["resume", &root]).err] {
-            assert!(shown.contains(&format!("its wake-up at {due:.0}: Look again")), "{shown}");
+            assert!(shown.contains("its wake-up at ") && shown.contains(" min): Look again"), "{shown}");
         }
         assert_eq!(chain.ok(&["resume", &root]), "SGN_PEND_ONGOING\n");
         assert_eq!(chain.api.count(), before);
