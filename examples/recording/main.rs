@@ -47,7 +47,7 @@ fn record(columns: u16) {
     let stage = Stage::with(&FILES);
     let spawn = ["spawn", "lead.md", "--name", "release", "--permission-mode", "bypassPermissions"];
     let (spawned, screen) = on_terminal(&stage, &spawn, columns);
-    wait_until(|| screen.text().matches(": running Bash").count() == 2);
+    wait_until(|| ["tests", "docs"].iter().all(|name| screen.text().contains(&format!("{name}.md: running Bash"))));
     block(&spawn, &screen);
     println!("In another terminal:\n");
     whole(&stage, &["ls"], columns);
@@ -77,7 +77,8 @@ fn on_terminal(stage: &Stage, args: &[&str], columns: u16) -> (Running, Screen) 
     let (output, terminal) = pty::terminal(columns, pty::LINES, true).expect("there are terminals");
     let copy = || Stdio::from(terminal.try_clone().expect("a file can be opened once more"));
     let mut command = stage.command(args);
-    command.env("TERM", "xterm").stdin(copy()).stdout(copy()).stderr(copy());
+    // A pager would wait for a key.
+    command.env("TERM", "xterm").env("PAGER", "cat").stdin(copy()).stdout(copy()).stderr(copy());
     let child = command.spawn().expect("the program can be started");
     let screen = Screen::new(columns, pty::LINES);
     let reader = pty::collect_screen(output, screen.clone());
