@@ -17,7 +17,7 @@ use crate::app::spawn::in_background::Surroundings;
 use crate::app::{App, GivenText, lookup};
 use crate::core::agent::launch::OnPermission;
 use crate::core::agent::overrides::Repair;
-use crate::core::chain::limits::NewLimits;
+use crate::core::chain::limits::{self, NewLimits};
 use crate::core::events::agent_event::AgentEvent;
 use crate::core::id::{ChainName, FrameId};
 use crate::core::requests::request::RequestKind;
@@ -179,6 +179,10 @@ struct Stop {
     reason: Option<String>,
 }
 
+fn budget(usd: f64) -> Result<f64, Refusal> {
+    limits::budget(usd).map_err(|wanted| Refusal::new(format!("max_budget_usd is {wanted}")))
+}
+
 fn spawn(app: &App<'_>, surroundings: &impl Surroundings, given: Spawn) -> Result<Output, AppError> {
     let files = given.files.into_iter().map(GivenText::File);
     let tasks: Vec<_> = files.chain(given.prompt.map(GivenText::Text)).collect();
@@ -190,7 +194,7 @@ fn spawn(app: &App<'_>, surroundings: &impl Surroundings, given: Spawn) -> Resul
             .transpose()
             .map_err(|error| Refusal::new(error.to_string()))?,
         model: given.model,
-        limits: NewLimits { max_budget_usd: given.max_budget_usd, ..NewLimits::default() },
+        limits: NewLimits { max_budget_usd: given.max_budget_usd.map(budget).transpose()?, ..NewLimits::default() },
         worktree: given.worktree,
         // The session's own dialog asks the person.
         on_permission: Some(OnPermission::Ask),

@@ -17,7 +17,7 @@ use crate::app::spawn::{self};
 use crate::app::{App, GivenText};
 use crate::core::agent::launch::OnPermission;
 use crate::core::agent::overrides::Repair;
-use crate::core::chain::limits::NewLimits;
+use crate::core::chain::limits::{self, NewLimits};
 use crate::core::id::{BadName, ChainName, FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
 use crate::core::steering::stop_order::StopKind;
@@ -133,16 +133,18 @@ fn start(app: &App<'_>, surroundings: &impl Surroundings, fields: &Fields) -> Re
     if tasks.is_empty() {
         return Err(Refusal::new("there is neither a prompt nor a file").into());
     }
-    let budget = fields.text("budget").map(|usd| usd.trim().parse::<f64>()).transpose();
     let input = spawn::Input {
         tasks,
         cwd: fields.text("directory").map(|directory| PathBuf::from(directory.trim())),
         name: fields.text("name").map(|name| chain_name(&name)).transpose()?,
         model: fields.text("model").map(|model| model.trim().to_owned()),
         limits: NewLimits {
-            max_budget_usd: budget
-                .map_err(|_| Refusal::new("the cost is not a number"))?
-                .filter(|usd| *usd > 0.0 && usd.is_finite()),
+            max_budget_usd: fields
+                .text("budget")
+                .map(|usd| {
+                    limits::budget_in(&usd).map_err(|wanted| Refusal::new(format!("the budget must be {wanted}")))
+                })
+                .transpose()?,
             ..NewLimits::default()
         },
         // The inbox asks the person.

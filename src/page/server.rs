@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +12,8 @@ use axum::Extension;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use rustix::fs::Mode;
+use rustix::process::umask;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
@@ -49,15 +51,17 @@ impl Listener {
             }
             Listen::Unix(path) => {
                 let cannot = |error: std::io::Error| format!("cannot listen on {}: {error}", path.display());
-                // One that nobody listens on any more is in the way.
-                if StdUnixStream::connect(path)
-                    .is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
-                {
+                // A socket that nobody listens on any more is in the way. Other files refuse connections, too.
+                let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+                let refused = |error: std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
+                if is_socket && StdUnixStream::connect(path).is_err_and(refused) {
                     fs::remove_file(path).map_err(cannot)?;
                 }
-                let listener = UnixListener::bind(path).map_err(cannot)?;
-                fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(cannot)?;
-                Ok(Self::Unix(listener, path.clone()))
+                // Nobody else can connect, not even before the permissions could be changed.
+                let before = umask(Mode::XUSR | Mode::RWXG | Mode::RWXO);
+                let listener = UnixListener::bind(path);
+                umask(before);
+                Ok(Self::Unix(listener.map_err(cannot)?, path.clone()))
             }
         }
     }

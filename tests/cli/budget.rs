@@ -95,7 +95,7 @@ fn what_is_no_amount_is_refused() {
     }
     insta::assert_snapshot!(world.run(&["spawn", "root.md", "--max-budget-usd", "-1"]), @"
     --- stderr
-    error: invalid value '-1' for '--max-budget-usd <USD>': give an amount of US dollars above 0, for example 2.50
+    error: invalid value '-1' for '--max-budget-usd <USD>': give an amount of US dollars above 0, such as 2.50
 
     For more information, try '--help'.
     --- exit status: 2

@@ -440,6 +440,11 @@ fn chains_are_started_told_paused_stopped_resumed_and_removed() {
     let directory = world.project().display().to_string();
     let refused = browser.post(&served, "/start", &[("directory", &directory)]);
     assert_eq!(refused.status, 409);
+    for budget in ["0", "-1", "inf", "NaN", "much"] {
+        let fields = [("prompt", "work"), ("directory", directory.as_str()), ("budget", budget)];
+        assert_eq!(browser.post(&served, "/start", &fields).status, 409, "{budget}");
+    }
+    assert_eq!(world.starts(), 0);
     let started = browser.post(&served, "/start", &[("file", "root.md"), ("directory", &directory), ("name", "first")]);
     assert_eq!(started.status, 303, "{started:?}");
     let id = started.header("location").unwrap().strip_prefix("/chain/").expect("it leads to the chain").to_owned();
@@ -618,4 +623,21 @@ fn a_unix_socket_is_for_its_owner() {
     assert_eq!((status("localhost").as_str(), status("evil.test").as_str()), ("401", "421"));
     process.kill().unwrap();
     process.wait().unwrap();
+}
+
+/// One that is left behind by a killed server is replaced; nothing else is.
+#[test]
+fn a_file_in_the_place_of_a_socket_stays() {
+    let world = World::with_hooks();
+    let file = world.file("notes.txt", "important");
+    let refused = |path: &std::path::Path| {
+        let outcome = world.run(&["serve", "--listen", &format!("unix:{}", path.display())]);
+        assert!(outcome.stderr.contains("cannot listen on "), "{outcome}");
+    };
+    refused(&file);
+    let link = world.project().join("link.sock");
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    refused(&link);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "important");
+    assert!(link.is_symlink());
 }

@@ -7,6 +7,7 @@ use jiff::SignedDuration;
 use jiff::fmt::friendly::{Designator, Spacing, SpanPrinter};
 
 use crate::core::agent::usage::prices::{Price, Prices};
+use crate::core::chain::limits;
 use crate::core::text::time::duration;
 
 /// The type of a setting.
@@ -61,10 +62,7 @@ impl SettingValue {
                 let count = text.parse().ok().filter(|count| (1..=MOST).contains(count));
                 count.map(Self::Count).ok_or_else(|| "a number of at least 1".to_owned())
             }
-            Kind::Dollars => {
-                let amount = text.parse().ok().filter(|amount: &f64| amount.is_finite() && *amount > 0.0);
-                amount.map(Self::Dollars).ok_or_else(|| "an amount of US dollars above 0, such as 2.50".to_owned())
-            }
+            Kind::Dollars => limits::budget_in(text).map(Self::Dollars).map_err(str::to_owned),
             Kind::Duration => duration(text).map(Self::Duration).map_err(|why| format!("a duration: {why}")),
             Kind::RunningTime => match duration(text).map_err(|why| format!("a duration: {why}"))? {
                 time if time.as_secs() < 1 => Err("a duration of at least one second".to_owned()),
@@ -90,7 +88,7 @@ impl SettingValue {
             (Kind::Count | Kind::Dollars, toml::Value::Integer(number)) => Self::from_text(kind, &number.to_string()),
             (Kind::Dollars, toml::Value::Float(number)) => Self::from_text(kind, &number.to_string()),
             (Kind::Count, _) => Err("a number of at least 1".to_owned()),
-            (Kind::Dollars, _) => Err("an amount of US dollars above 0, such as 2.50".to_owned()),
+            (Kind::Dollars, _) => Err(limits::BUDGET.to_owned()),
             (Kind::Words, toml::Value::Array(words)) => {
                 let words = words.iter().map(|word| word.as_str().map(str::to_owned)).collect::<Option<_>>();
                 words.map(Self::Words).ok_or_else(|| "a list of strings".to_owned())

@@ -3,7 +3,7 @@
 use clap::Args;
 use jiff::SignedDuration;
 
-use crate::core::chain::limits::NewLimits;
+use crate::core::chain::limits::{self, NewLimits};
 use crate::core::text::time::duration;
 
 /// Limits of a tree: set by `spawn` for a new one, changed by `resume` for an existing one.
@@ -44,6 +44,5 @@ impl LimitOptions {
 }
 
 fn dollars(text: &str) -> Result<f64, String> {
-    let amount = text.parse().ok().filter(|amount: &f64| amount.is_finite() && *amount > 0.0);
-    amount.ok_or_else(|| "give an amount of US dollars above 0, for example 2.50".to_owned())
+    limits::budget_in(text).map_err(|wanted| format!("give {wanted}"))
 }

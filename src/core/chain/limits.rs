@@ -40,6 +40,18 @@ pub struct NewLimits {
     pub stall_after_s: Option<u64>,
 }
 
+/// An amount of US dollars that can be a budget: finite, and above 0.
+pub(crate) fn budget(usd: f64) -> Result<f64, &'static str> {
+    if usd.is_finite() && usd > 0.0 { Ok(usd) } else { Err(BUDGET) }
+}
+
+/// The budget that a text names, in US dollars.
+pub(crate) fn budget_in(text: &str) -> Result<f64, &'static str> {
+    text.trim().parse().map_err(|_| BUDGET).and_then(budget)
+}
+
+pub(crate) const BUDGET: &str = "an amount of US dollars above 0, such as 2.50";
+
 /// Why a tree may not grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitReached {
