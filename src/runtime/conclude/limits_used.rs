@@ -17,8 +17,9 @@ pub(crate) fn left(store: &Store, frame: &Frame, args: &ClaudeArgs) -> Result<Le
         Left::Some(args) => args,
         nothing @ Left::Nothing(_) => return Ok(nothing),
     };
-    let Some(max_usd) = store.chain_of(frame.id)?.limits.max_budget_usd else { return Ok(Left::Some(args)) };
-    let rest = max_usd - store.spent(frame.root)?.cost_usd;
+    let chain = store.chain_of(frame.id)?;
+    let Some(max_usd) = chain.limits.max_budget_usd else { return Ok(Left::Some(args)) };
+    let rest = max_usd - store.spent(frame.root)?.cost_usd - chain.others_usd;
     Ok(Left::Some(if rest > 0.0 { limits_left::within(&args, rest) } else { args }))
 }
 

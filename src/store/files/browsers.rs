@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
 use uuid::Uuid;
 
-/// More browsers than these are none of one person.
+/// How many browsers are remembered: the oldest login ends when there is one more.
 const MOST: usize = 100;
 
 #[derive(Debug)]

@@ -55,6 +55,7 @@ pub(super) fn join(
             (Id(child.id), Id(parent.root), parent.depth),
         )?;
         connection.run("UPDATE frames SET parent = ?2 WHERE id = ?1", (Id(child.id), Id(parent.id)))?;
+        chains::join_families(connection, child.id, parent.root)?;
         connection.run("DELETE FROM chains WHERE root = ?1", [Id(child.id)])?;
         chains::set_limits(connection, parent.root, limits.stricter(others))?;
         events::append(connection, now, child.id, &LogEntry::Joined { parent: parent.id })?;
@@ -80,10 +81,12 @@ fn size(connection: &Connection, root: FrameId) -> TxResult<(u32, u32)> {
 mod tests {
     use super::*;
     use crate::core::attempt::ending::Ending;
+    use crate::core::chain::frame::Detached;
     use crate::core::chain::limits::{LimitReached, Limits};
     use crate::core::id::IdPrefix;
+    use crate::core::requests::request::SpawnForm;
     use crate::store::handle::Store;
-    use crate::store::records::{NewFrame, Scope, Target};
+    use crate::store::records::{AskedFor, NewFrame, Scope, Target};
     use crate::store::testing::{ask, new, refused, reply, store};
 
     impl Store {
@@ -111,6 +114,25 @@ mod tests {
         assert!(store.has_undelivered_requests(caller.attempt).unwrap());
         let tree = store.tree(caller.frame).unwrap();
         assert_eq!((tree.leaves_up().len(), tree.get(caller.frame).unwrap().requests.len()), (2, 1));
+    }
+
+    #[test]
+    fn what_a_joined_tree_has_detached_counts_for_the_tree_that_it_joins() {
+        let (_temp, store) = store();
+        let caller = store.start(store.root());
+        let new_root = NewFrame { started_from: Some(caller.frame.into()), ..new("a chain") };
+        let other = store.start(store.create_root(&new_root).unwrap());
+        let from = Detached { by: other.frame, cwd: "/srv".into(), base: "/srv".into(), worktrees: Vec::new() };
+        let (title, form) = ("free", SpawnForm::Background);
+        let asked = AskedFor { caller: other, call: None, title, form, json: false, detached: Some(&from) };
+        let free = store.create(&new("free"), Some(asked)).unwrap();
+        store.request(other, None, &[ask("When?")]).unwrap();
+        store.end(other, &Ending::Suspended);
+        assert!(store.join(caller, other.frame).unwrap());
+        let family = |of| store.chain_of(of).unwrap().family;
+        assert_eq!((family(free), family(caller.frame)), (Some(caller.frame), Some(caller.frame)));
+        store.end(store.start(free), &reply("done"));
+        assert!(store.chain_of(caller.frame).unwrap().others_usd > 0.0);
     }
 
     #[test]

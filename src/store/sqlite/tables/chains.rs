@@ -49,6 +49,20 @@ pub(crate) fn set_detached(
     )
 }
 
+/// Makes the family of a chain that becomes a part of `into` the family of that chain.
+pub(crate) fn join_families(connection: &Connection, root: FrameId, into: FrameId) -> TxResult<()> {
+    connection.run(
+        "UPDATE chains SET family = root WHERE root = ?2 AND family IS NULL
+         AND (SELECT family FROM chains WHERE root = ?1) IS NOT NULL",
+        (Id(root), Id(into)),
+    )?;
+    connection.run(
+        "UPDATE chains SET family = (SELECT family FROM chains WHERE root = ?2)
+         WHERE family = (SELECT family FROM chains WHERE root = ?1)",
+        (Id(root), Id(into)),
+    )
+}
+
 /// Makes a chain one that a person has started.
 pub(crate) fn forget_origin(connection: &Connection, root: FrameId) -> TxResult<()> {
     connection.run("UPDATE chains SET detached = NULL, family = NULL WHERE root = ?1", [Id(root)])
