@@ -17,6 +17,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::{self, print_line, tell};
 use crate::core::steering::origin::FromPage;
+use crate::core::text::shell::quoted;
 use crate::page::{self, Connection, Host, Listen, Options, Problem, ProblemKind};
 use crate::store::{StateDir, Store};
 
@@ -99,8 +100,12 @@ impl Serve {
         let token = token_file.as_deref().map(token).transpose()?;
         let opened = open.then(|| store.dir().page().join("open.html"));
         let host = OwnProcess { opened };
+        let other = match &listen {
+            Listen::Tcp(_) => "agent-cli serve --listen 127.0.0.1:0 takes a free port",
+            Listen::Unix(_) => "name a file that does not exist yet, in a directory of yours",
+        };
         page::serve(host.clone(), store, Options { listen, read_only, token, allowed_hosts })
-            .map_err(|error| CliError::failed(error).hint("agent-cli serve --listen 127.0.0.1:0 takes a free port"))?;
+            .map_err(|error| CliError::failed(error).hint(other))?;
         host.forget_opened();
         Ok(ExitStatus::Ok)
     }
@@ -108,7 +113,10 @@ impl Serve {
 
 /// The token in a file that only its owner can read.
 fn token(file: &Path) -> Result<String, CliError> {
-    let cannot = |error| CliError::usage(format!("{} cannot be read: {error}", file.display()));
+    let cannot = |error| {
+        let hint = format!("(umask 077; openssl rand -hex 32 > {}) makes one", quoted(&file.to_string_lossy()));
+        CliError::usage(format!("{} cannot be read: {error}", file.display())).hint(hint)
+    };
     let found = fs::metadata(file).map_err(cannot)?;
     if found.mode() & 0o077 != 0 {
         return Err(CliError::usage(format!("other users can read or change {}", file.display()))
