@@ -91,6 +91,18 @@ fn only_its_folder_knows_sqlite() {
     }
 }
 
+/// A database that is not SQLite has other functions for it.
+#[test]
+fn fields_of_json_that_are_queried_are_columns() {
+    let sqlite = sources().join("store/sqlite");
+    for file in files(&sqlite).iter().filter(|file| !file.ends_with("migrations.rs")) {
+        let code = without_tests(&fs::read_to_string(file).unwrap());
+        let functions = ["json_extract(", "json_type(", "json_valid(", "json_each(", "json_object(", "-> '$", "->> '"];
+        let found = functions.into_iter().find(|function| code.contains(function));
+        assert_eq!(found, None, "{} queries JSON", file.display());
+    }
+}
+
 /// Files that parse JSON which was not written by Claude Code: settings, or files of this program or a person.
 const PARSE_OTHERS: [&str; 9] = [
     "claude/settings/settings_file.rs", "claude/settings/merged.rs", "claude/settings/user_hooks.rs",

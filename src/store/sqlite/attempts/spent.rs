@@ -33,7 +33,7 @@ pub(crate) const SPENT: &str = concat!(
 macro_rules! counted {
     ($attempts:literal) => {
         concat!(
-            "SELECT min(a.began) AS began, a.ended IS NULL AS runs, a.model, json_extract(f.task, '$.file') AS file, ",
+            "SELECT min(a.began) AS began, a.ended IS NULL AS runs, a.model, f.task_file AS file, ",
             sums!(),
             " FROM ",
             $attempts,

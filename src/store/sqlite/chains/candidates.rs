@@ -24,25 +24,10 @@ macro_rules! is_awaited {
     };
 }
 
-/// Whether a request is a prompt for a later time, for which its agent has not paused.
-macro_rules! is_job {
-    ($request:literal) => {
-        concat!("coalesce(json_type(", $request, ".detail, '$.wait.scheduled.by.job') IS NOT NULL, 0)")
-    };
-}
-
-/// Whether a request is for an agent in the background.
-macro_rules! is_background {
-    ($request:literal) => {
-        concat!("coalesce(json_extract(", $request, ".detail, '$.spawn.form') = 'background', 0)")
-    };
-}
-
 /// Whether a frame's agent writes a summary next. The rows of the others are not read for that.
 macro_rules! wants_summary {
     () => {
-        "frames.id IN (SELECT w.id FROM frames AS w INDEXED BY wanted_summaries
-            WHERE json_type(w.afresh, '$.wanted') IS NOT NULL)"
+        "frames.id IN (SELECT w.id FROM frames AS w INDEXED BY wanted_summaries WHERE w.wants_summary)"
     };
 }
 
@@ -52,34 +37,25 @@ const STIRRING: &str = concat!(
      AND (status <> 'waiting' OR ",
     wants_summary!(),
     " OR NOT EXISTS
-         (SELECT 1 FROM requests AS r INDEXED BY open_requests WHERE r.frame = frames.id AND r.status = 'open' AND NOT ",
-    is_job!("r"),
-    " AND ",
+         (SELECT 1 FROM requests AS r INDEXED BY open_requests WHERE r.frame = frames.id AND r.status = 'open'
+          AND NOT r.is_job AND ",
     is_awaited!(),
-    " AND NOT (",
-    is_background!("r"),
-    " AND (json_extract(frames.state, '$.wait.for') <> 'requests' OR EXISTS
+    " AND NOT (r.is_background AND (frames.waits_for <> 'requests' OR EXISTS
          (SELECT 1 FROM requests AS o INDEXED BY requests_by_frame
-          WHERE o.frame = frames.id AND o.status IN ('open', 'resolved', 'expired', 'delivering') AND NOT ",
-    is_background!("o"),
-    " AND NOT (o.status = 'open' AND ",
-    is_job!("o"),
-    "))))))
+          WHERE o.frame = frames.id AND o.status IN ('open', 'resolved', 'expired', 'delivering')
+          AND NOT o.is_background AND NOT (o.status = 'open' AND o.is_job))))))
      AND (status <> 'waiting' OR NOT is_group OR NOT EXISTS
          (SELECT 1 FROM frames AS c INDEXED BY frames_by_parent
           WHERE c.parent = frames.id AND c.status NOT IN ('done', 'failed') AND c.outcome IS NULL))
      AND (status <> 'waiting' OR ",
     wants_summary!(),
-    " OR json_extract(state, '$.wait.for') <> 'requests' OR NOT EXISTS
+    " OR waits_for <> 'requests' OR NOT EXISTS
          (SELECT 1 FROM requests AS r INDEXED BY open_waits
-          WHERE r.frame = frames.id AND r.kind = 'wait' AND r.status = 'open' AND ",
-    is_job!("r"),
-    ") OR EXISTS
+          WHERE r.frame = frames.id AND r.kind = 'wait' AND r.status = 'open' AND r.is_job)
+      OR EXISTS
          (SELECT 1 FROM requests AS r INDEXED BY requests_by_frame
           WHERE r.frame = frames.id AND r.status IN ('open', 'resolved', 'expired', 'delivering')
-          AND NOT (r.status = 'open' AND ",
-    is_job!("r"),
-    ")))
+          AND NOT (r.status = 'open' AND r.is_job)))
      ORDER BY seq"
 );
 const WHOLE: &str = r#"[}"]\s*$"#;
@@ -98,13 +74,10 @@ macro_rules! requests {
 }
 
 const OUTSIDE: &str = requests!("open_waits", "r.kind = 'wait' AND r.status = 'open'");
-const EXPIRING: &str =
-    requests!("expiring_questions", "r.status = 'open' AND json_extract(r.detail, '$.ask.expires_at') IS NOT NULL");
-const IN_FILES: &str =
-    requests!("questions_in_files", "r.status = 'open' AND json_extract(r.detail, '$.ask.file') IS NOT NULL");
+const EXPIRING: &str = requests!("expiring_questions", "r.status = 'open' AND r.expires IS NOT NULL");
+const IN_FILES: &str = requests!("questions_in_files", "r.status = 'open' AND r.answer_file IS NOT NULL");
 // An answer in a file is not visible in the database.
-const POSTED: &str =
-    requests!("posted_questions", "r.status = 'open' AND json_type(r.detail, '$.ask.posted') IS NOT NULL");
+const POSTED: &str = requests!("posted_questions", "r.status = 'open' AND r.is_posted");
 
 pub(crate) fn candidates(connection: &Connection, now: Timestamp) -> TxResult<Vec<ChangedChain>> {
     let mut candidates = stirring(connection, now)?;

@@ -28,8 +28,8 @@ use crate::store::sqlite::transaction::{Statements, TxResult};
 const RUNNING: &str = "SELECT count(*) FROM frames WHERE root = ?1 AND status = 'running'";
 const RUNNING_ANYWHERE: &str = "SELECT count(*) FROM frames WHERE status = 'running'";
 const LIMITED: &str = "SELECT state, since FROM frames
-     WHERE root = ?1 AND json_extract(state, '$.wait.for') = 'usage_limit'
-     AND json_extract(launch, '$.config_dir') IS (SELECT json_extract(launch, '$.config_dir') FROM frames WHERE id = ?2)";
+     WHERE root = ?1 AND waits_for = 'usage_limit'
+     AND config_dir IS NOT DISTINCT FROM (SELECT config_dir FROM frames WHERE id = ?2)";
 
 const SPENT: &str = concat!(
     "SELECT coalesce(sum(cost_usd), 0.0) FROM frames AS f CROSS JOIN attempts AS a
@@ -114,7 +114,7 @@ pub(crate) fn not_admitted(
 pub(crate) fn note_spent_budget(connection: &Connection, now: At, frame: &Frame) -> TxResult<()> {
     let occasion = Occasion::Budget;
     // Adding up a tree takes longer than everything else.
-    if !notifications::wanted(connection)?.contains(&occasion) {
+    if !notifications::is_wanted(connection, occasion)? {
         return Ok(());
     }
     let limits = chains::limits(connection, frame.root)?;
@@ -151,7 +151,7 @@ fn spent_for_budget(connection: &Connection, root: FrameId, limits: Limits) -> T
 }
 
 fn accounts(connection: &Connection, root: FrameId) -> TxResult<HashMap<FrameId, String>> {
-    let sql = "SELECT id, json_extract(launch, '$.config_dir') AS account FROM frames WHERE root = ?1 AND account IS NOT NULL";
+    let sql = "SELECT id, config_dir AS account FROM frames WHERE root = ?1 AND config_dir IS NOT NULL";
     let accounts = connection.read_all(sql, [Id(root)], |row| Ok((id(row, "id")?, row.get("account")?)))?;
     Ok(accounts.into_iter().collect())
 }

@@ -20,14 +20,12 @@ use crate::store::sqlite::transaction::{Statements, TxResult};
 // The whole tree of a frame is read, even if only what is below the frame was asked for: preparing a statement that selects
 // less takes longer than reading the rest.
 const NODES: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group,
-     outcome IS NOT NULL AS has_outcome, ifnull(trouble ->> 'unrecorded', 0) AS is_unrecorded,
-     ifnull(json_type(afresh, '$.wanted'), '') <> '' AS wants_summary FROM frames
+     outcome IS NOT NULL AS has_outcome, is_unrecorded, wants_summary FROM frames
      WHERE root = (SELECT root FROM frames WHERE id = ?1) ORDER BY seq";
 
 /// The same for a frame and its children.
 const FAMILY: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group,
-     outcome IS NOT NULL AS has_outcome, ifnull(trouble ->> 'unrecorded', 0) AS is_unrecorded,
-     ifnull(json_type(afresh, '$.wanted'), '') <> '' AS wants_summary FROM frames
+     outcome IS NOT NULL AS has_outcome, is_unrecorded, wants_summary FROM frames
      WHERE id IN (SELECT ?1 UNION ALL SELECT id FROM frames INDEXED BY frames_by_parent WHERE parent = ?1) ORDER BY seq";
 
 /// The running attempts of all chains are few.

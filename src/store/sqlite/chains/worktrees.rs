@@ -9,12 +9,12 @@ use crate::store::records::WorktreesOf;
 use crate::store::sqlite::database::codec::{At, Id, from_json, id, path_text};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
-const OF_CHAIN: &str = "SELECT id, json_extract(launch, '$.worktree') AS worktree FROM frames
-     WHERE root = (SELECT root FROM frames WHERE id = ?1) AND json_extract(launch, '$.worktree') IS NOT NULL
+const OF_CHAIN: &str = "SELECT id, worktree FROM frames
+     WHERE root = (SELECT root FROM frames WHERE id = ?1) AND worktree IS NOT NULL
      ORDER BY depth DESC, seq";
-const HANDED_OVER: &str = "SELECT f.id, json_extract(f.launch, '$.worktree') AS worktree
+const HANDED_OVER: &str = "SELECT f.id, f.worktree
      FROM frames AS f LEFT JOIN frames AS g ON g.id = f.parent AND g.is_group
-     WHERE json_extract(f.launch, '$.worktree') IS NOT NULL AND f.status = 'done'
+     WHERE f.worktree IS NOT NULL AND f.status = 'done'
        AND f.since <= ?1 AND EXISTS (SELECT 1 FROM requests AS r
          WHERE r.child = coalesce(g.id, f.id) AND r.status = 'delivered')
      ORDER BY f.depth DESC, f.seq";

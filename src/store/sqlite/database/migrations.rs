@@ -15,6 +15,7 @@ const FIRST: &str = "
 CREATE TABLE chains (
     root TEXT PRIMARY KEY REFERENCES frames (id) DEFERRABLE INITIALLY DEFERRED,
     limits TEXT NOT NULL,
+    max_budget_usd REAL GENERATED ALWAYS AS (json_extract(limits, '$.max_budget_usd')) STORED,
     name TEXT,
     family TEXT,
     detached TEXT
@@ -34,7 +35,20 @@ CREATE TABLE frames (
     root TEXT NOT NULL REFERENCES chains (root),
     depth INTEGER NOT NULL,
     status TEXT NOT NULL GENERATED ALWAYS AS (json_extract(state, '$.state')) STORED,
+    seen_status TEXT NOT NULL GENERATED ALWAYS AS (json_extract(ifnull(outcome, state), '$.state')) STORED,
+    waits_for TEXT GENERATED ALWAYS AS (json_extract(state, '$.wait.for')) STORED,
     is_group INTEGER NOT NULL GENERATED ALWAYS AS (json_type(task, '$.group') IS NOT NULL) STORED,
+    wants_summary INTEGER NOT NULL GENERATED ALWAYS AS (ifnull(json_type(afresh, '$.wanted') IS NOT NULL, 0)) STORED,
+    is_unrecorded INTEGER NOT NULL GENERATED ALWAYS AS (ifnull(trouble ->> 'unrecorded', 0)) STORED,
+    baseline_frame TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(baseline) THEN json_extract(baseline, '$.frame') END) STORED,
+    baseline_checkpoint TEXT
+        GENERATED ALWAYS AS (CASE WHEN json_valid(baseline) THEN json_extract(baseline, '$.checkpoint') END) STORED,
+    worktree TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(launch) THEN json_extract(launch, '$.worktree') END) STORED,
+    program TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(launch) THEN json_extract(launch, '$.claude') END) STORED,
+    config_dir TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(launch) THEN json_extract(launch, '$.config_dir') END) STORED,
+    questions_per_hour INTEGER
+        GENERATED ALWAYS AS (CASE WHEN json_valid(launch) THEN json_extract(launch, '$.questions_per_hour') END) STORED,
+    task_file TEXT GENERATED ALWAYS AS (json_extract(task, '$.file')) STORED,
     state TEXT NOT NULL,
     since INTEGER NOT NULL,
     created INTEGER NOT NULL,
@@ -56,18 +70,17 @@ CREATE INDEX frames_by_parent ON frames (parent, id);
 CREATE INDEX frames_by_root ON frames (root);
 -- The frames that the limits of a tree are about, few in a tree of any size.
 CREATE INDEX running_frames ON frames (root) WHERE status = 'running';
-CREATE INDEX usage_limits ON frames (root) WHERE json_extract(state, '$.wait.for') = 'usage_limit';
+CREATE INDEX usage_limits ON frames (root) WHERE waits_for = 'usage_limit';
 -- What removal asks of each tree: who else needs it, and who works in its worktrees.
 CREATE INDEX frames_by_checkpoint ON frames (checkpoint) WHERE checkpoint IS NOT NULL;
-CREATE INDEX frames_by_baseline ON frames (CASE WHEN json_valid(baseline) THEN json_extract(baseline, '$.frame') END)
-    WHERE baseline IS NOT NULL;
+CREATE INDEX frames_by_baseline ON frames (baseline_frame) WHERE baseline_frame IS NOT NULL;
 CREATE INDEX unfinished_frames_by_cwd ON frames (cwd) WHERE status <> 'done';
 -- What `resume --all` asks of all chains at once. The order of the ids is that in which their open requests are looked for.
 CREATE INDEX stirring_frames ON frames (id, status, root) WHERE status IN ('ready', 'running', 'waiting');
 -- The agents that write a summary next, few of all that wait.
-CREATE INDEX wanted_summaries ON frames (id) WHERE json_type(afresh, '$.wanted') IS NOT NULL;
+CREATE INDEX wanted_summaries ON frames (id) WHERE wants_summary;
 -- The agents whose last turn claude could not record.
-CREATE INDEX unrecorded_frames ON frames (status) WHERE trouble ->> 'unrecorded' = 1;
+CREATE INDEX unrecorded_frames ON frames (status) WHERE is_unrecorded;
 -- The agents that make a chain look another way than its root says: someone runs, rests or was interrupted in it.
 CREATE INDEX unusual_frames ON frames (status, root) WHERE status IN ('running', 'paused', 'cancelled');
 -- What lists read of all chains: how many there are of each project and state, and the newest of them.
@@ -157,6 +170,15 @@ CREATE TABLE requests (
     answered TEXT GENERATED ALWAYS AS (CASE
         WHEN kind = 'ask' AND status IN ('resolved', 'delivering', 'delivered') THEN id END) STORED
         REFERENCES answers (question),
+    is_background INTEGER NOT NULL
+        GENERATED ALWAYS AS (coalesce(json_extract(detail, '$.spawn.form') = 'background', 0)) STORED,
+    is_job INTEGER NOT NULL GENERATED ALWAYS AS (json_type(detail, '$.wait.scheduled.by.job') IS NOT NULL) STORED,
+    is_native INTEGER NOT NULL GENERATED ALWAYS AS (ifnull(detail ->> '$.ask.native', 0)) STORED,
+    is_posted INTEGER NOT NULL GENERATED ALWAYS AS (json_type(detail, '$.ask.posted') IS NOT NULL) STORED,
+    posted TEXT GENERATED ALWAYS AS (json_extract(detail, '$.ask.posted.id')) STORED,
+    answer_file TEXT GENERATED ALWAYS AS (json_extract(detail, '$.ask.file')) STORED,
+    expires TEXT GENERATED ALWAYS AS (json_extract(detail, '$.ask.expires_at')) STORED,
+    batch TEXT GENERATED ALWAYS AS (json_extract(detail, '$.ask.batch.id')) STORED,
     made INTEGER NOT NULL,
     state TEXT NOT NULL,
     since INTEGER NOT NULL,
@@ -175,15 +197,11 @@ CREATE INDEX open_questions_in_order ON requests (seq) WHERE kind = 'ask' AND st
 -- What `resume --all` asks of all chains at once. Files may answer some of the open questions, others expire.
 CREATE INDEX open_requests ON requests (frame) WHERE status = 'open';
 CREATE INDEX open_waits ON requests (frame) WHERE kind = 'wait' AND status = 'open';
-CREATE INDEX posted_questions ON requests (frame)
-    WHERE status = 'open' AND json_type(detail, '$.ask.posted') IS NOT NULL;
-CREATE INDEX questions_in_files ON requests (frame)
-    WHERE status = 'open' AND json_extract(detail, '$.ask.file') IS NOT NULL;
-CREATE INDEX expiring_questions ON requests (frame)
-    WHERE status = 'open' AND json_extract(detail, '$.ask.expires_at') IS NOT NULL;
+CREATE INDEX posted_questions ON requests (frame) WHERE status = 'open' AND is_posted;
+CREATE INDEX questions_in_files ON requests (frame) WHERE status = 'open' AND answer_file IS NOT NULL;
+CREATE INDEX expiring_questions ON requests (frame) WHERE status = 'open' AND expires IS NOT NULL;
 CREATE INDEX unfiled_questions ON requests (frame)
-    WHERE filed = 0 AND status IN ('resolved', 'expired', 'delivering', 'delivered')
-    AND json_type(detail, '$.ask.posted') IS NOT NULL;
+    WHERE filed = 0 AND status IN ('resolved', 'expired', 'delivering', 'delivered') AND is_posted;
 -- What is removed is looked for in every column that refers to it.
 CREATE INDEX requests_by_delivery ON requests (delivered_in) WHERE delivered_in IS NOT NULL;
 CREATE INDEX requests_by_use ON requests (used_in) WHERE used_in IS NOT NULL;
@@ -230,10 +248,11 @@ CREATE TABLE events (
     at INTEGER NOT NULL,
     frame TEXT NOT NULL,
     kind TEXT NOT NULL,
+    parent TEXT GENERATED ALWAYS AS (CASE WHEN kind = 'deleted' THEN json_extract(detail, '$.parent') END) STORED,
     detail TEXT NOT NULL
 ) STRICT;
 CREATE INDEX events_by_frame ON events (frame);
-CREATE INDEX deleted_frames ON events (json_extract(detail, '$.parent')) WHERE kind = 'deleted';
+CREATE INDEX deleted_frames ON events (parent) WHERE parent IS NOT NULL;
 CREATE TRIGGER events_are_not_changed BEFORE UPDATE ON events BEGIN
     SELECT RAISE (ABORT, 'the event log is append-only');
 END;
@@ -250,12 +269,12 @@ CREATE TABLE versions (
     refuses_forks INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 
--- The events of which a person wants to be told, as an array, and the config file that says so: one row, or none.
+-- The events of which a person wants to be told, a row for each, in order, and the config file that says so.
 CREATE TABLE subscription (
-    config TEXT NOT NULL,
-    events TEXT NOT NULL
+    seq INTEGER PRIMARY KEY,
+    event TEXT NOT NULL UNIQUE,
+    config TEXT NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX one_subscription ON subscription ((1));
 
 -- An outbox. subject: of several about one thing the first counts. due: when to send it; of one that is being sent, when it is
 -- sent again if nobody says what became of it. claim: whose word about that counts.

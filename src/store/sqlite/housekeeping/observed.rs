@@ -47,11 +47,11 @@ pub(crate) fn condition_within(connection: &Connection, largest: i64) -> TxResul
 }
 
 fn programs(connection: &Connection) -> TxResult<Vec<RecordedProgram>> {
-    let sql = "SELECT f.launch ->> '$.claude' AS program, count(DISTINCT f.root) AS chains
+    let sql = "SELECT f.program, count(DISTINCT f.root) AS chains
                  FROM (SELECT id FROM frames INDEXED BY roots WHERE parent IS NULL AND status <> 'done'
                        ORDER BY seq DESC LIMIT ?1) AS root
                  CROSS JOIN frames AS f ON f.root = root.id
-                 WHERE f.launch ->> '$.claude' <> '' GROUP BY program ORDER BY program";
+                 WHERE f.program <> '' GROUP BY f.program ORDER BY f.program";
     let read = |row: &Row<'_>| Ok((row.get::<_, String>("program")?, count(row, "chains")?));
     let version = |row: &Row<'_>| Ok((row.get::<_, String>("version")?, row.get::<_, i64>("modified")?));
     let mut found = Vec::new();
@@ -68,7 +68,7 @@ fn programs(connection: &Connection) -> TxResult<Vec<RecordedProgram>> {
 fn unrecorded(connection: &Connection) -> TxResult<u64> {
     connection.read_one(
         "SELECT count(*) AS lost FROM frames INDEXED BY unrecorded_frames
-         WHERE trouble ->> 'unrecorded' = 1 AND status NOT IN ('done', 'failed')",
+         WHERE is_unrecorded AND status NOT IN ('done', 'failed')",
         [],
         |row| count(row, "lost"),
     )

@@ -136,10 +136,9 @@ fn copies(store: &Sqlite) -> Result<HashMap<FrameId, Vec<AttemptId>>> {
 /// person can open the conversations before it started afresh.
 pub(crate) fn copies_of(connection: &Connection, frame: FrameId) -> TxResult<Vec<AttemptId>> {
     let sql = "SELECT checkpoint AS copy FROM frames WHERE id = ?1 AND checkpoint IS NOT NULL
-         UNION ALL SELECT json_extract(baseline, '$.checkpoint') FROM frames INDEXED BY frames_by_baseline
-         WHERE baseline IS NOT NULL
-           AND CASE WHEN json_valid(baseline) THEN json_extract(baseline, '$.frame') END = ?1
-           AND checkpoint IS NULL AND json_extract(baseline, '$.checkpoint') IS NOT NULL";
+         UNION ALL SELECT baseline_checkpoint FROM frames INDEXED BY frames_by_baseline
+         WHERE baseline_frame IS NOT NULL AND baseline_frame = ?1
+           AND checkpoint IS NULL AND baseline_checkpoint IS NOT NULL";
     let mut copies = connection.read_all(sql, [Id(frame)], |row| id(row, "copy"))?;
     copies.extend(copies_of_earlier(connection, frame)?);
     Ok(copies)

@@ -29,8 +29,7 @@ macro_rules! ages {
 const ALL_AGES: &str = ages!("top.parent IS NULL");
 const AGE: &str = ages!("top.parent IS NULL AND top.id = ?1");
 
-// From the frames of the tree outwards, each step by an index: the planner must not begin with all frames. `+` compares an
-// id without its affinity; otherwise the index on a value in JSON would not be used.
+// From the frames of the tree outwards, each step by an index: the planner must not begin with all frames.
 const NEEDED: &str = "SELECT 1 FROM frames AS f CROSS JOIN requests AS r ON r.child = f.id AND r.status <> 'withdrawn'
        CROSS JOIN frames AS other ON other.id = r.frame WHERE f.root = ?1 AND other.root <> ?1
      UNION ALL SELECT 1 FROM frames AS f CROSS JOIN attempts AS a ON a.frame = f.id
@@ -39,8 +38,7 @@ const NEEDED: &str = "SELECT 1 FROM frames AS f CROSS JOIN requests AS r ON r.ch
      UNION ALL SELECT 1 FROM frames AS f CROSS JOIN attempts AS a ON a.frame = f.id
        CROSS JOIN frames AS other ON other.checkpoint = a.session WHERE f.root = ?1 AND other.root <> ?1
      UNION ALL SELECT 1 FROM frames AS f CROSS JOIN frames AS other INDEXED BY frames_by_baseline
-       ON other.baseline IS NOT NULL
-         AND CASE WHEN json_valid(other.baseline) THEN json_extract(other.baseline, '$.frame') END = +f.id
+       ON other.baseline_frame IS NOT NULL AND other.baseline_frame = f.id
        WHERE f.root = ?1 AND other.root <> ?1 AND other.checkpoint IS NULL";
 
 const ATTEMPTS: &str = "SELECT count(*) AS made FROM frames AS f CROSS JOIN attempts AS a INDEXED BY attempts_by_frame

@@ -21,7 +21,7 @@ use crate::store::sqlite::transaction::{Statements, TxResult};
 // back.
 const DUE: &str = "SELECT n.id, n.frame, n.event, n.request, n.made, n.failures, n.detail,
        f.root, f.title, f.state, f.since, f.parent, top.title AS chain_title, top.cwd, c.name,
-       r.status AS request_status, json_extract(c.limits, '$.max_budget_usd') AS max_usd,
+       r.status AS request_status, c.max_budget_usd AS max_usd,
        EXISTS (SELECT 1 FROM attempts AS a WHERE a.frame = n.frame AND a.ended IS NULL) AS runs
      FROM notifications AS n JOIN frames AS f ON f.id = n.frame JOIN frames AS top ON top.id = f.root
        JOIN chains AS c ON c.root = f.root LEFT JOIN requests AS r ON r.id = n.request

@@ -9,7 +9,7 @@ use crate::core::notifications::occasion::Occasion;
 use crate::failpoint::Step;
 use crate::store::error::Result;
 use crate::store::outbox::{Subscribing, Subscription};
-use crate::store::sqlite::database::codec::{self, from_json, path, path_text};
+use crate::store::sqlite::database::codec::{self, path, path_text};
 use crate::store::sqlite::database::connection::Sqlite;
 use crate::store::sqlite::tables::notifications::{self, Noted};
 use crate::store::sqlite::transaction::{Statements, TxResult};
@@ -26,23 +26,26 @@ pub(crate) fn subscribe(store: &Sqlite, to: &Subscribing) -> Result<()> {
         let wanted = to.apply(subscription(connection)?).filter(|it| !it.events.is_empty());
         connection.run("DELETE FROM subscription", [])?;
         if let Some(Subscription { config, events }) = wanted {
-            connection.run(
-                "INSERT INTO subscription (config, events) VALUES (?1, ?2)",
-                (path_text(&config)?, codec::json(&events, &[])?),
-            )?;
+            let sql = "INSERT INTO subscription (event, config) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+            for event in events {
+                connection.run(sql, (event.name(), path_text(&config)?))?;
+            }
         }
         drop_unwanted(connection)
     })
 }
 
 pub(crate) fn subscription(connection: &Connection) -> TxResult<Option<Subscription>> {
-    let of = |row: &Row<'_>| Ok(Subscription { config: path(row, "config")?, events: from_json(row, "events")? });
-    connection.read_first("SELECT config, events FROM subscription", [], of)
+    let event = |row: &Row<'_>| Ok((path(row, "config")?, row.get::<_, String>("event")?));
+    let rows = connection.read_all("SELECT config, event FROM subscription ORDER BY seq", [], event)?;
+    let Some((config, _)) = rows.first().cloned() else { return Ok(None) };
+    let events = rows.iter().filter_map(|(_, event)| Occasion::named(event)).collect();
+    Ok(Some(Subscription { config, events }))
 }
 
 fn drop_unwanted(connection: &Connection) -> TxResult<()> {
     let sql = "UPDATE notifications SET status = 'outdated', ended = ?1 WHERE status = 'pending'
-               AND event NOT IN (SELECT value FROM subscription, json_each(subscription.events))";
+               AND event NOT IN (SELECT event FROM subscription)";
     connection.run(sql, [codec::now()])
 }
 

@@ -112,7 +112,7 @@ pub(super) fn filed(connection: &Connection, question: &Request) -> TxResult<()>
 /// The question that this attempt has already posted under the same id, if any.
 pub(super) fn recorded(connection: &Connection, attempt: AttemptId, form: &Form) -> TxResult<Option<RequestId>> {
     let Some(posted) = &form.posted else { return Ok(None) };
-    let sql = "SELECT id FROM requests WHERE attempt = ?1 AND json_extract(detail, '$.ask.posted.id') = ?2";
+    let sql = "SELECT id FROM requests WHERE attempt = ?1 AND posted = ?2";
     connection.read_first(sql, (Id(attempt), &posted.id), |row| id(row, "id"))
 }
 

@@ -47,9 +47,7 @@ fn answer(connection: &Connection, question: RequestId) -> TxResult<Option<Strin
 
 /// Each question of a batch has the joined result of all of them.
 fn result_of_batch(connection: &Connection, request: &Request, batch: &Batch) -> TxResult<Option<RequestResult>> {
-    let sql = requests!(
-        "WHERE r.attempt = ?1 AND r.status <> 'withdrawn' AND json_extract(r.detail, '$.ask.batch.id') = ?2 ORDER BY r.seq"
-    );
+    let sql = requests!("WHERE r.attempt = ?1 AND r.status <> 'withdrawn' AND r.batch = ?2 ORDER BY r.seq");
     let mut over = Vec::new();
     for question in requests::all(connection, sql, (Id(request.attempt), Id(batch.id)))? {
         let expired = question.state.is_expired();

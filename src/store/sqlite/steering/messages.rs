@@ -56,7 +56,7 @@ pub(crate) fn instruct(
 fn resume(connection: &Connection, now: At, before: &Frame) -> TxResult<()> {
     let state = frames::advance(connection, before, FrameEvent::Instruct, now.0)?;
     connection.run(
-        "UPDATE frames SET outcome = ifnull(outcome, ?2), afresh = iif(json_type(afresh, '$.wanted') IS NULL, afresh, NULL)
+        "UPDATE frames SET outcome = ifnull(outcome, ?2), afresh = CASE WHEN wants_summary THEN NULL ELSE afresh END
              WHERE id = ?1",
         (Id(before.id), codec::json(&before.state, &[])?),
     )?;

@@ -11,7 +11,7 @@ use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::id::{FrameId, NotificationId, RequestId};
 use crate::core::notifications::occasion::Occasion;
 use crate::core::requests::request::RequestKind;
-use crate::store::sqlite::database::codec::{At, Id, from_json};
+use crate::store::sqlite::database::codec::{At, Id};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
 /// What happened.
@@ -25,16 +25,14 @@ pub(crate) struct Noted<'a> {
     pub(crate) detail: Value,
 }
 
-/// The events that a person subscribed to.
-pub(crate) fn wanted(connection: &Connection) -> TxResult<Vec<Occasion>> {
-    Ok(connection
-        .read_first("SELECT events FROM subscription", [], |row| from_json(row, "events"))?
-        .unwrap_or_default())
+/// Whether a person subscribed to an event.
+pub(crate) fn is_wanted(connection: &Connection, event: Occasion) -> TxResult<bool> {
+    connection.finds("SELECT 1 FROM subscription WHERE event = ?1", [event.name()])
 }
 
 /// Records an event, if a person subscribed to it.
 pub(crate) fn note(connection: &Connection, now: At, noted: &Noted<'_>) -> TxResult<()> {
-    if !wanted(connection)?.contains(&noted.occasion) {
+    if !is_wanted(connection, noted.occasion)? {
         return Ok(());
     }
     connection.run(

@@ -136,8 +136,7 @@ fn join(connection: &Connection, now: At, wait: &Request, attempt: AttemptId) ->
     let is_ended = |kind: &RequestKind| matches!(kind, RequestKind::Spawn { child, .. } if ended.contains(child));
     for request in background(connection, wait.frame)?.into_iter().filter(|request| is_ended(&request.kind)) {
         // One that was continued since has another result.
-        let goes_on =
-            "SELECT 1 FROM frames WHERE id = ?1 AND ifnull(outcome, state) ->> '$.state' NOT IN ('done', 'failed')";
+        let goes_on = "SELECT 1 FROM frames WHERE id = ?1 AND seen_status NOT IN ('done', 'failed')";
         if let RequestKind::Spawn { child, .. } = request.kind
             && connection.finds(goes_on, [Id(child)])?
         {

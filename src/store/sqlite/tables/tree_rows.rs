@@ -35,11 +35,10 @@ pub(crate) fn collect(connection: &Connection, root: FrameId) -> TxResult<()> {
         "CREATE TEMP TABLE IF NOT EXISTS members (id TEXT PRIMARY KEY) WITHOUT ROWID; DELETE FROM temp.members",
     )?;
     connection.execute("INSERT INTO temp.members SELECT id FROM frames WHERE root = ?1", [Id(root)])?;
-    // SQLite uses the index only if the kind is a literal here, as in the index.
     connection.execute(
         "INSERT INTO temp.members SELECT e.frame FROM (SELECT id FROM temp.members) AS m
          CROSS JOIN events AS e INDEXED BY deleted_frames
-           ON e.kind = 'deleted' AND json_extract(e.detail, '$.parent') = +m.id
+           ON e.parent IS NOT NULL AND e.parent = m.id
          WHERE true ON CONFLICT DO NOTHING",
         [],
     )?;

@@ -24,11 +24,10 @@ macro_rules! questions {
     ($($condition:tt)+) => {
         concat!(
             "SELECT r.id, r.frame, f.root, f.title, r.detail, r.state, r.made, a.answered, a.answer, a.origin,
-             CASE WHEN r.detail -> '$.ask.batch' IS NOT NULL OR r.detail ->> '$.ask.native' THEN
-                 (SELECT json_object('of', count(*), 'number', count(*) FILTER (WHERE other.seq <= r.seq))
+             CASE WHEN r.batch IS NOT NULL OR r.is_native THEN
+                 (SELECT '{\"of\":' || count(*) || ',\"number\":' || count(*) FILTER (WHERE other.seq <= r.seq) || '}'
                   FROM requests AS other WHERE other.attempt = r.attempt AND other.status <> 'withdrawn'
-                  AND (other.detail ->> '$.ask.batch.id' = r.detail ->> '$.ask.batch.id'
-                       OR other.call = r.call AND other.detail ->> '$.ask.native' AND r.detail ->> '$.ask.native'))
+                  AND (other.batch = r.batch OR other.call = r.call AND other.is_native AND r.is_native))
              END AS together
              FROM requests AS r
              JOIN frames AS f ON f.id = r.frame LEFT JOIN answers AS a ON a.question = r.id
@@ -47,8 +46,7 @@ const OPEN_BELOW: &str = questions!("r.status = 'open' AND r.frame IN (", below!
 macro_rules! ids_of_unfiled {
     () => {
         "SELECT id FROM requests INDEXED BY unfiled_questions
-         WHERE filed = 0 AND status IN ('resolved', 'expired', 'delivering', 'delivered')
-         AND json_type(detail, '$.ask.posted') IS NOT NULL"
+         WHERE filed = 0 AND status IN ('resolved', 'expired', 'delivering', 'delivered') AND is_posted"
     };
 }
 

@@ -26,11 +26,8 @@ pub(crate) fn check(connection: &Connection, frame: FrameId, kinds: &[RequestKin
     if more == 0 {
         return Ok(());
     }
-    let most: Option<i64> = connection.read_one(
-        "SELECT json_extract(launch, '$.questions_per_hour') FROM frames WHERE id = ?1",
-        [Id(frame)],
-        |row| row.get(0),
-    )?;
+    let most: Option<i64> =
+        connection.read_one("SELECT questions_per_hour FROM frames WHERE id = ?1", [Id(frame)], |row| row.get(0))?;
     let most = most.map_or(PER_HOUR, i64::unsigned_abs);
     let root: Id<FrameId> =
         connection.read_one("SELECT root FROM frames WHERE id = ?1", [Id(frame)], |row| Ok(Id(id(row, "root")?)))?;
