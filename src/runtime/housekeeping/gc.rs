@@ -20,7 +20,7 @@ use crate::runtime::housekeeping::removal::{
     self, Condemned, Decision, Preparation, Prepared, Removal, RemovalRequest, RemovedChain,
 };
 use crate::runtime::worktrees::worktree_removal;
-use crate::store::{Orphan, Store, StoreError, Trash, WorktreesOf};
+use crate::store::{Orphan, Store, WorktreesOf};
 
 /// Events during the removal of chains.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ pub(crate) fn collect(
     let planned = plan.iter().flat_map(|(_, decision)| decision.condemned()).chain(&handed_over);
     planned.filter(|condemned| !condemned.ignored.is_empty()).for_each(|condemned| tell(Happening::Takes(condemned)));
 
-    let (mut places, mut prepared, mut deletion) = (SessionLocations::default(), Vec::new(), Deletion::default());
+    let (mut places, mut prepared, mut removing) = (SessionLocations::default(), Vec::new(), Removing::default());
     for (at, (tree, decision)) in plan.into_iter().enumerate() {
         tell(Happening::Progress(if pretend { "chains measured" } else { "chains removed" }, at, count));
         let root = tree.root;
@@ -105,11 +105,11 @@ pub(crate) fn collect(
             },
         }
         if prepared.len() == AT_ONCE || Prepared::are_many(prepared.iter().map(|(tree, _)| tree)) {
-            collected.finish(store, std::mem::take(&mut prepared), request, &mut deletion)?;
+            collected.count(removing.begin(store, std::mem::take(&mut prepared), request)?);
         }
     }
-    collected.finish(store, prepared, request, &mut deletion)?;
-    deletion.wait()?;
+    collected.count(removing.begin(store, prepared, request)?);
+    collected.count(removing.wait()?);
     collected.take(store, handed_over, with_ignored, pretend)?;
     collected.sweep(store, pretend, tell)?;
     if !collected.trees.is_empty() && !pretend {
@@ -129,41 +129,50 @@ fn shrink(store: &Store) -> u64 {
 /// How many chains are removed in one transaction, for which other processes wait.
 const AT_ONCE: usize = 100;
 
-/// Deletes files while the next chains are prepared, which takes about as long.
-#[derive(Debug, Default)]
-struct Deletion(Option<JoinHandle<Result<usize, StoreError>>>);
+/// Removes prepared chains while the next ones are prepared, which takes about as long.
+#[derive(Default)]
+struct Removing(Option<JoinHandle<Result<Vec<Finished>, RuntimeError>>>);
 
-impl Deletion {
-    fn begin(&mut self, trash: Trash) -> Result<(), RuntimeError> {
-        self.wait()?;
-        self.0 = Some(thread::spawn(move || trash.delete()));
-        Ok(())
-    }
-
-    fn wait(&mut self) -> Result<(), RuntimeError> {
-        let Some(running) = self.0.take() else { return Ok(()) };
-        running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        Ok(())
-    }
+/// What became of a prepared chain, and the worktrees that were removed for it.
+struct Finished {
+    root: FrameId,
+    removal: Removal,
+    worktrees: Vec<Condemned>,
 }
 
-impl Collected {
-    /// Removes prepared chains, with the worktrees that were removed for them.
-    fn finish(
+impl Removing {
+    /// Begins to remove chains, with the worktrees that were removed for them. Returns what became of the chains before these.
+    fn begin(
         &mut self,
         store: &Store,
         prepared: Vec<(Prepared, Vec<Condemned>)>,
         request: RemovalRequest,
-        deletion: &mut Deletion,
-    ) -> Result<(), RuntimeError> {
+    ) -> Result<Vec<Finished>, RuntimeError> {
+        let before = self.wait()?;
         if prepared.is_empty() {
-            return Ok(());
+            return Ok(before);
         }
-        let (trees, worktrees): (Vec<_>, Vec<_>) = prepared.into_iter().unzip();
-        let roots: Vec<FrameId> = trees.iter().map(Prepared::root).collect();
-        let (removals, trash) = removal::finish(store, trees, request)?;
-        deletion.begin(trash)?;
-        for ((root, removal), worktrees) in roots.into_iter().zip(removals).zip(worktrees) {
+        let dir = store.dir().path().to_owned();
+        self.0 = Some(thread::spawn(move || {
+            let (trees, worktrees): (Vec<_>, Vec<_>) = prepared.into_iter().unzip();
+            let roots: Vec<FrameId> = trees.iter().map(Prepared::root).collect();
+            let (removals, trash) = removal::finish(&Store::open(&dir)?, trees, request)?;
+            trash.delete()?;
+            let finished = roots.into_iter().zip(removals).zip(worktrees);
+            Ok(finished.map(|((root, removal), worktrees)| Finished { root, removal, worktrees }).collect())
+        }));
+        Ok(before)
+    }
+
+    fn wait(&mut self) -> Result<Vec<Finished>, RuntimeError> {
+        let Some(running) = self.0.take() else { return Ok(Vec::new()) };
+        running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Collected {
+    fn count(&mut self, finished: Vec<Finished>) {
+        for Finished { root, removal, worktrees } in finished {
             worktrees.into_iter().for_each(|one| self.took(one));
             match removal {
                 Removal::Gone(tree) => {
@@ -173,7 +182,6 @@ impl Collected {
                 Removal::Busy | Removal::Needed | Removal::Held(_) => self.busy.push(root),
             }
         }
-        Ok(())
     }
 
     /// Removes worktrees of chains that are kept.

@@ -22,7 +22,7 @@ use crate::store::sqlite::transaction::{Fault, TxResult};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// More than the number of statements in the store.
-const STATEMENTS: usize = 64;
+const STATEMENTS: usize = 256;
 
 /// A connection to the database of `dir`, which is created if it does not exist.
 pub(crate) fn connection(dir: &StateDir) -> Result<Connection, StoreError> {

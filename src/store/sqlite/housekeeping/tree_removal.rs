@@ -70,6 +70,7 @@ pub(crate) fn sessions(connection: &Connection, root: FrameId) -> TxResult<Vec<W
 
 pub(crate) fn remove_trees(store: &Sqlite, trees: &[Decided], retention: Retention) -> Result<RemovedTrees> {
     let (mut removed, mut frames) = (Vec::new(), Vec::new());
+    let deletions = TABLES.map(|Table { name, of_members }| format!("DELETE FROM {name} WHERE {of_members}"));
     // Otherwise SQLite writes each page that a `DELETE` changes to a temporary file, too.
     store.query(|connection| Ok(connection.pragma_update(None, "temp_store", "MEMORY")?))?;
     store.write(Step::Remove, |connection| {
@@ -82,8 +83,8 @@ pub(crate) fn remove_trees(store: &Sqlite, trees: &[Decided], retention: Retenti
             }
             tree_rows::collect(connection, *root)?;
             frames.extend(tree_rows::frames(connection)?);
-            for Table { name, of_members } in TABLES {
-                connection.run(&format!("DELETE FROM {name} WHERE {of_members}"), [])?;
+            for sql in &deletions {
+                connection.run(sql, [])?;
             }
             removed.push(*root);
         }

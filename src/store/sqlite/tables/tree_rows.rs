@@ -31,18 +31,16 @@ pub(crate) const TABLES: [Table; 9] = [
 /// Puts the frames of the tree of `root` into `members`, and those that were deleted before they ran: their log belongs to
 /// the tree. The temporary table belongs to this connection, so readers may have it, too.
 pub(crate) fn collect(connection: &Connection, root: FrameId) -> TxResult<()> {
-    connection.execute_batch(
-        "CREATE TEMP TABLE IF NOT EXISTS members (id TEXT PRIMARY KEY) WITHOUT ROWID; DELETE FROM temp.members",
-    )?;
-    connection.execute("INSERT INTO temp.members SELECT id FROM frames WHERE root = ?1", [Id(root)])?;
-    connection.execute(
+    connection.run("CREATE TEMP TABLE IF NOT EXISTS members (id TEXT PRIMARY KEY) WITHOUT ROWID", [])?;
+    connection.run("DELETE FROM temp.members", [])?;
+    connection.run("INSERT INTO temp.members SELECT id FROM frames WHERE root = ?1", [Id(root)])?;
+    connection.run(
         "INSERT INTO temp.members SELECT e.frame FROM (SELECT id FROM temp.members) AS m
          CROSS JOIN events AS e INDEXED BY deleted_frames
            ON e.parent IS NOT NULL AND e.parent = m.id
          WHERE true ON CONFLICT DO NOTHING",
         [],
-    )?;
-    Ok(())
+    )
 }
 
 /// The columns of a table that are exported: not generated ones, nor the row number, which belongs to this database.
