@@ -215,6 +215,10 @@ impl From<RuntimeError> for CliError {
                 BadSource::NoWorkingDirectory(_) => "leave --fork-from out".to_owned(),
                 BadSource::Foreign(_) => "an agent can fork only conversations of its own chain".to_owned(),
                 BadSource::Elsewhere(_) => "leave --cwd out".to_owned(),
+                BadSource::NotInACall => "make it a Bash call of its own, or leave --background out".to_owned(),
+                BadSource::Unwritten => {
+                    "leave --background out: the fork then begins when your turn has ended".to_owned()
+                }
             }),
             RuntimeError::Worktree(WorktreeError::NoRepository(_)) => {
                 Self::usage(message).hint("commit something to a git repository there, or leave --worktree out")

@@ -275,7 +275,8 @@ fn every_command_explains_itself() {
 
               `agent-cli wait --agent ID` returns its reply. An agent that ends its turn without that
               gets the reply then, before its last words count. If the caller fails or is stopped, so
-              are the agents in its background.
+              are the agents in its background. With --fork, they begin with the conversation up to this
+              call.
 
     Limits of the whole chain:
           --max-depth <N>

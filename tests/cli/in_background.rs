@@ -2,6 +2,7 @@
 
 use rustix::process::Signal;
 
+use crate::log::Start;
 use crate::world::World;
 
 const BOTH: &str = "spawn --background a.md b.md\nwait --agent {id}\nreply {result}\n";
@@ -182,4 +183,31 @@ fn what_does_not_go_together_is_refused() {
     --- exit status: 2
     ");
     assert_eq!(world.starts(), 0);
+}
+
+/// The conversation with which it began is kept, whatever becomes of its caller's.
+#[test]
+fn a_fork_that_was_killed_begins_anew_with_the_conversation_up_to_its_call() {
+    for world in [World::with_hooks(), World::new()] {
+        world.file("root.md", "run echo known\nspawn --background --fork child.md\nhold callers\nreply {result}\n");
+        // It dies before it has a conversation of its own.
+        world.file("child.md", "unless mended die 9\nreply 42\n");
+        let callers = world.gate("callers");
+        let spawn = world.command(["spawn", "root.md"]).start();
+        callers.reached_by(1);
+        callers.open_for_one();
+        spawn.ends().exits_with(1);
+        let of_child = |start: &&Start| start.prompt.contains("child.md");
+        let begins = |at: usize| {
+            let log = world.log();
+            log.starts.iter().filter(of_child).nth(at).and_then(|start| start.value_of("--resume").map(str::to_owned))
+        };
+        let first = begins(0).unwrap();
+        let began_with = std::fs::read_to_string(&first).unwrap();
+        assert!(began_with.contains("known") && began_with.contains("you are its fork"), "{began_with}");
+        world.file("mended", "");
+        world.run(&["resume", &world.session(0)]).succeeds();
+        assert_eq!(begins(1), Some(first));
+        world.run(&["fsck"]).succeeds();
+    }
 }

@@ -5,12 +5,13 @@ use serde_json::Value;
 use crate::birthday::shares_its_prefix;
 use crate::chain::Chain;
 use crate::support::extent::sample_or_all;
-use crate::support::{Conversation, MessagesApi, NEWEST, RecordedRequest, ToolCall, Turn, on_every_version};
+use crate::support::{Conversation, Hold, MessagesApi, NEWEST, RecordedRequest, ToolCall, Turn, on_every_version};
 
 on_every_version!(
     a_fork_continues_from_the_call, without_hooks_the_prompt_says_that_it_is_a_fork,
     several_forks_and_forks_of_forks_share_the_prefix, many_forks_take_one_request_each,
     forks_in_forks_in_a_group_reply_to_their_callers, what_would_miss_the_cache_is_refused,
+    forks_in_the_background_begin_while_their_caller_works,
 );
 
 /// The words with which a task begins that a fork is given.
@@ -152,6 +153,53 @@ fn forks_in_forks_in_a_group_reply_to_their_callers(version: &str) {
             shares_its_prefix(&first(caller), &first(fork));
         }
     }
+    assert_eq!(chain.ok(&["fsck"]), "");
+}
+
+/// Two forks of one message, a fork of one of them, and a caller that goes on before any of them has replied.
+fn forks_in_the_background_begin_while_their_caller_works(version: &str) {
+    let fork = |task: &str| format!("agent-cli spawn --background --fork --prompt '{TASK}{task}'");
+    let hold = Hold::new();
+    let held = hold.clone();
+    let chain = project(version, move |said| {
+        let results = said.result_texts();
+        let id = |at: usize| results[at].trim();
+        match (last_task(said).as_deref(), results.len()) {
+            (None, 0) => Turn::bash("echo known"),
+            (None, 1) => Turn::bash(&fork("a")).and_bash(&fork("b")).and_bash("echo beside"),
+            (None, 4) => Turn::bash("echo later").held(&held),
+            (None, 5) => Turn::bash(&format!("agent-cli wait --agent {} --agent {} --all", id(1), id(2))),
+            (Some("a"), 4) => Turn::bash(&fork("deep")),
+            (Some("a"), 5) => Turn::bash(&format!("agent-cli wait --agent {}", id(4))),
+            (Some("b" | "deep"), _) => Turn::text(format!("{} of {}", last_task(said).unwrap(), results[0].trim())),
+            (_, _) => Turn::text(said.last_result().unwrap_or_default()),
+        }
+    });
+    let spawn = chain.start(&["spawn", "ins.md", "--", "--allowedTools=Bash(echo:*)"]);
+    let is_of = |task: &str, request: &RecordedRequest| last_task(&request.conversation()).as_deref() == Some(task);
+    chain.api.wait_until(|requests| {
+        ["a", "b", "deep"].iter().all(|task| requests.iter().any(|request| is_of(task, request)))
+    });
+    hold.release();
+    let said = spawn.ends();
+    assert_eq!(said.code, Some(0), "{said:?}");
+    for reply in ["deep of known", "b of known"] {
+        assert!(said.out.contains(reply), "{said:?}");
+    }
+    let caller = requests_of(&chain, None);
+    let first = |task: &str| requests_of(&chain, Some(task)).remove(0);
+    for task in ["a", "b"] {
+        let fork = first(task);
+        shares_its_prefix(&caller[1], &fork);
+        let told = fork.conversation();
+        let results = told.result_texts();
+        let is_own = |result: &&&str| result.contains("you are its fork");
+        assert_eq!((results.len(), results.iter().filter(is_own).count()), (4, 1), "{task}: {results:?}");
+    }
+    shares_its_prefix(&first("a"), &first("deep"));
+    let agents = chain.json(&["tree", &chain.only_root(), "--json"]);
+    let costs: Vec<_> = agents.as_array().unwrap().iter().map(|agent| agent["requests"].as_u64().unwrap()).collect();
+    assert_eq!(costs.iter().sum::<u64>() as usize, chain.api.count(), "{agents}");
     assert_eq!(chain.ok(&["fsck"]), "");
 }
 

@@ -144,11 +144,6 @@ fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
         let message = "--handoff does not work with --worktree: the reply would not say where the work is";
         return Err(Refusal::new(message).hint("leave one of them out"));
     }
-    if input.form == SpawnForm::Background && matches!(input.fork, Some(ForkOf::Asker { .. })) {
-        let message =
-            "--fork does not work with --background: your conversation is only copied when your turn has ended";
-        return Err(Refusal::new(message).hint("leave one of them out"));
-    }
     if input.limits.any() {
         return Err(Refusal::limits_of_agents());
     }

@@ -124,6 +124,22 @@ pub(crate) fn closed<'a>(transcript: &Entries, said: impl Fn(&str) -> &'a str) -
     Ok(Some(copy(transcript, results)?.text))
 }
 
+/// A copy of the transcript of an agent that still works, in which all open calls have the result that `said` gives; `None`: it
+/// does not have `call` yet.
+pub(crate) fn closed_at<'a>(
+    transcript: &Entries,
+    call: &str,
+    said: impl Fn(&str) -> &'a str,
+) -> Result<Option<Vec<u8>>, Broken> {
+    let open: Vec<&str> = open_calls(transcript, true).into_iter().map(|(open, _)| open).collect();
+    if !open.contains(&call) {
+        return Ok(None);
+    }
+    let result = |call: &str| CallResult { text: said(call).to_owned(), is_error: false };
+    let results = open.into_iter().map(|call| (call.to_owned(), result(call))).collect();
+    Ok(Some(copy(transcript, results)?.text))
+}
+
 /// The calls of a transcript that have no result, if one of them is marked as suspended. Otherwise empty: Claude Code itself
 /// tells the agent about calls that were cut short.
 pub(crate) fn suspended_calls(transcript: &Entries) -> Vec<String> {
@@ -297,6 +313,20 @@ mod tests {
         assert_eq!(copied.others.into_keys().collect::<Vec<_>>(), ["t1"], "the agent has gone on from it");
         let parents: Vec<_> = read(&copied.text).iter().map(|line| line["parentUuid"].clone()).collect();
         assert_eq!(json!(parents), json!([null, "u0", "u1", "u4", null, "u5"]));
+    }
+
+    #[test]
+    fn the_transcript_of_an_agent_that_works_is_closed_once_it_has_the_call() {
+        let closed = |lines: &[&str]| {
+            let said = |call: &str| if call == "t2" { "you" } else { "not you" };
+            closed_at(&entries(lines), "t2", said).unwrap().map(|text| read(&text))
+        };
+        assert_eq!(closed(&[PROMPT, CALL]), None);
+        let answered = r#"{"type":"user","uuid":"u6","parentUuid":"u4","message":{"content":[{"type":"tool_result","tool_use_id":"t2"}]}}"#;
+        assert_eq!(closed(&[PROMPT, CALL, OTHER, answered]), None, "it has returned");
+        let lines = closed(&[PROMPT, CALL, OTHER]).unwrap();
+        let results: Vec<_> = lines[3..].iter().map(|line| &line["message"]["content"][0]["content"]).collect();
+        assert_eq!(results, ["not you", "you"]);
     }
 
     #[test]

@@ -101,7 +101,7 @@ pub(crate) struct Spawn {
     /// Print the new agent's id at once, and let both work at the same time
     ///
     /// `agent-cli wait --agent ID` returns its reply. An agent that ends its turn without that gets the reply then, before its last words
-    /// count. If the caller fails or is stopped, so are the agents in its background.
+    /// count. If the caller fails or is stopped, so are the agents in its background. With --fork, they begin with the conversation up to this call.
     #[arg(long, conflicts_with = "handoff", help_heading = "In a call of an agent")]
     background: bool,
 

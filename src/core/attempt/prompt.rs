@@ -14,6 +14,20 @@ use crate::core::waits::scheduled::Scheduled;
 pub(crate) const FORK: &str = "You are a fork of the agent that started you: the conversation before this prompt is its own, and \
     so are the agents that it has started. It gets your reply as the result of its call.";
 
+/// What the call returns in a fork that has made it.
+pub(crate) const FORKED_HERE: &str = "This call has started you: you are its fork, and have the conversation up to here. The agent \
+    that made it gets your reply as its result. Your task follows; other calls, the agents that they have started and what was to come \
+    after this one are not yours.";
+
+/// The same if the caller does not wait.
+pub(crate) const FORKED_IN_BACKGROUND: &str = "This call has started you in the background: you are its fork, and have the conversation \
+    up to here. The agent that made it works on, and gets your reply later. Your task follows; other calls, the agents that they have \
+    started and what was to come after this one are not yours.";
+
+/// What the other calls return in a fork.
+pub(crate) const ELSEWHERE: &str =
+    "This call belongs to the conversation that yours began with. Its result goes there.";
+
 /// The first prompt of a frame. `deliveries` and `notices` come from an attempt that left no conversation.
 pub(crate) fn first(frame: &Frame, deliveries: &[Delivery], notices: &[String]) -> String {
     let task = of_task(&frame.task);

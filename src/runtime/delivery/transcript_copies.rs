@@ -10,6 +10,7 @@ use crate::claude::transcript::ancestry::Broken;
 use crate::claude::transcript::insert_results::{self, CallResult, OneOpen, WithResults};
 use crate::claude::transcript::reopen;
 use crate::claude::transcript::rewrite::Entries;
+use crate::core::attempt::prompt;
 use crate::core::chain::frame::Frame;
 use crate::core::id::AttemptId;
 use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResult};
@@ -112,11 +113,8 @@ pub(super) fn of_baseline(
     source: Option<&Path>,
     own: Option<&str>,
 ) -> Result<Option<PathBuf>, RuntimeError> {
-    const ELSEWHERE: &str = "This call belongs to the conversation that yours began with. Its result goes there.";
-    const FORK: &str = "This call has started you: you are its fork, and have the conversation up to here. The agent that made it \
-        gets your reply as its result. Your task follows; other calls, the agents that they have started and what was to come after this one \
-        are not yours.";
-    with_closed_calls(store, frame, source, |call| if Some(call) == own { FORK } else { ELSEWHERE })
+    let said = |call: &str| if Some(call) == own { prompt::FORKED_HERE } else { prompt::ELSEWHERE };
+    with_closed_calls(store, frame, source, said)
 }
 
 /// The transcript that a frame's agent continues only to write a summary. If it has suspended calls, this is a copy in which they

@@ -1,18 +1,28 @@
 //! The conversations that new agents start with: the checkpoint of a frame, or a Claude session that agent-cli did not start.
 //! Every agent gets a fork; the conversation itself does not change.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use std::{fs, io, thread};
 
 use crate::claude::environment::config_dir::config_dir;
-use crate::claude::transcript::{locate, session_facts};
+use crate::claude::transcript::rewrite::Entries;
+use crate::claude::transcript::{insert_results, locate, session_facts};
 use crate::core::agent::launch::Launch;
 use crate::core::agent::usage::Totals;
+use crate::core::attempt::prompt;
 use crate::core::chain::frame::{Baseline, Frame, KeptConversation};
 use crate::core::chain::frame_state::FrameState;
-use crate::core::id::{FrameId, IdPrefix, SessionId};
+use crate::core::id::{AttemptId, FrameId, IdPrefix, SessionId};
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::{RuntimeError, while_trying};
+use crate::store::files::checkpoint;
 use crate::store::{Attempt, Caller, Scope, Store, StoreError, Target};
+
+/// How long Claude Code may take to write a message with a call: until the model has finished it, and less than a command may run.
+const WRITES: Duration = Duration::from_secs(90);
+/// How often to look whether it has.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// A conversation, and what its forks share with it.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +56,14 @@ pub(crate) enum BadSource {
     /// A fork works in the same directory as its source.
     #[error("a fork of that conversation has to work in its directory, {}", .0.display())]
     Elsewhere(PathBuf),
+    /// Which call forks is only known from its command.
+    #[error(
+        "nothing was started: a fork in the background needs a call of its own in the foreground, with this command alone"
+    )]
+    NotInACall,
+    /// Claude Code has not written the call.
+    #[error("nothing was started: Claude Code has not written the conversation up to this call")]
+    Unwritten,
     /// A conversation may contain what the agent may not read.
     #[error("no agent or session of this chain matches `{0}`")]
     Foreign(String),
@@ -79,7 +97,7 @@ pub(crate) fn source_for_agent(store: &Store, caller: Caller, id: &IdPrefix) -> 
 }
 
 /// The conversation of the calling agent, up to the call with which it asks. It is a checkpoint as soon as the agent pauses,
-/// and no fork starts before that.
+/// and no fork starts before that, except in the [background](kept_for_background).
 pub(crate) fn source_of_caller(store: &Store, caller: Caller) -> Result<ForkSource, RuntimeError> {
     let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
     let baseline = Baseline {
@@ -93,6 +111,64 @@ pub(crate) fn source_of_caller(store: &Store, caller: Caller) -> Result<ForkSour
     // Its first attempt is recorded with its model when it ends.
     let model = agent_lookup::running(store, frame.id)?.and_then(|(_, digest)| digest.model).or(frame.launch.model);
     Ok(ForkSource { baseline, root: Some(frame.root), cwd: frame.cwd, model, native_questions })
+}
+
+/// Keeps the conversation of the calling agent up to its open call, because its forks begin while it works on. The copy belongs to
+/// no attempt of the agent.
+///
+/// # Errors
+///
+/// [`BadSource::NotInACall`], [`BadSource::Unwritten`], or a file cannot be read or written.
+pub(crate) fn kept_for_background(
+    store: &Store,
+    caller: Caller,
+    source: ForkSource,
+) -> Result<ForkSource, RuntimeError> {
+    let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
+    let (attempt, digest) = agent_lookup::running(store, frame.id)?
+        .filter(|(attempt, _)| attempt.id == caller.attempt)
+        .ok_or(RuntimeError::NoCaller(caller.frame))?;
+    // Claude Code runs such calls one after the other.
+    let forks = |command: &String| command.contains("--fork");
+    let call = digest.calls.open.iter().find(|call| call.command.as_ref().is_some_and(forks));
+    let call = &call.ok_or(BadSource::NotInACall)?.id;
+    let config = config_dir(&frame.launch).ok_or(BadSource::Unwritten)?;
+    let place = || locate::expected(&config, &frame.cwd, attempt.session);
+    let transcript = locate::find(&config, &frame.cwd, attempt.session).unwrap_or_else(place);
+    let text = up_to(&transcript, call)?;
+    let copy = AttemptId::random();
+    checkpoint::keep_conversation(store.dir(), frame.id, copy, &text)
+        .map_err(while_trying("keep a copy of the conversation"))?;
+    let facts = session_facts::origin(&store.dir().checkpoint(frame.id, copy));
+    let Totals { usd: cost_usd, usage } = facts.map_err(while_trying("read the transcript"))?.total;
+    let baseline = Baseline { checkpoint: Some(copy), cost_usd, usage, ..source.baseline };
+    Ok(ForkSource { baseline, ..source })
+}
+
+/// The conversation in a transcript up to the open `call`, as soon as Claude Code has written that.
+fn up_to(transcript: &Path, call: &str) -> Result<Vec<u8>, RuntimeError> {
+    let said = |open: &str| if open == call { prompt::FORKED_IN_BACKGROUND } else { prompt::ELSEWHERE };
+    let (deadline, mut length) = (Instant::now() + WRITES, 0);
+    loop {
+        let written = match fs::read(transcript) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            written => written.map_err(while_trying("read the transcript"))?,
+        };
+        if written.len() != length {
+            length = written.len();
+            let whole = written.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+            let entries = Entries::read(&written[..whole]).map_err(while_trying("read the transcript"))?;
+            let closed = insert_results::closed_at(&entries, call, said);
+            let closed = closed.map_err(|broken| io::Error::new(io::ErrorKind::InvalidData, broken));
+            if let Some(text) = closed.map_err(while_trying("copy the conversation"))? {
+                return Ok(text);
+            }
+        }
+        if Instant::now() >= deadline {
+            return Err(BadSource::Unwritten.into());
+        }
+        thread::sleep(LOOK);
+    }
 }
 
 fn of_target(store: &Store, target: Target, id: &IdPrefix) -> Result<ForkSource, RuntimeError> {

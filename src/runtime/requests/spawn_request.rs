@@ -17,7 +17,7 @@ use crate::core::requests::request::{External, Request, RequestKind, RequestResu
 use crate::core::requests::request_state::RequestState;
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::agent_lookup;
-use crate::runtime::requests::fork::{BadSource, ForkSource};
+use crate::runtime::requests::fork::{self, BadSource, ForkSource};
 use crate::runtime::while_trying;
 use crate::runtime::worktrees::worktree;
 use crate::store::{AskedFor, Caller, NewFrame, NewGroup, Requests, ResultUse, Store, Target};
@@ -87,7 +87,7 @@ pub(crate) fn spawn(
     store: &Store,
     caller: Caller,
     call: Option<&str>,
-    request: SpawnRequest,
+    mut request: SpawnRequest,
     mut overrides: Overrides,
 ) -> Result<FrameId, RuntimeError> {
     let parent = frame_of(store, caller)?;
@@ -117,6 +117,12 @@ pub(crate) fn spawn(
     // repository, and its agent works in the same subfolder of it.
     if !parent.launch.is_unrestricted() && !request.cwd.starts_with(&parent.cwd) {
         return Err(BadLaunch::Outside { own: parent.cwd, child: request.cwd }.into());
+    }
+    if request.form == SpawnForm::Background
+        && let Some(source) = request.source.take()
+    {
+        let is_own = source.baseline.checkpoint == Some(caller.attempt);
+        request.source = Some(if is_own { fork::kept_for_background(store, caller, source)? } else { source });
     }
     // Its own directory may be the work of agents, too.
     let began = if parent.launch.is_unrestricted() { None } else { Some(agent_lookup::base(store, &parent)?) };

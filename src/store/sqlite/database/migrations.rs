@@ -40,7 +40,7 @@ CREATE TABLE frames (
     is_group INTEGER NOT NULL GENERATED ALWAYS AS (json_type(task, '$.group') IS NOT NULL) STORED,
     wants_summary INTEGER NOT NULL GENERATED ALWAYS AS (ifnull(json_type(afresh, '$.wanted') IS NOT NULL, 0)) STORED,
     is_unrecorded INTEGER NOT NULL GENERATED ALWAYS AS (ifnull(trouble ->> 'unrecorded', 0)) STORED,
-    baseline_frame TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(baseline) THEN json_extract(baseline, '$.frame') END) STORED,
+    baseline_frame TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(baseline) THEN json_extract(baseline, '$.agent') END) STORED,
     baseline_checkpoint TEXT
         GENERATED ALWAYS AS (CASE WHEN json_valid(baseline) THEN json_extract(baseline, '$.checkpoint') END) STORED,
     worktree TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(launch) THEN json_extract(launch, '$.worktree') END) STORED,

@@ -154,8 +154,8 @@ pub(super) fn copies_of_earlier(connection: &Connection, frame: FrameId) -> TxRe
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Store;
-    use crate::store::testing::store;
+    use crate::store::testing::{new, store};
+    use crate::store::{NewFrame, Store};
 
     fn names(store: &Store) -> Vec<String> {
         let name = |orphan: Orphan| orphan.path.file_name().unwrap().to_str().unwrap().to_owned();
@@ -200,6 +200,22 @@ mod tests {
         assert_eq!(names(&store), [""; 0]);
         assert!(store.dir().checkpoint(frame, checkpoint).exists());
         assert!(store.dir().frames().join("notes.txt").exists());
+    }
+
+    #[test]
+    fn a_copy_with_which_another_agent_has_yet_to_begin_is_needed() {
+        let (_temp, store) = store();
+        let (source, copy) = (store.root(), AttemptId::random());
+        let (session, frame, checkpoint) = (source.into(), Some(source), Some(copy));
+        let baseline = Baseline { session, frame, checkpoint, cost_usd: 0.0, usage: None };
+        store.create_root(&NewFrame { baseline: Some(baseline), ..new("fork") }).unwrap();
+        store.dir().frame_dir(source).unwrap();
+        let path = store.dir().checkpoint(source, copy);
+        fs::write(&path, "{}").unwrap();
+        assert_eq!(names(&store), [""; 0]);
+        let orphan = Orphan { path: path.clone(), frame: Some(source), bytes: 2 };
+        assert!(!store.housekeeping().remove_orphan_file(&orphan).unwrap());
+        assert!(path.exists());
     }
 
     #[test]
