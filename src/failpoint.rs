@@ -9,6 +9,7 @@
 //! | `AGENT_CLI_CRASH` | `POINT` or `POINT:N`: what happens when a point is passed for the first or the `N`th time |
 //! | `AGENT_CLI_HOLD` | `POINT GATE` or `POINT:N GATE`: when the process passes the point for the first or the `N`th time, it adds a line to `GATE.held`, and continues when it can read a line from the fifo `GATE` |
 //! | `AGENT_CLI_DISK` | a directory that gets what the disk is sure to hold: the content of each file and the names in each directory, as they were when it was last synced |
+//! | `AGENT_CLI_PANIC` | `PLACE`: the process panics there. A place is named where it calls [`panic_at`] |
 //! | `AGENT_CLI_CRASH_LOG` | a file that gets a line for each point that is passed: the point, the command, the process. With it, all processes that share the file count together |
 
 use std::io;
@@ -30,6 +31,16 @@ pub enum Moment {
     /// The disk is full. The process continues with that error.
     Full,
 }
+
+/// Panics if a test wants that at this place.
+#[cfg(debug_assertions)]
+pub(crate) fn panic_at(place: &str) {
+    assert!(!std::env::var("AGENT_CLI_PANIC").is_ok_and(|wanted| wanted == place), "a test wants this");
+}
+
+/// Does nothing in a release build.
+#[cfg(not(debug_assertions))]
+pub(crate) fn panic_at(_: &str) {}
 
 /// The moments that the kinds of steps have.
 #[cfg(debug_assertions)]

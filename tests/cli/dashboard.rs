@@ -1,13 +1,14 @@
 //! The dashboard of `agent-cli` and `watch`, as a terminal shows it.
 
 use std::fs;
+use std::io::Read;
 
 use rustix::process::Signal;
 
 use crate::gate::wait_until;
 use crate::inbox::{answered, asking};
 use crate::invocation::Running;
-use crate::pty::Screen;
+use crate::pty::{Screen, terminal};
 use crate::world::World;
 
 fn opened<'a>(world: &'a World, args: &[&str], columns: u16) -> (Running<'a>, Screen) {
@@ -254,6 +255,38 @@ fn signals_end_it_and_give_the_terminal_back() {
             dashboard.ends().exits_with(code);
             assert!(!screen.is_taken());
         }
+    }
+}
+
+#[test]
+fn a_terminal_that_is_closed_ends_it() {
+    for args in [&[][..], &["watch"]] {
+        let world = World::new();
+        asking(&world, "When?");
+        let (mut screen, theirs) = terminal(80, 24, true).expect("there are terminals");
+        let mut child = world.command(args).with("TERM", "xterm").start_on(&theirs);
+        drop(theirs);
+        let (mut shown, mut part) = (Vec::new(), [0; 4096]);
+        while !String::from_utf8_lossy(&shown).contains("quit") {
+            let read = screen.read(&mut part).expect("the dashboard is drawn");
+            shown.extend_from_slice(&part[..read]);
+        }
+        drop(screen);
+        wait_until("it ends", || child.try_wait().expect("it is ours").is_some());
+        let status = child.wait().expect("it is ours");
+        assert_eq!(status.code(), Some(if args.is_empty() { 130 } else { 0 }));
+    }
+}
+
+#[test]
+fn a_panic_gives_the_terminal_back() {
+    for args in [&[][..], &["watch"]] {
+        let world = World::new();
+        let (dashboard, screen) =
+            world.command(args).with("TERM", "xterm").with("AGENT_CLI_PANIC", "draw").start_on_screen(80, 24);
+        let outcome = dashboard.ends();
+        assert!(outcome.stdout.contains("\u{1b}[?1049h"), "the terminal was taken: {outcome}");
+        assert!(!screen.is_taken() && screen.text().contains("a test wants this"), "{}", screen.text());
     }
 }
 

@@ -113,12 +113,17 @@ impl<'a> Invocation<'a> {
         self.on(columns, rows, true)
     }
 
+    /// Starts it with a terminal of the caller.
+    pub(crate) fn start_on(&mut self, terminal: &File) -> Child {
+        let copy = || Stdio::from(terminal.try_clone().expect("a file can be opened once more"));
+        self.command.stdin(copy()).stdout(copy()).stderr(copy());
+        self.command.spawn().expect("the program can be started")
+    }
+
     /// `lines`: whether the terminal begins a line at the left, as it does for people.
     fn on(mut self, columns: u16, rows: u16, lines: bool) -> (Running<'a>, Screen) {
         let (screen, terminal) = terminal(columns, rows, lines).expect("there are terminals");
-        let copy = || Stdio::from(terminal.try_clone().expect("a file can be opened once more"));
-        self.command.stdin(copy()).stdout(copy()).stderr(copy());
-        let child = self.command.spawn().expect("the program can be started");
+        let child = self.start_on(&terminal);
         // Anything left open here would keep the terminal from ending with the program.
         let (world, input) = (self.world, self.input);
         drop((self.command, terminal));

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Stdout, Write};
+use std::mem::ManuallyDrop;
 use std::panic;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::thread::{self, ThreadId};
@@ -15,10 +16,13 @@ use ratatui::layout::Rect;
 use ratatui::prelude::CrosstermBackend;
 use ratatui::{Frame, Terminal};
 
+use crate::failpoint;
+
 /// The terminal, drawn on as a whole.
 #[derive(Debug)]
 pub(crate) struct FullScreen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// It would show the cursor when dropped, as `hide` does, and panic if the terminal is closed.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
 /// Where a text would have been written.
@@ -60,12 +64,13 @@ impl FullScreen {
         let terminal = Terminal::new(CrosstermBackend::new(io::stdout())).inspect_err(|_| hide())?;
         let (owner, kept) = (thread::current().id(), VecDeque::new());
         *taken() = Some(Taken { owner, is_lent: false, kept, last: None, wake: Box::new(wake) });
-        Ok(Self { terminal })
+        Ok(Self { terminal: ManuallyDrop::new(terminal) })
     }
 
     pub(crate) fn draw(&mut self, render: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         // After a panic of another thread the terminal is no longer ours.
         if taken().is_some() {
+            failpoint::panic_at("draw");
             self.terminal.draw(render)?;
         }
         Ok(())
