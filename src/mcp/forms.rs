@@ -163,8 +163,8 @@ fn has_plain_names(kind: &RequestKind) -> bool {
 /// else in it could be taken for them.
 fn on_one_line(whole: &str) -> Option<String> {
     let part = |line: &str| match line.split_once(BAR) {
-        // A blank and the mark of a change come before the text.
-        Some((before, quoted)) if before.trim().is_empty() => {
+        // A blank and the mark of a change come before the text, and before the bar the number of the line.
+        Some((number, quoted)) if number.bytes().all(|byte| byte == b' ' || byte.is_ascii_digit()) => {
             let text = quoted.strip_prefix(' ').unwrap_or(quoted);
             Some(Value::from(text.strip_prefix(' ').unwrap_or(text)).to_string())
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::tz::TimeZone;
 use rmcp::model::{
     CallToolResult, ContentBlock, DetailedTask, ErrorData, InputRequests, InputResponses, JsonObject, Task,
     TaskPayload, TaskStatus,
@@ -131,7 +132,9 @@ fn message(app: &App<'_>, root: FrameId) -> Result<String, AppError> {
         return Ok(running.join("\n"));
     }
     let waits = tree.leaves_up().into_iter().find(|node| !node.is_over() && !node.is_group);
-    let step = |node: &Node| progress_lines::step(node.id, &node.title, &progress_lines::ended(&tree, node, app.now));
+    let zone = TimeZone::system();
+    let ended = |node: &Node| progress_lines::ended(&tree, node, app.now, &zone);
+    let step = |node: &Node| progress_lines::step(node.id, &node.title, &ended(node));
     Ok(waits.map(step).unwrap_or_default())
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::chain::admission::NotAdmitted;
@@ -15,6 +16,7 @@ use crate::core::housekeeping::file_ownership::Exposed;
 use crate::core::housekeeping::fsck_finding::FsckFinding;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request_state::IllegalRequestEvent;
+use crate::core::text::time::{age, on_clock};
 
 /// What the functions of the store return.
 pub(crate) type Result<T> = std::result::Result<T, StoreError>;
@@ -147,7 +149,7 @@ pub enum StoreError {
     #[error(transparent)]
     IllegalRequest(#[from] IllegalRequestEvent),
     /// The question was answered already. The first answer counts.
-    #[error("question {} was already answered, at {answered:.0}{}", .question.short(), if *replaceable { "" } else { ", and its agent has the answer" })]
+    #[error("question {} was already answered, at {}{}", .question.short(), clock(*answered), if *replaceable { "" } else { ", and its agent has the answer" })]
     AlreadyAnswered {
         /// The question.
         question: RequestId,
@@ -159,7 +161,7 @@ pub enum StoreError {
         replaceable: bool,
     },
     /// The question expired without an answer.
-    #[error("question {} expired at {expired:.0} without an answer", .question.short())]
+    #[error("question {} expired at {} without an answer", .question.short(), clock(*expired))]
     QuestionExpired {
         /// The question.
         question: RequestId,
@@ -260,6 +262,12 @@ impl StoreError {
             _ => Self::Io { path, source },
         }
     }
+}
+
+/// A time in the past, as its reader sees it.
+fn clock(at: Timestamp) -> String {
+    let now = Timestamp::now();
+    format!("{} ({} ago)", on_clock(at, now, &TimeZone::system()), age(at, now))
 }
 
 /// One of several things that an id may mean.

@@ -156,17 +156,17 @@ fn a_question_is_answered_once() {
     world.run(&["answer", &question, "Jan 1st"]).succeeds();
     let second = world.run(&["answer", &question, "Feb 2nd"]);
     second.exits_with(2);
-    insta::assert_snapshot!(second, @r"
+    insta::assert_snapshot!(second, @"
     --- stderr
-    error: question [ID3:8] was already answered, at [TIME]
+    error: question [ID3:8] was already answered, at [TIME] ([AGE] ago)
     hint: agent-cli questions [ID3:8] shows the answer
     hint: agent-cli answer --replace [ID3:8] ANSWER replaces it until it is delivered
     --- exit status: 2
     ");
     world.run(&["resume", &id]).prints("Jan 1st");
-    insta::assert_snapshot!(world.run(&["answer", &question, "Mar 3rd"]), @r"
+    insta::assert_snapshot!(world.run(&["answer", &question, "Mar 3rd"]), @"
     --- stderr
-    error: question [ID3:8] was already answered, at [TIME], and its agent has the answer
+    error: question [ID3:8] was already answered, at [TIME] ([AGE] ago), and its agent has the answer
     hint: agent-cli questions [ID3:8] shows the answer
     --- exit status: 2
     ");

@@ -202,14 +202,16 @@ fn a_file_is_shown_as_it_would_change() {
       file_path:
       │  [PROJECT]/profile
       change of the file as it is now:
-      │  one
-      │  two
-      │ +EVIL
-      │  three
+      1 │  one
+      2 │  two
+      3 │ +EVIL
+      4 │  three
     --- stderr
     hint: agent-cli answer [ID2:8] allow (or deny, with a reason)
     --- exit status: 0
     ");
+    let coloured = world.run(&["--color", "always", "questions", &id]).stdout;
+    assert!(coloured.contains("\n\u{1b}[32m  3 │ +EVIL\u{1b}[0m\n  4 │  three\n"), "{coloured:?}");
     insta::assert_snapshot!(world.run(&["questions"]), @"
     QUESTION  ASKED  BY       CHAIN
     [ID2:8]  [AGE]    root.md  [ID1:8]  Write: [PROJECT]/profile

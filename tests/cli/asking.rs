@@ -141,7 +141,7 @@ fn an_expired_question_fails_and_takes_no_answer() {
     resumed.prints("Exit code 1\nthe question has expired: no answer until 2026-01-01T00:00:00Z");
     insta::assert_snapshot!(world.run(&["answer", &question, "Jan 1st"]), @"
     --- stderr
-    error: question [ID2:8] expired at [TIME] without an answer
+    error: question [ID2:8] expired at [TIME] ([AGE] ago) without an answer
     hint: agent-cli questions [ID2:8] shows it
     --- exit status: 2
     ");

@@ -32,7 +32,7 @@ fn a_chain_that_cannot_be_started_backs_off_and_everybody_says_so() {
     let (world, id) = answered("ask When?\nreply {result}\n");
     let all = without_claude(&world, &["resume", "--all"]);
     all.exits_with(4);
-    let waits = format!("{} waiting for a retry at ", &id[..8]);
+    let waits = format!("{} retry at ", &id[..8]);
     assert!(all.stdout.starts_with(&waits) && all.stdout.contains("(1 failed so far): there is no program"), "{all}");
     assert!(all.stderr.contains("error: there is no program at /nonexistent/claude"), "{all}");
     assert!(all.stderr.contains("hint: install Claude Code"), "{all}");

@@ -110,10 +110,10 @@ fn a_written_file_is_shown_as_a_diff() {
               file_path:
               │  notes.txt
               change of the file as it is now:
-              │  one
-              │ -two
-              │ +two and\u{1b}[31m a half
-              │  three
+              1 │  one
+              2 │ -two
+              2 │ +two and\u{1b}[31m a half
+              3 │  three
             where it runs:
               │  [PROJECT]
             allow, or deny and why

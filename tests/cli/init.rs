@@ -76,7 +76,7 @@ fn a_person_sees_the_change_and_is_asked() {
         let (init, screen) = world.command(["init"]).start_on_screen(100, 60);
         shows(&screen, "[y/N]");
         let text = screen.text();
-        assert!(text.contains("  \u{2502} +| action | do |") && text.contains("hello.md"), "{text}");
+        assert!(text.contains(" \u{2502} +| action | do |") && text.contains("hello.md"), "{text}");
         init.types(answer);
         let outcome = init.ends();
         outcome.exits_with(2);
@@ -111,7 +111,7 @@ fn a_dry_run_and_json_say_what_changes() {
     let dry = world.run(&["init", "--dry-run"]);
     let text = world.named(&dry.succeeds().stdout);
     assert!(
-        text.starts_with("[PROJECT]/CLAUDE.md\n  \u{2502} +<!-- begin agent-cli: agent-cli init wrote this, "),
+        text.starts_with("[PROJECT]/CLAUDE.md\n   1 \u{2502} +<!-- begin agent-cli: agent-cli init wrote this, "),
         "{text}"
     );
     assert!(text.ends_with("\nwould write [PROJECT]/CLAUDE.md\nwould write [PROJECT]/hello.md\n"), "{text}");

@@ -223,7 +223,7 @@ fn all_chains_that_are_continued_share_one_display() {
         run.ends().succeeds();
         let left = screen.text();
         assert!(!left.contains("\n> ") && !left.contains("\n- "), "{left}");
-        assert_eq!(left.lines().filter(|line| line.contains(" waiting for an answer to ")).count(), 2, "{left}");
+        assert_eq!(left.lines().filter(|line| line.contains(" asks ")).count(), 2, "{left}");
         assert!(left.contains("; in all: 2 chains, 2 agents, $"), "{left}");
     }
 }

@@ -38,14 +38,14 @@ fn waiting() -> (World, String) {
 fn what_an_agent_said_and_did_is_printed_line_by_line() {
     let (world, id) = waiting();
     let short = &id[..8];
-    insta::assert_snapshot!(lines(&world, &world.run(&["logs", short])), @r#"
+    insta::assert_snapshot!(lines(&world, &world.run(&["logs", short])), @"
     started: claude-opus-4-8, Claude Code 2.1.330, default
     > Read root.md
     < spawn child.md (3 more lines)
     > Bash: agent-cli spawn child.md
     turn ended: 0.2 s, 2000 tokens in, 40 out, $0.02
     spawns [ID3:8] [PROJECT]/child.md
-    paused
+    waits
     < from the child
     started: claude-opus-4-8, Claude Code 2.1.330, default
     > Bash: false
@@ -53,16 +53,16 @@ fn what_an_agent_said_and_did_is_printed_line_by_line() {
     > Bash: agent-cli ask 'When?'
     turn ended: 0.2 s, 2000 tokens in, 40 out, $0.04
     asks: When?
-    paused
-    "#);
-    insta::assert_snapshot!(lines(&world, &world.run(&["logs", &id, "--chain"])), @r#"
+    waits
+    ");
+    insta::assert_snapshot!(lines(&world, &world.run(&["logs", &id, "--chain"])), @"
     [ID1:8] root.md  started: claude-opus-4-8, Claude Code 2.1.330, default
     [ID1:8] root.md  > Read root.md
     [ID1:8] root.md  < spawn child.md (3 more lines)
     [ID1:8] root.md  > Bash: agent-cli spawn child.md
     [ID1:8] root.md  turn ended: 0.2 s, 2000 tokens in, 40 out, $0.02
     [ID1:8] root.md  spawns [ID3:8] [PROJECT]/child.md
-    [ID1:8] root.md  paused
+    [ID1:8] root.md  waits
     [ID3:8] child.md  started: claude-opus-4-8, Claude Code 2.1.330, default
     [ID3:8] child.md  > Read child.md
     [ID3:8] child.md  < run seq 3 (1 more line)
@@ -78,8 +78,8 @@ fn what_an_agent_said_and_did_is_printed_line_by_line() {
     [ID1:8] root.md  > Bash: agent-cli ask 'When?'
     [ID1:8] root.md  turn ended: 0.2 s, 2000 tokens in, 40 out, $0.04
     [ID1:8] root.md  asks: When?
-    [ID1:8] root.md  paused
-    "#);
+    [ID1:8] root.md  waits
+    ");
     let full = world.run(&["logs", &id, "--chain", "--full"]);
     assert!(full.stdout.contains("  < 1\n") && full.stdout.contains("  2\n"), "{full}");
     assert_eq!(world.run(&["logs", &id, "--since", "2099-01-01T00:00:00Z"]).succeeds().stdout, "");
@@ -125,7 +125,7 @@ fn following_ends_when_nothing_can_happen_without_others_and_says_why() {
     let (world, id) = waiting();
     let followed = world.run(&["logs", &id, "-f"]);
     assert_eq!(followed.stdout, world.run(&["logs", &id]).stdout);
-    insta::assert_snapshot!(world.named(&followed.succeeds().stderr), @"[ID1:8] waits for an answer");
+    insta::assert_snapshot!(world.named(&followed.succeeds().stderr), @"[ID1:8] asks");
     world.answer("Jan 1st");
     world.run(&["resume", &id]).prints("got Jan 1st");
     let over = world.run(&["logs", &id, "-f"]);

@@ -50,7 +50,7 @@ fn a_plan_is_shown_whole_and_nothing_in_it_passes_for_something_else() {
     insta::assert_snapshot!(world.run(&["resume", &root]), @"
     SGN_PEND_ONGOING
     --- stderr
-    [ID1:8] waits for approval [ID2:8] of its plan: # Tidy up (agent-cli questions [ID2:8] shows 5 more lines, 35 characters)
+    [ID1:8] waits for approval of its plan [ID2:8]: # Tidy up (agent-cli questions [ID2:8] shows 5 more lines, 35 characters)
     hint: agent-cli questions [ID2:8] shows the whole plan
     hint: agent-cli answer [ID2:8] allow (or with --mode acceptEdits, auto, dontAsk; or deny, with a reason), then agent-cli resume [ID1:8]
     --- exit status: 0

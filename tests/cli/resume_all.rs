@@ -125,7 +125,7 @@ fn places_that_another_command_uses_are_not_free() {
     world.answer_to("a?", "go");
     let full = world.run(&["resume", "--all", "--max-parallel-total", "1"]);
     insta::assert_snapshot!(full, @"
-    [ID1:8] waiting for a free slot: the limit of 1 running agents is reached (--max-parallel-total)
+    [ID1:8] waits for a free slot: the limit of 1 running agents is reached (--max-parallel-total)
     --- exit status: 0
     ");
     gate.open_for_one();

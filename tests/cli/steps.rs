@@ -21,7 +21,7 @@ fn steps_are_reported_in_plain_words() {
     [ID1:8] parent.md: started
     [ID1:8] parent.md: waits for a child
     [ID2:8] asks.md: started
-    [ID2:8] asks.md: waits for an answer
+    [ID2:8] asks.md: asks
     [ID2:8] waits for an answer to [ID3:8]: When?
     hint: agent-cli answer [ID3:8] TEXT, then agent-cli resume [ID1:8]
     --- exit status: 0
@@ -30,7 +30,7 @@ fn steps_are_reported_in_plain_words() {
     SGN_PEND_STARTED ([ID4])
     --- stderr
     [ID4:8] busy.md: started
-    [ID4:8] busy.md: waits for a retry in [AGE], after: API Error: 529 Overloaded
+    [ID4:8] busy.md: retry at [TIME] (in [AGE]), after: API Error: 529 Overloaded
     [ID4:8] waits for a retry at [TIME] (in [AGE]) (1 failed so far): API Error: 529 Overloaded
     hint: agent-cli resume [ID4:8] --now retries now
     --- exit status: 0

@@ -88,7 +88,7 @@ fn of_plan(plan: &ProposedPlan, width: Option<usize>) -> String {
 /// What a call would change now.
 fn changed(tool: &str, input: &Value, place: Option<&CallPlace>) -> Before {
     let directory = place.map_or(Path::new("/"), |place| Path::new(&place.directory.path));
-    match (approval::written_file(tool, input), approval::changed_notebook(tool, input)) {
+    match (approval::changed_file(tool, input), approval::changed_notebook(tool, input)) {
         (Some(path), _) => before(&directory.join(path)),
         (None, Some(path)) => match before(&directory.join(path)) {
             Before::Text(text) => {

@@ -13,7 +13,7 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{self, age, cut, one_line, table};
-use crate::cli::output::{self, ListCommand, hint, print, print_json, tell};
+use crate::cli::output::{self, ListCommand, hint, print, print_json, print_quoted, tell};
 use crate::cli::report::question_text;
 use crate::cli::report::waits::{described, in_part};
 use crate::core::requests::question_form::{Form, QuestionOption};
@@ -122,7 +122,7 @@ fn in_full(store: &Store, questions: &[Question]) -> Result<ExitStatus, CliError
         tell("no open questions");
     }
     let all = questions.iter().map(|question| question_text::whole(store, question, output::width()));
-    print(&all.collect::<Result<Vec<_>, _>>()?.join("\n"))?;
+    print_quoted(&all.collect::<Result<Vec<_>, _>>()?.join("\n"))?;
     if let Some(open) = questions.iter().find(|question| question.answer.is_none() && question.expired.is_none()) {
         if let RequestKind::Ask(form) = answer_files::observed(store, open.clone(), Timestamp::now())?.kind {
             question_text::hint_at_file(&form);

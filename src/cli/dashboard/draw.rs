@@ -152,7 +152,7 @@ fn rows(model: &Model, chain: &ChainView, width: usize, is_selected: bool) -> Ve
     let state = chain.state.words(model.now, &model.zone);
     let (name, why, since) = (text::name(model, chain), text::why(model, chain), text::since(model, chain));
     let mark = if is_selected { "> " } else { "  " };
-    let tone = if model.has_colours { style(tone(chain)) } else { Style::new() };
+    let tone = if model.has_colours { style(tone(chain.state)) } else { Style::new() };
     let cell = |text: &str, room: usize| {
         let text = fitted(text, room);
         let blanks = room.saturating_sub(columns(&text));

@@ -12,7 +12,7 @@ use crate::cli::confirm;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
-use crate::cli::output::{self, hint, print, print_json, tell, warn};
+use crate::cli::output::{self, hint, print, print_json, print_quoted, tell, warn};
 use crate::core::agent::launch::Launch;
 use crate::core::requests::convention;
 use crate::core::text::bars::Bars;
@@ -108,7 +108,7 @@ impl SetupOptions {
             if self.json {
                 print_json(&plan.view(true))?;
             } else {
-                print(&shown(plan, output::width()))?;
+                print_quoted(&shown(plan, output::width()))?;
                 print(&report(plan, true))?;
             }
             return Ok(ExitStatus::Ok);
@@ -151,7 +151,7 @@ fn shown(plan: &Plan, width: Option<usize>) -> String {
     let mut view = Bars::new(width);
     for (path, old, new) in plan.texts() {
         view.named("", &if path == plan.file() { named(plan) } else { path.display().to_string() });
-        view.diff(old, new, CONTEXT);
+        view.diff_of_file(old, new, 1, CONTEXT);
     }
     view.text()
 }

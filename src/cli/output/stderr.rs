@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use crate::cli::output::screen::{self, Stream};
 use crate::cli::output::size::width_of_errors;
+use crate::cli::output::stdout::coloured;
 use crate::cli::output::{live, pager};
 use crate::core::text::escape;
 use crate::core::text::wrap::{columns, wrapped};
@@ -100,9 +101,9 @@ pub(crate) fn hint_at_error(text: &str) {
     line("hint", Style::new().fg_color(Some(AnsiColor::Green.into())), text);
 }
 
-/// Prints a question for a person, even if other messages are suppressed.
+/// Prints a question for a person, even if other messages are suppressed, with changed lines in colour.
 pub(crate) fn ask(text: &str) {
-    let text = escape::block(text);
+    let text = if has_colours() { coloured(text) } else { escape::block(text) };
     if screen::keeps(Stream::Err, &text, "") {
         return;
     }
@@ -133,6 +134,10 @@ fn in_width(text: &str, mark: usize, width: usize) -> String {
     lines.join("\n")
 }
 
+fn has_colours() -> bool {
+    anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never
+}
+
 /// Later lines of the text cannot pass for messages of the program.
 fn line(kind: &str, style: Style, text: &str) {
     let escaped = escape::block(text.trim_end());
@@ -140,8 +145,7 @@ fn line(kind: &str, style: Style, text: &str) {
     let (text, mark) = match kind {
         "" => (escaped, String::new()),
         kind => {
-            let has_colours = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
-            let style = if has_colours { style } else { Style::new() };
+            let style = if has_colours() { style } else { Style::new() };
             (escaped.replace('\n', "\n  "), format!("{style}{kind}{style:#}: "))
         }
     };

@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::cli::output::screen::{self, Stream};
 use crate::cli::output::size::columns_of;
 use crate::cli::output::{live, pager};
+use crate::core::text::bars::Changed;
 use crate::core::text::escape;
 use crate::failpoint::{self, Step};
 
@@ -64,6 +65,29 @@ pub(crate) fn has_no_reader() -> bool {
 pub(crate) fn print(text: &str) -> Result<(), PrintError> {
     let text = if io::stdout().is_terminal() { Cow::from(escape::block(text)) } else { Cow::from(text) };
     write(&text)
+}
+
+/// Prints a result in which the text of others is behind bars, with changed lines in colour.
+pub(crate) fn print_quoted(text: &str) -> Result<(), PrintError> {
+    if anstream::AutoStream::choice(&io::stdout()) == anstream::ColorChoice::Never {
+        return print(text);
+    }
+    write(&coloured(text))
+}
+
+/// A text with bars, escaped, with changed lines in colour.
+pub(super) fn coloured(text: &str) -> String {
+    let coloured = |line: &str| {
+        let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+        let colour = match Changed::of_line(line) {
+            None => return format!("{line}{end}"),
+            Some(Changed::Added) => AnsiColor::Green,
+            Some(Changed::Removed) => AnsiColor::Red,
+        };
+        let style = Style::new().fg_color(Some(colour.into()));
+        format!("{style}{line}{style:#}{end}")
+    };
+    escape::block(text).split_inclusive('\n').map(coloured).collect()
 }
 
 /// The meaning of a part of a line, shown by its colour.

@@ -12,6 +12,7 @@ use crate::core::agent::usage::{Usage, usd};
 use crate::core::events::activity::api_error;
 use crate::core::events::agent_event::{AgentEvent, AgentEventKind};
 use crate::core::id::FrameId;
+use crate::core::requests::approval::{self, Before};
 use crate::core::requests::request::SpawnForm;
 use crate::core::text::wrap::{columns, wrapped};
 use crate::core::text::{escape, extent};
@@ -78,7 +79,7 @@ impl EventLines {
             AgentEventKind::Thinking { text } if text.trim().is_empty() => return None,
             AgentEventKind::Thinking { text } if self.full => ("thinking: ", text.clone()),
             AgentEventKind::Thinking { text } => ("thinking: ", one(text)),
-            AgentEventKind::ToolUse { name, input, .. } if self.full => ("> ", whole_call(name, input)),
+            AgentEventKind::ToolUse { name, input, .. } if self.full => ("> ", self.whole_call(name, input)),
             AgentEventKind::ToolUse { summary, .. } => ("> ", self.fitting(summary)),
             AgentEventKind::ToolResult { is_error, summary, content, .. } => {
                 (if *is_error { "< error: " } else { "< " }, self.tool_result(summary, content))
@@ -119,7 +120,7 @@ impl EventLines {
             AgentEventKind::Ended { message: Some(message), status, .. } => {
                 ("", format!("{status}: {}", self.shown(message)))
             }
-            AgentEventKind::Ended { status, .. } if status == "cancelled" => ("", "stopped".to_owned()),
+            AgentEventKind::Ended { status, .. } if status == "cancelled" => ("", "interrupted".to_owned()),
             AgentEventKind::Ended { status, .. } => ("", status.clone()),
             AgentEventKind::Other { name } => ("", format!("({name})")),
         })
@@ -161,6 +162,14 @@ impl EventLines {
         format!("{}\n… {} more lines (--full)", first.join("\n"), count + 1 - LINES)
     }
 
+    fn whole_call(&self, name: &str, input: &Value) -> String {
+        match input["command"].as_str() {
+            Some(command) => format!("{name}: {command}"),
+            // The prefix takes at most a third of the width.
+            None => approval::view(name, input, &Before::Unknown, None, self.width.map(|width| width - width / 3)),
+        }
+    }
+
     /// A short line, cut to fit next to a prefix.
     fn fitting(&self, line: &str) -> String {
         const PREFIX: usize = 40;
@@ -171,14 +180,6 @@ impl EventLines {
 
 fn one(text: &str) -> String {
     escape::shortened(text.trim().lines().next().unwrap_or_default())
-}
-
-fn whole_call(name: &str, input: &Value) -> String {
-    let input = match input["command"].as_str() {
-        Some(command) => command.to_owned(),
-        None => serde_json::to_string_pretty(input).unwrap_or_default(),
-    };
-    format!("{name}: {input}")
 }
 
 fn turn_ended(usage: &Usage, cost_usd: f64, duration_ms: Option<u64>) -> String {
@@ -206,12 +207,13 @@ fn requested(kind: &str, summary: &str, child: Option<FrameId>, form: Option<Spa
     }
 }
 
+/// The state that the agent is in then, in the words of lists.
 fn paused(waits_for: &str) -> &'static str {
     match waits_for {
-        "usage_limit" => "paused until the usage limit resets",
-        "retry" => "paused until its next try",
-        "agent_decides" => "paused by the agent, which decides when to continue",
-        "ready" => "ended without a result; can continue",
-        _ => "paused",
+        "usage_limit" => "waits for the usage limit to reset",
+        "retry" => "waits for its next try",
+        "agent_decides" => "can continue: the agent decides whether it does",
+        "ready" => "can continue: it has ended without a result",
+        _ => "waits",
     }
 }

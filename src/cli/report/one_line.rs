@@ -6,7 +6,7 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{cut, one_line};
 use crate::cli::output::{self, print_line};
 use crate::cli::report::status_report::{self, OutputOptions, StatusReport};
-use crate::cli::report::waits::described;
+use crate::cli::report::waits::stated;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
 use crate::runtime::run::frame_error::FrameError;
@@ -21,6 +21,7 @@ pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Res
         status_report::print_object(report)?;
     } else if let Some(text) = in_words(&report.status)
         && !output::is_quiet()
+        && !(has_failed(&report.status) && output::is_read_by_a_person())
     {
         print_line(&format!("{} {text}", report.top.short()))?;
     }
@@ -52,6 +53,11 @@ pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Res
     })
 }
 
+/// Whether the error messages say all of it.
+fn has_failed(status: &ChainStatus) -> bool {
+    matches!(status, ChainStatus::PartlyFailed { .. } | ChainStatus::Failed(_))
+}
+
 /// Whether an agent with an error will be retried.
 fn is_retry_of(blocker: &Blocker, errors: &[FrameError]) -> bool {
     matches!(blocker.what, Blocking::Retry { .. }) && errors.iter().any(|error| error.frame == blocker.frame)
@@ -67,12 +73,12 @@ fn in_words(status: &ChainStatus) -> Option<String> {
     match status {
         ChainStatus::Done(reply) => Some(format!("done: {}", first_line(reply))),
         ChainStatus::Waits { blockers, busy, .. } => {
-            let mut for_what = blockers.iter().map(|blocker| described(&blocker.what));
-            Some(match (for_what.next(), for_what.count()) {
-                (None, _) if busy.is_empty() => "waiting".to_owned(),
-                (None, _) => "running: another process runs it".to_owned(),
-                (Some(first), 0) => format!("waiting for {first}"),
-                (Some(first), others) => format!("waiting for {first}, and for {others} more"),
+            let mut states = blockers.iter().map(|blocker| stated(&blocker.what));
+            Some(match (states.next(), states.count()) {
+                (None, _) if busy.is_empty() => "waits".to_owned(),
+                (None, _) => "working: another process runs it".to_owned(),
+                (Some(first), 0) => first,
+                (Some(first), others) => format!("{first}, and {others} more"),
             })
         }
         ChainStatus::PartlyFailed { .. } | ChainStatus::Failed(_) => Some("failed".to_owned()),

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use crate::app::chains::unattended;
 use crate::app::view;
 use crate::app::view::chain_status::{ChainStatusView, WorktreeBelowView, worktrees_below};
 use crate::app::view::denied::DeniedCallView;
+use crate::app::view::outcome::Continuer;
 use crate::claude::processes::process;
 use crate::cli::error::CliError;
 use crate::cli::error::hints;
@@ -69,6 +71,8 @@ pub(crate) struct StatusReport {
     unfiled: Vec<Hindered>,
     /// The agents that should start afresh.
     advice: Vec<AfreshAdvice>,
+    /// What continues the chain after an answer, without a person.
+    continued_by: Option<Continuer>,
 }
 
 impl OutputOptions {
@@ -114,7 +118,16 @@ impl StatusReport {
             None => None,
         };
         let unfiled = filing::hindered(store, top)?;
-        Ok(Self { top, status, view, worktree, worktrees_below, denied, over_budget, unfiled, advice })
+        let continued_by = match &status {
+            // If that is unknown, a hint says how to continue it.
+            ChainStatus::Waits { blockers, .. } if needs_an_answer(blockers) => {
+                unattended::continuer(store).unwrap_or_default()
+            }
+            _ => None,
+        };
+        let parts =
+            Self { top, status, view, worktree, worktrees_below, denied, over_budget, unfiled, advice, continued_by };
+        Ok(parts)
     }
 }
 
@@ -173,7 +186,7 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
             if !in_words {
                 say(&if *new { format!("{} ({top})", signal::STARTED) } else { signal::ONGOING.to_owned() })?;
             }
-            print_waits(top, blockers, busy, in_words);
+            print_waits(top, blockers, busy, in_words, report.continued_by);
             for advice in &report.advice {
                 output::tell(&format!("{} should start afresh: {}", advice.agent.short(), advice.reason.in_words()));
                 output::hint(&format!("{} continues it in a new session, with a summary", advice.command()));
@@ -206,7 +219,7 @@ pub(crate) fn print_object(report: &StatusReport) -> Result<(), PrintError> {
     report.view.as_ref().map_or(Ok(()), print_json)
 }
 
-fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy], in_words: bool) {
+fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy], in_words: bool, continued_by: Option<Continuer>) {
     for busy in busy {
         let id = busy.frame.short();
         let (runner, lives) = match busy.runner {
@@ -234,9 +247,12 @@ fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy], in_words: bool
         output::tell(&format!("{waits} for {}", with_expiry(&blocker.what)));
     }
     if in_words && needs_an_answer(blockers) {
-        output::hint(&format!("agent-cli resume {} asks you, and continues with your answer", top.short()));
+        output::hint(&match continued_by {
+            Some(by) => format!("agent-cli inbox asks you, and then {}", by.words()),
+            None => format!("agent-cli resume {} asks you, and continues with your answer", top.short()),
+        });
     } else {
-        hint_at_answer(top, blockers);
+        hint_at_answer(top, blockers, continued_by);
     }
     let paused = blockers.iter().filter_map(|blocker| match &blocker.what {
         Blocking::Paused { id, .. } => Some(*id),
@@ -261,7 +277,7 @@ pub(crate) fn needs_an_answer(blockers: &[Blocker]) -> bool {
 }
 
 /// Says how to answer the first question.
-fn hint_at_answer(top: FrameId, blockers: &[Blocker]) {
+fn hint_at_answer(top: FrameId, blockers: &[Blocker], continued_by: Option<Continuer>) {
     let answer = blockers.iter().find_map(|blocker| match &blocker.what {
         Blocking::Question { id, form } => {
             question_text::hint_at_file(form);
@@ -278,7 +294,8 @@ fn hint_at_answer(top: FrameId, blockers: &[Blocker]) {
         _ => None,
     });
     if let Some(answer) = answer {
-        output::hint(&format!("agent-cli answer {answer}, then agent-cli resume {}", top.short()));
+        let next = continued_by.map_or_else(|| format!("agent-cli resume {}", top.short()), |by| by.words().to_owned());
+        output::hint(&format!("agent-cli answer {answer}, then {next}"));
     }
 }
 

@@ -5,6 +5,7 @@ use jiff::tz::TimeZone;
 
 use crate::cli::output::format::{self, age, cut, one_line};
 use crate::cli::report::costs::usd;
+use crate::core::chain::waiting_on::shown_state::ShownState;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::RequestId;
 use crate::core::requests::approval;
@@ -23,7 +24,8 @@ fn on_the_clock(what: &Blocking, now: Timestamp, zone: &TimeZone) -> String {
     let moment = |at: &Timestamp| format::moment(*at, now, zone);
     match what {
         Blocking::Question { .. } => format!("an answer to {asked}"),
-        Blocking::Permission { .. } | Blocking::Plan { .. } => format!("approval {asked}"),
+        Blocking::Permission { .. } => format!("approval {asked}"),
+        Blocking::Plan { .. } => format!("approval of its plan {asked}"),
         Blocking::External { wait: External::Scheduled(scheduled), .. } => {
             let what = if scheduled.is_job() { "its scheduled job" } else { "its wake-up" };
             format!("{what} at {}: {}", moment(&scheduled.at), cut(&scheduled.prompt, LONG))
@@ -71,7 +73,7 @@ fn asked(what: &Blocking) -> String {
         Blocking::Plan { id, plan } => {
             let text = plan.text.as_deref().unwrap_or_default();
             let part = in_part(*id, plan.summary(), text.lines().count(), text.chars().count(), LONG);
-            format!("{} of its plan: {}", id.short(), noted(part))
+            format!("{}: {}", id.short(), noted(part))
         }
         _ => String::new(),
     }
@@ -79,6 +81,24 @@ fn asked(what: &Blocking) -> String {
 
 /// The maximum number of columns of a text that others wrote.
 const LONG: usize = 200;
+
+/// The state of an agent that waits for this, in the words of lists, with the reason.
+pub(crate) fn stated(what: &Blocking) -> String {
+    let (now, zone) = (Timestamp::now(), TimeZone::system());
+    let words = ShownState::blocked_by(what).words(now, &zone);
+    match what {
+        Blocking::Question { .. } | Blocking::Permission { .. } | Blocking::Plan { .. } => {
+            format!("{words} {}", asked(what))
+        }
+        Blocking::Retry { tries, why, .. } => format!("{words} ({tries} failed so far): {}", cut(why, LONG)),
+        Blocking::Budget { max_usd, spent_usd } => format!("{words}: {} of {} spent", usd(*spent_usd), usd(*max_usd)),
+        Blocking::Paused { said, .. } => format!("{words}: {}", cut(said, LONG)),
+        Blocking::UsageLimit { .. } | Blocking::Agent => words,
+        Blocking::External { .. } | Blocking::Parallel { .. } | Blocking::ParallelTotal { .. } => {
+            format!("{words} for {}", on_the_clock(what, now, &zone))
+        }
+    }
+}
 
 /// What is waited for, with its expiry.
 pub(crate) fn with_expiry(what: &Blocking) -> String {

@@ -16,7 +16,7 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::age;
-use crate::cli::output::{self, hint, print, print_json, print_line, tell};
+use crate::cli::output::{self, hint, print_json, print_line, print_quoted, tell};
 use crate::cli::report::event_lines::EventLines;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::progress_lines::ChainOutlook;
@@ -234,7 +234,7 @@ impl Printer {
             if let AgentEventKind::Text { text } = &event.what {
                 self.said = Some(text.trim().to_owned()).filter(|text| self.lines.shows_all_of(text));
             }
-            print(&(heading + &lines))?;
+            print_quoted(&(heading + &lines))?;
             self.printed += 1;
         }
         Ok(!output::was_unread())

@@ -175,7 +175,7 @@ impl Ls {
                 chain.cwd.display().to_string(),
                 if is_wide { format!("{task}  {reason}").trim_end().to_owned() } else { task },
             ]);
-            rows.push((row, tone(chain)));
+            rows.push((row, tone(chain.state)));
             if !is_wide && !reason.is_empty() {
                 rows.push((vec![format!("  {reason}")], Tone::Plain));
             }
@@ -226,8 +226,8 @@ fn working(chain: &ChainView, now: Timestamp, zone: &TimeZone) -> String {
 }
 
 /// Shows who must act.
-pub(crate) fn tone(chain: &ChainView) -> Tone {
-    match chain.state.actor() {
+pub(crate) fn tone(state: ShownState) -> Tone {
+    match state.actor() {
         Actor::Asked => Tone::Asks,
         Actor::Resumer => Tone::Continues,
         Actor::Repairer => Tone::Bad,

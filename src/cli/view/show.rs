@@ -12,7 +12,7 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{age, cut, one_line, past, table};
-use crate::cli::output::{self, print, print_json, print_line};
+use crate::cli::output::{self, TonedLine, print_json, print_line, print_quoted, print_toned};
 use crate::cli::report::costs;
 use crate::cli::report::denied_calls;
 use crate::cli::report::estimate;
@@ -20,6 +20,7 @@ use crate::cli::report::history;
 use crate::cli::report::question_text;
 use crate::cli::report::status_report::abandoned;
 use crate::cli::report::waits::with_expiry;
+use crate::cli::view::ls::tone;
 use crate::core::agent::child_worktree::Worktree;
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::chain::frame::Task;
@@ -61,17 +62,26 @@ impl Show {
         if self.json {
             print_json(&shown)?;
         } else {
-            print(&words(&shown, app.now))?;
+            print_toned(&toned(&words(&shown, app.now), shown.state, app.now))?;
             let of_chain = shown.parent.is_none().then_some(shown.limits.max_budget_usd).flatten();
             costs::passed(shown.chain, &shown.with_descendants.0, of_chain)
                 .iter()
                 .for_each(|warning| output::warn(warning));
             for asked in &questions {
-                print(&format!("\n{}", question_text::whole(&store, asked, output::width())?))?;
+                print_quoted(&format!("\n{}", question_text::whole(&store, asked, output::width())?))?;
             }
         }
         Ok(ExitStatus::Ok)
     }
+}
+
+/// The lines of a text, in which the state has its tone.
+fn toned(text: &str, state: ShownState, now: Timestamp) -> Vec<TonedLine> {
+    let words = state.words(now, &TimeZone::system());
+    let part =
+        |line: &str| line.starts_with("state ").then(|| line.find(&words)).flatten().map(|at| at..at + words.len());
+    let line = |line: &str| TonedLine { text: line.to_owned(), part: part(line).unwrap_or(0..0), tone: tone(state) };
+    text.lines().map(line).collect()
 }
 
 /// A line: its name, its value, and whether people copy the value.

@@ -13,10 +13,11 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{age, cut, fitted};
-use crate::cli::output::{self, ListCommand, hint, print, print_json, tell};
+use crate::cli::output::{self, ListCommand, TonedLine, hint, print_json, print_toned, tell};
 use crate::cli::report::costs;
 use crate::cli::report::status_report;
 use crate::cli::report::waits::described;
+use crate::cli::view::ls::tone;
 use crate::core::agent::usage::Spent;
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
@@ -65,7 +66,7 @@ impl TreeCommand {
             hint("agent-cli ls --all also lists finished chains");
         }
         for ListedTree { tree, agents } in &found.trees {
-            print(&drawn(tree, agents, app.now, &found.abandoned, self.cost))?;
+            print_toned(&drawn(tree, agents, app.now, &found.abandoned, self.cost))?;
         }
         Ok(ExitStatus::Ok)
     }
@@ -86,8 +87,8 @@ fn report(found: &Outcome, options: &[(bool, &str)]) {
 const MOST: usize = 100;
 
 /// Each agent on a line, below its parent.
-fn drawn(tree: &Tree, agents: &[AgentView], now: Timestamp, abandoned: &Abandoned, with_costs: bool) -> String {
-    let mut text = String::new();
+fn drawn(tree: &Tree, agents: &[AgentView], now: Timestamp, abandoned: &Abandoned, with_costs: bool) -> Vec<TonedLine> {
+    let mut lines = Vec::new();
     let sums = with_costs.then(|| summed(agents));
     // The lines before an agent's children, which are printed after the agent.
     let mut bars = HashMap::from([(tree.top(), String::new())]);
@@ -108,12 +109,17 @@ fn drawn(tree: &Tree, agents: &[AgentView], now: Timestamp, abandoned: &Abandone
             }
         });
         let cost = cost.unwrap_or_default();
-        let line = format!("{bar}{corner}{cost}{}", line(tree, agent, now, abandoned));
-        text.push_str(&output::width().map_or_else(|| line.clone(), |width| fitted(&line, width)));
-        text.push('\n');
+        let (state, rest) = line(tree, agent, now, abandoned);
+        let before = format!("{bar}{corner}{cost}{} ", agent.id.short());
+        let line = format!("{before}{state}{rest}");
+        let text = output::width().map_or_else(|| line.clone(), |width| fitted(&line, width));
+        let part = before.len().min(text.len())..(before.len() + state.len()).min(text.len());
+        // The end of a cut line may be in the middle of the state.
+        let part = if text.is_char_boundary(part.end) { part } else { 0..0 };
+        lines.push(TonedLine { text, part, tone: tone(agent.state) });
         bars.extend(children.iter().map(|child| (*child, format!("{bar}{next}"))));
     }
-    text
+    lines
 }
 
 const UNRECORDED: &str = "  claude could not record its last turn: no room";
@@ -131,13 +137,14 @@ fn summed(agents: &[AgentView]) -> HashMap<FrameId, Spent> {
     all
 }
 
-fn line(tree: &Tree, agent: &AgentView, now: Timestamp, abandoned: &Abandoned) -> String {
-    let (id, task) = (agent.id.short(), cut(&agent.task, 60));
+/// The state of an agent, and the rest of its line.
+fn line(tree: &Tree, agent: &AgentView, now: Timestamp, abandoned: &Abandoned) -> (String, String) {
+    let task = cut(&agent.task, 60);
     if let Some(root) = abandoned.get(&agent.id) {
-        return format!("{id} {}  {task}", status_report::abandoned(*root));
+        return (status_report::abandoned(*root), format!("  {task}"));
     }
     let state = agent.state.words(now, &TimeZone::system());
-    let mut line = format!("{id} {state} ({})  {task}", age(agent.since, now));
+    let mut line = format!(" ({})  {task}", age(agent.since, now));
     if let Some(doing) = &agent.doing {
         line.push_str(&format!("  {}", doing.words(now)));
     }
@@ -160,5 +167,5 @@ fn line(tree: &Tree, agent: &AgentView, now: Timestamp, abandoned: &Abandoned) -
     if let Some(error) = &agent.error {
         line.push_str(&format!("  {}", cut(error, 200)));
     }
-    line
+    (state, line)
 }

@@ -1,11 +1,13 @@
 //! The steps of a chain as one line each, and what can still happen in it, for people who follow it.
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::runnable::Attempted;
 use crate::core::chain::tree::{Node, Tree};
 use crate::core::chain::waiting_on::Blocking;
+use crate::core::chain::waiting_on::shown_state::ShownState;
 use crate::core::id::FrameId;
 use crate::core::requests::request::External;
 use crate::core::steering::stop_order::Stop;
@@ -23,41 +25,61 @@ pub(crate) fn step(id: FrameId, task: &str, what: &str) -> String {
 }
 
 /// The step with which an attempt has ended, in a run of the agent `top`.
-pub(crate) fn end_step(tree: &Tree, node: &Node, top: FrameId, now: Timestamp) -> String {
-    let how = match &node.state {
+pub(crate) fn end_step(tree: &Tree, node: &Node, top: FrameId, now: Timestamp, zone: &TimeZone) -> String {
+    let is_member = || node.parent == Some(top) && tree.get(top).is_some_and(|top| top.is_group);
+    let how = match ShownState::at_end(&node.state) {
         // Why is reported when the run ends.
-        FrameState::Failed { .. } if node.id == top => "failed".to_owned(),
-        _ => ended(tree, node, now),
+        Some(state @ (ShownState::Failed | ShownState::Stopped)) if node.id == top || is_member() => {
+            state.words(now, zone)
+        }
+        _ => ended(tree, node, now, zone),
     };
     step(node.id, &node.title, &how)
 }
 
-/// What an agent does after an attempt has ended.
-pub(crate) fn ended(tree: &Tree, node: &Node, now: Timestamp) -> String {
+/// What an agent does after an attempt has ended: its state, in the words of lists, with the reason.
+pub(crate) fn ended(tree: &Tree, node: &Node, now: Timestamp, zone: &TimeZone) -> String {
+    let state = tree.shown_state_of(node, false, now);
     match &node.state {
-        FrameState::Done => "done".to_owned(),
+        // The message says who stopped it.
+        FrameState::Failed { failure } if state == ShownState::Stopped => failure.message.trim().to_owned(),
         FrameState::Failed { failure } => format!("failed: {}", failure.message.trim()),
-        FrameState::Cancelled => "stopped".to_owned(),
-        FrameState::Paused { .. } => node.stop.as_ref().map_or_else(|| "paused".to_owned(), Stop::in_words),
-        FrameState::Ready => "will be retried".to_owned(),
-        FrameState::Running { .. } => "runs".to_owned(),
-        FrameState::Waiting { .. } => waits(tree, node, now),
+        FrameState::Paused { .. } => node.stop.as_ref().map_or_else(|| state.words(now, zone), Stop::in_words),
+        _ => waits(tree, node, state, now, zone),
     }
 }
 
-fn waits(tree: &Tree, node: &Node, now: Timestamp) -> String {
+fn waits(tree: &Tree, node: &Node, state: ShownState, now: Timestamp, zone: &TimeZone) -> String {
+    let mut said = state.words(now, zone);
+    if let ShownState::Limit { until: at } | ShownState::Retry { at } = state {
+        said = format!("{said} (in {})", time_until(at, now));
+    }
     let mut awaited: Vec<String> = match tree.children_awaited_by(node) {
         0 => Vec::new(),
         1 => vec!["a child".to_owned()],
         children => vec![format!("{children} children")],
     };
     for blocker in tree.blockers_of(node, now) {
-        let reason = reason(&blocker.what, now);
-        if !awaited.contains(&reason) {
-            awaited.push(reason);
+        match &blocker.what {
+            what if state != ShownState::Waits && ShownState::blocked_by(what) == state => match what {
+                // One approval is needed after the other.
+                Blocking::Permission { tool, .. } if said == state.words(now, zone) => said = format!("{said} {tool}"),
+                Blocking::Retry { why, .. } => said = format!("{said}, after: {}", why.trim()),
+                _ => {}
+            },
+            what => {
+                let reason = reason(what, now);
+                if !awaited.contains(&reason) {
+                    awaited.push(reason);
+                }
+            }
         }
     }
-    if awaited.is_empty() { "can continue".to_owned() } else { format!("waits for {}", awaited.join(" and ")) }
+    match (state, awaited.join(" and ")) {
+        (_, awaited) if awaited.is_empty() => said,
+        (ShownState::Waits, awaited) => format!("waits for {awaited}"),
+        (_, awaited) => format!("{said}, and waits for {awaited}"),
+    }
 }
 
 fn reason(what: &Blocking, now: Timestamp) -> String {
@@ -94,7 +116,7 @@ pub(crate) enum ChainOutlook {
 }
 
 /// What can still happen in a tree. `runs`: whether a process runs a frame that is recorded as running.
-pub(crate) fn outlook(tree: &Tree, runs: impl Fn(FrameId) -> bool, now: Timestamp) -> ChainOutlook {
+pub(crate) fn outlook(tree: &Tree, runs: impl Fn(FrameId) -> bool, now: Timestamp, zone: &TimeZone) -> ChainOutlook {
     let nodes = tree.parents_first();
     let running: Vec<_> = nodes.iter().filter(|node| matches!(node.state, FrameState::Running { .. })).collect();
     if running.iter().any(|node| runs(node.id)) {
@@ -111,7 +133,7 @@ pub(crate) fn outlook(tree: &Tree, runs: impl Fn(FrameId) -> bool, now: Timestam
         return ChainOutlook::CanContinue;
     }
     let blocked = nodes.iter().filter(|node| !tree.blockers_of(node, now).is_empty());
-    ChainOutlook::Waits(blocked.map(|node| (node.id, ended(tree, node, now))).collect())
+    ChainOutlook::Waits(blocked.map(|node| (node.id, ended(tree, node, now, zone))).collect())
 }
 
 #[cfg(test)]
@@ -132,7 +154,7 @@ mod tests {
         let requests = kinds.into_iter().map(|kind| request(id, kind)).collect();
         let node = Node { requests, ..node(id, None, state) };
         let tree = Tree::new(id, vec![node]);
-        ended(&tree, tree.get(id).unwrap(), at(5))
+        ended(&tree, tree.get(id).unwrap(), at(5), &TimeZone::UTC)
     }
 
     #[test]
@@ -155,26 +177,28 @@ mod tests {
         let failure = Failure { kind: FailureKind::Error, message: " boom\n".into() };
         assert_eq!(said(FrameState::Done, vec![]), "done");
         assert_eq!(said(FrameState::Failed { failure }, vec![]), "failed: boom");
-        assert_eq!(said(FrameState::Cancelled, vec![]), "stopped");
-        assert_eq!(said(FrameState::Ready, vec![]), "will be retried");
+        let stopped = Failure { kind: FailureKind::Stopped, message: "stopped by a person: later".into() };
+        assert_eq!(said(FrameState::Failed { failure: stopped }, vec![]), "stopped by a person: later");
+        assert_eq!(said(FrameState::Cancelled, vec![]), "interrupted");
+        assert_eq!(said(FrameState::Ready, vec![]), "can continue");
         let waiting = |wait| FrameState::Waiting { wait };
         let ask = || RequestKind::Ask(Form::text("When?"));
         let permission =
             RequestKind::Permission { tool: "Bash".into(), input: serde_json::Value::Null, reason: None, place: None };
-        assert_eq!(said(waiting(Wait::Requests), vec![ask(), ask()]), "waits for an answer");
-        assert_eq!(said(waiting(Wait::Requests), vec![permission]), "waits for an approval of a call of Bash");
+        assert_eq!(said(waiting(Wait::Requests), vec![ask(), ask()]), "asks");
+        assert_eq!(said(waiting(Wait::Requests), vec![permission]), "approve? Bash");
         assert_eq!(said(waiting(Wait::Requests), vec![]), "can continue");
         let time = RequestKind::Wait(External::Time(at(7_205)));
-        assert_eq!(said(waiting(Wait::Requests), vec![time, ask()]), "waits for a time in 2 h and an answer");
+        assert_eq!(said(waiting(Wait::Requests), vec![time, ask()]), "asks, and waits for a time in 2 h");
         let busy = Wait::Retry { tries: 1, why: "API overloaded (529)".into() };
-        assert_eq!(said(waiting(busy), vec![]), "waits for a retry in 25 s, after: API overloaded (529)");
+        assert_eq!(said(waiting(busy), vec![]), "retry at 00:00 (in 25 s), after: API overloaded (529)");
         let limit = Wait::UsageLimit { resets_at: at(65), tries: 0 };
-        assert_eq!(said(waiting(limit), vec![]), "waits for the usage limit to reset in 1 min");
-        assert_eq!(said(waiting(Wait::AgentDecides), vec![]), "waits for something that only the agent can judge");
+        assert_eq!(said(waiting(limit), vec![]), "limit until 00:01 (in 1 min)");
+        assert_eq!(said(waiting(Wait::AgentDecides), vec![]), "can continue");
     }
 
     fn of(nodes: Vec<Node>, runs: bool) -> ChainOutlook {
-        outlook(&Tree::new(nodes[0].id, nodes), |_| runs, Timestamp::UNIX_EPOCH)
+        outlook(&Tree::new(nodes[0].id, nodes), |_| runs, Timestamp::UNIX_EPOCH, &TimeZone::UTC)
     }
 
     #[test]
@@ -187,7 +211,7 @@ mod tests {
         assert_eq!(of(vec![node(id, None, FrameState::Done)], false), ChainOutlook::Over);
         let resets_at = Timestamp::from_second(60).unwrap();
         let limited = FrameState::Waiting { wait: Wait::UsageLimit { resets_at, tries: 0 } };
-        let why = "waits for the usage limit to reset in 1 min".to_owned();
+        let why = "limit until 00:01 (in 1 min)".to_owned();
         assert_eq!(of(vec![node(id, None, limited)], false), ChainOutlook::Waits(vec![(id, why)]));
         // A child may continue when its parent has failed.
         let child = node(FrameId::random(), Some(id), running());

@@ -30,9 +30,9 @@ const FIRST: [&str; 11] = [
 /// The fields with which Edit, MultiEdit, NotebookEdit and Write change a file.
 const CHANGES: [&str; 5] = ["old_string", "new_string", "edits", "new_source", "content"];
 
-/// The path of the file that a call writes.
-pub(crate) fn written_file<'a>(tool: &str, input: &'a Value) -> Option<&'a str> {
-    (tool == "Write").then(|| input["file_path"].as_str()).flatten()
+/// The path of the file that a call changes.
+pub(crate) fn changed_file<'a>(tool: &str, input: &'a Value) -> Option<&'a str> {
+    matches!(tool, "Edit" | "MultiEdit" | "Write").then(|| input["file_path"].as_str()).flatten()
 }
 
 /// The whole call: `place` is where it acts, as far as known. `width`: the number of columns, if known.
@@ -102,15 +102,18 @@ fn of_fields(
     }
     match (tool, &input["edits"]) {
         _ if changes.is_empty() => {}
-        ("Edit", _) if changes.len() == 2 && change(view, "change", input) => {}
+        ("Edit", _) if changes.len() == 2 && change(view, "change", input, &mut before.clone()) => {}
         ("MultiEdit", Value::Array(edits)) => {
+            let mut before = before.clone();
             for (number, edit) in (1..).zip(edits) {
                 let known = ["old_string", "new_string", "replace_all"];
                 let is_known =
                     edit.as_object().is_some_and(|edit| edit.keys().all(|key| known.contains(&key.as_str())));
                 let has_odd_scope = !matches!(edit["replace_all"], Value::Null | Value::Bool(_));
-                if !is_known || has_odd_scope || !change(view, &format!("change {number} of {}", edits.len()), edit) {
-                    view.value(&format!("change {number} of {}", edits.len()), edit);
+                let name = format!("change {number} of {}", edits.len());
+                if !is_known || has_odd_scope || !change(view, &name, edit, &mut before) {
+                    view.value(&name, edit);
+                    before = Before::Unknown;
                 }
             }
             let others = changes.iter().filter(|(name, _)| *name != "edits");
@@ -132,11 +135,11 @@ fn of_cell(view: &mut Bars, input: &Value, before: &Before) {
         Before::Unknown => {}
         Before::Text(cell) if is_deleted => {
             view.field("the cell that is deleted");
-            view.diff(cell, "", usize::MAX);
+            view.diff(cell, "");
         }
         Before::Text(cell) => {
             view.field("change of the cell as it is now");
-            view.diff(cell, new, usize::MAX);
+            view.diff(cell, new);
             return;
         }
         Before::Unreadable(why) => {
@@ -146,7 +149,7 @@ fn of_cell(view: &mut Bars, input: &Value, before: &Before) {
     }
     if !(is_deleted && new.is_empty()) {
         view.field("new_source");
-        view.diff("", new, usize::MAX);
+        view.diff("", new);
     }
 }
 
@@ -171,17 +174,56 @@ pub(crate) fn summary(tool: &str, input: &Value) -> String {
     format!("{tool}: {}", first.lines().find(|line| !line.trim().is_empty()).unwrap_or_default())
 }
 
-/// Whether `edit` has the shape of an edit.
-fn change(view: &mut Bars, name: &str, edit: &Value) -> bool {
+/// Unchanged lines of a file that are shown around a change.
+const CONTEXT: usize = 3;
+
+/// Shows a change where it is in the file, which then has it. If the text that it replaces is not in the file, or more than once,
+/// only what the call says is shown. Returns whether `edit` has the shape of an edit.
+fn change(view: &mut Bars, name: &str, edit: &Value, file: &mut Before) -> bool {
     let (Some(old), Some(new)) = (edit["old_string"].as_str(), edit["new_string"].as_str()) else { return false };
-    let everywhere = if edit["replace_all"] == true { ", at every place" } else { "" };
-    view.field(&format!("{name}{everywhere}"));
-    view.diff(old, new, usize::MAX);
+    let is_everywhere = edit["replace_all"] == true;
+    view.field(&format!("{name}{}", if is_everywhere { ", at every place" } else { "" }));
+    match std::mem::replace(file, Before::Unknown) {
+        Before::Text(text) => match edited(view, &text, old, new, is_everywhere) {
+            Some(changed) => *file = Before::Text(changed),
+            None => view.diff(old, new),
+        },
+        Before::Unknown | Before::Unreadable(_) => view.diff(old, new),
+    }
     true
 }
 
+/// Shows a change of `text`, and returns the changed text.
+fn edited(view: &mut Bars, text: &str, old: &str, new: &str, is_everywhere: bool) -> Option<String> {
+    // Claude Code compares such files without their carriage returns.
+    let text = text.replace("\r\n", "\n");
+    // Claude Code deletes a line with its line break.
+    let line = format!("{old}\n");
+    let old = if new.is_empty() && !old.ends_with('\n') && text.contains(&line) { &line } else { old };
+    let mut places = text.match_indices(old);
+    let at = places.next().filter(|_| !old.is_empty())?.0;
+    let changed = text.replace(old, new);
+    if is_everywhere {
+        view.diff_of_file(&text, &changed, 1, CONTEXT);
+        return Some(changed);
+    }
+    if places.next().is_some() {
+        return None;
+    }
+    // All of what the call says is shown, so lines that it does not change are not left out.
+    let before = text[..at].split_inclusive('\n').collect::<Vec<_>>();
+    let is_inside_a_line = before.last().is_some_and(|line| !line.ends_with('\n'));
+    let above = before.len().saturating_sub(CONTEXT + usize::from(is_inside_a_line));
+    let begin = before[..above].iter().map(|line| line.len()).sum();
+    let after = &text[at + old.len()..];
+    let below = CONTEXT + usize::from(!old.ends_with('\n'));
+    let end = text.len() - after.split_inclusive('\n').skip(below).map(str::len).sum::<usize>();
+    let part = &text[begin..end];
+    view.diff_of_file(part, &part.replacen(old, new, 1), above + 1, usize::MAX);
+    Some(changed)
+}
+
 fn written(view: &mut Bars, content: &str, before: &Before) {
-    const CONTEXT: usize = 3;
     match before {
         Before::Text(old) if old == content => {
             view.field("content, which is what the file has already");
@@ -189,15 +231,15 @@ fn written(view: &mut Bars, content: &str, before: &Before) {
         }
         Before::Text(old) => {
             view.field("change of the file as it is now");
-            view.diff(old, content, CONTEXT);
+            view.diff_of_file(old, content, 1, CONTEXT);
         }
         Before::Unknown => {
             view.field("content of a new file");
-            view.diff("", content, CONTEXT);
+            view.diff_of_file("", content, 1, CONTEXT);
         }
         Before::Unreadable(why) => {
             view.field(&format!("content in place of a file that {why}"));
-            view.diff("", content, CONTEXT);
+            view.diff_of_file("", content, 1, CONTEXT);
         }
     }
 }

@@ -10,6 +10,29 @@ use crate::core::text::wrap::{columns, of_each};
 
 /// Stands before each line that somebody else has written.
 pub(crate) const BAR: char = '\u{2502}';
+/// Stands before the rest of a line that is too wide.
+const CONTINUED: char = '\u{2506}';
+
+/// Whether a line of a text with bars is one that a change adds or removes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    Added,
+    Removed,
+}
+
+impl Changed {
+    pub(crate) fn of_line(line: &str) -> Option<Self> {
+        let (number, text) = line.split_once([BAR, CONTINUED])?;
+        if !number.starts_with("  ") || !number.bytes().all(|byte| byte == b' ' || byte.is_ascii_digit()) {
+            return None;
+        }
+        match text.strip_prefix(' ')?.chars().next()? {
+            '+' => Some(Self::Added),
+            '-' => Some(Self::Removed),
+            _ => None,
+        }
+    }
+}
 
 pub(crate) struct Bars {
     text: String,
@@ -33,7 +56,7 @@ impl Bars {
 
     /// A name on a separate line.
     pub(crate) fn named(&mut self, before: &str, name: &str) {
-        self.wrapped(before, ' ', name);
+        self.wrapped(before, &format!("  {CONTINUED}  "), name);
     }
 
     pub(crate) fn field(&mut self, name: &str) {
@@ -60,27 +83,29 @@ impl Bars {
                 self.line(&format!("    ({empty} lines with nothing but blanks)"));
                 at += empty;
             } else {
-                self.behind_a_bar(mark, lines[at]);
+                self.behind_a_bar("", mark, lines[at]);
                 at += 1;
             }
         }
     }
 
-    fn behind_a_bar(&mut self, mark: char, line: &str) {
-        self.wrapped(&format!("  {BAR} {mark}"), mark, line);
+    /// `number`: of the line, with a blank after it.
+    fn behind_a_bar(&mut self, number: &str, mark: char, line: &str) {
+        let rest = format!("  {}{CONTINUED} {mark}", " ".repeat(number.len()));
+        self.wrapped(&format!("  {number}{BAR} {mark}"), &rest, line);
     }
 
-    /// A line behind `first`. If it does not fit, it continues behind a different bar: after a blank if there is one in the second
-    /// half of the room. No character is left out, blanks included.
-    fn wrapped(&mut self, first: &str, mark: char, line: &str) {
+    /// A line behind `first`. If it does not fit, it continues behind `rest`: after a blank if there is one in the second half of
+    /// the room. No character is left out, blanks included.
+    fn wrapped(&mut self, first: &str, rest: &str, line: &str) {
         let line = escape::exact(line).replace('\n', "\u{23ce}");
-        let room = self.width.map_or(usize::MAX, |width| width.saturating_sub(6).max(1));
+        let room = self.width.map_or(usize::MAX, |width| width.saturating_sub(columns(rest) + 1).max(1));
         let (mut before, mut part, mut taken, mut after_blank) = (first.to_owned(), String::new(), 0, None);
         for (_, c, wide) in of_each(&line) {
             if taken + wide > room && !part.is_empty() {
-                let rest = part.split_off(after_blank.take().filter(|_| c != ' ').unwrap_or(part.len()));
+                let next = part.split_off(after_blank.take().filter(|_| c != ' ').unwrap_or(part.len()));
                 self.line(&format!("{before}{part}"));
-                (before, taken, part) = (format!("  \u{2506} {mark}"), columns(&rest), rest);
+                (before, taken, part) = (rest.to_owned(), columns(&next), next);
             }
             part.push(c);
             taken += wide;
@@ -91,9 +116,20 @@ impl Bars {
         self.line(format!("{before}{part}").trim_end());
     }
 
-    /// `context`: how many unchanged lines are shown around each change. A missing line break at the end of a text is only
-    /// mentioned if the other text has one, or is empty: it is not a difference between two texts that both lack it.
-    pub(crate) fn diff(&mut self, old: &str, new: &str, context: usize) {
+    /// A change from `old` to `new`, with all lines of both.
+    pub(crate) fn diff(&mut self, old: &str, new: &str) {
+        self.changes(old, new, None, usize::MAX);
+    }
+
+    /// A change in a file, with the numbers of its lines: removed ones have those they had. `first`: the number of the first line.
+    /// `context`: how many unchanged lines are shown around each change.
+    pub(crate) fn diff_of_file(&mut self, old: &str, new: &str, first: usize, context: usize) {
+        self.changes(old, new, Some(first), context);
+    }
+
+    /// A missing line break at the end of a text is only mentioned if the other text has one, or is empty: it is not a difference
+    /// between two texts that both lack it.
+    fn changes(&mut self, old: &str, new: &str, first: Option<usize>, context: usize) {
         // Without a limit, comparing two long texts with nothing in common would take minutes.
         const PATIENCE: Duration = Duration::from_millis(500);
         // A carriage return alone is not a line break for a shell.
@@ -103,6 +139,7 @@ impl Bars {
         let is_bare = |text: &str| !text.is_empty() && !text.ends_with('\n');
         let differ_at_end = is_bare(old) != is_bare(new);
         let (mut shown, all) = (0, of_old.len());
+        let digits = first.map(|first| (first + all.max(of_new.len())).saturating_sub(1).to_string().len());
         for group in diff.grouped_ops(context) {
             if let Some(first) = group.first() {
                 self.skipped(first.old_range().start - shown);
@@ -114,7 +151,9 @@ impl Bars {
                     ChangeTag::Insert => '+',
                 };
                 let line = change.value();
-                self.behind_a_bar(mark, line.strip_suffix('\n').unwrap_or(line));
+                let at = change.new_index().or(change.old_index()).unwrap_or_default();
+                let number = first.zip(digits).map(|(first, digits)| format!("{:>digits$} ", first + at));
+                self.behind_a_bar(&number.unwrap_or_default(), mark, line.strip_suffix('\n').unwrap_or(line));
                 if differ_at_end && !line.ends_with('\n') {
                     self.line("    (no line break at the end)");
                 }
@@ -155,7 +194,7 @@ mod tests {
     #[test]
     fn a_carriage_return_alone_ends_no_line() {
         let mut bars = Bars::new(None);
-        bars.diff("", "echo a\rrm -rf x\r\n", usize::MAX);
+        bars.diff("", "echo a\rrm -rf x\r\n");
         assert_eq!(bars.text(), "  \u{2502} +echo a\\u{d}rm -rf x\\u{d}\n");
     }
 
@@ -163,7 +202,7 @@ mod tests {
     fn that_a_line_break_is_missing_is_said_where_the_two_differ_in_it() {
         let said = |old: &str, new: &str| {
             let mut bars = Bars::new(None);
-            bars.diff(old, new, usize::MAX);
+            bars.diff(old, new);
             bars.text().matches("(no line break at the end)").count()
         };
         for (old, new, expected) in [
@@ -176,6 +215,42 @@ mod tests {
             ("a", "", 1),
         ] {
             assert_eq!(said(old, new), expected, "{old:?} {new:?}");
+        }
+    }
+
+    #[test]
+    fn lines_of_a_file_have_numbers() {
+        let text =
+            |skipped: usize| (1..=12).filter(|n| *n != skipped).map(|n| format!("line {n}\n")).collect::<String>();
+        let shown = |width| {
+            let mut bars = Bars::new(width);
+            bars.diff_of_file(&text(0), &text(10), 1, 1);
+            bars.text()
+        };
+        insta::assert_snapshot!(shown(None), @"
+          (8 lines stay as they are)
+         9 │  line 9
+        10 │ -line 10
+        10 │  line 11
+          (1 line stays as it is)
+        ");
+        assert!(shown(Some(13)).contains("  10 \u{2502} -line\n     \u{2506} - 10\n"), "{}", shown(Some(13)));
+    }
+
+    #[test]
+    fn lines_of_a_diff_are_told_from_lines_that_look_like_one() {
+        for (line, expected) in [
+            ("  \u{2502} +new", Some(Changed::Added)),
+            ("  \u{2502} -old", Some(Changed::Removed)),
+            ("  7 \u{2502} -old", Some(Changed::Removed)),
+            ("    \u{2506} -old", Some(Changed::Removed)),
+            ("  \u{2502}  -same", None),
+            ("  \u{2502}", None),
+            ("\u{2502} -not a bar of ours", None),
+            ("  x \u{2502} -not a number", None),
+            ("+x", None),
+        ] {
+            assert_eq!(Changed::of_line(line), expected, "{line}");
         }
     }
 

@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::app::view::cost::CostView;
 use crate::core::chain::waiting_on::shown_state::{Actor, ShownState};
-use crate::core::text::bars::BAR;
+use crate::core::text::bars::Changed;
 use crate::core::text::escape;
 use crate::page::views::Section;
 
@@ -128,16 +128,12 @@ fn short(count: u64) -> String {
 
 /// A text in which others' lines are behind bars, with the lines of a diff as such.
 pub(super) fn quoted(text: &str) -> Markup {
-    let kind = |line: &str| {
-        let behind = line.strip_prefix("  ")?.strip_prefix([BAR, '\u{2506}'])?.strip_prefix(' ')?;
-        behind.chars().next().filter(|mark| "+-".contains(*mark))
-    };
     html! {
         pre.quoted tabindex="0" {
             @for line in text.lines() {
-                @match kind(line) {
-                    Some('+') => ins { (line) "\n" },
-                    Some(_) => del { (line) "\n" },
+                @match Changed::of_line(line) {
+                    Some(Changed::Added) => ins { (line) "\n" },
+                    Some(Changed::Removed) => del { (line) "\n" },
                     None => { (line) "\n" },
                 }
             }
@@ -161,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_a_diff_are_told_from_lines_that_look_like_one() {
+    fn changed_lines_are_marked_as_such() {
         let shown = quoted("Edit\n  \u{2502} -old\n  \u{2502} +new\n  \u{2502}  -same\n+x <b>\n").into_string();
         let expected = "<pre class=\"quoted\" tabindex=\"0\">Edit\n<del>  \u{2502} -old\n</del><ins>  \u{2502} +new\n\
                         </ins>  \u{2502}  -same\n+x &lt;b&gt;\n</pre>";

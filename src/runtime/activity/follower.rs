@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::core::chain::progress_lines::{self, ChainOutlook};
@@ -90,7 +91,7 @@ impl<'a> Follower<'a> {
     pub(crate) fn outlook(&self) -> ChainOutlook {
         // If the lease cannot be read, assume that the frame is not running.
         let runs = |frame| Lease::is_held(self.store.dir(), frame).unwrap_or(false);
-        progress_lines::outlook(self.tree(), runs, Timestamp::now())
+        progress_lines::outlook(self.tree(), runs, Timestamp::now(), &TimeZone::system())
     }
 
     /// The next event; `None`: there is none at present.

@@ -13,7 +13,7 @@ use crate::core::chain::admission::NotAdmitted;
 use crate::core::chain::frame_state::Ended;
 use crate::core::chain::progress_lines::{end_step, step};
 use crate::core::chain::runnable::Attempted;
-use crate::core::chain::tree::{Node, Tree};
+use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
 use crate::core::text::shell::quoted;
 use crate::runtime::conclude::{self, Begun};
@@ -345,17 +345,17 @@ impl Drive<'_> {
 
     /// The command that starts the chain again.
     fn anew(&self) -> Result<String, RuntimeError> {
-        let top = self.store.frame(self.top)?;
-        let root = top.map(|top| self.store.frame(top.root)).transpose()?.flatten();
+        let root = self.store.frame(self.root)?;
         Ok(root.map_or_else(String::new, |root| {
             format!("cd {} && {}", quoted(&root.cwd.display().to_string()), root.task.command())
         }))
     }
 
     fn say_how_it_ended(&self, id: FrameId) -> Result<(), RuntimeError> {
-        if tracing::enabled!(tracing::Level::INFO) {
-            let family = self.store.tree(TreeOf::Family(id))?;
-            let say = |node: &Node| tracing::info!("{}", end_step(&family, node, self.top, Timestamp::now()));
+        // A process that continues all chains prints the status of each.
+        if tracing::enabled!(tracing::Level::INFO) && !(id == self.top && self.settings.places.is_some()) {
+            let (family, zone) = (self.store.tree(TreeOf::Family(id))?, jiff::tz::TimeZone::system());
+            let say = |node| tracing::info!("{}", end_step(&family, node, self.top, Timestamp::now(), &zone));
             family.get(id).into_iter().for_each(say);
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::output::format::{cut, fitted};
@@ -165,12 +166,12 @@ fn awaited(tree: &Tree, node: &Node, now: Timestamp) -> String {
             Some(format!("asks {}{expiry}: {}", id.short(), form.question.trim()))
         }
         Blocking::Permission { id, tool, input, .. } => {
-            Some(format!("asks to approve {}: {}", id.short(), approval::summary(&tool, &input)))
+            Some(format!("approve? {}: {}", id.short(), approval::summary(&tool, &input)))
         }
-        Blocking::Plan { id, plan } => Some(format!("asks to approve {}: {}", id.short(), plan.summary())),
+        Blocking::Plan { id, plan } => Some(format!("plan? {}: {}", id.short(), plan.summary())),
         _ => None,
     });
-    asked.unwrap_or_else(|| progress_lines::ended(tree, node, now))
+    asked.unwrap_or_else(|| progress_lines::ended(tree, node, now, &TimeZone::system()))
 }
 
 fn expiry(at: Timestamp, now: Timestamp) -> String {
@@ -202,6 +203,7 @@ mod tests {
     use crate::core::chain::frame_state::Wait;
     use crate::core::chain::tree::testing;
     use crate::core::events::agent_event::{AgentEventKind, VERSION};
+    use crate::core::text::time::on_clock;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -263,14 +265,15 @@ mod tests {
             agents.absorb(&AgentEvent { what, ..called(&nodes[0], "") });
         }
         let tree = chain(nodes);
-        let shown = |width| rows_of(&agents, &tree, width, 9).join("\n");
-        insta::assert_snapshot!(shown(77), @r"
-        - 4f2c1a90 root.md: waits for the usage limit to reset …  12.2k context  1:15
+        let clock = on_clock(resets_at, at(75), &TimeZone::system());
+        let shown = |width| rows_of(&agents, &tree, width, 9).join("\n").replace(&clock, "00:03");
+        insta::assert_snapshot!(shown(77), @"
+        - 4f2c1a90 root.md: limit until 00:03 (in 2 min)          12.2k context  1:15
           > 7bbfa010 a rather long n…: running Bash: cargo test…  12.2k context  0:15
         root.md: 34.5k tokens, $0.50 so far      Ctrl-C: stop after the running tools
         ");
-        insta::assert_snapshot!(shown(37), @r"
-        - root.md: waits for the usage…  1:15
+        insta::assert_snapshot!(shown(37), @"
+        - root.md: limit until 00:03 (…  1:15
           > a rathe…: running Bash: ca…  0:15
         root.md: 34.5k tokens, $0.50 so far
         ");

@@ -103,6 +103,79 @@ fn changes_of_files_are_shown_as_such() {
 }
 
 #[test]
+fn a_change_is_shown_where_it_is_in_the_file() {
+    let lines = |count: usize| (1..=count).map(|n| format!("line {n}\n")).collect::<String>();
+    let shown = |input: &Value, file: &str| view("Edit", input, &Before::Text(file.to_owned()), None, None);
+    let edit = |old: &str, new: &str| json!({"file_path": "f", "old_string": old, "new_string": new});
+    insta::assert_snapshot!(shown(&edit("ne 9\nline 10", "ne 9\nLINE ten"), &lines(20)), @"
+    Edit
+      file_path:
+      │  f
+      change:
+       6 │  line 6
+       7 │  line 7
+       8 │  line 8
+       9 │  line 9
+      10 │ -line 10
+      10 │ +LINE ten
+      11 │  line 11
+      12 │  line 12
+      13 │  line 13
+    ");
+    // Claude Code deletes a line with its line break, and compares files without their carriage returns.
+    let text = lines(3).replace('\n', "\r\n");
+    insta::assert_snapshot!(shown(&edit("line 1", ""), &text), @"
+    Edit
+      file_path:
+      │  f
+      change:
+      1 │ -line 1
+      1 │  line 2
+      2 │  line 3
+    ");
+    // What the call says is shown if it is not clear where it acts.
+    for file in ["", "other\n", "old\nold\n"] {
+        assert!(shown(&edit("old", "new"), file).ends_with("  change:\n  │ -old\n  │ +new\n"), "{file}");
+    }
+    let all = json!({"file_path": "f", "old_string": "line 1", "new_string": "1", "replace_all": true});
+    insta::assert_snapshot!(shown(&all, &lines(10)), @"
+    Edit
+      file_path:
+      │  f
+      replace_all:
+      │  true
+      change, at every place:
+       1 │ -line 1
+       1 │ +1
+       2 │  line 2
+       3 │  line 3
+       4 │  line 4
+        (2 lines stay as they are)
+       7 │  line 7
+       8 │  line 8
+       9 │  line 9
+      10 │ -line 10
+      10 │ +10
+    ");
+    let edits = json!({"file_path": "f", "edits": [
+        {"old_string": "line 1\n", "new_string": "one\ntwo\n"}, {"old_string": "two", "new_string": "2"},
+    ]});
+    insta::assert_snapshot!(view("MultiEdit", &edits, &Before::Text(lines(1)), None, None), @"
+    MultiEdit
+      file_path:
+      │  f
+      change 1 of 2:
+      1 │ -line 1
+      1 │ +one
+      2 │ +two
+      change 2 of 2:
+      1 │  one
+      2 │ -two
+      2 │ +2
+    ");
+}
+
+#[test]
 fn where_a_call_acts_is_shown_beside_what_it_names() {
     let input = json!({"file_path": "/p/link/rc", "paths": ["/p/a", "/p/link/b"], "content": "x\n"});
     let place = |input: &Value| {
@@ -125,7 +198,7 @@ fn where_a_call_acts_is_shown_beside_what_it_names() {
       a path in it: /p/link/b
       leads to: /out⏎side/b
       content of a new file:
-      │ +x
+      1 │ +x
     "#);
     let input = json!({"command": "rm -rf -- *"});
     insta::assert_snapshot!(view("Bash", &input, &Before::Unknown, Some(&place(&input)), None), @"
@@ -206,13 +279,13 @@ fn a_file_that_is_written_is_compared_with_what_it_is() {
       │  /home/u/.profile
       change of the file as it is now:
         (12 lines stay as they are)
-      │  line 13
-      │  line 14
-      │  line 15
-      │ +export EVIL=1
-      │  line 16
-      │  line 17
-      │  line 18
+      13 │  line 13
+      14 │  line 14
+      15 │  line 15
+      16 │ +export EVIL=1
+      17 │  line 16
+      18 │  line 17
+      19 │  line 18
         (11 lines stay as they are)
     ");
     let small = json!({"content": "a\n\nb", "file_path": "/new"});
@@ -221,9 +294,9 @@ fn a_file_that_is_written_is_compared_with_what_it_is() {
       file_path:
       │  /new
       content of a new file:
-      │ +a
-      │ +
-      │ +b
+      1 │ +a
+      2 │ +
+      3 │ +b
         (no line break at the end)
     ");
     insta::assert_snapshot!(view("Write", &small, &Before::Text("a\n\nb".into()), None, None), @"
@@ -240,9 +313,9 @@ fn a_file_that_is_written_is_compared_with_what_it_is() {
       file_path:
       │  /new
       content in place of a file that is no text:
-      │ +a
-      │ +
-      │ +b
+      1 │ +a
+      2 │ +
+      3 │ +b
         (no line break at the end)
     ");
 }
