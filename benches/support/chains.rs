@@ -6,6 +6,7 @@ use agent_cli::records::{
     AskedFor, AttemptEnd, AttemptId, Caller, Ending, Facts, Form, FrameId, Launch, Limits, NewAttempt, NewFrame,
     Origin, RequestKind, SessionId, Situation, SpawnForm, Spending, Store, Task, Totals, decide,
 };
+use rusqlite::Connection;
 
 /// How many agents a chain has, one below the other.
 pub(crate) const DEPTH: usize = 4;
@@ -18,6 +19,83 @@ pub(crate) fn fill(state: &Path, frames: usize) -> FrameId {
         last = Some(chain(&store, false));
     }
     last.expect("there is a chain")
+}
+
+/// One of this many chains still waits for an answer.
+pub(crate) const WAITS: usize = 5;
+
+/// Columns that contain the id of a frame, an attempt or a request of the same chain.
+const TABLES: [(&str, &[&str]); 7] = [
+    ("chains", &["root"]),
+    ("frames", &["id", "parent", "root", "checkpoint"]),
+    ("attempts", &["id", "session", "frame", "resumed"]),
+    ("requests", &["id", "frame", "attempt"]),
+    ("answers", &["question"]),
+    ("replies", &["frame"]),
+    ("events", &["frame"]),
+];
+
+/// Copies two chains that are created with the program itself: one that is done, and one that waits.
+pub(crate) fn copies(state: &Path, chains: usize) {
+    let store = Store::open(state).expect("the folder can be written to");
+    let (done, waits) = (chain(&store, true), chain(&store, false));
+    drop(store);
+    let database = Connection::open(state.join("agent-cli.db")).expect("a database");
+    database.execute_batch("PRAGMA foreign_keys = OFF; PRAGMA synchronous = OFF; BEGIN").expect("own database");
+    for (table, ids) in TABLES {
+        let columns: Vec<String> = {
+            let mut statement = database.prepare(&format!("PRAGMA table_info({table})")).expect("a table");
+            let names = statement.query_map([], |row| row.get::<_, String>("name")).expect("columns");
+            names.map(|name| name.expect("text")).filter(|name| name != "seq").collect()
+        };
+        let value = |name: &String| match ids.contains(&name.as_str()) {
+            true => format!("printf('%08x', k.value) || substr(t.{name}, 9)"),
+            false if table == "requests" && name == "detail" => {
+                let child = "printf('%08x', k.value) || substr(t.child, 9)";
+                format!("CASE WHEN t.child IS NULL THEN t.detail ELSE json_set(t.detail, '$.spawn.child', {child}) END")
+            }
+            false if table == "requests" && name == "state" => {
+                let attempt = "printf('%08x', k.value) || substr(t.delivered_in, 9)";
+                format!("json_replace(t.state, '$.attempt', {attempt})")
+            }
+            false => format!("t.{name}"),
+        };
+        let values: Vec<String> = columns.iter().map(value).collect();
+        let of = match table {
+            "answers" => {
+                "t.question IN (SELECT r.id FROM requests AS r JOIN frames AS f ON f.id = r.frame WHERE f.root = ?1)"
+            }
+            "chains" | "frames" => "t.root = ?1",
+            _ => "t.frame IN (SELECT id FROM frames WHERE root = ?1)",
+        };
+        let copy = format!(
+            "WITH RECURSIVE k (value) AS (VALUES (1) UNION ALL SELECT value + 1 FROM k WHERE value < ?2)
+             INSERT INTO {table} ({}) SELECT {} FROM k CROSS JOIN {table} AS t
+             WHERE {of} AND (k.value % {WAITS} = 0) = ?3",
+            columns.join(", "),
+            values.join(", ")
+        );
+        for (root, is_waiting) in [(done, false), (waits, true)] {
+            database.execute(&copy, (root.to_string(), chains as u32, is_waiting)).expect("rows can be copied");
+        }
+    }
+    // The two originals are no longer needed.
+    for (table, of) in [
+        (
+            "answers",
+            "question IN (SELECT id FROM requests WHERE frame IN (SELECT id FROM frames WHERE root IN (?1, ?2)))",
+        ),
+        ("requests", "frame IN (SELECT id FROM frames WHERE root IN (?1, ?2))"),
+        ("attempts", "frame IN (SELECT id FROM frames WHERE root IN (?1, ?2))"),
+        ("replies", "frame IN (SELECT id FROM frames WHERE root IN (?1, ?2))"),
+        ("frames", "root IN (?1, ?2)"),
+        ("chains", "root IN (?1, ?2)"),
+    ] {
+        database
+            .execute(&format!("DELETE FROM {table} WHERE {of}"), (done.to_string(), waits.to_string()))
+            .expect("rows");
+    }
+    database.execute_batch("COMMIT; PRAGMA wal_checkpoint(TRUNCATE)").ok();
 }
 
 /// A separate frame, or one of a chain.

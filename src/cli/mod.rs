@@ -151,6 +151,7 @@ commands! {
         "hook-result" => HookResult(hook_commands::HookResult),
         "permission" => PermissionTool(hook_commands::PermissionTool),
         "check-reply" => CheckReply(hook_commands::CheckReply),
+        "man" => Man(housekeeping::man::Man) with Cli::command,
     }
 }
 

@@ -1905,3 +1905,23 @@ fn what_is_no_command_is_refused() {
     world.run(&["resume"]).exits_with(2);
     world.run(&["ls", "--frobnicate"]).exits_with(2);
 }
+
+#[test]
+fn every_visible_command_has_a_manual_page() {
+    let world = World::new();
+    world.run(&["man", "pages"]).succeeds();
+    let pages = world.project().join("pages");
+    let page = |name: &str| std::fs::read_to_string(pages.join(format!("agent-cli{name}.1")));
+    assert!(page("").expect("a page").contains("chains of headless Claude Code agents"));
+    let help = world.run(&["help"]).succeeds().stdout.clone();
+    let (commands, _) = help.split_once("\nOptions:").expect("the options are below");
+    let indented =
+        commands.lines().filter_map(|line| line.strip_prefix("  ")).filter(|line| !line.starts_with([' ', '-']));
+    let names: Vec<_> = indented.map(|line| line.split([' ', ',']).next().unwrap_or_default()).collect();
+    assert!(names.len() > 25 && names.contains(&"spawn"), "{names:?}");
+    for name in names {
+        let page = page(&format!("-{name}")).expect(name);
+        assert!(page.contains("SYNOPSIS") && page.contains("OPTIONS"), "{name}: {page}");
+    }
+    assert!(page("-hook").is_err(), "other programs call it");
+}

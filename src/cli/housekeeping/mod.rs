@@ -7,6 +7,7 @@ pub(crate) mod fsck;
 pub(crate) mod gc;
 pub(crate) mod import;
 pub(crate) mod init;
+pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod serve;
 pub(crate) mod service;

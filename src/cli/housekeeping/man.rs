@@ -1,0 +1,29 @@
+//! `agent-cli man`: the manual pages, for those who package the program.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::{Args, Command};
+
+use crate::cli::context::Context;
+use crate::cli::error::CliError;
+use crate::cli::exit::ExitStatus;
+
+/// Write a manual page for each command: for packages, not for people
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub(crate) struct Man {
+    /// The directory, which is created
+    directory: PathBuf,
+}
+
+impl Man {
+    /// `program`: describes all commands.
+    pub(crate) fn run(self, _: &Context, program: fn() -> Command) -> Result<ExitStatus, CliError> {
+        let written = fs::create_dir_all(&self.directory)
+            .and_then(|()| clap_mangen::generate_to(program().name("agent-cli"), &self.directory));
+        let shown = self.directory.display();
+        written.map_err(|error| CliError::failed(format!("the pages cannot be written into {shown}: {error}")))?;
+        Ok(ExitStatus::Ok)
+    }
+}
