@@ -266,3 +266,35 @@ fn an_agent_cannot_have_doctor_run_a_program() {
     assert_eq!(said.matches("agents cannot choose the claude program that doctor runs").count(), 2, "{said}");
     assert!(said.contains("\"found_by\": \"chain\"") || said.contains("\"found_by\":\"chain\""), "{said}");
 }
+
+#[test]
+fn a_session_that_can_use_agent_cli_is_checked() {
+    let world = healthy();
+    let found = |name: &str| checks(&world, 0, name);
+    assert_eq!([found("plugin"), found("mcp"), found("trust")], [const { Vec::new() }; 3]);
+    let conf = world.project().join("conf");
+    let version = env!("CARGO_PKG_VERSION");
+    let install = |version: &str| {
+        let entry = json!([{"scope": "user", "version": version}]);
+        let text = json!({"plugins": {"agent-cli@agent-cli": entry}}).to_string();
+        world.file("conf/plugins/installed_plugins.json", text);
+    };
+    install(version);
+    let ok = |text: String| vec![("ok".to_owned(), text)];
+    assert_eq!(found("plugin"), ok(format!("agent-cli@agent-cli {version} is installed in Claude Code")));
+    assert_eq!(found("trust").len(), 1);
+    let project = fs::canonicalize(world.project()).expect("it is there");
+    let server = json!({"command": "/usr/bin/agent-cli", "args": ["mcp"]});
+    let projects = json!({(project.to_str().expect("text")): {"hasTrustDialogAccepted": true}});
+    let known = json!({"mcpServers": {"chains": server, "other": {"command": "x"}}, "projects": projects});
+    fs::write(conf.join(".claude.json"), known.to_string()).expect("writable");
+    install("0.0.1");
+    let outdated = format!("agent-cli@agent-cli is version 0.0.1, and this is agent-cli {version}");
+    assert_eq!(found("plugin"), [("warning".to_owned(), outdated)]);
+    let twice = "the plugin agent-cli@agent-cli and the MCP server chains offer the same tools twice";
+    assert_eq!(found("mcp"), [("warning".to_owned(), twice.to_owned())]);
+    assert_eq!(found("trust"), []);
+    assert_eq!(found("mcp-tasks"), []);
+    let world = world.with("CLAUDE_CODE_DISABLE_MCP_TASKS", "1");
+    assert!(check(&world, 0, "mcp-tasks").starts_with("warning: CLAUDE_CODE_DISABLE_MCP_TASKS is set, so "));
+}

@@ -245,3 +245,52 @@ fn a_folder_of_questions_is_made() {
     --- exit status: 2
     ");
 }
+
+/// A stand-in for `claude plugin`, which logs its arguments.
+fn with_plugins(world: World) -> World {
+    let text = "#!/bin/sh\n[ \"$1\" = plugin ] && echo \"$@\" >> \"$HOME/plugins\" && exit $(cat \"$HOME/code\" 2>/dev/null || echo 0)\n\
+                echo '2.1.330 (Claude Code)'\n";
+    let claude = world.executable("claude", text);
+    world.with("AGENT_CLI_CLAUDE", claude.display().to_string())
+}
+
+#[test]
+fn the_plugin_is_registered_by_claude_itself() {
+    let world = with_plugins(World::new());
+    let plugins = || fs::read_to_string(world.home().join("plugins")).unwrap_or_default();
+    let dry = world.run(&["init", "--plugin", "--dry-run"]);
+    insta::assert_snapshot!(dry, @"
+    writes [STATE]/plugin
+    runs [PROJECT]/claude plugin marketplace add [STATE]/plugin
+    runs [PROJECT]/claude plugin install agent-cli@agent-cli
+    --- exit status: 0
+    ");
+    assert!(!world.state().exists() && plugins().is_empty());
+    world.run(&["init", "--plugin"]).exits_with(2);
+    let (init, screen) = world.command(["init", "--plugin"]).start_on_screen(100, 20);
+    shows(&screen, "[y/N]");
+    init.types("n\n");
+    assert!(init.ends().exits_with(2).stdout.contains("nothing was changed"));
+    assert!(!world.state().exists() && plugins().is_empty());
+
+    assert!(world.run(&["init", "--plugin", "--yes"]).succeeds().stdout.contains("the plugin is installed"));
+    let folder = world.state().join("plugin");
+    let manifest = folder.join("plugins/agent-cli/.claude-plugin/plugin.json");
+    assert!(manifest.exists() && folder.join(".claude-plugin/marketplace.json").exists());
+    let add = format!("plugin marketplace add {}\nplugin install agent-cli@agent-cli\n", folder.display());
+    assert_eq!(plugins(), add);
+    // An update writes the files again.
+    fs::write(&manifest, "{}").expect("writable");
+    world.run(&["init", "--plugin", "--yes"]).succeeds();
+    assert!(fs::read_to_string(&manifest).expect("it is there").contains("version"));
+    world.run(&["fsck"]).succeeds();
+
+    fs::remove_file(world.home().join("plugins")).expect("it is there");
+    assert!(world.run(&["uninit", "--plugin", "--yes"]).succeeds().stdout.contains("the plugin was removed"));
+    assert_eq!(plugins(), "plugin uninstall agent-cli@agent-cli\nplugin marketplace remove agent-cli\n");
+    assert!(!folder.exists());
+
+    fs::write(world.home().join("code"), "1").expect("writable");
+    let failed = world.run(&["init", "--plugin", "--yes"]);
+    assert!(failed.exits_with(1).stderr.contains("claude plugin marketplace add"), "{failed}");
+}

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread::JoinHandle;
 
@@ -149,14 +148,15 @@ fn neither_the_server_nor_the_plugin_adds_to_an_agents_request() {
     let chain = Chain::with_model(NEWEST, MessagesApi::start(|_: &Conversation| Turn::text("done")));
     assert_eq!(chain.ok(&["spawn", "--prompt", "Reply."]), "done\n");
     serve_mcp(&chain, &json!({}));
-    let marketplace = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for arguments in [
-        &["plugin", "marketplace", "add", marketplace.to_str().unwrap()][..],
-        &["plugin", "install", "agent-cli@agent-cli"],
-    ] {
-        let output = chain.home.command(claude(NEWEST)).args(arguments).stdin(Stdio::null()).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-    }
+    chain.ok(&["init", "--plugin", "--yes"]);
+    let installed = || {
+        let mut list = chain.home.command(claude(NEWEST));
+        let output = list.args(["plugin", "list", "--json"]).stdin(Stdio::null()).output().unwrap();
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let plugin = installed()[0].clone();
+    assert_eq!(plugin["id"], "agent-cli@agent-cli", "{plugin}");
+    assert_eq!((&plugin["folderVersion"], &plugin["enabled"]), (&env!("CARGO_PKG_VERSION").into(), &true.into()));
     assert_eq!(chain.ok(&["spawn", "--prompt", "Reply."]), "done\n");
     assert_eq!(first_request(&chain, 1), first_request(&chain, 0));
     // A session that no chain has started has both.
@@ -164,4 +164,6 @@ fn neither_the_server_nor_the_plugin_adds_to_an_agents_request() {
     assert!(plain.args(["-p", "Reply."]).stdin(Stdio::null()).output().unwrap().status.success());
     let request = first_request(&chain, 2).to_string();
     assert!(request.contains("mcp__agent-cli__spawn") && request.contains("agent-cli:headless-agents"), "{request}");
+    chain.ok(&["uninit", "--plugin", "--yes"]);
+    assert_eq!(installed(), json!([]));
 }

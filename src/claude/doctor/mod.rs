@@ -3,4 +3,5 @@
 pub(crate) mod checks;
 pub(crate) mod crontab;
 pub(crate) mod login;
+pub(crate) mod plugin;
 pub(crate) mod surroundings;

@@ -1,7 +1,7 @@
 //! What `claude` would find if it were started here: settings files, ways to log in, switches of the environment.
 //!
 //! Secrets are not read: for a variable, a settings field and the credentials file, only their presence is checked.
-//! `.claude.json` is not opened, because it may contain a key.
+//! `.claude.json` may contain a key, so it is opened only to see whether a folder is trusted and which MCP servers there are.
 
 use std::path::{Path, PathBuf};
 

@@ -59,10 +59,15 @@ pub(crate) fn remaining(launch: &Launch) -> String {
 
 /// Whether a person has told Claude Code to trust this very folder.
 pub(crate) fn is_trusted(folder: &Path, launch: &Launch) -> bool {
+    let known = state_of_claude(launch);
+    folder.to_str().is_some_and(|folder| known["projects"][folder]["hasTrustDialogAccepted"] == true)
+}
+
+/// What Claude Code keeps about a user and their folders.
+pub(super) fn state_of_claude(launch: &Launch) -> Value {
     let config = named_config_dir().or_else(|| launch.config_dir.clone()).or_else(dirs::home_dir);
     let read = || json::read(&fs::read(config?.join(".claude.json")).ok()?).ok();
-    let known: Value = read().unwrap_or_default();
-    folder.to_str().is_some_and(|folder| known["projects"][folder]["hasTrustDialogAccepted"] == true)
+    read().unwrap_or_default()
 }
 
 /// The settings of the project in `base`, as they apply to an agent elsewhere. `places`: the directories to which its relative

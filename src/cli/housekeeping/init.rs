@@ -1,10 +1,13 @@
 //! `agent-cli init` and `agent-cli uninit`: what CLAUDE.md tells agents about chains.
 
 use std::fs;
+use std::path::PathBuf;
 
 use clap::Args;
 
 use crate::app::asker::PersonsTask;
+use crate::app::chains::run::RunSurroundings;
+use crate::app::housekeeping::setup::plugin::PluginPlan;
 use crate::app::housekeeping::setup::{Place, Plan, init, uninit};
 use crate::app::view::outcome::Change;
 use crate::claude::environment::config_dir::config_dir;
@@ -25,10 +28,14 @@ use crate::core::text::bars::Bars;
 ///
 /// If CLAUDE.md already defines the words, or a file that agents here get as well, nothing is written. No permission rules are
 /// needed: agent-cli lets its agents make requests, and nothing else.
+///
+/// With --plugin, nothing is written into CLAUDE.md. Instead, the plugin for Claude Code is installed, with which sessions start chains
+/// and hear about them: `claude plugin` registers it for you in all projects. Run again, it is updated.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli init && agent-cli spawn hello.md
   agent-cli init --user --dry-run
+  agent-cli init --plugin
   agent-cli init --print >> AGENTS.md")]
 pub(crate) struct Init {
     /// Print the convention, and do nothing else
@@ -66,6 +73,10 @@ struct SetupOptions {
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
 
+    /// The plugin for Claude Code sessions, instead of CLAUDE.md
+    #[arg(long, conflicts_with_all = ["user", "json"])]
+    plugin: bool,
+
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -78,6 +89,10 @@ impl Init {
             print(convention::TEXT)?;
             return Ok(ExitStatus::Ok);
         }
+        if self.options.plugin {
+            let plan = PluginPlan::install(plugin_directory(context)?, context.claude(None)?);
+            return self.options.carry_out_for_plugin(context, "init", &plan);
+        }
         let plan = init::plan(&context.asker(), &self.options.place()?)?;
         self.options.carry_out(context, "init", &plan)
     }
@@ -85,6 +100,10 @@ impl Init {
 
 impl Uninit {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
+        if self.options.plugin {
+            let plan = PluginPlan::remove(plugin_directory(context)?, context.claude(None)?);
+            return self.options.carry_out_for_plugin(context, "uninit", &plan);
+        }
         let plan = uninit::plan(&context.asker(), &self.options.place()?)?;
         self.options.carry_out(context, "uninit", &plan)
     }
@@ -128,6 +147,43 @@ impl SetupOptions {
         Ok(ExitStatus::Ok)
     }
 
+    /// Shows what is done to the plugin, asks if it is wanted, and does it.
+    fn carry_out_for_plugin(
+        &self,
+        context: &Context,
+        command: &str,
+        plan: &PluginPlan,
+    ) -> Result<ExitStatus, CliError> {
+        context.asker().may(PersonsTask::SetUp)?;
+        let directory = plan.directory.display();
+        let is_removal = command == "uninit";
+        let verb = if is_removal { "removes" } else { "writes" };
+        let files = format!("{verb} {directory}\n");
+        let calls = plan.commands().into_iter().map(|call| format!("runs {call}\n"));
+        let shown = if is_removal { calls.chain([files]).collect() } else { files + &calls.collect::<String>() };
+        if self.dry_run {
+            print(&shown)?;
+            return Ok(ExitStatus::Ok);
+        }
+        if !self.yes {
+            if let Some(obstacle) = confirm::obstacle() {
+                let error =
+                    CliError::usage(format!("cannot ask whether to change your Claude Code settings: {obstacle}"));
+                return Err(error.hint(format!(
+                    "agent-cli {command} --plugin --yes changes them without asking, --dry-run shows how"
+                )));
+            }
+            output::ask(&shown);
+            if !confirm::confirm("do this?")? {
+                return Err(CliError::declined("nothing was changed"));
+            }
+        }
+        plan.carry_out(&context.asker())?;
+        print(if is_removal { "the plugin was removed\n" } else { "the plugin is installed\n" })?;
+        hint("sessions that are already running notice it after /reload-plugins");
+        Ok(ExitStatus::Ok)
+    }
+
     fn confirm(&self, command: &str, plan: &Plan) -> Result<(), CliError> {
         let command = if self.user { format!("{command} --user") } else { command.to_owned() };
         let file = plan.file().display();
@@ -142,6 +198,11 @@ impl SetupOptions {
         };
         if confirm::confirm(question)? { Ok(()) } else { Err(CliError::declined("nothing was changed")) }
     }
+}
+
+/// Where the files of the plugin are, which Claude Code reads there.
+fn plugin_directory(context: &Context) -> Result<PathBuf, CliError> {
+    Ok(context.state_dir()?.join("plugin"))
 }
 
 /// The change of each file.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::claude::doctor::checks;
+use crate::claude::doctor::plugin;
 use crate::claude::doctor::surroundings::{self, DoctorFacts};
 use crate::claude::environment::agent_variables;
 use crate::claude::environment::config_dir::{CONFIG_DIR, config_dir_of};
@@ -107,6 +108,7 @@ pub(crate) async fn examine(case: &Case<'_>) -> DoctorReport {
     checks.push(checks::convention(&around, case.cwd));
     if !case.under_cron {
         checks.push(own_program(case.own_program, program::in_path("agent-cli", path).ok().as_deref()));
+        checks.extend(plugin::findings(case.cwd, &shell, &around.settings, &recorded));
     }
     checks.extend(case.caller.map(inside));
     checks.extend(usability::findings(case.state_dir, case.state_dir_is_named));

@@ -1,9 +1,10 @@
-//! Writes the convention into CLAUDE.md, with a task to try, and removes both.
+//! Writes the convention into CLAUDE.md, with a task to try, and removes both; and installs the plugin.
 //!
 //! A change is planned first, so that a person can see it. It is carried out only if the file has not changed since.
 
 pub(crate) mod init;
 mod memory_file;
+pub(crate) mod plugin;
 pub(crate) mod uninit;
 
 use std::fs::{self, OpenOptions};
