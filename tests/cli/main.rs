@@ -95,6 +95,7 @@ mod races;
 mod reach;
 mod repairs;
 mod replaced_places;
+mod replica;
 mod replies;
 mod reply_schemas;
 mod resume_all;
