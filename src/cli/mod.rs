@@ -123,6 +123,7 @@ commands! {
         "open" | "attach" => Open(view::open::OpenCommand),
         "history" => History(view::history::History),
         "stats" => Stats(view::stats::Stats),
+        "metrics" => Metrics(view::metrics::MetricsCommand),
     }
     "Keep" {
         "rm" => Rm(chain::rm::Rm),

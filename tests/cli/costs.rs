@@ -31,6 +31,48 @@ fn a_chain_an_agent_and_a_day_have_their_costs() {
     ");
     let total = &world.run(&["resume", "last", "--json"]).json()["cost_usd"];
     assert_eq!(&stats["total"]["cost_usd"], total);
+    world.file("asks.md", "ask When?\nreply {result}\n");
+    world.spawn_paused("asks.md");
+    let metrics = world.run(&["metrics"]).to_string();
+    let (before, after) = metrics.split_once("\nagent_cli_oldest_question_seconds ").expect("it is there");
+    let metrics =
+        format!("{before}\nagent_cli_oldest_question_seconds [AGE]{}", after.trim_start_matches(char::is_numeric));
+    insta::assert_snapshot!(metrics, @r#"
+    # HELP agent_cli_chains Chains by the state of their first agent.
+    # TYPE agent_cli_chains gauge
+    agent_cli_chains{status="ready"} 0
+    agent_cli_chains{status="running"} 0
+    agent_cli_chains{status="waiting"} 1
+    agent_cli_chains{status="paused"} 0
+    agent_cli_chains{status="done"} 1
+    agent_cli_chains{status="failed"} 0
+    agent_cli_chains{status="cancelled"} 0
+    # HELP agent_cli_agents_running Agents that work now.
+    # TYPE agent_cli_agents_running gauge
+    agent_cli_agents_running 0
+    # HELP agent_cli_questions_open Questions, approvals and plans that wait for a person.
+    # TYPE agent_cli_questions_open gauge
+    agent_cli_questions_open 1
+    # HELP agent_cli_oldest_question_seconds For how long the oldest of them has been waiting; 0: there is none.
+    # TYPE agent_cli_oldest_question_seconds gauge
+    agent_cli_oldest_question_seconds [AGE]
+    # HELP agent_cli_attempts Recorded starts of agents.
+    # TYPE agent_cli_attempts gauge
+    agent_cli_attempts 4
+    # HELP agent_cli_requests Recorded requests to the API.
+    # TYPE agent_cli_requests gauge
+    agent_cli_requests 10
+    # HELP agent_cli_tokens Recorded tokens.
+    # TYPE agent_cli_tokens gauge
+    agent_cli_tokens{kind="input"} 10000
+    agent_cli_tokens{kind="output"} 200
+    agent_cli_tokens{kind="cache_creation"} 0
+    agent_cli_tokens{kind="cache_read"} 0
+    # HELP agent_cli_cost_usd What the recorded attempts cost, as far as it is known.
+    # TYPE agent_cli_cost_usd gauge
+    agent_cli_cost_usd 0.1
+    --- exit status: 0
+    "#);
 }
 
 #[test]

@@ -21,47 +21,47 @@ fn every_command_explains_itself() {
     Usage: agent-cli [OPTIONS] <COMMAND>
 
     Run:
-      spawn          Start one agent for each FILE of instructions
-      resume         Resume a chain, or show its status
-      watch          Continue chains as soon as they can continue, until you stop it
-      stop, kill     Stop an agent, or a whole chain
-      pause          Pause an agent, or a whole chain
-      tell           Send a message to a running or waiting agent
+      spawn           Start one agent for each FILE of instructions
+      resume          Resume a chain, or show its status
+      watch           Continue chains as soon as they can continue, until you stop it
+      stop, kill      Stop an agent, or a whole chain
+      pause           Pause an agent, or a whole chain
+      tell            Send a message to a running or waiting agent
 
     Answer:
-      inbox          Answer open questions, approvals and plans one after the other
-      questions      List open questions, or show one in full
-      answer         Answer a question, or allow or deny a tool call or a plan
+      inbox           Answer open questions, approvals and plans one after the other
+      questions       List open questions, or show one in full
+      answer          Answer a question, or allow or deny a tool call or a plan
 
     See:
-      ls, ps, list   List this project's open chains, those that need you first
-      tree           Show every agent of a chain as a tree, and what each waits for
-      show, status   Show everything about an agent: sessions, costs and history
-      logs           Show what an agent said and did
-      open, attach   Open a copy of an agent's conversation in an interactive claude
-      history        Show what agents asked, who answered what, and what followed
-      stats          Show what agents cost, by day, model and instruction file
+      ls, ps, list    List this project's open chains, those that need you first
+      tree            Show every agent of a chain as a tree, and what each waits for
+      show, status    Show everything about an agent: sessions, costs and history
+      logs            Show what an agent said and did
+      open, attach    Open a copy of an agent's conversation in an interactive claude
+      history         Show what agents asked, who answered what, and what followed
+      stats           Show what agents cost, by day, model and instruction file
+      metrics         Print numbers for Prometheus: chains, questions and costs
 
     Keep:
-      rm             Remove chains that are not running
-      gc             Remove chains that finished long ago, and unused files
-      fsck           Check the state directory for inconsistencies
-      export         Export a chain to a file, so that another machine can resume it
-      import         Import a chain written by `agent-cli export`
+      rm              Remove chains that are not running
+      gc              Remove chains that finished long ago, and unused files
+      fsck            Check the state directory for inconsistencies
+      export, import  Move a chain to another machine: write it to a file, or read one
 
     Set up:
-      init, uninit   Tell the agents of this project how to start others, or remove that
-      doctor         Check claude, login, settings and PATH, and suggest fixes
-      config         List and change settings
-      service        Install a timer that resumes chains every minute
-      notifications  List notifications, and whether they could be sent
-      mcp            Serve chains to Claude Code and other MCP hosts
-      serve          Serve a page that shows and answers chains in a browser
-      completions    Print a completion script for a shell
+      init, uninit    Tell the agents of this project how to start others, or remove that
+      doctor          Check claude, login, settings and PATH, and suggest fixes
+      config          List and change settings
+      service         Install a timer that resumes chains every minute
+      notifications   List notifications, and whether they could be sent
+      mcp             Serve chains to Claude Code and other MCP hosts
+      serve           Serve a page that shows and answers chains in a browser
+      completions     Print a completion script for a shell
 
     For agents:
-      ask            Ask a person (for agents)
-      wait           Wait for a file, a time, a command or an agent (for agents)
+      ask             Ask a person (for agents)
+      wait            Wait for a file, a time, a command or an agent (for agents)
 
     Options:
       -v, --verbose
@@ -1262,6 +1262,32 @@ fn every_command_explains_itself() {
 
     Example:
       agent-cli stats --since 7d --json | jq .total.cost_usd
+    ");
+    insta::assert_snapshot!(help(&["metrics"]), @"
+    Print numbers for Prometheus: chains, questions and costs
+
+    The text exposition format. `gc` and `rm` remove chains with their costs, so every number is a
+    gauge.
+
+    Usage: agent-cli metrics [OPTIONS]
+
+    Options:
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours [default: auto]
+
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Example, for the textfile collector of the node exporter, from cron:
+      agent-cli metrics > /var/lib/node_exporter/agent-cli.prom
     ");
     insta::assert_snapshot!(help(&["notifications"]), @r#"
     List notifications, and whether they could be sent

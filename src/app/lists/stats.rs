@@ -1,4 +1,4 @@
-//! Sums up what agents cost, by day, model and instruction file.
+//! Sums up what agents cost, by day, model and instruction file, and counts what a monitoring system asks for.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -11,7 +11,8 @@ use crate::app::asker::PersonsTask;
 use crate::app::error::AppError;
 use crate::app::view::cost::{CostView, StatsView, SumView};
 use crate::core::agent::usage::Spent;
-use crate::store::{Counted, Counting};
+use crate::core::chain::frame_state::AgentStatus;
+use crate::store::{Attempts, Counted, Counting};
 
 #[derive(Debug)]
 pub(crate) struct Input {
@@ -61,12 +62,45 @@ fn view(name: Option<String>, spent: Spent) -> SumView {
     SumView { name, attempts: spent.attempts, cost: CostView(spent) }
 }
 
+/// What a monitoring system asks for.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    /// How many chains there are whose first agent is in this state.
+    pub(crate) chains: Vec<(AgentStatus, u64)>,
+    /// How many agents run.
+    pub(crate) running: usize,
+    /// How many questions and approvals are open.
+    pub(crate) open_questions: u64,
+    /// When the oldest of them was asked.
+    pub(crate) oldest_question: Option<Timestamp>,
+    /// What all agents cost that are still recorded.
+    pub(crate) spent: Spent,
+}
+
+pub(crate) fn metrics(app: &App<'_>) -> Result<Metrics, AppError> {
+    app.asker.may(PersonsTask::SeeCosts)?;
+    let kinds = app.store.chain_kinds()?;
+    let count = |status| kinds.iter().filter(|kind| kind.status == status).map(|kind| kind.count).sum();
+    let first = app.store.first_questions(1, None, true)?;
+    Ok(Metrics {
+        chains: AgentStatus::ALL.map(|status| (status, count(status))).into(),
+        running: app.store.attempts(Attempts::Running)?.len(),
+        open_questions: first.questions.len() as u64 + first.more,
+        oldest_question: first.questions.first().map(|question| question.asked),
+        spent: app
+            .store
+            .counted(Counting::Since(Timestamp::MIN))?
+            .iter()
+            .fold(Spent::default(), |sum, it| sum.plus(it.spent)),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::app::testing;
     use crate::store;
-    use crate::store::testing::reply;
+    use crate::store::testing::{ask, reply};
 
     fn named(sums: &[SumView]) -> Vec<(Option<&str>, u64, f64)> {
         sums.iter().map(|sum| (sum.name.as_deref(), sum.attempts, sum.cost.0.cost_usd)).collect()
@@ -110,5 +144,24 @@ mod tests {
         let dearest = |a: &Spent, b: &Spent| b.cost_usd.total_cmp(&a.cost_usd);
         let sums = sums(&counted, |it| it.model.clone(), dearest);
         assert_eq!(named(&sums), [(Some("c"), 1, 2.0), (Some("a"), 2, 1.0), (Some("b"), 1, 1.0)]);
+    }
+
+    #[test]
+    fn chains_questions_and_costs_are_counted() {
+        let (_temp, store) = store::testing::store();
+        let of =
+            |metrics: &Metrics, status| metrics.chains.iter().find(|(of, _)| *of == status).map(|(_, count)| *count);
+        let none = metrics(&testing::app(&store)).unwrap();
+        assert_eq!((of(&none, AgentStatus::Done), none.open_questions, none.oldest_question), (Some(0), 0, None));
+        store.end(store.start(store.root()), &reply("fine"));
+        let caller = store.start(store.root());
+        store.request(caller, None, &[ask("When?"), ask("Where?")]).unwrap();
+        let some = metrics(&testing::app(&store)).unwrap();
+        assert_eq!(of(&some, AgentStatus::Done), Some(1));
+        assert_eq!(of(&some, AgentStatus::Running), Some(1));
+        assert_eq!((some.running, some.open_questions, some.oldest_question.is_some()), (1, 2, true));
+        assert_eq!((some.spent.attempts, some.spent.cost_usd), (2, 0.25));
+        let refused = metrics(&testing::app_of(&store, caller)).unwrap_err();
+        assert_eq!(refused.to_string(), "agents cannot see what others cost");
     }
 }

@@ -29,8 +29,10 @@ const OTHER_WORDS: [(&str, &str); 7] = [
 ];
 
 /// Commands that share a line of the list, and what it says: the list fits on a page.
-const SHARED: [(&str, &str, &str); 1] =
-    [("init", "uninit", "Tell the agents of this project how to start others, or remove that")];
+const SHARED: [(&str, &str, &str); 2] = [
+    ("init", "uninit", "Tell the agents of this project how to start others, or remove that"),
+    ("export", "import", "Move a chain to another machine: write it to a file, or read one"),
+];
 
 /// The program, with a help that lists its commands in groups: clap lists them in one.
 pub(crate) fn listed(program: Command, groups: &[Group]) -> Command {

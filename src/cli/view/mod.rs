@@ -4,6 +4,7 @@ pub(crate) mod doctor;
 pub(crate) mod history;
 pub(crate) mod logs;
 pub(crate) mod ls;
+pub(crate) mod metrics;
 pub(crate) mod notifications;
 pub(crate) mod open;
 pub(crate) mod show;
