@@ -1,4 +1,4 @@
-//! What is at which address.
+//! What is at which address, except for views.
 
 use std::collections::HashMap;
 use std::sync::Arc;

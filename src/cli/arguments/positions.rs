@@ -9,11 +9,13 @@ use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 pub(crate) struct Positions(HashMap<String, Vec<usize>>);
 
 impl Positions {
-    /// Whether an option comes before all of these.
-    pub(crate) fn is_before(&self, option: &str, others: &[&str]) -> bool {
-        let first = |of: &str| self.0.get(of).and_then(|places| places.iter().min());
-        let first_of_others = others.iter().filter_map(|other| first(other)).min();
-        first(option).is_some_and(|own| first_of_others.is_none_or(|other| own < other))
+    /// Whether an option comes before all others but these.
+    pub(crate) fn is_first_but_for(&self, option: &str, these: &[&str]) -> bool {
+        let others = self.0.iter().filter(|(name, _)| *name != option && !these.contains(&name.as_str()));
+        let first_of_others = others.filter_map(|(_, places)| places.iter().min()).min();
+        let own = self.0.get(option).and_then(|places| places.iter().min());
+        // A group is where the first of its options is.
+        own.is_some_and(|own| first_of_others.is_none_or(|other| own <= other))
     }
 
     /// For each value of `option`, which value of `before` is the last before it.
@@ -87,7 +89,7 @@ mod tests {
             ("-q --command a", true),
             ("--file b", false),
         ] {
-            assert_eq!(positions(words).is_before("command", &["file", "any"]), first, "{words}");
+            assert_eq!(positions(words).is_first_but_for("command", &["quiet"]), first, "{words}");
         }
     }
 

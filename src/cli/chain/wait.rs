@@ -99,9 +99,9 @@ impl WaitCommand {
 
     pub(crate) fn input(self) -> Result<Input, CliError> {
         // The rules that let every agent wait match the beginning of a command line: `agent-cli wait --file:*` must not allow
-        // running anything.
-        const OTHERS: [&str; 7] = ["file", "matches", "until", "duration", "agent", "any", "all"];
-        if self.runs_a_command() && !self.positions.is_before("command", &OTHERS) {
+        // running anything. No such rule begins with one of these.
+        const BEFORE: [&str; 5] = ["every", "timeout_per_run", "verbose", "quiet", "color"];
+        if self.runs_a_command() && !self.positions.is_first_but_for("command", &BEFORE) {
             return Err(CliError::usage("--command is not the first option")
                 .hint("agent-cli wait --command COMMAND …: commands need a permission of their own"));
         }

@@ -21,7 +21,10 @@ pub(crate) fn of_time(condition: &External, now: Timestamp) -> Option<CheckResul
         External::Time(at) | External::Scheduled(Scheduled { at, .. }) => {
             Some(if now >= *at { CheckResult::Met(None) } else { CheckResult::NotYet(String::new()) })
         }
-        _ => None,
+        External::File(_) | External::Matching(_) | External::Command(_) | External::Polled(_) | External::Agent(_) => {
+            None
+        }
+        External::Any(_) | External::All(_) => None,
     }
 }
 
