@@ -71,12 +71,15 @@ impl HookResult {
 /// Decide on calls that need an approval: for claude, not for people
 #[derive(Debug, Args)]
 #[command(hide = true)]
-pub(crate) struct PermissionTool {}
+pub(crate) struct PermissionTool {
+    #[command(flatten)]
+    patience: PatienceOptions,
+}
 
 impl PermissionTool {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         expect_a_program("permission")?;
-        let asking = context.asking()?;
+        let asking = context.asking()?.map(|asking| Asking { patience: self.patience.patience(), ..asking });
         for line in io::stdin().lock().split(b'\n') {
             let line = line.map_err(|error| CliError::failed(format!("cannot read what claude asks: {error}")))?;
             let answer = permission_server::respond(&line, |call| {
@@ -116,12 +119,24 @@ pub(crate) struct Hook {
     /// Before commands: only refuse a request inside a larger one
     #[arg(long, conflicts_with = "messages")]
     embedded: bool,
+    #[command(flatten)]
+    patience: PatienceOptions,
+}
+
+#[derive(Debug, Args)]
+struct PatienceOptions {
     /// How many seconds a request may wait for its result before it is suspended
     #[arg(long, default_value_t = 0)]
     linger: u64,
     /// Unless so many agents of all chains run
     #[arg(long, requires = "linger")]
     parallel_total: Option<u32>,
+}
+
+impl PatienceOptions {
+    fn patience(&self) -> Patience {
+        Patience { time: Duration::from_secs(self.linger), parallel_total: self.parallel_total }
+    }
 }
 
 impl Hook {
@@ -142,8 +157,7 @@ impl Hook {
 
     fn answer(&self, context: &Context, parse: impl FnOnce(&[String]) -> Typed) -> Result<HookResponse, CliError> {
         let Some(asking) = context.asking()? else { return Ok(HookAnswer::Pass.into()) };
-        let patience = Patience { time: Duration::from_secs(self.linger), parallel_total: self.parallel_total };
-        let asking = Asking { patience, ..asking };
+        let asking = Asking { patience: self.patience.patience(), ..asking };
         let mut input = Vec::new();
         let read = io::stdin().read_to_end(&mut input);
         read.map_err(|error| CliError::failed(format!("failed to read the hook's input: {error}")))?;

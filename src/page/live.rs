@@ -21,6 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use crate::page::Host;
 use crate::page::state::{Page, Visitor, refused};
 use crate::page::views::{Update, View};
+use crate::store::Attending;
 
 /// How soon a browser connects again, and how often it hears that the server is there.
 const RETRY: Duration = Duration::from_secs(2);
@@ -44,6 +45,8 @@ struct Following<H: Host> {
     /// When the view may be made again.
     rests_until: Instant,
     _permit: OwnedSemaphorePermit,
+    /// Somebody may see what is asked. Without the mark, calls do not linger.
+    _attending: Option<Attending>,
 }
 
 impl<H: Host> Drop for Following<H> {
@@ -74,6 +77,7 @@ pub(super) async fn stream<H: Host>(
         rests_until: Instant::now(),
         shown: None,
         follows: Vec::new(),
+        _attending: page.attend(),
         page,
         visitor,
         of,

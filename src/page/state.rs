@@ -18,7 +18,7 @@ use crate::page::guard::Guard;
 use crate::page::views::{self, Section, Target, View, layout};
 use crate::page::{Connection, Host, Options, Problem, ProblemKind};
 use crate::runtime::activity::changes::Changes;
-use crate::store::{Browsers, Serving, Store};
+use crate::store::{Attending, Browsers, Serving, StateDir, Store};
 
 /// Who makes a request.
 #[derive(Clone, Debug)]
@@ -32,6 +32,7 @@ pub(super) struct Visitor {
 /// The server of the page.
 pub(super) struct Page<H> {
     pub(super) host: H,
+    dir: StateDir,
     pub(super) read_only: bool,
     pub(super) changes: Changes,
     /// How many more browsers can follow something.
@@ -80,6 +81,7 @@ impl<H: Host> Page<H> {
         let Options { read_only, token, allowed_hosts, .. } = options;
         let page = Self {
             host,
+            dir: store.dir().clone(),
             read_only,
             changes: Changes::new(store),
             streams: Arc::new(Semaphore::new(MOST_STREAMS)),
@@ -93,6 +95,11 @@ impl<H: Host> Page<H> {
             page.host.show_link(&page.link(), true);
         }
         Ok(page)
+    }
+
+    /// Marks that a person has a page open, until the result is dropped.
+    pub(super) fn attend(&self) -> Option<Attending> {
+        Attending::mark(&self.dir).ok()
     }
 
     pub(super) fn link(&self) -> String {

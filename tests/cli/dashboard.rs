@@ -102,7 +102,8 @@ fn questions_appear_and_go_without_a_key() {
 #[test]
 fn a_question_is_answered_and_its_chain_continues() {
     for args in [&[][..], &["watch"]] {
-        let world = World::with_hooks();
+        // Otherwise the next question lingers, because somebody is there, and its chain continues at once.
+        let world = World::with_hooks().with("AGENT_CLI_LINGER", "0s");
         world.file("asks.md", "ask Which colour?\nask And when?\nreply {results}\n");
         world.spawn_paused("asks.md");
         let (dashboard, screen) = opened(&world, args, 80);

@@ -1,5 +1,7 @@
 //! Calls that linger, and everything that ends this.
 
+use std::fs::File;
+
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -118,6 +120,43 @@ fn a_script_does_not_take_over_the_request_of_another_call() {
     world.file("root.md", "ask When? ++ run sh ask.sh\nreply {results}\n");
     world.spawn_paused("root.md");
     assert_eq!(world.questions().len(), 2);
+}
+
+/// What any process holds that shows questions to a person.
+fn somebody_is_there(world: &World) -> File {
+    let lock = File::create(world.state().join("attending.lock")).unwrap();
+    lock.try_lock_shared().unwrap();
+    lock
+}
+
+#[test]
+fn several_questions_of_one_call_linger_until_all_are_answered() {
+    let world = World::with_hooks().with("AGENT_CLI_LINGER", "50s");
+    let questions = r#"[{"question": "When?"}, {"question": "Where?"}]"#;
+    let native = r#"{"questions": [{"question": "When?", "header": "t", "options": [{"label": "a", "description": ""}, {"label": "b", "description": ""}], "multiSelect": false},
+        {"question": "Where?", "header": "p", "options": [{"label": "a", "description": ""}, {"label": "b", "description": ""}], "multiSelect": false}]}"#.replace('\n', " ");
+    world.file("questions.json", questions);
+    world.file("batch.md", "run agent-cli ask --questions questions.json\nreply {result}\n");
+    world.file("native.md", format!("call AskUserQuestion {native}\nreply over\n"));
+    world.run(&["ls"]);
+    let attending = somebody_is_there(&world);
+    for (starts, file) in ["batch.md", "native.md"].into_iter().enumerate() {
+        let spawn = world.command(["spawn", file]).start();
+        wait_until("it has asked", || world.questions().len() == 2);
+        world.answer_to("When?", "Jan 1st");
+        world.answer_to("Where?", "Rome");
+        let outcome = spawn.ends();
+        outcome.succeeds();
+        assert!(
+            file == "native.md" || outcome.stdout.contains("Jan 1st") && outcome.stdout.contains("Rome"),
+            "{outcome}"
+        );
+        assert_eq!(world.starts(), starts + 1, "{file}: it is not started again");
+        let shown = world.run(&["show", &world.session(starts), "--json"]).json();
+        assert_eq!(shown["sessions"][0]["lingered"], 1);
+    }
+    drop(attending);
+    world.run(&["fsck"]).succeeds();
 }
 
 #[test]

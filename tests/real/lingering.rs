@@ -1,8 +1,11 @@
 //! Calls that linger: what comes soon returns without ending the caller's process.
 
-use serde_json::Value;
+use std::fs::File;
+
+use serde_json::{Value, json};
 
 use crate::chain::Chain;
+use crate::processes::wait_until;
 use crate::support::{Conversation, MessagesApi, Turn, on_every_version};
 
 on_every_version!(
@@ -10,6 +13,7 @@ on_every_version!(
     a_child_that_pauses_parks_its_callers,
     one_place_is_enough,
     a_call_that_is_not_the_last_of_its_message_does_not_linger,
+    a_person_who_is_there_answers_without_a_pause,
 );
 
 /// An agent that is told how deep it is: those above `depth` start the next, the last does this.
@@ -90,4 +94,53 @@ fn a_call_that_is_not_the_last_of_its_message_does_not_linger(version: &str) {
     // The first call parks as soon as the second one is printed, while its hook still runs.
     let root = agents(&chain, &chain.only_root()).swap_remove(0);
     assert_eq!(root["sessions"].as_array().unwrap().len(), 2, "{root:#}");
+}
+
+/// What any process holds that shows questions to a person.
+fn somebody_is_there(chain: &Chain) -> File {
+    let lock = File::create(chain.state().join("attending.lock")).unwrap();
+    lock.try_lock_shared().unwrap();
+    lock
+}
+
+/// Claude Code waits for a hook before AskUserQuestion and for its tool for approvals as long as they take.
+fn a_person_who_is_there_answers_without_a_pause(version: &str) {
+    let api = MessagesApi::start(|said| match said.result_texts().len() {
+        0 => {
+            let options = json!([{"label": "yes", "description": "so"}, {"label": "no", "description": "not so"}]);
+            let ask = |text: &str| json!({"question": text, "header": "h", "options": options, "multiSelect": false});
+            Turn::call("AskUserQuestion", json!({"questions": [ask("When?"), ask("Where?")]}))
+        }
+        1 => Turn::bash("touch made"),
+        2 => Turn::bash("touch not-made"),
+        _ => Turn::text(said.result_texts().join(" | ")),
+    });
+    let chain = Chain::with_model(version, api);
+    chain.run(&["ls"]);
+    let _attending = somebody_is_there(&chain);
+    let spawn = chain.start(&["spawn", "--prompt", "call", "--on-permission", "ask"]);
+    let asked = |count: usize| {
+        wait_until("it has asked", || {
+            chain.json(&["questions", "--json"]).as_array().is_some_and(|questions| questions.len() == count)
+        });
+        chain.json(&["questions", "--json"])
+    };
+    for question in asked(2).as_array().unwrap() {
+        chain.ok(&["answer", question["id"].as_str().unwrap(), "yes"]);
+    }
+    chain.ok(&["answer", asked(1)[0]["id"].as_str().unwrap(), "allow"]);
+    wait_until("the call was made", || chain.home.project().join("made").exists());
+    chain.ok(&["answer", asked(1)[0]["id"].as_str().unwrap(), "deny", "too late"]);
+    let said = spawn.ends();
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("When?") && said.out.contains("too late"), "{said:?}");
+    assert!(!chain.home.project().join("not-made").exists());
+    let shown = chain.json(&["show", &chain.only_root(), "--json"]);
+    assert_eq!(
+        (shown["sessions"].as_array().unwrap().len(), &shown["sessions"][0]["lingered"]),
+        (1, &json!(3)),
+        "{shown:#}"
+    );
+    assert_eq!(chain.api.count(), 4);
+    assert_eq!(chain.ok(&["fsck"]), "");
 }

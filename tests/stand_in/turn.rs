@@ -137,7 +137,10 @@ impl Turn<'_> {
             if call.tool == "EnterWorktree" {
                 self.transcript.enter_worktree(&input["path"])?;
             }
-            self.record(&call.id, "done", false, &call.mark)?;
+            // A hook has the answers to the questions of a call.
+            let answers = Some(&input["answers"]).filter(|answers| answers.is_object());
+            let output = answers.map_or_else(|| "done".to_owned(), Value::to_string);
+            self.record(&call.id, &output, false, &call.mark)?;
             return Ok(Flow::Goes);
         }
         let command = input["command"].as_str().unwrap_or_default();

@@ -147,12 +147,17 @@ const OF_WAITS: [(&str, &str); 5] = [
     (POST_TOOL_USE, CRON_DELETE),
 ];
 
-fn add_hooks(hooks: &mut Map<String, Value>, command: &str, own: &OwnHooks<'_>) {
-    let lingers = match (own.linger, own.parallel_total) {
+/// The options by which a program of agent-cli in an agent's `claude` knows how long it may wait.
+pub(crate) fn lingers(seconds: u64, parallel_total: Option<u32>) -> String {
+    match (seconds, parallel_total) {
         (0, _) => String::new(),
         (linger, None) => format!(" --linger {linger}"),
         (linger, Some(total)) => format!(" --linger {linger} --parallel-total {total}"),
-    };
+    }
+}
+
+fn add_hooks(hooks: &mut Map<String, Value>, command: &str, own: &OwnHooks<'_>) {
+    let lingers = lingers(own.linger, own.parallel_total);
     let hook = json!({"type": "command", "command": command, "timeout": SECONDS});
     for (event, rule) in [(PRE_TOOL_USE, OWN_COMMANDS), (POST_TOOL_USE, RESULTS)] {
         if let Some(list) = hooks.entry(event).or_insert_with(|| json!([])).as_array_mut() {
@@ -167,7 +172,13 @@ fn add_hooks(hooks: &mut Map<String, Value>, command: &str, own: &OwnHooks<'_>) 
             };
             list.push(json!({"matcher": BASH, "hooks": of_bash}));
             if own.native_questions {
-                list.push(json!({"matcher": ASK_USER_QUESTION, "hooks": [hook]}));
+                let asks = if event == PRE_TOOL_USE {
+                    let command = format!("{command}{lingers}");
+                    json!({"type": "command", "command": command, "timeout": SECONDS + own.linger})
+                } else {
+                    hook.clone()
+                };
+                list.push(json!({"matcher": ASK_USER_QUESTION, "hooks": [asks]}));
             }
             let tools: Vec<_> = OF_WAITS.iter().filter(|(of, _)| *of == event).map(|(_, tool)| *tool).collect();
             list.push(json!({"matcher": tools.join("|"), "hooks": [hook]}));

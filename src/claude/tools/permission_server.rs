@@ -34,13 +34,14 @@ pub(crate) enum Permission {
 }
 
 /// The file from which Claude Code starts the server. `own`: the absolute path of agent-cli; `environment`: the variables that
-/// it needs. `None`: the path is not UTF-8 and cannot be named.
-pub(crate) fn config(own: &Path, environment: &[(&str, String)]) -> Option<Value> {
+/// it needs; `lingers`: how long it may wait for an answer. `None`: the path is not UTF-8 and cannot be named.
+pub(crate) fn config(own: &Path, environment: &[(&str, String)], lingers: &str) -> Option<Value> {
+    let arguments: Vec<&str> = std::iter::once("permission").chain(lingers.split_whitespace()).collect();
     let environment: serde_json::Map<String, Value> =
         environment.iter().map(|(name, value)| ((*name).to_owned(), value.as_str().into())).collect();
     // 2.1.197 does not wait long for other servers, and then offers one more tool: a fork would not share the prompt cache.
     let server = json!({
-        "type": "stdio", "command": own.to_str()?, "args": ["permission"], "env": environment, "alwaysLoad": true,
+        "type": "stdio", "command": own.to_str()?, "args": arguments, "env": environment, "alwaysLoad": true,
     });
     Some(json!({"mcpServers": {SERVER: server}}))
 }
@@ -146,10 +147,11 @@ mod tests {
         let answer = said(&begin).unwrap();
         assert_eq!((&answer["id"], &answer["result"]["protocolVersion"]), (&json!("a"), &json!("2025-06-18")));
         let tools = said(&json!({"id": 1, "method": "tools/list"})).unwrap();
-        let server = config(Path::new("/opt/agent-cli"), &[("A", "b".to_owned())]).unwrap();
+        let server = config(Path::new("/opt/agent-cli"), &[("A", "b".to_owned())], " --linger 20").unwrap();
         let (name, server) = server["mcpServers"].as_object().unwrap().iter().next().unwrap();
         assert_eq!(NAME, format!("mcp__{name}__{}", tools["result"]["tools"][0]["name"].as_str().unwrap()));
-        let mut expected = json!({"type": "stdio", "command": "/opt/agent-cli", "args": ["permission"]});
+        let mut expected =
+            json!({"type": "stdio", "command": "/opt/agent-cli", "args": ["permission", "--linger", "20"]});
         expected["env"] = json!({"A": "b"});
         expected["alwaysLoad"] = json!(true);
         assert_eq!(server, &expected);

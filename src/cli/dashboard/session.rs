@@ -29,7 +29,7 @@ use crate::core::chain::limits::NewLimits;
 use crate::core::id::FrameId;
 use crate::core::steering::stop_order::StopKind;
 use crate::runtime::run::signals::LentTerminal;
-use crate::store::Store;
+use crate::store::{Attending, Store};
 
 /// What the dashboard is shown beside.
 #[derive(Clone, Debug)]
@@ -54,6 +54,8 @@ pub(super) struct Session<'a> {
     is_outdated: bool,
     next_look: Instant,
     not_before: Instant,
+    /// A person sees what is asked.
+    _attending: Attending,
 }
 
 /// How often to look at agents that work.
@@ -82,6 +84,7 @@ impl<'a> Session<'a> {
         let now = Instant::now();
         let version = store.changes().version_of_others()?;
         let (is_outdated, next_look, not_before) = (true, now, now);
+        let _attending = Attending::mark(store.dir())?;
         Ok(Self {
             context,
             store,
@@ -94,6 +97,7 @@ impl<'a> Session<'a> {
             is_outdated,
             next_look,
             not_before,
+            _attending,
         })
     }
 

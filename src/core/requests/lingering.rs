@@ -53,11 +53,9 @@ impl Tree {
 
     fn is_near(&self, request: &Request, call: Lingering<'_>, now: Timestamp) -> bool {
         match &request.kind {
-            RequestKind::Ask(_) => call.is_attended,
-            // A handoff returns nothing, and the others are no commands.
-            RequestKind::Spawn { form: SpawnForm::Handoff, .. }
-            | RequestKind::Permission { .. }
-            | RequestKind::Plan(_) => false,
+            RequestKind::Ask(_) | RequestKind::Permission { .. } => call.is_attended,
+            // A handoff returns nothing, and a plan is read for a while.
+            RequestKind::Spawn { form: SpawnForm::Handoff, .. } | RequestKind::Plan(_) => false,
             RequestKind::Spawn { child, .. } => self.works(*child, now),
             RequestKind::Wait(wait) => self.comes_by(wait, call.until, now),
         }
@@ -168,13 +166,18 @@ mod tests {
     }
 
     #[test]
-    fn a_question_lingers_while_it_stands_in_front_of_a_person() {
-        let tree = calling(vec![RequestKind::Ask(Form::text("When?"))], Vec::new(), 4);
-        let asks = |is_attended| {
-            let call = Lingering { frame: id(1), call: "toolu_1", since: at(0), until: at(20), is_attended };
-            tree.lingers(call, at(5))
-        };
-        assert!(asks(true) && !asks(false));
+    fn questions_and_an_approval_linger_while_they_stand_in_front_of_a_person() {
+        let ask = |question: &str| RequestKind::Ask(Form::text(question));
+        let (tool, input) = ("Bash".to_owned(), serde_json::Value::Null);
+        let approval = RequestKind::Permission { tool, input, reason: None, place: None };
+        for kinds in [vec![ask("When?")], vec![ask("When?"), ask("Where?")], vec![approval]] {
+            let tree = calling(kinds, Vec::new(), 4);
+            let asks = |is_attended| {
+                let call = Lingering { frame: id(1), call: "toolu_1", since: at(0), until: at(20), is_attended };
+                tree.lingers(call, at(5))
+            };
+            assert!(asks(true) && !asks(false));
+        }
     }
 
     #[test]

@@ -46,7 +46,9 @@ pub(super) fn unseen_in_time<R: BufRead>(
     output: impl Fn() -> io::Result<R>,
 ) -> io::Result<Vec<RequestId>> {
     let mut unseen = Vec::new();
-    for delivery in in_time.iter().filter(|delivery| !shown.contains(&delivery.request)) {
+    // An approved call returns the tool's own result, and a denied one the reason alone.
+    let is_said = |delivery: &&Delivery| !matches!(delivery.kind, RequestKind::Permission { .. });
+    for delivery in in_time.iter().filter(is_said).filter(|delivery| !shown.contains(&delivery.request)) {
         let returned = delivery.call.as_ref().map(|call| output_reader::returned(output()?, call)).transpose()?;
         if !returned.flatten().is_some_and(|returned| delivery.result.is_in(&returned)) {
             unseen.push(delivery.request);

@@ -151,15 +151,12 @@ pub(super) fn before(
                 && request.can_linger(caller, || Attending::is_marked(store.dir()).unwrap_or(false));
             request.record(&store, caller, Some(id))?;
             // Otherwise a child could work although a user's hook, which runs at the same time, denies the call.
-            let is_alone = || [&began, &frame.cwd].iter().all(|cwd| !user_hooks::run_before(BASH, cwd, &frame.launch));
-            if !can_linger || !is_alone() {
+            if !can_linger || !linger::is_alone(&store, &frame, BASH)? {
                 return Ok(HookAnswer::Defer.into());
             }
-            let in_time = linger::wait(asking, &store, &frame, id).unwrap_or_else(|error| {
-                tracing::warn!("the call is suspended at once: {error}");
-                None
-            });
-            let Some((request, result)) = in_time else { return Ok(HookAnswer::Defer.into()) };
+            let mut in_time = linger::or_suspended(asking, &store, &frame, id).unwrap_or_default();
+            // An answer to several questions is that of each.
+            let Some((request, result)) = in_time.pop() else { return Ok(HookAnswer::Defer.into()) };
             let answer = return_result(asking, &store, input, request.id, &result)?;
             Ok(HookResponse { answer, returning: Some((store, caller)) })
         }

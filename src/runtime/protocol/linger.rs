@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::claude::settings::user_hooks;
 use crate::claude::stream::output_reader::OutputFollower;
 use crate::core::chain::frame::Frame;
 use crate::core::requests::lingering::Lingering;
 use crate::core::requests::request::{Request, RequestResult};
 use crate::runtime::protocol::Asking;
+use crate::runtime::requests::agent_lookup;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Attempts, Attending, Driving, Requests, ResultUse, Store};
 
@@ -29,13 +31,13 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Every this many checks, conditions that no process records are checked, too.
 const CLOSELY: u32 = 25;
 
-/// The result of the one request that `call` has just made, if it arrives in time. The call must return it then.
-pub(super) fn wait(
+/// The results of the requests that `call` has just made, if all of them arrive in time. The call must return them then.
+fn wait(
     asking: &Asking,
     store: &Store,
     frame: &Frame,
     call: &str,
-) -> Result<Option<(Request, RequestResult)>, RuntimeError> {
+) -> Result<Option<Vec<(Request, RequestResult)>>, RuntimeError> {
     let (caller, time) = (asking.caller, asking.patience.time);
     let running = store.attempts(Attempts::RunningOf(frame.id))?.pop().filter(|attempt| attempt.id == caller.attempt);
     let (false, Some(attempt)) = (time.is_zero(), running) else { return Ok(None) };
@@ -74,17 +76,44 @@ fn of_call(store: &Store, frame: &Frame, call: &str) -> Result<Vec<(Request, Opt
     Ok(store.requests(Requests::OfCall(frame.id, call))?)
 }
 
-/// The result of the request, once it is recorded that the call returns it.
+/// The results of the requests, once it is recorded that the call returns them.
 fn in_time(
     asking: &Asking,
     store: &Store,
     frame: &Frame,
     call: &str,
-) -> Result<Option<(Request, RequestResult)>, RuntimeError> {
-    let Some((request, Some(result))) = of_call(store, frame, call)?.pop() else { return Ok(None) };
-    let used = store.use_results(asking.caller, ResultUse::InTime(request.id, &result))?;
+) -> Result<Option<Vec<(Request, RequestResult)>>, RuntimeError> {
+    let results = of_call(store, frame, call)?.into_iter().map(|(request, result)| Some((request, result?)));
+    let Some(results) = results.collect::<Option<Vec<_>>>() else { return Ok(None) };
+    let read: Vec<_> = results.iter().map(|(request, result)| (request.id, result.clone())).collect();
+    let used = store.use_results(asking.caller, ResultUse::InTime(&read))?;
     // A failed child may have been retried since.
-    Ok((!used.is_empty()).then_some((request, result)))
+    Ok((!used.is_empty()).then_some(results))
+}
+
+/// Whether a call that asks a person may linger: somebody is there, and no hook of the user, which runs at the same time, can deny it.
+pub(super) fn is_attended(asking: &Asking, store: &Store, frame: &Frame, tool: &str) -> Result<bool, RuntimeError> {
+    let is_there = !asking.patience.time.is_zero() && Attending::is_marked(store.dir())?;
+    Ok(is_there && is_alone(store, frame, tool)?)
+}
+
+/// Whether no hook of the user sees the call before it is made.
+pub(super) fn is_alone(store: &Store, frame: &Frame, tool: &str) -> Result<bool, RuntimeError> {
+    let began = agent_lookup::base(store, frame)?;
+    Ok([&began, &frame.cwd].iter().all(|cwd| !user_hooks::run_before(tool, cwd, &frame.launch)))
+}
+
+/// The results that the call returns, if it lingers until they are there. An error does not matter: the call is suspended then.
+pub(super) fn or_suspended(
+    asking: &Asking,
+    store: &Store,
+    frame: &Frame,
+    call: &str,
+) -> Option<Vec<(Request, RequestResult)>> {
+    wait(asking, store, frame, call).unwrap_or_else(|error| {
+        tracing::warn!("the call is suspended at once: {error}");
+        None
+    })
 }
 
 /// Whether the result is expected soon, from a chain that a process drives.

@@ -32,9 +32,9 @@ use crate::core::text::shell::only_in;
 use crate::runtime::RuntimeError;
 use crate::runtime::protocol::printed_call::{PrintedCall, printed};
 use crate::runtime::protocol::suspension::{REPEATED, Suspension};
-use crate::runtime::protocol::{Asking, questions};
+use crate::runtime::protocol::{Asking, linger, questions};
 use crate::runtime::requests::place;
-use crate::store::{Attempt, Attempts, Caller, ResultUse, Store};
+use crate::store::{Attempt, Attempts, Attending, Caller, ResultUse, Store};
 
 /// The message to an agent whose question reached no hook: hooks are disabled.
 const NO_QUESTIONS: &str = "questions cannot be asked this way here: run `agent-cli ask QUESTION` and end your turn";
@@ -101,8 +101,19 @@ fn of_agent(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Permissi
             let directory = calls_directory(&frame, &attempt, id);
             let place = Some(place::place(&call.input, &directory));
             let kind = RequestKind::Permission { tool: call.tool.clone(), input: call.input.clone(), reason, place };
-            let recorded = store.request(caller, Some(id), &[kind])?;
-            Ok(if !recorded.is_empty() { Permission::Stop } else { deny(NOT_RUN) })
+            if store.request(caller, Some(id), &[kind])?.is_empty() {
+                return Ok(deny(NOT_RUN));
+            }
+            // The user's hooks have seen the call by now.
+            if asking.patience.time.is_zero() || !Attending::is_marked(store.dir())? {
+                return Ok(Permission::Stop);
+            }
+            let in_time = linger::or_suspended(asking, &store, &frame, id).and_then(|mut answered| answered.pop());
+            let Some((request, result)) = in_time else { return Ok(Permission::Stop) };
+            // The agent's shell is where it was.
+            let now = Now { moved: Now::new(&frame, &request.kind).moved, ..Now::default() };
+            let ruling = ruling(call, &request.kind, result.text(), &now);
+            carry_out(&store, asking, call, &request, ruling)
         }
         Suspension::Keep | Suspension::LeaveOpen => Ok(Permission::Stop),
         Suspension::Repeated => Ok(deny(REPEATED)),

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use crate::claude::tools::ask_user_question;
+use crate::claude::tools::ask_user_question::{self, ASK_USER_QUESTION};
 use crate::claude::tools::hook_input::{HookAnswer, HookInput, NOT_IN_A_SUBAGENT};
 use crate::core::requests::request::{Request, RequestResult};
 use crate::runtime::RuntimeError;
 use crate::runtime::protocol::suspension::{REPEATED, Suspension};
-use crate::runtime::protocol::{Asking, response};
+use crate::runtime::protocol::{Asking, linger, response};
 use crate::runtime::requests::spawn_request;
-use crate::store::ResultUse;
+use crate::store::{ResultUse, Store};
 
 pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     if input.agent_id.is_some() {
@@ -20,16 +20,32 @@ pub(super) fn before(asking: &Asking, input: &HookInput) -> Result<HookAnswer, R
     let store = asking.store()?;
     match Suspension::find(&store, asking.caller, call)? {
         Suspension::Record => {
-            spawn_request::ask(&store, asking.caller, Some(call), questions)?;
-            Ok(HookAnswer::Defer)
+            let caller = asking.caller;
+            spawn_request::ask(&store, caller, Some(call), questions)?;
+            let frame = store.frame(caller.frame)?.ok_or(RuntimeError::NoCaller(caller.frame))?;
+            if !linger::is_attended(asking, &store, &frame, ASK_USER_QUESTION)? {
+                return Ok(HookAnswer::Defer);
+            }
+            let Some(over) = linger::or_suspended(asking, &store, &frame, call) else { return Ok(HookAnswer::Defer) };
+            returned(asking, &store, input, &over)
         }
         Suspension::Keep | Suspension::LeaveOpen => Ok(HookAnswer::Defer),
         Suspension::Repeated => Ok(HookAnswer::Deny { reason: REPEATED.to_owned() }),
-        Suspension::Return(over) => Ok(match outcome(&input.tool_input, &over) {
-            Ok(updated_input) => HookAnswer::Allow { updated_input, notice: response::notice(&store, asking.caller)? },
-            Err(reason) => HookAnswer::Deny { reason },
-        }),
+        Suspension::Return(over) => returned(asking, &store, input, &over),
     }
+}
+
+/// Makes the call return the outcome of its questions.
+fn returned(
+    asking: &Asking,
+    store: &Store,
+    input: &HookInput,
+    over: &[(Request, RequestResult)],
+) -> Result<HookAnswer, RuntimeError> {
+    Ok(match outcome(&input.tool_input, over) {
+        Ok(updated_input) => HookAnswer::Allow { updated_input, notice: response::notice(store, asking.caller)? },
+        Err(reason) => HookAnswer::Deny { reason },
+    })
 }
 
 /// The input with which a call returns the outcome of its questions, or why it cannot run.

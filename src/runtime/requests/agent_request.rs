@@ -48,8 +48,7 @@ impl AgentRequest {
                 request.form == SpawnForm::Call && !request.source.as_ref().is_some_and(is_of_caller)
             }
             Self::Wait(_) => true,
-            // An answer to several belongs to all of them.
-            Self::Ask(forms) => forms.len() == 1 && is_there(),
+            Self::Ask(_) => is_there(),
             Self::AskInFile(..) => false,
         }
     }

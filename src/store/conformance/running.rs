@@ -258,9 +258,9 @@ pub(crate) fn a_call_that_lingers_returns_its_result_in_its_own_attempt(open: Op
     assert_eq!(store.use_results(caller, ResultUse::Awaited(&[asked])).unwrap(), [asked]);
     assert!(lingers().is_some());
     let answer = RequestResult::Text("Jan 1st".into());
-    assert_eq!(store.use_results(caller, ResultUse::InTime(asked, &answer)).unwrap(), [], "there is none");
+    assert_eq!(store.use_results(caller, ResultUse::InTime(&[(asked, answer.clone())])).unwrap(), [], "there is none");
     store.answer(asked, "Jan 1st").unwrap();
-    assert_eq!(store.use_results(caller, ResultUse::InTime(asked, &answer)).unwrap(), [asked]);
+    assert_eq!(store.use_results(caller, ResultUse::InTime(&[(asked, answer.clone())])).unwrap(), [asked]);
     assert_eq!((lingers(), store.attempts(caller.frame).unwrap()[0].lingered), (None, 1));
     let at_end = store.at_end(caller.frame, caller.attempt).unwrap();
     assert_eq!((at_end.in_time, at_end.looked_up), (vec![asked], vec![]));

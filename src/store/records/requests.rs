@@ -77,8 +77,8 @@ pub enum ResultUse<'a> {
     Permission(RequestId),
     /// The call that made these in this attempt lingers: their results are expected soon.
     Awaited(&'a [RequestId]),
-    /// That call has yet to return this result.
-    InTime(RequestId, &'a RequestResult),
+    /// That call has yet to return these results: all of them, or none.
+    InTime(&'a [(RequestId, RequestResult)]),
     /// The call that made it in this attempt runs as a program after all, which must not make it again.
     OfProgram(RequestId),
 }

@@ -101,7 +101,8 @@ pub(super) fn permission_tool(
 ) -> Result<Option<PathBuf>, RuntimeError> {
     let state_dir = store.dir().path().display().to_string();
     let environment = [(FRAME, frame.to_string()), (ATTEMPT, attempt.to_string()), (STATE_DIR, state_dir)];
-    let Some(config) = permission_server::config(&own.own_program, &environment) else { return Ok(None) };
+    let lingers = merged::lingers(own.linger.as_secs(), own.places.as_ref().map(Places::most));
+    let Some(config) = permission_server::config(&own.own_program, &environment, &lingers) else { return Ok(None) };
     let file = store.dir().permission_tool(frame);
     let written = store.dir().write(Step::Settings, &file, config.to_string().as_bytes());
     written.map_err(while_trying("write the file that leads to the permission tool"))?;

@@ -33,8 +33,16 @@ pub(crate) fn use_results(connection: &Connection, caller: Caller, how: ResultUs
     }
     for (request, event) in to_use(connection, caller, how)? {
         requests::advance(connection, now, &request, event)?;
-        if let ResultUse::LookedUp(_, read) | ResultUse::InTime(_, read) = how {
-            attempts::give(connection, caller.attempt, request.id, read)?;
+        let in_time = |results: &'_ [(RequestId, RequestResult)]| {
+            results.iter().find(|(made, _)| *made == request.id).map(|(_, read)| read.clone())
+        };
+        let read = match how {
+            ResultUse::LookedUp(_, read) => Some(read.clone()),
+            ResultUse::InTime(results) => in_time(results),
+            _ => None,
+        };
+        if let Some(read) = read {
+            attempts::give(connection, caller.attempt, request.id, &read)?;
         }
         if let ResultUse::InTime(..) = how {
             connection.run("UPDATE attempts SET lingers = NULL WHERE id = ?1", [Id(caller.attempt)])?;
@@ -90,8 +98,12 @@ fn to_use(connection: &Connection, caller: Caller, how: ResultUse<'_>) -> TxResu
             };
             made_and_read(connection, caller, is_it, read, Handover::LookedUp)?
         }
-        ResultUse::InTime(made, read) => {
-            made_and_read(connection, caller, |request| request.id == made, read, Handover::ToReturn)?
+        ResultUse::InTime(results) => {
+            let mut used = Vec::new();
+            for (made, read) in results {
+                used.extend(made_and_read(connection, caller, |it| it.id == *made, read, Handover::ToReturn)?);
+            }
+            if used.len() == results.len() { used } else { Vec::new() }
         }
         ResultUse::Permission(request) => {
             let request = requests::load(connection, request)?.ok_or(StoreError::UnknownRequest(request))?;

@@ -4,6 +4,7 @@ use rusqlite::Connection;
 
 use crate::core::id::{AttemptId, FrameId};
 use crate::core::requests::request::{Request, RequestKind};
+use crate::core::requests::request_state::RequestState;
 use crate::store::records::{Caller, PrintedRequests};
 use crate::store::sqlite::database::codec::{self, Id};
 use crate::store::sqlite::requests::{jobs, withdraw};
@@ -33,7 +34,10 @@ pub(crate) fn awaits_permission(connection: &Connection, attempt: AttemptId) -> 
         "WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status IN ('open', 'resolved', 'expired', 'delivering')"
     );
     let made = requests::all(connection, sql, [Id(attempt)])?;
-    Ok(made.iter().any(|request| matches!(request.kind, RequestKind::Permission { .. })))
+    // A call that lingered got the decision.
+    let came_in_time = |request: &Request| matches!(request.state, RequestState::Delivering { attempt: given, .. } if given == attempt);
+    let is_permission = |request: &Request| matches!(request.kind, RequestKind::Permission { .. });
+    Ok(made.iter().any(|request| is_permission(request) && !came_in_time(request)))
 }
 
 #[cfg(test)]
