@@ -179,10 +179,14 @@ fn handover(request: &Request) -> Option<Handover> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
     use super::*;
     use crate::core::attempt::ending::Ending;
-    use crate::core::requests::request::RequestResult;
-    use crate::store::records::NewAttempt;
+    use crate::core::requests::request::{RequestResult, SpawnForm};
+    use crate::store::records::{AskedFor, NewAttempt};
     use crate::store::testing::{ask, attempt, new, reply, store};
 
     #[test]
@@ -278,5 +282,65 @@ mod tests {
         let again = attempt(store.results(frame));
         store.begin(frame, &again).unwrap();
         assert!(store.at_end(frame, again.id).unwrap().shown.is_empty());
+    }
+
+    /// What may happen to an agent with others in its background.
+    #[derive(Clone, Copy, Debug)]
+    enum Happens {
+        /// One of them replies.
+        Ends(usize),
+        /// The agent works, and pauses.
+        Works,
+        /// It is killed before it has said anything.
+        IsKilled,
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        /// In whatever order agents in the background end and their caller continues or is killed.
+        #[test]
+        fn each_result_of_an_agent_in_the_background_is_delivered_once(
+            order in prop::collection::vec(
+                prop_oneof![(0..3_usize).prop_map(Happens::Ends), Just(Happens::Works), Just(Happens::IsKilled)],
+                0..12,
+            ),
+        ) {
+            let (_temp, store) = store();
+            let mut caller = store.start(store.root());
+            let mut children = Vec::new();
+            for title in ["a", "b", "c"] {
+                let (form, call, json, detached) = (SpawnForm::Background, None, false, None);
+                let asked = AskedFor { caller, call, title, form, json, detached };
+                children.push(store.ask_for(asked, &new(title)).unwrap());
+            }
+            store.end(caller, &Ending::Suspended);
+            let mut ended = HashSet::new();
+            let mut delivered = Vec::new();
+            let rest = (0..3).map(Happens::Ends).chain([Happens::Works, Happens::Works]);
+            for happens in order.into_iter().chain(rest) {
+                match happens {
+                    Happens::Ends(at) if ended.insert(at) => {
+                        let child = store.start(children[at].1);
+                        store.end(child, &reply("done"));
+                    }
+                    Happens::Ends(_) => {}
+                    Happens::Works => {
+                        let given = store.results(caller.frame);
+                        caller = store.start(caller.frame);
+                        store.end(caller, &Ending::Suspended);
+                        delivered.extend(given.into_iter().map(|(request, _)| request));
+                    }
+                    Happens::IsKilled => {
+                        caller = store.start(caller.frame);
+                        store.end(caller, &Ending::Died { how: "killed".to_owned(), worked: false });
+                    }
+                }
+            }
+            let mut expected: Vec<_> = children.iter().map(|(request, _)| *request).collect();
+            expected.sort_unstable();
+            delivered.sort_unstable();
+            prop_assert_eq!(delivered, expected);
+        }
     }
 }
