@@ -9,15 +9,16 @@
 #[path = "support/chains.rs"]
 #[allow(dead_code, reason = "each benchmark uses a part")]
 mod chains;
+#[path = "support/process.rs"]
+mod process;
 
-use std::fs;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use agent_cli::records::{FrameId, Store};
 use chains::fill;
+use process::{end, is_idle, used};
 use serde_json::Value;
 
 const FRAMES: usize = 10_000;
@@ -94,26 +95,4 @@ fn is_put_off(store: &Store, frame: &str) -> bool {
     let frame: FrameId = frame.parse().expect("an id");
     let state = store.frame(frame).expect("the database").expect("it is there").state;
     serde_json::to_value(state).expect("JSON")["wait"]["for"] == "restart"
-}
-
-/// Waits until a process has used no CPU time for a moment.
-fn is_idle(watch: &Child) {
-    let mut before = -1.0;
-    while used(watch) > before {
-        before = used(watch);
-        thread::sleep(Duration::from_millis(100));
-    }
-}
-
-/// The seconds of CPU time that a process has used. Only Linux reports it.
-fn used(process: &Child) -> f64 {
-    let threads = fs::read_dir(format!("/proc/{}/task", process.id())).into_iter().flatten().flatten();
-    let of = |path: &Path| fs::read_to_string(path).ok()?.split(' ').next()?.parse::<f64>().ok();
-    threads.filter_map(|thread| of(&thread.path().join("schedstat"))).sum::<f64>() / 1e9
-}
-
-fn end(watch: &mut Child) {
-    let pid = rustix::process::Pid::from_child(watch);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
-    watch.wait().expect("it is ours");
 }

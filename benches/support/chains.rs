@@ -35,10 +35,15 @@ const TABLES: [(&str, &[&str]); 7] = [
     ("events", &["frame"]),
 ];
 
-/// Copies two chains that are created with the program itself: one that is done, and one that waits.
+/// Chains that are done, except for some that wait.
 pub(crate) fn copies(state: &Path, chains: usize) {
+    copy(state, chains - chains / WAITS, chains / WAITS);
+}
+
+/// Copies two chains that are created with the program itself: one that is done, and one that waits.
+pub(crate) fn copy(state: &Path, done: usize, waiting: usize) {
     let store = Store::open(state).expect("the folder can be written to");
-    let (done, waits) = (chain(&store, true), chain(&store, false));
+    let originals = [chain(&store, true), chain(&store, false)];
     drop(store);
     let database = Connection::open(state.join("agent-cli.db")).expect("a database");
     database.execute_batch("PRAGMA foreign_keys = OFF; PRAGMA synchronous = OFF; BEGIN").expect("own database");
@@ -69,14 +74,13 @@ pub(crate) fn copies(state: &Path, chains: usize) {
             _ => "t.frame IN (SELECT id FROM frames WHERE root = ?1)",
         };
         let copy = format!(
-            "WITH RECURSIVE k (value) AS (VALUES (1) UNION ALL SELECT value + 1 FROM k WHERE value < ?2)
-             INSERT INTO {table} ({}) SELECT {} FROM k CROSS JOIN {table} AS t
-             WHERE {of} AND (k.value % {WAITS} = 0) = ?3",
+            "WITH RECURSIVE k (value) AS (VALUES (?2) UNION ALL SELECT value + 1 FROM k WHERE value < ?3)
+             INSERT INTO {table} ({}) SELECT {} FROM k CROSS JOIN {table} AS t WHERE {of}",
             columns.join(", "),
             values.join(", ")
         );
-        for (root, is_waiting) in [(done, false), (waits, true)] {
-            database.execute(&copy, (root.to_string(), chains as u32, is_waiting)).expect("rows can be copied");
+        for (root, first, last) in [(originals[0], 1, done), (originals[1], done + 1, done + waiting)] {
+            database.execute(&copy, (root.to_string(), first as u32, last as u32)).expect("rows can be copied");
         }
     }
     // The two originals are no longer needed.
@@ -92,7 +96,7 @@ pub(crate) fn copies(state: &Path, chains: usize) {
         ("chains", "root IN (?1, ?2)"),
     ] {
         database
-            .execute(&format!("DELETE FROM {table} WHERE {of}"), (done.to_string(), waits.to_string()))
+            .execute(&format!("DELETE FROM {table} WHERE {of}"), originals.map(|root| root.to_string()))
             .expect("rows");
     }
     database.execute_batch("COMMIT; PRAGMA wal_checkpoint(TRUNCATE)").ok();
@@ -178,7 +182,7 @@ pub(crate) fn begin(store: &Store, frame: FrameId, session: SessionId) -> Caller
     Caller { frame, attempt: id }
 }
 
-fn end(store: &Store, caller: Caller, ending: Ending) {
+pub(crate) fn end(store: &Store, caller: Caller, ending: Ending) {
     let has_requests = ending == Ending::Suspended;
     let decision = decide(&Facts { has_requests, ..Facts::from_ending(ending) });
     let end = AttemptEnd {
