@@ -21,7 +21,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use agent_cli::records::{AskedFor, Caller, Ending, FrameId, Lease, SessionId, SpawnForm, Store};
+use agent_cli::records::{AskedFor, Caller, Ending, FrameId, Lease, Limits, NewFrame, SessionId, SpawnForm, Store};
 
 use chains::{DEPTH, begin, copy, end, new_frame};
 use process::is_idle;
@@ -137,7 +137,8 @@ fn latency(agent: &mut Working, seen: &mut BufReader<TcpStream>, run: usize) -> 
 
 /// A chain of many agents that an agent has called together, of which all but one are done.
 fn wide(store: &Store) -> FrameId {
-    let root = store.create(&new_frame(), None).expect("a frame can be made");
+    let limits = Limits { max_agents: WIDTH as u32, ..Limits::default() };
+    let root = store.create(&NewFrame { limits, ..new_frame() }, None).expect("a frame can be made");
     let caller = begin(store, root, SessionId::from(root));
     let title = "/project/ins2.md";
     let asked = || AskedFor { caller, call: None, title, form: SpawnForm::Call, json: false, detached: None };

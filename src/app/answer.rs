@@ -30,6 +30,18 @@ pub(crate) struct Input {
     pub(crate) shown: Option<String>,
 }
 
+impl Input {
+    /// What a person has entered in a form. `shown`: the [digest] of what the form showed, if that may have changed since.
+    pub(crate) fn entered(question: RequestId, text: String, shown: Option<String>) -> Self {
+        Self { question, text, is_verbatim: true, mode: None, replace: false, shown }
+    }
+}
+
+/// An answer that denies a call or a plan.
+pub(crate) fn denial(reason: Option<&str>) -> String {
+    reason.map_or_else(|| "deny".to_owned(), |reason| format!("deny {reason}"))
+}
+
 /// What was recorded.
 #[derive(Debug)]
 pub(crate) struct Outcome {
@@ -168,9 +180,17 @@ pub(crate) fn answer_status(app: &App<'_>, question: RequestId, replace: bool) -
 }
 
 /// Whether a question has expired, recorded or not.
-fn has_expired(asked: &Question, now: Timestamp) -> bool {
+pub(crate) fn has_expired(asked: &Question, now: Timestamp) -> bool {
     let is_over = matches!(&asked.kind, RequestKind::Ask(form) if form.is_over(now));
     asked.expired.is_some() || asked.answer.is_none() && is_over
+}
+
+/// When a question expires that can still be answered.
+pub(crate) fn expires_at(asked: &Question, now: Timestamp) -> Option<Timestamp> {
+    match &asked.kind {
+        RequestKind::Ask(form) if asked.answer.is_none() => form.expires_at.filter(|at| *at > now),
+        _ => None,
+    }
 }
 
 /// Whether a question that is on a screen can no longer be answered, or has been answered in its file by now.

@@ -153,6 +153,7 @@ commands! {
         "permission" => PermissionTool(hook_commands::PermissionTool),
         "check-reply" => CheckReply(hook_commands::CheckReply),
         "man" => Man(housekeeping::man::Man) with Cli::command,
+        "news" => News(housekeeping::news::News),
     }
 }
 

@@ -3,7 +3,6 @@
 //! It is a front like the command line, without rules of its own. It keeps nothing in memory: the id of a task is that of its
 //! chain, so that the server of a later session can answer for it.
 
-mod forms;
 mod server;
 mod tasks;
 mod tools;

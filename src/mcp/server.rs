@@ -16,18 +16,21 @@ use rmcp::{ServerHandler, model::DetailedTask};
 use crate::app::App;
 use crate::app::chains::in_background;
 use crate::app::error::AppError;
+use crate::app::fronts::task;
 use crate::core::id::FrameId;
 use crate::mcp::tools::Output;
 use crate::mcp::{Host, tasks, tools};
+use crate::store::Followed;
 
 pub(super) struct Server<H> {
     host: H,
     paces: Arc<Paces>,
 }
 
-/// When this server has last continued chains. One that waits for a command can always continue.
+/// When this server has last continued chains, of which one that waits for a command can always continue, and the marks of those that
+/// its client follows.
 #[derive(Default)]
-struct Paces(Mutex<HashMap<FrameId, Instant>>);
+struct Paces(Mutex<HashMap<FrameId, Instant>>, Mutex<HashMap<FrameId, Followed>>);
 
 /// How long a chain rests at least before the server continues it again without having been told anything.
 const REST: Duration = Duration::from_secs(10);
@@ -41,6 +44,14 @@ impl Paces {
         let mut known = self.known();
         known.retain(|_, last| last.elapsed() < REST);
         known.insert(root, Instant::now());
+    }
+
+    /// Without a mark, the session may be told twice.
+    fn follow(&self, app: &App<'_>, root: FrameId) {
+        let mut followed = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        if !followed.contains_key(&root) {
+            followed.extend(Followed::mark(app.store.dir(), root).ok().map(|mark| (root, mark)));
+        }
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<FrameId, Instant>> {
@@ -76,7 +87,7 @@ impl<H: Host> Server<H> {
         work: impl FnOnce(&App<'_>, FrameId, &H::Surroundings) -> Result<T, AppError> + Send + 'static,
     ) -> Result<T, ErrorData> {
         let done =
-            self.run(context, move |app, surroundings| work(app, tasks::chain_of(app, &task)?, surroundings)).await?;
+            self.run(context, move |app, surroundings| work(app, task::chain_of(app, &task)?, surroundings)).await?;
         done.map_err(|message| ErrorData::invalid_params(message, None))
     }
 }
@@ -135,6 +146,7 @@ impl<H: Host> ServerHandler for Server<H> {
             if !paces.rests(root) && in_background::go_on(app, root, surroundings)? {
                 paces.continued(root);
             }
+            paces.follow(app, root);
             tasks::task(app, root)
         };
         self.of_task(request.task_id, &context, look).await.map(GetTaskResult::new)
@@ -147,7 +159,7 @@ impl<H: Host> ServerHandler for Server<H> {
     ) -> Result<(), ErrorData> {
         let responses = request.input_responses;
         self.of_task(request.task_id, &context, move |app, root, surroundings| {
-            tasks::update(app, root, &responses, surroundings)
+            task::update(app, root, &responses, surroundings)
         })
         .await
     }
@@ -157,7 +169,7 @@ impl<H: Host> ServerHandler for Server<H> {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.of_task(request.task_id, &context, |app, root, _| tasks::cancel(app, root)).await
+        self.of_task(request.task_id, &context, |app, root, _| task::cancel(app, root)).await
     }
 }
 

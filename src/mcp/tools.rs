@@ -12,14 +12,10 @@ use crate::app::answer;
 use crate::app::chains::{in_background, resume, stop};
 use crate::app::error::{AppError, Refusal};
 use crate::app::lists::{chains, logs, questions, tree};
-use crate::app::spawn;
-use crate::app::spawn::in_background::Surroundings;
-use crate::app::{App, GivenText, lookup};
-use crate::core::agent::launch::OnPermission;
-use crate::core::agent::overrides::Repair;
-use crate::core::chain::limits::{self, NewLimits};
+use crate::app::spawn::in_background::{self as new_chain, Described, Surroundings};
+use crate::app::{App, lookup};
 use crate::core::events::agent_event::AgentEvent;
-use crate::core::id::{ChainName, FrameId};
+use crate::core::id::FrameId;
 use crate::core::requests::request::RequestKind;
 use crate::core::steering::stop_order::StopKind;
 use crate::store::StoreError;
@@ -92,7 +88,7 @@ pub(super) fn call(
         "resume" => resume(app, surroundings, parsed(arguments)?),
         "stop" => {
             let Stop { id, reason } = parsed(arguments)?;
-            let stopped = stop::stop(app, stop::Input { id, kind: StopKind::Stop, now: false, reason, waits: None })?;
+            let stopped = stop::stop(app, stop::Input { reason, ..stop::Input::new(id, StopKind::Stop) })?;
             Ok(Output::Value(json!({ "id": stopped.agent.id, "outcome": stopped.outcome })))
         }
         "logs" => logs(app, parsed(arguments)?),
@@ -179,29 +175,11 @@ struct Stop {
     reason: Option<String>,
 }
 
-fn budget(usd: f64) -> Result<f64, Refusal> {
-    limits::budget(usd).map_err(|wanted| Refusal::new(format!("max_budget_usd is {wanted}")))
-}
-
 fn spawn(app: &App<'_>, surroundings: &impl Surroundings, given: Spawn) -> Result<Output, AppError> {
-    let files = given.files.into_iter().map(GivenText::File);
-    let tasks: Vec<_> = files.chain(given.prompt.map(GivenText::Text)).collect();
-    let input = spawn::Input {
-        cwd: given.directory,
-        name: given
-            .name
-            .map(|name| name.parse::<ChainName>())
-            .transpose()
-            .map_err(|error| Refusal::new(error.to_string()))?,
-        model: given.model,
-        limits: NewLimits { max_budget_usd: given.max_budget_usd.map(budget).transpose()?, ..NewLimits::default() },
-        worktree: given.worktree,
-        // The session's own dialog asks the person.
-        on_permission: Some(OnPermission::Ask),
-        tasks,
-        ..spawn::Input::default()
-    };
-    Ok(Output::Chain(spawn::in_background::spawn(app, input, surroundings)?))
+    let Spawn { prompt, files, directory, name, model, max_budget_usd, worktree } = given;
+    let budget = max_budget_usd.map(|usd| usd.to_string());
+    let described = Described { prompt, files, directory, name, model, budget, worktree };
+    Ok(Output::Chain(new_chain::spawn(app, described.input()?, surroundings)?))
 }
 
 fn answer(app: &App<'_>, surroundings: &impl Surroundings, given: Answer) -> Result<Output, AppError> {
@@ -212,25 +190,14 @@ fn answer(app: &App<'_>, surroundings: &impl Surroundings, given: Answer) -> Res
         let refusal = Refusal::new("only a person can decide on a tool call or a plan");
         return Err(refusal.hint(format!("in a terminal: agent-cli answer {}", question.short())).into());
     }
-    let input =
-        answer::Input { question, text: given.answer, is_verbatim: false, mode: None, replace: false, shown: None };
+    let input = answer::Input { is_verbatim: false, ..answer::Input::entered(question, given.answer, None) };
     let recorded = answer::answer(app, &input)?;
     in_background::go_on(app, recorded.chain, surroundings)?;
     Ok(Output::Value(json!({ "question": question, "chain": recorded.chain, "answer": "recorded" })))
 }
 
-fn resume(app: &App<'_>, surroundings: &impl Surroundings, given: Resume) -> Result<Output, AppError> {
-    let input = resume::Input {
-        id: lookup::frame_named(app, &given.id)?.to_string(),
-        limits: NewLimits::default(),
-        repair: Repair::default(),
-        prompt: given
-            .prompt
-            .map(|prompt| -> Box<dyn FnOnce() -> Result<String, AppError>> { Box::new(move || Ok(prompt)) }),
-        afresh: false,
-        now: false,
-        stale_check: true,
-    };
+fn resume(app: &App<'_>, surroundings: &impl Surroundings, Resume { id, prompt }: Resume) -> Result<Output, AppError> {
+    let input = resume::Input::new(lookup::frame_named(app, &id)?.to_string(), prompt);
     Ok(Output::Chain(in_background::resume(app, input, surroundings)?))
 }
 

@@ -9,16 +9,13 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 
+use crate::app::App;
 use crate::app::answer;
 use crate::app::chains::{in_background, remove, rename, resume, stop, tell};
 use crate::app::error::{AppError, Refusal};
-use crate::app::spawn::in_background::Surroundings;
-use crate::app::spawn::{self};
-use crate::app::{App, GivenText};
-use crate::core::agent::launch::OnPermission;
-use crate::core::agent::overrides::Repair;
-use crate::core::chain::limits::{self, NewLimits};
-use crate::core::id::{BadName, ChainName, FrameId, RequestId};
+use crate::app::lists::questions;
+use crate::app::spawn::in_background::{self as new_chain, Described, Surroundings};
+use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::request::RequestKind;
 use crate::core::steering::stop_order::StopKind;
 use crate::page::state::{self, Page, Visitor};
@@ -33,9 +30,8 @@ impl Fields {
         self.all(name).find(|text| !text.trim().is_empty()).map(str::to_owned)
     }
 
-    fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
-        let name = name.to_owned();
-        self.0.iter().filter(move |(other, _)| *other == name).map(|(_, value)| value.as_str())
+    fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 }
 
@@ -86,26 +82,16 @@ fn run(
             remove::remove(app, remove::Input { root, ignored: false })?;
         }
         ["chain", id, "name"] => {
-            let name = fields.text("name").unwrap_or_default();
-            rename::rename(app, &whole(id)?, chain_name(&name)?)?;
+            rename::rename(app, &whole(id)?, new_chain::name(&fields.text("name").unwrap_or_default())?)?;
         }
-        ["agent", id, "stop"] => stop(app, whole(id)?, StopKind::Stop)?,
-        ["agent", id, "pause"] => stop(app, whole(id)?, StopKind::Pause)?,
+        ["agent", id, "stop"] => drop(stop::stop(app, stop::Input::new(whole(id)?, StopKind::Stop))?),
+        ["agent", id, "pause"] => drop(stop::stop(app, stop::Input::new(whole(id)?, StopKind::Pause))?),
         ["agent", id, "tell"] => {
             let text = fields.text("text").unwrap_or_default();
             tell::tell(app, tell::Input { id: whole(id)?, text: Box::new(move || Ok(text)) })?;
         }
         ["agent", id, "resume"] => {
-            let input = resume::Input {
-                id: whole(id)?,
-                limits: NewLimits::default(),
-                repair: Repair::default(),
-                prompt: fields.text("text").map(|text| -> tell::DeferredText { Box::new(move || Ok(text)) }),
-                afresh: false,
-                now: false,
-                stale_check: true,
-            };
-            in_background::resume(app, input, surroundings)?;
+            in_background::resume(app, resume::Input::new(whole(id)?, fields.text("text")), surroundings)?;
         }
         _ => return Err(unknown().into()),
     }
@@ -118,40 +104,18 @@ fn whole(id: &str) -> Result<String, Refusal> {
     Ok(id.to_string())
 }
 
-fn chain_name(text: &str) -> Result<ChainName, Refusal> {
-    text.trim().parse().map_err(|error: BadName| Refusal::new(error.to_string()))
-}
-
-fn stop(app: &App<'_>, id: String, kind: StopKind) -> Result<(), AppError> {
-    stop::stop(app, stop::Input { id, kind, now: false, reason: None, waits: None })?;
-    Ok(())
-}
-
 fn start(app: &App<'_>, surroundings: &impl Surroundings, fields: &Fields) -> Result<FrameId, AppError> {
-    let file = fields.text("file").map(|file| GivenText::File(PathBuf::from(file.trim())));
-    let tasks: Vec<_> = file.into_iter().chain(fields.text("prompt").map(GivenText::Text)).collect();
-    if tasks.is_empty() {
-        return Err(Refusal::new("there is neither a prompt nor a file").into());
-    }
-    let input = spawn::Input {
-        tasks,
-        cwd: fields.text("directory").map(|directory| PathBuf::from(directory.trim())),
-        name: fields.text("name").map(|name| chain_name(&name)).transpose()?,
+    let path = |name: &str| fields.text(name).map(|path| PathBuf::from(path.trim()));
+    let described = Described {
+        prompt: fields.text("prompt"),
+        files: path("file").into_iter().collect(),
+        directory: path("directory"),
+        name: fields.text("name"),
         model: fields.text("model").map(|model| model.trim().to_owned()),
-        limits: NewLimits {
-            max_budget_usd: fields
-                .text("budget")
-                .map(|usd| {
-                    limits::budget_in(&usd).map_err(|wanted| Refusal::new(format!("the budget must be {wanted}")))
-                })
-                .transpose()?,
-            ..NewLimits::default()
-        },
-        // The inbox asks the person.
-        on_permission: Some(OnPermission::Ask),
-        ..spawn::Input::default()
+        budget: fields.text("budget"),
+        worktree: None,
     };
-    spawn::in_background::spawn(app, input, surroundings)
+    new_chain::spawn(app, described.input()?, surroundings)
 }
 
 fn answer(
@@ -160,30 +124,22 @@ fn answer(
     question: RequestId,
     fields: &Fields,
 ) -> Result<(), AppError> {
-    let unknown = || Refusal::unknown("there is no such question; its chain may have been removed");
-    let asked = app.store.questions(question, false)?.pop().ok_or_else(unknown)?;
+    let asked = questions::asked(app, question)?;
     let decision = fields.text("decision").unwrap_or_default();
     let text = match (&asked.kind, decision.as_str()) {
-        (RequestKind::Ask(form), _) => match fields.text("text") {
-            Some(text) => text,
-            None => {
-                let at = |value: &str| value.parse::<usize>().ok().and_then(|at| form.options.get(at));
-                let keys: Vec<_> = fields.all("option").filter_map(at).map(|option| option.key.as_str()).collect();
-                keys.join(", ")
-            }
-        },
-        (_, "deny") => match fields.text("reason") {
-            Some(reason) => format!("deny {reason}"),
-            None => "deny".to_owned(),
-        },
+        (RequestKind::Ask(form), _) => fields.text("text").unwrap_or_else(|| {
+            let at = |value: &str| value.parse::<usize>().ok().and_then(|at| form.options.get(at));
+            let keys: Vec<_> = fields.all("option").filter_map(at).map(|option| option.key.as_str()).collect();
+            keys.join(", ")
+        }),
+        (_, "deny") => answer::denial(fields.text("reason").as_deref()),
         (_, allow) => allow.to_owned(),
     };
     if text.trim().is_empty() {
         return Err(Refusal::new("nothing was answered").into());
     }
-    let shown = Some(fields.text("shown").unwrap_or_default());
-    let input = answer::Input { question, text, is_verbatim: true, mode: None, replace: false, shown };
-    let recorded = answer::answer(app, &input)?;
+    let shown = fields.text("shown").unwrap_or_default();
+    let recorded = answer::answer(app, &answer::Input::entered(question, text, Some(shown)))?;
     if fields.text("resume").is_some() {
         in_background::go_on(app, recorded.chain, surroundings)?;
     }

@@ -1,21 +1,11 @@
-//! Which requests are looked at: those that a person's browser makes on this page's behalf.
-//!
-//! A page of another server can make a browser send requests here, with the cookie if that server has the same host name: cookies
-//! ignore ports. Each rule here would be enough against most of them; none is left out because another one exists.
+//! Who has made a request, by its headers, and what every response says about how it may be used.
 
 use axum::http::header::{COOKIE, HOST, HeaderName, HeaderValue, ORIGIN};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode};
 
-/// The names of this server, and who it lets in.
-#[derive(Debug)]
-pub(super) struct Guard {
-    /// Host names with ports, in lower case: `127.0.0.1:7777`.
-    hosts: Vec<String>,
-    /// The names that a person has added: a proxy may speak TLS for them.
-    added: Vec<String>,
-    pub(super) cookie: String,
-}
+use crate::app::fronts::page_addresses::Addresses;
+use crate::app::fronts::page_guard::{self, RefusedSender, Sender};
 
 /// Why a request is not looked at.
 pub(super) type Refused = (StatusCode, &'static str);
@@ -38,78 +28,40 @@ pub(super) const HEADERS: [(&str, &str); 7] = [
     ("permissions-policy", "camera=(), microphone=(), geolocation=()"),
 ];
 
-impl Guard {
-    /// `own`: the names without ports. `port`: `None` for a Unix socket.
-    pub(super) fn new(own: &[String], port: Option<u16>, added: &[String]) -> Self {
-        let added: Vec<String> = added.iter().map(|name| name.to_ascii_lowercase()).collect();
-        let named = |name: &String| match port {
-            // Browsers leave out the usual port.
-            None | Some(80) => vec![name.clone()],
-            Some(port) => vec![format!("{name}:{port}")],
-        };
-        let hosts = own.iter().flat_map(named).chain(added.iter().cloned()).collect();
-        let cookie = port.map_or("agent-cli".to_owned(), |port| format!("agent-cli-{port}"));
-        Self { hosts, added, cookie }
-    }
-
-    /// Checks a request for everything but whether its browser has logged in.
-    pub(super) fn check(&self, request: &Parts) -> Result<(), Refused> {
-        let host = self.host(request).ok_or((StatusCode::MISDIRECTED_REQUEST, "this server has another name"))?;
-        let is_safe = match request.method {
-            Method::GET | Method::HEAD => true,
-            Method::POST => false,
-            _ => return Err((StatusCode::METHOD_NOT_ALLOWED, "only GET and POST are allowed")),
-        };
-        let other_site = Err((StatusCode::FORBIDDEN, "another site's page has sent this request"));
-        let origin = one(&request.headers, &ORIGIN)?;
-        let is_own = |origin: &str| self.is_origin(origin, &host);
-        let is_navigation = || one(&request.headers, &MODE).is_ok_and(|mode| mode == Some("navigate"));
-        match (is_safe, one(&request.headers, &SITE)?) {
-            // "none": a person has typed the address, or followed a link of a program. Without the header, the browser is old.
-            (_, Some("same-origin")) | (true, Some("none") | None) => {}
-            // A link on another site: the browser sends no cookie with it.
-            (true, Some(_)) if is_navigation() && !is_stream(request) => {}
-            (_, Some(_)) => return other_site,
-            (false, None) if origin.is_some() => {}
-            (false, None) => return Err((StatusCode::FORBIDDEN, "the browser does not say which page has sent this")),
-        }
-        match origin {
-            // A page from a file, such as that with which a browser is opened, has this one.
-            Some("null") if is_safe && is_navigation() => Ok(()),
-            Some(origin) if !is_own(origin) => other_site,
-            _ => Ok(()),
-        }
-    }
-
-    /// The name under which the browser knows this server.
-    fn host(&self, request: &Parts) -> Option<String> {
-        let named = one(&request.headers, &HOST).ok()??.to_ascii_lowercase();
-        let in_line = request.uri.authority().map(|authority| authority.as_str().to_ascii_lowercase());
-        (self.hosts.contains(&named) && in_line.is_none_or(|in_line| in_line == named)).then_some(named)
-    }
-
-    fn is_origin(&self, origin: &str, host: &str) -> bool {
-        let origin = origin.to_ascii_lowercase();
-        let is_added = || self.added.iter().any(|added| added == host);
-        origin.strip_prefix("http://") == Some(host) || origin.strip_prefix("https://") == Some(host) && is_added()
-    }
-
-    /// The value of this server's cookie.
-    pub(super) fn cookie_in<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
-        let all = headers.get_all(COOKIE).into_iter().filter_map(|line| line.to_str().ok());
-        let mut pairs = all.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        pairs.find(|(name, _)| *name == self.cookie).map(|(_, value)| value)
-    }
-
-    /// The header that gives a browser its cookie, or takes it away.
-    pub(super) fn set_cookie(&self, value: &str, seconds: u64) -> HeaderValue {
-        let cookie = format!("{}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}", self.cookie);
-        HeaderValue::try_from(cookie).unwrap_or_else(|_| HeaderValue::from_static(""))
-    }
+/// Checks a request for everything but whether its browser has logged in.
+pub(super) fn check(own: &Addresses, request: &Parts) -> Result<(), Refused> {
+    let reads = match request.method {
+        Method::GET | Method::HEAD => true,
+        Method::POST => false,
+        _ => return Err((StatusCode::METHOD_NOT_ALLOWED, "only GET and POST are allowed")),
+    };
+    let header = |name| one(&request.headers, name);
+    let sender = Sender {
+        reads,
+        follows: request.uri.path() == "/live",
+        host: header(&HOST).ok().flatten(),
+        in_line: request.uri.authority().map(|authority| authority.as_str()),
+        origin: header(&ORIGIN)?,
+        site: header(&SITE)?,
+        mode: header(&MODE)?,
+    };
+    page_guard::check(own, &sender).map_err(|refused| match refused {
+        RefusedSender::OtherName => (StatusCode::MISDIRECTED_REQUEST, refused.words()),
+        RefusedSender::OtherSite | RefusedSender::UnknownSite => (StatusCode::FORBIDDEN, refused.words()),
+    })
 }
 
-fn is_stream(request: &Parts) -> bool {
-    request.uri.path() == "/live"
+/// The value of this server's cookie.
+pub(super) fn cookie_in<'a>(own: &Addresses, headers: &'a HeaderMap) -> Option<&'a str> {
+    let all = headers.get_all(COOKIE).into_iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = all.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == own.cookie()).map(|(_, value)| value)
+}
+
+/// The header that gives a browser its cookie, or takes it away.
+pub(super) fn set_cookie(own: &Addresses, value: &str, seconds: u64) -> HeaderValue {
+    let cookie = format!("{}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}", own.cookie());
+    HeaderValue::try_from(cookie).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
 /// The value of a header that may occur once.
@@ -133,11 +85,11 @@ mod tests {
     use super::*;
 
     fn checked(method: &str, path: &str, headers: &[(&str, &str)]) -> Result<(), u16> {
-        let guard = Guard::new(&["127.0.0.1", "localhost"].map(str::to_owned), Some(7777), &["box.example".to_owned()]);
+        let own = Addresses::new(Some("127.0.0.1:7777".parse().unwrap()), &["box.example".to_owned()]);
         let request = headers
             .iter()
             .fold(Request::builder().method(method).uri(path), |request, (name, value)| request.header(*name, *value));
-        guard.check(&request.body(()).unwrap().into_parts().0).map_err(|(status, _)| status.as_u16())
+        check(&own, &request.body(()).unwrap().into_parts().0).map_err(|(status, _)| status.as_u16())
     }
 
     const OWN: (&str, &str) = ("host", "127.0.0.1:7777");
@@ -149,7 +101,7 @@ mod tests {
         }
         for host in [
             "127.0.0.1", "localhost:7778", "localhost.:7777", "localhost:7777.evil.test", "evil.test:7777",
-            "box.example:7777", "127.0.0.1:7777,evil.test", "evil.test@127.0.0.1:7777", "0.0.0.0:7777", "[::1]:7777",
+            "box.example:7777", "127.0.0.1:7777,evil.test", "evil.test@127.0.0.1:7777", "0.0.0.0:7777", "[::1]:7778",
             "",
         ] {
             assert_eq!(checked("GET", "/", &[("host", host)]), Err(421), "{host}");
@@ -202,10 +154,10 @@ mod tests {
 
     #[test]
     fn cookies_of_other_servers_are_not_this_one() {
-        let guard = Guard::new(&["localhost".to_owned()], Some(7777), &[]);
+        let own = Addresses::new(Some("127.0.0.1:7777".parse().unwrap()), &[]);
         let found = |line: &str| {
             let headers = HeaderMap::from_iter([(COOKIE, HeaderValue::from_str(line).unwrap())]);
-            guard.cookie_in(&headers).map(str::to_owned)
+            cookie_in(&own, &headers).map(str::to_owned)
         };
         assert_eq!(found("agent-cli-7778=x; agent-cli-7777=y; agent-cli=z"), Some("y".into()));
         assert_eq!(found("agent-cli-77770=x; xagent-cli-7777=y"), None);

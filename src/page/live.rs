@@ -15,12 +15,13 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
+use jiff::Timestamp;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
+use crate::app::fronts::live_view::{Seen, Update};
 use crate::page::Host;
 use crate::page::state::{Page, Visitor, refused};
-use crate::page::views::{Update, View};
 use crate::store::Attending;
 
 /// How soon a browser connects again, and how often it hears that the server is there.
@@ -36,9 +37,7 @@ struct Following<H: Host> {
     page: Arc<Page<H>>,
     visitor: Visitor,
     of: String,
-    shown: Option<Arc<View>>,
-    /// What the browser shows, if the server that sent it is not this one.
-    digest: Option<String>,
+    seen: Seen,
     follows: Vec<PathBuf>,
     receiver: watch::Receiver<u64>,
     events: VecDeque<Event>,
@@ -72,10 +71,9 @@ pub(super) async fn stream<H: Host>(
     }
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
     let following = Following {
-        digest: last.or_else(|| query.get("shown").cloned()),
+        seen: Seen { view: None, digest: last.or_else(|| query.get("shown").cloned()) },
         events: VecDeque::from([Event::default().retry(RETRY)]),
         rests_until: Instant::now(),
-        shown: None,
         follows: Vec::new(),
         _attending: page.attend(),
         page,
@@ -98,8 +96,11 @@ impl<H: Host> Following<H> {
             if let Some(event) = self.events.pop_front() {
                 return Some(event);
             }
-            if self.shown.is_some() {
-                self.receiver.changed().await.ok()?;
+            if let Some(shown) = &self.seen.view {
+                let left = Duration::try_from(shown.stale_at.duration_since(Timestamp::now())).unwrap_or_default();
+                if let Ok(changed) = tokio::time::timeout(left, self.receiver.changed()).await {
+                    changed.ok()?;
+                }
                 tokio::time::sleep_until((self.rests_until.max(Instant::now() + GATHER)).into()).await;
             }
             self.receiver.borrow_and_update();
@@ -117,21 +118,14 @@ impl<H: Host> Following<H> {
         self.rests_until = Instant::now() + began.elapsed() * SHARE;
         self.page.changes.follow(&self.follows, &view.follows);
         self.follows.clone_from(&view.follows);
-        let digest = view.digest();
-        let is_known = self.digest.take().is_some_and(|shown| shown == digest);
-        let updates = if is_known { Vec::new() } else { view.updates(self.shown.as_deref()) };
-        for update in updates {
+        for (update, digest) in self.seen.updates(view) {
             let (name, id, html) = match update {
                 Update::Replace(id, html) => ("replace", id, html),
                 Update::Append(id, html) => ("append", id, html),
             };
-            self.events.push_back(Event::default().event(name).data(json!({ "id": id, "html": html }).to_string()));
+            let event = Event::default().event(name).data(json!({ "id": id, "html": html }).to_string());
+            self.events.push_back(digest.into_iter().fold(event, Event::id));
         }
-        if let Some(last) = self.events.pop_back() {
-            // Only then the browser has seen all of it.
-            self.events.push_back(last.id(digest));
-        }
-        self.shown = Some(view);
         Some(())
     }
 }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use crate::app::App;
 use crate::app::error::AppError;
+use crate::app::fronts::page_addresses::{Addresses, Connection};
 use crate::app::spawn::in_background::Surroundings;
 use crate::core::steering::origin::FromPage;
 use crate::store::Store;
@@ -40,17 +41,9 @@ pub(crate) trait Host: Clone + Send + Sync + 'static {
 
     /// Tells the person who serves the page a link with which one browser can log in.
     fn show_link(&self, link: &str, is_first: bool);
-}
 
-/// A connection, as far as it says who is at the other end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Connection {
-    Tcp {
-        peer: SocketAddr,
-        own: SocketAddr,
-    },
-    /// Over a Unix socket, with the process that made it.
-    Unix(Option<i32>),
+    /// The same where browsers enter a token.
+    fn show_address(&self, address: &str);
 }
 
 /// Why something was not done, in words for people.
@@ -86,17 +79,22 @@ pub(crate) enum Listen {
     Unix(PathBuf),
 }
 
+/// The threads that look at the records.
+const THREADS: usize = 4;
+
 /// Serves the page until a signal arrives.
 ///
 /// # Errors
 ///
 /// It cannot listen, or use the state directory.
 pub(crate) fn serve(host: impl Host, store: Store, options: Options) -> Result<(), String> {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+    // Each thread keeps memory to itself, and a person waits for few answers at once.
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.max_blocking_threads(THREADS).enable_all().build().map_err(|error| error.to_string())?;
     let served = runtime.block_on(async {
         let listener = server::Listener::bind(&options.listen).await?;
-        let page = state::Page::new(host, store, listener.address(), &listener.names(), listener.port(), options)?;
+        let addresses = Addresses::new(listener.address(), &options.allowed_hosts);
+        let page = state::Page::new(host, store, addresses, options)?;
         server::run(Arc::new(page), listener).await
     });
     // Browsers that are still connected.

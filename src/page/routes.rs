@@ -10,10 +10,10 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use maud::{Markup, html};
+use maud::{PreEscaped, html};
 
 use crate::core::text::escape;
-use crate::page::guard::HEADERS;
+use crate::page::guard::{self, HEADERS};
 use crate::page::state::{Page, Visitor, fields, refused};
 use crate::page::views::layout;
 use crate::page::{Host, actions, live};
@@ -58,9 +58,9 @@ async fn guarded<H: Host>(
     let checked = if visitor.is_of_agent {
         Err((StatusCode::FORBIDDEN, "agents cannot use the page"))
     } else {
-        page.guard.check(&parts)
+        guard::check(&page.addresses, &parts)
     };
-    visitor.cookie = page.guard.cookie_in(&parts.headers).map(str::to_owned);
+    visitor.cookie = guard::cookie_in(&page.addresses, &parts.headers).map(str::to_owned);
     visitor.browser.browser = parts.headers.get(USER_AGENT).and_then(|name| name.to_str().ok()).map(escape::shortened);
     let path = parts.uri.path();
     let is_open = path == "/login" || ASSETS.iter().any(|(asset, ..)| *asset == path);
@@ -97,8 +97,7 @@ async fn show<H: Host>(State(page): State<Arc<Page<H>>>, Extension(visitor): Ext
     let of = uri.path_and_query().map_or("/", |of| of.as_str());
     match page.view(&visitor, of).await {
         Ok(view) => {
-            let live = view.digest();
-            layout::document(&view.title, view.section, Some((of, &live)), &view.body()).into_response()
+            layout::document(&view.title, Some(of), Some(&view.digest()), PreEscaped(view.body())).into_response()
         }
         Err(problem) => refused(&problem),
     }
@@ -137,12 +136,12 @@ async fn by_token<H: Host>(State(page): State<Arc<Page<H>>>, request: Request) -
 
 fn logged_in<H>(page: &Page<H>, cookie: &str) -> Response {
     let seconds = Browsers::LASTS.as_secs().unsigned_abs();
-    ([(SET_COOKIE, page.guard.set_cookie(cookie, seconds))], onwards()).into_response()
+    ([(SET_COOKIE, guard::set_cookie(&page.addresses, cookie, seconds))], onwards()).into_response()
 }
 
 /// Leads to the first page. A redirect would still belong to the program that opened the link, and get no cookie.
 fn onwards() -> Response {
-    let body: Markup = html! {
+    let body = html! {
         meta http-equiv="refresh" content="0;url=/";
         p { a href="/" { "Continue" } }
     };
@@ -153,5 +152,5 @@ async fn log_out<H: Host>(State(page): State<Arc<Page<H>>>, Extension(visitor): 
     if let Some(cookie) = &visitor.cookie {
         page.browsers.end(cookie);
     }
-    ([(SET_COOKIE, page.guard.set_cookie("", 0))], logged_out(&page, StatusCode::OK)).into_response()
+    ([(SET_COOKIE, guard::set_cookie(&page.addresses, "", 0))], logged_out(&page, StatusCode::OK)).into_response()
 }

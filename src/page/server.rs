@@ -2,9 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::UnixStream as StdUnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,18 +10,18 @@ use axum::Extension;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use rustix::fs::Mode;
-use rustix::process::umask;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
 use tokio_io_timeout::TimeoutStream;
 
+use crate::app::fronts::page_addresses::Connection;
 use crate::core::steering::origin::FromPage;
 use crate::page::routes::router;
 use crate::page::state::{Page, Visitor};
-use crate::page::{Connection, Host, Listen};
+use crate::page::{Host, Listen};
 use crate::runtime::run::signals;
+use crate::store::private_socket;
 
 pub(super) enum Listener {
     Tcp(TcpListener, SocketAddr),
@@ -44,52 +42,25 @@ impl Listener {
     pub(super) async fn bind(listen: &Listen) -> Result<Self, String> {
         match listen {
             Listen::Tcp(address) => {
-                let bound = TcpListener::bind(address).await;
-                let listener = bound.map_err(|error| format!("cannot listen on {address}: {error}"))?;
-                let own = listener.local_addr().map_err(|error| error.to_string())?;
+                let cannot = |error: std::io::Error| format!("cannot listen on {address}: {error}");
+                let listener = TcpListener::bind(address).await.map_err(cannot)?;
+                let own = listener.local_addr().map_err(cannot)?;
                 Ok(Self::Tcp(listener, own))
             }
             Listen::Unix(path) => {
                 let cannot = |error: std::io::Error| format!("cannot listen on {}: {error}", path.display());
-                // A socket that nobody listens on any more is in the way. Other files refuse connections, too.
-                let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
-                let refused = |error: std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
-                if is_socket && StdUnixStream::connect(path).is_err_and(refused) {
-                    fs::remove_file(path).map_err(cannot)?;
-                }
-                // Nobody else can connect, not even before the permissions could be changed.
-                let before = umask(Mode::XUSR | Mode::RWXG | Mode::RWXO);
-                let listener = UnixListener::bind(path);
-                umask(before);
-                Ok(Self::Unix(listener.map_err(cannot)?, path.clone()))
+                let listener = private_socket(path).map_err(cannot)?;
+                listener.set_nonblocking(true).map_err(cannot)?;
+                Ok(Self::Unix(UnixListener::from_std(listener).map_err(cannot)?, path.clone()))
             }
         }
     }
 
-    pub(super) fn port(&self) -> Option<u16> {
+    /// `None`: on a Unix socket.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
         match self {
-            Self::Tcp(_, own) => Some(own.port()),
+            Self::Tcp(_, own) => Some(*own),
             Self::Unix(..) => None,
-        }
-    }
-
-    /// Where a browser finds it.
-    pub(super) fn address(&self) -> String {
-        match self {
-            Self::Tcp(_, own) if own.ip().is_unspecified() => format!("http://localhost:{}", own.port()),
-            Self::Tcp(_, own) => format!("http://{own}"),
-            Self::Unix(..) => "http://localhost".to_owned(),
-        }
-    }
-
-    /// The names under which browsers know it, without the port.
-    pub(super) fn names(&self) -> Vec<String> {
-        let local = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned);
-        match self {
-            Self::Tcp(_, own) if own.ip().is_loopback() || own.ip().is_unspecified() => local.to_vec(),
-            Self::Tcp(_, SocketAddr::V6(own)) => vec![format!("[{}]", own.ip())],
-            Self::Tcp(_, own) => vec![own.ip().to_string()],
-            Self::Unix(..) => vec!["localhost".to_owned()],
         }
     }
 }
@@ -122,11 +93,7 @@ pub(super) async fn run<H: Host>(page: Arc<Page<H>>, listener: Listener) -> Resu
             let (app, host) = (app.clone(), page.host.clone());
             tokio::spawn(async move {
                 let known = tokio::task::spawn_blocking(move || host.is_of_agent(connection)).await;
-                let address = match connection {
-                    Connection::Tcp { peer, .. } => peer.ip().to_canonical().to_string(),
-                    Connection::Unix(_) => "a Unix socket".to_owned(),
-                };
-                let browser = FromPage { address, browser: None };
+                let browser = FromPage { address: connection.address(), browser: None };
                 let is_of_agent = known.unwrap_or(true);
                 let visitor = Visitor { connection, is_of_agent, browser, cookie: None };
                 let mut stream = TimeoutStream::new(stream);
@@ -151,7 +118,8 @@ pub(super) async fn run<H: Host>(page: Arc<Page<H>>, listener: Listener) -> Resu
         _ = stop.changed() => {}
     }
     if let Listener::Unix(_, path) = &listener {
-        remove(path);
+        // It may have been removed.
+        let _ = fs::remove_file(path);
     }
     Ok(())
 }
@@ -159,8 +127,3 @@ pub(super) async fn run<H: Host>(page: Arc<Page<H>>, listener: Listener) -> Resu
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
-
-fn remove(path: &Path) {
-    // It may have been removed.
-    let _ = fs::remove_file(path);
-}

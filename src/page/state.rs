@@ -1,22 +1,23 @@
 //! What all requests share.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Form, FromRequest, Request};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
 use maud::html;
 use tokio::sync::Semaphore;
 
 use crate::app::App;
 use crate::app::error::AppError;
+use crate::app::fronts::live_view::{LiveView, SharedViews};
+use crate::app::fronts::page_addresses::{Addresses, Connection};
 use crate::core::steering::origin::FromPage;
 use crate::core::text::escape;
-use crate::page::guard::Guard;
-use crate::page::views::{self, Section, Target, View, layout};
-use crate::page::{Connection, Host, Options, Problem, ProblemKind};
+use crate::page::views::{self, Target, layout};
+use crate::page::{Host, Options, Problem, ProblemKind};
 use crate::runtime::activity::changes::Changes;
 use crate::store::{Attending, Browsers, Serving, StateDir, Store};
 
@@ -37,11 +38,9 @@ pub(super) struct Page<H> {
     pub(super) changes: Changes,
     /// How many more browsers can follow something.
     pub(super) streams: Arc<Semaphore>,
-    /// The views that were sent to browsers, each as it was after a number of changes.
-    views: Mutex<HashMap<String, (u64, Arc<View>)>>,
-    pub(super) guard: Guard,
+    views: SharedViews,
+    pub(super) addresses: Addresses,
     pub(super) browsers: Browsers,
-    address: String,
     _marked: Serving,
 }
 
@@ -49,50 +48,25 @@ pub(super) struct Page<H> {
 const MOST_STREAMS: usize = 100;
 /// How long a form may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// More views than these are not remembered.
-const MOST_VIEWS: usize = 200;
-
-/// The address for notifications: that by which other machines reach the page, if a person has named one. Empty: browsers do not
-/// reach a Unix socket by themselves.
-fn told_address(own: &str, port: Option<u16>, added: &[String]) -> String {
-    match (added.first(), port) {
-        // What speaks for this port itself has no TLS.
-        (Some(name), Some(port)) if name.ends_with(&format!(":{port}")) => format!("http://{name}"),
-        (Some(name), _) if name.starts_with("localhost") => format!("http://{name}"),
-        (Some(name), _) => format!("https://{name}"),
-        (None, Some(_)) => own.to_owned(),
-        (None, None) => String::new(),
-    }
-}
-
 impl<H: Host> Page<H> {
-    /// `names`: those of the server, without the port; `port`: `None` for a Unix socket.
-    pub(super) fn new(
-        host: H,
-        store: Store,
-        address: String,
-        names: &[String],
-        port: Option<u16>,
-        options: Options,
-    ) -> Result<Self, String> {
-        let told = told_address(&address, port, &options.allowed_hosts);
-        let marked = Serving::mark(store.dir(), &told).map_err(|error| error.to_string())?;
-        let kept = store.dir().page().join(port.map_or("browsers".to_owned(), |port| format!("browsers-{port}")));
-        let Options { read_only, token, allowed_hosts, .. } = options;
+    pub(super) fn new(host: H, store: Store, addresses: Addresses, options: Options) -> Result<Self, String> {
+        let marked = Serving::mark(store.dir(), &addresses.told()).map_err(|error| error.to_string())?;
+        let kept = addresses.port.map_or("browsers".to_owned(), |port| format!("browsers-{port}"));
+        let browsers = Browsers::new(store.dir().page().join(kept), options.token);
         let page = Self {
             host,
             dir: store.dir().clone(),
-            read_only,
+            read_only: options.read_only,
             changes: Changes::new(store),
             streams: Arc::new(Semaphore::new(MOST_STREAMS)),
-            views: Mutex::default(),
-            guard: Guard::new(names, port, &allowed_hosts),
-            browsers: Browsers::new(kept, token),
-            address,
+            views: SharedViews::default(),
+            addresses,
+            browsers,
             _marked: marked,
         };
-        if !page.browsers.has_token() {
-            page.host.show_link(&page.link(), true);
+        match page.browsers.has_token() {
+            true => page.host.show_address(&page.addresses.own),
+            false => page.host.show_link(&page.link(), true),
         }
         Ok(page)
     }
@@ -103,7 +77,7 @@ impl<H: Host> Page<H> {
     }
 
     pub(super) fn link(&self) -> String {
-        format!("{}/login?link={}", self.address, self.browsers.new_link())
+        format!("{}/login?link={}", self.addresses.own, self.browsers.new_link())
     }
 
     /// Whether this browser has logged in.
@@ -123,28 +97,20 @@ impl<H: Host> Page<H> {
     }
 
     /// A view as it was after the last change. Browsers that follow the same view share it.
-    pub(super) async fn followed(self: &Arc<Self>, visitor: &Visitor, of: &str) -> Result<Arc<View>, Problem> {
-        let count = self.changes.count();
-        let known = self.views.lock().unwrap_or_else(PoisonError::into_inner).get(of).cloned();
-        match known {
-            Some((known, view)) if known == count => Ok(view),
-            _ => self.view(visitor, of).await,
+    pub(super) async fn followed(self: &Arc<Self>, visitor: &Visitor, of: &str) -> Result<Arc<LiveView>, Problem> {
+        match self.views.get(of, self.changes.count(), Timestamp::now()) {
+            Some(view) => Ok(view),
+            None => self.view(visitor, of).await,
         }
     }
 
     /// A view as it is now: time passes even if nothing is written.
-    pub(super) async fn view(self: &Arc<Self>, visitor: &Visitor, of: &str) -> Result<Arc<View>, Problem> {
+    pub(super) async fn view(self: &Arc<Self>, visitor: &Visitor, of: &str) -> Result<Arc<LiveView>, Problem> {
         let count = self.changes.count();
         let unknown = || Problem { kind: ProblemKind::Unknown, words: "there is no such page".to_owned() };
         let target = Target::new(of, self.read_only).ok_or_else(unknown)?;
         let view = self.run(visitor, move |app, surroundings| views::view(app, surroundings, &target)).await?;
-        let view = Arc::new(view);
-        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
-        if views.len() >= MOST_VIEWS {
-            views.clear();
-        }
-        views.insert(of.to_owned(), (count, Arc::clone(&view)));
-        Ok(view)
+        Ok(self.views.insert(of, count, view))
     }
 }
 
@@ -156,7 +122,7 @@ pub(super) fn refused(problem: &Problem) -> Response {
         ProblemKind::Failed => (StatusCode::SERVICE_UNAVAILABLE, "Failed"),
     };
     let body = html! { pre #problem tabindex="0" { (escape::block(&problem.words)) } p { a href="/" { "Chains" } } };
-    (status, layout::document(title, Section::Other, None, &body)).into_response()
+    (status, layout::document(title, None, None, body)).into_response()
 }
 
 /// The fields of a form. One that does not arrive in time is given up.
@@ -165,23 +131,5 @@ pub(super) async fn fields(request: Request) -> Result<Vec<(String, String)>, Re
         Ok(Ok(Form(fields))) => Ok(fields),
         Ok(Err(rejection)) => Err(rejection.into_response()),
         Err(_) => Err(StatusCode::REQUEST_TIMEOUT.into_response()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn notifications_say_how_a_phone_reaches_the_page() {
-        let told = |port, added: &[&str]| {
-            let added: Vec<_> = added.iter().map(|name| (*name).to_owned()).collect();
-            told_address("http://127.0.0.1:7878", port, &added)
-        };
-        assert_eq!(told(Some(7878), &[]), "http://127.0.0.1:7878");
-        assert_eq!(told(Some(7878), &["box.example", "other"]), "https://box.example");
-        assert_eq!(told(Some(7878), &["box.example:7878"]), "http://box.example:7878");
-        assert_eq!(told(None, &["localhost:7878"]), "http://localhost:7878");
-        assert_eq!(told(None, &[]), "");
     }
 }

@@ -25,11 +25,12 @@ pub(crate) mod usability;
 pub(crate) mod testing;
 
 pub(crate) use crate::store::error::{ArchiveError, StoreError};
-pub(crate) use crate::store::files::browsers::Browsers;
-pub(crate) use crate::store::files::driving::{Attending, Driving, Serving, Watching};
+pub(crate) use crate::store::files::browsers::{Browsers, note_token_file, token_files};
+pub(crate) use crate::store::files::driving::{Attending, Driving, Followed, Serving, Watching};
 pub(crate) use crate::store::files::entries::size;
 pub use crate::store::files::lease::Lease;
 pub(crate) use crate::store::files::ownership::exposed;
+pub(crate) use crate::store::files::privacy::private_socket;
 pub(crate) use crate::store::files::state_dir::StateDir;
 pub(crate) use crate::store::files::trying::Trying;
 pub use crate::store::handle::Store;

@@ -1768,7 +1768,7 @@ fn every_command_explains_itself() {
           --token-file <FILE>
               A file with a token that browsers must enter, instead of a link
 
-              No other user may read it. The token has at least 22 characters.
+              No other user may read it, and agents may not. The token has at least 22 characters.
 
           --allowed-host <HOST>
               Another name by which browsers reach the page, such as that of a proxy, with its port

@@ -406,6 +406,70 @@ fn a_question_is_answered_from_the_page_and_the_chain_goes_on() {
     assert!(browser.page(&served, "/history").contains("page, 127.0.0.1, Test/7 &lt;b&gt;"));
 }
 
+/// Sets a time in the only request, a moment from now.
+fn set_soon(world: &World, place: &str) {
+    let soon = jiff::Timestamp::now() + Duration::from_secs(3);
+    let set = "UPDATE requests SET detail = json_set(detail, ?1, ?2)";
+    assert_eq!(world.database().execute(set, [place, &soon.to_string()]).expect("it can be written"), 1);
+}
+
+#[test]
+fn what_only_time_changes_is_shown_when_it_changes() {
+    let world = World::with_hooks();
+    world.file("root.md", "run agent-cli wait --until 2100-01-01T00:00:00Z\nreply over\n");
+    let id = whole_id(&world, &world.spawn_paused("root.md"));
+    let mut served = Served::start(&world, &[]);
+    let browser = served.browser();
+    let of = ["/".to_owned(), format!("/chain/{id}"), format!("/agent/{id}")];
+    let mut streams = of.map(|of| browser.follow(&served, &of, None));
+    streams.iter_mut().for_each(|events| drop(events.with("waits</span>")));
+    set_soon(&world, "$.wait.time");
+    streams.iter_mut().for_each(|events| drop(events.with("can continue</span>")));
+    assert!(browser.page(&served, "/?show=continue").contains("root.md"));
+}
+
+#[test]
+fn a_question_leaves_the_inbox_when_it_expires() {
+    let world = World::with_hooks();
+    world.file("root.md", "run agent-cli ask 'When?' --expires 1d\nreply over\n");
+    world.spawn_paused("root.md");
+    let mut served = Served::start(&world, &[]);
+    let browser = served.browser();
+    let question = format!("/question/{}", world.question());
+    let mut streams = ["/inbox", &question].map(|of| browser.follow(&served, of, None));
+    streams.iter_mut().for_each(|events| drop(events.with("When?")));
+    set_soon(&world, "$.ask.expires_at");
+    streams[0].with("nothing to answer");
+    let closed = streams[1].with("Expired.");
+    assert!(!closed.data.contains("<form"), "{closed:?}");
+}
+
+#[test]
+fn chains_are_filtered_by_group_and_text_in_each_part() {
+    let world = World::with_hooks();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    world.spawn_paused("root.md");
+    let mut served = Served::start(&world, &[]);
+    let browser = served.browser();
+    let chains = |path: &str| browser.page(&served, path).matches("<a class=\"title\"").count();
+    for (query, expected) in [
+        ("", 1),
+        ("show=needs", 1),
+        ("show=needs&q=ROOT.md", 1),
+        ("show=needs&q=other", 0),
+        ("show=needs&page=1", 0),
+        ("show=waiting", 0),
+        ("show=working", 0),
+        ("show=continue", 0),
+        ("show=done", 0),
+        ("show=all&q=root", 1),
+    ] {
+        assert_eq!(chains(&format!("/?{query}")), expected, "{query}");
+    }
+    let second = browser.page(&served, "/?show=needs&q=root&page=1");
+    assert!(second.contains("/?show=needs&amp;q=%72%6f%6f%74&amp;page=0") && !second.contains("page=2"), "{second}");
+}
+
 #[test]
 fn nothing_is_approved_that_was_not_shown() {
     let world = World::with_hooks();
@@ -545,6 +609,89 @@ fn a_missing_state_directory_is_said_and_not_made_again() {
     assert!(!world.state().exists());
     fs::rename(world.home().join("elsewhere"), world.state()).unwrap();
     assert_eq!(browser.get(&served, "/").status, 200);
+}
+
+/// Records that were restored from a copy, for example.
+#[test]
+fn another_state_directory_in_the_same_place_is_shown_live() {
+    let world = World::with_hooks();
+    let mut served = Served::start(&world, &[]);
+    let browser = served.browser();
+    let mut events = browser.follow(&served, "/", None);
+    events.with("no chains yet");
+    fs::rename(world.state(), world.home().join("old")).unwrap();
+    world.file("root.md", "ask When?\nreply {result}\n");
+    world.spawn_paused("root.md");
+    let mut events = browser.follow(&served, "/", None);
+    events.with("root.md");
+    world.answer("now");
+    world.run(&["resume", "--all"]);
+    events.with("no such chain");
+}
+
+#[test]
+fn a_token_lets_browsers_in_and_no_agent_may_read_it() {
+    let world = World::with_hooks();
+    let token = "0123456789012345678901234567890";
+    let file = world.file("token", format!("{token}\n"));
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    let mut command = world.command(["serve", "--listen", "127.0.0.1:0", "--token-file", "token"]).into_command();
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut process = command.spawn().unwrap();
+    let mut output = BufReader::new(process.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    let port = line.trim().strip_prefix("http://127.0.0.1:").and_then(|port| port.parse().ok());
+    let served = Served { process, output, link: String::new(), port: port.unwrap_or_else(|| panic!("{line}")) };
+    assert!(served.request("GET", "/", &[], "").body.contains("name=\"token\""));
+    assert_eq!(served.request("GET", "/login?link=", &[], "").status, 403, "no link works");
+    let stranger = Browser { cookie: String::new() };
+    for wrong in ["", "wrong", &token[1..]] {
+        assert_eq!(stranger.post(&served, "/login", &[("token", wrong)]).status, 403, "{wrong}");
+    }
+    let entered = stranger.post(&served, "/login", &[("token", token)]);
+    let cookie = entered.header("set-cookie").expect("a cookie").split(';').next().unwrap().to_owned();
+    let browser = Browser { cookie };
+    assert!(browser.page(&served, "/").contains("no chains yet"));
+    // The settings of each agent deny reading what is noted here.
+    let noted = fs::read_to_string(world.state().join("page/token-files")).unwrap();
+    assert!(noted.lines().any(|noted| noted == file.display().to_string()), "{noted}");
+}
+
+#[test]
+fn a_long_line_is_cut_until_it_is_wanted_and_a_stalled_reader_holds_up_nobody() {
+    let world = World::with_hooks();
+    world.file("root.md", "run printf 'begin %01048576d end' 7\nask When?\nreply {result}\n");
+    let id = whole_id(&world, &world.spawn_paused("root.md"));
+    let mut served = Served::start(&world, &[]);
+    let browser = served.browser();
+    let path = |query: &str| format!("/agent/{id}{query}");
+    let head = served.head("GET", &format!("/live?of={}", path("%3Ffull=1")), &[("cookie", &browser.cookie)], "");
+    // They read nothing.
+    let stalled: Vec<_> = (0..20).map(|_| served.sent(head.as_bytes())).collect();
+    let (cut, whole) = (browser.page(&served, &path("")), browser.page(&served, &path("?full=1")));
+    assert!(cut.contains("begin 0000") && cut.contains("Show all of it"), "{} bytes", cut.len());
+    assert!(!cut.contains("07 end") && cut.len() < 100_000, "{} bytes", cut.len());
+    assert!(whole.contains("07 end") && whole.len() > 1 << 20, "{} bytes", whole.len());
+    let mut events = browser.follow(&served, "/", None);
+    events.with("asks</span>");
+    world.answer("now");
+    world.run(&["resume", &id]).prints("now");
+    events.with("no such chain");
+    drop(stalled);
+}
+
+#[test]
+fn two_servers_share_the_records_but_no_cookie() {
+    let world = World::with_hooks();
+    let (mut first, mut second) = (Served::start(&world, &[]), Served::start(&world, &[]));
+    let (of_first, of_second) = (first.browser(), second.browser());
+    assert!(
+        of_first.page(&first, "/").contains("no chains yet") && of_second.page(&second, "/").contains("no chains yet")
+    );
+    assert_eq!(of_first.get(&second, "/").status, 401);
+    first.stop();
+    assert_eq!(of_second.get(&second, "/").status, 200);
 }
 
 #[test]

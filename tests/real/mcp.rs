@@ -137,6 +137,37 @@ fn a_session_that_was_killed_gets_the_reply_when_it_continues() {
     assert_eq!(notifications(&chain).len(), 1, "it is delivered once");
 }
 
+#[test]
+fn an_idle_session_is_told_when_a_question_opens_in_its_project() {
+    let model = |said: &Conversation| match said.items().first() {
+        Some(Item::User(first)) if first.contains("Use the skill.") => match said.calls().count() {
+            0 => Turn::call("Skill", json!({ "skill": "agent-cli:headless-agents" })),
+            _ => Turn::text("ready"),
+        },
+        Some(Item::User(first)) if first.contains("Ask for a colour.") => {
+            Turn::bash("agent-cli ask 'Which colour is it?'")
+        }
+        _ => Turn::text("?"),
+    };
+    let chain = Chain::with_model(NEWEST, MessagesApi::start(model));
+    serve_mcp(&chain, &json!({ chain.home.project().to_str().unwrap(): { "hasTrustDialogAccepted": true } }));
+    chain.ok(&["init", "--plugin", "--yes"]);
+    let mut session = Session::start(&chain, &["--allowedTools=Skill"]);
+    session.types("Use the skill.");
+    session.shows("Use the skill.");
+    session.types("\r");
+    session.shows("ready");
+    chain.ok(&["spawn", "--prompt", "Ask for a colour.", "--linger", "0"]);
+    let is_told = || {
+        chain.api.requests().iter().any(|request| {
+            let last = request.body["messages"].as_array().and_then(|messages| messages.last());
+            last.is_some_and(|last| last.to_string().contains("asks: Which colour is it?"))
+        })
+    };
+    wait_until("the session is told", is_told);
+    session.kill();
+}
+
 /// The part of an agent's first request that does not depend on its session.
 fn first_request(chain: &Chain, made: usize) -> Value {
     let request = chain.api.requests().swap_remove(made);

@@ -3,6 +3,7 @@
 pub(crate) mod afresh;
 pub(crate) mod estimate;
 pub(crate) mod in_background;
+pub(crate) mod open;
 pub(crate) mod remove;
 pub(crate) mod rename;
 pub(crate) mod resume;

@@ -34,6 +34,15 @@ pub(crate) struct Input {
     pub(crate) stale_check: bool,
 }
 
+impl Input {
+    /// Continues it as it is, or with an instruction.
+    pub(crate) fn new(id: String, prompt: Option<String>) -> Self {
+        let prompt = prompt.map(|prompt| -> DeferredText { Box::new(move || Ok(prompt)) });
+        let (limits, repair) = (NewLimits::default(), Repair::default());
+        Self { id, limits, repair, prompt, afresh: false, now: false, stale_check: true }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// For an agent.

@@ -22,6 +22,13 @@ pub(crate) struct Input {
     pub(crate) waits: Option<Stopping>,
 }
 
+impl Input {
+    /// Lets running tools finish, and does not wait for that.
+    pub(crate) fn new(id: String, kind: StopKind) -> Self {
+        Self { id, kind, now: false, reason: None, waits: None }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// The agent in its state before.

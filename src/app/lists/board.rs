@@ -9,10 +9,8 @@ use crate::app::error::AppError;
 use crate::app::lists::project::Selection;
 use crate::app::view::chain::ChainView;
 use crate::core::chain::frame_state::AgentStatus;
-use crate::core::chain::waiting_on::Blocking;
 use crate::core::chain::waiting_on::shown_state::{Actor, ShownState};
 use crate::core::id::FrameId;
-use crate::core::waits::conditions::External;
 use crate::store::{ChainKind, Chains, Summary};
 
 /// Which chains are on it.
@@ -154,15 +152,7 @@ impl Board {
 
     /// When a chain changes next although nothing is recorded.
     pub(crate) fn next_by_time(&self, now: Timestamp) -> Option<Timestamp> {
-        let times = self.chains.iter().flat_map(|(_, chain)| &chain.waiting_on);
-        let times = times.filter_map(|blocker| match &blocker.what {
-            Blocking::UsageLimit { resets_at: at }
-            | Blocking::Retry { at, .. }
-            | Blocking::External { wait: External::Time(at), .. } => Some(*at),
-            Blocking::External { wait: External::Scheduled(scheduled), .. } => Some(scheduled.at),
-            Blocking::Question { form, .. } => form.expires_at,
-            _ => None,
-        });
+        let times = self.chains.iter().filter_map(|(_, chain)| chain.changes_at);
         times.filter(|at| *at > now).min()
     }
 }

@@ -168,7 +168,7 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
 }
 
 /// Whether a person would find the chain by this text.
-fn has_text(chain: &Summary, text: &str) -> bool {
+pub(crate) fn has_text(chain: &Summary, text: &str) -> bool {
     let text = text.to_lowercase();
     let directory = chain.cwd.display().to_string();
     let id = chain.id.to_string();

@@ -7,7 +7,7 @@ pub(crate) mod first_words;
 pub(crate) mod history;
 pub(crate) mod logs;
 pub(crate) mod notifications;
-mod project;
+pub(crate) mod project;
 pub(crate) mod questions;
 pub(crate) mod single_agent;
 pub(crate) mod stats;

@@ -9,7 +9,7 @@ use crate::store::{Store, StoreError};
 
 /// Selects the chains of one project, or all.
 #[derive(Debug, Default)]
-pub(super) struct Selection {
+pub(crate) struct Selection {
     projects: Projects,
     /// `None`: all projects.
     only: Option<PathBuf>,
@@ -17,19 +17,19 @@ pub(super) struct Selection {
 
 impl Selection {
     /// `all_projects`: not only the asker's.
-    pub(super) fn new(app: &App<'_>, all_projects: bool) -> Result<Self, AppError> {
+    pub(crate) fn new(app: &App<'_>, all_projects: bool) -> Result<Self, AppError> {
         let mut projects = Projects::default();
         let only = if all_projects { None } else { Some(here(app, &mut projects)?) };
         Ok(Self { projects, only })
     }
 
     /// Whether a chain that was started in this directory is selected.
-    pub(super) fn includes(&mut self, cwd: &Path) -> bool {
+    pub(crate) fn includes(&mut self, cwd: &Path) -> bool {
         self.only.as_ref().is_none_or(|only| self.projects.of(cwd) == *only)
     }
 
     /// The directories in which chains of the project were started; `None`: all.
-    pub(super) fn directories(mut self, store: &Store) -> Result<Option<Vec<PathBuf>>, StoreError> {
+    pub(crate) fn directories(mut self, store: &Store) -> Result<Option<Vec<PathBuf>>, StoreError> {
         self.only.map(|project| self.projects.directories(store, &project)).transpose()
     }
 }

@@ -1,11 +1,12 @@
 //! Lists questions, and calls and plans that need an approval.
 
-use crate::app::error::AppError;
+use crate::app::error::{AppError, Refusal};
 use crate::app::lists::project::Selection;
 use crate::app::view::question::QuestionView;
 use crate::app::{App, lookup};
 use crate::core::chain::check_schedule::{ChangedChain, ContinueReason};
 use crate::core::chain::waiting_on::Blocker;
+use crate::core::id::RequestId;
 use crate::runtime::requests::posted::filing;
 use crate::runtime::requests::{answer_files, place};
 use crate::runtime::run::external_waits;
@@ -43,6 +44,12 @@ pub(crate) fn questions(app: &App<'_>, input: &Input) -> Result<Outcome, AppErro
         (None, Some(caller)) => Ok(only(app.store.questions(Some(caller.frame), !input.with_closed)?)),
         (None, None) => of_project(app, input),
     }
+}
+
+/// The question with exactly this id.
+pub(crate) fn asked(app: &App<'_>, question: RequestId) -> Result<Question, AppError> {
+    let unknown = || Refusal::unknown("there is no such question; its chain may have been removed");
+    Ok(app.store.questions(question, false)?.pop().ok_or_else(unknown)?)
 }
 
 /// A single question in any state, or all of a chain or agent and everything below it.

@@ -1,5 +1,7 @@
 //! Lists chains with all of their agents.
 
+use jiff::Timestamp;
+
 use crate::app::App;
 use crate::app::error::AppError;
 use crate::app::lists::project::Selection;
@@ -38,6 +40,8 @@ pub(crate) struct ListedTree {
     pub(crate) tree: Tree,
     /// Parents before their children.
     pub(crate) agents: Vec<AgentView>,
+    /// When they change although nothing is recorded.
+    pub(crate) changes_at: Option<Timestamp>,
 }
 
 pub(crate) fn tree(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> {
@@ -74,9 +78,9 @@ fn open(app: &App<'_>, input: &Input) -> Result<(Vec<FrameId>, Outcome), AppErro
 
 fn listed(app: &App<'_>, top: FrameId, abandoned: &Abandoned) -> Result<ListedTree, RuntimeError> {
     let mut tree = app.store.tree(top)?;
-    external_waits::observe(app.store, &mut tree, app.now)?;
+    let changes_at = external_waits::as_of(app.store, &mut tree, app.now)?;
     let agents = agent::of_tree(app.store, &tree, abandoned, app.now)?;
-    Ok(ListedTree { tree, agents })
+    Ok(ListedTree { tree, agents, changes_at })
 }
 
 #[cfg(test)]

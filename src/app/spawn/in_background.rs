@@ -1,19 +1,63 @@
 //! Starts a chain that does not end with the process that starts it.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::app::App;
 use crate::app::chains::run::{self, RunSurroundings};
 use crate::app::config::sources::Configuration;
-use crate::app::error::AppError;
+use crate::app::error::{AppError, Refusal};
 use crate::app::spawn::{self, Input, instructions};
-use crate::core::id::FrameId;
+use crate::app::{App, GivenText};
+use crate::core::agent::launch::OnPermission;
+use crate::core::chain::limits::{self, NewLimits};
+use crate::core::id::{BadName, ChainName, FrameId};
 
 /// What is only read when a chain is started.
 pub(crate) trait Surroundings: RunSurroundings {
     /// The settings for work in `cwd`.
     fn configuration(&self, cwd: &Path) -> Result<Configuration, AppError>;
+}
+
+/// A chain that a person describes elsewhere than on a command line. What is empty is not given.
+#[derive(Debug, Default)]
+pub(crate) struct Described {
+    pub(crate) prompt: Option<String>,
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) directory: Option<PathBuf>,
+    pub(crate) name: Option<String>,
+    pub(crate) model: Option<String>,
+    /// In US dollars.
+    pub(crate) budget: Option<String>,
+    pub(crate) worktree: Option<bool>,
+}
+
+impl Described {
+    /// # Errors
+    ///
+    /// The name or the budget is not one.
+    pub(crate) fn input(self) -> Result<Input, Refusal> {
+        let tasks: Vec<_> =
+            self.files.into_iter().map(GivenText::File).chain(self.prompt.map(GivenText::Text)).collect();
+        let budget = |usd: String| {
+            limits::budget_in(&usd).map_err(|wanted| Refusal::new(format!("the budget must be {wanted}")))
+        };
+        Ok(Input {
+            tasks,
+            cwd: self.directory,
+            name: self.name.as_deref().map(name).transpose()?,
+            model: self.model,
+            limits: NewLimits { max_budget_usd: self.budget.map(budget).transpose()?, ..NewLimits::default() },
+            worktree: self.worktree,
+            // There, a person is asked.
+            on_permission: Some(OnPermission::Ask),
+            ..Input::default()
+        })
+    }
+}
+
+/// A name that a person has entered.
+pub(crate) fn name(text: &str) -> Result<ChainName, Refusal> {
+    text.trim().parse().map_err(|error: BadName| Refusal::new(error.to_string()))
 }
 
 /// Starts a chain with these instructions, none of which is on standard input. Returns it.

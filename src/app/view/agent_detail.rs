@@ -46,6 +46,9 @@ pub(crate) struct AgentDetailView {
     pub(crate) error: Option<String>,
     pub(crate) since: Timestamp,
     pub(crate) created: Timestamp,
+    /// When it changes although nothing is recorded.
+    #[serde(skip)]
+    pub(crate) changes_at: Option<Timestamp>,
     /// Only for a running agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) doing: Option<Doing>,
@@ -139,7 +142,7 @@ pub(crate) fn gather(
     let attempts = store.attempts(frame.id)?;
     let of = |attempt: &Attempt| cost::of_attempt(&attempt.spending, attempt.began, attempt.ended, now);
     let own = attempts.iter().map(of).fold(Spent::default(), Spent::plus);
-    external_waits::observe(store, &mut tree, now)?;
+    let changes_at = external_waits::as_of(store, &mut tree, now)?;
     let blockers = tree.blockers(now).into_iter();
     let events = store.events(frame.id, 0)?.into_iter();
     let abandoned = store.abandoned()?.contains_key(&frame.id);
@@ -183,6 +186,7 @@ pub(crate) fn gather(
         },
         since: frame.since,
         created: frame.created,
+        changes_at,
         trouble: frame.trouble,
         launch: frame.launch,
         limits: chain.limits,

@@ -51,6 +51,9 @@ pub(crate) struct ChainView {
     pub(crate) cost: CostView,
     #[serde(skip)]
     pub(crate) max_budget_usd: Option<f64>,
+    /// When it changes although nothing is recorded.
+    #[serde(skip)]
+    pub(crate) changes_at: Option<Timestamp>,
 }
 
 /// The state of a chain, as a filter of lists.
@@ -127,7 +130,7 @@ impl ChainView {
         now: Timestamp,
     ) -> Result<Self, RuntimeError> {
         let mut tree = if chain.state == FrameState::Done { None } else { Some(store.tree(chain.id)?) };
-        tree.as_mut().map(|tree| external_waits::observe(store, tree, now)).transpose()?;
+        let changes_at = tree.as_mut().map(|tree| external_waits::as_of(store, tree, now)).transpose()?.flatten();
         let waiting_on = tree.as_ref().map(|tree| tree.blockers(now)).unwrap_or_default();
         let abandoned = abandoned.contains(&chain.id);
         let doing = match &tree {
@@ -165,6 +168,7 @@ impl ChainView {
             doing,
             cost: CostView(store.spent(chain.id)?),
             max_budget_usd: chain.limits.max_budget_usd,
+            changes_at,
         })
     }
 }

@@ -5,7 +5,6 @@ use crate::app::view::chain::ChainView;
 use crate::app::view::outcome::Continuer;
 use crate::cli::dashboard::model::{Continues, Model, Question};
 use crate::cli::output::format::{age, one_line};
-use crate::cli::report::costs;
 use crate::cli::report::waits::with_times;
 use crate::cli::view::ls::reason;
 use crate::core::chain::waiting_on::shown_state::ShownState;
@@ -77,7 +76,7 @@ pub(super) fn details(model: &Model, chain: &ChainView, width: usize) -> Vec<Str
         }
     };
     let agents = if chain.agents == 1 { "1 agent".to_owned() } else { format!("{} agents", chain.agents) };
-    let (age, cost) = (age(chain.created, model.now), costs::dollars(&chain.cost.0));
+    let (age, cost) = (age(chain.created, model.now), chain.cost.0.dollars());
     add(&format!("{}, {agents}, {cost}, started {age} ago in {}", chain.id.short(), chain.cwd.display()), 0);
     if chain.name.is_some() {
         add(&chain.task, 0);

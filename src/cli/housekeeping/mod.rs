@@ -9,5 +9,6 @@ pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod man;
 pub(crate) mod mcp;
+pub(crate) mod news;
 pub(crate) mod serve;
 pub(crate) mod service;

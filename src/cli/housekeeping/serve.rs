@@ -11,6 +11,7 @@ use rustix::process::Pid;
 use crate::app::App;
 use crate::app::asker::PersonsTask;
 use crate::app::error::AppError;
+use crate::app::fronts::page_addresses::Connection;
 use crate::claude::processes::{marks, peer};
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -18,8 +19,8 @@ use crate::cli::exit::ExitStatus;
 use crate::cli::output::{self, print_line, tell};
 use crate::core::steering::origin::FromPage;
 use crate::core::text::shell::quoted;
-use crate::page::{self, Connection, Host, Listen, Options, Problem, ProblemKind};
-use crate::store::{StateDir, Store};
+use crate::page::{self, Host, Listen, Options, Problem, ProblemKind};
+use crate::store::{StateDir, Store, note_token_file};
 
 /// Serve a page that shows and answers chains in a browser
 ///
@@ -53,7 +54,7 @@ pub(crate) struct Serve {
 
     /// A file with a token that browsers must enter, instead of a link
     ///
-    /// No other user may read it. The token has at least 22 characters.
+    /// No other user may read it, and agents may not. The token has at least 22 characters.
     #[arg(long, value_name = "FILE", conflicts_with = "open")]
     token_file: Option<PathBuf>,
 
@@ -98,6 +99,10 @@ impl Serve {
             output::hint("let a proxy that speaks TLS forward to a loopback address");
         }
         let token = token_file.as_deref().map(token).transpose()?;
+        if let Some(file) = &token_file {
+            let places = [Ok(context.app(&store).path(file)), file.canonicalize()];
+            places.into_iter().flatten().try_for_each(|file| note_token_file(store.dir(), &file))?;
+        }
         let opened = open.then(|| store.dir().page().join("open.html"));
         let host = OwnProcess { opened };
         let other = match &listen {
@@ -175,6 +180,11 @@ impl Host for OwnProcess {
             },
             words: error.in_words(),
         })
+    }
+
+    fn show_address(&self, address: &str) {
+        let _ = print_line(address);
+        tell("browsers enter the token there. Ctrl-C ends the page");
     }
 
     fn show_link(&self, link: &str, is_first: bool) {

@@ -7,16 +7,10 @@ pub(crate) use crate::core::agent::usage::usd;
 use crate::core::agent::usage::{Spent, Usage};
 use crate::core::id::FrameId;
 
-/// What was spent. If it may be more, the result says so.
-pub(crate) fn dollars(spent: &Spent) -> String {
-    let least = if spent.estimated { "≥" } else { "" };
-    format!("{least}{}", usd(spent.cost_usd))
-}
-
 /// A warning about a chain that has cost more than its budget.
 pub(crate) fn passed(chain: FrameId, spent: &Spent, max_budget_usd: Option<f64>) -> Option<String> {
     let most = max_budget_usd.filter(|most| spent.cost_usd > *most)?;
-    Some(format!("{} has cost {}, more than its budget of {}", chain.short(), dollars(spent), usd(most)))
+    Some(format!("{} has cost {}, more than its budget of {}", chain.short(), spent.dollars(), usd(most)))
 }
 
 /// Tokens, by price.
@@ -31,7 +25,7 @@ pub(crate) fn tokens(usage: Usage) -> String {
 pub(crate) fn words(spent: &Spent) -> String {
     let Spent { requests, time, .. } = spent;
     let unit = if *requests == 1 { "request" } else { "requests" };
-    format!("{}, {requests} {unit}, {}", dollars(spent), length(*time))
+    format!("{}, {requests} {unit}, {}", spent.dollars(), length(*time))
 }
 
 /// How long something took, in one unit.
@@ -58,6 +52,6 @@ mod tests {
         assert_eq!(words(&spent), "$0.05, 2 requests, 1 min");
         let more = Spent { cost_usd: 12.3, requests: 1, estimated: true, ..spent };
         assert_eq!(words(&more), "≥$12.30, 1 request, 1 min");
-        assert_eq!(dollars(&Spent::default()), "$0.00");
+        assert_eq!(Spent::default().dollars(), "$0.00");
     }
 }

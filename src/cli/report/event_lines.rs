@@ -8,12 +8,10 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use crate::cli::output::format::{cut, fitted};
-use crate::core::agent::usage::{Usage, usd};
-use crate::core::events::activity::api_error;
 use crate::core::events::agent_event::{AgentEvent, AgentEventKind};
+use crate::core::events::event_words;
 use crate::core::id::FrameId;
 use crate::core::requests::approval::{self, Before};
-use crate::core::requests::request::SpawnForm;
 use crate::core::text::wrap::{columns, wrapped};
 use crate::core::text::{escape, extent};
 
@@ -70,11 +68,6 @@ impl EventLines {
     /// The prefix and the text, which is not escaped yet.
     fn words(&self, what: &AgentEventKind) -> Option<(&'static str, String)> {
         Some(match what {
-            AgentEventKind::Started { model, claude_code_version, permission_mode } => {
-                let version = claude_code_version.as_ref().map(|version| format!("Claude Code {version}"));
-                let parts: Vec<_> = [model.clone(), version, permission_mode.clone()].into_iter().flatten().collect();
-                ("", format!("started: {}", parts.join(", ")))
-            }
             AgentEventKind::Text { text } => ("", self.shown(text)),
             AgentEventKind::Thinking { text } if text.trim().is_empty() => return None,
             AgentEventKind::Thinking { text } if self.full => ("thinking: ", text.clone()),
@@ -84,45 +77,18 @@ impl EventLines {
             AgentEventKind::ToolResult { is_error, summary, content, .. } => {
                 (if *is_error { "< error: " } else { "< " }, self.tool_result(summary, content))
             }
-            AgentEventKind::ApiRetry { retry, max_retries, retry_delay_ms, error_status, error } => {
-                let of = max_retries.map(|max| format!(" of {max}")).unwrap_or_default();
-                let error = error.as_ref().map(|error| format!(" {error}")).unwrap_or_default();
-                let seconds = *retry_delay_ms as f64 / 1000.0;
-                ("", format!("{}{error}, try {retry}{of} in {seconds:.1} s", api_error(*error_status)))
-            }
             AgentEventKind::RateLimit { status, .. } if status == "allowed" && !self.full => return None,
-            AgentEventKind::RateLimit { status, rate_limit_type, resets_at } => {
-                ("", self.usage_limit(status, rate_limit_type.as_deref(), *resets_at))
-            }
-            AgentEventKind::Request { kind, summary, child, form, .. } => ("", requested(kind, summary, *child, *form)),
-            AgentEventKind::Detached { chain, summary } => {
-                ("", format!("starts the chain {} {summary}", chain.short()))
-            }
             AgentEventKind::RequestOver { .. } | AgentEventKind::Other { .. } if !self.full => return None,
-            AgentEventKind::RequestOver { id } => ("", format!("request {} has its result", id.short())),
-            AgentEventKind::PermissionDenied { summary, .. } => ("", format!("denied: {summary}")),
             AgentEventKind::Task { status, .. } if status == "progress" && !self.full => return None,
-            AgentEventKind::Task { status, summary, .. } => ("", format!("task {status}: {summary}")),
-            AgentEventKind::Compaction { pre_tokens, .. } => {
-                let of = pre_tokens.map(|tokens| format!(" of {tokens} tokens")).unwrap_or_default();
-                ("", format!("conversation{of} was compacted"))
-            }
             AgentEventKind::Result { is_error: true, text, .. } => ("", format!("error: {}", self.shown(text))),
-            AgentEventKind::Result { usage, total_cost_usd, duration_ms, .. } => {
-                ("", turn_ended(usage, *total_cost_usd, *duration_ms))
-            }
             AgentEventKind::Message { by, instruction, text, .. } => {
                 let what = if *instruction { "continued by" } else { "told by" };
                 ("", format!("{what} {}: {}", sender(by), self.shown(text)))
             }
-            AgentEventKind::Paused { message: Some(message), .. } => ("", message.clone()),
-            AgentEventKind::Paused { waits_for, .. } => ("", paused(waits_for).to_owned()),
             AgentEventKind::Ended { message: Some(message), status, .. } => {
                 ("", format!("{status}: {}", self.shown(message)))
             }
-            AgentEventKind::Ended { status, .. } if status == "cancelled" => ("", "interrupted".to_owned()),
-            AgentEventKind::Ended { status, .. } => ("", status.clone()),
-            AgentEventKind::Other { name } => ("", format!("({name})")),
+            other => ("", event_words::plain(other, &self.zone)?),
         })
     }
 
@@ -134,16 +100,6 @@ impl EventLines {
         let more = hidden.map(|more| format!(" ({})", more.trim_start_matches("… "))).unwrap_or_default();
         let summary = if content.trim().is_empty() { "(no output)" } else { summary };
         format!("{}{more}", self.fitting(summary))
-    }
-
-    fn usage_limit(&self, status: &str, kind: Option<&str>, resets_at: Option<Timestamp>) -> String {
-        let kind = kind.map(|kind| format!(" ({kind})")).unwrap_or_default();
-        let resets = resets_at.map(|at| format!(", resets at {}", self.time(at))).unwrap_or_default();
-        format!("usage limit{kind}: {status}{resets}")
-    }
-
-    fn time(&self, at: Timestamp) -> String {
-        at.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
     }
 
     /// Whether a text is not cut.
@@ -182,38 +138,6 @@ fn one(text: &str) -> String {
     escape::shortened(text.trim().lines().next().unwrap_or_default())
 }
 
-fn turn_ended(usage: &Usage, cost_usd: f64, duration_ms: Option<u64>) -> String {
-    let took = duration_ms.map(|ms| format!("{:.1} s, ", ms as f64 / 1000.0)).unwrap_or_default();
-    let input = usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens;
-    format!("turn ended: {took}{input} tokens in, {} out, {}", usage.output_tokens, usd(cost_usd))
-}
-
 fn sender(by: &str) -> String {
     by.parse::<FrameId>().map_or_else(|_| "a person".to_owned(), |agent| format!("agent {}", agent.short()))
-}
-
-fn requested(kind: &str, summary: &str, child: Option<FrameId>, form: Option<SpawnForm>) -> String {
-    match (kind, child) {
-        ("spawn", Some(child)) => match form {
-            Some(SpawnForm::Handoff) => format!("hands off to {} {summary}", child.short()),
-            Some(SpawnForm::Background) => format!("spawns {} {summary} in the background", child.short()),
-            Some(SpawnForm::Call) | None => format!("spawns {} {summary}", child.short()),
-        },
-        ("ask", _) => format!("asks: {summary}"),
-        ("permission", _) => format!("needs an approval: {summary}"),
-        ("wait", _) => format!("waits for {summary}"),
-        ("plan", _) => "needs an approval of its plan".to_owned(),
-        (kind, _) => format!("{kind}: {summary}"),
-    }
-}
-
-/// The state that the agent is in then, in the words of lists.
-fn paused(waits_for: &str) -> &'static str {
-    match waits_for {
-        "usage_limit" => "waits for the usage limit to reset",
-        "retry" => "waits for its next try",
-        "agent_decides" => "can continue: the agent decides whether it does",
-        "ready" => "can continue: it has ended without a result",
-        _ => "waits",
-    }
 }

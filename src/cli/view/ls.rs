@@ -170,7 +170,7 @@ impl Ls {
                 chain.id.short(),
                 chain.state.words(now, &zone),
                 age(chain.created, now),
-                costs::dollars(&chain.cost.0),
+                chain.cost.0.dollars(),
                 chain.name.clone().unwrap_or_default(),
                 chain.cwd.display().to_string(),
                 if is_wide { format!("{task}  {reason}").trim_end().to_owned() } else { task },

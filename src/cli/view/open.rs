@@ -6,7 +6,7 @@ use std::process::Command;
 
 use clap::Args;
 
-use crate::app::open::{self, Outcome};
+use crate::app::chains::open::{self, Outcome};
 use crate::claude::environment::config_dir::CONFIG_DIR;
 use crate::cli::arguments::id_completion;
 use crate::cli::context::Context;

@@ -77,5 +77,5 @@ fn cells(sum: &SumView, none: &str) -> [String; 5] {
     let sent = usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens;
     let tokens = format!("{sent} → {}", usage.output_tokens);
     let name = sum.name.as_deref().unwrap_or(none).to_owned();
-    [costs::dollars(spent), spent.requests.to_string(), costs::length(spent.time), tokens, name]
+    [spent.dollars(), spent.requests.to_string(), costs::length(spent.time), tokens, name]
 }

@@ -14,7 +14,6 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::{age, cut, fitted};
 use crate::cli::output::{self, ListCommand, TonedLine, hint, print_json, print_toned, tell};
-use crate::cli::report::costs;
 use crate::cli::report::status_report;
 use crate::cli::report::waits::described;
 use crate::cli::view::ls::tone;
@@ -65,7 +64,7 @@ impl TreeCommand {
             tell(if all_projects { "no open chains" } else { "no open chains in this project" });
             hint("agent-cli ls --all also lists finished chains");
         }
-        for ListedTree { tree, agents } in &found.trees {
+        for ListedTree { tree, agents, .. } in &found.trees {
             print_toned(&drawn(tree, agents, app.now, &found.abandoned, self.cost))?;
         }
         Ok(ExitStatus::Ok)
@@ -102,7 +101,7 @@ fn drawn(tree: &Tree, agents: &[AgentView], now: Timestamp, abandoned: &Abandone
         };
         let children = tree.children(agent.id);
         let cost = sums.as_ref().map(|sums| {
-            let (own, all) = (costs::dollars(&agent.cost.0), sums.get(&agent.id).map(costs::dollars));
+            let (own, all) = (agent.cost.0.dollars(), sums.get(&agent.id).map(Spent::dollars));
             match all.filter(|_| !children.is_empty()) {
                 Some(all) => format!("{own} (in all {all})  "),
                 None => format!("{own}  "),

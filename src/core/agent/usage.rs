@@ -31,6 +31,17 @@ pub(crate) fn usd(sum: f64) -> String {
     if sum > 0.0 && sum < 0.01 { "<$0.01".to_owned() } else { format!("${sum:.2}") }
 }
 
+/// A number of tokens in three digits: `950`, `12.2k`, `155k`, `1.2M`.
+pub(crate) fn in_short(count: u64) -> String {
+    let thousands = count as f64 / 1000.0;
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..100_000 => format!("{thousands:.1}k"),
+        100_000..1_000_000 => format!("{thousands:.0}k"),
+        _ => format!("{:.1}M", thousands / 1000.0),
+    }
+}
+
 impl Usage {
     /// Adds each count.
     pub(crate) fn plus(self, other: Self) -> Self {
@@ -121,6 +132,19 @@ pub struct Spent {
 }
 
 impl Spent {
+    /// What was spent. If it may be more, the result says so.
+    pub(crate) fn dollars(&self) -> String {
+        let least = if self.estimated { "≥" } else { "" };
+        format!("{least}{}", usd(self.cost_usd))
+    }
+
+    /// The same, with tokens.
+    pub(crate) fn in_words(&self) -> String {
+        let Usage { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = self.usage;
+        let input = input_tokens + cache_creation_input_tokens + cache_read_input_tokens;
+        format!("{}, {} tokens in, {} out", self.dollars(), in_short(input), in_short(output_tokens))
+    }
+
     /// As [`Usage::rate`].
     pub(crate) fn rate(&self) -> Option<f64> {
         self.usage.rate(self.cost_usd, self.estimated)

@@ -13,6 +13,7 @@ use crate::core::id::{FrameId, RequestId};
 use crate::core::requests::approval::call_place::CallPlace;
 use crate::core::requests::proposed_plan::ProposedPlan;
 use crate::core::requests::question_form::Form;
+use crate::core::requests::question_form::answer_file::AnswerFileContent;
 use crate::core::requests::request::{External, Request, RequestKind};
 use crate::core::waits::outlook::outlook;
 use crate::core::waits::words::{self, ConditionState};
@@ -222,7 +223,13 @@ fn waits_until(request: &Request, since: Timestamp, now: Timestamp) -> Option<Ti
     match &request.kind {
         _ if request.state.is_resolved() => None,
         RequestKind::Wait(wait) => outlook(wait, &request.progress, since, now, |_| false).next,
-        RequestKind::Ask(form) => form.expires_at,
+        RequestKind::Ask(form) => {
+            let counts_at = form.answer_file.as_ref().and_then(|file| match file.content {
+                AnswerFileContent::Soon { counts_at } => Some(counts_at),
+                _ => None,
+            });
+            counts_at.into_iter().chain(form.expires_at).min()
+        }
         RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Spawn { .. } => None,
     }
 }

@@ -3,4 +3,5 @@
 pub(crate) mod activity;
 pub(crate) mod agent_event;
 pub(crate) mod call_line;
+pub(crate) mod event_words;
 pub(crate) mod log_entry;

@@ -9,7 +9,8 @@ use crate::core::requests::approval;
 use crate::core::requests::approval::call_place::CallPlace;
 use crate::core::requests::proposed_plan::ProposedPlan;
 use crate::core::requests::question_form::Form;
-use crate::core::requests::request_state::RequestState;
+use crate::core::requests::question_form::answer_file::AnswerFileContent;
+use crate::core::requests::request_state::{RequestEvent, RequestState};
 use crate::core::text::escape::shortened;
 pub(crate) use crate::core::waits::conditions::External;
 use crate::core::waits::scheduled::Scheduled;
@@ -114,6 +115,19 @@ impl Request {
             RequestKind::Ask(_) | RequestKind::Permission { .. } | RequestKind::Plan(_) | RequestKind::Wait(_) => {
                 Ok(self.state.is_resolved())
             }
+        }
+    }
+
+    /// What the next check of the chain would record at `now`, as far as its progress and its file have been observed.
+    pub(crate) fn event_to_record(&self, now: Timestamp) -> Option<RequestEvent> {
+        let is_answered =
+            |form: &Form| form.answer_file.as_ref().is_some_and(|file| file.content == AnswerFileContent::Answered);
+        match &self.kind {
+            _ if self.state != RequestState::Open => None,
+            RequestKind::Wait(wait) => self.progress.is_over(wait).then_some(RequestEvent::Resolve),
+            RequestKind::Ask(form) if is_answered(form) => Some(RequestEvent::Resolve),
+            RequestKind::Ask(form) => form.is_over(now).then_some(RequestEvent::Expire),
+            RequestKind::Spawn { .. } | RequestKind::Permission { .. } | RequestKind::Plan(_) => None,
         }
     }
 }

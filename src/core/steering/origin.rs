@@ -38,6 +38,17 @@ pub struct Origin {
     pub page: Option<FromPage>,
 }
 
+impl Origin {
+    /// Who it was, in a few words, without being escaped.
+    pub(crate) fn name(&self) -> String {
+        match (&self.page, &self.client) {
+            (Some(page), _) => page.in_words(),
+            (None, Some(client)) => client.clone(),
+            (None, None) => self.user.clone().unwrap_or_else(|| format!("user {}", self.uid)),
+        }
+    }
+}
+
 /// A browser in which the page was used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

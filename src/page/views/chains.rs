@@ -1,79 +1,76 @@
-//! All chains, and the form that starts one.
+//! All chains.
 
 use maud::{Markup, html};
 
 use crate::app::App;
 use crate::app::error::AppError;
-use crate::app::lists::chains::{self, Input};
-use crate::app::view::chain::{ChainState, ChainView};
-use crate::core::chain::frame_state::AgentStatus;
-use crate::core::chain::waiting_on::shown_state::Actor;
+use crate::app::fronts::chain_list::{self, Group, Show};
+use crate::app::fronts::live_view::LiveView;
+use crate::app::view::chain::ChainView;
 use crate::core::text::escape;
-use crate::page::views::layout::{cost, group, line, state, time};
-use crate::page::views::{Section, Target, View};
-use crate::store::ChainFilter;
+use crate::page::views::Target;
+use crate::page::views::layout::{line, state, time};
 
-/// The chains on one page.
-const MOST: usize = 50;
-
-const FILTERS: [(&str, &str); 7] = [
-    ("", "All that are not done"),
-    ("needs", "Needs you"),
-    ("working", "Working"),
-    ("continue", "Can continue"),
-    ("waiting", "Waiting"),
-    ("done", "Done"),
-    ("all", "All"),
-];
-
-pub(super) fn view(app: &App<'_>, target: &Target) -> Result<View, AppError> {
-    let (show, page) = (target.value("show").unwrap_or_default(), target.number("page"));
-    let groups: &[&str] = match show {
-        "needs" => &["Needs you"],
-        "working" => &["Working"],
-        "continue" => &["Can continue"],
-        "waiting" => &["Waiting"],
-        _ => &[],
-    };
-    let input = Input {
-        with_done: matches!(show, "all" | "done"),
-        all_projects: true,
-        states: if show == "done" { vec![ChainState::Agent(AgentStatus::Done)] } else { Vec::new() },
-        by_state: show != "all",
-        filter: ChainFilter::default(),
-        matching: target.value("q").map(str::to_owned),
-        // Groups are only known after all chains were looked at.
-        skip: if groups.is_empty() { page.saturating_mul(MOST) } else { 0 },
-        most: groups.is_empty().then_some(MOST),
-    };
-    let found = chains::chains(app, &input)?;
-    let is_meant = |chain: &&ChainView| groups.is_empty() || groups.contains(&group(chain.state.actor()));
-    let chains: Vec<&ChainView> = found.chains.iter().filter(is_meant).collect();
+pub(super) fn view(app: &App<'_>, target: &Target) -> Result<LiveView, AppError> {
+    let wanted = target.value("show").unwrap_or_default();
+    let show = Show::ALL.into_iter().find(|show| key(*show) == wanted).unwrap_or_default();
+    let (q, part) = (target.value("q"), target.number("page"));
+    let found = chain_list::chains(app, show, q, part)?;
     let mut rows: Vec<(String, Markup)> = Vec::new();
     let mut last = None;
-    for chain in &chains {
-        let heading = group(chain.state.actor());
-        if show != "all" && last != Some(heading) {
-            last = Some(heading);
-            let id = format!("g-{}", heading.to_lowercase().replace(' ', "-"));
-            rows.push((id.clone(), html! { li.group id=(id) { h2 { (heading) } } }));
+    for chain in &found.chains {
+        let group = Group::of(chain.state.actor());
+        if show != Show::All && last.replace(group) != Some(group) {
+            let id = format!("g-{}", group.title().to_lowercase().replace(' ', "-"));
+            rows.push((id.clone(), html! { li.group id=(id) { h2 { (group.title()) } } }));
         }
         rows.push((format!("c-{}", chain.id), row(app, chain)));
     }
-    if chains.is_empty() {
-        let what = if found.omitted.is_empty { "no chains yet" } else { "no such chain" };
+    if rows.is_empty() {
+        let what = if found.is_empty { "no chains yet" } else { "no such chain" };
         rows.push(("none".into(), html! { li #none { (what) } }));
     }
-    let mut view = View::new("Chains", Section::Chains).still(filters(target, show)).live("chains", "ul", rows);
-    view.follows = chains.iter().flat_map(|chain| chain.doing.keys()).map(|id| app.store.dir().printed(*id)).collect();
-    Ok(view.still(pages(target, show, page, found.omitted.more)))
+    let times = found.chains.iter().filter_map(|chain| chain.changes_at);
+    let mut view = LiveView::new("Chains").still(filters(q, show)).live("chains", "ul", rows).changes_at(times);
+    let doing = found.chains.iter().flat_map(|chain| chain.doing.keys());
+    view.follows = doing.map(|id| app.store.dir().printed(*id)).collect();
+    let q: String = q.unwrap_or_default().bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let link = |part: usize| format!("/?show={}&q={q}&page={part}", key(show));
+    Ok(view.still(html! {
+        nav.pages aria-label="More chains" {
+            @if part > 0 { a rel="prev" href=(link(part - 1)) { "Newer" } }
+            @if found.has_more { a rel="next" href=(link(part + 1)) { "Older" } }
+        }
+    }))
+}
+
+/// How a filter is named in addresses.
+fn key(show: Show) -> &'static str {
+    match show {
+        Show::Open => "",
+        Show::Group(Group::NeedsYou) => "needs",
+        Show::Group(Group::Working) => "working",
+        Show::Group(Group::CanContinue) => "continue",
+        Show::Group(Group::Waiting) => "waiting",
+        Show::Group(Group::Ended) => "ended",
+        Show::Done => "done",
+        Show::All => "all",
+    }
+}
+
+fn name(show: Show) -> &'static str {
+    match show {
+        Show::Open => "All that are not done",
+        Show::Group(group) => group.title(),
+        Show::Done => "Done",
+        Show::All => "All",
+    }
 }
 
 fn row(app: &App<'_>, chain: &ChainView) -> Markup {
-    let name = chain.name.clone().unwrap_or_else(|| chain.task.clone());
     html! {
         li.item id={ "c-" (chain.id) } {
-            a.title href={ "/chain/" (chain.id) } { (line(&name)) }
+            a.title href={ "/chain/" (chain.id) } { (line(chain.name.as_deref().unwrap_or(&chain.task))) }
             (state(chain.state, app.now))
             @if chain.name.is_some() { p { (line(&chain.task)) } }
             @if chain.open_questions > 0 { p { a href="/inbox" { (chain.open_questions) " open in the inbox" } } }
@@ -81,63 +78,23 @@ fn row(app: &App<'_>, chain: &ChainView) -> Markup {
             @if let Some(error) = &chain.error { p.error { (line(error)) } }
             p.facts {
                 code { (chain.id.short()) } " · " (chain.agents) @if chain.agents == 1 { " agent" } @else { " agents" }
-                " · " (cost(&chain.cost)) " · " (time(chain.since)) " · " (line(&chain.cwd.display().to_string()))
+                " · " (chain.cost.0.in_words()) " · " (time(chain.since)) " · " (line(&chain.cwd.display().to_string()))
             }
         }
     }
 }
 
-fn filters(target: &Target, show: &str) -> Markup {
+fn filters(q: Option<&str>, show: Show) -> Markup {
     html! {
         form.filters role="search" method="get" action="/" {
-            label { "Find " input type="search" name="q" value=[target.value("q").map(escape::one_line)]; }
+            label { "Find " input type="search" name="q" value=[q.map(escape::one_line)]; }
             label {
                 "Show "
                 select name="show" {
-                    @for (key, name) in FILTERS { option value=(key) selected[key == show] { (name) } }
+                    @for other in Show::ALL { option value=(key(other)) selected[other == show] { (name(other)) } }
                 }
             }
             button { "Find" }
         }
     }
-}
-
-fn pages(target: &Target, show: &str, page: usize, more: u64) -> Markup {
-    let link = |page: usize| {
-        let q: String = target.value("q").unwrap_or_default().bytes().map(|byte| format!("%{byte:02x}")).collect();
-        let show = show.chars().filter(char::is_ascii_lowercase).collect::<String>();
-        format!("/?show={show}&q={q}&page={page}")
-    };
-    html! {
-        @if page > 0 || more > 0 {
-            nav.pages aria-label="More chains" {
-                @if page > 0 { a rel="prev" href=(link(page - 1)) { "Newer" } }
-                @if more > 0 { a rel="next" href=(link(page + 1)) { "Older (" (more) ")" } }
-            }
-        }
-    }
-}
-
-/// The form that starts a chain.
-pub(super) fn start_form(target: &Target) -> Markup {
-    html! {
-        @if target.read_only {
-            p { "This page is read-only." }
-        } @else {
-            form.wide method="post" action="/start" {
-                label { "Prompt" textarea name="prompt" rows="6" {} }
-                label { "or a file with instructions" input name="file" placeholder="/path/to/task.md"; }
-                label { "Directory in which the agent works" input name="directory" required placeholder="/path/to/project"; }
-                label { "Name" input name="name"; }
-                label { "Model" input name="model"; }
-                label { "Largest cost in US dollars" input name="budget" inputmode="decimal"; }
-                button { "Start" }
-            }
-        }
-    }
-}
-
-/// Whether the chain is one that a person can stop.
-pub(super) fn is_live(actor: Actor) -> bool {
-    actor != Actor::Nobody
 }

@@ -1,44 +1,20 @@
 //! The events of an agent, as a conversation.
 
+use jiff::tz::TimeZone;
 use maud::{Markup, html};
-use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
+use crate::app::fronts::conversation::anchor;
 use crate::core::events::agent_event::{AgentEvent, AgentEventKind};
+use crate::core::events::event_words;
 use crate::core::requests::approval::{self, Before};
-use crate::core::text::escape;
-use crate::page::views::layout::{block, clock, line, quoted};
+use crate::page::views::layout::{block, clock, line, quote, quoted};
 
-/// Whether an event means something to people.
-pub(super) fn is_shown(what: &AgentEventKind) -> bool {
-    match what {
-        AgentEventKind::RequestOver { .. } | AgentEventKind::Other { .. } => false,
-        AgentEventKind::Thinking { text } => !text.trim().is_empty(),
-        AgentEventKind::RateLimit { status, .. } => status != "allowed",
-        AgentEventKind::Task { status, .. } => status != "progress",
-        _ => true,
-    }
-}
-
-pub(super) fn rows(events: &[AgentEvent]) -> Vec<(String, Markup)> {
-    events.iter().map(|event| (anchor(event), row(event))).collect()
-}
-
-/// Names the event for links: the same in each view of the conversation.
-fn anchor(event: &AgentEvent) -> String {
-    let what = serde_json::to_value(&event.what).unwrap_or_default();
-    let text = |name: &str| what[name].as_str().map(|text| text.chars().take(80).collect::<String>());
-    let named = ["type", "id", "tool_use_id", "text", "status"].map(text);
-    let attempt = event.attempt.map(|attempt| attempt.to_string());
-    let bytes = Sha256::digest(format!("{} {attempt:?} {named:?}", event.at));
-    bytes[..6].iter().fold("e-".to_owned(), |id, byte| format!("{id}{byte:02x}"))
-}
-
-fn row(event: &AgentEvent) -> Markup {
+/// An event with its id.
+pub(super) fn row(event: &AgentEvent) -> (String, Markup) {
     let id = anchor(event);
     let (class, content) = content(&event.what);
     let inside = if event.parent_tool_use_id.is_some() { " inside" } else { "" };
-    html! {
+    let row = html! {
         li id=(id) class={ (class) (inside) } {
             a.at href={ "?since=" (event.at) "#" (id) } { (clock(event.at)) }
             div {
@@ -46,7 +22,8 @@ fn row(event: &AgentEvent) -> Markup {
                 @if event.cut { p { a href={ "?since=" (event.at) "&full=1#" (id) } { "Show all of it" } } }
             }
         }
-    }
+    };
+    (id, row)
 }
 
 fn content(what: &AgentEventKind) -> (&'static str, Markup) {
@@ -60,33 +37,26 @@ fn content(what: &AgentEventKind) -> (&'static str, Markup) {
         AgentEventKind::ToolResult { is_error, summary, content, .. } => {
             let class = if *is_error { "result error" } else { "result" };
             let shown = if content.trim().is_empty() { "(no output)" } else { summary };
-            (class, folded(&html! { code { (line(shown)) } }, &html! { pre tabindex="0" { (block(content)) } }))
+            (class, folded(&html! { code { (line(shown)) } }, &quote(content)))
         }
-        AgentEventKind::PermissionDenied { summary, .. } => {
-            ("denied", html! { p { "Denied: " code { (line(summary)) } } })
-        }
-        AgentEventKind::Request { kind, summary, child, .. } => (
-            "request",
-            html! {
-                p {
-                    (line(kind)) ": " (line(summary))
-                    @if let Some(child) = child { " " a href={ "/agent/" (child) } { (child.short()) } }
-                }
-            },
-        ),
         AgentEventKind::Message { by, text, .. } => {
             let by = if by == "person" { "Told by a person" } else { "Told by an agent" };
             ("message", html! { p { (by) } (prose(text)) })
         }
         AgentEventKind::Result { is_error: true, text, .. } => ("error", prose(text)),
-        AgentEventKind::Ended { status, message, .. } => {
-            ("end", html! { p { (line(status)) } @if let Some(message) = message { (prose(message)) } })
+        AgentEventKind::Ended { status, message: Some(message), .. } => {
+            ("end", html! { p { (line(status)) } (prose(message)) })
         }
-        AgentEventKind::Paused { waits_for, message, .. } => {
-            ("end", html! { p { "Paused: " (line(message.as_deref().unwrap_or(&waits_for.replace('_', " ")))) } })
+        AgentEventKind::Request { child: Some(child), .. } => {
+            ("request", html! { p { (words(what)) " " a href={ "/agent/" (child) } { (child.short()) } } })
         }
-        other => ("other", html! { p { (line(&in_words(other))) } }),
+        AgentEventKind::PermissionDenied { .. } => ("denied", html! { p { (words(what)) } }),
+        _ => ("other", html! { p { (words(what)) } }),
     }
+}
+
+fn words(what: &AgentEventKind) -> String {
+    line(&event_words::plain(what, &TimeZone::system()).unwrap_or_default())
 }
 
 /// Text of an agent, in which only code is set apart. It is never markup, and its links are not followed.
@@ -104,24 +74,6 @@ fn prose(text: &str) -> Markup {
 
 fn folded(summary: &Markup, content: &Markup) -> Markup {
     html! { details { summary { (summary) } (content) } }
-}
-
-fn in_words(what: &AgentEventKind) -> String {
-    match what {
-        AgentEventKind::Started { model, .. } => format!("started: {}", model.as_deref().unwrap_or("claude")),
-        AgentEventKind::ApiRetry { error_status, retry, .. } => {
-            let status = error_status.map_or("no answer".to_owned(), |status| status.to_string());
-            format!("throttled: {status}, try {retry}")
-        }
-        AgentEventKind::RateLimit { status, .. } => format!("usage limit: {status}"),
-        AgentEventKind::Task { status, summary, .. } => format!("task {status}: {summary}"),
-        AgentEventKind::Compaction { .. } => "the conversation was compacted".to_owned(),
-        AgentEventKind::Result { total_cost_usd, .. } => format!("turn ended, ${total_cost_usd:.4}"),
-        other => match serde_json::to_value(other) {
-            Ok(Value::Object(fields)) => escape::one_line(fields["type"].as_str().unwrap_or_default()),
-            _ => String::new(),
-        },
-    }
 }
 
 #[cfg(test)]

@@ -4,16 +4,16 @@ use maud::{Markup, html};
 
 use crate::app::App;
 use crate::app::error::AppError;
+use crate::app::fronts::live_view::LiveView;
 use crate::app::lists::history::{self, Input};
 use crate::app::view::exchange::{ExchangeView, RecordKind, RecordView};
 use crate::app::view::question::AskedForView;
-use crate::core::steering::origin::Origin;
-use crate::page::views::layout::{block, line, time};
-use crate::page::views::{Section, Target, View};
+use crate::page::views::Target;
+use crate::page::views::layout::{line, quote, time};
 
 const MOST: usize = 100;
 
-pub(super) fn view(app: &App<'_>, target: &Target) -> Result<View, AppError> {
+pub(super) fn view(app: &App<'_>, target: &Target) -> Result<LiveView, AppError> {
     let input =
         Input { id: target.value("of").map(str::to_owned), all_projects: true, most: Some(MOST), ..Input::default() };
     let mut found = history::history(app, &input)?;
@@ -22,7 +22,7 @@ pub(super) fn view(app: &App<'_>, target: &Target) -> Result<View, AppError> {
     if rows.is_empty() {
         rows.push(("none".into(), html! { li #none { "no questions yet" } }));
     }
-    Ok(View::new("History", Section::History).live("history", "ul", rows))
+    Ok(LiveView::new("History").live("history", "ul", rows))
 }
 
 fn row(exchange: &ExchangeView) -> Markup {
@@ -47,15 +47,7 @@ fn of_record(record: &RecordView) -> Markup {
         RecordKind::Withdrawn => "Withdrawn",
     };
     html! {
-        p { (what) " " (time(record.at)) @if let Some(by) = &record.by { " by " (line(&by_whom(by))) } }
-        @if let Some(answer) = &record.answer { pre tabindex="0" { (block(answer)) } }
-    }
-}
-
-fn by_whom(by: &Origin) -> String {
-    match (&by.page, &by.client) {
-        (Some(page), _) => page.in_words(),
-        (None, Some(client)) => client.clone(),
-        (None, None) => by.user.clone().unwrap_or_else(|| format!("user {}", by.uid)),
+        p { (what) " " (time(record.at)) @if let Some(by) = &record.by { " by " (line(&by.name())) } }
+        @if let Some(answer) = &record.answer { (quote(answer)) }
     }
 }

@@ -5,39 +5,40 @@ use maud::{Markup, html};
 use crate::app::App;
 use crate::app::answer;
 use crate::app::error::{AppError, Refusal};
+use crate::app::fronts::dialog;
+use crate::app::fronts::live_view::LiveView;
 use crate::app::lists::questions::{self, Input};
 use crate::app::lists::whole_question;
-use crate::core::id::RequestId;
 use crate::core::requests::question_form::Form;
 use crate::core::requests::request::RequestKind;
 use crate::core::text::escape;
-use crate::page::views::layout::{block, line, quoted, time};
-use crate::page::views::{Section, Target, View};
+use crate::page::views::Target;
+use crate::page::views::layout::{block, line, quote, quoted, time};
 use crate::store::Question;
 
 const MOST: usize = 100;
 
-pub(super) fn view(app: &App<'_>, target: &Target) -> Result<View, AppError> {
+pub(super) fn view(app: &App<'_>, target: &Target) -> Result<LiveView, AppError> {
     let input = Input { all_projects: true, most: Some(MOST), ..Input::default() };
     let found = questions::questions(app, &input)?;
     let mut rows: Vec<(String, Markup)> = Vec::new();
-    for asked in &found.questions {
+    for asked in found.questions.iter().filter(|asked| !answer::has_expired(asked, app.now)) {
         rows.push((format!("q-{}", asked.id), row(app, target, asked, "/inbox")?));
     }
     if rows.is_empty() {
         rows.push(("none".into(), html! { li #none { "nothing to answer" } }));
     }
-    let view = View::new("Inbox", Section::Inbox).live("questions", "ul", rows);
+    let expiries = found.questions.iter().filter_map(|asked| answer::expires_at(asked, app.now));
+    let view = LiveView::new("Inbox").live("questions", "ul", rows).changes_at(expiries);
     Ok(view.still(html! { @if found.has_more { p { "The oldest " (MOST) " are shown." } } }))
 }
 
 /// A single question, whose address a notification has.
-pub(super) fn question(app: &App<'_>, target: &Target, id: &str) -> Result<View, AppError> {
-    let unknown = || Refusal::unknown("there is no such question; its chain may have been removed");
-    let id: RequestId = id.parse().map_err(|_| unknown())?;
-    let asked = app.store.questions(id, false)?.pop().ok_or_else(unknown)?;
-    let row = row(app, target, &asked, &format!("/question/{id}"))?;
-    Ok(View::new("Question", Section::Inbox).live("questions", "ul", vec![(format!("q-{id}"), row)]))
+pub(super) fn question(app: &App<'_>, target: &Target, id: &str) -> Result<LiveView, AppError> {
+    let asked = questions::asked(app, id.parse().map_err(|_| Refusal::unknown("there is no such question"))?)?;
+    let row = row(app, target, &asked, &format!("/question/{}", asked.id))?;
+    let view = LiveView::new("Question").changes_at(answer::expires_at(&asked, app.now));
+    Ok(view.live("questions", "ul", [(format!("q-{}", asked.id), row)]))
 }
 
 fn row(app: &App<'_>, target: &Target, asked: &Question, back: &str) -> Result<Markup, AppError> {
@@ -50,7 +51,8 @@ fn row(app: &App<'_>, target: &Target, asked: &Question, back: &str) -> Result<M
         RequestKind::Ask(form) => of_form(form),
         _ => quoted(&whole_question::body(app.store, asked, None)?),
     };
-    let is_open = asked.answered.is_none() && asked.expired.is_none();
+    let has_expired = answer::has_expired(asked, app.now);
+    let is_open = asked.answered.is_none() && !has_expired;
     let form = if is_open && !target.read_only { Some(form(app, asked, back)?) } else { None };
     Ok(html! {
         li.item id={ "q-" (asked.id) } {
@@ -60,8 +62,8 @@ fn row(app: &App<'_>, target: &Target, asked: &Question, back: &str) -> Result<M
                 @if let Some(together) = &asked.together { " · " (together.number) " of " (together.of) }
             }
             (body)
-            @if let Some(answer) = &asked.answer { p { "Answered: " } pre tabindex="0" { (block(answer)) } }
-            @if asked.expired.is_some() { p { "Expired." } }
+            @if let Some(answer) = &asked.answer { p { "Answered: " } (quote(answer)) }
+            @if has_expired { p { "Expired." } }
             @if let Some(form) = form { (form) }
         }
     })
@@ -70,7 +72,7 @@ fn row(app: &App<'_>, target: &Target, asked: &Question, back: &str) -> Result<M
 fn of_form(form: &Form) -> Markup {
     html! {
         p.prose { (block(&form.question)) }
-        @if let Some(context) = &form.context { pre tabindex="0" { (block(context)) } }
+        @if let Some(context) = &form.context { (quote(context)) }
         @if let Some(at) = form.expires_at { p { "Expires " (time(at)) @if let Some(default) = &form.default { ", then: " (escape::one_line(default)) } } }
     }
 }
@@ -80,14 +82,13 @@ fn form(app: &App<'_>, asked: &Question, back: &str) -> Result<Markup, AppError>
     let digest = answer::digest(app.store, asked)?;
     let fields = match &asked.kind {
         RequestKind::Ask(form) => of_options(form),
-        RequestKind::Plan(plan) => html! {
-            @for mode in &plan.modes {
-                button name="decision" value={ "allow " (escape::one_line(mode)) } { "Allow, and continue in mode " (line(mode)) }
+        kind => html! {
+            @for (answer, title) in dialog::ways_to_allow(kind) {
+                button name="decision" value=(escape::one_line(&answer)) { (line(&title)) }
             }
-            @if plan.modes.is_empty() { button name="decision" value="allow" { "Allow" } }
-            (deny())
+            label { "Reason, if you deny " input name="reason"; }
+            button name="decision" value="deny" { "Deny" }
         },
-        _ => html! { button name="decision" value="allow" { "Allow" } (deny()) },
     };
     Ok(html! {
         form.answer method="post" action={ "/question/" (asked.id) "/answer" } {
@@ -97,13 +98,6 @@ fn form(app: &App<'_>, asked: &Question, back: &str) -> Result<Markup, AppError>
             label.check { input type="checkbox" name="resume" value="yes" checked; " Continue the chain" }
         }
     })
-}
-
-fn deny() -> Markup {
-    html! {
-        label { "Reason, if you deny " input name="reason"; }
-        button name="decision" value="deny" { "Deny" }
-    }
 }
 
 fn of_options(form: &Form) -> Markup {

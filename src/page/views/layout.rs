@@ -4,32 +4,34 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::{DOCTYPE, Markup, html};
 
-use crate::app::view::cost::CostView;
 use crate::core::chain::waiting_on::shown_state::{Actor, ShownState};
 use crate::core::text::bars::Changed;
 use crate::core::text::escape;
-use crate::page::views::Section;
 
-/// A whole page. `live`: the address of its stream, and the digest of what it shows.
-pub(in crate::page) fn document(title: &str, section: Section, live: Option<(&str, &str)>, body: &Markup) -> Markup {
-    let sections = [
-        (Section::Chains, "/", "Chains"),
-        (Section::Inbox, "/inbox", "Inbox"),
-        (Section::History, "/history", "History"),
-        (Section::Statistics, "/statistics", "Statistics"),
-        (Section::Start, "/start", "Start"),
-    ];
+/// The parts of the page, each with the first words of the addresses that belong to it.
+const SECTIONS: [(&str, &str, &[&str]); 5] = [
+    ("/", "Chains", &["", "chain", "agent"]),
+    ("/inbox", "Inbox", &["inbox", "question"]),
+    ("/history", "History", &["history"]),
+    ("/statistics", "Statistics", &["statistics"]),
+    ("/start", "Start", &["start"]),
+];
+
+/// A whole page. `of`: its address, which is also that of its stream; `shown`: the digest of what it shows live.
+pub(in crate::page) fn document(title: &str, of: Option<&str>, shown: Option<&str>, body: Markup) -> Markup {
+    let place = of.map(|of| of[1..].split(['/', '?']).next().unwrap_or_default());
     html! {
         (DOCTYPE)
         html lang="en" {
             (head(title))
-            body data-live=[live.map(|(of, _)| of)] data-shown=[live.map(|(_, shown)| shown)] {
+            body data-live=[of] data-shown=[shown] {
                 a.skip href="#main" { "Skip to content" }
                 header {
                     nav aria-label="Pages" {
                         ul {
-                            @for (of, href, name) in sections {
-                                li { a href=(href) aria-current=[(of == section).then_some("page")] { (name) } }
+                            @for (href, name, places) in SECTIONS {
+                                @let is_here = place.is_some_and(|place| places.contains(&place));
+                                li { a href=(href) aria-current=[is_here.then_some("page")] { (name) } }
                             }
                         }
                     }
@@ -100,32 +102,6 @@ fn class(actor: Actor) -> &'static str {
     }
 }
 
-/// The heading above agents or chains for which the same one must act.
-pub(super) fn group(actor: Actor) -> &'static str {
-    match actor {
-        Actor::Asked => "Needs you",
-        Actor::Runner => "Working",
-        Actor::Resumer | Actor::Repairer => "Can continue",
-        Actor::Others => "Waiting",
-        Actor::Nobody => "Ended or paused",
-    }
-}
-
-pub(super) fn cost(CostView(spent): &CostView) -> String {
-    let usage = &spent.usage;
-    let input = usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens;
-    let about = if spent.estimated { "at least " } else { "" };
-    format!("{about}${:.4}, {} tokens in, {} out", spent.cost_usd, short(input), short(usage.output_tokens))
-}
-
-fn short(count: u64) -> String {
-    match count {
-        0..1_000 => count.to_string(),
-        1_000..1_000_000 => format!("{:.1} k", count as f64 / 1e3),
-        _ => format!("{:.1} M", count as f64 / 1e6),
-    }
-}
-
 /// A text in which others' lines are behind bars, with the lines of a diff as such.
 pub(super) fn quoted(text: &str) -> Markup {
     html! {
@@ -141,15 +117,38 @@ pub(super) fn quoted(text: &str) -> Markup {
     }
 }
 
-/// A button that does something, and comes back here. `fields`: what it sends.
-pub(super) fn button(action: &str, name: &str, back: &str, fields: &[(&str, &str)]) -> Markup {
+/// A length in a picture.
+pub(super) fn rounded(length: f64) -> f64 {
+    (length * 10.0).round() / 10.0
+}
+
+/// A list behind its title, if there is anything in it.
+pub(super) fn folded_list(title: &str, rows: Vec<Markup>) -> Markup {
     html! {
-        form.action method="post" action=(action) {
+        @if !rows.is_empty() {
+            details { summary { (rows.len()) " " (title) } ul { @for row in rows { li { (row) } } } }
+        }
+    }
+}
+
+/// A text of an agent that can be long.
+pub(super) fn quote(text: &str) -> Markup {
+    html! { pre tabindex="0" { (block(text)) } }
+}
+
+/// A form that does something, and comes back here.
+pub(super) fn form(action: &str, name: &str, back: &str, fields: &Markup) -> Markup {
+    html! {
+        form.action[fields.0.is_empty()] method="post" action=(action) {
             input type="hidden" name="back" value=(back);
-            @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
+            (fields)
             button { (name) }
         }
     }
+}
+
+pub(super) fn button(action: &str, name: &str, back: &str) -> Markup {
+    form(action, name, back, &html! {})
 }
 
 #[cfg(test)]

@@ -6,16 +6,17 @@ use maud::{Markup, html};
 
 use crate::app::App;
 use crate::app::error::AppError;
+use crate::app::fronts::live_view::LiveView;
 use crate::app::lists::stats::{self, Input};
 use crate::app::view::cost::SumView;
-use crate::page::views::layout::{cost, line};
-use crate::page::views::{Section, Target, View};
+use crate::page::views::Target;
+use crate::page::views::layout::{line, rounded};
 
 /// The bars of one picture.
 const MOST: usize = 30;
 const WIDTH: f64 = 600.0;
 
-pub(super) fn view(app: &App<'_>, target: &Target) -> Result<View, AppError> {
+pub(super) fn view(app: &App<'_>, target: &Target) -> Result<LiveView, AppError> {
     let days = i64::try_from(target.number("days").clamp(0, 3650)).unwrap_or(30);
     let days = if days == 0 { 30 } else { days };
     let within = SignedDuration::from_hours(days * 24);
@@ -29,26 +30,26 @@ pub(super) fn view(app: &App<'_>, target: &Target) -> Result<View, AppError> {
     };
     let row = html! {
         div #statistics-row {
-            p { (found.total.attempts) " attempts, " (cost(&found.total.cost)) }
+            p { (found.total.attempts) " attempts, " (found.total.cost.0.in_words()) }
             (bars("By day", &found.days))
             (bars("By model", &found.models))
             (bars("By file", &found.instructions))
         }
     };
-    Ok(View::new("Statistics", Section::Statistics).still(links).live_row("statistics", row))
+    Ok(LiveView::new("Statistics").still(links).live_row("statistics", row))
 }
 
 fn bars(title: &str, sums: &[SumView]) -> Markup {
     let sums = &sums[..sums.len().min(MOST)];
     let dearest = sums.iter().map(|sum| sum.cost.0.cost_usd).fold(0.0, f64::max);
-    let width = |usd: f64| if dearest > 0.0 { (usd / dearest * WIDTH * 10.0).round() / 10.0 } else { 0.0 };
+    let width = |usd: f64| rounded(if dearest > 0.0 { usd / dearest * WIDTH } else { 0.0 });
     html! {
         h2 { (title) }
         @if sums.is_empty() { p { "nothing yet" } } @else {
             ul.bars {
                 @for sum in sums {
                     li {
-                        p { (line(sum.name.as_deref().unwrap_or("other"))) ": " (cost(&sum.cost)) ", " (sum.attempts) " attempts" }
+                        p { (line(sum.name.as_deref().unwrap_or("other"))) ": " (sum.cost.0.in_words()) ", " (sum.attempts) " attempts" }
                         svg viewBox={ "0 0 " (WIDTH) " 10" } preserveAspectRatio="none" aria-hidden="true" {
                             rect.bar width={ (width(sum.cost.0.cost_usd)) } height="10" {}
                         }

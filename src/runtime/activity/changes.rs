@@ -1,62 +1,66 @@
 //! Notices that something was written, for all who follow it at once.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::watch;
 
+use crate::runtime::activity::reports::{Report, Reports, WITHOUT_REPORTS};
 use crate::store::Store;
 
 /// Counts what was written to the records, and to the outputs that are followed.
 pub(crate) struct Changes {
     count: Arc<watch::Sender<u64>>,
-    /// `None`: the system watches nothing, so the records are checked every [`FALLBACK`].
-    watcher: Mutex<Option<RecommendedWatcher>>,
+    /// Without them, the records are checked every [`WITHOUT_REPORTS`].
+    reports: Mutex<Reports>,
+    records: Arc<Mutex<Records>>,
     /// The outputs that are followed, and by how many streams.
     followed: Mutex<HashMap<PathBuf, usize>>,
 }
 
-const FALLBACK: Duration = Duration::from_secs(1);
+/// When a write counts at the latest, after the system has reported it.
+const LATE: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(45)];
+
+/// The records, as they were when they were last looked at.
+struct Records {
+    store: Store,
+    version: Option<i64>,
+    /// Identifies the state directory: another one may have been put in its place.
+    directory: Option<(u64, u64)>,
+}
 
 impl Changes {
     /// The store stays open: the last one that closes it would write, and wake everything.
     pub(crate) fn new(store: Store) -> Self {
-        let (count, woken_by) = (Arc::new(watch::channel(0).0), store.changes().woken_by());
+        let count = Arc::new(watch::channel(0).0);
         let folder = store.dir().path().to_owned();
-        let records = Arc::new(Mutex::new((store, None)));
-        let (sender, of_watcher) = (Arc::clone(&count), Arc::clone(&records));
-        let handle = move |event: notify::Result<Event>| {
-            let Ok(event) = event else { return };
-            // Reading a file causes an event, too.
-            if !matches!(event.kind, EventKind::Modify(_) | EventKind::Create(_) | EventKind::Remove(_)) {
-                return;
-            }
-            let is_of_records = |path: &PathBuf| path.starts_with(&folder) && path.parent() == Some(&folder);
-            let is_output = event.paths.iter().any(|path| !is_of_records(path));
-            if is_output || event.paths.iter().any(|path| woken_by.contains(path)) && was_written(&of_watcher) {
+        let directory = identity(&folder);
+        let records = Arc::new(Mutex::new(Records { store, version: None, directory }));
+        let (sender, of_reports) = (Arc::clone(&count), Arc::clone(&records));
+        let mut reports = Reports::new(&lock(&records).store, move |report| {
+            // A write is reported before it counts.
+            let is_late = || LATE.into_iter().any(|pause| (std::thread::sleep(pause), was_written(&of_reports)).1);
+            if report != Report::Records || was_written(&of_reports) || is_late() {
                 sender.send_modify(|count| *count += 1);
             }
-        };
-        let watcher = notify::recommended_watcher(handle).ok().and_then(|mut watcher| {
-            let dir = lock(&records).0.dir().path().to_owned();
-            watcher.watch(&dir, RecursiveMode::NonRecursive).ok().map(|()| watcher)
         });
-        if watcher.is_none() {
-            let sender = Arc::downgrade(&count);
+        if !reports.watch(&folder) {
+            let (sender, records) = (Arc::downgrade(&count), Arc::clone(&records));
             std::thread::spawn(move || {
                 while let Some(sender) = sender.upgrade() {
                     if was_written(&records) || sender.receiver_count() > 0 {
                         sender.send_modify(|count| *count += 1);
                     }
                     drop(sender);
-                    std::thread::sleep(FALLBACK);
+                    std::thread::sleep(WITHOUT_REPORTS);
                 }
             });
         }
-        Self { count, watcher: Mutex::new(watcher), followed: Mutex::default() }
+        Self { count, reports: Mutex::new(reports), records, followed: Mutex::default() }
     }
 
     pub(crate) fn count(&self) -> u64 {
@@ -64,7 +68,24 @@ impl Changes {
     }
 
     pub(crate) fn receiver(&self) -> watch::Receiver<u64> {
+        self.look_for_another_directory();
         self.count.subscribe()
+    }
+
+    /// A browser connects again when its view could not be read, so that is when another state directory is found.
+    fn look_for_another_directory(&self) {
+        let (mut reports, mut records) = (lock(&self.reports), lock(&self.records));
+        let folder = records.store.dir().path().to_owned();
+        let found = identity(&folder);
+        if found.is_none() || found == records.directory || !Store::exists(records.store.dir()) {
+            return;
+        }
+        if let Ok(store) = Store::open(&folder) {
+            *records = Records { store, version: None, directory: found };
+            reports.unwatch(&folder);
+            reports.watch(&folder);
+            self.count.send_modify(|count| *count += 1);
+        }
     }
 
     /// Follows the outputs `now` for a stream that has followed others `before`.
@@ -72,13 +93,13 @@ impl Changes {
         if before == now {
             return;
         }
-        let (mut watcher, mut followed) = (lock(&self.watcher), lock(&self.followed));
+        let (mut reports, mut followed) = (lock(&self.reports), lock(&self.followed));
         for path in now {
             let streams = followed.entry(path.clone()).or_default();
             *streams += 1;
-            if let (1, Some(watcher)) = (*streams, watcher.as_mut()) {
+            if *streams == 1 {
                 // An output that does not exist yet is created together with a record.
-                let _ = watcher.watch(path, RecursiveMode::NonRecursive);
+                reports.watch(path);
             }
         }
         for path in before {
@@ -86,8 +107,7 @@ impl Changes {
                 *streams -= 1;
                 if *streams == 0 {
                     followed.remove(path);
-                    // It may have been removed.
-                    let _ = watcher.as_mut().map(|watcher| watcher.unwatch(path));
+                    reports.unwatch(path);
                 }
             }
         }
@@ -95,12 +115,17 @@ impl Changes {
 }
 
 /// Whether other processes have written records since the last call. If that cannot be told, they have.
-fn was_written(records: &Mutex<(Store, Option<i64>)>) -> bool {
+fn was_written(records: &Mutex<Records>) -> bool {
     let mut records = lock(records);
-    let version = records.0.changes().version_of_others().ok();
-    let is_new = version.is_none() || version != records.1;
-    records.1 = version;
+    let version = records.store.changes().version_of_others().ok();
+    let is_new = version.is_none() || version != records.version;
+    records.version = version;
     is_new
+}
+
+fn identity(folder: &Path) -> Option<(u64, u64)> {
+    let known = fs::metadata(folder).ok()?;
+    Some((known.dev(), known.ino()))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::core::chain::progress_lines::{self, ChainOutlook};
 use crate::core::chain::tree::Tree;
@@ -16,6 +15,7 @@ use crate::core::events::agent_event::AgentEvent;
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
 use crate::runtime::activity::chain_events::ChainEvents;
+use crate::runtime::activity::reports::{Report, Reports, WITHOUT_REPORTS};
 use crate::store::{Lease, Store};
 
 /// Why a [`Follower`] woke up.
@@ -42,8 +42,8 @@ impl Stopper {
 pub(crate) struct Follower<'a> {
     store: &'a Store,
     events: ChainEvents<'a>,
-    /// `None`: the system offers no notifications, so the chain is checked every [`FALLBACK`].
-    watcher: Option<RecommendedWatcher>,
+    /// Without them, the chain is checked every [`WITHOUT_REPORTS`].
+    reports: Reports,
     frames: Arc<Mutex<HashMap<PathBuf, FrameId>>>,
     watched: HashSet<FrameId>,
     sender: Sender<WakeReason>,
@@ -54,8 +54,6 @@ pub(crate) struct Follower<'a> {
     is_stopped: bool,
 }
 
-/// The interval of checks without a notification: some file systems send none.
-const FALLBACK: Duration = Duration::from_secs(1);
 /// How long to wait for further output after a notification, so that it is all read at once.
 const GATHER: Duration = Duration::from_millis(40);
 /// The shortest interval between two reads of the records.
@@ -66,10 +64,10 @@ impl<'a> Follower<'a> {
     pub(crate) fn new(store: &'a Store, events: ChainEvents<'a>) -> Self {
         let (sender, receiver) = channel();
         let frames = Arc::new(Mutex::new(HashMap::new()));
-        let watcher = watcher(store, sender.clone(), Arc::clone(&frames));
+        let reports = reports(store, sender.clone(), Arc::clone(&frames));
         let (watched, refreshed, woke) = (HashSet::new(), Instant::now(), Instant::now());
         let mut follower =
-            Self { store, events, watcher, frames, watched, sender, receiver, refreshed, woke, is_stopped: false };
+            Self { store, events, reports, frames, watched, sender, receiver, refreshed, woke, is_stopped: false };
         follower.watch_outputs();
         follower
     }
@@ -103,7 +101,8 @@ impl<'a> Follower<'a> {
     pub(crate) fn wait(&mut self, longest: Duration) -> Result<(), RuntimeError> {
         let mut printed = HashSet::new();
         let mut is_due = false;
-        let longest = longest.min(FALLBACK.saturating_sub(self.refreshed.elapsed()).max(Duration::from_millis(1)));
+        let longest =
+            longest.min(WITHOUT_REPORTS.saturating_sub(self.refreshed.elapsed()).max(Duration::from_millis(1)));
         let first = self.receiver.recv_timeout(longest);
         // Many agents print all the time. Waking for every line would keep this process busy.
         if !matches!(first, Ok(WakeReason::Stop) | Err(_))
@@ -122,7 +121,7 @@ impl<'a> Follower<'a> {
             std::thread::sleep(early);
         }
         // Agents that print all the time do not delay it.
-        is_due |= self.refreshed.elapsed() >= FALLBACK;
+        is_due |= self.refreshed.elapsed() >= WITHOUT_REPORTS;
         if is_due || self.is_stopped { self.refresh() } else { self.events.printed(&printed) }
     }
 
@@ -144,14 +143,16 @@ impl<'a> Follower<'a> {
 
     /// Watches the output of agents that have started since. An output file is created before its first attempt is recorded.
     fn watch_outputs(&mut self) {
-        let Some(watcher) = &mut self.watcher else { return };
+        if !self.reports.are_made() {
+            return;
+        }
         for (frame, path) in self.events.outputs() {
             if self.watched.contains(&frame) || !path.exists() {
                 continue;
             }
             self.frames.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone(), frame);
             // If it fails, the fallback remains.
-            let _ = watcher.watch(&path, RecursiveMode::NonRecursive);
+            self.reports.watch(&path);
             self.watched.insert(frame);
         }
     }
@@ -162,30 +163,17 @@ fn now() -> Timestamp {
     Timestamp::from_millisecond(Timestamp::now().as_millisecond()).unwrap_or(Timestamp::MAX)
 }
 
-fn watcher(
-    store: &Store,
-    sender: Sender<WakeReason>,
-    frames: Arc<Mutex<HashMap<PathBuf, FrameId>>>,
-) -> Option<RecommendedWatcher> {
-    let woken_by = store.changes().woken_by();
-    let handle = move |event: notify::Result<notify::Event>| {
-        let Ok(event) = event else { return };
-        // Reading a file causes an event, too.
-        if !matches!(event.kind, EventKind::Modify(_) | EventKind::Create(_)) {
-            return;
-        }
-        for path in &event.paths {
-            let frame = frames.lock().unwrap_or_else(PoisonError::into_inner).get(path).copied();
-            let news = match frame {
-                Some(frame) => WakeReason::Printed(frame),
-                None if woken_by.contains(path) => WakeReason::Recorded,
-                None => continue,
-            };
-            // The follower has been dropped.
-            let _ = sender.send(news);
-        }
-    };
-    let mut watcher = notify::recommended_watcher(handle).ok()?;
-    watcher.watch(store.dir().path(), RecursiveMode::NonRecursive).ok()?;
-    Some(watcher)
+fn reports(store: &Store, sender: Sender<WakeReason>, frames: Arc<Mutex<HashMap<PathBuf, FrameId>>>) -> Reports {
+    let mut reports = Reports::new(store, move |report| {
+        let known = |path| frames.lock().unwrap_or_else(PoisonError::into_inner).get(path).copied();
+        let news = match report {
+            Report::Records => Some(WakeReason::Recorded),
+            Report::File(path) => known(&path).map(WakeReason::Printed),
+            Report::Gone(_) => None,
+        };
+        // The follower may have been dropped.
+        let _ = news.map(|news| sender.send(news));
+    });
+    reports.watch(store.dir().path());
+    reports
 }

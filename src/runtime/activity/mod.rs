@@ -8,6 +8,7 @@ mod log_events;
 pub(crate) mod next_request;
 pub(crate) mod now;
 mod output;
+pub(crate) mod reports;
 
 /// How many bytes of a text views keep unless they show all: an event may have any size.
 pub(crate) const TEXT: usize = 10_000;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
@@ -10,8 +10,36 @@ use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
 use uuid::Uuid;
 
+use crate::store::error::{Result, StoreError};
+use crate::store::files::durable::make_private;
+use crate::store::files::state_dir::StateDir;
+
 /// How many browsers are remembered: the oldest login ends when there is one more.
 const MOST: usize = 100;
+
+/// Notes that browsers are asked for the token in a file, which agents must not read.
+///
+/// # Errors
+///
+/// It cannot be written.
+pub(crate) fn note_token_file(dir: &StateDir, file: &Path) -> Result<()> {
+    let (list, mut known) = (dir.page().join(TOKEN_FILES), token_files(dir));
+    if known.iter().any(|known| known == file) {
+        return Ok(());
+    }
+    known.push(file.to_owned());
+    let text: String = known.iter().map(|file| format!("{}\n", file.display())).collect();
+    let written = make_private(&dir.page()).and_then(|()| write_private(&list, &text));
+    written.map_err(|error| StoreError::io(&list, error))
+}
+
+/// The files with tokens that browsers have ever been asked for.
+pub(crate) fn token_files(dir: &StateDir) -> Vec<PathBuf> {
+    let text = fs::read_to_string(dir.page().join(TOKEN_FILES)).unwrap_or_default();
+    text.lines().map(PathBuf::from).collect()
+}
+
+const TOKEN_FILES: &str = "token-files";
 
 #[derive(Debug)]
 pub(crate) struct Browsers {
@@ -92,14 +120,7 @@ impl Browsers {
     /// If it cannot be written, browsers have to log in again after a restart.
     fn keep(&self, known: &Known) {
         let text: String = known.sessions.iter().map(|(digest, began)| format!("{digest} {began}\n")).collect();
-        let write = || -> io::Result<()> {
-            // Only its owner can read it.
-            let mut file = NamedTempFile::new_in(self.file.parent().unwrap_or(&self.file))?;
-            file.write_all(text.as_bytes())?;
-            file.persist(&self.file)?;
-            Ok(())
-        };
-        if let Err(error) = write() {
+        if let Err(error) = write_private(&self.file, &text) {
             tracing::warn!("{} cannot be written: {error}", self.file.display());
         }
     }
@@ -112,6 +133,14 @@ impl Browsers {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Writes a file that only its owner can read.
+fn write_private(file: &Path, text: &str) -> io::Result<()> {
+    let mut new = NamedTempFile::new_in(file.parent().unwrap_or(file))?;
+    new.write_all(text.as_bytes())?;
+    new.persist(file)?;
+    Ok(())
 }
 
 fn is_valid(began: Timestamp) -> bool {

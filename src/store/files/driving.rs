@@ -56,6 +56,24 @@ impl Attending {
     }
 }
 
+/// The mark of a session that is told how a chain goes on.
+#[derive(Debug)]
+pub(crate) struct Followed {
+    _locked: File,
+}
+
+impl Followed {
+    /// Marks the chain of `root` as followed until the result is dropped.
+    pub(crate) fn mark(dir: &StateDir, root: FrameId) -> Result<Self> {
+        Ok(Self { _locked: lock(&dir.followed(root))? })
+    }
+
+    /// Whether a session follows the chain of `root`. Creates nothing.
+    pub(crate) fn is_marked(dir: &StateDir, root: FrameId) -> Result<bool> {
+        is_locked(&dir.followed(root))
+    }
+}
+
 /// The mark of a process that serves the page in a browser.
 #[derive(Debug)]
 pub(crate) struct Serving {

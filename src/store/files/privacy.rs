@@ -1,9 +1,13 @@
-//! Finds files of the state directory that others can read.
+//! What other users can read: finds files of the state directory, and listens where they cannot connect.
 
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::Mode;
+use rustix::process::umask;
 
 use crate::store::error::{Result, StoreError};
 use crate::store::files::durable::{PRIVATE, PRIVATE_DIR};
@@ -22,6 +26,20 @@ impl StateDir {
         }
         Ok(found)
     }
+}
+
+/// Listens on a Unix socket that only its owner can use, not even before permissions could be changed. It replaces a socket that
+/// nobody listens on any more; other files refuse connections, too.
+pub(crate) fn private_socket(path: &Path) -> io::Result<UnixListener> {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    if is_socket && UnixStream::connect(path).is_err_and(refused) {
+        fs::remove_file(path)?;
+    }
+    let before = umask(Mode::XUSR | Mode::RWXG | Mode::RWXO);
+    let listener = UnixListener::bind(path);
+    umask(before);
+    listener
 }
 
 /// Gives a file of the state directory its correct permissions.

@@ -14,7 +14,7 @@ macro_rules! files {
     ($($name:literal,)*) => { [$(($name, include_str!(concat!("../../../../", $name))),)*] };
 }
 
-const FILES: [(&str, &str); 9] = files! {
+const FILES: [(&str, &str); 10] = files! {
     ".claude-plugin/marketplace.json",
     "plugins/agent-cli/.claude-plugin/plugin.json",
     "plugins/agent-cli/README.md",
@@ -22,6 +22,7 @@ const FILES: [(&str, &str); 9] = files! {
     "plugins/agent-cli/commands/chains.md",
     "plugins/agent-cli/commands/inbox.md",
     "plugins/agent-cli/commands/new.md",
+    "plugins/agent-cli/monitors/monitors.json",
     "plugins/agent-cli/skills/headless-agents/SKILL.md",
     "plugins/agent-cli/skills/headless-agents/references/instructions.md",
 };

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::cli::output::format::{cut, fitted};
-use crate::cli::report::costs::usd;
+use crate::core::agent::usage::{self, usd};
 use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::progress_lines;
 use crate::core::chain::tree::{Node, Tree};
@@ -90,7 +90,7 @@ impl Shown<'_> {
         };
         let is_wide = width >= WIDE;
         let tokens = agents.0.get(&node.id).and_then(|known| known.context_tokens).filter(|_| is_wide);
-        let tokens = tokens.map_or_else(String::new, |count| format!("{} context  ", tokens_in_short(count)));
+        let tokens = tokens.map_or_else(String::new, |count| format!("{} context  ", usage::in_short(count)));
         let facts = format!("{tokens}{}", clock(now.duration_since(since)));
         let indent = "  ".repeat((*depth).min(if is_wide { DEEPEST } else { DEEPEST / 2 }));
         let id = if is_wide { format!(" {}", node.id.short()) } else { String::new() };
@@ -142,8 +142,8 @@ fn total(chains: &[ShownChain<'_>], width: usize) -> String {
     let cost = known().map(|known| known.cost_usd).sum::<f64>();
     let used = match (tokens, cost) {
         (0, _) => String::new(),
-        (tokens, 0.0) => format!(": {} tokens so far", tokens_in_short(tokens)),
-        (tokens, cost) => format!(": {} tokens, {} so far", tokens_in_short(tokens), usd(cost)),
+        (tokens, 0.0) => format!(": {} tokens so far", usage::in_short(tokens)),
+        (tokens, cost) => format!(": {} tokens, {} so far", usage::in_short(tokens), usd(cost)),
     };
     let text = name + &used;
     let fits = |hint: &&&str| columns(&text) + 2 + columns(hint) <= width;
@@ -183,17 +183,6 @@ pub(crate) fn clock(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().max(0);
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
-}
-
-/// A number of tokens in three digits: `950`, `12.2k`, `155k`, `1.2M`.
-fn tokens_in_short(count: u64) -> String {
-    let thousands = count as f64 / 1000.0;
-    match count {
-        0..1_000 => count.to_string(),
-        1_000..100_000 => format!("{thousands:.1}k"),
-        100_000..1_000_000 => format!("{thousands:.0}k"),
-        _ => format!("{:.1}M", thousands / 1000.0),
-    }
 }
 
 #[cfg(test)]
@@ -313,6 +302,6 @@ mod tests {
     #[test]
     fn numbers_are_short() {
         assert_eq!([7, 62, 3753].map(|s| clock(SignedDuration::from_secs(s))), ["0:07", "1:02", "1:02:33"]);
-        assert_eq!([950, 12_235, 155_000, 1_234_567].map(tokens_in_short), ["950", "12.2k", "155k", "1.2M"]);
+        assert_eq!([950, 12_235, 155_000, 1_234_567].map(usage::in_short), ["950", "12.2k", "155k", "1.2M"]);
     }
 }

@@ -15,7 +15,7 @@ use crate::runtime::requests::agent_lookup;
 use crate::runtime::run::attempt_start::elsewhere::ElsewhereSettings;
 use crate::runtime::run::places::Places;
 use crate::runtime::{RunSettings, RuntimeError, while_trying};
-use crate::store::Store;
+use crate::store::{Store, token_files};
 
 /// The settings file: the user's own settings with agent-cli's rules and, if `claude` can use them, hooks.
 ///
@@ -79,8 +79,13 @@ fn protection(store: &Store, own: &RunSettings) -> Vec<String> {
         [Some(path), real].into_iter().flatten().filter_map(|path| permission_rules::no_edit(&path, pattern))
     });
     // A page may lead a browser to the link that lets it in.
-    let page = store.dir().page();
-    rules.chain(permission_rules::no_read(&page, "/**")).collect()
+    let page = [(store.dir().page(), "/**")].into_iter();
+    let secret = page.chain(token_files(store.dir()).into_iter().map(|file| (file, "")));
+    let of_page = secret.flat_map(|(path, pattern)| {
+        let rules = [permission_rules::no_read, permission_rules::no_edit];
+        rules.map(|rule| rule(&path, pattern)).into_iter().flatten().collect::<Vec<_>>()
+    });
+    rules.chain(of_page).collect()
 }
 
 /// The path with links resolved. The file itself may not exist yet.

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 pub(crate) use condition::is_within;
 
+use crate::core::chain::runnable::Attempted;
 use crate::core::chain::tree::Tree;
 use crate::core::id::RequestId;
 use crate::core::requests::question_form::Form;
@@ -74,6 +75,18 @@ pub(crate) fn observe(store: &Store, tree: &mut Tree, now: Timestamp) -> Result<
         }
     }
     Ok(())
+}
+
+/// The chain as people see it at `now`: what its next check would record counts as recorded. Nothing is written. Returns when it
+/// looks different although nothing was recorded.
+pub(crate) fn as_of(store: &Store, tree: &mut Tree, now: Timestamp) -> Result<Option<Timestamp>, RuntimeError> {
+    observe(store, tree, now)?;
+    for request in tree.requests_mut() {
+        if let Some(state) = request.event_to_record(now).and_then(|event| request.state.clone().after(event).ok()) {
+            request.state = state;
+        }
+    }
+    Ok(tree.next_by_time(&Attempted::default(), now, now))
 }
 
 /// Whether the chain waits for anything outside it that only its runner notices.
@@ -209,6 +222,27 @@ mod tests {
         assert_eq!(shown.seen(0).why_not.as_deref(), Some("does not exist yet"));
         let tree = store.tree(root).unwrap();
         assert_eq!(open_requests::waits(&tree).next().unwrap().3, &WaitProgress::default());
+    }
+
+    #[test]
+    fn people_see_at_once_what_time_has_ended() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let question = RequestKind::Ask(Form { expires_at: Some(at(2_000)), ..Form::text("When?") });
+        for kind in [RequestKind::Wait(External::Time(at(2_000))), question] {
+            let (_temp, store) = testing::store();
+            let caller = store.start(store.root());
+            store.request(caller, None, &[kind]).unwrap();
+            store.end(caller, &Ending::Suspended);
+            let seen = |second| {
+                let mut tree = store.tree(caller.frame).unwrap();
+                let next = as_of(&store, &mut tree, at(second)).unwrap();
+                (tree.shown_state(false, at(second)).name(), next)
+            };
+            let (before, next) = seen(1_999);
+            assert!(["waits", "asks"].contains(&before) && next == Some(at(2_000)), "{before} {next:?}");
+            assert_eq!(seen(2_000), ("can_continue", None));
+            assert_eq!(store.tree(caller.frame).unwrap().blockers(at(2_000)).len(), 1, "nothing was written");
+        }
     }
 
     #[test]

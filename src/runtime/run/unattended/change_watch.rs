@@ -5,21 +5,15 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use notify::event::ModifyKind;
-use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
+use crate::runtime::activity::reports::{Report, Reports, WITHOUT_REPORTS};
 use crate::store::{StateDir, Store};
-
-/// How often to check if the system watches nothing for this process.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// Watches directories, not files: a file may not exist yet, and may be replaced.
 pub(crate) struct ChangeWatch {
-    /// `None`: the system watches nothing.
-    watcher: Option<RecommendedWatcher>,
+    reports: Reports,
     changed: Arc<Notify>,
     /// What is watched. A folder that is removed and created again is a different one.
     watched: HashMap<PathBuf, Identity>,
@@ -36,32 +30,29 @@ impl ChangeWatch {
     /// Watches the records at first.
     pub(crate) fn new(store: &Store) -> Self {
         let changed = Arc::new(Notify::new());
-        let (dir, of_database) = (store.dir(), store.changes().woken_by());
-        let own = dir.path().to_owned();
         let gone = Arc::<Mutex<HashSet<PathBuf>>>::default();
         let (notice, note_gone) = (Arc::clone(&changed), Arc::clone(&gone));
-        let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            let Ok(event) = event else { return };
-            if matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_))) {
-                note_gone.lock().unwrap_or_else(PoisonError::into_inner).extend(event.paths.iter().cloned());
+        let reports = Reports::new(store, move |report| {
+            if let Report::Gone(path) = report {
+                note_gone.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
             }
-            if matters(&event, &own, &of_database) {
-                notice.notify_one();
-            }
+            notice.notify_one();
         });
-        let mut changes = Self { watcher: watcher.ok(), changed, watched: HashMap::new(), gone, misses_some: false };
-        changes.watch_for(dir, &[]);
+        let mut changes = Self { reports, changed, watched: HashMap::new(), gone, misses_some: false };
+        changes.watch_for(store.dir(), &[]);
         changes
     }
 
     /// Whether the system reports every change to this process. Other programs may use up the available watches.
     pub(crate) fn sees_all(&self) -> bool {
-        self.watcher.is_some() && !self.misses_some
+        self.reports.are_made() && !self.misses_some
     }
 
     /// Also watches for these files, and no longer for others. Changes that the system cannot report are found by checking.
     pub(crate) fn watch_for(&mut self, dir: &StateDir, files: &[PathBuf]) {
-        let Some(watcher) = &mut self.watcher else { return };
+        if !self.reports.are_made() {
+            return;
+        }
         let folders = files.iter().filter_map(|file| nearest_folder(file));
         let wanted: HashMap<PathBuf, Identity> =
             folders.chain([dir.path()]).filter_map(|folder| Some((folder.to_owned(), identity(folder)?))).collect();
@@ -69,8 +60,7 @@ impl ChangeWatch {
         self.watched.retain(|folder, known| {
             let is_wanted = wanted.get(folder) == Some(known) && !gone.contains(folder);
             if !is_wanted {
-                // It may no longer exist.
-                let _ = watcher.unwatch(folder);
+                self.reports.unwatch(folder);
             }
             is_wanted
         });
@@ -79,16 +69,12 @@ impl ChangeWatch {
             if self.watched.contains_key(&folder) {
                 continue;
             }
-            match watcher.watch(&folder, RecursiveMode::NonRecursive) {
-                Ok(()) => {
-                    self.watched.insert(folder, identity);
-                    // It may have changed since it was checked.
-                    self.changed.notify_one();
-                }
-                Err(error) => {
-                    tracing::debug!("{} is not watched: {error}", folder.display());
-                    self.misses_some = true;
-                }
+            if self.reports.watch(&folder) {
+                self.watched.insert(folder, identity);
+                // It may have changed since it was checked.
+                self.changed.notify_one();
+            } else {
+                self.misses_some = true;
             }
         }
     }
@@ -98,7 +84,7 @@ impl ChangeWatch {
         if self.sees_all() {
             self.changed.notified().await;
         } else {
-            let _ = tokio::time::timeout(LOOK, self.changed.notified()).await;
+            let _ = tokio::time::timeout(WITHOUT_REPORTS, self.changed.notified()).await;
         }
     }
 }
@@ -108,13 +94,6 @@ fn identity(folder: &Path) -> Option<Identity> {
     Some((known.dev(), known.ino()))
 }
 
-/// Whether the change may matter to a waiting agent. In the state directory `own`, only the database matters. Reads must not
-/// wake this process, because it reads when it wakes up.
-fn matters(event: &Event, own: &Path, of_database: &[PathBuf]) -> bool {
-    let is_of_others = |path: &PathBuf| path.parent() != Some(own) || of_database.contains(path);
-    !matches!(event.kind, EventKind::Access(_)) && event.paths.iter().any(is_of_others)
-}
-
 /// The folder that changes when `file` or one of the folders above it is created.
 fn nearest_folder(file: &Path) -> Option<&Path> {
     file.ancestors().skip(1).find(|folder| folder.is_dir())
@@ -122,6 +101,8 @@ fn nearest_folder(file: &Path) -> Option<&Path> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[tokio::test]
@@ -180,21 +161,9 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let store = Store::open(state.path()).unwrap();
         let dir = store.dir();
-        let mut changes = ChangeWatch { watcher: None, ..ChangeWatch::new(&store) };
+        let mut changes = ChangeWatch { reports: Reports::none(), ..ChangeWatch::new(&store) };
         changes.watch_for(dir, &[]);
         assert!(tokio::time::timeout(Duration::from_secs(60), changes.next()).await.is_ok());
-    }
-
-    #[test]
-    fn nobody_is_woken_by_what_is_read_or_stands_beside_the_database() {
-        use notify::event::{AccessKind, CreateKind};
-        let database = [PathBuf::from("/s/db"), PathBuf::from("/s/db-wal")];
-        let matters = |kind, path: &str| matters(&Event::new(kind).add_path(path.into()), Path::new("/s"), &database);
-        let (made, read) = (EventKind::Create(CreateKind::Any), EventKind::Access(AccessKind::Any));
-        for path in ["/s/db", "/s/db-wal", "/s/frames/x", "/p/report"] {
-            assert!(matters(made, path) && !matters(read, path), "{path}");
-        }
-        assert!(!matters(made, "/s/db-shm") && !matters(read, "/s/db-shm"));
     }
 
     #[test]

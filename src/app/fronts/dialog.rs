@@ -1,11 +1,12 @@
-//! Questions as forms that a client shows to its person, and what the person has entered.
-
-use std::collections::BTreeMap;
+//! Questions as forms in the dialog of a session, which shows little, and what the person has entered.
 
 use jiff::Timestamp;
-use rmcp::model::{ElicitRequest, ElicitRequestParams, ElicitationSchema, InputRequest};
 use serde_json::{Value, json};
 
+use crate::app::App;
+use crate::app::answer;
+use crate::app::error::AppError;
+use crate::app::lists::whole_question;
 use crate::core::id::RequestId;
 use crate::core::requests::proposed_plan::ProposedPlan;
 use crate::core::requests::question_form::{Form, QuestionOption};
@@ -16,11 +17,11 @@ use crate::core::text::time::time_until;
 use crate::core::text::wrap::columns;
 use crate::store::Question;
 
-/// The longest texts, in columns, that Claude Code's dialog shows whole in a terminal of 40 columns: it wraps a message of one
-/// line to at most four lines. Longer questions have up to four lines at 80 columns; nobody is harmed by one that is cut.
+/// The longest texts, in columns, that Claude Code's dialog shows whole in a terminal of 40 columns, in four lines. Longer questions
+/// have up to four lines at 80 columns; nobody is harmed by one that is cut.
 const LONGEST_CALL: usize = 130;
 /// The longest call or plan, in bytes, of which it is worth to see whether it fits.
-pub(super) const LONGEST_INPUT: usize = 1_000;
+const LONGEST_INPUT: usize = 1_000;
 const LONGEST_QUESTION: usize = 280;
 const MOST_LINES: usize = 4;
 const LONGEST_LINE: usize = 70;
@@ -35,16 +36,44 @@ const REASON: &str = "reason";
 const DENY: &str = "deny";
 
 /// A question, call or plan, and what a form shows of it.
-pub(super) struct Shown<'a> {
+pub(crate) struct Shown<'a> {
     id: RequestId,
     kind: &'a RequestKind,
     /// `None`: it is too long.
     text: Option<String>,
 }
 
+/// What a client shows to its person, and the JSON Schema of the fields.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Dialog {
+    pub(crate) message: String,
+    pub(crate) schema: Value,
+}
+
+/// A question, as a dialog can show it.
+pub(crate) fn shown<'a>(app: &App<'_>, asked: &'a Question) -> Result<Shown<'a>, AppError> {
+    let length = match &asked.kind {
+        RequestKind::Permission { input, .. } => input.to_string().len(),
+        RequestKind::Plan(plan) => plan.text.as_ref().map_or(0, String::len),
+        _ => return Ok(Shown::new(asked, None)),
+    };
+    let whole = (length <= LONGEST_INPUT).then(|| whole_question::body(app.store, asked, None)).transpose()?;
+    Ok(Shown::new(asked, whole.as_deref()))
+}
+
+/// The answers that allow a call or a plan, with their titles, the default first.
+pub(crate) fn ways_to_allow(kind: &RequestKind) -> Vec<(String, String)> {
+    match kind {
+        RequestKind::Plan(ProposedPlan { modes, .. }) if !modes.is_empty() => {
+            modes.iter().map(|mode| (format!("allow {mode}"), format!("Allow, and continue in mode {mode}"))).collect()
+        }
+        _ => vec![("allow".to_owned(), "Allow".to_owned())],
+    }
+}
+
 impl<'a> Shown<'a> {
     /// `whole`: everything about a call or a plan that a person must have seen, unless it is too long.
-    pub(super) fn new(asked: &'a Question, whole: Option<&str>) -> Self {
+    fn new(asked: &'a Question, whole: Option<&str>) -> Self {
         let text = match &asked.kind {
             RequestKind::Ask(form) => of_question(form),
             kind if has_plain_names(kind) => whole.and_then(on_one_line).filter(|line| length(line) <= LONGEST_CALL),
@@ -54,7 +83,7 @@ impl<'a> Shown<'a> {
     }
 
     /// The form. What it cannot show whole can only be denied there.
-    pub(super) fn form(&self, now: Timestamp) -> InputRequest {
+    pub(crate) fn form(&self, now: Timestamp) -> Dialog {
         let message = match (&self.text, self.kind) {
             (Some(text), RequestKind::Ask(Form { expires_at: Some(at), .. })) if *at > now => {
                 format!("{text} (expires in {})", time_until(*at, now))
@@ -65,15 +94,7 @@ impl<'a> Shown<'a> {
             }
         };
         let (properties, required) = self.fields();
-        let schema = json!({ "type": "object", "properties": properties, "required": required });
-        let schema = schema.as_object().cloned().and_then(|schema| ElicitationSchema::from_json_schema(schema).ok());
-        let params = ElicitRequestParams::FormElicitationParams {
-            meta: None,
-            message,
-            // Without fields, the message still says what to do.
-            requested_schema: schema.unwrap_or_else(|| ElicitationSchema::new(BTreeMap::new())),
-        };
-        InputRequest::Elicitation(ElicitRequest::new(params))
+        Dialog { message, schema: json!({ "type": "object", "properties": properties, "required": required }) }
     }
 
     fn fields(&self) -> (Value, Vec<&'static str>) {
@@ -84,16 +105,8 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// The answers that allow a call or a plan, with their titles, the default first.
     fn ways_to_allow(&self) -> Vec<(String, String)> {
-        match self.kind {
-            _ if self.text.is_none() => Vec::new(),
-            RequestKind::Plan(ProposedPlan { modes, .. }) if !modes.is_empty() => modes
-                .iter()
-                .map(|mode| (format!("allow {mode}"), format!("Allow, and continue in mode {mode}")))
-                .collect(),
-            _ => vec![("allow".to_owned(), "Allow".to_owned())],
-        }
+        self.text.as_ref().map(|_| ways_to_allow(self.kind)).unwrap_or_default()
     }
 
     /// The answer in what a client sends for the form, to be taken literally; `None`: the person has not answered.
@@ -101,7 +114,7 @@ impl<'a> Shown<'a> {
     /// # Errors
     ///
     /// It contains something that the form did not offer.
-    pub(super) fn answer(&self, response: &Value) -> Result<Option<String>, String> {
+    pub(crate) fn answer(&self, response: &Value) -> Result<Option<String>, String> {
         if response.get("action").and_then(Value::as_str) != Some("accept") {
             return Ok(None);
         }
@@ -115,8 +128,7 @@ impl<'a> Shown<'a> {
                 None => chosen(form, &content[ANSWER])?,
             },
             _ => match (text(DECISION), text(REASON)) {
-                (Some(DENY), Some(reason)) => Some(format!("{DENY} {reason}")),
-                (Some(DENY), None) => Some(DENY.to_owned()),
+                (Some(DENY), reason) => Some(answer::denial(reason)),
                 (Some(way), _) if self.ways_to_allow().iter().any(|(known, _)| known == way) => Some(way.to_owned()),
                 _ => None,
             },
@@ -263,7 +275,8 @@ mod tests {
     }
 
     fn form(shown: &Shown<'_>) -> Value {
-        serde_json::to_value(shown.form(Timestamp::UNIX_EPOCH)).unwrap()["params"].clone()
+        let Dialog { message, schema } = shown.form(Timestamp::UNIX_EPOCH);
+        json!({ "message": message, "requestedSchema": schema })
     }
 
     fn entered(shown: &Shown<'_>, content: &Value) -> Result<Option<String>, String> {

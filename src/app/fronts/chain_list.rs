@@ -1,0 +1,220 @@
+//! Chains by who must act, in parts.
+
+use std::collections::HashSet;
+
+use crate::app::App;
+use crate::app::error::AppError;
+use crate::app::lists::chains::{self, Input, has_text};
+use crate::app::view::chain::{ChainState, ChainView};
+use crate::core::chain::frame_state::AgentStatus;
+use crate::core::chain::waiting_on::shown_state::Actor;
+use crate::core::id::FrameId;
+use crate::store::{Chains, Summary};
+
+/// Which chains are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Show {
+    /// All that are not done, those that need a person first.
+    #[default]
+    Open,
+    Group(Group),
+    Done,
+    All,
+}
+
+/// Chains for which the same one must act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    NeedsYou,
+    Working,
+    CanContinue,
+    Waiting,
+    Ended,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) chains: Vec<ChainView>,
+    pub(crate) has_more: bool,
+    /// Whether there is no chain at all.
+    pub(crate) is_empty: bool,
+}
+
+/// The chains in one part.
+pub(crate) const MOST: usize = 50;
+
+impl Show {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Open,
+        Self::Group(Group::NeedsYou),
+        Self::Group(Group::Working),
+        Self::Group(Group::CanContinue),
+        Self::Group(Group::Waiting),
+        Self::Done,
+        Self::All,
+    ];
+}
+
+impl Group {
+    pub(crate) fn of(actor: Actor) -> Self {
+        match actor {
+            Actor::Asked => Self::NeedsYou,
+            Actor::Runner => Self::Working,
+            Actor::Resumer | Actor::Repairer => Self::CanContinue,
+            Actor::Others => Self::Waiting,
+            Actor::Nobody => Self::Ended,
+        }
+    }
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::NeedsYou => "Needs you",
+            Self::Working => "Working",
+            Self::CanContinue => "Can continue",
+            Self::Waiting => "Waiting",
+            Self::Ended => "Ended or paused",
+        }
+    }
+}
+
+/// Lists part number `part` of the chains. `matching`: only those whose id, name, task or directory contains this text.
+pub(crate) fn chains(app: &App<'_>, show: Show, matching: Option<&str>, part: usize) -> Result<Outcome, AppError> {
+    let skip = part.saturating_mul(MOST);
+    if let Show::Group(group) = show {
+        return of_group(app, group, matching, skip);
+    }
+    let input = Input {
+        with_done: matches!(show, Show::All | Show::Done),
+        all_projects: true,
+        states: if show == Show::Done { vec![ChainState::Agent(AgentStatus::Done)] } else { Vec::new() },
+        by_state: show != Show::All,
+        matching: matching.map(str::to_owned),
+        skip,
+        most: Some(MOST),
+        ..Input::default()
+    };
+    let found = chains::chains(app, &input)?;
+    let has_more = found.omitted.more > 0;
+    Ok(Outcome { chains: found.chains, has_more, is_empty: found.omitted.is_empty })
+}
+
+/// The newest chains of a group. Whole chains are read only until there are enough, and only those that may belong to it.
+fn of_group(app: &App<'_>, group: Group, matching: Option<&str>, skip: usize) -> Result<Outcome, AppError> {
+    let mut kinds = app.store.chain_kinds()?;
+    let is_empty = kinds.is_empty();
+    kinds.retain(|kind| kind.status != AgentStatus::Done);
+    let abandoned: HashSet<FrameId> = app.store.abandoned()?.into_values().collect();
+    let may_continue: HashSet<FrameId> =
+        app.store.candidates(app.now)?.into_iter().map(|candidate| candidate.root).collect();
+    let of_status = |status| -> Result<HashSet<FrameId>, AppError> {
+        let found = app.store.chains(Chains::With { status, most: usize::MAX })?.chains;
+        Ok(found.into_iter().map(|chain| chain.id).collect())
+    };
+    let (runs, interrupted) = (of_status(AgentStatus::Running)?, of_status(AgentStatus::Cancelled)?);
+    let may_belong = |chain: &Summary| {
+        let (asks, is_over) = (chain.open_questions > 0, chain.state.is_over());
+        // Something may have happened that is not recorded.
+        let is_open = !is_over && (may_continue.contains(&chain.id) || abandoned.contains(&chain.id));
+        is_open
+            || match group {
+                Group::NeedsYou => asks && !is_over,
+                Group::Working => runs.contains(&chain.id),
+                Group::CanContinue => is_over || interrupted.contains(&chain.id),
+                Group::Waiting => !asks && !is_over && !runs.contains(&chain.id),
+                Group::Ended => true,
+            }
+    };
+    let all = app.store.chains(Chains::Newest { most: usize::MAX, kinds: Some(&kinds) })?.chains;
+    let mut left = skip;
+    let mut outcome = Outcome { is_empty, ..Outcome::default() };
+    for chain in all.into_iter().filter(may_belong).filter(|chain| matching.is_none_or(|text| has_text(chain, text))) {
+        let view = ChainView::gather(app.store, chain, &abandoned, app.now)?;
+        match Group::of(view.state.actor()) == group {
+            true if left > 0 => left -= 1,
+            true if outcome.chains.len() == MOST => {
+                outcome.has_more = true;
+                break;
+            }
+            true => outcome.chains.push(view),
+            false => {}
+        }
+    }
+    Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::app::testing;
+    use crate::core::attempt::ending::Ending;
+    use crate::core::requests::request::{External, RequestKind};
+    use crate::store::testing::{ask, new, refused, reply, store};
+    use crate::store::{NewFrame, Store};
+
+    fn chain(store: &Store, name: &str, kind: Option<RequestKind>) -> FrameId {
+        let root = store.create_root(&NewFrame { cwd: format!("/{name}").into(), ..new("a task") }).unwrap();
+        if let Some(kind) = kind {
+            let caller = store.start(root);
+            store.request(caller, None, &[kind]).unwrap();
+            store.end(caller, &Ending::Suspended);
+        }
+        root
+    }
+
+    fn until(at: Timestamp) -> Option<RequestKind> {
+        Some(RequestKind::Wait(External::Time(at)))
+    }
+
+    #[test]
+    fn each_chain_is_in_the_group_of_its_state() {
+        let (_temp, store) = store();
+        let app = testing::app(&store);
+        let listed = |show| -> Vec<FrameId> {
+            chains(&app, show, None, 0).unwrap().chains.into_iter().map(|chain| chain.id).collect()
+        };
+        assert!(chains(&app, Show::Group(Group::Waiting), None, 0).unwrap().is_empty);
+        let asks = chain(&store, "a", Some(ask("When?")));
+        let waits = chain(&store, "b", until(Timestamp::MAX));
+        let due = chain(&store, "c", until(Timestamp::UNIX_EPOCH));
+        let (failed, done, ready) = (chain(&store, "d", None), chain(&store, "e", None), chain(&store, "f", None));
+        store.end(store.start(failed), &refused("no"));
+        store.end(store.start(done), &reply("fine"));
+        let abandoned = chain(&store, "g", None);
+        store.start(abandoned);
+        assert_eq!(listed(Show::Group(Group::NeedsYou)), [asks]);
+        assert_eq!(listed(Show::Group(Group::Waiting)), [waits]);
+        assert_eq!(listed(Show::Group(Group::CanContinue)), [abandoned, ready, failed, due]);
+        assert_eq!(listed(Show::Group(Group::Working)), []);
+        assert_eq!(listed(Show::Done), [done]);
+        assert_eq!((listed(Show::Open).len(), listed(Show::All).len()), (6, 7));
+    }
+
+    #[test]
+    fn groups_are_listed_in_parts_also_with_a_text() {
+        let (_temp, store) = store();
+        let app = testing::app(&store);
+        for number in 0..MOST + 3 {
+            chain(&store, &format!("even{}", number % 2), Some(ask("When?")));
+            chain(&store, "other", until(Timestamp::MAX));
+        }
+        let part = |show, text, part| {
+            let found = chains(&app, show, text, part).unwrap();
+            let all_match = found.chains.iter().all(|chain| {
+                let place = chain.cwd.display().to_string();
+                place.starts_with("/even") && text.is_none_or(|text: &str| place.contains(&text.to_lowercase()))
+            });
+            (found.chains.len(), found.has_more, all_match)
+        };
+        let needs = Show::Group(Group::NeedsYou);
+        assert_eq!([part(needs, None, 0), part(needs, None, 1)], [(MOST, true, true), (3, false, true)]);
+        assert_eq!(part(needs, None, 2), (0, false, true));
+        assert_eq!(part(needs, Some("EVEN1"), 0), ((MOST + 3) / 2, false, true));
+        let all = MOST + 3;
+        assert_eq!(
+            [part(Show::All, Some("even"), 0), part(Show::All, Some("even"), 1)].map(|part| part.0),
+            [MOST, all - MOST]
+        );
+    }
+}

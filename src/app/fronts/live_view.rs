@@ -1,0 +1,232 @@
+//! What a browser shows of a view, and what must be sent to it when the view has changed. Rows are text in the form of the front.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use jiff::Timestamp;
+use sha2::{Digest as _, Sha256};
+
+/// A view: parts that stay as they are, and live ones.
+pub(crate) struct LiveView {
+    pub(crate) title: String,
+    parts: Vec<Part>,
+    /// The outputs that the live parts show something of.
+    pub(crate) follows: Vec<PathBuf>,
+    /// When it changes although nothing is recorded, or must be made again: some changes are not noticed, such as a runner that is
+    /// killed.
+    pub(crate) stale_at: Timestamp,
+}
+
+enum Part {
+    Still(String),
+    Live(Block),
+}
+
+/// The element of rows that are only ever added.
+const LOG: &str = "ol";
+
+/// An element that is sent again when something in it changes.
+struct Block {
+    id: &'static str,
+    tag: &'static str,
+    /// Elements with their ids.
+    rows: Vec<(String, String)>,
+}
+
+/// A change of what a browser shows.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Update {
+    /// The element with this id.
+    Replace(String, String),
+    /// New children of the element with this id.
+    Append(String, String),
+}
+
+impl LiveView {
+    pub(crate) fn new(title: impl Into<String>) -> Self {
+        Self { title: title.into(), parts: Vec::new(), follows: Vec::new(), stale_at: Timestamp::MAX }
+    }
+
+    /// When the view changes although nothing is recorded.
+    pub(crate) fn changes_at(mut self, times: impl IntoIterator<Item = Timestamp>) -> Self {
+        self.stale_at = times.into_iter().fold(self.stale_at, Timestamp::min);
+        self
+    }
+
+    pub(crate) fn still(mut self, part: impl Into<String>) -> Self {
+        self.parts.push(Part::Still(part.into()));
+        self
+    }
+
+    pub(crate) fn live(
+        mut self,
+        id: &'static str,
+        tag: &'static str,
+        rows: impl IntoIterator<Item = (String, impl Into<String>)>,
+    ) -> Self {
+        let rows = rows.into_iter().map(|(id, row)| (id, row.into())).collect();
+        self.parts.push(Part::Live(Block { id, tag, rows }));
+        self
+    }
+
+    /// A live part with a single row.
+    pub(crate) fn live_row(self, id: &'static str, row: impl Into<String>) -> Self {
+        self.live(id, "div", [(format!("{id}-row"), row)])
+    }
+
+    /// All of it.
+    pub(crate) fn body(&self) -> String {
+        let part = |part: &Part| match part {
+            Part::Still(part) => part.clone(),
+            Part::Live(block) => block.whole(),
+        };
+        self.parts.iter().map(part).collect()
+    }
+
+    fn blocks(&self) -> impl Iterator<Item = &Block> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Live(block) => Some(block),
+            Part::Still(_) => None,
+        })
+    }
+
+    /// Identifies everything live in it: the same after a restart of the server.
+    pub(crate) fn digest(&self) -> String {
+        let all = self.blocks().fold(Sha256::new(), |all, block| all.chain_update(block.whole()));
+        all.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// What has changed since `before`; `None`: it is not known what the browser shows.
+    pub(crate) fn updates(&self, before: Option<&Self>) -> Vec<Update> {
+        let known = |block: &Block| before?.blocks().find(|other| other.id == block.id);
+        self.blocks().flat_map(|block| block.updates(known(block))).collect()
+    }
+}
+
+impl Block {
+    fn whole(&self) -> String {
+        let (tag, id) = (self.tag, self.id);
+        let rows: String = self.rows.iter().map(|(_, row)| row.as_str()).collect();
+        format!("<{tag} id=\"{id}\">{rows}</{tag}>")
+    }
+
+    fn updates(&self, before: Option<&Self>) -> Vec<Update> {
+        let whole = || vec![Update::Replace(self.id.to_owned(), self.whole())];
+        let Some(before) = before else { return whole() };
+        if before.rows.is_empty() && !self.rows.is_empty() {
+            return whole();
+        }
+        // Rows may have been added at the end. The browser keeps the first ones of a conversation that are left out.
+        let first = self.rows.first().map(|(id, _)| id).filter(|_| self.tag == LOG);
+        let left_out = before.rows.iter().position(|(id, _)| Some(id) == first).unwrap_or(0);
+        let kept = &before.rows[left_out..];
+        let are_same = kept.len() <= self.rows.len() && kept.iter().zip(&self.rows).all(|(old, new)| old.0 == new.0);
+        if !are_same {
+            return whole();
+        }
+        let changed = kept.iter().zip(&self.rows).filter(|(old, new)| old.1 != new.1);
+        let mut updates: Vec<_> = changed.map(|(_, (id, row))| Update::Replace(id.clone(), row.clone())).collect();
+        let added: String = self.rows[kept.len()..].iter().map(|(_, row)| row.as_str()).collect();
+        if !added.is_empty() {
+            updates.push(Update::Append(self.id.to_owned(), added));
+        }
+        updates
+    }
+}
+
+/// What a browser has been sent of a view.
+#[derive(Default)]
+pub(crate) struct Seen {
+    pub(crate) view: Option<Arc<LiveView>>,
+    /// What it shows, if another server has sent that.
+    pub(crate) digest: Option<String>,
+}
+
+impl Seen {
+    /// What must be sent now, the last with the digest of what the browser shows then: before, it has not seen all of it.
+    pub(crate) fn updates(&mut self, view: Arc<LiveView>) -> Vec<(Update, Option<String>)> {
+        let digest = view.digest();
+        let is_known = self.digest.take().is_some_and(|shown| shown == digest);
+        let updates = if is_known { Vec::new() } else { view.updates(self.view.as_deref()) };
+        self.view = Some(view);
+        let last = updates.len();
+        updates.into_iter().enumerate().map(|(at, update)| (update, (at + 1 == last).then(|| digest.clone()))).collect()
+    }
+}
+
+/// Views that several browsers follow, each as it was after a number of changes. Only the last ones are kept for nobody: a page is
+/// followed as soon as it was loaded.
+#[derive(Default)]
+pub(crate) struct SharedViews(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    views: HashMap<String, (u64, Weak<LiveView>)>,
+    last: VecDeque<Arc<LiveView>>,
+}
+
+const KEPT: usize = 4;
+
+impl SharedViews {
+    /// The view at this address, if it is still as it was made.
+    pub(crate) fn get(&self, of: &str, changes: u64, now: Timestamp) -> Option<Arc<LiveView>> {
+        let (known, view) = self.known().views.get(of).cloned()?;
+        view.upgrade().filter(|view| known == changes && now < view.stale_at)
+    }
+
+    pub(crate) fn insert(&self, of: &str, changes: u64, view: LiveView) -> Arc<LiveView> {
+        let (mut known, view) = (self.known(), Arc::new(view));
+        known.views.retain(|_, (_, view)| view.strong_count() > 0);
+        known.views.insert(of.to_owned(), (changes, Arc::downgrade(&view)));
+        known.last.push_back(Arc::clone(&view));
+        if known.last.len() > KEPT {
+            known.last.pop_front();
+        }
+        view
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(rows: &[(&str, &str)]) -> Block {
+        let rows = rows.iter().map(|(id, row)| ((*id).to_owned(), (*row).to_owned())).collect();
+        Block { id: "list", tag: "ul", rows }
+    }
+
+    #[test]
+    fn a_view_is_shared_until_something_changes_and_kept_as_long_as_it_is_followed() {
+        let (views, now) = (SharedViews::default(), Timestamp::UNIX_EPOCH);
+        let make = || LiveView::new("").changes_at([Timestamp::from_second(9).unwrap()]);
+        let followed = views.insert("/", 1, make());
+        (0..KEPT).for_each(|at| _ = views.insert(&at.to_string(), 1, make()));
+        assert!(Arc::ptr_eq(&views.get("/", 1, now).unwrap(), &followed));
+        assert!(views.get("/", 2, now).is_none() && views.get("/", 1, Timestamp::from_second(9).unwrap()).is_none());
+        drop(followed);
+        assert!(views.get("/", 1, now).is_none() && views.get("0", 1, now).is_some());
+    }
+
+    #[test]
+    fn only_what_has_changed_is_sent() {
+        let before = block(&[("a", "1"), ("b", "2")]);
+        let replace = |id: &str, row: &str| Update::Replace(id.into(), row.into());
+        assert_eq!(block(&[("a", "1"), ("b", "2")]).updates(Some(&before)), []);
+        assert_eq!(block(&[("a", "1"), ("b", "3")]).updates(Some(&before)), [replace("b", "3")]);
+        let added = Update::Append("list".into(), "3".into());
+        assert_eq!(block(&[("a", "1"), ("b", "2"), ("c", "3")]).updates(Some(&before)), [added]);
+        let log = |rows| Block { tag: LOG, ..block(rows) };
+        let moved = log(&[("b", "0"), ("c", "3")]).updates(Some(&log(&[("a", "1"), ("b", "2")])));
+        assert_eq!(moved, [replace("b", "0"), Update::Append("list".into(), "3".into())]);
+        for other in [&[("b", "2"), ("a", "1")][..], &[("a", "1")], &[("b", "2")], &[], &[("c", "3")]] {
+            let whole = block(other).whole();
+            assert_eq!(block(other).updates(Some(&before)), [replace("list", &whole)], "{other:?}");
+        }
+        assert_eq!(before.updates(None), [replace("list", "<ul id=\"list\">12</ul>")]);
+    }
+}
