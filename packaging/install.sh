@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs agent-cli into ~/.local. Variables:
-#   AGENT_CLI_RELEASES   where the archives are [default: the releases of this repository]
+#   AGENT_CLI_RELEASES   where the archives are: an https or file URL
 #   AGENT_CLI_VERSION    which version
 #   AGENT_CLI_PREFIX     where to install it [default: ~/.local]
 set -eu

@@ -417,13 +417,15 @@ fn a_command_that_is_waited_for_requests_nothing() {
 fn nobody_is_told_to_resume_what_a_watch_continues() {
     let world = World::new();
     world.file("two.md", "ask one? &\nask two? &\nreply {results}\n");
-    world.spawn_paused("two.md");
+    let two = world.spawn_paused("two.md");
     let first = asking(&world, "zero?");
     let watch = world.command(["watch"]).start();
     world.answer_to("zero?", "now");
     wait_until("it watches", || world.run(&["show", &first, "--json"]).json()["status"] == "done");
     let questions = world.questions();
     let id = |asked: &str| questions.iter().find(|(text, _)| text == asked).expect("it is open").1.clone();
+    let polled = world.run(&["resume", &two]);
+    assert!(polled.stderr.contains(" TEXT, then a running agent-cli watch continues the chain\n"), "{polled}");
     let waits = world.run(&["answer", &id("one?"), "now"]);
     assert_eq!(waits.stdout, "");
     assert!(waits.stderr.ends_with("a running agent-cli watch continues the chain\n"), "{waits}");

@@ -42,6 +42,10 @@ fn a_list_has_the_open_chains_of_the_project_and_counts_the_others() {
     let coloured = world.command(["ls", "-a", "--color", "always"]).on_terminal(80).stdout;
     assert!(coloured.contains("\u{1b}[1m\u{1b}[33masks\u{1b}[0m"), "{coloured:?}");
     assert!(coloured.contains("\u{1b}[2mdone\u{1b}[0m"), "{coloured:?}");
+    for args in [["tree", "birthday"], ["show", "birthday"]] {
+        let coloured = world.run(&[&["--color", "always"], &args[..]].concat()).stdout;
+        assert!(coloured.contains("\u{1b}[1m\u{1b}[33masks\u{1b}[0m"), "{coloured:?}");
+    }
     let plain = world.command(["ls", "-a"]).with("NO_COLOR", "1").on_terminal(80).stdout;
     assert!(plain.contains("asks") && !plain.contains('\u{1b}'), "{plain:?}");
     let count = |args: &[&str]| world.run(&[&["ls", "--json"], args].concat()).json().as_array().map(Vec::len);

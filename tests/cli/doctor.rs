@@ -268,6 +268,14 @@ fn an_agent_cannot_have_doctor_run_a_program() {
 }
 
 #[test]
+fn what_is_wrong_is_coloured() {
+    let world = healthy();
+    let shown = world.run(&["--color", "always", "doctor"]).stdout;
+    assert!(shown.contains("\u{1b}[32mok\u{1b}[0m       claude: "), "{shown:?}");
+    assert!(shown.contains("\u{1b}[33mwarning\u{1b}[0m  convention: "), "{shown:?}");
+}
+
+#[test]
 fn a_session_that_can_use_agent_cli_is_checked() {
     let world = healthy();
     let found = |name: &str| checks(&world, 0, name);

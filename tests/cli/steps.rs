@@ -56,6 +56,28 @@ fn steps_are_reported_in_plain_words() {
 }
 
 #[test]
+fn an_error_is_said_once() {
+    let world = world();
+    let group = world.run(&["-v", "spawn", "fails.md", "asks.md"]);
+    assert_eq!(group.stderr.matches("boom").count(), 1, "{group}");
+    world.answer("now");
+    world.run(&["resume", "--all"]);
+    world.file("again.md", "ask When?\nfail bang\n");
+    let failing = || {
+        let id = world.spawn_paused("again.md");
+        world.answer("now");
+        id
+    };
+    let id = failing();
+    let all = world.run(&["-v", "resume", "--all"]);
+    assert!(all.stdout.contains(&format!("{} failed\n", &id[..8])), "{all}");
+    assert!(all.stderr.matches("bang").count() == 1 && !all.stderr.contains("again.md: failed"), "{all}");
+    failing();
+    let seen = world.command(["resume", "--all"]).on_terminal(80).stdout;
+    assert!(seen.matches("bang").count() == 1 && !seen.contains("failed"), "{seen}");
+}
+
+#[test]
 fn a_person_at_a_terminal_sees_the_steps() {
     let world = world();
     let plain = world.command(["spawn", "fails.md"]).with("NO_COLOR", "1").on_terminal(80);

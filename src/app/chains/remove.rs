@@ -6,11 +6,13 @@ use crate::app::error::{AppError, RemovalError};
 use crate::app::lookup;
 use crate::core::id::FrameId;
 use crate::runtime::housekeeping::removal::{self, Removal, RemovedChain};
+use crate::store::ChainOf;
 
 /// A chain, with what a person should know before they remove it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RemovableChain {
     pub(crate) root: FrameId,
+    /// Its name, if it has one, and its task.
     pub(crate) task: String,
     pub(crate) state: &'static str,
     pub(crate) agents: usize,
@@ -26,9 +28,10 @@ pub(crate) struct Input {
 /// The chain that an id stands for: its own, or that of one of its agents or questions.
 pub(crate) fn chain(app: &App<'_>, id: &str) -> Result<RemovableChain, AppError> {
     app.asker.may(PersonsTask::Remove)?;
-    let root = app.store.chain_of(lookup::frame_named(app, id)?)?.root;
-    let (task, state) =
+    let ChainOf { root, name, .. } = app.store.chain_of(lookup::frame_named(app, id)?)?;
+    let (title, state) =
         app.store.frame(root)?.map(|frame| (frame.task.title(), frame.state.name())).unwrap_or_default();
+    let task = name.map_or_else(|| title.clone(), |name| format!("{name}, {title}"));
     let agents = app.store.tree(root)?.all().filter(|node| !node.is_group).count();
     Ok(RemovableChain { root, task, state, agents })
 }

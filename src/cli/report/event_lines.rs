@@ -141,3 +141,40 @@ fn one(text: &str) -> String {
 fn sender(by: &str) -> String {
     by.parse::<FrameId>().map_or_else(|_| "a person".to_owned(), |agent| format!("agent {}", agent.short()))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::core::events::agent_event::VERSION;
+
+    #[test]
+    fn a_whole_edit_is_shown_as_a_change() {
+        let input = json!({"file_path": "a.rs", "old_string": "one", "new_string": "two"});
+        let what = AgentEventKind::ToolUse { id: "t".into(), name: "Edit".into(), summary: "Edit a.rs".into(), input };
+        let event = AgentEvent {
+            version: VERSION,
+            at: Timestamp::UNIX_EPOCH,
+            frame: FrameId::random(),
+            attempt: None,
+            parent_tool_use_id: None,
+            context_tokens: None,
+            cut: false,
+            what,
+        };
+        let lines = |full| {
+            let lines = EventLines { full, width: Some(80), zone: TimeZone::UTC, names: None };
+            lines.lines(&event).unwrap()
+        };
+        assert_eq!(lines(false), "00:00:00  > Edit a.rs\n");
+        insta::assert_snapshot!(lines(true), @"
+        00:00:00  > Edit
+                      file_path:
+                      │  a.rs
+                      change:
+                      │ -one
+                      │ +two
+        ");
+    }
+}

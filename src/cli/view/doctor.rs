@@ -11,7 +11,7 @@ use crate::cli::context::{CLAUDE, Context, named_claude, named_state_dir};
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::format::one_line;
-use crate::cli::output::{self, print, print_json};
+use crate::cli::output::{self, Tone, TonedLine, print_json, print_toned};
 use crate::core::housekeeping::doctor_finding::{Finding, Status, worst};
 use crate::core::text::wrap::wrapped;
 use crate::runtime::housekeeping::cron::Crontab;
@@ -70,22 +70,27 @@ impl Doctor {
         } else {
             let width = output::width().unwrap_or(usize::MAX);
             let example = report.cron.iter().map(example).collect::<String>();
-            print(
-                &(report.checks.iter().map(|check| lines(check, width)).collect::<String>()
-                    + &example
-                    + &in_short(&report.checks)),
-            )?;
+            let others = example + &in_short(&report.checks);
+            let plain = |text: &str| TonedLine { text: text.to_owned(), part: 0..0, tone: Tone::Plain };
+            let checks = report.checks.iter().flat_map(|check| lines(check, width));
+            print_toned(&checks.chain(others.lines().map(plain)).collect::<Vec<_>>())?;
         }
         Ok(exit(&report))
     }
 }
 
 /// A finding for people: severity, check, message; the remedy is below.
-fn lines(finding: &Finding, width: usize) -> String {
+fn lines(finding: &Finding, width: usize) -> Vec<TonedLine> {
     let message = format!("{:<8} {}: {}", finding.status.name(), finding.name, one_line(&finding.message));
     let hint = finding.hint.as_ref().map(|hint| format!("{:INDENT$}hint: {}", "", one_line(hint)));
     let lines = std::iter::once(message).chain(hint).flat_map(|line| wrapped(&line, width, INDENT));
-    lines.map(|line| line + "\n").collect()
+    let tone = match finding.status {
+        Status::Ok => Tone::Good,
+        Status::Warning => Tone::Continues,
+        Status::Problem => Tone::Bad,
+    };
+    let mut part = 0..finding.status.name().len();
+    lines.map(|text| TonedLine { text, part: std::mem::take(&mut part), tone }).collect()
 }
 
 /// The indentation of messages.
@@ -93,7 +98,7 @@ const INDENT: usize = 9;
 
 /// The crontab entry. The user fills in the values of variables.
 fn example(crontab: &Crontab) -> String {
-    let mut lines = "for the crontab, with the id of a chain in place of ID:\n".to_owned();
+    let mut lines = "for the crontab:\n".to_owned();
     for line in crontab.variables.iter().map(|name| format!("{name}=VALUE")).chain([crontab.line.clone()]) {
         // Writing to a string cannot fail.
         let _ = writeln!(lines, "         {}", one_line(&line));
@@ -135,7 +140,8 @@ mod tests {
             message: "no login was found for this user on this machine".into(),
             hint: Some("run claude once, and log in with /login".into()),
         };
-        insta::assert_snapshot!(lines(&finding, 40), @"
+        let shown: Vec<String> = lines(&finding, 40).into_iter().map(|line| line.text).collect();
+        insta::assert_snapshot!(shown.join("\n"), @"
         warning  login: no login was found for
                  this user on this machine
                  hint: run claude once, and log

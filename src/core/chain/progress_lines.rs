@@ -25,8 +25,16 @@ pub(crate) fn step(id: FrameId, task: &str, what: &str) -> String {
 }
 
 /// The step with which an attempt has ended, in a run of the agent `top`.
-pub(crate) fn end_step(tree: &Tree, node: &Node, top: FrameId, now: Timestamp, zone: &TimeZone) -> String {
-    let is_member = || node.parent == Some(top) && tree.get(top).is_some_and(|top| top.is_group);
+/// `is_group`: whether `top` is a group, whose members are agents of that run.
+pub(crate) fn end_step(
+    tree: &Tree,
+    node: &Node,
+    top: FrameId,
+    is_group: bool,
+    now: Timestamp,
+    zone: &TimeZone,
+) -> String {
+    let is_member = || is_group && node.parent == Some(top);
     let how = match ShownState::at_end(&node.state) {
         // Why is reported when the run ends.
         Some(state @ (ShownState::Failed | ShownState::Stopped)) if node.id == top || is_member() => {

@@ -20,7 +20,7 @@ use crate::store::StateDir;
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Crontab {
-    /// A line that resumes a chain. `ID` stands for the chain's id.
+    /// A line that continues every chain that can continue.
     pub line: String,
     /// The variables that exist only in this shell and that agents may need.
     pub variables: Vec<String>,
@@ -75,7 +75,7 @@ pub(crate) fn crontab(state_dir: &Path, own_program: &Path, here: &DoctorFacts) 
     let variable = is_elsewhere.then(|| format!("{STATE_DIR}={} ", word(state_dir.as_os_str())));
     let log = dirs::home_dir().unwrap_or_else(|| state_dir.to_owned()).join("chain.log");
     let (program, log) = (word(own_program.as_os_str()), word(log.as_os_str()));
-    let line = format!("*/5 * * * * {}{program} resume ID >> {log} 2>&1", variable.unwrap_or_default());
+    let line = format!("*/5 * * * * {}{program} resume --all >> {log} 2>&1", variable.unwrap_or_default());
     Crontab { line, variables: here.only_here.clone() }
 }
 

@@ -352,10 +352,10 @@ impl Drive<'_> {
     }
 
     fn say_how_it_ended(&self, id: FrameId) -> Result<(), RuntimeError> {
-        // A process that continues all chains prints the status of each.
         if tracing::enabled!(tracing::Level::INFO) && !(id == self.top && self.settings.places.is_some()) {
             let (family, zone) = (self.store.tree(TreeOf::Family(id))?, jiff::tz::TimeZone::system());
-            let say = |node| tracing::info!("{}", end_step(&family, node, self.top, Timestamp::now(), &zone));
+            let is_group = self.store.frame(self.top)?.is_some_and(|top| top.task.is_group());
+            let say = |node| tracing::info!("{}", end_step(&family, node, self.top, is_group, Timestamp::now(), &zone));
             family.get(id).into_iter().for_each(say);
         }
         Ok(())
