@@ -53,7 +53,7 @@ fn a_chain_an_agent_and_a_day_have_their_costs() {
     # HELP agent_cli_questions_open Questions, approvals and plans that wait for a person.
     # TYPE agent_cli_questions_open gauge
     agent_cli_questions_open 1
-    # HELP agent_cli_oldest_question_seconds For how long the oldest of them has been waiting; 0: there is none.
+    # HELP agent_cli_oldest_question_seconds How long the oldest of them has waited; 0: there is none.
     # TYPE agent_cli_oldest_question_seconds gauge
     agent_cli_oldest_question_seconds [AGE]
     # HELP agent_cli_attempts Recorded starts of agents.

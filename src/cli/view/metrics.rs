@@ -42,34 +42,23 @@ fn exposition(metrics: &Metrics, age: i64) -> String {
         ("cache_read", usage.cache_read_input_tokens),
     ];
     let tokens = tokens.map(|(kind, count)| (format!("{{kind=\"{kind}\"}}"), count as f64));
-    let one = |value: f64| vec![(String::new(), value)];
-    let all: [(&str, &str, Vec<(String, f64)>); 8] = [
-        ("chains", "Chains by the state of their first agent.", states.collect()),
-        ("agents_running", "Agents that work now.", one(metrics.running as f64)),
-        (
-            "questions_open",
-            "Questions, approvals and plans that wait for a person.",
-            one(metrics.open_questions as f64),
-        ),
-        (
-            "oldest_question_seconds",
-            "For how long the oldest of them has been waiting; 0: there is none.",
-            one(age as f64),
-        ),
-        ("attempts", "Recorded starts of agents.", one(metrics.spent.attempts as f64)),
-        ("requests", "Recorded requests to the API.", one(metrics.spent.requests as f64)),
-        ("tokens", "Recorded tokens.", tokens.into()),
-        (
-            "cost_usd",
-            "What the recorded attempts cost, as far as it is known.",
-            one(rounded_usd(metrics.spent.cost_usd)),
-        ),
-    ];
-    all.iter().fold(String::new(), |mut text, (name, help, values)| {
+    let mut text = String::new();
+    let mut gauge = |name: &str, help: &str, values: &[(String, f64)]| {
         let _ = write!(text, "# HELP agent_cli_{name} {help}\n# TYPE agent_cli_{name} gauge\n");
         for (labels, value) in values {
             let _ = writeln!(text, "agent_cli_{name}{labels} {value}");
         }
-        text
-    })
+    };
+    let one = |value: f64| [(String::new(), value)];
+    gauge("chains", "Chains by the state of their first agent.", &states.collect::<Vec<_>>());
+    gauge("agents_running", "Agents that work now.", &one(metrics.running as f64));
+    let open = metrics.open_questions as f64;
+    gauge("questions_open", "Questions, approvals and plans that wait for a person.", &one(open));
+    gauge("oldest_question_seconds", "How long the oldest of them has waited; 0: there is none.", &one(age as f64));
+    gauge("attempts", "Recorded starts of agents.", &one(metrics.spent.attempts as f64));
+    gauge("requests", "Recorded requests to the API.", &one(metrics.spent.requests as f64));
+    gauge("tokens", "Recorded tokens.", &tokens);
+    let cost = rounded_usd(metrics.spent.cost_usd);
+    gauge("cost_usd", "What the recorded attempts cost, as far as it is known.", &one(cost));
+    text
 }
