@@ -372,7 +372,7 @@ fn text_of_agents_is_never_markup() {
     let inbox = browser.page(&served, "/inbox");
     assert!(inbox.contains("&lt;script&gt;alert(1)&lt;/script&gt;") && inbox.contains("\\u{202e}"), "{inbox}");
     let mut events = browser.follow(&served, "/inbox", None);
-    let attending = std::fs::File::open(world.state().join("attending.lock")).expect("a page that is open is marked");
+    let attending = fs::File::open(world.state().join("attending.lock")).expect("a page that is open is marked");
     assert!(attending.try_lock().is_err(), "a person may see what is asked");
     let sent = events.with("evil.test").data;
     assert!(!sent.contains("<img") && !sent.contains("\u{202e}"), "{sent}");

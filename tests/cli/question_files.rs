@@ -280,9 +280,9 @@ fn it_is_said_everywhere_why_a_file_is_no_answer() {
             assert!(seen["why"].as_str().is_some_and(|text| text.starts_with(why)), "{found}");
         }
     }
-    world.answer("mon");
     fs::remove_file(&path).expect("it can be removed");
     fs::write(&path, r#"{"answer": "wed"}"#).expect("it can be written");
+    world.answer("mon");
     world.run(&["resume", &id]).prints("over");
     assert!(is_answered(&world, "mon"));
     assert_eq!(read(&world, "answered/q1.json")["unused"], r#"{"answer": "wed"}"#, "nothing is lost");
