@@ -12,7 +12,7 @@ mod chains;
 #[path = "support/process.rs"]
 mod process;
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 

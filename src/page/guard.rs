@@ -40,7 +40,7 @@ pub(super) fn check(own: &Addresses, request: &Parts) -> Result<(), Refused> {
         reads,
         follows: request.uri.path() == "/live",
         host: header(&HOST).ok().flatten(),
-        in_line: request.uri.authority().map(|authority| authority.as_str()),
+        in_line: request.uri.authority().map(axum::http::uri::Authority::as_str),
         origin: header(&ORIGIN)?,
         site: header(&SITE)?,
         mode: header(&MODE)?,

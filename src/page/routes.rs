@@ -97,7 +97,7 @@ async fn show<H: Host>(State(page): State<Arc<Page<H>>>, Extension(visitor): Ext
     let of = uri.path_and_query().map_or("/", |of| of.as_str());
     match page.view(&visitor, of).await {
         Ok(view) => {
-            layout::document(&view.title, Some(of), Some(&view.digest()), PreEscaped(view.body())).into_response()
+            layout::document(&view.title, Some(of), Some(&view.digest()), &PreEscaped(view.body())).into_response()
         }
         Err(problem) => refused(&problem),
     }

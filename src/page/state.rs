@@ -122,7 +122,7 @@ pub(super) fn refused(problem: &Problem) -> Response {
         ProblemKind::Failed => (StatusCode::SERVICE_UNAVAILABLE, "Failed"),
     };
     let body = html! { pre #problem tabindex="0" { (escape::block(&problem.words)) } p { a href="/" { "Chains" } } };
-    (status, layout::document(title, None, None, body)).into_response()
+    (status, layout::document(title, None, None, &body)).into_response()
 }
 
 /// The fields of a form. One that does not arrive in time is given up.

@@ -195,7 +195,7 @@ fn a_database_that_contradicts_itself_is_reported() {
     drop(database);
     let outcome = world.run(&["fsck", "--repair"]);
     insta::assert_snapshot!(outcome.exits_with(1), @"
-    problem: the row [ID4] of requests cannot be read: Conversion error from type Text at index: 17, invalid type: integer `1`, expected struct variant RequestKind::Spawn at line 1 column 11
+    problem: the row [ID4] of requests cannot be read: invalid type: integer `1`, expected struct variant RequestKind::Spawn at line 1 column 11
     problem: [ID1:8] is not marked as running, but its attempt [ID5:8] has not ended
     problem: [ID1:8] has a reply, but is not done
     problem: [ID2:8] has a chain or depth that does not match its parent's

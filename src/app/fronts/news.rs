@@ -94,7 +94,7 @@ mod tests {
         let question = store.request(asks, None, &[ask("When\u{1b}?")]).unwrap()[0];
         store.request(store.start(chain("/elsewhere")), None, &[ask("Where?")]).unwrap();
         let expected = format!("agent-cli: a task ({}) asks: When\\u{{1b}}?", question.short());
-        assert_eq!(news.next(&app).unwrap(), [expected.clone()]);
+        assert_eq!(news.next(&app).unwrap(), std::slice::from_ref(&expected));
         assert_eq!(news.next(&app).unwrap(), [""; 0]);
         assert_eq!(News::new(Timestamp::UNIX_EPOCH).next(&app).unwrap(), [expected], "said again by the next monitor");
         let (done, failed) = (chain("/"), chain("/"));

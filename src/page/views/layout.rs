@@ -18,7 +18,7 @@ const SECTIONS: [(&str, &str, &[&str]); 5] = [
 ];
 
 /// A whole page. `of`: its address, which is also that of its stream; `shown`: the digest of what it shows live.
-pub(in crate::page) fn document(title: &str, of: Option<&str>, shown: Option<&str>, body: Markup) -> Markup {
+pub(in crate::page) fn document(title: &str, of: Option<&str>, shown: Option<&str>, body: &Markup) -> Markup {
     let place = of.map(|of| of[1..].split(['/', '?']).next().unwrap_or_default());
     html! {
         (DOCTYPE)

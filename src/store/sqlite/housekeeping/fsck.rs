@@ -191,12 +191,20 @@ fn read<T>(
         match of(row) {
             Ok(value) => readable.push(value),
             Err(error) => {
-                let (id, why) = (row.get(key).unwrap_or_default(), error.to_string());
+                let (id, why) = (row.get(key).unwrap_or_default(), reason(&error));
                 findings.push(FsckFinding { frame: None, kind: FindingKind::Unreadable { table, id, why } });
             }
         }
     }
     Ok(readable)
+}
+
+/// Why a row cannot be read. The number of its column says nothing to a person.
+fn reason(error: &rusqlite::Error) -> String {
+    match error {
+        rusqlite::Error::FromSqlConversionFailure(_, _, error) => error.to_string(),
+        error => error.to_string(),
+    }
 }
 
 fn files(dir: &StateDir, frame: FrameId, checkpoint: Option<AttemptId>) -> io::Result<FrameFiles> {
