@@ -63,7 +63,9 @@ fn an_answered_chain_ends_under_cron_with_the_login_of_the_settings(version: &st
     let root = chain.only_root();
     let found = report(&chain);
     assert_eq!(status_of_login(&found), "problem", "{found}");
-    let line = found["cron"]["line"].as_str().unwrap().replace("resume ID", &format!("resume {root}"));
+    let every = found["cron"]["line"].as_str().unwrap();
+    let line = every.replace("resume --all", &format!("resume {root}"));
+    assert_ne!(line, every);
     chain.answer("Jan 1st");
 
     let log = run_by_cron(&chain, &line);
@@ -76,4 +78,9 @@ fn an_answered_chain_ends_under_cron_with_the_login_of_the_settings(version: &st
     let log = run_by_cron(&chain, &line);
     assert!(log.lines().any(|line| line == "it is Jan 1st"), "{log}");
     assert_eq!(chain.api.count(), 2, "{log}");
+
+    chain.started(&["spawn", "ins.md"]);
+    chain.answer("Feb 2nd");
+    let log = run_by_cron(&chain, every);
+    assert!(log.contains("it is Feb 2nd"), "{log}");
 }

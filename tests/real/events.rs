@@ -117,16 +117,16 @@ fn what_an_agent_said_and_did_can_be_read_and_costs_nothing(version: &str) {
     let mut from = 0;
     for text in [
         "ins.md  started: ", "ins.md  > Bash: false", "ins.md  < error: Exit code 1",
-        "ins.md  > Bash: agent-cli spawn ", "ins.md  paused", "child.md  started: ",
+        "ins.md  > Bash: agent-cli spawn ", "ins.md  waits", "child.md  started: ",
         "child.md  > Bash: echo one; echo two", "child.md  < one (1 more line)", "child.md  from the child",
-        "child.md  done", "ins.md  < from the child", "ins.md  paused",
+        "child.md  done", "ins.md  < from the child", "ins.md  asks",
     ] {
         let at = lines[from..].find(text);
         from += at.unwrap_or_else(|| panic!("{text} is missing or comes too early:\n{lines}"));
     }
     let followed = chain.run(&["logs", &root, "--chain", "-f"]);
     assert_eq!((followed.code, followed.out), (Some(0), lines));
-    assert!(followed.err.contains(" waits for an answer"), "{}", followed.err);
+    assert!(followed.err.contains(" asks"), "{}", followed.err);
     let child = chain.ok(&["logs", &root, "--chain", "--full"]);
     assert!(child.contains("child.md  < one\n") && child.contains("  two\n"), "{child}");
     assert_eq!((chain.api.count(), chain.home.transcripts()), (asked, transcripts));

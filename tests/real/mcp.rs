@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread::JoinHandle;
 
@@ -73,6 +74,9 @@ impl Session {
         let mut command = chain.home.command(claude(NEWEST));
         command.env("AGENT_CLI_CLAUDE", claude(NEWEST)).env("AGENT_CLI_STATE_DIR", chain.state());
         command.args(["--allowedTools=mcp__agent-cli__spawn"]).args(arguments).env("TERM", "xterm-256color");
+        let folders = std::env::var_os("PATH").unwrap();
+        let own = Path::new(env!("CARGO_BIN_EXE_agent-cli")).parent().unwrap().to_owned();
+        command.env("PATH", std::env::join_paths([own].into_iter().chain(std::env::split_paths(&folders))).unwrap());
         let copy = || Stdio::from(terminal.try_clone().unwrap());
         let claude = command.stdin(copy()).stdout(copy()).stderr(copy()).spawn().unwrap();
         let session = Self { shown, keyboard, claude, _collected: collected };

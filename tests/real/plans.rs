@@ -82,7 +82,7 @@ fn an_approved_plan_is_carried_out_in_the_chosen_mode_from_then_on(version: &str
     }
     let waits = chain.run(&["resume", &root]);
     assert_eq!(waits.out, "SGN_PEND_ONGOING\n");
-    assert!(waits.err.contains("of its plan: # The plan"), "{waits:?}");
+    assert!(waits.err.contains(&format!("of its plan {}: # The plan", &id[..8])), "{waits:?}");
     let wrong = chain.run(&["answer", id, "allow", "--mode", "bypassPermissions"]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
     assert!(wrong.err.contains("default, acceptEdits, dontAsk"), "{wrong:?}");
