@@ -50,7 +50,7 @@ const MOST_STREAMS: usize = 100;
 const PATIENCE: Duration = Duration::from_secs(20);
 impl<H: Host> Page<H> {
     pub(super) fn new(host: H, store: Store, addresses: Addresses, options: Options) -> Result<Self, String> {
-        let marked = Serving::mark(store.dir(), &addresses.told()).map_err(|error| error.to_string())?;
+        let marked = Serving::mark(store.dir(), &addresses.for_notifications()).map_err(|error| error.to_string())?;
         let kept = addresses.port.map_or("browsers".to_owned(), |port| format!("browsers-{port}"));
         let browsers = Browsers::new(store.dir().page().join(kept), options.token);
         let page = Self {

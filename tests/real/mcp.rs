@@ -165,7 +165,7 @@ fn an_idle_session_is_told_when_a_question_opens_in_its_project() {
     let is_told = || {
         chain.api.requests().iter().any(|request| {
             let last = request.body["messages"].as_array().and_then(|messages| messages.last());
-            last.is_some_and(|last| last.to_string().contains("asks: Which colour is it?"))
+            last.is_some_and(|last| last.to_string().contains("asks: \\\"Which colour is it?"))
         })
     };
     wait_until("the session is told", is_told);

@@ -57,20 +57,25 @@ impl News {
 fn question(app: &App<'_>, asked: &Question) -> String {
     let what = match &asked.kind {
         RequestKind::Permission { tool, input, .. } => {
-            format!("needs an approval: {}", shortened(&approval::summary(tool, input)))
+            format!("needs an approval: {}", quoted(&approval::summary(tool, input)))
         }
         RequestKind::Plan(_) => "needs an approval of its plan".to_owned(),
-        _ => format!("asks: {}", shortened(&asked.question)),
+        _ => format!("asks: {}", quoted(&asked.question)),
     };
     let name = app.store.chain_of(asked.root).ok().and_then(|chain| chain.name);
-    let of = name.unwrap_or_else(|| shortened(&asked.title));
+    let of = name.unwrap_or_else(|| quoted(&asked.title));
     format!("agent-cli: {of} ({}) {what}", asked.id.short())
 }
 
+/// An agent's words, of which the model of a person's session must be able to tell where they end: they are no instructions.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", shortened(text).replace('"', "'"))
+}
+
 fn end(chain: &Summary) -> String {
-    let name = chain.name.clone().unwrap_or_else(|| shortened(&chain.title));
+    let name = chain.name.clone().unwrap_or_else(|| quoted(&chain.title));
     let how = match &chain.state {
-        FrameState::Failed { failure } => format!("has failed: {}", shortened(&failure.message)),
+        FrameState::Failed { failure } => format!("has failed: {}", quoted(&failure.message)),
         _ => "is done".to_owned(),
     };
     format!("agent-cli: the chain {name} ({}) {how}", chain.id.short())
@@ -91,9 +96,9 @@ mod tests {
         let mut news = News::new(Timestamp::UNIX_EPOCH);
         assert_eq!(news.next(&app).unwrap(), [""; 0]);
         let asks = store.start(chain("/"));
-        let question = store.request(asks, None, &[ask("When\u{1b}?")]).unwrap()[0];
+        let question = store.request(asks, None, &[ask("When\u{1b}?\"")]).unwrap()[0];
         store.request(store.start(chain("/elsewhere")), None, &[ask("Where?")]).unwrap();
-        let expected = format!("agent-cli: a task ({}) asks: When\\u{{1b}}?", question.short());
+        let expected = format!("agent-cli: \"a task\" ({}) asks: \"When\\u{{1b}}?'\"", question.short());
         assert_eq!(news.next(&app).unwrap(), std::slice::from_ref(&expected));
         assert_eq!(news.next(&app).unwrap(), [""; 0]);
         assert_eq!(News::new(Timestamp::UNIX_EPOCH).next(&app).unwrap(), [expected], "said again by the next monitor");
@@ -102,7 +107,7 @@ mod tests {
         store.end(store.start(failed), &refused("no"));
         let said = news.next(&app).unwrap();
         assert_eq!(said.len(), 2, "{said:?}");
-        assert!(said.contains(&format!("agent-cli: the chain a task ({}) is done", done.short())), "{said:?}");
+        assert!(said.contains(&format!("agent-cli: the chain \"a task\" ({}) is done", done.short())), "{said:?}");
         assert!(said.iter().any(|line| line.contains("has failed: ")), "{said:?}");
         assert_eq!(news.next(&app).unwrap(), [""; 0]);
     }

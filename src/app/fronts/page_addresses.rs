@@ -56,7 +56,7 @@ impl Addresses {
 
     /// The address for notifications: that by which other machines reach the page, if a person has named one. Empty: browsers do not
     /// reach a Unix socket by themselves.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn for_notifications(&self) -> String {
         match (self.added.first(), self.port) {
             // What speaks for this port itself has no TLS.
             (Some(name), Some(port)) if name.ends_with(&format!(":{port}")) => format!("http://{name}"),
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn notifications_say_how_a_phone_reaches_the_page() {
         let own = Some("127.0.0.1:7878");
-        let told = |listens, added: &[&str]| addresses(listens, added).told();
+        let told = |listens, added: &[&str]| addresses(listens, added).for_notifications();
         assert_eq!(told(own, &[]), "http://127.0.0.1:7878");
         assert_eq!(told(own, &["box.example", "other"]), "https://box.example");
         assert_eq!(told(own, &["box.example:7878"]), "http://box.example:7878");

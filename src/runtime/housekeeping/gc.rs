@@ -133,7 +133,7 @@ const AT_ONCE: usize = 100;
 #[derive(Default)]
 struct Removing(Option<JoinHandle<Result<Vec<Finished>, RuntimeError>>>);
 
-/// What became of a prepared chain, and the worktrees that were removed for it.
+/// The outcome for a prepared chain, and the worktrees that were removed for it.
 struct Finished {
     root: FrameId,
     removal: Removal,
@@ -141,7 +141,7 @@ struct Finished {
 }
 
 impl Removing {
-    /// Begins to remove chains, with the worktrees that were removed for them. Returns what became of the chains before these.
+    /// Begins to remove chains, with the worktrees that were removed for them. Returns the outcomes of the batch before.
     fn begin(
         &mut self,
         store: &Store,
