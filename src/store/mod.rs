@@ -26,13 +26,12 @@ pub(crate) mod testing;
 
 pub(crate) use crate::store::error::{ArchiveError, StoreError};
 pub(crate) use crate::store::files::browsers::{Browsers, note_token_file, token_files};
-pub(crate) use crate::store::files::driving::{Attending, Driving, Followed, Serving, Watching};
 pub(crate) use crate::store::files::entries::size;
 pub use crate::store::files::lease::Lease;
+pub(crate) use crate::store::files::marks::{Attending, Driving, Followed, Serving, Trying, Watching};
 pub(crate) use crate::store::files::ownership::exposed;
 pub(crate) use crate::store::files::privacy::private_socket;
 pub(crate) use crate::store::files::state_dir::StateDir;
-pub(crate) use crate::store::files::trying::Trying;
 pub use crate::store::handle::Store;
 pub(crate) use crate::store::housekeeping::archive::{Adapted, Brought, Here, Unpacked};
 pub(crate) use crate::store::housekeeping::database_facts::{FactsOf, Observed, RecordedPause, RecordedProgram};

@@ -5,17 +5,16 @@
 //! stale process id. The file is not renamed or deleted as long as its frame exists; otherwise two runners could hold locks
 //! on two files of one name. It has a second name outside the frame's directory, because an agent may remove that directory.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
 
 use crate::core::id::FrameId;
 use crate::failpoint::{self, Step};
 use crate::store::error::{Result, StoreError};
+use crate::store::files::file_lock::{Right, try_exclusive};
 use crate::store::files::state_dir::StateDir;
 
 /// The right to run a frame, until its file and all copies of it are closed.
@@ -37,11 +36,6 @@ impl Drop for Lease {
     }
 }
 
-/// How often to try again if the lock was only held by checks, and how many of these tries are made without a pause. The
-/// others follow at intervals of a millisecond, because the system may suspend a checking process at that moment.
-const TRIES: u32 = 1_000;
-const TRIES_AT_ONCE: u32 = 100;
-
 impl Lease {
     /// Takes the lease, unless another process has it. Never waits.
     ///
@@ -57,35 +51,14 @@ impl Lease {
         let broken = |error| StoreError::io(path, error);
         dir.frame_dir(frame).and_then(|_| failpoint::room(Step::Lease)).map_err(broken)?;
         let output = dir.open_output(frame).map_err(broken)?;
-        for tries in 0..TRIES {
-            if locked(output.try_lock()).map_err(broken)? {
-                return Ok(Some(Self { output, is_shared: AtomicBool::new(false) }));
-            }
-            // A check of the lease takes a shared lock for a moment, which is not a lease.
-            if !locked(output.try_lock_shared()).map_err(broken)? {
-                return Ok(None);
-            }
-            output.unlock().map_err(broken)?;
-            if tries < TRIES_AT_ONCE {
-                thread::yield_now();
-            } else {
-                thread::sleep(Duration::from_millis(1));
-            }
-        }
-        Ok(None)
+        let is_taken = try_exclusive(&output).map_err(broken)?;
+        Ok(is_taken.then(|| Self { output, is_shared: AtomicBool::new(false) }))
     }
 
     /// Whether a process has the lease. Creates nothing, and does not prevent another process from taking it: the file has a
     /// shared lock for a moment, which can be distinguished from a lease.
     pub(crate) fn is_held(dir: &StateDir, frame: FrameId) -> Result<bool> {
-        let path = dir.printed(frame);
-        let broken = |error| StoreError::io(&path, error);
-        let output = match File::open(&path) {
-            Ok(output) => output,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(broken(error)),
-        };
-        Ok(!locked(output.try_lock_shared()).map_err(broken)?)
+        Right::is_taken(&dir.printed(frame))
     }
 
     /// The frame's output, opened for appending, for `claude` to print to. The lease lasts until this is closed, too.
@@ -148,19 +121,13 @@ impl Read for PrintedReader<'_> {
     }
 }
 
-fn locked(result: std::result::Result<(), TryLockError>) -> io::Result<bool> {
-    match result {
-        Ok(()) => Ok(true),
-        Err(TryLockError::WouldBlock) => Ok(false),
-        Err(TryLockError::Error(error)) => Err(error),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
     use std::process::{Command, Stdio};
     use std::sync::Barrier;
+    use std::thread;
+    use std::time::Duration;
 
     use tempfile::TempDir;
 

@@ -119,6 +119,11 @@ impl StateDir {
         self.frame_path(root).join("driving.lock")
     }
 
+    /// The file that is locked as long as a process runs the commands that an agent waits for.
+    pub(crate) fn commands(&self, frame: FrameId) -> PathBuf {
+        self.frame_path(frame).join("commands.lock")
+    }
+
     /// The file that is locked as long as a session follows the chain of a root.
     pub(crate) fn followed(&self, root: FrameId) -> PathBuf {
         self.frame_path(root).join("followed.lock")

@@ -1,83 +1,74 @@
 //! Marks of processes: that one drives a chain, so that commands which continue all chains skip it, that one shows questions to a
-//! person, so that an answer may come soon, and that one continues every chain, so that people need not.
+//! person, so that an answer may come soon, that one continues every chain, so that people need not, and that one runs the
+//! commands that an agent waits for, so that no other does.
 //!
-//! A mark is a shared lock on a file. The system releases it when the process ends, for whatever reason. It grants no rights:
-//! several commands may drive parts of one chain, and a lease decides who runs a frame.
-
-use std::fs::{File, TryLockError};
-use std::io;
-use std::path::Path;
-use std::thread;
-use std::time::Duration;
+//! Only the last is a right: several commands may drive parts of one chain, and a lease decides who runs a frame.
 
 use crate::core::id::FrameId;
 use crate::store::error::{Result, StoreError};
-use crate::store::files::durable::{make_private, open_private};
+use crate::store::files::durable::make_private;
+use crate::store::files::file_lock::{Mark, Right};
 use crate::store::files::state_dir::StateDir;
-
-/// How often to try to set or check a mark, and the pause between tries.
-const TRIES: u32 = 200;
-const MOMENT: Duration = Duration::from_millis(5);
 
 /// The mark of a process that drives a chain.
 #[derive(Debug)]
 pub(crate) struct Driving {
-    _locked: File,
+    _mark: Mark,
 }
 
 impl Driving {
     /// Marks the chain of `root` as driven until the result is dropped.
     pub(crate) fn mark(dir: &StateDir, root: FrameId) -> Result<Self> {
         dir.frame_dir(root).map_err(|error| StoreError::io(&dir.frame_path(root), error))?;
-        Ok(Self { _locked: lock(&dir.driving(root))? })
+        Ok(Self { _mark: Mark::set(&dir.driving(root))? })
     }
 
     /// Whether a process drives the chain of `root`. Creates nothing.
     pub(crate) fn is_marked(dir: &StateDir, root: FrameId) -> Result<bool> {
-        is_locked(&dir.driving(root))
+        Mark::is_set(&dir.driving(root))
     }
 }
 
 /// The mark of a process that shows questions to a person.
 #[derive(Debug)]
 pub(crate) struct Attending {
-    _locked: File,
+    _mark: Mark,
 }
 
 impl Attending {
     /// Marks that a person is there until the result is dropped.
     pub(crate) fn mark(dir: &StateDir) -> Result<Self> {
-        Ok(Self { _locked: lock(&dir.attending())? })
+        Ok(Self { _mark: Mark::set(&dir.attending())? })
     }
 
     /// Whether a process shows questions to a person. Creates nothing.
     pub(crate) fn is_marked(dir: &StateDir) -> Result<bool> {
-        is_locked(&dir.attending())
+        Mark::is_set(&dir.attending())
     }
 }
 
 /// The mark of a session that is told how a chain goes on.
 #[derive(Debug)]
 pub(crate) struct Followed {
-    _locked: File,
+    _mark: Mark,
 }
 
 impl Followed {
     /// Marks the chain of `root` as followed until the result is dropped.
     pub(crate) fn mark(dir: &StateDir, root: FrameId) -> Result<Self> {
-        Ok(Self { _locked: lock(&dir.followed(root))? })
+        Ok(Self { _mark: Mark::set(&dir.followed(root))? })
     }
 
     /// Whether a session follows the chain of `root`. Creates nothing.
     pub(crate) fn is_marked(dir: &StateDir, root: FrameId) -> Result<bool> {
-        is_locked(&dir.followed(root))
+        Mark::is_set(&dir.followed(root))
     }
 }
 
 /// The mark of a process that serves the page in a browser.
 #[derive(Debug)]
 pub(crate) struct Serving {
-    _locked: File,
+    _mark: Mark,
 }
 
 impl Serving {
@@ -88,16 +79,16 @@ impl Serving {
         if !folder.exists() {
             make_private(&folder).map_err(broken)?;
         }
-        let locked = lock(&file)?;
+        let mark = Mark::set(&file)?;
         std::fs::write(&file, address).map_err(broken)?;
-        Ok(Self { _locked: locked })
+        Ok(Self { _mark: mark })
     }
 
     /// Where the page is; `None`: no process serves it. Creates nothing.
     pub(crate) fn address(dir: &StateDir) -> Result<Option<String>> {
         let file = dir.page().join(ADDRESS);
         let read = || std::fs::read_to_string(&file).map_err(|error| StoreError::io(&file, error));
-        if is_locked(&file)? {
+        if Mark::is_set(&file)? {
             read().map(|address| Some(address).filter(|address| !address.is_empty()))
         } else {
             Ok(None)
@@ -110,54 +101,44 @@ const ADDRESS: &str = "address";
 /// The mark of a process that continues every chain as soon as it can continue.
 #[derive(Debug)]
 pub(crate) struct Watching {
-    _locked: File,
+    _mark: Mark,
 }
 
 impl Watching {
     /// Marks the chains as watched until the result is dropped.
     pub(crate) fn mark(dir: &StateDir) -> Result<Self> {
-        Ok(Self { _locked: lock(&dir.watching())? })
+        Ok(Self { _mark: Mark::set(&dir.watching())? })
     }
 
     /// Whether a process watches the chains. Creates nothing.
     pub(crate) fn is_marked(dir: &StateDir) -> Result<bool> {
-        is_locked(&dir.watching())
+        Mark::is_set(&dir.watching())
     }
 }
 
-fn lock(path: &Path) -> Result<File> {
-    let lock = || {
-        let file = open_private(path)?;
-        // Only processes that check the mark prevent the lock, for a moment, and they count it as a mark, too. The tries are limited
-        // in case the system suspends one in that moment.
-        for _ in 0..TRIES {
-            match file.try_lock_shared() {
-                Ok(()) => break,
-                Err(TryLockError::WouldBlock) => thread::sleep(MOMENT),
-                Err(TryLockError::Error(error)) => return Err(error),
-            }
-        }
-        Ok(file)
-    };
-    lock().map_err(|error: io::Error| StoreError::io(path, error))
+/// The right to run the commands that an agent waits for, so that two processes never run one at the same time.
+#[derive(Debug)]
+pub(crate) struct Trying {
+    _right: Right,
 }
 
-fn is_locked(path: &Path) -> Result<bool> {
-    let broken = |error| StoreError::io(path, error);
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(broken(error)),
-    };
-    match file.try_lock() {
-        Ok(()) => Ok(false),
-        Err(TryLockError::WouldBlock) => Ok(true),
-        Err(TryLockError::Error(error)) => Err(broken(error)),
+impl Trying {
+    /// Takes the right, unless another process has it. Never waits.
+    pub(crate) fn try_take(dir: &StateDir, frame: FrameId) -> Result<Option<Self>> {
+        dir.frame_dir(frame).map_err(|error| StoreError::io(&dir.frame_path(frame), error))?;
+        Ok(Right::try_take(&dir.commands(frame))?.map(|right| Self { _right: right }))
+    }
+
+    /// Whether a process has the right. Creates nothing.
+    pub(crate) fn is_taken(dir: &StateDir, frame: FrameId) -> Result<bool> {
+        Right::is_taken(&dir.commands(frame))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     #[test]
@@ -195,5 +176,19 @@ mod tests {
         assert!(Driving::is_marked(&dir, root).unwrap());
         drop(second);
         assert!(!Driving::is_marked(&dir, root).unwrap());
+    }
+
+    #[test]
+    fn one_process_runs_the_commands_of_an_agent() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = StateDir::new(temp.path()).unwrap();
+        let frame = FrameId::random();
+        assert!(!Trying::is_taken(&dir, frame).unwrap());
+        let trying = Trying::try_take(&dir, frame).unwrap();
+        assert!(trying.is_some() && Trying::try_take(&dir, frame).unwrap().is_none());
+        assert!(Trying::is_taken(&dir, frame).unwrap());
+        drop(trying);
+        assert!(!Trying::is_taken(&dir, frame).unwrap());
+        assert!(Trying::try_take(&dir, frame).unwrap().is_some());
     }
 }
