@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver};
+use std::thread::{self, ScopedJoinHandle};
 
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::locate::SessionLocations;
 use crate::core::chain::frame::{Frame, KeptConversation};
 use crate::core::chain::frame_state::FrameState;
-use crate::core::housekeeping::consistency::{FrameFacts, UsableLines, judge_frame, judge_requests};
+use crate::core::housekeeping::consistency::{FrameFacts, Known, UsableLines, judge_frame, judge_requests};
 use crate::core::housekeeping::fsck_finding::{FindingKind, FsckFinding};
 use crate::core::id::{FrameId, SessionId};
 use crate::runtime::recovery::restore;
@@ -56,26 +58,50 @@ fn look(
     of: FactsOf<'_>,
     tell: &mut dyn FnMut(&str, usize, usize),
 ) -> Result<Vec<FsckFinding>, RuntimeError> {
-    let (mut places, mut judged, mut at) = (SessionLocations::default(), Vec::new(), 0);
-    let mut facts = store.housekeeping().facts(of)?;
-    let mut next = Some(0);
-    while let Some(after) = next {
-        let page = store.housekeeping().frame_facts(of, after)?;
-        for mut frame in page.frames {
-            tell("agents checked", at, facts.known.len());
-            at += 1;
-            look_at_transcript(store, &mut frame, &mut places)?;
-            judged.extend(judge_frame(&frame, &facts.known));
+    let facts = store.housekeeping().facts(of)?;
+    let dir = store.dir().path();
+    // The database, the files that it names, and the files of the state directory take about as long.
+    thread::scope(|scope| {
+        let orphans = scope.spawn(|| Store::open(dir)?.housekeeping().orphan_files());
+        let (send, pages) = mpsc::sync_channel(PAGES_AHEAD);
+        let judging = scope.spawn(|| judged(&Store::open(dir)?, pages, &facts.known));
+        let (mut found, mut next, mut at) = (Vec::new(), Some(0), 0);
+        while let Some(after) = next {
+            let page = store.housekeeping().frame_facts(of, after)?;
+            for _ in &page.frames {
+                tell("agents checked", at, facts.known.len());
+                at += 1;
+            }
+            found.extend(page.findings);
+            let is_sent = send.send(page.frames).is_ok();
+            next = page.next.filter(|_| is_sent);
         }
-        facts.findings.extend(page.findings);
-        next = page.next;
+        drop(send);
+        let judged = joined(judging)?.into_iter().chain(judge_requests(&facts.requests, &facts.known));
+        let orphans = joined(orphans)?.into_iter().filter(|orphan| !orphan.is_routine());
+        let orphans =
+            orphans.map(|left| FsckFinding { frame: left.frame, kind: FindingKind::Orphan { path: left.path } });
+        let open = store.dir().not_private()?.into_iter();
+        let open = open.map(|(path, mode)| FsckFinding { frame: None, kind: FindingKind::Open { path, mode } });
+        Ok(facts.findings.iter().cloned().chain(found).chain(judged).chain(orphans).chain(open).collect())
+    })
+}
+
+/// How many pages of frames are read before they are judged.
+const PAGES_AHEAD: usize = 2;
+
+/// The findings about frames.
+fn judged(store: &Store, pages: Receiver<Vec<FrameFacts>>, known: &Known) -> Result<Vec<FsckFinding>, RuntimeError> {
+    let (mut places, mut found) = (SessionLocations::default(), Vec::new());
+    for mut frame in pages.into_iter().flatten() {
+        look_at_transcript(store, &mut frame, &mut places)?;
+        found.extend(judge_frame(&frame, known));
     }
-    judged.extend(judge_requests(&facts.requests, &facts.known));
-    let orphans = store.housekeeping().orphan_files()?.into_iter().filter(|orphan| !orphan.is_routine());
-    let orphans = orphans.map(|left| FsckFinding { frame: left.frame, kind: FindingKind::Orphan { path: left.path } });
-    let open = store.dir().not_private()?.into_iter();
-    let open = open.map(|(path, mode)| FsckFinding { frame: None, kind: FindingKind::Open { path, mode } });
-    Ok(facts.findings.into_iter().chain(judged).chain(orphans).chain(open).collect())
+    Ok(found)
+}
+
+fn joined<T>(running: ScopedJoinHandle<'_, T>) -> T {
+    running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Adds the facts about a frame's files in Claude Code's folder.

@@ -7,7 +7,7 @@
 //! removes these orphans.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
 use serde::Serialize;
@@ -20,7 +20,7 @@ use crate::runtime::housekeeping::removal::{
     self, Condemned, Decision, Preparation, Prepared, Removal, RemovalRequest, RemovedChain,
 };
 use crate::runtime::worktrees::worktree_removal;
-use crate::store::{Orphan, Store, WorktreesOf};
+use crate::store::{Orphan, Store, StoreError, Trash, WorktreesOf};
 
 /// Events during the removal of chains.
 #[derive(Debug)]
@@ -111,16 +111,17 @@ pub(crate) fn collect(
     collected.count(removing.begin(store, prepared, request)?);
     collected.count(removing.wait()?);
     collected.take(store, handed_over, with_ignored, pretend)?;
+    let is_smaller = !collected.trees.is_empty() && !pretend;
+    let dir = store.dir().path().to_owned();
+    let shrinking = is_smaller.then(|| thread::spawn(move || shrink(&dir)));
     collected.sweep(store, pretend, tell)?;
-    if !collected.trees.is_empty() && !pretend {
-        collected.database_bytes = shrink(store);
-    }
+    collected.database_bytes = shrinking.map_or(0, joined);
     Ok(collected)
 }
 
 /// Returns by how many bytes the database has shrunk. Rows are deleted in any case, and their space is reused.
-fn shrink(store: &Store) -> u64 {
-    store.housekeeping().shrink().unwrap_or_else(|error| {
+fn shrink(dir: &Path) -> u64 {
+    Store::open(dir).and_then(|store| store.housekeeping().shrink()).unwrap_or_else(|error| {
         tracing::warn!("the database was not made smaller: {error}");
         0
     })
@@ -129,9 +130,12 @@ fn shrink(store: &Store) -> u64 {
 /// How many chains are removed in one transaction, for which other processes wait.
 const AT_ONCE: usize = 100;
 
-/// Removes prepared chains while the next ones are prepared, which takes about as long.
+/// Removes prepared chains, and deletes the files of those before, while the next ones are prepared: each takes about as long.
 #[derive(Default)]
-struct Removing(Option<JoinHandle<Result<Vec<Finished>, RuntimeError>>>);
+struct Removing {
+    rows: Option<JoinHandle<Result<(Vec<Finished>, Trash), RuntimeError>>>,
+    files: Option<JoinHandle<Result<usize, StoreError>>>,
+}
 
 /// The outcome for a prepared chain, and the worktrees that were removed for it.
 struct Finished {
@@ -148,26 +152,45 @@ impl Removing {
         prepared: Vec<(Prepared, Vec<Condemned>)>,
         request: RemovalRequest,
     ) -> Result<Vec<Finished>, RuntimeError> {
-        let before = self.wait()?;
+        let before = self.wait_for_rows()?;
         if prepared.is_empty() {
             return Ok(before);
         }
         let dir = store.dir().path().to_owned();
-        self.0 = Some(thread::spawn(move || {
+        self.rows = Some(thread::spawn(move || {
             let (trees, worktrees): (Vec<_>, Vec<_>) = prepared.into_iter().unzip();
             let roots: Vec<FrameId> = trees.iter().map(Prepared::root).collect();
             let (removals, trash) = removal::finish(&Store::open(&dir)?, trees, request)?;
-            trash.delete()?;
             let finished = roots.into_iter().zip(removals).zip(worktrees);
-            Ok(finished.map(|((root, removal), worktrees)| Finished { root, removal, worktrees }).collect())
+            let finished = finished.map(|((root, removal), worktrees)| Finished { root, removal, worktrees });
+            Ok((finished.collect(), trash))
         }));
         Ok(before)
     }
 
-    fn wait(&mut self) -> Result<Vec<Finished>, RuntimeError> {
-        let Some(running) = self.0.take() else { return Ok(Vec::new()) };
-        running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    /// Returns the outcomes of the last batch.
+    fn wait(mut self) -> Result<Vec<Finished>, RuntimeError> {
+        let last = self.wait_for_rows()?;
+        self.wait_for_files()?;
+        Ok(last)
     }
+
+    fn wait_for_rows(&mut self) -> Result<Vec<Finished>, RuntimeError> {
+        let Some(running) = self.rows.take() else { return Ok(Vec::new()) };
+        let (finished, trash) = joined(running)?;
+        self.wait_for_files()?;
+        self.files = Some(thread::spawn(|| trash.delete()));
+        Ok(finished)
+    }
+
+    fn wait_for_files(&mut self) -> Result<(), RuntimeError> {
+        self.files.take().map_or(Ok(0), joined)?;
+        Ok(())
+    }
+}
+
+fn joined<T>(running: JoinHandle<T>) -> T {
+    running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 impl Collected {

@@ -26,7 +26,7 @@ use crate::store::sqlite::transaction::TxResult;
 
 pub(crate) fn export(store: &Sqlite, root: FrameId, to: &mut dyn Write) -> Result<()> {
     store.read(|connection| {
-        tree_rows::collect(connection, root)?;
+        tree_rows::collect(connection, &[root])?;
         let ids = tree_rows::frames(connection)?;
         let frames = ids.into_iter().map(|id| frames::existing(connection, id));
         let frames = frames.collect::<std::result::Result<Vec<_>, _>>()?;

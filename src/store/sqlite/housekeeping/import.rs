@@ -108,7 +108,7 @@ fn insert(connection: &Connection, row: &ArchiveRow) -> TxResult<()> {
 
 /// The rows are exactly the rows of one tree that is not running.
 fn verify(connection: &Connection, root: FrameId, rows: &[ArchiveRow]) -> TxResult<()> {
-    tree_rows::collect(connection, root)?;
+    tree_rows::collect(connection, &[root])?;
     for table in TABLES {
         let sql = format!("SELECT count(*) FROM {} WHERE {}", table.name, table.of_members);
         let found: u32 = connection.query_row(&sql, [], |row| row.get(0))?;

@@ -69,26 +69,24 @@ pub(crate) fn sessions(connection: &Connection, root: FrameId) -> TxResult<Vec<W
 }
 
 pub(crate) fn remove_trees(store: &Sqlite, trees: &[Decided], retention: Retention) -> Result<RemovedTrees> {
-    let (mut removed, mut frames) = (Vec::new(), Vec::new());
-    let deletions = TABLES.map(|Table { name, of_members }| format!("DELETE FROM {name} WHERE {of_members}"));
     // Otherwise SQLite writes each page that a `DELETE` changes to a temporary file, too.
     store.query(|connection| Ok(connection.pragma_update(None, "temp_store", "MEMORY")?))?;
-    store.write(Step::Remove, |connection| {
+    let (removed, frames) = store.write(Step::Remove, |connection| {
         // The rows of a tree refer to each other.
         connection.pragma_update(None, "defer_foreign_keys", true)?;
+        let mut removed = Vec::new();
         for Decided { root, attempts } in trees {
             let may_go = |tree: &Removable| tree.attempts == *attempts && retention.removes(&tree.age);
-            if !aged(connection, *root)?.as_ref().is_some_and(may_go) {
-                continue;
+            if aged(connection, *root)?.as_ref().is_some_and(may_go) {
+                removed.push(*root);
             }
-            tree_rows::collect(connection, *root)?;
-            frames.extend(tree_rows::frames(connection)?);
-            for sql in &deletions {
-                connection.run(sql, [])?;
-            }
-            removed.push(*root);
         }
-        Ok(())
+        tree_rows::collect(connection, &removed)?;
+        let frames = tree_rows::frames(connection)?;
+        for Table { name, of_members } in TABLES {
+            connection.run(&format!("DELETE FROM {name} WHERE {of_members}"), [])?;
+        }
+        Ok((removed, frames))
     })?;
     Ok(RemovedTrees { roots: removed, trash: orphan_files::discard_frame_dirs(store, &frames)? })
 }

@@ -12,28 +12,31 @@ pub(crate) struct Table {
     pub(crate) of_members: &'static str,
 }
 
-/// All tables with rows of a tree, in the order in which rows can be removed: the log of a frame is removed after the frame,
-/// and only its question says to which frame an answer belongs. `versions` is about programs. `subscription` and
+/// All tables with rows of a tree, in the order in which rows can be removed: only its question says to which frame an answer
+/// belongs, and the log of a frame is removed after the frame. Otherwise a row is removed before those that it refers to, so that
+/// SQLite need not count broken references. `versions` is about programs. `subscription` and
 /// `notifications` are about the person here: they are not exported, and notifications are removed with their frames
 /// automatically.
 pub(crate) const TABLES: [Table; 9] = [
-    Table { name: "frames", of_members: "id IN members" },
-    Table { name: "replies", of_members: "frame IN members" },
-    Table { name: "attempts", of_members: "frame IN members" },
     Table { name: "answers", of_members: "question IN (SELECT id FROM requests WHERE frame IN members)" },
     Table { name: "requests", of_members: "frame IN members" },
-    Table { name: "stops", of_members: "frame IN members" },
     Table { name: "messages", of_members: "frame IN members" },
-    Table { name: "events", of_members: "frame IN members" },
+    Table { name: "stops", of_members: "frame IN members" },
+    Table { name: "attempts", of_members: "frame IN members" },
+    Table { name: "replies", of_members: "frame IN members" },
+    Table { name: "frames", of_members: "id IN members" },
     Table { name: "chains", of_members: "root IN members" },
+    Table { name: "events", of_members: "frame IN members" },
 ];
 
-/// Puts the frames of the tree of `root` into `members`, and those that were deleted before they ran: their log belongs to
+/// Puts the frames of the trees of `roots` into `members`, and those that were deleted before they ran: their log belongs to
 /// the tree. The temporary table belongs to this connection, so readers may have it, too.
-pub(crate) fn collect(connection: &Connection, root: FrameId) -> TxResult<()> {
+pub(crate) fn collect(connection: &Connection, roots: &[FrameId]) -> TxResult<()> {
     connection.run("CREATE TEMP TABLE IF NOT EXISTS members (id TEXT PRIMARY KEY) WITHOUT ROWID", [])?;
     connection.run("DELETE FROM temp.members", [])?;
-    connection.run("INSERT INTO temp.members SELECT id FROM frames WHERE root = ?1", [Id(root)])?;
+    for root in roots {
+        connection.run("INSERT INTO temp.members SELECT id FROM frames WHERE root = ?1", [Id(*root)])?;
+    }
     connection.run(
         "INSERT INTO temp.members SELECT e.frame FROM (SELECT id FROM temp.members) AS m
          CROSS JOIN events AS e INDEXED BY deleted_frames
