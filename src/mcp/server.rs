@@ -120,10 +120,14 @@ impl<H: Host> ServerHandler for Server<H> {
     ) -> Result<CallToolResponse, ErrorData> {
         let (name, arguments) = (request.name, request.arguments.unwrap_or_default());
         let has_tasks = context.client_capabilities().is_some_and(|client| client.supports_tasks());
+        let paces = Arc::clone(&self.paces);
         let called = self
             .run(&context, move |app, surroundings| match tools::call(app, surroundings, &name, arguments)? {
                 Output::Value(value) => Ok((value.to_string(), None)),
                 Output::Chain(root) => {
+                    if has_tasks {
+                        paces.follow(app, root);
+                    }
                     let task = tasks::task(app, root)?;
                     Ok((in_words(root, &task), Some(task)))
                 }

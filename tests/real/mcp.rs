@@ -73,6 +73,8 @@ impl Session {
         let collected = collect_screen(screen, shown.clone());
         let mut command = chain.home.command(claude(NEWEST));
         command.env("AGENT_CLI_CLAUDE", claude(NEWEST)).env("AGENT_CLI_STATE_DIR", chain.state());
+        // However long the session takes to show a question.
+        command.env("AGENT_CLI_LINGER", "5m");
         command.args(["--allowedTools=mcp__agent-cli__spawn"]).args(arguments).env("TERM", "xterm-256color");
         let folders = std::env::var_os("PATH").unwrap();
         let own = Path::new(env!("CARGO_BIN_EXE_agent-cli")).parent().unwrap().to_owned();
@@ -118,6 +120,8 @@ fn a_chain_is_a_task_of_the_session_that_starts_it() {
     assert!(told.len() == 1 && told[0].contains("Which colour?") && told[0].contains("Blue"), "{told:?}");
     // One of the agent, which ends, and one of the session, which gets its reply.
     assert_eq!(chain.api.requests().len(), before + 2, "{}", session.shown.text());
+    // The person sat in front of the question, so the agent has waited for the answer.
+    assert_eq!(chain.attempts_one_after_the_other(&chain.only_root()), 1);
     session.kill();
 }
 

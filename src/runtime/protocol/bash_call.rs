@@ -148,7 +148,7 @@ pub(super) fn before(
             let runs_in = RunsIn { directory, input: call.input.as_deref().unwrap_or_default() };
             let request = resolve(&store, caller, &runs_in).map_err(ProtocolError::Request)?;
             let can_linger = !asking.patience.time.is_zero()
-                && request.can_linger(caller, || Attending::is_marked(store.dir()).unwrap_or(false));
+                && request.can_linger(caller, || Attending::is_marked(store.dir(), frame.root).unwrap_or(false));
             request.record(&store, caller, Some(id))?;
             // Otherwise a child could work although a user's hook, which runs at the same time, denies the call.
             if !can_linger || !linger::is_alone(&store, &frame, BASH)? {

@@ -93,7 +93,7 @@ fn in_time(
 
 /// Whether a call that asks a person may linger: somebody is there, and no hook of the user, which runs at the same time, can deny it.
 pub(super) fn is_attended(asking: &Asking, store: &Store, frame: &Frame, tool: &str) -> Result<bool, RuntimeError> {
-    let is_there = !asking.patience.time.is_zero() && Attending::is_marked(store.dir())?;
+    let is_there = !asking.patience.time.is_zero() && Attending::is_marked(store.dir(), frame.root)?;
     Ok(is_there && is_alone(store, frame, tool)?)
 }
 
@@ -124,6 +124,6 @@ fn is_worth_it(asking: &Asking, store: &Store, frame: &Frame, lingering: Lingeri
         Some(most) => store.attempts(Attempts::Running)?.len() >= most as usize,
         None => false,
     };
-    let lingering = Lingering { is_attended: Attending::is_marked(store.dir())?, ..lingering };
+    let lingering = Lingering { is_attended: Attending::is_marked(store.dir(), frame.root)?, ..lingering };
     Ok(is_driven && !is_full && store.tree(frame.root)?.lingers(lingering, Timestamp::now()))
 }

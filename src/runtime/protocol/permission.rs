@@ -105,7 +105,7 @@ fn of_agent(asking: &Asking, call: &PermissionCall, id: &str) -> Result<Permissi
                 return Ok(deny(NOT_RUN));
             }
             // The user's hooks have seen the call by now.
-            if asking.patience.time.is_zero() || !Attending::is_marked(store.dir())? {
+            if asking.patience.time.is_zero() || !Attending::is_marked(store.dir(), frame.root)? {
                 return Ok(Permission::Stop);
             }
             let in_time = linger::or_suspended(asking, &store, &frame, id).and_then(|mut answered| answered.pop());

@@ -41,9 +41,10 @@ impl Attending {
         Ok(Self { _mark: Mark::set(&dir.attending())? })
     }
 
-    /// Whether a process shows questions to a person. Creates nothing.
-    pub(crate) fn is_marked(dir: &StateDir) -> Result<bool> {
-        Mark::is_set(&dir.attending())
+    /// Whether the questions of the chain of `root` stand in front of a person: a process shows those of all chains, or a session
+    /// follows this one. Creates nothing.
+    pub(crate) fn is_marked(dir: &StateDir, root: FrameId) -> Result<bool> {
+        Ok(Mark::is_set(&dir.attending())? || Followed::is_marked(dir, root)?)
     }
 }
 
@@ -176,6 +177,22 @@ mod tests {
         assert!(Driving::is_marked(&dir, root).unwrap());
         drop(second);
         assert!(!Driving::is_marked(&dir, root).unwrap());
+    }
+
+    #[test]
+    fn a_session_shows_the_questions_of_the_chains_that_it_follows() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = StateDir::new(temp.path()).unwrap();
+        let [followed, other] = [FrameId::random(), FrameId::random()].map(|root| {
+            dir.frame_dir(root).unwrap();
+            root
+        });
+        let are_shown = || [followed, other].map(|root| Attending::is_marked(&dir, root).unwrap());
+        assert_eq!(are_shown(), [false, false]);
+        let _session = Followed::mark(&dir, followed).unwrap();
+        assert_eq!(are_shown(), [true, false]);
+        let _inbox = Attending::mark(&dir).unwrap();
+        assert_eq!(are_shown(), [true, true]);
     }
 
     #[test]
