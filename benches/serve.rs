@@ -21,9 +21,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use agent_cli::records::{AskedFor, Caller, Ending, FrameId, Lease, Limits, NewFrame, SessionId, SpawnForm, Store};
+use agent_cli::records::{Caller, Ending, FrameId, Lease, SessionId, Store};
 
-use chains::{DEPTH, begin, copy, end, new_frame};
+use chains::{DEPTH, begin, copy, end, new_frame, wide};
 use process::is_idle;
 
 const AGENTS: usize = 100_000;
@@ -50,7 +50,7 @@ fn main() {
     is_idle(&served.process);
     println!("{:<44} {:.1} MB", "memory at first", served.memory());
 
-    let (wide, long) = (wide(&store), long(&store, &state));
+    let (wide, long) = (wide(&store, WIDTH), long(&store, &state));
     let pages = [
         ("list", "/".to_owned()),
         ("list of all", "/?show=all".to_owned()),
@@ -133,23 +133,6 @@ fn latency(agent: &mut Working, seen: &mut BufReader<TcpStream>, run: usize) -> 
         assert_ne!(seen.read_line(&mut line).expect("an event"), 0, "the stream has ended");
     }
     began.elapsed()
-}
-
-/// A chain of many agents that an agent has called together, of which all but one are done.
-fn wide(store: &Store) -> FrameId {
-    let limits = Limits { max_agents: WIDTH as u32, ..Limits::default() };
-    let root = store.create(&NewFrame { limits, ..new_frame() }, None).expect("a frame can be made");
-    let caller = begin(store, root, SessionId::from(root));
-    let title = "/project/ins2.md";
-    let asked = || AskedFor { caller, call: None, title, form: SpawnForm::Call, json: false, detached: None };
-    let children: Vec<_> =
-        (1..WIDTH).map(|_| store.create(&new_frame(), Some(asked())).expect("there is room")).collect();
-    end(store, caller, Ending::Suspended);
-    for child in children.into_iter().skip(1) {
-        let caller = begin(store, child, SessionId::random());
-        end(store, caller, Ending::Reply("done".into()));
-    }
-    root
 }
 
 /// An agent with a long conversation.

@@ -157,6 +157,29 @@ pub(crate) fn chain(store: &Store, done: bool) -> FrameId {
     root
 }
 
+/// A chain of `agents`, of which the first has called the others together: one asks, and the others are done.
+pub(crate) fn wide(store: &Store, agents: usize) -> FrameId {
+    let limits = Limits { max_agents: agents as u32, ..Limits::default() };
+    let root = store.create(&NewFrame { limits, ..new_frame() }, None).expect("a frame can be made");
+    let caller = begin(store, root, SessionId::from(root));
+    let title = "/project/ins2.md";
+    let asked = || AskedFor { caller, call: None, title, form: SpawnForm::Call, json: false, detached: None };
+    let children: Vec<_> =
+        (1..agents).map(|_| store.create(&new_frame(), Some(asked())).expect("there is room")).collect();
+    end(store, caller, Ending::Suspended);
+    for (at, child) in children.into_iter().enumerate() {
+        let caller = begin(store, child, SessionId::random());
+        if at == 0 {
+            let kind = RequestKind::Ask(Form::text("When is your birthday?"));
+            store.request(caller, None, std::slice::from_ref(&kind)).expect("the attempt runs");
+            end(store, caller, Ending::Suspended);
+        } else {
+            end(store, caller, Ending::Reply("done".into()));
+        }
+    }
+    root
+}
+
 /// An attempt of a frame that can run, given all existing results.
 pub(crate) fn begin(store: &Store, frame: FrameId, session: SessionId) -> Caller {
     let record = store.frame(frame).expect("the frame can be read").expect("the frame is there");

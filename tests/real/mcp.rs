@@ -176,6 +176,18 @@ fn an_idle_session_is_told_when_a_question_opens_in_its_project() {
     session.kill();
 }
 
+#[test]
+fn claude_code_finds_nothing_wrong_with_the_plugin() {
+    let chain = Chain::new(NEWEST);
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for folder in [repository.to_owned(), repository.join("plugins/agent-cli")] {
+        let mut validate = chain.home.command(claude(NEWEST));
+        validate.args(["plugin", "validate", "--strict"]).arg(&folder).stdin(Stdio::null());
+        let output = validate.output().unwrap();
+        assert!(output.status.success(), "{folder:?}: {}", String::from_utf8_lossy(&output.stdout));
+    }
+}
+
 /// The part of an agent's first request that does not depend on its session.
 fn first_request(chain: &Chain, made: usize) -> Value {
     let request = chain.api.requests().swap_remove(made);
