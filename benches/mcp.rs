@@ -105,7 +105,7 @@ impl Server {
 
     fn begin(&mut self) {
         let client = json!({
-            "protocolVersion": "2025-11-25", "capabilities": { "tasks": {}, "elicitation": {} },
+            "protocolVersion": "2025-11-25", "capabilities": { "extensions": { "io.modelcontextprotocol/tasks": {} }, "elicitation": {} },
             "clientInfo": { "name": "bench", "version": "1" },
         });
         let answer = self.ask("initialize", client);
