@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use crate::app::fronts::live_view::{Seen, Update};
+use crate::app::fronts::live_view::{Made, Seen, Update};
 use crate::page::Host;
 use crate::page::state::{Page, Visitor, refused};
 use crate::store::Attending;
@@ -29,8 +29,6 @@ const RETRY: Duration = Duration::from_secs(2);
 const ALIVE: Duration = Duration::from_secs(15);
 /// How long further changes are waited for, so that they are sent together.
 const GATHER: Duration = Duration::from_millis(60);
-/// A view that takes long to make is made less often: at most one part in this many of a core.
-const SHARE: u32 = 10;
 
 /// What a browser follows.
 struct Following<H: Host> {
@@ -38,11 +36,11 @@ struct Following<H: Host> {
     visitor: Visitor,
     of: String,
     seen: Seen,
+    /// What it has been sent.
+    made: Option<Made>,
     follows: Vec<PathBuf>,
     receiver: watch::Receiver<u64>,
     events: VecDeque<Event>,
-    /// When the view may be made again.
-    rests_until: Instant,
     _permit: OwnedSemaphorePermit,
     /// Somebody may see what is asked. Without the mark, calls do not linger.
     _attending: Option<Attending>,
@@ -73,7 +71,7 @@ pub(super) async fn stream<H: Host>(
     let following = Following {
         seen: Seen { view: None, digest: last.or_else(|| query.get("shown").cloned()) },
         events: VecDeque::from([Event::default().retry(RETRY)]),
-        rests_until: Instant::now(),
+        made: None,
         follows: Vec::new(),
         _attending: page.attend(),
         page,
@@ -96,12 +94,15 @@ impl<H: Host> Following<H> {
             if let Some(event) = self.events.pop_front() {
                 return Some(event);
             }
-            if let Some(shown) = &self.seen.view {
-                let left = Duration::try_from(shown.stale_at.duration_since(Timestamp::now())).unwrap_or_default();
-                if let Ok(changed) = tokio::time::timeout(left, self.receiver.changed()).await {
-                    changed.ok()?;
+            if let Some(made) = &self.made {
+                while !self.page.is_stale(made) {
+                    let left = made.view.stale_at.duration_since(Timestamp::now());
+                    let left = Duration::try_from(left).unwrap_or_default();
+                    if let Ok(changed) = tokio::time::timeout(left, self.receiver.changed()).await {
+                        changed.ok()?;
+                    }
                 }
-                tokio::time::sleep_until((self.rests_until.max(Instant::now() + GATHER)).into()).await;
+                tokio::time::sleep_until(made.rests_until.max(Instant::now() + GATHER).into()).await;
             }
             self.receiver.borrow_and_update();
             if !self.page.knows(&self.visitor) {
@@ -113,11 +114,11 @@ impl<H: Host> Following<H> {
 
     /// Makes events of what has changed.
     async fn look(&mut self) -> Option<()> {
-        let began = Instant::now();
-        let view = self.page.followed(&self.visitor, &self.of).await.ok()?;
-        self.rests_until = Instant::now() + began.elapsed() * SHARE;
+        let made = self.page.followed(&self.visitor, &self.of).await.ok()?;
+        let view = Arc::clone(&made.view);
         self.page.changes.follow(&self.follows, &view.follows);
         self.follows.clone_from(&view.follows);
+        self.made = Some(made);
         for (update, digest) in self.seen.updates(view) {
             let (name, id, html) = match update {
                 Update::Replace(id, html) => ("replace", id, html),

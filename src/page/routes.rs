@@ -96,7 +96,8 @@ fn logged_out<H>(page: &Page<H>, status: StatusCode) -> Response {
 async fn show<H: Host>(State(page): State<Arc<Page<H>>>, Extension(visitor): Extension<Visitor>, uri: Uri) -> Response {
     let of = uri.path_and_query().map_or("/", |of| of.as_str());
     match page.view(&visitor, of).await {
-        Ok(view) => {
+        Ok(made) => {
+            let view = made.view;
             layout::document(&view.title, Some(of), Some(&view.digest()), &PreEscaped(view.body())).into_response()
         }
         Err(problem) => refused(&problem),

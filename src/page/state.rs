@@ -1,18 +1,19 @@
 //! What all requests share.
 
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::extract::{Form, FromRequest, Request};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use maud::html;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
 
 use crate::app::App;
 use crate::app::error::AppError;
-use crate::app::fronts::live_view::{LiveView, SharedViews};
+use crate::app::fronts::live_view::{Made, SharedViews};
 use crate::app::fronts::page_addresses::{Addresses, Connection};
 use crate::core::steering::origin::FromPage;
 use crate::core::text::escape;
@@ -39,6 +40,8 @@ pub(super) struct Page<H> {
     /// How many more browsers can follow something.
     pub(super) streams: Arc<Semaphore>,
     views: SharedViews,
+    /// Held while a view is made, so that those who follow the same one wait for it.
+    making: [Mutex<()>; MAKERS],
     pub(super) addresses: Addresses,
     pub(super) browsers: Browsers,
     _marked: Serving,
@@ -48,6 +51,11 @@ pub(super) struct Page<H> {
 const MOST_STREAMS: usize = 100;
 /// How long a form may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How many views can be made at once, if their addresses differ by hash.
+const MAKERS: usize = 16;
+/// A view that takes long to make is made less often: at most one part in this many of a core.
+const SHARE: u32 = 10;
+
 impl<H: Host> Page<H> {
     pub(super) fn new(host: H, store: Store, addresses: Addresses, options: Options) -> Result<Self, String> {
         let marked = Serving::mark(store.dir(), &addresses.for_notifications()).map_err(|error| error.to_string())?;
@@ -60,6 +68,7 @@ impl<H: Host> Page<H> {
             changes: Changes::new(store),
             streams: Arc::new(Semaphore::new(MOST_STREAMS)),
             views: SharedViews::default(),
+            making: Default::default(),
             addresses,
             browsers,
             _marked: marked,
@@ -96,21 +105,34 @@ impl<H: Host> Page<H> {
         done.unwrap_or_else(|error| Err(Problem { kind: ProblemKind::Failed, words: error.to_string() }))
     }
 
-    /// A view as it was after the last change. Browsers that follow the same view share it.
-    pub(super) async fn followed(self: &Arc<Self>, visitor: &Visitor, of: &str) -> Result<Arc<LiveView>, Problem> {
-        match self.views.get(of, self.changes.count(), Timestamp::now()) {
-            Some(view) => Ok(view),
+    /// A view for a browser that follows it. All that follow the same one share it, also while it may not be made again.
+    pub(super) async fn followed(self: &Arc<Self>, visitor: &Visitor, of: &str) -> Result<Made, Problem> {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(of);
+        let _one_makes_it = self.making[hash as usize % MAKERS].lock().await;
+        match self.views.get(of).filter(|made| Instant::now() < made.rests_until || !self.is_stale(made)) {
+            Some(made) => Ok(made),
             None => self.view(visitor, of).await,
         }
     }
 
+    /// Whether something that a view shows has changed.
+    pub(super) fn is_stale(&self, made: &Made) -> bool {
+        made.is_stale(&self.changes.written(&made.view.follows), Timestamp::now())
+    }
+
     /// A view as it is now: time passes even if nothing is written.
-    pub(super) async fn view(self: &Arc<Self>, visitor: &Visitor, of: &str) -> Result<Arc<LiveView>, Problem> {
-        let count = self.changes.count();
+    pub(super) async fn view(self: &Arc<Self>, visitor: &Visitor, of: &str) -> Result<Made, Problem> {
+        // It probably shows the same outputs as before. What agents print from now on may be missing in it.
+        let before = self.views.get(of);
+        let written = self.changes.written(before.iter().flat_map(|made| &made.view.follows));
+        let began = Instant::now();
         let unknown = || Problem { kind: ProblemKind::Unknown, words: "there is no such page".to_owned() };
         let target = Target::new(of, self.read_only).ok_or_else(unknown)?;
         let view = self.run(visitor, move |app, surroundings| views::view(app, surroundings, &target)).await?;
-        Ok(self.views.insert(of, count, view))
+        let rests_until = Instant::now() + began.elapsed() * SHARE;
+        let made = Made { view: Arc::new(view), written, rests_until };
+        self.views.insert(of, &made);
+        Ok(made)
     }
 }
 

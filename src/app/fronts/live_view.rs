@@ -3,9 +3,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
+
+use crate::runtime::activity::changes::Written;
 
 /// A view: parts that stay as they are, and live ones.
 pub(crate) struct LiveView {
@@ -155,35 +158,50 @@ impl Seen {
     }
 }
 
-/// Views that several browsers follow, each as it was after a number of changes. Only the last ones are kept for nobody: a page is
-/// followed as soon as it was loaded.
+/// A view as it was made.
+#[derive(Clone)]
+pub(crate) struct Made {
+    pub(crate) view: Arc<LiveView>,
+    /// What was written before it was made.
+    pub(crate) written: Written,
+    /// When it may be made again: one that takes long is made less often.
+    pub(crate) rests_until: Instant,
+}
+
+impl Made {
+    /// Whether it must be made again, as soon as it may be.
+    pub(crate) fn is_stale(&self, written: &Written, now: Timestamp) -> bool {
+        now >= self.view.stale_at || self.written.differs(written, &self.view.follows)
+    }
+}
+
+/// Views that several browsers follow. Only the last ones are kept for nobody: a page is followed as soon as it was loaded.
 #[derive(Default)]
 pub(crate) struct SharedViews(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    views: HashMap<String, (u64, Weak<LiveView>)>,
+    views: HashMap<String, (Weak<LiveView>, Written, Instant)>,
     last: VecDeque<Arc<LiveView>>,
 }
 
 const KEPT: usize = 4;
 
 impl SharedViews {
-    /// The view at this address, if it is still as it was made.
-    pub(crate) fn get(&self, of: &str, changes: u64, now: Timestamp) -> Option<Arc<LiveView>> {
-        let (known, view) = self.known().views.get(of).cloned()?;
-        view.upgrade().filter(|view| known == changes && now < view.stale_at)
+    /// The view at this address, as it was last made.
+    pub(crate) fn get(&self, of: &str) -> Option<Made> {
+        let (view, written, rests_until) = self.known().views.get(of).cloned()?;
+        Some(Made { view: view.upgrade()?, written, rests_until })
     }
 
-    pub(crate) fn insert(&self, of: &str, changes: u64, view: LiveView) -> Arc<LiveView> {
-        let (mut known, view) = (self.known(), Arc::new(view));
-        known.views.retain(|_, (_, view)| view.strong_count() > 0);
-        known.views.insert(of.to_owned(), (changes, Arc::downgrade(&view)));
-        known.last.push_back(Arc::clone(&view));
+    pub(crate) fn insert(&self, of: &str, made: &Made) {
+        let (mut known, view) = (self.known(), &made.view);
+        known.views.retain(|_, (view, ..)| view.strong_count() > 0);
+        known.views.insert(of.to_owned(), (Arc::downgrade(view), made.written.clone(), made.rests_until));
+        known.last.push_back(Arc::clone(view));
         if known.last.len() > KEPT {
             known.last.pop_front();
         }
-        view
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -201,15 +219,35 @@ mod tests {
     }
 
     #[test]
-    fn a_view_is_shared_until_something_changes_and_kept_as_long_as_it_is_followed() {
-        let (views, now) = (SharedViews::default(), Timestamp::UNIX_EPOCH);
-        let make = || LiveView::new("").changes_at([Timestamp::from_second(9).unwrap()]);
-        let followed = views.insert("/", 1, make());
-        (0..KEPT).for_each(|at| _ = views.insert(&at.to_string(), 1, make()));
-        assert!(Arc::ptr_eq(&views.get("/", 1, now).unwrap(), &followed));
-        assert!(views.get("/", 2, now).is_none() && views.get("/", 1, Timestamp::from_second(9).unwrap()).is_none());
+    fn a_view_is_stale_once_something_that_it_shows_was_written() {
+        let [shown, other] = ["/a", "/b"].map(PathBuf::from);
+        let at = Timestamp::from_second;
+        let view = LiveView { follows: vec![shown.clone()], ..LiveView::new("").changes_at([at(9).unwrap()]) };
+        let made =
+            Made { view: Arc::new(view), written: Written::new(1, [(shown.clone(), 5)]), rests_until: Instant::now() };
+        let is_stale = |records, outputs: &[(&PathBuf, u64)], second| {
+            let outputs = outputs.iter().map(|(path, length)| ((*path).clone(), *length));
+            made.is_stale(&Written::new(records, outputs), at(second).unwrap())
+        };
+        assert!(!is_stale(1, &[(&shown, 5), (&other, 7)], 0));
+        assert!(is_stale(2, &[(&shown, 5)], 0) && is_stale(1, &[(&shown, 6)], 0) && is_stale(1, &[(&shown, 5)], 9));
+        let unknown = Made { written: Written::new(1, [(other, 5)]), ..made.clone() };
+        assert!(unknown.is_stale(&Written::new(1, [(shown, 5)]), at(0).unwrap()), "what it shows may be older");
+    }
+
+    #[test]
+    fn a_view_is_kept_as_long_as_it_is_followed() {
+        let views = SharedViews::default();
+        let insert = |of: &str| {
+            let view = Arc::new(LiveView::new(""));
+            views.insert(of, &Made { view, written: Written::default(), rests_until: Instant::now() });
+        };
+        insert("/");
+        let followed = views.get("/").unwrap();
+        (0..KEPT).for_each(|at| insert(&at.to_string()));
+        assert!(Arc::ptr_eq(&views.get("/").unwrap().view, &followed.view));
         drop(followed);
-        assert!(views.get("/", 1, now).is_none() && views.get("0", 1, now).is_some());
+        assert!(views.get("/").is_none() && views.get("0").is_some());
     }
 
     #[test]

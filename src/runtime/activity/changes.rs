@@ -12,8 +12,9 @@ use tokio::sync::watch;
 use crate::runtime::activity::reports::{Report, Reports, WITHOUT_REPORTS};
 use crate::store::Store;
 
-/// Counts what was written to the records, and to the outputs that are followed.
+/// Wakes those who follow something when the records, or outputs that are followed, were written.
 pub(crate) struct Changes {
+    /// How often the records were written. Those who follow it are also woken for outputs.
     count: Arc<watch::Sender<u64>>,
     /// Without them, the records are checked every [`WITHOUT_REPORTS`].
     reports: Mutex<Reports>,
@@ -24,6 +25,26 @@ pub(crate) struct Changes {
 
 /// When a write counts at the latest, after the system has reported it.
 const LATE: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(45)];
+
+/// What was written, to compare with what was written before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    records: u64,
+    /// The lengths of outputs, to which agents only append.
+    outputs: HashMap<PathBuf, u64>,
+}
+
+impl Written {
+    pub(crate) fn new(records: u64, outputs: impl IntoIterator<Item = (PathBuf, u64)>) -> Self {
+        Self { records, outputs: outputs.into_iter().collect() }
+    }
+
+    /// Whether something was written since, to the records or to one of `outputs`. If that is not known, it was.
+    pub(crate) fn differs(&self, now: &Self, outputs: &[PathBuf]) -> bool {
+        let is_same = |path| now.outputs.get(path).is_some_and(|length| self.outputs.get(path) == Some(length));
+        self.records != now.records || !outputs.iter().all(is_same)
+    }
+}
 
 /// The records, as they were when they were last looked at.
 struct Records {
@@ -44,16 +65,18 @@ impl Changes {
         let mut reports = Reports::new(&lock(&records).store, move |report| {
             // A write is reported before it counts.
             let is_late = || LATE.into_iter().any(|pause| (std::thread::sleep(pause), was_written(&of_reports)).1);
-            if report != Report::Records || was_written(&of_reports) || is_late() {
-                sender.send_modify(|count| *count += 1);
+            let is_of_records = report == Report::Records;
+            if !is_of_records || was_written(&of_reports) || is_late() {
+                sender.send_modify(|count| *count += u64::from(is_of_records));
             }
         });
         if !reports.watch(&folder) {
             let (sender, records) = (Arc::downgrade(&count), Arc::clone(&records));
             std::thread::spawn(move || {
                 while let Some(sender) = sender.upgrade() {
-                    if was_written(&records) || sender.receiver_count() > 0 {
-                        sender.send_modify(|count| *count += 1);
+                    let is_new = was_written(&records);
+                    if is_new || sender.receiver_count() > 0 {
+                        sender.send_modify(|count| *count += u64::from(is_new));
                     }
                     drop(sender);
                     std::thread::sleep(WITHOUT_REPORTS);
@@ -63,8 +86,10 @@ impl Changes {
         Self { count, reports: Mutex::new(reports), records, followed: Mutex::default() }
     }
 
-    pub(crate) fn count(&self) -> u64 {
-        *self.count.borrow()
+    /// What was written until now, to the records and to `outputs`.
+    pub(crate) fn written<'a>(&self, outputs: impl IntoIterator<Item = &'a PathBuf>) -> Written {
+        let length = |path: &'a PathBuf| (path.clone(), fs::metadata(path).map_or(0, |output| output.len()));
+        Written::new(*self.count.borrow(), outputs.into_iter().map(length))
     }
 
     pub(crate) fn receiver(&self) -> watch::Receiver<u64> {
