@@ -50,7 +50,7 @@ pub(super) async fn act<H: Host>(
         Ok(fields) => Fields(fields),
         Err(response) => return response,
     };
-    let done = page.run(&visitor, move |app, surroundings| {
+    let done = page.decide(&visitor, move |app, surroundings| {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         let leads_to = run(app, surroundings, &path, &fields)?;
         Ok(leads_to.or_else(|| fields.text("back").filter(|back| is_own(back))).unwrap_or_else(|| "/".to_owned()))

@@ -64,7 +64,7 @@ pub(super) async fn stream<H: Host>(
     let of = query.get("of").cloned().unwrap_or_default();
     let receiver = page.changes.receiver();
     // Whether it exists is said at once.
-    if let Err(problem) = page.followed(&visitor, &of).await {
+    if let Err(problem) = page.followed(&of).await {
         return refused(&problem);
     }
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
@@ -114,7 +114,7 @@ impl<H: Host> Following<H> {
 
     /// Makes events of what has changed.
     async fn look(&mut self) -> Option<()> {
-        let made = self.page.followed(&self.visitor, &self.of).await.ok()?;
+        let made = self.page.followed(&self.of).await.ok()?;
         let view = Arc::clone(&made.view);
         self.page.changes.follow(&self.follows, &view.follows);
         self.follows.clone_from(&view.follows);

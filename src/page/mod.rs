@@ -31,8 +31,11 @@ pub(crate) trait Host: Clone + Send + Sync + 'static {
     /// Whether a process at the other end belongs to an agent, as far as the system can tell.
     fn is_of_agent(&self, connection: Connection) -> bool;
 
-    /// Runs `work` for a browser.
-    fn run<T>(
+    /// Runs `work`, which only reads.
+    fn look<T>(&self, work: impl FnOnce(&App<'_>, &Self::Surroundings) -> Result<T, AppError>) -> Result<T, Problem>;
+
+    /// Runs `work` for a browser, whose decisions are recorded.
+    fn decide<T>(
         &self,
         browser: FromPage,
         connection: Connection,

@@ -93,9 +93,9 @@ fn logged_out<H>(page: &Page<H>, status: StatusCode) -> Response {
     (status, layout::plain("Log in", &body)).into_response()
 }
 
-async fn show<H: Host>(State(page): State<Arc<Page<H>>>, Extension(visitor): Extension<Visitor>, uri: Uri) -> Response {
+async fn show<H: Host>(State(page): State<Arc<Page<H>>>, uri: Uri) -> Response {
     let of = uri.path_and_query().map_or("/", |of| of.as_str());
-    match page.view(&visitor, of).await {
+    match page.view(of).await {
         Ok(made) => {
             let view = made.view;
             layout::document(&view.title, Some(of), Some(&view.digest()), &PreEscaped(view.body())).into_response()

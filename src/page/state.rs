@@ -54,7 +54,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How many views can be made at once, if their addresses differ by hash.
 const MAKERS: usize = 16;
 /// A view that takes long to make is made less often: at most one part in this many of a core.
-const SHARE: u32 = 10;
+const SHARE: u32 = 20;
 
 impl<H: Host> Page<H> {
     pub(super) fn new(host: H, store: Store, addresses: Addresses, options: Options) -> Result<Self, String> {
@@ -94,24 +94,32 @@ impl<H: Host> Page<H> {
         visitor.cookie.as_deref().is_some_and(|cookie| self.browsers.contains(cookie))
     }
 
-    /// Looks at the records without holding up other requests.
-    pub(super) async fn run<T: Send + 'static>(
+    /// Decides something for a person without holding up other requests.
+    pub(super) async fn decide<T: Send + 'static>(
         self: &Arc<Self>,
         visitor: &Visitor,
         work: impl FnOnce(&App<'_>, &H::Surroundings) -> Result<T, AppError> + Send + 'static,
     ) -> Result<T, Problem> {
-        let (page, browser, connection) = (Arc::clone(self), visitor.browser.clone(), visitor.connection);
-        let done = tokio::task::spawn_blocking(move || page.host.run(browser, connection, work)).await;
+        let (browser, connection) = (visitor.browser.clone(), visitor.connection);
+        self.aside(move |page| page.host.decide(browser, connection, work)).await
+    }
+
+    async fn aside<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let page = Arc::clone(self);
+        let done = tokio::task::spawn_blocking(move || work(&page)).await;
         done.unwrap_or_else(|error| Err(Problem { kind: ProblemKind::Failed, words: error.to_string() }))
     }
 
     /// A view for a browser that follows it. All that follow the same one share it, also while it may not be made again.
-    pub(super) async fn followed(self: &Arc<Self>, visitor: &Visitor, of: &str) -> Result<Made, Problem> {
+    pub(super) async fn followed(self: &Arc<Self>, of: &str) -> Result<Made, Problem> {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(of);
         let _one_makes_it = self.making[hash as usize % MAKERS].lock().await;
         match self.views.get(of).filter(|made| Instant::now() < made.rests_until || !self.is_stale(made)) {
             Some(made) => Ok(made),
-            None => self.view(visitor, of).await,
+            None => self.view(of).await,
         }
     }
 
@@ -121,14 +129,15 @@ impl<H: Host> Page<H> {
     }
 
     /// A view as it is now: time passes even if nothing is written.
-    pub(super) async fn view(self: &Arc<Self>, visitor: &Visitor, of: &str) -> Result<Made, Problem> {
+    pub(super) async fn view(self: &Arc<Self>, of: &str) -> Result<Made, Problem> {
         // It probably shows the same outputs as before. What agents print from now on may be missing in it.
         let before = self.views.get(of);
         let written = self.changes.written(before.iter().flat_map(|made| &made.view.follows));
         let began = Instant::now();
         let unknown = || Problem { kind: ProblemKind::Unknown, words: "there is no such page".to_owned() };
         let target = Target::new(of, self.read_only).ok_or_else(unknown)?;
-        let view = self.run(visitor, move |app, surroundings| views::view(app, surroundings, &target)).await?;
+        let view =
+            self.aside(move |page| page.host.look(|app, surroundings| views::view(app, surroundings, &target))).await?;
         let rests_until = Instant::now() + began.elapsed() * SHARE;
         let made = Made { view: Arc::new(view), written, rests_until };
         self.views.insert(of, &made);

@@ -152,33 +152,22 @@ impl Host for OwnProcess {
         processes(connection).into_iter().any(|pid| marks::is_of_agent(pid, &state_dir))
     }
 
-    fn run<T>(
+    fn look<T>(&self, work: impl FnOnce(&App<'_>, &Context) -> Result<T, AppError>) -> Result<T, Problem> {
+        within(|context, store| work(&context.app(store), context))
+    }
+
+    fn decide<T>(
         &self,
         browser: FromPage,
         connection: Connection,
         work: impl FnOnce(&App<'_>, &Context) -> Result<T, AppError>,
     ) -> Result<T, Problem> {
-        let work = || {
-            let context = Context::from_environment(false)?;
-            let dir = context.state_dir()?;
-            if !StateDir::new(&dir).is_ok_and(|dir| Store::exists(&dir)) {
-                // Opening it would create another one.
-                return Err(CliError::failed(format!("there are no records in {} any more", dir.display())));
-            }
-            let store = context.store()?;
-            let mut app = context.app_to_decide(&store);
+        within(|context, store| {
+            let mut app = context.app_to_decide(store);
             let above = processes(connection);
             app.asker.sessions = above.iter().flat_map(|pid| marks::sessions_of(*pid)).collect();
             app.asker.origin.page = Some(browser);
-            Ok::<T, CliError>(work(&app, &context)?)
-        };
-        work().map_err(|error| Problem {
-            kind: match error.exit() {
-                ExitStatus::NoSuchFrame => ProblemKind::Unknown,
-                ExitStatus::Usage => ProblemKind::Refused,
-                _ => ProblemKind::Failed,
-            },
-            words: error.in_words(),
+            work(&app, context)
         })
     }
 
@@ -202,6 +191,26 @@ impl Host for OwnProcess {
             output::warn(&format!("no browser was opened: {error}"));
         }
     }
+}
+
+fn within<T>(work: impl FnOnce(&Context, &Store) -> Result<T, AppError>) -> Result<T, Problem> {
+    let work = || {
+        let context = Context::from_environment(false)?;
+        let dir = context.state_dir()?;
+        if !StateDir::new(&dir).is_ok_and(|dir| Store::exists(&dir)) {
+            // Opening it would create another one.
+            return Err(CliError::failed(format!("there are no records in {} any more", dir.display())));
+        }
+        Ok::<T, CliError>(work(&context, &context.store()?)?)
+    };
+    work().map_err(|error| Problem {
+        kind: match error.exit() {
+            ExitStatus::NoSuchFrame => ProblemKind::Unknown,
+            ExitStatus::Usage => ProblemKind::Refused,
+            _ => ProblemKind::Failed,
+        },
+        words: error.in_words(),
+    })
 }
 
 impl OwnProcess {
