@@ -15,38 +15,39 @@ use crate::runtime::requests::agent_lookup;
 use crate::runtime::run::status;
 use crate::store::{Driving, Question, Scope, Store, StoreError, Target};
 
-/// An answer and how to record it.
+/// An answer to record, and how to record it.
 #[derive(Clone, Debug)]
 pub(crate) struct Input {
     pub(crate) question: RequestId,
     pub(crate) text: String,
-    /// Take the text literally, even if it looks like the number of an option.
+    /// Take the text literally, even if it looks like an option's number.
     pub(crate) is_verbatim: bool,
-    /// For an allowed plan: the permission mode to continue in.
+    /// The permission mode to continue in, if the answer allows a plan.
     pub(crate) mode: Option<String>,
     /// Replace an earlier answer.
     pub(crate) replace: bool,
-    /// The [digest] of what the person has seen, if it may have changed since.
+    /// The [digest] of the question as the person saw it. `None` if it cannot have changed since.
     pub(crate) shown: Option<String>,
 }
 
 impl Input {
-    /// What a person has entered in a form. `shown`: the [digest] of what the form showed, if that may have changed since.
+    /// Creates the input for an answer entered in a form. `shown` is the [digest] of the question that the form showed, if
+    /// the question may have changed since.
     pub(crate) fn entered(question: RequestId, text: String, shown: Option<String>) -> Self {
         Self { question, text, is_verbatim: true, mode: None, replace: false, shown }
     }
 }
 
-/// An answer that denies a call or a plan.
+/// Builds the answer that denies a call or a plan.
 pub(crate) fn denial(reason: Option<&str>) -> String {
     reason.map_or_else(|| "deny".to_owned(), |reason| format!("deny {reason}"))
 }
 
-/// What was recorded.
+/// A recorded answer.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) chain: FrameId,
-    /// What its agent gets.
+    /// The text that the agent gets.
     pub(crate) text: String,
     /// Whether a process is running the chain, which then continues automatically.
     pub(crate) running_elsewhere: bool,
@@ -58,16 +59,16 @@ pub(crate) enum AnswerStatus {
     Open(Question),
     Answered(Question),
     Expired,
-    /// Its agent no longer waits for an answer.
+    /// The agent no longer waits for an answer.
     Gone,
 }
 
-/// Why an answer comes too late, although nothing is wrong with it.
+/// Why a valid answer comes too late.
 #[derive(Debug)]
 pub(crate) enum TooLate {
     /// Another answer was recorded.
     Answered(Option<Box<Question>>),
-    /// The answer that would have been replaced was delivered.
+    /// The earlier answer, which this one would have replaced, was delivered.
     Delivered(AppError),
     /// The chain was removed.
     Removed,
@@ -78,14 +79,14 @@ pub(crate) enum TooLate {
 /// An answer that lets an agent act.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Approval {
-    /// For a plan: the mode in which the agent would continue.
+    /// The mode in which the agent would continue, if this approves a plan.
     pub(crate) mode: Option<String>,
 }
 
-/// Each answer is stored several times, and becomes a part of a conversation.
+/// The size limit of an answer, in bytes. Each answer is stored several times and becomes part of a conversation.
 const LARGEST: usize = 8 << 20;
 
-/// Refuses an asker that an agent may have started.
+/// Refuses askers that an agent may have started.
 pub(crate) fn only_people(app: &App<'_>) -> Result<(), AppError> {
     app.asker.may(PersonsTask::Answer)?;
     for session in &app.asker.sessions {
@@ -101,12 +102,12 @@ pub(crate) fn only_people(app: &App<'_>) -> Result<(), AppError> {
     }
 }
 
-/// What an id, a name or `last` stands for: a question, or a chain or agent with all of its questions.
+/// Resolves an id, a name or `last` to a question, or to a chain or agent with all of its questions.
 pub(crate) fn named(app: &App<'_>, id: &str) -> Result<Target, AppError> {
     Ok(app.store.lookup(Scope::QuestionsFirst, &lookup::id_of(app, id)?)?)
 }
 
-/// The question that an id names: its own, or that of a chain or agent that waits for one answer.
+/// Finds the question that an id names. The id of a chain or agent names its only open question.
 pub(crate) fn question_named(app: &App<'_>, id: &str) -> Result<RequestId, AppError> {
     let agent = match named(app, id)? {
         // A request that is not a question is refused when it is answered.
@@ -121,7 +122,7 @@ pub(crate) fn question_named(app: &App<'_>, id: &str) -> Result<RequestId, AppEr
     }
 }
 
-/// The text that [`answer()`] would record. The store refuses questions that cannot be answered.
+/// Returns the text that [`answer()`] would record. The store refuses questions that cannot be answered.
 pub(crate) fn check(app: &App<'_>, input: &Input) -> Result<String, AppError> {
     let asked = app.store.questions(input.question, false)?.pop();
     let text = with_mode(input, asked.as_ref())?;
@@ -147,7 +148,7 @@ fn with_mode(input: &Input, asked: Option<&Question>) -> Result<String, AnswerEr
     Ok(format!("allow {mode}"))
 }
 
-/// Expands a letter with which a person answers an approval.
+/// Expands the short forms of an approval, such as `y` and `n`.
 pub(crate) fn spelled_out(kind: &RequestKind, text: &str) -> String {
     let is_approval = matches!(kind, RequestKind::Permission { .. } | RequestKind::Plan(_));
     match text.trim().to_lowercase().as_str() {
@@ -157,7 +158,7 @@ pub(crate) fn spelled_out(kind: &RequestKind, text: &str) -> String {
     }
 }
 
-/// What a person must have seen before they answer with `text`.
+/// Returns the approval that `text` gives, if any. The person must have seen the question first.
 pub(crate) fn approval(kind: &RequestKind, text: &str) -> Option<Approval> {
     match kind {
         RequestKind::Permission { .. } if permit(text) == Some(Permit::Allow) => Some(Approval { mode: None }),
@@ -169,7 +170,7 @@ pub(crate) fn approval(kind: &RequestKind, text: &str) -> Option<Approval> {
     }
 }
 
-/// Whether a question can be answered. `replace`: an earlier answer may be replaced.
+/// Checks whether a question can be answered. With `replace`, an answered question can be answered again.
 pub(crate) fn answer_status(app: &App<'_>, question: RequestId, replace: bool) -> Result<AnswerStatus, AppError> {
     Ok(match app.store.questions(question, false)?.pop() {
         None => AnswerStatus::Gone,
@@ -179,13 +180,13 @@ pub(crate) fn answer_status(app: &App<'_>, question: RequestId, replace: bool) -
     })
 }
 
-/// Whether a question has expired, recorded or not.
+/// Whether a question has expired, even if the expiry is not recorded yet.
 pub(crate) fn has_expired(asked: &Question, now: Timestamp) -> bool {
     let is_over = matches!(&asked.kind, RequestKind::Ask(form) if form.is_over(now));
     asked.expired.is_some() || asked.answer.is_none() && is_over
 }
 
-/// When a question expires that can still be answered.
+/// When an open question expires.
 pub(crate) fn expires_at(asked: &Question, now: Timestamp) -> Option<Timestamp> {
     match &asked.kind {
         RequestKind::Ask(form) if asked.answer.is_none() => form.expires_at.filter(|at| *at > now),
@@ -193,7 +194,7 @@ pub(crate) fn expires_at(asked: &Question, now: Timestamp) -> Option<Timestamp> 
     }
 }
 
-/// Whether a question that is on a screen can no longer be answered, or has been answered in its file by now.
+/// Whether a question on a screen can no longer be answered, or has been answered in its file in the meantime.
 pub(crate) fn is_outdated(app: &App<'_>, asked: &Question, replace: bool) -> Result<bool, AppError> {
     if matches!(&asked.kind, RequestKind::Ask(form) if form.answered_in().is_some()) {
         // Records the answer in the file.
@@ -202,7 +203,7 @@ pub(crate) fn is_outdated(app: &App<'_>, asked: &Question, replace: bool) -> Res
     Ok(!matches!(answer_status(app, asked.id, replace)?, AnswerStatus::Open(_)))
 }
 
-/// The same as [`answer()`] for a person who has seen the question: it may have been closed in the meantime.
+/// Like [`answer()`], for a person who has seen the question. The question may have been closed in the meantime.
 pub(crate) fn answer_in_time(app: &App<'_>, input: &Input) -> Result<Result<Outcome, TooLate>, AppError> {
     match answer(app, input) {
         Ok(outcome) => Ok(Ok(outcome)),
@@ -218,14 +219,15 @@ pub(crate) fn answer_in_time(app: &App<'_>, input: &Input) -> Result<Result<Outc
     }
 }
 
-/// Identifies what a person sees of a question: its whole text, with what a call would change now and where it would act.
+/// Hashes everything that a person sees of a question: its whole text, the changes that a call would make now, and the place
+/// where it would act.
 pub(crate) fn digest(store: &Store, asked: &Question) -> Result<String, StoreError> {
     let shown = whole_question::body(store, asked, None)?;
     let bytes = Sha256::digest(format!("{}\n{shown}", asked.id));
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Records an answer. Its agent gets it when the chain continues.
+/// Records an answer. The agent gets it when the chain continues.
 pub(crate) fn answer(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> {
     only_people(app)?;
     let text = check(app, input)?;

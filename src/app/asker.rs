@@ -1,25 +1,25 @@
-//! Who asks for something, and what agents may not do.
+//! Identifies the asker of an operation, and lists the operations that agents cannot do.
 
 use crate::claude::processes::marks::Runner;
 use crate::core::id::{FrameId, SessionId};
 use crate::core::steering::origin::Origin;
 use crate::store::Caller;
 
-/// Who asks for something, as far as the system knows.
+/// The person or agent that requests an operation, as far as the system knows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asker {
-    /// The agent that asks; `None`: a person.
+    /// The agent that asks. `None` for a person.
     pub(crate) agent: Option<Caller>,
-    /// The ancestor process that belongs to the agent, if their own process does not name it.
+    /// The ancestor process that belongs to the agent, if the asker's own process does not name the agent.
     pub(crate) found_above: Option<i32>,
     pub(crate) origin: Origin,
-    /// The Claude sessions in whose tool calls they may be running.
+    /// The Claude sessions in whose tool calls the asker may be running.
     pub(crate) sessions: Vec<SessionId>,
-    /// The ancestor process that runs agents, if there is one.
+    /// The ancestor process that runs agents, if any.
     pub(crate) runner: Option<Runner>,
 }
 
-/// What only people may do.
+/// The operations that only people can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PersonsTask {
     Answer,
@@ -38,7 +38,7 @@ pub(crate) enum PersonsTask {
     Serve,
 }
 
-/// An agent asks for something that only people may do.
+/// An agent requested an operation that only people can do.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("{}", task.refusal().0)]
 pub(crate) struct OnlyPeople {
@@ -49,7 +49,7 @@ pub(crate) struct OnlyPeople {
 }
 
 impl PersonsTask {
-    /// The refusal for an agent, and what helps.
+    /// The refusal for an agent, and a hint.
     pub(crate) fn refusal(self) -> (&'static str, &'static str) {
         const ASK_A_PERSON: &str = "ask a person to do it";
         const NAME_ONE: &str = "name the agent that you wait for: agent-cli resume ID";
@@ -77,7 +77,7 @@ impl PersonsTask {
 }
 
 impl Asker {
-    /// Refuses tasks of people to agents.
+    /// Refuses people's operations to agents.
     pub(crate) fn may(&self, task: PersonsTask) -> Result<(), OnlyPeople> {
         match self.agent {
             None => Ok(()),

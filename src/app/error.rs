@@ -1,4 +1,4 @@
-//! Why a use case was refused, or failed.
+//! Refusals and failures of use cases.
 
 use crate::app::asker::OnlyPeople;
 use crate::claude::options::BadArgument;
@@ -30,24 +30,24 @@ pub(crate) enum AppError {
     Runtime(#[from] RuntimeError),
 }
 
-/// Why an input is not recorded as an answer.
+/// Why an input was not recorded as an answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AnswerError {
     #[error("{error}")]
     NotAnAnswer { question: RequestId, kind: Box<RequestKind>, text: String, error: NoAnswer },
     #[error("the answer has {0} bytes, where 8 MiB are allowed")]
     TooLarge(usize),
-    /// A mode was given without allowing a plan. `plan`: the question, if it is about a plan.
+    /// A mode was given although the answer does not allow a plan. `plan` is the question, if it is about a plan.
     #[error("--mode is for a plan that is allowed")]
     NoPlanAllowed { plan: Option<RequestId>, mode: String },
-    /// A call would do something else than the person has seen.
+    /// The call would no longer do what the person has seen.
     #[error("{} has changed since it was shown", .0.short())]
     Changed(RequestId),
     #[error("{} has no open question", .0.short())]
     NoOpenQuestion(FrameId),
     #[error("{} has {} open questions", agent.short(), open.len())]
     SeveralOpenQuestions { agent: FrameId, open: Vec<Question> },
-    /// The asker's Claude session is that of an agent.
+    /// The asker's Claude session belongs to an agent.
     #[error("agents cannot answer questions")]
     InSessionOf(FrameId),
     /// The asker was started below a process that runs agents.
@@ -55,7 +55,7 @@ pub(crate) enum AnswerError {
     BelowRunner(i32),
 }
 
-/// Why a chain is not removed.
+/// Why a chain was not removed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RemovalError {
     #[error("a process of {} is still alive", .0.short())]
@@ -66,7 +66,7 @@ pub(crate) enum RemovalError {
     Held(FrameId, Vec<Held>),
 }
 
-/// Why an input is refused, and what helps. Nothing was done.
+/// Why an input was refused, with a hint. Nothing was done.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Refusal {
@@ -79,9 +79,9 @@ pub(crate) struct Refusal {
 pub(crate) enum Cause {
     /// The input is wrong, or not allowed to the asker.
     Input,
-    /// What it names does not exist.
+    /// The input names something that does not exist.
     Unknown,
-    /// Something that it needs failed.
+    /// Something that the use case needs failed.
     Failure,
 }
 

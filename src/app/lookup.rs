@@ -56,9 +56,10 @@ pub(crate) fn id_of(app: &App<'_>, text: &str) -> Result<IdPrefix, AppError> {
     Ok(found.to_string().parse()?)
 }
 
-/// The only agent of the project's chains with this task, if there is one: among those that have not ended, or else among all.
+/// The only agent with this task in the project's chains, if there is exactly one. Agents that have not ended take
+/// precedence.
 fn with_task(app: &App<'_>, task: &str) -> Result<Option<FrameId>, AppError> {
-    /// More than a person would mean one of.
+    /// How many chains are searched. A person means one of few.
     const MOST: usize = 20;
     let mut projects = Projects::default();
     let here = here(app, &mut projects)?;
@@ -85,7 +86,7 @@ fn with_task(app: &App<'_>, task: &str) -> Result<Option<FrameId>, AppError> {
     }
 }
 
-/// The projects of directories, each looked up once.
+/// Finds the project of directories. Each directory is looked up once.
 #[derive(Debug, Default)]
 pub(crate) struct Projects {
     known: HashMap<PathBuf, PathBuf>,
@@ -116,7 +117,7 @@ pub(crate) fn here(app: &App<'_>, projects: &mut Projects) -> Result<PathBuf, Ap
     Ok(projects.of(&fs::canonicalize(&app.directory).map_err(cannot)?))
 }
 
-/// The chain of a target: the id of a question or other request stands for the chain in which it was made.
+/// The chain of a target. A question or another request stands for the chain in which it was made.
 pub(crate) fn chain_of(store: &Store, target: Target) -> Result<FrameId, StoreError> {
     match target {
         Target::Frame(frame) => Ok(frame),

@@ -1,6 +1,6 @@
-//! What the program can do, independent of a command line, standard output, environment or current directory.
+//! The program's use cases. They do not depend on a command line, standard output, the environment or a current directory.
 //!
-//! A use case takes an [`App`] and an input, and returns the outcome as a value. The fronts turn arguments into inputs, and
+//! A use case takes an [`App`] and an input, and returns its outcome as a value. The fronts turn arguments into inputs, and
 //! outcomes into text, JSON or exit statuses.
 
 pub(crate) mod answer;
@@ -25,7 +25,7 @@ pub(crate) use asker::Asker;
 use crate::claude::environment::variables::Variables;
 use crate::store::Store;
 
-/// What a use case works with.
+/// The context of a use case.
 #[derive(Debug)]
 pub(crate) struct App<'a> {
     pub(crate) store: &'a Store,
@@ -37,17 +37,17 @@ pub(crate) struct App<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// A text from the asker.
+/// A text that the asker gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum GivenText {
     Text(String),
     File(PathBuf),
-    /// Provided by the front. It is read only if nothing before it is refused.
+    /// The front provides the text. It is read only after all other checks have passed.
     StandardInput,
 }
 
 impl App<'_> {
-    /// The path that the asker named, made absolute.
+    /// Makes a path that the asker named absolute.
     pub(crate) fn path(&self, named: &Path) -> PathBuf {
         self.directory.join(named)
     }
@@ -58,12 +58,12 @@ pub(crate) mod testing {
     use super::*;
     use crate::store::Caller;
 
-    /// The surroundings of a call of the agent that runs this attempt.
+    /// The context of a call by the agent that runs this attempt.
     pub(crate) fn app_of(store: &Store, agent: Caller) -> App<'_> {
         App { asker: Asker { agent: Some(agent), ..Asker::default() }, ..app(store) }
     }
 
-    /// A person's surroundings.
+    /// The context of a person.
     pub(crate) fn app(store: &Store) -> App<'_> {
         let (directory, variables) = (PathBuf::from("/"), Variables::default());
         App { store, asker: Asker::default(), directory, variables, now: Timestamp::now() }

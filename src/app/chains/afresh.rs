@@ -1,4 +1,4 @@
-//! Whether an agent can start afresh: in a new session, with a summary in place of its conversation.
+//! Checks whether an agent can start afresh: in a new session, with a summary in place of its conversation.
 
 use crate::app::App;
 use crate::app::chains::tell;
@@ -10,13 +10,14 @@ use crate::core::requests::request::RequestKind;
 use crate::runtime::steering::stop;
 use crate::store::TreeOf;
 
-/// Refuses an agent that cannot. `instructs`: whether it gets a new instruction. Concludes an attempt whose processes have ended.
+/// Refuses an agent that cannot start afresh. `instructs`: whether the agent gets a new instruction. Concludes the agent's
+/// attempt first if its processes have ended.
 pub(super) fn check(app: &App<'_>, id: FrameId, instructs: bool) -> Result<(), AppError> {
     stop::conclude_ended(app.store, id)?;
     can_start(app, id, instructs)
 }
 
-/// Refuses an agent that cannot, according to the records.
+/// Refuses an agent that cannot start afresh according to the records.
 pub(super) fn can_start(app: &App<'_>, id: FrameId, instructs: bool) -> Result<(), AppError> {
     let frame = tell::agent(app.store, id)?;
     let short = id.short();
@@ -66,7 +67,7 @@ pub(super) fn can_start(app: &App<'_>, id: FrameId, instructs: bool) -> Result<(
     }
 }
 
-/// The request for an approval at which an agent was stopped.
+/// The approval request at which an agent was stopped.
 fn awaits_approval(node: &Node) -> Option<String> {
     let is_approval = |kind: &RequestKind| matches!(kind, RequestKind::Permission { .. } | RequestKind::Plan(_));
     node.requests.iter().find(|request| is_approval(&request.kind)).map(|request| request.id.short())

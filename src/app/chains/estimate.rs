@@ -1,4 +1,4 @@
-//! What continuing a chain sends, and what that costs, before anything is started.
+//! Estimates what continuing a chain would send and cost, without starting it.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -25,36 +25,36 @@ use crate::runtime::run::frame_error::first_agent;
 use crate::runtime::{RunSettings, programs};
 use crate::store::{Store, StoreError};
 
-/// Estimates requests, with what the asker has set.
+/// Estimates the next requests of agents, with the asker's settings.
 #[derive(Debug)]
 pub(crate) struct Estimator<'a> {
     store: &'a Store,
     run: &'a RunSettings,
     now: Timestamp,
-    /// Whether a `claude` that is not known is asked for its version.
+    /// Whether to ask an unknown `claude` for its version, which starts a process.
     may_ask: bool,
     versions: HashMap<PathBuf, Option<Version>>,
 }
 
 impl<'a> Estimator<'a> {
-    /// One that may ask a `claude` that is not known for its version.
+    /// Creates an estimator that may ask an unknown `claude` for its version.
     pub(crate) fn new(app: &App<'a>, run: &'a RunSettings) -> Self {
         Self { store: app.store, run, now: app.now, may_ask: true, versions: HashMap::new() }
     }
 
-    /// One that starts no process.
+    /// Creates an estimator that starts no processes.
     pub(crate) fn without_processes(app: &App<'a>, run: &'a RunSettings) -> Self {
         Self { may_ask: false, ..Self::new(app, run) }
     }
 
-    /// The next request of an agent that is started like this.
+    /// Estimates the next request of an agent that is started with these launch options.
     pub(crate) fn of_frame(&mut self, frame: &Frame, launch: &Launch) -> Result<NextRequestView, AppError> {
         let version = self.version(launch)?;
         let next = next_request::of_frame(self.store, frame, launch, version)?;
         Ok(NextRequestView::new(&next, &self.run.prices, self.now))
     }
 
-    /// The first request of a new agent that is started like this. `source`: the conversation that it begins with.
+    /// Estimates the first request of a new agent. `source` is the conversation that the agent begins with.
     pub(crate) fn of_new(
         &mut self,
         launch: &Launch,
@@ -77,16 +77,16 @@ impl<'a> Estimator<'a> {
     }
 }
 
-/// A change of the agent itself that a person names.
+/// A change to the agent that a person names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OfTop {
-    /// Whether it gets a new instruction.
+    /// Whether the agent gets a new instruction.
     pub(crate) instructs: bool,
-    /// Whether it starts afresh.
+    /// Whether the agent starts afresh.
     pub(crate) afresh: bool,
 }
 
-/// What continuing the chain of `id` sends, if its agents are started with these changes.
+/// Estimates what continuing the chain of `id` sends, if its agents are started with these changes.
 pub(crate) fn of_chain(
     app: &App<'_>,
     id: &str,
@@ -110,7 +110,7 @@ pub(crate) fn of_chain(
     Ok(EstimateView::new(Some(top), agents))
 }
 
-/// The first request of a new session of an agent.
+/// Estimates the first request of an agent's new session.
 fn of_new_session(
     app: &App<'_>,
     run: &RunSettings,
@@ -123,7 +123,7 @@ fn of_new_session(
     Estimator::new(app, run).of_new(&launch, &frame.cwd, None)
 }
 
-/// The agents of the chain below `top` that start at once if a person resumes it, and whose conversations are no longer cached.
+/// The agents below `top` that start at once when a person resumes the chain, and whose conversations are no longer cached.
 pub(crate) fn cold_starts(app: &App<'_>, top: FrameId, run: &RunSettings) -> Result<EstimateView, AppError> {
     let tree = app.store.tree(top)?;
     let mut agents = agents(app, run, &tree, &Repair::default(), |_, starts| starts == Some(Starts::Now))?;
@@ -131,7 +131,7 @@ pub(crate) fn cold_starts(app: &App<'_>, top: FrameId, run: &RunSettings) -> Res
     Ok(EstimateView::new(Some(top), agents))
 }
 
-/// The agents that are `wanted`, those first that start first.
+/// Estimates the next requests of the `wanted` agents, in the order in which they start.
 fn agents(
     app: &App<'_>,
     run: &RunSettings,
@@ -169,7 +169,7 @@ fn agents(
     Ok(agents)
 }
 
-/// The frames that start at once if a person resumes the top.
+/// The frames that start at once when a person resumes the top.
 fn starting(tree: &Tree, now: Timestamp) -> Vec<FrameId> {
     let mut starting = tree.runnable(&Attempted::default(), now);
     starting.extend(tree.to_try_again().into_iter().chain(tree.to_restart()).map(|node| node.id));

@@ -1,4 +1,4 @@
-//! Continues a chain in a process that does not end with the one that starts it.
+//! Continues chains in a process that outlives the one that starts it.
 
 use crate::app::App;
 use crate::app::chains::resume::{self, Input, Outcome};
@@ -8,7 +8,7 @@ use crate::core::id::FrameId;
 use crate::runtime::run::status;
 use crate::runtime::steering::try_again;
 
-/// Continues a chain that can continue and that no process drives. Returns whether it did.
+/// Continues a chain if it can continue and no process runs it. Returns whether it did.
 pub(crate) fn go_on(app: &App<'_>, root: FrameId, surroundings: &impl RunSurroundings) -> Result<bool, AppError> {
     let is_over = app.store.frame(root)?.is_none_or(|frame| frame.state.is_over());
     let goes_on = !is_over && status::can_continue(app.store, root)?;
@@ -18,14 +18,14 @@ pub(crate) fn go_on(app: &App<'_>, root: FrameId, surroundings: &impl RunSurroun
     Ok(goes_on)
 }
 
-/// Resumes a chain as a person's `resume` does. Returns the chain.
+/// Resumes a chain as a person's `resume` does. Returns the root.
 pub(crate) fn resume(app: &App<'_>, input: Input, surroundings: &impl RunSurroundings) -> Result<FrameId, AppError> {
     let Outcome::Chain(resumed) = resume::resume(app, input, surroundings)? else {
         return Err(Refusal::new("agents read results with agent-cli resume").into());
     };
     let root = app.store.chain_of(resumed.top)?.root;
     if let NextRun::Run(_) = resumed.next {
-        // Otherwise the chain would still have failed when it begins.
+        // Otherwise the new process would begin with a chain that has failed.
         try_again::all(app.store, resumed.top)?;
         run::in_background(app.store, root, surroundings)?;
     }

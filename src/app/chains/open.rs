@@ -12,12 +12,13 @@ use crate::store::{Attempt, StoreError};
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) agent: FrameId,
-    /// How a copy of its conversation is opened.
+    /// How to open a copy of the agent's conversation.
     pub(crate) opening: Opening,
 }
 
-/// Prepares to open a copy of a conversation: the agent's own, or the `earlier` one before it started afresh. If the agent is paused inside a call, the copy in which the call is closed is
-/// written now.
+/// Prepares to open a copy of an agent's conversation, or with `earlier` of its conversation before it started afresh.
+///
+/// If the agent is paused inside a call, this writes a copy in which the call is closed.
 pub(crate) fn open(app: &App<'_>, id: &str, earlier: bool) -> Result<Outcome, AppError> {
     app.asker.may(PersonsTask::OpenConversations)?;
     let agent = frame_named(app, id)?;
@@ -26,7 +27,7 @@ pub(crate) fn open(app: &App<'_>, id: &str, earlier: bool) -> Result<Outcome, Ap
     Ok(Outcome { agent, opening: Opening::prepared(app.store, &frame)? })
 }
 
-/// The agent with the conversation of which it wrote its last summary.
+/// Returns the agent with the conversation that it last summarised.
 fn before_it_started_afresh(app: &App<'_>, frame: Frame) -> Result<Frame, AppError> {
     let short = frame.id.short();
     match app.store.attempts(frame.id)?.into_iter().rev().find(Attempt::is_summary) {

@@ -8,7 +8,7 @@ use crate::core::id::FrameId;
 use crate::runtime::housekeeping::removal::{self, Removal, RemovedChain};
 use crate::store::ChainOf;
 
-/// A chain, with what a person should know before they remove it.
+/// A chain that can be removed, with details that a person should see first.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RemovableChain {
     pub(crate) root: FrameId,
@@ -25,7 +25,7 @@ pub(crate) struct Input {
     pub(crate) ignored: bool,
 }
 
-/// The chain that an id stands for: its own, or that of one of its agents or questions.
+/// The chain of an id: the id of the chain, or of one of its agents or questions.
 pub(crate) fn chain(app: &App<'_>, id: &str) -> Result<RemovableChain, AppError> {
     app.asker.may(PersonsTask::Remove)?;
     let ChainOf { root, name, .. } = app.store.chain_of(lookup::frame_named(app, id)?)?;

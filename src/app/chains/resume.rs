@@ -1,4 +1,4 @@
-//! Resumes a chain, changes how it continues, or looks up what an agent has requested.
+//! Resumes a chain, changes how it continues, or looks up the result of an agent's request.
 
 use crate::app::chains::afresh;
 use crate::app::chains::run::{self, NextRun, RunSurroundings};
@@ -22,9 +22,9 @@ use crate::store::{ChainChange, ChainOf, Instruction, ResultUse, Scope, Store, S
 pub(crate) struct Input {
     pub(crate) id: String,
     pub(crate) limits: NewLimits,
-    /// How agents are started from now on. Its program is the one that the asker names.
+    /// How to start agents from now on. The program in it is the one that the asker names.
     pub(crate) repair: Repair,
-    /// A new instruction for an agent that has ended.
+    /// A new instruction for a finished agent.
     pub(crate) prompt: Option<DeferredText>,
     /// Continue the agent in a new session that begins with a summary.
     pub(crate) afresh: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Continues it as it is, or with an instruction.
+    /// Continues the chain unchanged, or with an instruction.
     pub(crate) fn new(id: String, prompt: Option<String>) -> Self {
         let prompt = prompt.map(|prompt| -> DeferredText { Box::new(move || Ok(prompt)) });
         let (limits, repair) = (NewLimits::default(), Repair::default());
@@ -45,12 +45,12 @@ impl Input {
 
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// For an agent.
+    /// The result of a request, for an agent.
     Result(LookedUp),
     Chain(Resumed),
 }
 
-/// The result of what an agent has requested.
+/// The result of an agent's request.
 #[derive(Debug)]
 pub(crate) struct LookedUp {
     target: Target,
@@ -58,17 +58,17 @@ pub(crate) struct LookedUp {
     pub(crate) result: Option<RequestResult>,
 }
 
-/// A chain that was found, and changed as requested.
+/// A chain, after the requested changes.
 #[derive(Debug)]
 pub(crate) struct Resumed {
     pub(crate) top: FrameId,
     pub(crate) named: Option<Named>,
-    /// How many agents start with new options from now on.
+    /// How many agents have new launch options from now on.
     pub(crate) repaired: usize,
     pub(crate) next: NextRun,
 }
 
-/// A chain with its former name.
+/// A chain and the name that it had.
 #[derive(Debug)]
 pub(crate) struct Named {
     pub(crate) root: FrameId,
@@ -76,7 +76,7 @@ pub(crate) struct Named {
 }
 
 impl Input {
-    /// Whether the chain is only to be continued.
+    /// Whether this only continues the chain.
     pub(crate) fn changes_nothing(&self) -> bool {
         !(self.limits.any() || self.now || self.repairs() || self.prompt.is_some() || self.afresh)
     }
@@ -86,8 +86,8 @@ impl Input {
     }
 }
 
-/// The chain of `id`, and its status if nothing in it can run; `None`: only a whole [`resume()`] can tell. Sufficient for an
-/// asker who is not an agent and [changes nothing](Input::changes_nothing).
+/// Returns the chain of `id` and its status, if nothing in it can run. `None` if a whole [`resume()`] is needed to find out.
+/// Only for askers that are not agents and [change nothing](Input::changes_nothing).
 pub(crate) fn look(store: &Store, id: &str) -> Result<Option<(FrameId, ChainStatus)>, RuntimeError> {
     let top = match id.parse::<FrameId>() {
         // A complete id, as cron passes it, needs no search.
@@ -100,7 +100,7 @@ pub(crate) fn look(store: &Store, id: &str) -> Result<Option<(FrameId, ChainStat
     Ok(status::poll(store, top)?.map(|status| (top, status)))
 }
 
-/// Finds the chain, and changes it as requested. A refusal changes nothing.
+/// Finds the chain and changes it as requested. A refused request changes nothing.
 pub(crate) fn resume(
     app: &App<'_>,
     mut input: Input,
@@ -125,7 +125,7 @@ pub(crate) fn resume(
     let launch = input.repairs().then(|| repair(store, top, &input.repair, surroundings)).transpose()?;
     let instruction = input.prompt.map(|prompt| instruction(app, top, prompt)).transpose()?;
     questions_dir.as_deref().map_or(Ok(()), chain_defaults::make_questions_dir)?;
-    // Every refusal has happened by now, or happens in this transaction.
+    // All refusals have happened before this transaction, or happen in it.
     let change = ChainChange { limits: input.limits, launch, instruction, afresh: input.afresh, name: None };
     let repaired = if change == ChainChange::default() { 0 } else { store.change_chain(top, change)? };
     if input.now {
@@ -155,7 +155,7 @@ fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What the id names. An unknown session is adopted if Claude Code has it.
+/// Resolves the id. Adopts an unknown session if Claude Code has it.
 fn target(app: &App<'_>, input: &Input, surroundings: &impl RunSurroundings) -> Result<Target, AppError> {
     let error = match app.store.lookup(Scope::All, &lookup::id_of(app, &input.id)?) {
         Ok(target) => return Ok(target),
@@ -169,7 +169,7 @@ fn target(app: &App<'_>, input: &Input, surroundings: &impl RunSurroundings) -> 
     Err(error.into())
 }
 
-/// How an adopted session is started.
+/// The launch options of an adopted session.
 fn adopted(repair: &Repair, surroundings: &impl RunSurroundings) -> Result<Launch, AppError> {
     let of_surroundings = surroundings.launch()?;
     let claude = surroundings.claude(repair.claude.as_deref())?;
@@ -178,7 +178,7 @@ fn adopted(repair: &Repair, surroundings: &impl RunSurroundings) -> Result<Launc
     Ok(Launch { claude, model, permission_mode, args: args.unwrap_or_default(), questions_dir, ..of_surroundings })
 }
 
-/// The changes to how agents of the chain are started, which Claude Code accepts.
+/// Returns the changes to the launch options of the chain's agents, after Claude Code has accepted them.
 fn repair(
     store: &Store,
     top: FrameId,
@@ -207,7 +207,7 @@ fn repair(
     Ok(repair)
 }
 
-/// A new instruction for an agent, which must have ended.
+/// Builds the new instruction for an agent, which must have ended.
 fn instruction(app: &App<'_>, id: FrameId, prompt: DeferredText) -> Result<Instruction, AppError> {
     let frame = tell::agent(app.store, id)?;
     if !frame.state.is_over() {
@@ -218,11 +218,12 @@ fn instruction(app: &App<'_>, id: FrameId, prompt: DeferredText) -> Result<Instr
 }
 
 impl LookedUp {
-    /// Records that the agent has read the result, after it was printed: an agent that reads a result twice has lost nothing.
+    /// Records that the agent has read the result. Called after the result was printed, because reading a result twice does
+    /// no harm.
     pub(crate) fn record_read(&self, app: &App<'_>) -> Result<(), AppError> {
         let (Some(caller), Some(read)) = (app.asker.agent, &self.result) else { return Ok(()) };
         match app.store.use_results(caller, ResultUse::LookedUp(self.target, read)) {
-            // Nothing is given to this attempt any more.
+            // This attempt gets no more results.
             Err(StoreError::StaleCaller { .. }) => Ok(()),
             used => {
                 used?;

@@ -1,4 +1,4 @@
-//! Runs chains in this process, whichever front requests it.
+//! Runs chains in this process, for every front.
 
 use std::path::{Path, PathBuf};
 
@@ -18,19 +18,19 @@ use crate::runtime::run::status::{self, ChainStatus};
 use crate::runtime::{self, RunSettings, RuntimeError, programs};
 use crate::store::Store;
 
-/// What a front knows about its environment. It is only asked for what is needed: a poll reads no settings.
+/// A front's environment. Each part is only read when it is needed: a poll reads no settings.
 pub(crate) trait RunSurroundings {
-    /// `claude`: the program that the asker has named.
+    /// `claude` is the program that the asker has named.
     fn run_settings(&self, claude: Option<PathBuf>) -> Result<RunSettings, AppError>;
 
     /// The launch options of a new chain.
     fn launch(&self) -> Result<Launch, AppError>;
 
-    /// The path of the program that the asker has named, or otherwise of the `claude` of this environment.
+    /// The path of the program that the asker has named, or else of the `claude` in this environment.
     fn claude(&self, named: Option<&Path>) -> Result<PathBuf, AppError>;
 }
 
-/// What can be done for a chain now.
+/// The next step for a chain.
 #[derive(Debug)]
 pub(crate) enum NextRun {
     /// No agent in it can run.
@@ -38,15 +38,15 @@ pub(crate) enum NextRun {
     Run(RunSettings),
 }
 
-/// The result of the first run of a new chain.
+/// The outcome of a new chain's first run.
 #[derive(Debug)]
 pub(crate) enum FirstRun {
     Status(ChainStatus),
-    /// `claude` refused its arguments before any work. The chain could never work, so it was removed again.
+    /// `claude` refused its arguments before it did any work. The chain could never run, so it was removed again.
     Refused(Vec<FrameError>),
 }
 
-/// What can be done for the chain below `top`.
+/// Determines whether the chain below `top` can run now.
 pub(crate) fn next(
     store: &Store,
     top: FrameId,
@@ -58,7 +58,7 @@ pub(crate) fn next(
     })
 }
 
-/// The status of a new chain after its first run, unless it could not run.
+/// Returns the status of a new chain after its first run, unless the chain could not run at all.
 pub(crate) fn first_run(store: &Store, top: FrameId, driven: Driven) -> Result<FirstRun, AppError> {
     Ok(match status::after(store, top, driven)? {
         ChainStatus::Failed(errors) | ChainStatus::PartlyFailed { errors, .. }
@@ -70,7 +70,7 @@ pub(crate) fn first_run(store: &Store, top: FrameId, driven: Driven) -> Result<F
     })
 }
 
-/// Whether the same command would always fail like this.
+/// Whether the same command would fail like this every time.
 fn would_always_fail(why: &FrameErrorKind) -> bool {
     match why {
         FrameErrorKind::Refused(said) => StartRefusal::from_message(said).is_of_the_command_line(),
@@ -79,7 +79,7 @@ fn would_always_fail(why: &FrameErrorKind) -> bool {
     }
 }
 
-/// Runs work that runs agents. It gets the number of signals so far that ask to stop.
+/// Runs `work`, which runs agents. `work` gets the number of stop signals so far.
 pub(crate) fn until_stopped<T, E, F: Future<Output = Result<T, E>>>(
     work: impl FnOnce(watch::Receiver<Signals>) -> F,
 ) -> Result<T, AppError>
@@ -94,12 +94,12 @@ where
     })
 }
 
-/// Starts a process that continues a chain, and does not end with this one.
+/// Starts a process that continues a chain and outlives this one.
 pub(crate) fn in_background(store: &Store, root: FrameId, surroundings: &impl RunSurroundings) -> Result<(), AppError> {
     Ok(own_process::start(store, &surroundings.run_settings(None)?, root)?)
 }
 
-/// Checks a chain's launch options before they are recorded. `cwd`: where its first agent works.
+/// Checks a chain's launch options before they are recorded. `cwd` is the directory in which its first agent works.
 pub(crate) fn check(store: &Store, settings: &RunSettings, launch: &Launch, cwd: &Path) -> Result<(), AppError> {
     block_on(async { Ok(programs::check(store, settings, launch, cwd).await?) })
 }
@@ -115,7 +115,7 @@ pub(crate) mod testing {
     use super::*;
     use crate::runtime::Stopping;
 
-    /// The surroundings of a shell whose `claude` is `/usr/bin/claude`.
+    /// Test surroundings: a shell whose `claude` is `/usr/bin/claude`.
     pub(crate) struct TestShell;
 
     pub(crate) fn settings() -> RunSettings {

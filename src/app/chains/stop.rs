@@ -23,7 +23,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Lets running tools finish, and does not wait for that.
+    /// Lets running tools finish, and does not wait for them.
     pub(crate) fn new(id: String, kind: StopKind) -> Self {
         Self { id, kind, now: false, reason: None, waits: None }
     }
@@ -31,7 +31,7 @@ impl Input {
 
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// The agent in its state before.
+    /// The agent in the state before the stop.
     pub(crate) agent: Frame,
     pub(crate) kind: StopKind,
     pub(crate) stopped: Stopped,
@@ -42,11 +42,11 @@ pub(crate) struct Outcome {
 /// The reason is part of the parent's result, and of lists.
 const LONGEST_REASON: usize = 1_000;
 
-/// Stops or pauses an agent, and waits until that has happened if the input says so.
+/// Stops or pauses an agent. If the input says so, waits until the agents have ended.
 pub(crate) fn stop(app: &App<'_>, input: Input) -> Result<Outcome, AppError> {
     let Input { id, kind, now, reason, waits } = input;
     if kind == StopKind::Pause && app.asker.agent.is_some() {
-        // An agent could not continue what it has paused.
+        // An agent could not resume the agents that it had paused.
         let refusal = Refusal::new("agents cannot pause agents");
         return Err(refusal.hint("stop it with agent-cli stop, or end your turn").into());
     }

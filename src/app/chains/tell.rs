@@ -11,7 +11,7 @@ use crate::core::steering::stop_order::By;
 use crate::runtime::steering::tell::{self, Arrives};
 use crate::store::{Store, StoreError};
 
-/// A text for an agent. It is read only if nothing else is refused: a person may have to type it.
+/// A text for an agent. It is read only after all other checks have passed, because a person may have to type it.
 pub(crate) type DeferredText = Box<dyn FnOnce() -> Result<String, AppError>>;
 
 pub(crate) struct Input {
@@ -26,7 +26,7 @@ pub(crate) struct Outcome {
     pub(crate) arrives: Arrives,
 }
 
-/// The same as for instructions.
+/// The size limit of a message, in bytes. Instructions have the same limit.
 const LARGEST: usize = 1 << 20;
 
 pub(crate) fn tell(app: &App<'_>, input: Input) -> Result<Outcome, AppError> {
@@ -43,7 +43,7 @@ pub(crate) fn tell(app: &App<'_>, input: Input) -> Result<Outcome, AppError> {
     Ok(Outcome { message, agent: agent.id, arrives })
 }
 
-/// The agent with this id: not a group, which cannot read.
+/// Returns the agent with this id. Refuses groups, which cannot read messages.
 pub(crate) fn agent(store: &Store, id: FrameId) -> Result<Frame, AppError> {
     let frame = store.frame(id)?.ok_or(StoreError::UnknownFrame(id))?;
     if frame.task.is_group() {
@@ -53,13 +53,13 @@ pub(crate) fn agent(store: &Store, id: FrameId) -> Result<Frame, AppError> {
     Ok(frame)
 }
 
-/// Who sends the message, for the agent.
+/// The sender that the agent is told.
 pub(crate) fn sender(app: &App<'_>) -> MessageSender {
     let by = app.asker.agent.map_or(By::Person, |caller| By::Agent(caller.frame));
     MessageSender { by, origin: app.asker.origin.clone() }
 }
 
-/// The text, if it may be given to an agent.
+/// Reads the text, and checks whether it can be given to an agent.
 pub(crate) fn read(text: DeferredText) -> Result<String, AppError> {
     let text = text()?;
     match text.len() {

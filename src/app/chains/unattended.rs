@@ -1,4 +1,4 @@
-//! Continues chains without a person: all that can continue, or those that were answered.
+//! Continues chains without a person: all chains that can continue, or the chains that were answered.
 
 use futures_util::stream::{self, StreamExt};
 use jiff::Timestamp;
@@ -23,13 +23,13 @@ use crate::runtime::run::unattended::continuing::{self, Course, ToContinue, Unti
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::{Chains, Driving, Store, Watching};
 
-/// How many agents run at once over all chains by default: as many as in one chain.
+/// The default limit of agents that run at once over all chains. It equals the default of a single chain.
 pub(crate) const MAX_PARALLEL_TOTAL: u32 = 4;
 
 /// An event while chains are continued.
 #[derive(Debug)]
 pub(crate) enum UnattendedEvent {
-    /// A chain begins to run.
+    /// A chain is about to run.
     Begins(FrameId),
     Ended(EndedChain),
     /// The content of a file does not count as an answer.
@@ -41,11 +41,11 @@ pub(crate) enum UnattendedEvent {
 pub(crate) struct EndedChain {
     pub(crate) root: FrameId,
     pub(crate) interrupted: bool,
-    /// What a person should know about agents although nothing went wrong.
+    /// Notes about agents for the person, although nothing went wrong.
     pub(crate) notes: Vec<(FrameId, Note)>,
     pub(crate) status: Result<ChainStatus, RuntimeError>,
-    /// Whether there is anything to report. A log would otherwise get the same line every minute, for example about a command
-    /// that is retried.
+    /// Whether there is anything to report. Without this, a log would get the same line every minute, for example about a
+    /// command that is retried.
     pub(crate) is_news: bool,
 }
 
@@ -56,32 +56,32 @@ pub(crate) struct Interrupted {
     pub(crate) others: u64,
 }
 
-/// What happens to a chain after an answer.
+/// The effect of an answer on its chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AfterAnswer {
     Removed,
-    /// Another process is running it, and continues it.
+    /// Another process is running the chain, and continues it.
     RunsElsewhere,
-    /// It continues without a person.
+    /// The chain continues without a person.
     Continues(Continuer),
     CanContinue,
-    /// It waits for something else. Once that has happened, it continues without a person if there is a continuer.
+    /// The chain waits for something else. Afterwards it continues without a person if there is a continuer.
     Waits(Option<Continuer>),
 }
 
-/// `settings` for many chains at once.
+/// Adapts `settings` to running many chains at once.
 pub(crate) fn settings(settings: RunSettings, max_parallel_total: Option<u32>) -> RunSettings {
     RunSettings { places: Some(Places::new(max_parallel_total.unwrap_or(MAX_PARALLEL_TOTAL))), ..settings }
 }
 
-/// What [`continue_all()`] would begin with.
+/// Returns the chains with which [`continue_all()`] would begin.
 pub(crate) fn to_continue(app: &App<'_>) -> Result<ToContinue, AppError> {
     app.asker.may(PersonsTask::ResumeAll)?;
     Ok(continuing::to_continue(app.store)?)
 }
 
-/// Continues every chain that can continue. Failed and interrupted chains are left to people. Returns whether a signal has
-/// ended it.
+/// Continues every chain that can continue. Leaves failed and interrupted chains to people. Returns whether a signal ended
+/// it.
 pub(crate) async fn continue_all(
     app: &App<'_>,
     settings: &RunSettings,
@@ -105,7 +105,7 @@ pub(crate) async fn continue_all(
     Ok(is_stopped)
 }
 
-/// Continues these chains, several at once. Returns whether a signal has ended it.
+/// Continues the given chains, several at once. Returns whether a signal ended it.
 pub(crate) async fn continue_these(
     app: &App<'_>,
     settings: &RunSettings,
@@ -143,7 +143,7 @@ fn ended(store: &Store, root: FrameId, driven: Result<Driven, RuntimeError>) -> 
     EndedChain { root, interrupted, notes, status, is_news: !(is_uneventful && waits) }
 }
 
-/// The interrupted chains, if there are any.
+/// The interrupted chains, if any.
 pub(crate) fn interrupted(store: &Store) -> Result<Option<Interrupted>, RuntimeError> {
     let interrupted = store.chains(Chains::With { status: AgentStatus::Cancelled, most: 1 })?;
     let newest = interrupted.chains.first();
@@ -151,7 +151,7 @@ pub(crate) fn interrupted(store: &Store) -> Result<Option<Interrupted>, RuntimeE
 }
 
 impl AfterAnswer {
-    /// What continues the chain without a person.
+    /// The program that continues the chain without a person.
     pub(crate) fn continuer(self) -> Option<Continuer> {
         match self {
             Self::Continues(by) => Some(by),
@@ -161,7 +161,7 @@ impl AfterAnswer {
     }
 }
 
-/// What continues chains in this state directory without a person, except failed and interrupted ones.
+/// The program that continues chains in this state directory without a person. It leaves failed and interrupted chains alone.
 pub(crate) fn continuer(store: &Store) -> Result<Option<Continuer>, AppError> {
     if Watching::is_marked(store.dir())? {
         return Ok(Some(Continuer::Watch));
@@ -170,12 +170,12 @@ pub(crate) fn continuer(store: &Store) -> Result<Option<Continuer>, AppError> {
     Ok(has_service.then_some(Continuer::Service))
 }
 
-/// Whether the chain of `root` can continue, and no process runs it.
+/// Whether the chain of `root` can continue while no process runs it.
 pub(crate) fn can_continue(store: &Store, root: FrameId) -> Result<bool, AppError> {
     Ok(status::can_continue(store, root)?)
 }
 
-/// What happens to the chain of `root` after an answer.
+/// Determines the effect of an answer on the chain of `root`.
 pub(crate) fn after_answer(store: &Store, root: FrameId) -> Result<AfterAnswer, AppError> {
     if store.frame(root)?.is_none() {
         return Ok(AfterAnswer::Removed);
@@ -183,7 +183,7 @@ pub(crate) fn after_answer(store: &Store, root: FrameId) -> Result<AfterAnswer, 
     let continuer = continuer(store)?;
     let can_continue = can_continue(store, root)?;
     Ok(match continuer {
-        // It may already do so.
+        // The watch may have continued the chain already.
         Some(Continuer::Watch) if can_continue || Driving::is_marked(store.dir(), root)? => {
             AfterAnswer::Continues(Continuer::Watch)
         }

@@ -1,4 +1,4 @@
-//! The defaults of a new chain from settings and the environment.
+//! Determines the defaults of a new chain from settings and the environment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::core::agent::claude_args::ClaudeArgs;
 use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::chain::limits::NewLimits;
 
-/// The launch options that a new frame records from settings and variables, so that it can be resumed from another shell.
+/// The launch options that a new frame records, so that it can be resumed from another shell.
 pub(crate) fn launch(settings: &Settings, variables: &Variables) -> Launch {
     Launch {
         background_grace: settings.seconds(&BACKGROUND_GRACE),
@@ -60,7 +60,7 @@ pub(crate) fn questions_dir(settings: &Settings) -> Result<Option<PathBuf>, Refu
     })
 }
 
-/// The folder of questions, with links resolved: later changes of links must not redirect it.
+/// Resolves the links in the path of the questions folder, so that later changes of links cannot redirect it.
 pub(crate) fn real_questions_dir(named: &Path) -> Result<PathBuf, String> {
     let dir = fs::canonicalize(named).map_err(|error| format!("it cannot be used: {error}"))?;
     match dir.to_str() {
@@ -70,7 +70,7 @@ pub(crate) fn real_questions_dir(named: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// The same, of a folder that [`make_questions_dir`] makes if it does not exist.
+/// Like [`real_questions_dir`], for a folder that may not exist yet. [`make_questions_dir`] creates it.
 pub(crate) fn new_questions_dir(named: &Path) -> Result<PathBuf, Refusal> {
     let found = real_or_new(named);
     found.map_err(|why| Refusal::new(format!("--questions-dir is {}, but {why}", named.display())))
@@ -85,13 +85,13 @@ fn real_or_new(named: &Path) -> Result<PathBuf, String> {
     Ok(real_or_new(parent)?.join(name))
 }
 
-/// Makes the folder if it does not exist.
+/// Creates the folder of questions if it does not exist.
 pub(crate) fn make_questions_dir(dir: &Path) -> Result<(), Refusal> {
     let failed = |why: &str| Refusal::failure(format!("the folder of questions {} was not made: {why}", dir.display()));
     fs::create_dir_all(dir).map_err(|error| failed(&error.to_string()))?;
     match fs::canonicalize(dir) {
         Ok(real) if real == dir => Ok(()),
-        // Whoever put a link there could answer.
+        // The user who created the link could answer the questions.
         _ => Err(failed("a link leads elsewhere")),
     }
 }

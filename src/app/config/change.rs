@@ -15,13 +15,13 @@ use crate::app::error::{AppError, Refusal};
 use crate::runtime::notifications::config_file::BadConfig;
 use crate::store::{StateDir, Store};
 
-/// Where settings are.
+/// The locations of settings.
 #[derive(Debug)]
 pub(crate) struct Files {
-    /// The user's file, whether it exists or not; `None`: there is no home directory.
+    /// The user's file, whether or not it exists. `None` if there is no home directory.
     pub(crate) user: Option<PathBuf>,
     pub(crate) home: Option<PathBuf>,
-    /// Where the asker works.
+    /// The asker's working directory.
     pub(crate) directory: io::Result<PathBuf>,
     pub(crate) state_dir: PathBuf,
 }
@@ -33,11 +33,11 @@ pub(crate) enum WhichFile {
     Project,
 }
 
-/// A file after a change.
+/// A settings file after a change.
 #[derive(Debug)]
 pub(crate) struct Changed {
     pub(crate) path: PathBuf,
-    /// Whether all that is in it counts.
+    /// Whether its values take effect without restrictions.
     pub(crate) is_trusted: bool,
     pub(crate) problems: Vec<String>,
 }
@@ -56,7 +56,7 @@ impl Files {
         }
     }
 
-    /// The value that these words mean.
+    /// Parses the words of the command line as a value of `setting`.
     pub(crate) fn value(&self, setting: &Setting, words: &[String], which: WhichFile) -> Result<SettingValue, Refusal> {
         let value = match (setting.kind, words) {
             (Kind::Words, words) => SettingValue::Words(words.to_vec()),
@@ -79,8 +79,8 @@ impl Files {
         })
     }
 
-    /// Changes a file; `None`: removes the setting. A project's file that was trusted, or that is new, is trusted after the
-    /// change, because the user made it.
+    /// Sets a setting in a file, or removes it if the value is `None`. If the project's file is new or was trusted before, it
+    /// is trusted after the change, because the user made it.
     pub(crate) fn change(
         &self,
         asker: &Asker,
@@ -102,7 +102,7 @@ impl Files {
         Ok(Changed { path, is_trusted: is_own, problems: Vec::new() })
     }
 
-    /// A file that a person has edited; `None`: it does not exist.
+    /// Checks a file that a person has edited. `None` if the file does not exist.
     pub(crate) fn edited(&self, which: WhichFile) -> Result<Option<Changed>, AppError> {
         let Some(source) = self.read(which)? else { return Ok(None) };
         let is_trusted = which == WhichFile::User || self.is_trusted(&source);
@@ -172,7 +172,7 @@ fn unusable(error: BadConfig) -> Refusal {
     Refusal::failure(error.to_string()).hint(error.hint)
 }
 
-/// The text with `setting` set to `value`; `None`: with it removed.
+/// Returns the text with `setting` set to `value`, or without the setting if `value` is `None`.
 pub(crate) fn with(text: &str, setting: &Setting, value: Option<&SettingValue>) -> Result<String, String> {
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
     let (table, key) = match setting.key.split_once('.') {
@@ -184,7 +184,7 @@ pub(crate) fn with(text: &str, setting: &Setting, value: Option<&SettingValue>) 
     };
     match value {
         Some(value) => match table.get_mut(key).and_then(Item::as_value_mut) {
-            // Comments next to the old value are kept.
+            // Keep the comments next to the old value.
             Some(old) => {
                 let decor = old.decor().clone();
                 *old = value.to_toml();

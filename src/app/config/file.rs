@@ -6,7 +6,7 @@ use crate::app::config::setting::{SETTINGS, Setting};
 use crate::app::config::value::SettingValue;
 use crate::core::notifications::event_commands;
 
-/// The values of a file, and its problems.
+/// The values and problems of a file.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Parsed {
     pub values: BTreeMap<&'static str, SettingValue>,
@@ -18,7 +18,7 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, String> {
     let mut parsed = Parsed { problems: event_commands::parse(text)?.problems, ..Parsed::default() };
     for (name, value) in event_commands::table(text)? {
         match value {
-            // Problems in `[on]` are reported already.
+            // Problems in `[on]` were reported above.
             toml::Value::Table(on) if name == event_commands::TABLE => {
                 for (key, value) in on {
                     let setting = Setting::named(&format!("{name}.{key}"));
@@ -52,7 +52,7 @@ impl Parsed {
     }
 }
 
-/// What is said of a key that does not exist.
+/// The message about an unknown key.
 pub(crate) fn unknown(key: &str) -> String {
     match Setting::similar_to(key) {
         Some(similar) => format!("unknown key `{key}`: did you mean `{similar}`?"),

@@ -23,7 +23,7 @@ pub(crate) enum ValueSource {
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
     pub values: BTreeMap<&'static str, (SettingValue, ValueSource)>,
-    /// Whether its values take effect as they are. Values of other layers may only narrow the settings below them.
+    /// Whether its values take effect without restrictions. Values of other layers can only narrow the settings below them.
     pub is_trusted: bool,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The values of `layers`, the lowest first.
+    /// Merges the layers, the lowest first.
     pub(crate) fn resolve(layers: Vec<Layer>) -> Self {
         let mut settings = Self::default();
         for Layer { values, is_trusted } in layers {
@@ -69,7 +69,7 @@ impl Settings {
         self.values.get(setting.key).map(|(value, _)| value)
     }
 
-    /// The same, or the default.
+    /// The value, or else the default.
     pub(crate) fn value(&self, setting: &Setting) -> Option<SettingValue> {
         self.given(setting).cloned().or_else(|| setting.default_value())
     }
@@ -110,7 +110,7 @@ impl Settings {
     }
 }
 
-/// Whether a value of a file that is not trusted takes effect. `below`: the value without it; `None`: there is no bound.
+/// Whether a value of an untrusted file takes effect. `below` is the value without it, or `None` if there is no bound.
 fn may_narrow(in_project: InProject, value: &SettingValue, below: Option<&SettingValue>) -> bool {
     match in_project {
         InProject::Always => true,

@@ -5,19 +5,19 @@ use crate::app::config::value::{Kind, SettingValue};
 /// A setting.
 #[derive(Debug)]
 pub(crate) struct Setting {
-    /// Its key, with its table: `spawn.model`.
+    /// The key, with its table: `spawn.model`.
     pub key: &'static str,
     pub kind: Kind,
-    /// The value if it is not set.
+    /// The value if the setting is not set.
     pub default: Option<&'static str>,
-    /// The variable that sets it for a shell.
+    /// The environment variable that sets it.
     pub variable: Option<&'static str>,
     pub in_project: InProject,
-    /// In a few words.
+    /// A short description.
     pub help: &'static str,
 }
 
-/// When the value in an untrusted project file takes effect.
+/// When an untrusted project file's value takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InProject {
     /// Always: it grants no rights and raises no limit.
@@ -277,12 +277,12 @@ pub(crate) const ON_TIMEOUT: Setting = Setting {
     help: "how long a command of [on] may take",
 };
 
-/// The setting of the command for an event.
+/// Defines the setting for an event's command.
 const fn command(key: &'static str, help: &'static str) -> Setting {
     Setting { key, kind: Kind::Command, default: None, variable: None, in_project: InProject::Never, help }
 }
 
-/// All of them, in the order in which they are listed.
+/// All settings, in the order in which they are listed.
 pub(crate) const SETTINGS: &[Setting] = &[
     CLAUDE,
     STATE_DIR,
@@ -326,12 +326,12 @@ impl Setting {
         SETTINGS.iter().find(|setting| setting.key == key)
     }
 
-    /// Its default as a value.
+    /// The default as a value.
     pub(crate) fn default_value(&self) -> Option<SettingValue> {
         self.default.and_then(|text| SettingValue::from_text(self.kind, text).ok())
     }
 
-    /// The existing key that is most similar to an unknown one.
+    /// The existing key that is most similar to an unknown key.
     pub(crate) fn similar_to(key: &str) -> Option<&'static str> {
         const ALIKE: f64 = 0.75;
         let last = |key: &'static str| key.rsplit('.').next().unwrap_or(key);

@@ -12,10 +12,10 @@ use crate::app::config::trust::Trust;
 use crate::app::config::value::SettingValue;
 use crate::runtime::notifications::config_file::{self, BadConfig, LARGEST};
 
-/// The name of a project's file.
+/// The name of the project's settings file.
 pub(crate) const PROJECT_FILE: &str = ".agent-cli.toml";
 
-/// A file with settings, as it was read.
+/// A settings file, as it was read.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub path: PathBuf,
@@ -23,30 +23,30 @@ pub(crate) struct Source {
     parsed: Parsed,
 }
 
-/// A problem of a file.
+/// A problem in a settings file.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     pub path: PathBuf,
     pub what: String,
 }
 
-/// The settings for a directory, and their sources.
+/// The settings that apply to a directory, and their sources.
 #[derive(Debug, Default)]
 pub(crate) struct Configuration {
     pub settings: Settings,
-    /// The project's file, if there is one.
+    /// The project's file, if any.
     pub project: Option<PathBuf>,
     /// Whether the user trusts it.
     pub is_project_trusted: bool,
     pub problems: Vec<Problem>,
 }
 
-/// The user's file at `path`; `None`: it does not exist.
+/// Reads the user's file at `path`. `None` if it does not exist.
 pub(crate) fn user_file(path: &Path) -> Result<Option<Source>, BadConfig> {
     config_file::text(path)?.map(|text| Source::new(path.to_owned(), text)).transpose()
 }
 
-/// The project's file for work in `cwd`: in that folder or above it, within its git repository.
+/// Reads the project's file for work in `cwd`. The file is in that folder or above it, within the git repository.
 pub(crate) fn project_file(cwd: &Path) -> Result<Option<Source>, BadConfig> {
     let Some(path) = project_path(cwd) else { return Ok(None) };
     let bad = |why: String| BadConfig {
@@ -63,8 +63,8 @@ pub(crate) fn project_file(cwd: &Path) -> Result<Option<Source>, BadConfig> {
     Source::new(path, text).map(Some)
 }
 
-/// Where the project's file for work in `cwd` is, if it exists. It is only searched for above `cwd` within a repository: a file
-/// in a folder that every user can write to belongs to no project.
+/// The path of the project's file for work in `cwd`, if it exists. The search goes above `cwd` only within a repository,
+/// because a file in a folder that every user can write to belongs to no project.
 pub(crate) fn project_path(cwd: &Path) -> Option<PathBuf> {
     let top = project_folder(cwd);
     let folders = cwd.ancestors().take_while(|folder| folder.starts_with(top));
@@ -82,7 +82,6 @@ impl Source {
         Ok(Self { path, text, parsed })
     }
 
-    /// Its problems.
     pub(crate) fn problems(&self) -> &[String] {
         &self.parsed.problems
     }
@@ -98,7 +97,8 @@ impl Source {
 }
 
 impl Configuration {
-    /// Resolves the settings for a directory from the user's file, the project's file and the variables that `variable` knows.
+    /// Resolves the settings for a directory from the user's file, the project's file and the environment. `variable` looks
+    /// up a variable.
     pub(crate) fn resolve(
         user: Option<&Source>,
         project: Option<&Source>,
@@ -124,7 +124,7 @@ impl Configuration {
     }
 }
 
-/// The settings in variables. An empty one counts as unset.
+/// Reads the settings in environment variables. An empty variable counts as unset.
 fn of_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Layer, (&'static str, String)> {
     let mut values = BTreeMap::new();
     for setting in SETTINGS {

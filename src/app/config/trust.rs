@@ -1,4 +1,4 @@
-//! The project files that the user trusts, by path and content, so that a changed file is no longer trusted.
+//! Stores the project files that the user trusts, by path and content: a changed file is no longer trusted.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,26 +9,25 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
 
-/// A list of trusted files in the state directory, a line for each: the digest of its content, and its path.
+/// The list of trusted files in the state directory. Each line has the digest of a file's content and its path.
 #[derive(Clone, Debug)]
 pub(crate) struct Trust {
     list: PathBuf,
 }
 
 impl Trust {
-    /// The list at this path.
     pub(crate) fn new(list: PathBuf) -> Self {
         Self { list }
     }
 
-    /// Whether the user trusts `content` at `path`. A list that cannot be read trusts nothing.
+    /// Whether the user trusts `content` at `path`. If the list cannot be read, nothing is trusted.
     pub(crate) fn includes(&self, path: &Path, content: &str) -> bool {
         let line = line(path, content);
         let list = fs::read_to_string(&self.list).unwrap_or_default();
         line.is_some_and(|line| list.lines().any(|known| known == line))
     }
 
-    /// Trusts `content` at `path`, instead of its former content.
+    /// Trusts `content` at `path`, in place of its former content.
     pub(crate) fn add(&self, path: &Path, content: &str) -> io::Result<()> {
         let line = line(path, content).ok_or_else(|| io::Error::other("its path is not UTF-8, or has a line break"))?;
         self.write(path, Some(line))
@@ -67,7 +66,8 @@ fn line(path: &Path, content: &str) -> Option<String> {
     Some(format!("{line}  {path}"))
 }
 
-/// Replaces a file atomically: it is never seen incomplete. If the path is a link, its target is replaced.
+/// Replaces a file atomically, so that readers never see it incomplete. If the path is a link, this replaces the link's
+/// target.
 pub(crate) fn replace(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mode = fs::metadata(&real).map_or(mode, |found| found.permissions().mode() & 0o7777);

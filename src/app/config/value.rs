@@ -43,11 +43,11 @@ pub(crate) enum SettingValue {
     Prices(Prices),
 }
 
-/// The largest count: limits are recorded as 32 bits.
+/// The largest count. Limits are recorded with 32 bits.
 const MOST: u64 = u32::MAX as u64;
 
 impl SettingValue {
-    /// Parses the text of a variable or the command line. The error says what it should be, to follow "is not".
+    /// Parses the text of a variable or the command line. The error names the expected value, and follows the words "is not".
     pub(crate) fn from_text(kind: Kind, text: &str) -> Result<Self, String> {
         match kind {
             Kind::Text | Kind::Path if text.is_empty() => Err("a text: it is empty".to_owned()),
@@ -101,7 +101,7 @@ impl SettingValue {
         }
     }
 
-    /// The same value, as it is written into a file.
+    /// The value as settings files contain it.
     pub(crate) fn to_toml(&self) -> toml_edit::Value {
         match self {
             Self::Text(text) => text.as_str().into(),
@@ -114,7 +114,7 @@ impl SettingValue {
         }
     }
 
-    /// Whether it is at most `other`. False if they cannot be compared.
+    /// Whether the value is at most `other`. False if they cannot be compared.
     pub(crate) fn is_at_most(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Count(one), Self::Count(other)) => one <= other,
@@ -124,7 +124,7 @@ impl SettingValue {
         }
     }
 
-    /// A path, resolved for a file in `folder`.
+    /// Resolves a path from a file in `folder`.
     pub(crate) fn in_folder(self, kind: Kind, folder: &Path, home: Option<&Path>) -> Self {
         match self {
             Self::Text(text) if kind == Kind::Path => {
@@ -189,7 +189,7 @@ fn prices(value: Option<&toml::Value>) -> Result<SettingValue, String> {
     }
 }
 
-/// Prices as a table on one line.
+/// Formats prices as an inline table.
 fn inline(prices: &Prices) -> toml_edit::Value {
     let of_model = |price: &Price| {
         let classes = price.classes().into_iter().filter_map(|(name, usd)| Some((name, usd?)));

@@ -1,4 +1,4 @@
-//! What `resume` does and refuses, rule by rule.
+//! Tests what `resume` does and refuses, rule by rule.
 
 use std::path::{Path, PathBuf};
 
