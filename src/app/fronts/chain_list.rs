@@ -1,4 +1,4 @@
-//! Chains by who must act, in parts.
+//! Lists chains by who must act, one part at a time.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::store::{Chains, Summary};
 /// Which chains are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Show {
-    /// All that are not done, those that need a person first.
+    /// All chains that are not done. Chains that need a person come first.
     #[default]
     Open,
     Group(Group),
@@ -22,7 +22,7 @@ pub(crate) enum Show {
     All,
 }
 
-/// Chains for which the same one must act.
+/// Chains that wait for the same actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Group {
     NeedsYou,
@@ -36,11 +36,11 @@ pub(crate) enum Group {
 pub(crate) struct Outcome {
     pub(crate) chains: Vec<ChainView>,
     pub(crate) has_more: bool,
-    /// Whether there is no chain at all.
+    /// Whether no chains exist at all.
     pub(crate) is_empty: bool,
 }
 
-/// The chains in one part.
+/// The number of chains in a part.
 pub(crate) const MOST: usize = 50;
 
 impl Show {
@@ -98,7 +98,7 @@ pub(crate) fn chains(app: &App<'_>, show: Show, matching: Option<&str>, part: us
     Ok(Outcome { chains: found.chains, has_more, is_empty: found.omitted.is_empty })
 }
 
-/// The newest chains of a group. Whole chains are read only until there are enough, and only those that may belong to it.
+/// Lists the newest chains of a group. Reads only chains that may belong to the group, and only until the part is full.
 fn of_group(app: &App<'_>, group: Group, matching: Option<&str>, skip: usize) -> Result<Outcome, AppError> {
     let mut kinds = app.store.chain_kinds()?;
     let is_empty = kinds.is_empty();
@@ -113,7 +113,7 @@ fn of_group(app: &App<'_>, group: Group, matching: Option<&str>, skip: usize) ->
     let (runs, interrupted) = (of_status(AgentStatus::Running)?, of_status(AgentStatus::Cancelled)?);
     let may_belong = |chain: &Summary| {
         let (asks, is_over) = (chain.open_questions > 0, chain.state.is_over());
-        // Something may have happened that is not recorded.
+        // Something that is not recorded may have happened to the chain.
         let is_open = !is_over && (may_continue.contains(&chain.id) || abandoned.contains(&chain.id));
         is_open
             || match group {

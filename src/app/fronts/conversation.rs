@@ -1,4 +1,4 @@
-//! One page of an agent's conversation.
+//! Reads an agent's conversation, one page at a time.
 
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
@@ -9,20 +9,20 @@ use crate::app::lists::logs::{self, Input};
 use crate::core::events::agent_event::{AgentEvent, AgentEventKind};
 use crate::core::id::FrameId;
 
-/// A part of a conversation, in chronological order.
+/// One page of a conversation, in chronological order.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     pub(crate) events: Vec<AgentEvent>,
     /// Whether there are earlier events.
     pub(crate) has_earlier: bool,
-    /// Where the next part begins, if there is one.
+    /// Where the next page begins, if any.
     pub(crate) later: Option<Timestamp>,
 }
 
-/// The events on one page.
+/// The number of events on a page.
 const MOST: usize = 200;
 
-/// Reads the events that mean something to people: the last ones, or the first ones since a time.
+/// Reads the events that mean something to people: the last events, or the first ones since a time.
 pub(crate) fn read(
     app: &App<'_>,
     agent: FrameId,
@@ -58,7 +58,7 @@ fn is_shown(what: &AgentEventKind) -> bool {
     }
 }
 
-/// Names an event for links: the same in each part of the conversation.
+/// Returns an event's name in links. It is the same on every page of the conversation.
 pub(crate) fn anchor(event: &AgentEvent) -> String {
     let what = serde_json::to_value(&event.what).unwrap_or_default();
     let text = |name: &str| what[name].as_str().map(|text| text.chars().take(80).collect::<String>());

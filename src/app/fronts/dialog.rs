@@ -1,4 +1,4 @@
-//! Questions as forms in the dialog of a session, which shows little, and what the person has entered.
+//! Shows questions as forms in a session's own dialog, which has little room, and reads the person's answers.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -17,16 +17,16 @@ use crate::core::text::time::time_until;
 use crate::core::text::wrap::columns;
 use crate::store::Question;
 
-/// The longest texts, in columns, that Claude Code's dialog shows whole in a terminal of 40 columns, in four lines. Longer questions
-/// have up to four lines at 80 columns; nobody is harmed by one that is cut.
+/// The longest call or plan, in columns, that Claude Code's dialog shows whole: four lines in a terminal of 40 columns. The
+/// limits of questions assume 80 columns, because a truncated question does no harm.
 const LONGEST_CALL: usize = 130;
-/// The longest call or plan, in bytes, of which it is worth to see whether it fits.
+/// The longest call or plan, in bytes, for which it is worth checking whether it fits.
 const LONGEST_INPUT: usize = 1_000;
 const LONGEST_QUESTION: usize = 280;
 const MOST_LINES: usize = 4;
 const LONGEST_LINE: usize = 70;
 
-/// The fields of forms.
+/// The names of a form's fields.
 const ANSWER: &str = "answer";
 const OTHER: &str = "other_answer";
 const DECISION: &str = "decision";
@@ -35,22 +35,22 @@ const REASON: &str = "reason";
 /// The answer that denies.
 const DENY: &str = "deny";
 
-/// A question, call or plan, and what a form shows of it.
+/// A question, call or plan, and the text that a form shows of it.
 pub(crate) struct Shown<'a> {
     id: RequestId,
     kind: &'a RequestKind,
-    /// `None`: it is too long.
+    /// `None` if the text is too long.
     text: Option<String>,
 }
 
-/// What a client shows to its person, and the JSON Schema of the fields.
+/// A form: the message for the person, and the JSON Schema of the fields.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Dialog {
     pub(crate) message: String,
     pub(crate) schema: Value,
 }
 
-/// A question, as a dialog can show it.
+/// Prepares a question for a dialog.
 pub(crate) fn shown<'a>(app: &App<'_>, asked: &'a Question) -> Result<Shown<'a>, AppError> {
     let length = match &asked.kind {
         RequestKind::Permission { input, .. } => input.to_string().len(),
@@ -61,7 +61,7 @@ pub(crate) fn shown<'a>(app: &App<'_>, asked: &'a Question) -> Result<Shown<'a>,
     Ok(Shown::new(asked, whole.as_deref()))
 }
 
-/// The answers that allow a call or a plan, with their titles, the default first.
+/// The answers that allow a call or a plan, each with its title. The default comes first.
 pub(crate) fn ways_to_allow(kind: &RequestKind) -> Vec<(String, String)> {
     match kind {
         RequestKind::Plan(ProposedPlan { modes, .. }) if !modes.is_empty() => {
@@ -72,7 +72,7 @@ pub(crate) fn ways_to_allow(kind: &RequestKind) -> Vec<(String, String)> {
 }
 
 impl<'a> Shown<'a> {
-    /// `whole`: everything about a call or a plan that a person must have seen, unless it is too long.
+    /// `whole` is everything about a call or a plan that a person must have seen, unless it is too long.
     fn new(asked: &'a Question, whole: Option<&str>) -> Self {
         let text = match &asked.kind {
             RequestKind::Ask(form) => of_question(form),
@@ -82,7 +82,7 @@ impl<'a> Shown<'a> {
         Self { id: asked.id, kind: &asked.kind, text }
     }
 
-    /// The form. What it cannot show whole can only be denied there.
+    /// Builds the form. If the form cannot show a call or plan whole, the person can only deny it there.
     pub(crate) fn form(&self, now: Timestamp) -> Dialog {
         let message = match (&self.text, self.kind) {
             (Some(text), RequestKind::Ask(Form { expires_at: Some(at), .. })) if *at > now => {
@@ -109,11 +109,12 @@ impl<'a> Shown<'a> {
         self.text.as_ref().map(|_| ways_to_allow(self.kind)).unwrap_or_default()
     }
 
-    /// The answer in what a client sends for the form, to be taken literally; `None`: the person has not answered.
+    /// Reads the answer from a client's response to the form. The answer is taken literally. `None` if the person has not
+    /// answered.
     ///
     /// # Errors
     ///
-    /// It contains something that the form did not offer.
+    /// The response contains something that the form did not offer.
     pub(crate) fn answer(&self, response: &Value) -> Result<Option<String>, String> {
         if response.get("action").and_then(Value::as_str) != Some("accept") {
             return Ok(None);
@@ -147,7 +148,7 @@ fn name(kind: &RequestKind) -> &'static str {
     }
 }
 
-/// A question and its context, if a dialog shows them whole. The options are in the field.
+/// A question and its context, if a dialog can show them whole. The options are in the field.
 fn of_question(form: &Form) -> Option<String> {
     let text: Vec<&str> =
         form.question.lines().chain(form.context.iter().flat_map(|context| context.lines())).collect();
@@ -160,7 +161,8 @@ fn of_question(form: &Form) -> Option<String> {
     (fits && options_fit).then(|| lines.join("\n"))
 }
 
-/// Whether the names of a call's fields cannot be taken for agent-cli's words. An agent chooses those of some tools.
+/// Whether the names of a call's fields cannot be mistaken for agent-cli's own words. Agents choose the field names of some
+/// tools.
 fn has_plain_names(kind: &RequestKind) -> bool {
     let is_plain = |name: &String| name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
     match kind {
@@ -171,11 +173,11 @@ fn has_plain_names(kind: &RequestKind) -> bool {
     }
 }
 
-/// Everything in a text for people on one line. Its quoted lines, which an agent has written, are in quotes. `None`: something
-/// else in it could be taken for them.
+/// Puts a text for people on one line, with an agent's quoted lines in quotation marks. `None` if something else in the text
+/// could be mistaken for such a line.
 fn on_one_line(whole: &str) -> Option<String> {
     let part = |line: &str| match line.split_once(BAR) {
-        // A blank and the mark of a change come before the text, and before the bar the number of the line.
+        // The line number is before the bar. A blank and the mark of a change come between the bar and the text.
         Some((number, quoted)) if number.bytes().all(|byte| byte == b' ' || byte.is_ascii_digit()) => {
             let text = quoted.strip_prefix(' ').unwrap_or(quoted);
             Some(Value::from(text.strip_prefix(' ').unwrap_or(text)).to_string())
@@ -186,7 +188,7 @@ fn on_one_line(whole: &str) -> Option<String> {
     Some(whole.lines().map(part).collect::<Option<Vec<_>>>()?.join(" "))
 }
 
-/// Terminals do not agree about characters without a width.
+/// The length that a terminal may show. Terminals disagree about zero-width characters.
 fn length(line: &str) -> usize {
     columns(line).max(line.chars().count())
 }
@@ -225,7 +227,7 @@ fn label(QuestionOption { key, description }: &QuestionOption) -> String {
     escape::one_line(&if description.is_empty() { key.clone() } else { format!("{key}: {description}") })
 }
 
-/// Nothing is chosen beforehand: an approval is a decision.
+/// No option is preselected, because an approval is a decision.
 fn fields_of_decision(allowing: Vec<(String, String)>) -> (Value, Vec<&'static str>) {
     let ways = allowing.into_iter().chain([(DENY.to_owned(), "Deny".to_owned())]);
     let offered: Vec<Value> = ways.map(|(key, title)| json!({ "const": key, "title": title })).collect();
@@ -233,7 +235,7 @@ fn fields_of_decision(allowing: Vec<(String, String)>) -> (Value, Vec<&'static s
     (json!({ DECISION: { "type": "string", "title": "Decision", "oneOf": offered }, REASON: reason }), vec![DECISION])
 }
 
-/// The chosen options, joined as the command line joins them.
+/// Joins the chosen options as the command line does.
 fn chosen(form: &Form, value: &Value) -> Result<Option<String>, String> {
     let keys: Vec<&str> = match value {
         Value::String(key) => vec![key],

@@ -1,4 +1,4 @@
-//! What a browser shows of a view, and what must be sent to it when the view has changed. Rows are text in the form of the front.
+//! The content of a view in a browser, and the updates to send when it changes. Rows are text in the front's own format.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ use sha2::{Digest as _, Sha256};
 
 use crate::runtime::activity::changes::Written;
 
-/// A view: parts that stay as they are, and live ones.
+/// A view: static parts, and live parts.
 pub(crate) struct LiveView {
     pub(crate) title: String,
     parts: Vec<Part>,
-    /// The outputs that the live parts show something of.
+    /// The output files that the live parts depend on.
     pub(crate) follows: Vec<PathBuf>,
-    /// When it changes although nothing is recorded, or must be made again: some changes are not noticed, such as a runner that is
-    /// killed.
+    /// When the view changes without a recorded event, or must be rebuilt anyway. Some changes go unnoticed, such as a killed
+    /// runner.
     pub(crate) stale_at: Timestamp,
 }
 
@@ -26,23 +26,23 @@ enum Part {
     Live(Block),
 }
 
-/// The element of rows that are only ever added.
+/// The element whose rows are only ever appended.
 const LOG: &str = "ol";
 
-/// An element that is sent again when something in it changes.
+/// An element that is sent again when its content changes.
 struct Block {
     id: &'static str,
     tag: &'static str,
-    /// Elements with their ids.
+    /// Each row is an element with its id.
     rows: Vec<(String, String)>,
 }
 
-/// A change of what a browser shows.
+/// A change to the content in a browser.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Update {
-    /// The element with this id.
+    /// Replace the element with this id.
     Replace(String, String),
-    /// New children of the element with this id.
+    /// Append children to the element with this id.
     Append(String, String),
 }
 
@@ -51,7 +51,7 @@ impl LiveView {
         Self { title: title.into(), parts: Vec::new(), follows: Vec::new(), stale_at: Timestamp::MAX }
     }
 
-    /// When the view changes although nothing is recorded.
+    /// Sets when the view changes without a recorded event.
     pub(crate) fn changes_at(mut self, times: impl IntoIterator<Item = Timestamp>) -> Self {
         self.stale_at = times.into_iter().fold(self.stale_at, Timestamp::min);
         self
@@ -78,7 +78,7 @@ impl LiveView {
         self.live(id, "div", [(format!("{id}-row"), row)])
     }
 
-    /// All of it.
+    /// The HTML of the whole view.
     pub(crate) fn body(&self) -> String {
         let part = |part: &Part| match part {
             Part::Still(part) => part.clone(),
@@ -94,13 +94,13 @@ impl LiveView {
         })
     }
 
-    /// Identifies everything live in it: the same after a restart of the server.
+    /// Hashes all live parts. The result is the same after a restart of the server.
     pub(crate) fn digest(&self) -> String {
         let all = self.blocks().fold(Sha256::new(), |all, block| all.chain_update(block.whole()));
         all.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// What has changed since `before`; `None`: it is not known what the browser shows.
+    /// The changes since `before`. `None` if the browser's content is unknown.
     pub(crate) fn updates(&self, before: Option<&Self>) -> Vec<Update> {
         let known = |block: &Block| before?.blocks().find(|other| other.id == block.id);
         self.blocks().flat_map(|block| block.updates(known(block))).collect()
@@ -120,7 +120,7 @@ impl Block {
         if before.rows.is_empty() && !self.rows.is_empty() {
             return whole();
         }
-        // Rows may have been added at the end. The browser keeps the first ones of a conversation that are left out.
+        // Rows may have been appended. A browser keeps the first rows of a conversation, even if the view now omits them.
         let first = self.rows.first().map(|(id, _)| id).filter(|_| self.tag == LOG);
         let left_out = before.rows.iter().position(|(id, _)| Some(id) == first).unwrap_or(0);
         let kept = &before.rows[left_out..];
@@ -138,16 +138,17 @@ impl Block {
     }
 }
 
-/// What a browser has been sent of a view.
+/// The content that was sent to a browser.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) view: Option<Arc<LiveView>>,
-    /// What it shows, if another server has sent that.
+    /// The digest of the browser's content, if another server sent it.
     pub(crate) digest: Option<String>,
 }
 
 impl Seen {
-    /// What must be sent now, the last with the digest of what the browser shows then: before, it has not seen all of it.
+    /// Returns the updates to send. Only the last one has the digest of the new content, because the browser is incomplete
+    /// before it.
     pub(crate) fn updates(&mut self, view: Arc<LiveView>) -> Vec<(Update, Option<String>)> {
         let digest = view.digest();
         let is_known = self.digest.take().is_some_and(|shown| shown == digest);
@@ -158,24 +159,25 @@ impl Seen {
     }
 }
 
-/// A view as it was made.
+/// A view, and when it was built.
 #[derive(Clone)]
 pub(crate) struct Made {
     pub(crate) view: Arc<LiveView>,
-    /// What was written before it was made.
+    /// The writes that had happened before the view was built.
     pub(crate) written: Written,
-    /// When it may be made again: one that takes long is made less often.
+    /// The earliest time to rebuild the view. Slow views are rebuilt less often.
     pub(crate) rests_until: Instant,
 }
 
 impl Made {
-    /// Whether it must be made again, as soon as it may be.
+    /// Whether the view must be rebuilt, as soon as it may be.
     pub(crate) fn is_stale(&self, written: &Written, now: Timestamp) -> bool {
         now >= self.view.stale_at || self.written.differs(written, &self.view.follows)
     }
 }
 
-/// Views that several browsers follow. Only the last ones are kept for nobody: a page is followed as soon as it was loaded.
+/// Views that several browsers follow. The last few are kept without a follower, because a page follows its view right after
+/// loading.
 #[derive(Default)]
 pub(crate) struct SharedViews(Mutex<Known>);
 
@@ -188,7 +190,7 @@ struct Known {
 const KEPT: usize = 4;
 
 impl SharedViews {
-    /// The view at this address, as it was last made.
+    /// The last view that was built for this address.
     pub(crate) fn get(&self, of: &str) -> Option<Made> {
         let (view, written, rests_until) = self.known().views.get(of).cloned()?;
         Some(Made { view: view.upgrade()?, written, rests_until })

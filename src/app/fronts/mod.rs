@@ -1,5 +1,5 @@
-//! The rules and view models of the page and of the MCP server: who may use them, what people are shown there, and what has changed
-//! since. Nothing of HTML, HTTP or the protocol.
+//! Rules and view models that the page and the MCP server share: access checks, content for people, and changes since then.
+//! They contain no HTML, HTTP or protocol details.
 
 pub(crate) mod chain_list;
 pub(crate) mod conversation;

@@ -1,5 +1,5 @@
-//! What an idle session is told about the chains of its project. Each line can cost a request of its model, so there is one for each
-//! question that opens and each chain that ends, and no other.
+//! Reports the news of a project's chains to an idle session. Each line can cost a request of the session's model, so there
+//! is one line for each new question and each chain that ends, and no other.
 
 use std::collections::HashSet;
 
@@ -16,16 +16,16 @@ use crate::core::requests::request::RequestKind;
 use crate::core::text::escape::shortened;
 use crate::store::{Chains, Followed, Question, Summary};
 
-/// What was said before.
+/// The news that has been reported already.
 #[derive(Debug)]
 pub(crate) struct News {
     questions: HashSet<RequestId>,
     ended: HashSet<(FrameId, Timestamp)>,
-    /// Chains that ended before are not news.
+    /// Chains that ended before this time are not news.
     since: Timestamp,
 }
 
-/// More than these at once are counted.
+/// The number of questions that are listed one by one. If there are more, only their number is reported.
 const MOST: usize = 5;
 
 impl News {
@@ -33,8 +33,8 @@ impl News {
         Self { questions: HashSet::new(), ended: HashSet::new(), since }
     }
 
-    /// What is new; at first, which questions are open. A chain that a session follows as its task is left out: that session is told
-    /// anyway.
+    /// Returns the news since the last call. The first call reports the open questions. A chain that a session follows as its
+    /// task is left out, because that session is told anyway.
     pub(crate) fn next(&mut self, app: &App<'_>) -> Result<Vec<String>, AppError> {
         let is_followed = |root| Followed::is_marked(app.store.dir(), root).unwrap_or(false);
         let mut open = questions::questions(app, &Input::default())?.questions;
@@ -67,7 +67,7 @@ fn question(app: &App<'_>, asked: &Question) -> String {
     format!("agent-cli: {of} ({}) {what}", asked.id.short())
 }
 
-/// An agent's words, of which the model of a person's session must be able to tell where they end: they are no instructions.
+/// Quotes an agent's words. The model of the person's session must see where they end, because they are not instructions.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", shortened(text).replace('"', "'"))
 }

@@ -1,4 +1,4 @@
-//! Where the page is, and where requests come from: what browsers call its server, and where notifications say it is.
+//! The names of the page's server, and the addresses of its clients.
 
 use std::net::SocketAddr;
 
@@ -9,14 +9,14 @@ pub(crate) struct Addresses {
     pub(crate) own: String,
     /// Host names with ports, in lower case: `127.0.0.1:7777`.
     hosts: Vec<String>,
-    /// The names that a person has added: a proxy may speak TLS for them.
+    /// The names that a person has added. A proxy may speak TLS for them.
     added: Vec<String>,
-    /// `None`: it listens on a Unix socket.
+    /// `None` if the server listens on a Unix socket.
     pub(crate) port: Option<u16>,
 }
 
 impl Addresses {
-    /// `listens`: `None` for a Unix socket.
+    /// `listens` is `None` for a Unix socket.
     pub(crate) fn new(listens: Option<SocketAddr>, added: &[String]) -> Self {
         let port = listens.map(|own| own.port());
         let added: Vec<String> = added.iter().map(|name| name.to_ascii_lowercase()).collect();
@@ -29,7 +29,7 @@ impl Addresses {
             None => vec!["localhost".to_owned()],
         };
         let named = |name: String| match port {
-            // Browsers leave out the usual port.
+            // Browsers omit the default port.
             None | Some(80) => name,
             Some(port) => format!("{name}:{port}"),
         };
@@ -47,18 +47,18 @@ impl Addresses {
         self.hosts.iter().any(|own| own == host)
     }
 
-    /// Whether this is the origin of pages of this server, to the browser that calls it `host`.
+    /// Whether `origin` is a page of this server, for a browser that calls the server `host`.
     pub(crate) fn is_origin(&self, origin: &str, host: &str) -> bool {
         let origin = origin.to_ascii_lowercase();
         let is_added = || self.added.iter().any(|added| added == host);
         origin.strip_prefix("http://") == Some(host) || origin.strip_prefix("https://") == Some(host) && is_added()
     }
 
-    /// The address for notifications: that by which other machines reach the page, if a person has named one. Empty: browsers do not
-    /// reach a Unix socket by themselves.
+    /// The address in notifications: the one at which other machines reach the page, if a person has named it. Empty for a
+    /// Unix socket, which browsers cannot reach directly.
     pub(crate) fn for_notifications(&self) -> String {
         match (self.added.first(), self.port) {
-            // What speaks for this port itself has no TLS.
+            // A name with this port leads directly to this server, which has no TLS.
             (Some(name), Some(port)) if name.ends_with(&format!(":{port}")) => format!("http://{name}"),
             (Some(name), _) if name.starts_with("localhost") => format!("http://{name}"),
             (Some(name), _) => format!("https://{name}"),
@@ -67,25 +67,25 @@ impl Addresses {
         }
     }
 
-    /// The name of its cookie: servers on other ports of this machine get it, too.
+    /// The name of the server's cookie. Servers on other ports of this machine get the cookie, too.
     pub(crate) fn cookie(&self) -> String {
         self.port.map_or("agent-cli".to_owned(), |port| format!("agent-cli-{port}"))
     }
 }
 
-/// A connection, as far as it says who is at the other end.
+/// A connection, with everything known about the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Connection {
     Tcp {
         peer: SocketAddr,
         own: SocketAddr,
     },
-    /// Over a Unix socket, with the process that made it.
+    /// Over a Unix socket, from this process.
     Unix(Option<i32>),
 }
 
 impl Connection {
-    /// Where it comes from.
+    /// The address of the other end.
     pub(crate) fn address(self) -> String {
         match self {
             Self::Tcp { peer, .. } => peer.ip().to_canonical().to_string(),

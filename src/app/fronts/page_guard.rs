@@ -1,29 +1,30 @@
-//! Which requests count: those that a person's browser makes on this page's behalf.
+//! Decides which requests to accept: only requests that a person's browser makes for this page.
 //!
-//! A page of another server can make a browser send requests here, with the cookie if that server has the same host name: cookies
-//! ignore ports. Each rule here would be enough against most of them; none is left out because another one exists.
+//! A page of another server can make a browser send requests here. They carry the cookie if that server has the same host
+//! name, because cookies ignore ports. Almost every rule here stops most of these requests on its own. The rules overlap on
+//! purpose.
 
 use crate::app::fronts::page_addresses::Addresses;
 
-/// A request, as far as it says who has made it.
+/// The parts of a request that identify its sender.
 #[derive(Debug)]
 pub(crate) struct Sender<'a> {
-    /// Whether it only reads.
+    /// Whether the request only reads.
     pub(crate) reads: bool,
-    /// Whether it follows changes.
+    /// Whether the request follows changes.
     pub(crate) follows: bool,
-    /// The name of the server, as the browser knows it.
+    /// The server's name in the Host header.
     pub(crate) host: Option<&'a str>,
-    /// The same in the first line, if it is there.
+    /// The server's name in the request line, if it is there.
     pub(crate) in_line: Option<&'a str>,
-    /// The page that has made it, and which site that belongs to.
+    /// The page that made the request (Origin), and how its site relates to this server (Sec-Fetch-Site).
     pub(crate) origin: Option<&'a str>,
     pub(crate) site: Option<&'a str>,
-    /// How it was made: `navigate` if a person follows a link.
+    /// How the request was made (Sec-Fetch-Mode): `navigate` if a person follows a link.
     pub(crate) mode: Option<&'a str>,
 }
 
-/// Why a request does not count.
+/// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RefusedSender {
     OtherName,
@@ -41,7 +42,7 @@ impl RefusedSender {
     }
 }
 
-/// Checks everything but whether the browser has logged in.
+/// Checks the request, except whether the browser has logged in.
 pub(crate) fn check(own: &Addresses, sender: &Sender<'_>) -> Result<(), RefusedSender> {
     let Sender { reads, follows, host, in_line, origin, site, mode } = *sender;
     let host = host.ok_or(RefusedSender::OtherName)?.to_ascii_lowercase();
@@ -50,16 +51,16 @@ pub(crate) fn check(own: &Addresses, sender: &Sender<'_>) -> Result<(), RefusedS
     }
     let is_navigation = mode == Some("navigate");
     match (reads, site) {
-        // "none": a person has typed the address, or followed a link of a program. Without the header, the browser is old.
+        // "none": a person typed the address, or followed a link from a program. Old browsers do not send the header.
         (_, Some("same-origin")) | (true, Some("none") | None) => {}
-        // A link on another site: the browser sends no cookie with it.
+        // A link on another site. The browser sends no cookie with it.
         (true, Some(_)) if is_navigation && !follows => {}
         (_, Some(_)) => return Err(RefusedSender::OtherSite),
         (false, None) if origin.is_some() => {}
         (false, None) => return Err(RefusedSender::UnknownSite),
     }
     match origin {
-        // A page from a file, such as that with which a browser is opened, has this one.
+        // The origin of a local file, such as the file that opens the browser.
         Some("null") if reads && is_navigation => Ok(()),
         Some(origin) if !own.is_origin(origin, &host) => Err(RefusedSender::OtherSite),
         _ => Ok(()),

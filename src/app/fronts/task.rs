@@ -1,4 +1,5 @@
-//! Chains as tasks of a session. Everything is read from the store: any process may drive the chain, answer for it or stop it.
+//! Presents chains as tasks of a session. Everything is read from the store, because any process may run, answer or stop the
+//! chain.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,38 +25,38 @@ use crate::runtime::run::external_waits;
 use crate::runtime::run::status::{self, ChainStatus};
 use crate::store::{Driving, Replies, StoreError};
 
-/// The state of a chain, as a client of its session is told.
+/// The state of a chain for the client of its session.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ChainTask {
     pub(crate) state: TaskState,
-    /// What it does, as the live display of a terminal says it.
+    /// The chain's activity, in the words of the live display.
     pub(crate) message: String,
     pub(crate) created: Timestamp,
-    /// When the client should look again.
+    /// When the client should poll again.
     pub(crate) look_after: Duration,
 }
 
 #[derive(Debug, PartialEq)]
 pub(crate) enum TaskState {
     Works,
-    /// It needs answers, by the ids of the questions.
+    /// The chain needs answers. Each form has the id of its question.
     Asks(BTreeMap<String, Dialog>),
     Replied(String),
     /// Some of its agents have failed.
     PartlyFailed(String),
-    /// Why, and what to do.
+    /// The reason, and the next step.
     Failed(String),
     Stopped,
 }
 
-/// How often a client should look.
+/// How often a client should poll.
 const WHILE_IT_WORKS: Duration = Duration::from_secs(5);
 const WHILE_IT_WAITS: Duration = Duration::from_secs(10);
 
-/// The agents that a message names.
+/// How many agents a message names.
 const NAMED: usize = 3;
 
-/// The chain that a task belongs to. Not an id of something else, and no abbreviation: a client repeats what it was given.
+/// Finds the chain of a task. Accepts only a chain's full id, because a client repeats the id that it was given.
 pub(crate) fn chain_of(app: &App<'_>, task: &str) -> Result<FrameId, AppError> {
     let unknown = || Refusal::unknown(format!("there is no chain {}", escape::shortened(task)));
     let root: FrameId = task.parse().map_err(|_| unknown())?;
@@ -65,10 +66,10 @@ pub(crate) fn chain_of(app: &App<'_>, task: &str) -> Result<FrameId, AppError> {
     }
 }
 
-/// The state of a chain. For one that has not ended, the records of its agents are read once, however many there are.
+/// Reads the state of a chain. If the chain has not ended, this reads the records of its agents once.
 pub(crate) fn read(app: &App<'_>, root: FrameId) -> Result<ChainTask, AppError> {
     let frame = app.store.frame(root)?.ok_or(StoreError::UnknownFrame(root))?;
-    // A person may be retrying it.
+    // A person may be retrying the chain.
     let is_driven = Driving::is_marked(app.store.dir(), root)?;
     let status = if frame.state.is_over() { status::poll(app.store, root)? } else { None };
     let of_group = |replies: Replies| replies.reply.filter(|_| !replies.members.is_empty());
@@ -103,7 +104,7 @@ pub(crate) fn read(app: &App<'_>, root: FrameId) -> Result<ChainTask, AppError> 
     Ok(ChainTask { state, message: escape::block(&message), created: frame.created, look_after })
 }
 
-/// What the chain does, as the live display of a terminal says it.
+/// The chain's activity, in the words of the live display.
 fn message(app: &App<'_>, root: FrameId) -> Result<String, AppError> {
     let mut tree = app.store.tree(root)?;
     external_waits::as_of(app.store, &mut tree, app.now)?;
@@ -131,7 +132,7 @@ fn running(app: &App<'_>, tree: &Tree) -> Result<Vec<String>, AppError> {
     Ok(lines)
 }
 
-/// Records what a person has entered. Each answer counts or is refused for itself; the first refusal is returned.
+/// Records the person's answers. Each one is recorded or refused independently. Returns the first refusal.
 pub(crate) fn update(
     app: &App<'_>,
     root: FrameId,
@@ -158,7 +159,7 @@ fn record(app: &App<'_>, root: FrameId, id: &str, response: &Value) -> Result<()
     Ok(())
 }
 
-/// Stops the chain. The task reports it when it has happened.
+/// Stops the chain. The task reports the stop once it has happened.
 pub(crate) fn cancel(app: &App<'_>, root: FrameId) -> Result<(), AppError> {
     let reason = Some("cancelled in the session".to_owned());
     stop::stop(app, stop::Input { reason, ..stop::Input::new(root.to_string(), StopKind::Stop) })?;

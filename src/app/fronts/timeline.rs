@@ -1,4 +1,4 @@
-//! When the agents of a chain worked.
+//! Computes when the agents of a chain worked.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::core::id::FrameId;
 use crate::core::text::escape;
 use crate::store::{Attempts, Extent};
 
-/// A part of the time in which agents worked.
+/// A part of the period in which agents worked.
 #[derive(Debug)]
 pub(crate) struct Timeline {
     pub(crate) first: Timestamp,
@@ -26,24 +26,24 @@ pub(crate) struct Timeline {
 
 #[derive(Debug)]
 pub(crate) struct Row {
-    /// Its task, and the first words of its instructions, escaped.
+    /// The agent's task and the first words of its instructions, escaped.
     pub(crate) label: String,
     pub(crate) bars: Vec<Bar>,
 }
 
-/// An attempt: nothing runs between two of them.
+/// An attempt. No process runs between two attempts.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Bar {
-    /// Where it begins and ends in the part that is shown, from 0 to 1.
+    /// The beginning and end within the shown part, from 0 to 1.
     pub(crate) from: f64,
     pub(crate) to: f64,
     pub(crate) runs: bool,
 }
 
-/// More agents than these are a picture that says nothing.
+/// The most agents in a picture. More would be unreadable.
 pub(crate) const MOST: usize = 200;
 
-/// Part number `part` of the time, of `parts` that are equally long. `None`: no agent has worked.
+/// Returns part number `part` of the period, which is divided into `parts` equal parts. `None` if no agent has worked.
 pub(crate) fn read(
     app: &App<'_>,
     root: FrameId,
@@ -57,7 +57,7 @@ pub(crate) fn read(
     let all = || spans.values().flatten();
     let Some(first) = all().map(|(began, _)| *began).min() else { return Ok(None) };
     let runs = all().any(|(_, ended)| ended.is_none());
-    // The picture is sent again only if something was written, so it ends then.
+    // The picture ends at the last write, because it is sent again only after a write.
     let last =
         all().map(|(began, ended)| ended.unwrap_or(*began)).chain(runs.then_some(app.now)).max().unwrap_or(first);
     let bar = |(began, ended): (Timestamp, Option<Timestamp>)| {

@@ -1,4 +1,4 @@
-//! Checks everything that chains need.
+//! Checks everything that chains depend on.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::store::{StateDir, Store, StoreError};
 
 #[derive(Debug)]
 pub(crate) struct Input<'a> {
-    /// Where agents would work. Absolute.
+    /// The directory in which agents would work. Absolute.
     pub(crate) cwd: &'a Path,
     /// The state directory. Absolute.
     pub(crate) state_dir: &'a Path,
@@ -19,13 +19,13 @@ pub(crate) struct Input<'a> {
     pub(crate) state_dir_is_named: bool,
     /// The `claude` that an option names.
     pub(crate) claude: Option<PathBuf>,
-    /// The one that a variable names, and the variable.
+    /// The `claude` that an environment variable names, and the variable.
     pub(crate) default_claude: (Option<PathBuf>, &'static str),
     /// The permission mode of chains that are started without one.
     pub(crate) permission_mode: Option<&'a str>,
     /// The executable of agent-cli.
     pub(crate) own_program: &'a Path,
-    /// Whether cron should resume chains that this shell started.
+    /// Whether to check that cron could resume chains started from this shell.
     pub(crate) under_cron: bool,
     pub(crate) config: Result<Option<ConfigFile>, BadConfig>,
 }
@@ -48,7 +48,7 @@ pub(crate) fn doctor(asker: &Asker, input: Input<'_>) -> Result<DoctorReport, Ap
     Ok(examined.map_err(|error| Refusal::failure(format!("failed to start the runner: {error}")))?)
 }
 
-/// The `claude` to check, and how it was named, or where it is searched for.
+/// Returns the `claude` to check, and the option or variable that named it, or the search path.
 fn program(asker: &Asker, input: &Input<'_>) -> Result<(Option<PathBuf>, &'static str), AppError> {
     let (by_variable, variable) = &input.default_claude;
     let named = match (&input.claude, by_variable) {
@@ -59,7 +59,7 @@ fn program(asker: &Asker, input: &Input<'_>) -> Result<(Option<PathBuf>, &'stati
     let Some(of_chain) = of_chain(asker, input.state_dir)? else {
         return Ok(named.map_or((None, "PATH"), |(claude, how)| (Some(claude), how)));
     };
-    // A rule that lets an agent call agent-cli must not let it run any program.
+    // A permission rule for calls of agent-cli must not let an agent run any program.
     if named.is_some_and(|(claude, _)| claude != of_chain) {
         let refusal = Refusal::new("agents cannot choose the claude program that doctor runs");
         return Err(refusal.hint(format!("leave --claude out and {variable} unset")).into());

@@ -17,7 +17,7 @@ use crate::store::Store;
 pub(crate) struct ExportableChain<'a> {
     store: &'a Store,
     pub(crate) chain: FrameId,
-    /// The names of arguments of its agents that may hold a secret.
+    /// The names of its agents' arguments that may hold a secret.
     pub(crate) secrets: Vec<String>,
 }
 
@@ -41,7 +41,8 @@ impl ExportableChain<'_> {
         Ok(to.flush().map_err(|error| Refusal::failure(format!("failed to write the archive: {error}")))?)
     }
 
-    /// Replaces an existing file only after everything is written. The file remains private, like the temporary file.
+    /// Writes the archive to a file. An existing file is replaced only after everything is written. The new file stays
+    /// private, like the temporary file.
     pub(crate) fn write_file(&self, path: &Path) -> Result<(), AppError> {
         let broken = |error: io::Error| Refusal::failure(format!("cannot write {}: {error}", path.display()));
         let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));

@@ -1,4 +1,4 @@
-//! Checks the state directory, and repairs what can be repaired without loss.
+//! Checks the state directory, and repairs everything that can be repaired without loss.
 
 use crate::app::App;
 use crate::app::asker::PersonsTask;
@@ -6,7 +6,7 @@ use crate::app::error::AppError;
 use crate::app::view::outcome::{FindingView, FsckView};
 use crate::runtime::housekeeping::fsck;
 
-/// `tell` is called with what is counted, how many are checked, and their total.
+/// Calls `tell` with the kind of the checked items, how many were checked, and their total.
 pub(crate) fn fsck(
     app: &App<'_>,
     repair: bool,

@@ -13,9 +13,9 @@ use crate::runtime::housekeeping::removal::RemovalRequest;
 pub(crate) struct Input {
     /// Chains in which nothing has changed for this long are removed.
     pub(crate) older_than: SignedDuration,
-    /// Also those that failed or were stopped.
+    /// Also remove chains that failed or were stopped.
     pub(crate) with_failed: bool,
-    /// Also worktrees with files that git ignores, whatever they are.
+    /// Also remove worktrees with any files that git ignores.
     pub(crate) with_ignored: bool,
     /// Remove nothing.
     pub(crate) dry_run: bool,
@@ -47,7 +47,7 @@ mod tests {
         store.end(store.start(done), &reply("fine"));
         store.end(store.start(failed), &refused("no"));
         let removed = |input: &Input| {
-            // The time after the chains have ended.
+            // A time after the chains have ended.
             let app = App { now: jiff::Timestamp::now(), ..testing::app(&store) };
             let mut removed: Vec<_> =
                 gc(&app, input, &mut |_| {}).unwrap().trees.into_iter().map(|chain| chain.id).collect();

@@ -1,4 +1,4 @@
-//! Imports an exported chain, if it is trusted: it brings its own instructions, permissions and commands.
+//! Imports an exported chain, if it is trusted. A chain brings its own instructions, permissions and commands.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -18,14 +18,14 @@ use crate::runtime::RuntimeError;
 use crate::runtime::recovery::foreign_session;
 use crate::store::{Adapted, Here, Unpacked};
 
-/// An archive, read completely. Its file may change after that.
+/// An archive that was read completely. Later changes of its file have no effect.
 pub(crate) struct Archive {
     name: String,
     unpacked: Unpacked,
     digest: String,
 }
 
-/// A chain with the `claude` and the environment with which it would run here.
+/// A chain, with the `claude` and environment in which it would run here.
 pub(crate) struct Importable {
     name: String,
     adapted: Adapted,
@@ -35,11 +35,11 @@ pub(crate) struct Importable {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) chain: FrameId,
-    /// Another chain has its name.
+    /// Whether another chain here has its name.
     pub(crate) has_lost_its_name: bool,
 }
 
-/// Reads the archive with this name. `moves`: directories that have another path here.
+/// Reads an archive. `moves` lists the directories that have another path here.
 pub(crate) fn read(app: &App<'_>, name: &str, from: impl Read, moves: Vec<Move>) -> Result<Archive, AppError> {
     app.asker.may(PersonsTask::Import)?;
     let mut from = Digested { from, digest: Sha256::new() };
@@ -51,7 +51,7 @@ pub(crate) fn read(app: &App<'_>, name: &str, from: impl Read, moves: Vec<Move>)
 }
 
 impl Archive {
-    /// The chain as it would run with this `claude`, and the PATH and environment of `launch`.
+    /// Adapts the chain to this `claude`, and to the PATH and environment of `launch`.
     pub(crate) fn adapt(self, claude: Option<&Path>, launch: Launch) -> Result<Importable, AppError> {
         let Launch { path, environment, .. } = launch;
         let claude = program::locate(claude, None, path.as_ref().map(AsRef::as_ref));
@@ -62,14 +62,14 @@ impl Archive {
 }
 
 impl Importable {
-    /// What the chain would run.
+    /// Everything that the chain would run.
     pub(crate) fn inventory(&self) -> &Inventory {
         self.adapted.inventory()
     }
 }
 
-/// Imports a chain that a person trusts. `listed`: the digest of the file for which the person was shown what it would run;
-/// `None`: of this one.
+/// Imports a chain that a person trusts. `listed` is the digest of the file that was listed for the person; `None` means this
+/// file.
 pub(crate) fn import(app: &App<'_>, archive: &Importable, listed: Option<&str>) -> Result<Outcome, AppError> {
     app.asker.may(PersonsTask::Import)?;
     if listed.is_some_and(|digest| digest != archive.digest) {

@@ -1,4 +1,4 @@
-//! Maintains the state directory, and moves chains to other machines: for people only.
+//! Maintains the state directory, and moves chains to other machines. Only people can do this.
 
 pub(crate) mod doctor;
 pub(crate) mod export;

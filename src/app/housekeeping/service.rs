@@ -1,4 +1,4 @@
-//! Installs a service of the user that continues chains every minute.
+//! Installs a user service that continues chains every minute.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,25 +14,25 @@ use crate::runtime::housekeeping::service::{Installed, Service, ServicePlan};
 pub(crate) struct Input<'a> {
     /// The executable of agent-cli.
     pub(crate) program: &'a Path,
-    /// The variables that name directories and files, with their values.
+    /// The environment variables that name directories and files, with their values.
     pub(crate) paths: &'a [(&'static str, PathBuf)],
     /// How many agents may run at once over all chains.
     pub(crate) max_parallel_total: Option<u32>,
-    /// Save the login variables.
+    /// Whether to save the login variables.
     pub(crate) save_login: bool,
 }
 
-/// What was installed.
+/// The result of an installation.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) installed: Installed,
-    /// No variables that could be saved are set.
+    /// Whether none of the variables that could be saved is set.
     pub(crate) has_nothing_to_save: bool,
-    /// The only login variables, which are not available to the service.
+    /// The login variables on which the login depends, although the service does not get them.
     pub(crate) missing_login: Vec<String>,
 }
 
-/// What [`install`] would do. The values of variables are hidden: a plan may be shown to others.
+/// Returns the plan of [`install`]. The values of variables are hidden, because the plan may be shown to others.
 pub(crate) fn plan(
     asker: &Asker,
     service: &Service,
@@ -46,7 +46,7 @@ pub(crate) fn plan(
     Ok(service.plan(&spec(service, input), &variables)?)
 }
 
-/// `around`: the logins of this shell; `value`: the values of its variables.
+/// Installs the service. `around` describes the logins of this shell, and `value` looks up a variable.
 pub(crate) fn install(
     asker: &Asker,
     service: &Service,

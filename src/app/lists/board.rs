@@ -1,4 +1,4 @@
-//! Everything that a person may have to do something about: chains by who must act, and those that have ended today.
+//! Lists the chains that may need a person's attention, by who must act, and the chains that have ended today.
 
 use std::collections::HashSet;
 
@@ -13,21 +13,21 @@ use crate::core::chain::waiting_on::shown_state::{Actor, ShownState};
 use crate::core::id::FrameId;
 use crate::store::{ChainKind, Chains, Summary};
 
-/// Which chains are on it.
+/// Which chains are on the board.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Input {
-    /// Also chains of other projects.
+    /// Also include chains of other projects.
     pub(crate) all_projects: bool,
     /// When the day began.
     pub(crate) today: Timestamp,
 }
 
-/// A part of the board.
+/// A section of the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Section {
     NeedsYou,
     Working,
-    /// Also what can continue.
+    /// Also chains that can continue.
     Waiting,
     /// Done or stopped.
     DoneToday,
@@ -35,9 +35,9 @@ pub(crate) enum Section {
 
 #[derive(Debug, Default)]
 pub(crate) struct Board {
-    /// In the order of the sections, and in a section of the states.
+    /// By section, then by state.
     pub(crate) chains: Vec<(Section, ChainView)>,
-    /// How many other open chains there are, which are older.
+    /// How many older open chains are left out.
     pub(crate) more: u64,
     /// How many other chains have ended today.
     pub(crate) more_done: u64,
@@ -45,9 +45,9 @@ pub(crate) struct Board {
     pub(crate) elsewhere: u64,
 }
 
-/// How many chains of each kind are read.
+/// The most chains of each kind to read.
 const MOST: usize = 100;
-/// How many of those that have ended today.
+/// The most chains that ended today to read.
 const MOST_DONE: usize = 20;
 
 impl Section {
@@ -63,8 +63,8 @@ impl Section {
     }
 }
 
-/// Reads the board. However many chains there are, few are read: those with the oldest questions, those in which something
-/// runs, was paused or interrupted, and the newest open ones.
+/// Reads the board. However many chains exist, this reads only a few: those with the oldest questions, those that are
+/// running, paused or interrupted, and the newest open chains.
 pub(crate) fn board(app: &App<'_>, input: Input) -> Result<Board, AppError> {
     let mut selection = Selection::new(app, input.all_projects)?;
     let (open, elsewhere) = open_kinds(app, &mut selection)?;
@@ -90,7 +90,7 @@ pub(crate) fn board(app: &App<'_>, input: Input) -> Result<Board, AppError> {
     for chain in found.chains {
         let view = ChainView::gather(app.store, chain, &abandoned, app.now)?;
         let section = Section::of(view.state);
-        // What was stopped or paused long ago needs nobody's attention.
+        // A chain that was stopped or paused long ago needs no attention.
         if section != Section::DoneToday || view.since >= input.today {
             board.chains.push((section, view));
         }
@@ -99,7 +99,7 @@ pub(crate) fn board(app: &App<'_>, input: Input) -> Result<Board, AppError> {
     Ok(board)
 }
 
-/// The chains that were found so far, each once.
+/// The chains found so far, without duplicates.
 #[derive(Default)]
 struct Found {
     known: HashSet<FrameId>,
@@ -113,7 +113,7 @@ impl Found {
     }
 }
 
-/// The kinds of open chains that are selected, and how many chains belong to other projects.
+/// The kinds of the selected open chains, and the number of open chains in other projects.
 fn open_kinds(app: &App<'_>, selection: &mut Selection) -> Result<(Vec<ChainKind>, u64), AppError> {
     let mut elsewhere = 0;
     let mut kinds = app.store.chain_kinds()?;
@@ -127,7 +127,7 @@ fn open_kinds(app: &App<'_>, selection: &mut Selection) -> Result<(Vec<ChainKind
 }
 
 impl Board {
-    /// Those that must be seen first come first, and of the same state the one that has been in it for the shortest time.
+    /// Sorts by section and state. In each state, the chain that entered it last comes first.
     fn sort(&mut self) {
         self.chains.sort_by_key(|(section, chain)| (*section, chain.state.rank(), std::cmp::Reverse(chain.since)));
     }
@@ -137,12 +137,12 @@ impl Board {
         self.chains.iter().filter(move |(section, _)| *section == wanted).map(|(_, chain)| chain)
     }
 
-    /// Whether an agent works: what it does changes without a change of the records.
+    /// Whether an agent works. Its activity changes without a change of the records.
     pub(crate) fn is_active(&self) -> bool {
         self.chains.iter().any(|(_, chain)| !chain.doing.is_empty())
     }
 
-    /// Reads again what working agents do.
+    /// Reads the activities of working agents again.
     pub(crate) fn refresh_activities(&mut self, app: &App<'_>) -> Result<(), AppError> {
         for (_, chain) in self.chains.iter_mut().filter(|(_, chain)| !chain.doing.is_empty()) {
             chain.refresh_activities(app.store, app.now)?;
@@ -150,7 +150,7 @@ impl Board {
         Ok(())
     }
 
-    /// When a chain changes next although nothing is recorded.
+    /// When the next chain changes without a recorded event.
     pub(crate) fn next_by_time(&self, now: Timestamp) -> Option<Timestamp> {
         let times = self.chains.iter().filter_map(|(_, chain)| chain.changes_at);
         times.filter(|at| *at > now).min()

@@ -1,4 +1,4 @@
-//! Lists chains, the newest or those that need a person first.
+//! Lists chains: the newest first, or those that need a person first.
 
 use std::collections::HashSet;
 
@@ -13,21 +13,21 @@ use crate::store::{ChainFilter, ChainKind, Chains, Summary};
 /// Which chains are listed.
 #[derive(Debug, Default)]
 pub(crate) struct Input {
-    /// Also those that are done.
+    /// Also list chains that are done.
     pub(crate) with_done: bool,
-    /// Also chains of other projects.
+    /// Also list chains of other projects.
     pub(crate) all_projects: bool,
-    /// Only those in one of these states; empty: in any.
+    /// Only list chains in one of these states. Empty: all states.
     pub(crate) states: Vec<ChainState>,
-    /// Only those that match.
+    /// Only list chains that match.
     pub(crate) filter: ChainFilter,
-    /// Those that need a person first, then in the order of the states; the newest first otherwise.
+    /// Sort by state, so that chains that need a person come first. Otherwise the newest come first.
     pub(crate) by_state: bool,
-    /// Only those whose id, name, task or directory contains this text.
+    /// Only list chains whose id, name, task or directory contains this text.
     pub(crate) matching: Option<String>,
-    /// How many of them come before the first that is listed.
+    /// How many chains to skip.
     pub(crate) skip: usize,
-    /// At most this many; `None`: all.
+    /// The most chains to list. `None`: all.
     pub(crate) most: Option<usize>,
 }
 
@@ -40,17 +40,17 @@ pub(crate) struct Outcome {
 /// How many chains are not listed, and why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Omitted {
-    /// They belong to other projects.
+    /// Chains of other projects.
     pub(crate) elsewhere: u64,
-    /// They are done.
+    /// Chains that are done.
     pub(crate) done: u64,
-    /// The list is full.
+    /// Chains that did not fit on the list.
     pub(crate) more: u64,
-    /// There is no chain at all.
+    /// Whether no chains exist at all.
     pub(crate) is_empty: bool,
 }
 
-/// Lists chains. For an agent, its chains are the agents that it has started.
+/// Lists chains. An agent's list contains the agents that it has started.
 pub(crate) fn chains(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> {
     let abandoned: HashSet<_> = app.store.abandoned()?.into_values().collect();
     let (chains, omitted) = match app.asker.agent {
@@ -74,20 +74,20 @@ pub(crate) fn chains(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> 
         chains.sort_by_key(|chain| (chain.state.rank(), std::cmp::Reverse(chain.created)));
     }
     let most = input.most.unwrap_or(usize::MAX);
-    // The chains were read to find out which of them are in the state.
+    // All matching chains were read, because only the whole chain shows such a state.
     let more = if input.has_shown_state() { chains.len().saturating_sub(most) as u64 } else { omitted.more };
     chains.truncate(most);
     Ok(Outcome { chains, omitted: Omitted { more, ..omitted } })
 }
 
-/// The chains to list. Only few are read, however many there are.
+/// Selects the chains to list. However many chains exist, this reads only a few.
 fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Result<(Vec<Summary>, Omitted), AppError> {
     let Input { with_done, all_projects, ref states, ref matching, skip, most, .. } = *input;
     let is_searched = matching.is_some() || skip > 0;
     let wanted = most.unwrap_or(usize::MAX);
     let most = if is_searched { usize::MAX } else { wanted };
     let mut selection = Selection::new(app, all_projects)?;
-    // In these chains an agent may be in the requested state while the first agent is in another one.
+    // In these chains, an agent may be in the requested state while the first agent is in another state.
     let mut unusual: Vec<Summary> = Vec::new();
     if !states.is_empty() {
         for status in [AgentStatus::Running, AgentStatus::Paused, AgentStatus::Cancelled] {
@@ -167,7 +167,7 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
     Ok(searched(chains, omitted))
 }
 
-/// Whether a person would find the chain by this text.
+/// Whether this text finds the chain in a search.
 pub(crate) fn has_text(chain: &Summary, text: &str) -> bool {
     let text = text.to_lowercase();
     let directory = chain.cwd.display().to_string();
@@ -176,7 +176,7 @@ pub(crate) fn has_text(chain: &Summary, text: &str) -> bool {
     texts.iter().any(|other| other.to_lowercase().contains(&text))
 }
 
-/// The chains of these kinds that may need a person, besides those that are `known`: the last ones of each sort.
+/// The chains of these kinds that may need a person, without the `known` ones. Reads the newest of each sort.
 fn urgent(app: &App<'_>, most: usize, kinds: &[ChainKind], known: &[Summary]) -> Result<Vec<Summary>, AppError> {
     let mut roots: Vec<_> = app.store.candidates(app.now)?.into_iter().map(|candidate| candidate.root).collect();
     roots.sort_unstable();
@@ -201,7 +201,7 @@ fn urgent(app: &App<'_>, most: usize, kinds: &[ChainKind], known: &[Summary]) ->
 }
 
 impl Input {
-    /// Whether a state is asked for that only the whole chain shows.
+    /// Whether the input asks for a state that only the whole chain shows.
     fn has_shown_state(&self) -> bool {
         self.states.iter().any(|state| matches!(state, ChainState::Shown(_)))
     }

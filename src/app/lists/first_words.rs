@@ -1,4 +1,4 @@
-//! The first words of an agent's instructions.
+//! Reads the first words of an agent's instructions.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -9,10 +9,10 @@ use crate::core::id::FrameId;
 use crate::core::text::escape;
 use crate::store::{Store, StoreError};
 
-/// How much of a file is read.
+/// The number of bytes to read from a file.
 const MOST: u64 = 2_000;
 
-/// The first line that says something, on one short, escaped line; empty: unknown, or its title says it.
+/// The first line with text, shortened and escaped. Empty if it is unknown, or if the task's title already contains it.
 pub(crate) fn of_agent(store: &Store, id: FrameId) -> Result<String, StoreError> {
     Ok(match store.frame(id)?.map(|frame| frame.task) {
         Some(Task::File(path)) => in_file(&path),
@@ -20,7 +20,7 @@ pub(crate) fn of_agent(store: &Store, id: FrameId) -> Result<String, StoreError>
     })
 }
 
-/// An agent may have put anything at this path. Nothing is opened that could block.
+/// Reads the words from a file. An agent may have put anything at this path, so nothing is opened that could block.
 fn in_file(path: &Path) -> String {
     let mut text = Vec::new();
     if !fs::metadata(path).is_ok_and(|found| found.is_file())

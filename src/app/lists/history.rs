@@ -11,28 +11,28 @@ use crate::store::{Asked, Target};
 
 #[derive(Debug, Default)]
 pub(crate) struct Input {
-    /// A question, or a chain or agent with all of its questions; `None`: the questions of the project, or below the agent that
-    /// asks.
+    /// A question, or a chain or agent with all of its questions. `None`: the questions of the project, or below the agent
+    /// that asks.
     pub(crate) id: Option<String>,
-    /// Also questions of other projects.
+    /// Also list questions of other projects.
     pub(crate) all_projects: bool,
-    /// Earlier questions are left out.
+    /// Leave out earlier questions.
     pub(crate) since: Option<Timestamp>,
-    /// At most this many of a project, the newest; `None`: all.
+    /// The most questions of a project to list, the newest. `None`: all.
     pub(crate) most: Option<usize>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) exchanges: Vec<ExchangeView>,
-    /// Whether one question was named.
+    /// Whether the id named one question.
     pub(crate) is_one: bool,
-    /// How many questions of other projects were skipped.
+    /// How many questions of other projects were left out.
     pub(crate) elsewhere: u64,
     pub(crate) has_more: bool,
 }
 
-/// Everything on record about questions, the oldest first.
+/// Lists everything on record about questions, the oldest first.
 pub(crate) fn history(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> {
     let asked = match (&input.id, app.asker.agent) {
         (Some(id), _) => match lookup::target_named(app, id)? {
@@ -46,7 +46,7 @@ pub(crate) fn history(app: &App<'_>, input: &Input) -> Result<Outcome, AppError>
     let most = input.most.filter(|_| is_listed).unwrap_or(usize::MAX);
     let directories = Selection::new(app, !is_listed || input.all_projects)?.directories(app.store)?;
     let since = input.since.unwrap_or(Timestamp::MIN);
-    // Reading one more than is listed shows whether there are more.
+    // Reading one more than the limit shows whether there are more.
     let mut found = app.store.exchanges(asked, since, most.saturating_add(1), directories.as_deref())?;
     let has_more = found.exchanges.len() > most;
     found.exchanges.drain(..found.exchanges.len().saturating_sub(most));

@@ -17,43 +17,43 @@ use crate::runtime::activity::chain_events::ChainEvents;
 #[derive(Debug)]
 pub(crate) struct Input {
     pub(crate) id: String,
-    /// Also the events of all agents below it.
+    /// Also list the events of all agents below.
     pub(crate) with_descendants: bool,
     pub(crate) since: Option<Timestamp>,
-    /// Only this many, the last; `None`: all.
+    /// List only this many events, the last ones. `None`: all.
     pub(crate) tail: Option<usize>,
-    /// Without truncating texts, calls and results.
+    /// Do not truncate texts, calls and results.
     pub(crate) is_full: bool,
     /// Whether the asker follows later events.
     pub(crate) follows: bool,
 }
 
-/// The selected events, and all later ones.
+/// The selected events, followed by all later ones.
 #[derive(Debug)]
 pub(crate) struct Outcome<'a> {
     pub(crate) top: FrameId,
-    /// The events that were already read.
+    /// Events that have been read already.
     read: VecDeque<AgentEvent>,
     rest: ChainEvents<'a>,
     since: Timestamp,
-    /// When the last event of each agent happened, including skipped ones.
+    /// When each agent's last event happened, including skipped events.
     last: HashMap<FrameId, Timestamp>,
 }
 
-/// How many bytes of each output are read at first, and the factor for further reads.
+/// How many bytes of each output to read at first, and the factor for each further read.
 const END: u64 = 256 << 10;
 const MORE: u64 = 8;
 
-/// Reads the events of an agent, in chronological order. `is_shown`: whether an event counts as one of the last.
+/// Reads an agent's events in chronological order. `is_shown`: whether an event counts towards the last events.
 ///
-/// An output may have gigabytes: if only some events are selected, its end is read first, and more only if that is not enough.
+/// An output can have gigabytes. If only some events are selected, this reads the end first, and more only if necessary.
 pub(crate) fn logs<'a>(
     app: &App<'a>,
     input: &Input,
     is_shown: impl Fn(&AgentEvent) -> bool,
 ) -> Result<Outcome<'a>, AppError> {
     if input.follows && app.asker.agent.is_some() {
-        // It would wait for itself.
+        // An agent would wait for itself.
         return Err(Refusal::new("agents cannot follow events").hint("leave --follow out").into());
     }
     let top = frame_named(app, &input.id)?;
@@ -70,7 +70,7 @@ pub(crate) fn logs<'a>(
         let is_complete = |events: &ChainEvents<'_>, since: Option<Timestamp>| {
             !is_cut || since.is_some_and(|since| events.complete_since().is_some_and(|complete| complete <= since))
         };
-        // Everything before that time is skipped anyway.
+        // All earlier events would be skipped anyway.
         let has_all = is_complete(&events, input.since);
         let Some(tail) = input.tail else {
             if has_all {
@@ -113,7 +113,7 @@ impl<'a> Outcome<'a> {
         self.rest.tree()
     }
 
-    /// The later events, and when the last event of each agent happened.
+    /// Returns the later events, and when each agent's last event happened.
     pub(crate) fn into_later(self) -> (ChainEvents<'a>, HashMap<FrameId, Timestamp>) {
         (self.rest, self.last)
     }

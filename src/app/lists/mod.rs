@@ -1,5 +1,4 @@
-//! Lists of chains, questions and costs, and details of single entries: every front shows the same selection and the same
-//! views.
+//! Lists of chains, questions and costs, and details of single entries. Every front shows the same selections and views.
 
 pub(crate) mod board;
 pub(crate) mod chains;

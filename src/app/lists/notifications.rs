@@ -11,7 +11,7 @@ use crate::runtime::notifications::config_file::ConfigFile;
 use crate::runtime::notifications::sender;
 use crate::store::Notifications;
 
-/// Lists the newest notifications, at most this many, the newest last.
+/// Lists the newest notifications, at most this many. The newest comes last.
 pub(crate) fn notifications(app: &App<'_>, most: usize) -> Result<Vec<NotificationView>, AppError> {
     app.asker.may(PersonsTask::SeeNotifications)?;
     let listed = app.store.outbox().list(Notifications::Newest(most))?;

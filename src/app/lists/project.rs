@@ -7,7 +7,7 @@ use crate::app::error::AppError;
 use crate::app::lookup::{Projects, here};
 use crate::store::{Store, StoreError};
 
-/// Selects the chains of one project, or all.
+/// Selects the chains of one project, or of all projects.
 #[derive(Debug, Default)]
 pub(crate) struct Selection {
     projects: Projects,
@@ -16,7 +16,7 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// `all_projects`: not only the asker's.
+    /// With `all_projects`, selects all projects instead of the asker's.
     pub(crate) fn new(app: &App<'_>, all_projects: bool) -> Result<Self, AppError> {
         let mut projects = Projects::default();
         let only = if all_projects { None } else { Some(here(app, &mut projects)?) };

@@ -14,26 +14,26 @@ use crate::store::{Question, StoreError, Target};
 
 #[derive(Debug, Default)]
 pub(crate) struct Input {
-    /// A question, or a chain or agent with all of its questions; `None`: the questions of the project, or below the agent that
-    /// asks.
+    /// A question, or a chain or agent with all of its questions. `None`: the questions of the project, or below the agent
+    /// that asks.
     pub(crate) id: Option<String>,
-    /// Also answered and expired ones.
+    /// Also list answered and expired questions.
     pub(crate) with_closed: bool,
-    /// Also questions of other projects.
+    /// Also list questions of other projects.
     pub(crate) all_projects: bool,
-    /// At most this many, the oldest; `None`: all.
+    /// The most questions to list, the oldest. `None`: all.
     pub(crate) most: Option<usize>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) questions: Vec<Question>,
-    /// How many are in other projects.
+    /// How many questions belong to other projects.
     pub(crate) elsewhere: u64,
     pub(crate) has_more: bool,
 }
 
-/// Lists questions, the oldest first. For a person, it first moves closed posted questions to their folder.
+/// Lists questions, the oldest first. If a person asks, this first moves closed posted questions to their folder.
 pub(crate) fn questions(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> {
     if app.asker.agent.is_none() {
         filing::file_ended(app.store, None)?;
@@ -46,13 +46,13 @@ pub(crate) fn questions(app: &App<'_>, input: &Input) -> Result<Outcome, AppErro
     }
 }
 
-/// The question with exactly this id.
+/// Finds the question with exactly this id.
 pub(crate) fn asked(app: &App<'_>, question: RequestId) -> Result<Question, AppError> {
     let unknown = || Refusal::unknown("there is no such question; its chain may have been removed");
     Ok(app.store.questions(question, false)?.pop().ok_or_else(unknown)?)
 }
 
-/// A single question in any state, or all of a chain or agent and everything below it.
+/// Finds a single question in any state, or all questions of a chain or agent and everything below it.
 fn named(app: &App<'_>, id: &str, only_open: bool) -> Result<Vec<Question>, AppError> {
     match lookup::target_named(app, id)? {
         Target::Frame(frame) => Ok(app.store.questions(Some(frame), only_open)?),
@@ -70,7 +70,7 @@ fn of_project(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> {
     Ok(Outcome { questions: first.questions, elsewhere: first.elsewhere, has_more: first.more > 0 })
 }
 
-/// Questions with the places where their calls would act now, and the content of the files in which they can be answered.
+/// Builds the views of questions, with the places where their calls would act now, and the content of their answer files.
 pub(crate) fn views(app: &App<'_>, questions: Vec<Question>) -> Result<Vec<QuestionView>, AppError> {
     let observed = |question| {
         let question = place::with_place(app.store, question)?;
@@ -79,14 +79,14 @@ pub(crate) fn views(app: &App<'_>, questions: Vec<Question>) -> Result<Vec<Quest
     Ok(questions.into_iter().map(observed).collect::<Result<_, _>>()?)
 }
 
-/// What the agent that an id names, and all agents below it, wait for.
+/// Everything that an agent and all agents below it wait for.
 pub(crate) fn waits_of(app: &App<'_>, id: &str) -> Result<Vec<Blocker>, AppError> {
     let mut tree = app.store.tree(lookup::frame_named(app, id)?)?;
     external_waits::observe(app.store, &mut tree, app.now)?;
     Ok(tree.blockers(app.now))
 }
 
-/// Whether a chain waits for something other than an answer. Agents must not see other chains.
+/// Whether any chain waits for something other than an answer. Always false for agents, which must not see other chains.
 pub(crate) fn are_there_other_waits(app: &App<'_>) -> Result<bool, AppError> {
     let waits = |found: &ChangedChain| matches!(found.reason, ContinueReason::Outside(_));
     Ok(app.asker.agent.is_none() && app.store.candidates(app.now)?.iter().any(waits))

@@ -13,11 +13,11 @@ use crate::store::{Question, Store};
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) agent: AgentDetailView,
-    /// Its questions that wait for an answer.
+    /// The agent's open questions.
     pub(crate) questions: Vec<Question>,
 }
 
-/// `run`: how the asker runs chains.
+/// `run`: the asker's settings for running chains.
 pub(crate) fn agent(app: &App<'_>, id: &str, run: &RunSettings) -> Result<Outcome, AppError> {
     let id = frame_named(app, id)?;
     let gone = || Refusal::unknown(format!("agent {} no longer exists", id.short()));
@@ -33,7 +33,7 @@ pub(crate) fn agent(app: &App<'_>, id: &str, run: &RunSettings) -> Result<Outcom
     Ok(Outcome { agent, questions })
 }
 
-/// The whole reply of an agent that has one.
+/// Returns the agent's whole reply, or an error if it has none.
 pub(crate) fn reply(app: &App<'_>, id: &str) -> Result<String, AppError> {
     let id = frame_named(app, id)?;
     reply_of(app.store, id)?.ok_or_else(|| {
@@ -44,7 +44,7 @@ pub(crate) fn reply(app: &App<'_>, id: &str) -> Result<String, AppError> {
     })
 }
 
-/// The reply of an agent that has ended; `None`: it has not, or without one.
+/// Returns the reply of an agent that has ended. `None` if it has not ended, or ended without a reply.
 pub(crate) fn reply_of(store: &Store, id: FrameId) -> Result<Option<String>, RuntimeError> {
     let is_over = store.frame(id)?.is_some_and(|frame| frame.state.is_over());
     Ok(if is_over { store.replies(id)?.reply } else { None })

@@ -1,4 +1,4 @@
-//! Sums up what agents cost, by day, model and instruction file, and counts what a monitoring system asks for.
+//! Sums up the costs of agents by day, model and instruction file, and collects metrics for a monitoring system.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -16,12 +16,12 @@ use crate::store::{Attempts, Counted, Counting};
 
 #[derive(Debug)]
 pub(crate) struct Input {
-    /// Attempts that began within this time are counted.
+    /// Count the attempts that began within this time.
     pub(crate) within: SignedDuration,
-    /// The time zone of the days.
+    /// The time zone for the days.
     pub(crate) zone: TimeZone,
-    /// The name of the sum of agents whose model is not known yet; `None`: they are included in the sum of agents whose model
-    /// is unknown.
+    /// The name of the sum of running agents, whose model is not known yet. `None`: they are included in the sum of agents
+    /// with an unknown model.
     pub(crate) running: Option<&'static str>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn stats(app: &App<'_>, input: &Input) -> Result<StatsView, AppError>
     })
 }
 
-/// Sums by `name`, in this order; equal ones are ordered by name.
+/// Sums up by `name`, in this order. Ties are ordered by name.
 fn sums(
     counted: &[Counted],
     name: impl Fn(&Counted) -> Option<String>,
@@ -62,18 +62,18 @@ fn view(name: Option<String>, spent: Spent) -> SumView {
     SumView { name, attempts: spent.attempts, cost: CostView(spent) }
 }
 
-/// What a monitoring system asks for.
+/// The metrics for a monitoring system.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    /// How many chains there are whose first agent is in this state.
+    /// The number of chains by the state of their first agent.
     pub(crate) chains: Vec<(AgentStatus, u64)>,
-    /// How many agents run.
+    /// The number of running agents.
     pub(crate) running: usize,
-    /// How many questions and approvals are open.
+    /// The number of open questions and approvals.
     pub(crate) open_questions: u64,
-    /// When the oldest of them was asked.
+    /// When the oldest open question was asked.
     pub(crate) oldest_question: Option<Timestamp>,
-    /// What all agents cost that are still recorded.
+    /// The cost of all agents that are still recorded.
     pub(crate) spent: Spent,
 }
 

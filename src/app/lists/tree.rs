@@ -16,11 +16,11 @@ use crate::store::{ChainKind, Chains};
 
 #[derive(Debug, Default)]
 pub(crate) struct Input {
-    /// The agent at the top; `None`: the chains that are not done, or the agent that asks.
+    /// The agent at the top. `None`: the chains that are not done, or the agent that asks.
     pub(crate) id: Option<String>,
-    /// Also the chains of other projects.
+    /// Also list the chains of other projects.
     pub(crate) all_projects: bool,
-    /// At most this many, the newest; `None`: all.
+    /// The most chains to list, the newest. `None`: all.
     pub(crate) most: Option<usize>,
 }
 
@@ -28,9 +28,9 @@ pub(crate) struct Input {
 pub(crate) struct Outcome {
     pub(crate) trees: Vec<ListedTree>,
     pub(crate) abandoned: Abandoned,
-    /// How many chains of other projects are not listed.
+    /// How many chains of other projects are left out.
     pub(crate) elsewhere: u64,
-    /// How many others are not listed because the list is full.
+    /// How many other chains did not fit on the list.
     pub(crate) more: u64,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct ListedTree {
     pub(crate) tree: Tree,
     /// Parents before their children.
     pub(crate) agents: Vec<AgentView>,
-    /// When they change although nothing is recorded.
+    /// When the tree changes without a recorded event.
     pub(crate) changes_at: Option<Timestamp>,
 }
 

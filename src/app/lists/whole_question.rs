@@ -1,4 +1,4 @@
-//! What a question asks, in full, without who asks it and when.
+//! Formats a question in full, without the asker and the time.
 
 use std::path::Path;
 use std::{fs, io};
@@ -14,8 +14,8 @@ use crate::core::text::extent::bytes;
 use crate::runtime::requests::place;
 use crate::store::{Question, Store, StoreError};
 
-/// All of a question, a call or a plan: what a person must have seen before they answer. Escaped, in lines of at most `width`
-/// columns.
+/// Formats all of a question, a call or a plan: everything that a person must have seen before they answer. The text is
+/// escaped, in lines of at most `width` columns.
 pub(crate) fn body(store: &Store, asked: &Question, width: Option<usize>) -> Result<String, StoreError> {
     Ok(match &asked.kind {
         RequestKind::Permission { tool, input, reason, place } => {
@@ -40,7 +40,7 @@ pub(crate) fn body(store: &Store, asked: &Question, width: Option<usize>) -> Res
     })
 }
 
-/// The whole question, and how it can be answered.
+/// Formats the whole question, and how to answer it.
 pub(crate) fn of_form(form: &Form, width: Option<usize>) -> String {
     let mut text = approval::quoted(&form.question, width);
     if let Some(context) = &form.context {
@@ -62,7 +62,7 @@ pub(crate) fn of_form(form: &Form, width: Option<usize>) -> String {
     text
 }
 
-/// How many options can be chosen, in brackets, if the options do not show it.
+/// How many options can be chosen, in brackets, unless the options already show it.
 pub(crate) fn choosing(form: &Form) -> Option<&'static str> {
     match (form.options.is_empty(), form.multiple, form.free_text) {
         (true, ..) | (false, false, false) => None,
@@ -72,7 +72,7 @@ pub(crate) fn choosing(form: &Form) -> Option<&'static str> {
     }
 }
 
-/// The whole plan, and how its agent can continue.
+/// Formats the whole plan, and the modes in which the agent can continue.
 fn of_plan(plan: &ProposedPlan, width: Option<usize>) -> String {
     let mut text = String::from("a plan, with which the agent wants to leave plan mode\n");
     text.push_str(&match &plan.text {
@@ -85,7 +85,7 @@ fn of_plan(plan: &ProposedPlan, width: Option<usize>) -> String {
     text
 }
 
-/// What a call would change now.
+/// The content that a call would change now.
 fn changed(tool: &str, input: &Value, place: Option<&CallPlace>) -> Before {
     let directory = place.map_or(Path::new("/"), |place| Path::new(&place.directory.path));
     match (approval::changed_file(tool, input), approval::changed_notebook(tool, input)) {
@@ -101,7 +101,7 @@ fn changed(tool: &str, input: &Value, place: Option<&CallPlace>) -> Before {
     }
 }
 
-/// The current content of the file at `path`. Does not open anything that could block or is too large to show.
+/// The current content of the file at `path`. Opens nothing that could block or is too large to show.
 fn before(path: &Path) -> Before {
     const LARGEST: u64 = 4_000_000;
     let unreadable = |why: String| Before::Unreadable(why);

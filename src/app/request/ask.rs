@@ -18,16 +18,16 @@ pub(crate) struct Input {
     /// What a person should read before they answer.
     pub(crate) context: Option<GivenText>,
     pub(crate) form: FormInput,
-    /// The file to ask with.
+    /// The file in which to ask the question.
     pub(crate) file: Option<PathBuf>,
     /// A JSON array of several questions, instead of one.
     pub(crate) questions: Option<GivenText>,
 }
 
-/// In bytes, of a text.
+/// The size limit of a text, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// The request of `caller`. Nothing is written yet.
+/// Builds the caller's request. Writes nothing.
 pub(super) fn request(
     app: &App<'_>,
     caller: Caller,
@@ -70,7 +70,7 @@ fn text(
     }
 }
 
-/// The text of a file that an agent names. `below`: the directory in which the file must be.
+/// Reads a file that an agent names. `below` is the directory in which the file must be.
 fn text_of(app: &App<'_>, file: &Path, below: Option<&Path>) -> Result<String, Refusal> {
     let reading = Reading {
         below,

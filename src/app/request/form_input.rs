@@ -15,7 +15,7 @@ pub(crate) struct FormInput {
     pub(crate) options: Vec<QuestionOption>,
     /// Whether several options may be chosen.
     pub(crate) multiple: bool,
-    /// Whether any other text is an answer, too.
+    /// Whether any other text is also an answer.
     pub(crate) free_text: bool,
     /// The answer to use when the question expires.
     pub(crate) default: Option<String>,
@@ -59,7 +59,7 @@ struct Described {
 /// How many questions can be asked at once.
 const MOST_QUESTIONS: usize = 50;
 
-/// The form of one question that is asked at `now`.
+/// Builds the form of one question that is asked at `now`.
 pub(super) fn one(question: &str, context: Option<String>, input: FormInput, now: Timestamp) -> Result<Form, Refusal> {
     let expires_at = input.expires.map(|text| expiry(&text, now)).transpose();
     let expires_at =
@@ -78,7 +78,7 @@ pub(super) fn one(question: &str, context: Option<String>, input: FormInput, now
     })
 }
 
-/// The forms of the questions in a JSON array. `expires`: for those without their own.
+/// Builds the forms of the questions in a JSON array. `expires` applies to questions that do not have their own.
 pub(super) fn several(json: &str, expires: Option<&str>, now: Timestamp) -> Result<Vec<Form>, Refusal> {
     let asked: Vec<BatchQuestion> = serde_json::from_str(json)
         .map_err(|error| bad_json(&format!("the questions cannot be read: {}", one_line(&error.to_string()))))?;
@@ -120,7 +120,7 @@ fn one_of_several(asked: BatchQuestion, id: RequestId, expires: Option<&str>, no
     form.checked(now).map_err(|bad| bad.to_string())
 }
 
-/// When a question that is asked at `now` expires: in whole seconds, because people read it.
+/// When a question that is asked at `now` expires. Whole seconds are easier to read.
 fn expiry(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     let far = || format!("\"{}\" is {TOO_FAR}", shortened(text));
     let time = match duration(text) {
@@ -157,7 +157,7 @@ mod tests {
             ("3d", "2026-10-27T12:00:00Z"),
             ("90m", "2026-10-24T13:30:00Z"),
             ("2026-12-24T18:00:00+01:00", "2026-12-24T17:00:00Z"),
-            // The clocks go back in the night in between: a day is 24 hours, a time is what the clock there shows.
+            // The clocks go back in the night between these times: a day has 24 hours, and a time is the local clock time.
             ("1d", "2026-10-25T12:00:00Z"),
             ("2026-10-25T13:00:00[Europe/Berlin]", "2026-10-25T12:00:00Z"),
             ("2026-10-25T02:30:00+02:00[Europe/Berlin]", "2026-10-25T00:30:00Z"),

@@ -1,4 +1,4 @@
-//! Requests of agents, which either run this program, or have their tool call suspended until the result is available.
+//! Requests of agents. An agent either runs this program, or has its tool call suspended until the result is available.
 
 pub(crate) mod ask;
 pub(crate) mod form_input;
@@ -22,11 +22,11 @@ pub(crate) enum Input {
 
 #[derive(Debug, PartialEq)]
 pub(crate) enum Outcome {
-    /// The request, or the agent that it starts.
+    /// The recorded request, or the agent that it starts.
     Recorded(Target),
-    /// The agent that now works in the caller's background.
+    /// An agent that works in the caller's background.
     InBackground(Target),
-    /// The caller's resumed call had made this request before.
+    /// The same call made this request before it was resumed.
     MadeBefore(RequestId, RequestResult),
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn caller(agent: Option<Caller>, input: &Input) -> Result<Caller, Ref
     })
 }
 
-/// The agent's request, with the content of the files that it names. Nothing is recorded.
+/// Builds the agent's request, with the content of the files that it names. Records nothing.
 pub(crate) fn resolve(
     app: &App<'_>,
     input: Input,
@@ -56,7 +56,7 @@ pub(crate) fn resolve(
     Ok((caller, request?))
 }
 
-/// Records the agent's request, unless it was made before.
+/// Records the agent's request, unless the same call has made it before.
 pub(crate) fn make(app: &App<'_>, input: Input, standard_input: &mut dyn Read) -> Result<Outcome, AppError> {
     let (caller, request) = resolve(app, input, standard_input)?;
     if request.returns_at_once() {

@@ -20,13 +20,13 @@ pub(crate) struct Input {
     pub(crate) files: Vec<AwaitedFile>,
     pub(crate) until: Option<Timestamp>,
     pub(crate) duration: Option<SignedDuration>,
-    /// Shell commands that exit with status 0.
+    /// Shell commands to wait for, until they exit with status 0.
     pub(crate) commands: Vec<String>,
     /// The shortest interval between two runs of a command.
     pub(crate) every: Option<SignedDuration>,
     /// How long a command may take each time.
     pub(crate) timeout_per_run: Option<SignedDuration>,
-    /// Ids or tasks.
+    /// Ids or tasks of agents.
     pub(crate) agents: Vec<String>,
     /// How many of several conditions must be met.
     pub(crate) quantity: Option<Quantity>,
@@ -45,7 +45,7 @@ pub(crate) enum Quantity {
     All,
 }
 
-/// The request of `caller`. Nothing is written yet.
+/// Builds the caller's request. Writes nothing.
 pub(super) fn request(app: &App<'_>, caller: Caller, input: Input) -> Result<AgentRequest, AppError> {
     let quantity = input.quantity;
     let mut conditions = conditions(app, caller, input)?;
@@ -132,7 +132,7 @@ fn absolute(app: &App<'_>, file: &Path) -> Result<PathBuf, Refusal> {
     Ok(file)
 }
 
-/// The content of a file may only be matched where the agent may read without asking. Links are resolved again at each check.
+/// Refuses to match a file that the agent may not read without asking. Links are resolved again at each check.
 fn check_is_within(file: &Path, within: Option<&Path>) -> Result<(), Refusal> {
     match within {
         Some(within) if !external_waits::is_within(file, within) => Err(Refusal::new(format!(
@@ -157,7 +157,7 @@ mod tests {
     use crate::store::testing::new;
     use crate::store::{self, NewFrame, Store};
 
-    /// The conditions for an agent that works in `/srv`, and makes this call in `/srv/below`.
+    /// Returns the conditions for an agent that works in `/srv`, and makes this call in `/srv/below`.
     fn waited(store: &Store, caller: Caller, input: Input) -> Result<External, String> {
         let app = App { directory: "/srv/below".into(), now: Timestamp::UNIX_EPOCH, ..testing::app(store) };
         match request(&app, caller, input) {

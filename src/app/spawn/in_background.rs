@@ -1,4 +1,4 @@
-//! Starts a chain that does not end with the process that starts it.
+//! Starts a chain that outlives the process that starts it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use crate::core::agent::launch::OnPermission;
 use crate::core::chain::limits::{self, NewLimits};
 use crate::core::id::{BadName, ChainName, FrameId};
 
-/// What is only read when a chain is started.
+/// A front's environment, for starting chains.
 pub(crate) trait Surroundings: RunSurroundings {
     /// The settings for work in `cwd`.
     fn configuration(&self, cwd: &Path) -> Result<Configuration, AppError>;
 }
 
-/// A chain that a person describes elsewhere than on a command line. What is empty is not given.
+/// A chain that a person describes outside a command line. Empty values count as omitted.
 #[derive(Debug, Default)]
 pub(crate) struct Described {
     pub(crate) prompt: Option<String>,
@@ -34,7 +34,7 @@ pub(crate) struct Described {
 impl Described {
     /// # Errors
     ///
-    /// The name or the budget is not one.
+    /// The name or the budget is invalid.
     pub(crate) fn input(self) -> Result<Input, Refusal> {
         let tasks: Vec<_> =
             self.files.into_iter().map(GivenText::File).chain(self.prompt.map(GivenText::Text)).collect();
@@ -48,19 +48,19 @@ impl Described {
             model: self.model,
             limits: NewLimits { max_budget_usd: self.budget.map(budget).transpose()?, ..NewLimits::default() },
             worktree: self.worktree,
-            // There, a person is asked.
+            // A front that is not a command line can show questions to a person.
             on_permission: Some(OnPermission::Ask),
             ..Input::default()
         })
     }
 }
 
-/// A name that a person has entered.
+/// Parses a name that a person has entered.
 pub(crate) fn name(text: &str) -> Result<ChainName, Refusal> {
     text.trim().parse().map_err(|error: BadName| Refusal::new(error.to_string()))
 }
 
-/// Starts a chain with these instructions, none of which is on standard input. Returns it.
+/// Starts a chain with these instructions and returns it. None of the instructions may be on standard input.
 pub(crate) fn spawn(app: &App<'_>, input: Input, surroundings: &impl Surroundings) -> Result<FrameId, AppError> {
     let cwd = spawn::working_directory(&app.directory, input.cwd.as_deref())?;
     let configuration = surroundings.configuration(&cwd)?;

@@ -1,4 +1,4 @@
-//! Instructions for agents: text of a size that an agent reads.
+//! Reads the instructions of agents, and checks their size.
 
 use std::fs;
 use std::io::{self, Read};
@@ -12,7 +12,8 @@ use crate::core::text::extent::bytes;
 use crate::core::text::shell::quoted;
 use crate::runtime::requests::spawn_request::NamedTask;
 
-/// Far more than an agent can take in at once. A larger file was named by mistake.
+/// The size limit of instructions, in bytes. It is far more than an agent can take in at once, so a larger file was named by
+/// mistake.
 const LARGEST: u64 = 1 << 20;
 
 const GIVE_A_FILE: &str = "give the path of a file with instructions";
@@ -30,7 +31,7 @@ pub(crate) fn tasks(
     given.iter().map(|given| task(directory, given, standard_input)).collect()
 }
 
-/// The task with these instructions, and its name.
+/// Reads a task's instructions, and returns it with its name.
 fn task(directory: &Path, given: &GivenText, standard_input: &mut dyn Read) -> Result<NamedTask, Refusal> {
     match given {
         GivenText::StandardInput => {
@@ -44,7 +45,7 @@ fn task(directory: &Path, given: &GivenText, standard_input: &mut dyn Read) -> R
             Err(Refusal::new("the prompt is empty").hint("say what the agent should do"))
         }
         GivenText::Text(text) => {
-            // A client can pass on more than a command line could.
+            // Another client can pass more text than a command line could.
             let task = Task::Prompt(checked(text.clone().into_bytes(), "the prompt", text.len() as u64)?);
             let name = format!("--prompt \"{}\"", shortened(&task.title()));
             Ok(NamedTask { task, name })
@@ -52,7 +53,7 @@ fn task(directory: &Path, given: &GivenText, standard_input: &mut dyn Read) -> R
     }
 }
 
-/// The absolute path of a file with instructions.
+/// Resolves a file with instructions to an absolute path.
 fn file(directory: &Path, named: &Path) -> Result<PathBuf, Refusal> {
     let shown = named.display();
     let text =
@@ -73,10 +74,10 @@ fn file(directory: &Path, named: &Path) -> Result<PathBuf, Refusal> {
     if known.is_dir() {
         return Err(Refusal::new(format!("{shown} is a directory")).hint(GIVE_A_FILE));
     }
-    // Claude Code resolves `..` in a path before symbolic links, and its rules match only a folder's real path.
+    // Claude Code resolves `..` in a path before symbolic links, and its rules match only the real path of a folder.
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = fs::canonicalize(folder).map_err(|error| unreadable(&error))?;
-    // These name a different file for each process.
+    // These paths name a different file in each process.
     let is_own = folder == Path::new("/dev") || folder.starts_with("/dev/fd") || folder.starts_with("/proc");
     if !known.is_file() || is_own {
         return Err(Refusal::new(format!("{shown} is not a regular file")).hint(FROM_STANDARD_INPUT));
@@ -98,7 +99,7 @@ fn from_standard_input(input: &mut dyn Read) -> Result<String, Refusal> {
     checked(content, SHOWN, length)
 }
 
-/// Just enough to detect that the input is too large.
+/// Reads just enough to detect that the input is too large.
 fn read(from: impl Read) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     from.take(LARGEST + 1).read_to_end(&mut content)?;
@@ -128,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// The task from this text in a folder, or why it is refused.
+    /// Builds the task from this text in a folder. Returns the error if it is refused.
     fn made(folder: &TempDir, given: &GivenText, typed: &[u8]) -> Result<NamedTask, Refusal> {
         task(&fs::canonicalize(folder.path()).unwrap(), given, &mut &*typed)
     }

@@ -37,28 +37,28 @@ use crate::runtime::requests::spawn_request::{self, NamedTask, SpawnRequest};
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Caller;
 
-/// A request to start agents. Omitted values come from the settings.
+/// A request to start agents. Settings provide the omitted values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Input {
-    /// The instructions of each agent, at least one: a file that it reads, or a text.
+    /// The instructions of each agent: a file that the agent reads, or a text. At least one.
     pub(crate) tasks: Vec<GivenText>,
-    /// Where the agents work; by default in the asker's directory.
+    /// The working directory of the agents. The default is the asker's directory.
     pub(crate) cwd: Option<PathBuf>,
-    /// Whether each works in its own git worktree.
+    /// Whether each agent works in its own git worktree.
     pub(crate) worktree: Option<bool>,
     pub(crate) name: Option<ChainName>,
-    /// The conversation that they start with, if not an empty one.
+    /// The conversation that the agents start with, if it is not empty.
     pub(crate) fork: Option<ForkOf>,
-    /// What becomes of the reply.
+    /// How the reply is used.
     pub(crate) form: SpawnForm,
-    /// Whether the agents are a chain of their own, which nobody waits for.
+    /// Whether the agents form their own chain, for which the asker does not wait.
     pub(crate) detached: bool,
     pub(crate) model: Option<String>,
     pub(crate) permission_mode: Option<String>,
     pub(crate) on_permission: Option<OnPermission>,
-    /// How many agents of Claude Code's own each may start.
+    /// How many agents each agent may start with Claude Code's own tools.
     pub(crate) native_agents: Option<u32>,
-    /// The file with the schema of their replies.
+    /// The file with the JSON Schema of the replies.
     pub(crate) schema: Option<PathBuf>,
     /// Whether an agent gets an object with the results.
     pub(crate) json: bool,
@@ -76,7 +76,7 @@ pub(crate) struct Input {
 /// A conversation to start with.
 #[derive(Clone, Debug)]
 pub(crate) enum ForkOf {
-    /// The conversation of the agent that asks. `cold`: options may keep its forks from sharing the prompt cache.
+    /// The asker's own conversation. With `cold`, options may prevent its forks from sharing the prompt cache.
     Asker { cold: bool },
     /// The conversation of the agent or session with this id or name.
     Named(String),
@@ -88,11 +88,11 @@ pub(crate) struct Outcome {
     pub(crate) chain: FrameId,
     pub(crate) cwd: PathBuf,
     pub(crate) launch: Launch,
-    /// How to run it.
+    /// The settings with which to run it.
     pub(crate) run: RunSettings,
 }
 
-/// The request of `caller` for agents. Nothing is written yet.
+/// Builds the caller's request for agents. Writes nothing.
 pub(super) fn request(
     app: &App<'_>,
     caller: Caller,
@@ -121,7 +121,8 @@ pub(super) fn request(
     Ok(AgentRequest::Spawn(Box::new(request), overrides))
 }
 
-/// A fork that does not share its caller's prompt cache costs as much as its whole conversation.
+/// Refuses options with which a fork would miss its caller's prompt cache. Such a fork costs as much as the whole
+/// conversation.
 fn refuse_to_miss_the_cache(input: &Input) -> Result<(), Refusal> {
     let (option, why) = if input.model.is_some() {
         ("--model", "the cache belongs to one model")
@@ -139,7 +140,7 @@ fn refuse_to_miss_the_cache(input: &Input) -> Result<(), Refusal> {
 }
 
 fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
-    // The caller's reply is exactly the new agent's, and cannot mention its worktree.
+    // The caller's reply is exactly the new agent's reply, so it cannot mention the worktree.
     if input.form == SpawnForm::Handoff && input.worktree == Some(true) {
         let message = "--handoff does not work with --worktree: the reply would not say where the work is";
         return Err(Refusal::new(message).hint("leave one of them out"));
@@ -161,7 +162,7 @@ fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A chain that could be recorded.
+/// A chain that passed all checks and can be recorded.
 struct Prepared {
     request: SpawnRequest,
     launch: Launch,
@@ -170,8 +171,8 @@ struct Prepared {
     run: RunSettings,
 }
 
-/// Records a new chain of agents with these instructions. `run`: how the asker runs chains; `tell` is called with each note for
-/// a person as soon as it is known.
+/// Records a new chain of agents with these instructions. `run` are the asker's settings for running chains. `tell` is called
+/// with each note for a person as soon as it is known.
 pub(crate) fn start(
     app: &App<'_>,
     input: Input,
@@ -188,7 +189,7 @@ pub(crate) fn start(
     Ok(Outcome { chain, cwd: request.cwd, launch, run })
 }
 
-/// What the first requests of such a chain send. Nothing is recorded.
+/// Estimates the first requests of such a chain. Records nothing.
 pub(crate) fn estimate(
     app: &App<'_>,
     input: Input,
@@ -260,7 +261,7 @@ fn prepare(
     Ok(Prepared { request, launch, limits, name, run })
 }
 
-/// The launch options of the agents. Options take precedence over settings.
+/// Builds the launch options of the agents. Options take precedence over settings.
 fn launch_options(
     app: &App<'_>,
     input: Input,
@@ -292,7 +293,7 @@ fn launch_options(
     Ok(launch.with_native_questions())
 }
 
-/// The request for agents. `source` finds the conversation to begin with.
+/// Builds the request for agents. `source` finds the conversation to begin with.
 fn checked(
     app: &App<'_>,
     input: &Input,
@@ -322,7 +323,7 @@ fn checked(
     })
 }
 
-/// Where agents work; by default in the asker's `directory`.
+/// Resolves the working directory of the agents. The default is the asker's `directory`.
 pub(crate) fn working_directory(directory: &Path, named: Option<&Path>) -> Result<PathBuf, Refusal> {
     let named = named.unwrap_or(Path::new("."));
     let cannot = |why: &str| Refusal::new(format!("cannot work in {}: {why}", named.display()));
@@ -342,7 +343,7 @@ fn program_named(app: &App<'_>, named: PathBuf) -> PathBuf {
     Some(app.path(&named)).filter(|path| is_path && path.exists()).unwrap_or(named)
 }
 
-/// Refuses instructions that the agent could not read: Claude Code's rules cannot express some paths.
+/// Refuses instructions that the agent could not read, because Claude Code's rules cannot express some paths.
 fn readable(task: &Task, cwd: &Path, launch: &Launch) -> Result<(), Refusal> {
     let Task::File(path) = task else { return Ok(()) };
     let is_always_asked_about = permission_rules::is_always_asked_about(path);
@@ -356,7 +357,7 @@ fn readable(task: &Task, cwd: &Path, launch: &Launch) -> Result<(), Refusal> {
     ))
 }
 
-/// The session of Claude Code in whose tool call a person starts the chain.
+/// The Claude Code session in whose tool call a person starts the chain.
 fn session(variables: &Variables) -> Option<SessionId> {
     variables.value(SESSION)?.to_str()?.parse().ok()
 }

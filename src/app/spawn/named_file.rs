@@ -1,4 +1,4 @@
-//! Files that the asker names and whose content others will read: a person, or another agent.
+//! Reads files that the asker names, and whose content another agent or a person will see.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -9,22 +9,22 @@ use crate::app::App;
 use crate::app::error::Refusal;
 use crate::core::text::escape::one_line;
 
-/// How such a file is read.
+/// How to read a named file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading<'a> {
-    /// The directory in which the file must be; `None`: anywhere.
+    /// The directory in which the file must be. `None`: any directory.
     pub(crate) below: Option<&'a Path>,
-    /// In bytes. Of a larger file, one byte more than that is read.
+    /// The size limit in bytes. One more byte of a larger file is read.
     pub(crate) most: u64,
-    /// What cannot be done with a file that is elsewhere.
+    /// The use that is refused for a file in another directory.
     pub(crate) use_: &'static str,
-    /// What to do instead.
+    /// The alternative that the refusal suggests.
     pub(crate) instead: &'static str,
-    /// What to give instead of a path that cannot be read.
+    /// The hint for a path that cannot be read.
     pub(crate) hint: Option<&'static str>,
 }
 
-/// A path as messages show it.
+/// Formats a path for messages.
 pub(crate) fn shown(named: &Path) -> String {
     one_line(&named.display().to_string())
 }
@@ -47,12 +47,12 @@ pub(crate) fn read(app: &App<'_>, named: &Path, reading: Reading<'_>) -> Result<
     if below.as_ref().is_some_and(|below| !real.starts_with(below)) {
         return Err(outside());
     }
-    // Opening a pipe would wait for its writer.
+    // Opening a pipe would wait for a writer.
     if !fs::metadata(&real).map_err(unreadable)?.is_file() {
         return Err(refused(format!("{shown} is not a regular file")));
     }
     let file = File::open(&real).map_err(unreadable)?;
-    // An agent may have put a link in its place in the meantime.
+    // An agent may have replaced the file with a link in the meantime.
     if below.is_some() && !is_still(&file, &real).map_err(unreadable)? {
         return Err(outside());
     }
@@ -61,7 +61,7 @@ pub(crate) fn read(app: &App<'_>, named: &Path, reading: Reading<'_>) -> Result<
     Ok(content)
 }
 
-/// Whether the open file is the one with this path, which contains no link.
+/// Whether the open file still has this path, which contains no link.
 fn is_still(file: &File, path: &Path) -> io::Result<bool> {
     let (open, named) = (file.metadata()?, fs::symlink_metadata(path)?);
     Ok(path.canonicalize()? == path && (open.dev(), open.ino()) == (named.dev(), named.ino()))

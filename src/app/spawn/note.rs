@@ -1,4 +1,4 @@
-//! What a person should know about a chain that they start.
+//! Notes for a person about a chain that they start.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,8 @@ pub(crate) enum SpawnNote {
     Untrusted { file: PathBuf, keys: Vec<&'static str> },
     /// Agents that may change files in `dir` could replace what decides which commands run.
     Reach { dir: PathBuf, what: Guarded, place: PathBuf },
-    /// Nothing that the agents are told defines these words of their instructions. `elsewhere`: where they work, if that is not
-    /// the asker's directory.
+    /// No instructions that the agents get define these words of their task. `elsewhere` is the agents' directory, unless it
+    /// is the asker's.
     Undefined { words: Vec<&'static str>, used_by: String, elsewhere: Option<PathBuf> },
     /// A settings file that Claude Code ignores.
     Settings(Finding),
@@ -41,7 +41,7 @@ pub(crate) enum SpawnNote {
     LoginOnlyHere { login: String, remedy: String },
 }
 
-/// What decides which commands run.
+/// A place that determines which commands run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guarded {
     ConfigFile,
@@ -55,8 +55,9 @@ pub(super) fn untrusted(configuration: &Configuration) -> Option<SpawnNote> {
     Some(SpawnNote::Untrusted { file, keys })
 }
 
-/// From `acceptEdits` on, Claude Code lets agents move the content of their directories. It is not an error, because a person
-/// may work in their home directory. `cwd`: where the agents work, unless it is a new worktree.
+/// Notes that agents could replace the config file or the state directory: from `acceptEdits` on, Claude Code lets agents
+/// move the content of their directories. This is not an error, because a person may work in their home directory. `cwd` is
+/// the agents' directory, unless it is a new worktree.
 pub(super) fn reach(store: &Store, config: Option<&Path>, launch: &Launch, cwd: Option<&Path>) -> Option<SpawnNote> {
     if !launch.covers(permission_mode::ACCEPT_EDITS) {
         return None;
@@ -76,16 +77,16 @@ pub(super) fn reach(store: &Store, config: Option<&Path>, launch: &Launch, cwd: 
     })
 }
 
-/// The settings files that Claude Code ignores, with all of their rules.
+/// Notes the settings files whose rules Claude Code ignores.
 pub(super) fn settings(app: &App<'_>, request: &SpawnRequest, launch: &Launch) -> Vec<SpawnNote> {
     let files = settings_file::settings_files(&request.cwd, claude_folder(app, launch).as_deref(), launch);
     let found = checks::settings(&files).into_iter().filter(|finding| finding.status > Status::Ok);
     found.map(SpawnNote::Settings).collect()
 }
 
-/// Without a definition, an agent takes these words for something else, and is done as if nothing was wrong.
+/// Notes words that are not defined for the agents. An agent would misunderstand them, and finish as if nothing was wrong.
 pub(super) fn undefined(app: &App<'_>, request: &SpawnRequest, launch: &Launch) -> Option<SpawnNote> {
-    // The conversation may define them.
+    // The conversation may define the words.
     if request.source.is_some() {
         return None;
     }
@@ -127,10 +128,10 @@ pub(super) fn uncommitted(request: &SpawnRequest) -> Option<SpawnNote> {
     has_changes.then(|| SpawnNote::Uncommitted(request.cwd.clone()))
 }
 
-/// After a new chain has run: what a person should know before they resume it.
+/// Returns a note after a new chain has run, for a person who will resume it.
 pub(crate) fn after(app: &App<'_>, chain: FrameId, cwd: &Path, launch: &Launch) -> Result<Option<SpawnNote>, AppError> {
     let waits = app.store.frame(chain)?.is_some_and(|frame| !frame.state.is_over());
-    // A person who has started chains before knows this.
+    // A person who has started chains before knows this already.
     if !waits || app.store.chains(Chains::Newest { most: 2, kinds: None })?.chains.len() != 1 {
         return Ok(None);
     }
@@ -200,7 +201,7 @@ mod tests {
         assert_eq!(found(&mode("acceptEdits"), Some(&link), Some(&elsewhere)), is_config(&elsewhere, &file));
     }
 
-    /// A request for an agent with this prompt, or file, that works in `cwd`.
+    /// A request for an agent with this task, which works in `cwd`.
     fn request(cwd: &Path, task: Task) -> SpawnRequest {
         let tasks = vec![NamedTask { task, name: "ins.md".to_owned() }];
         SpawnRequest {

@@ -1,4 +1,4 @@
-//! The file of `--schema`.
+//! Reads the file of `--schema`.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::runtime::requests::reply_check;
 
 const GIVE_A_FILE: &str = "give the path of a file with a JSON Schema";
 
-/// The schema in the named file. `below`: the directory in which the file must be.
+/// Reads the schema in the named file. `below` is the directory in which the file must be.
 pub(super) fn read(app: &App<'_>, named: &Path, below: Option<&Path>) -> Result<ReplySchema, AppError> {
     let reading = Reading {
         below,

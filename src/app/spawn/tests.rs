@@ -220,7 +220,7 @@ fn something_must_be_done_by_a_program_that_exists() {
     assert!(made.launch.questions_dir.is_some_and(|dir| dir.ends_with("to/be/made") && dir.is_dir()));
 }
 
-/// An agent that is done, with a conversation to fork.
+/// An agent that is done and has a conversation to fork.
 fn done(place: &Place) -> Frame {
     let launch = Launch { model: Some("sonnet".into()), ..Launch::default() };
     let chain = NewFrame { cwd: place.directory(), launch, ..new("a task") };

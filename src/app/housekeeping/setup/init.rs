@@ -1,6 +1,6 @@
-//! Adds the convention to CLAUDE.md, or brings it up to date.
+//! Adds the convention to CLAUDE.md, or updates it.
 //!
-//! Agents need no permission rules for it: each attempt gets the rules for its requests (`permission_rules`).
+//! Agents need no permission rules for the convention: each attempt gets the rules for its requests (`permission_rules`).
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::core::agent::launch::Launch;
 use crate::core::requests::convention;
 use crate::core::text::section;
 
-/// What would be done.
+/// Plans the change.
 pub(crate) fn plan(asker: &Asker, place: &Place) -> Result<Plan, AppError> {
     asker.may(PersonsTask::SetUp)?;
     let file = MemoryFile::read(place)?;
@@ -45,8 +45,8 @@ pub(crate) fn plan(asker: &Asker, place: &Place) -> Result<Plan, AppError> {
     Ok(Plan { after, change: Change::Added, task, ..unchanged(file) })
 }
 
-/// The file that already defines the words, without `init`, or where agents get them from elsewhere. The words that it leaves out
-/// are listed.
+/// Finds a file that defines the words without `init`: CLAUDE.md itself, or another file that agents get. Returns its path
+/// and the words that it leaves out.
 fn defined(place: &Place, file: &MemoryFile) -> Option<(PathBuf, Vec<&'static str>)> {
     let missing = |text: &str| {
         let used = convention::used(text);

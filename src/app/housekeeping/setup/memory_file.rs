@@ -1,4 +1,4 @@
-//! CLAUDE.md as a person has it, and which ones are not changed.
+//! Reads a person's CLAUDE.md, and decides whether it may be changed.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,15 +11,15 @@ use crate::core::text::extent::bytes;
 use crate::core::text::section::Section;
 use crate::core::text::shell::shell_path;
 
-/// Far more than an agent can take in at once. A larger file is something else.
+/// The size limit in bytes. It is far more than an agent can take in at once, so a larger file is not CLAUDE.md.
 const LARGEST: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(super) struct MemoryFile {
     pub(super) path: PathBuf,
-    /// Where it is, if `path` is a link.
+    /// The target, if `path` is a link.
     pub(super) leads_to: Option<PathBuf>,
-    /// `None`: it does not exist.
+    /// `None` if the file does not exist.
     text: Option<String>,
     is_read_only: bool,
 }
@@ -48,7 +48,7 @@ impl MemoryFile {
         self.text().unwrap_or_default()
     }
 
-    /// The section of agent-cli in it.
+    /// Finds agent-cli's section in the file.
     pub(super) fn section(&self) -> Result<Option<Section<'_>>, Refusal> {
         Section::find(self.before()).map_err(|error| {
             Refusal::new(format!("{}: {error}", self.path.display()))
@@ -66,7 +66,7 @@ impl MemoryFile {
             .hint(format!("chmod u+w {} allows changes", shell_path(path))))
     }
 
-    /// Refuses to overwrite what was written since the file was read.
+    /// Refuses to overwrite changes since the file was read.
     pub(super) fn refuse_if_changed(&self) -> Result<(), Refusal> {
         let is_link = fs::symlink_metadata(&self.path).is_ok_and(|found| found.is_symlink());
         let leads_to = is_link.then(|| fs::canonicalize(&self.path).ok()).flatten();
@@ -83,7 +83,8 @@ impl MemoryFile {
     }
 }
 
-/// Where a link leads. A project can come from anybody, so its link may only lead to another Markdown file of the project.
+/// Resolves a link. A project may come from another person, so its link may only lead to another Markdown file of the
+/// project.
 fn target(path: &Path, place: &Place) -> Result<PathBuf, Refusal> {
     let shown = path.display();
     let Ok(target) = fs::canonicalize(path) else {

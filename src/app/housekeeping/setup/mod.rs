@@ -1,6 +1,6 @@
-//! Writes the convention into CLAUDE.md, with a task to try, and removes both; and installs the plugin.
+//! Writes the convention and an example task for a project, or removes both. Also installs the plugin.
 //!
-//! A change is planned first, so that a person can see it. It is carried out only if the file has not changed since.
+//! Each change is planned first, so that a person can see it. It is carried out only if the file has not changed since.
 
 pub(crate) mod init;
 mod memory_file;
@@ -20,18 +20,18 @@ use crate::claude::environment::memory_files::CLAUDE_MD;
 use crate::core::text::section::Author;
 use memory_file::MemoryFile;
 
-/// Whose CLAUDE.md is meant.
+/// The CLAUDE.md to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The one of the project in this directory. `config`: Claude Code's directory, whose instructions apply, too.
+    /// The CLAUDE.md of the project in this directory. `config` is Claude Code's directory, whose instructions also apply.
     Project { directory: PathBuf, config: Option<PathBuf> },
-    /// The user's, in Claude Code's directory.
+    /// The user's CLAUDE.md, in Claude Code's directory.
     User(PathBuf),
 }
 
-/// The name of the task.
+/// The file name of the example task.
 const TASK: &str = "hello.md";
-/// Instructions for a first agent. They need no permissions.
+/// The instructions of the example task. They need no permissions.
 const TASK_TEXT: &str = "\
 # Agent instructions
 
@@ -46,16 +46,17 @@ pub(crate) struct Plan {
     file: MemoryFile,
     pub(crate) change: Change,
     after: String,
-    /// The file that defines the words without `init`, so that nothing is added, and the words that it leaves out.
+    /// The file that already defines the words without `init`, and the words that it leaves out. In this case nothing is
+    /// added.
     pub(crate) defined_in: Option<(PathBuf, Vec<&'static str>)>,
-    /// The task that is created, or removed.
+    /// The example task that is created or removed.
     pub(crate) task: Option<PathBuf>,
-    /// A task that stays because a person has changed it.
+    /// The example task, if it is kept because a person has changed it.
     pub(crate) kept_task: Option<PathBuf>,
 }
 
 impl Place {
-    /// The path of CLAUDE.md, whether it exists or not.
+    /// The path of CLAUDE.md, whether or not it exists.
     fn file(&self) -> PathBuf {
         match self {
             Self::Project { directory, .. } => directory.join(CLAUDE_MD),
@@ -63,7 +64,7 @@ impl Place {
         }
     }
 
-    /// The task to try, which only a project has.
+    /// The path of the example task. Only projects have one.
     fn task(&self) -> Option<PathBuf> {
         match self {
             Self::Project { directory, .. } => Some(directory.join(TASK)),
@@ -85,12 +86,12 @@ impl Plan {
         &self.file.path
     }
 
-    /// Where a link at that path leads.
+    /// The target of CLAUDE.md, if it is a link.
     pub(crate) fn leads_to(&self) -> Option<&Path> {
         self.file.leads_to.as_deref()
     }
 
-    /// Each file that changes, with its text before and after. A file that does not exist has no text.
+    /// Each file that changes, with its text before and after. The text of a missing file is empty.
     pub(crate) fn texts(&self) -> Vec<(&Path, &str, &str)> {
         let is_new = self.change == Change::Added;
         let (old, new) = if is_new { ("", TASK_TEXT) } else { (TASK_TEXT, "") };
@@ -98,7 +99,7 @@ impl Plan {
         file.into_iter().chain(self.task.iter().map(|task| (task.as_path(), old, new))).collect()
     }
 
-    /// What was done, or with `dry_run` would be.
+    /// The result for people and programs. With `dry_run`, nothing was changed.
     pub(crate) fn view(&self, dry_run: bool) -> SetupView<'_> {
         let defined_in = self.defined_in.as_ref().map(|(path, _)| path.as_path());
         SetupView { file: self.file(), change: self.change, defined_in, task: self.task.as_deref(), dry_run }
@@ -126,13 +127,13 @@ impl Plan {
     }
 }
 
-/// Creates the task. A file or link that was created meanwhile stays as it is.
+/// Creates the example task. Keeps a file or link that was created in the meantime.
 fn create(task: &Path) -> io::Result<()> {
     let mut file = match OpenOptions::new().write(true).create_new(true).open(task) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
         file => file?,
     };
-    // An empty file would look like a task.
+    // Remove an incomplete file: it would look like a task.
     file.write_all(TASK_TEXT.as_bytes()).inspect_err(|_| drop(fs::remove_file(task)))
 }
 

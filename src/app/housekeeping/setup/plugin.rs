@@ -1,4 +1,4 @@
-//! The plugin for Claude Code sessions, which comes with the program, and is registered by `claude` itself.
+//! Installs the plugin for Claude Code sessions. Its files are part of this program, and `claude` registers it.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use crate::app::asker::PersonsTask;
 use crate::app::error::{AppError, Refusal};
 use crate::claude::installation::plugin_command;
 
-/// Its files, by their paths in a marketplace.
+/// Embeds the plugin's files, with their paths in a marketplace.
 macro_rules! files {
     ($($name:literal,)*) => { [$(($name, include_str!(concat!("../../../../", $name))),)*] };
 }
@@ -27,21 +27,21 @@ const FILES: [(&str, &str); 10] = files! {
     "plugins/agent-cli/skills/headless-agents/references/instructions.md",
 };
 
-/// The plugin, and the marketplace that has it.
+/// The plugin, and its marketplace.
 const PLUGIN: &str = "agent-cli@agent-cli";
 const MARKETPLACE: &str = "agent-cli";
 
 /// A change that can be shown and carried out.
 #[derive(Debug)]
 pub(crate) struct PluginPlan {
-    /// Where its files are, which Claude Code reads at the start of each session.
+    /// The directory of its files. Claude Code reads them at the start of each session.
     pub(crate) directory: PathBuf,
     claude: PathBuf,
     is_removal: bool,
 }
 
 impl PluginPlan {
-    /// Installs or updates the plugin. `claude`: the program that registers it.
+    /// Installs or updates the plugin. `claude` is the program that registers it.
     pub(crate) fn install(directory: PathBuf, claude: PathBuf) -> Self {
         Self { directory, claude, is_removal: false }
     }
@@ -50,7 +50,7 @@ impl PluginPlan {
         Self { directory, claude, is_removal: true }
     }
 
-    /// The arguments of each call of `claude`, in order.
+    /// The arguments of each `claude` call, in order.
     fn calls(&self) -> [Vec<String>; 2] {
         let directory = self.directory.display().to_string();
         match self.is_removal {
@@ -60,13 +60,13 @@ impl PluginPlan {
         .map(|words| std::iter::once("plugin").chain(words).map(str::to_owned).collect())
     }
 
-    /// The commands that it runs, for people.
+    /// The commands that this runs, as people would type them.
     pub(crate) fn commands(&self) -> Vec<String> {
         let claude = self.claude.display();
         self.calls().iter().map(|words| format!("{claude} {}", words.join(" "))).collect()
     }
 
-    /// Writes or removes the files, and has `claude` register the plugin or forget it.
+    /// Writes or removes the files, and makes `claude` register or unregister the plugin.
     pub(crate) fn carry_out(&self, asker: &Asker) -> Result<(), AppError> {
         asker.may(PersonsTask::SetUp)?;
         if !self.is_removal {
@@ -75,7 +75,7 @@ impl PluginPlan {
         let mut failed = None;
         for words in self.calls() {
             let Err(why) = plugin_command::run(&self.claude, &words) else { continue };
-            // What is not registered need not be removed.
+            // A removal continues if the plugin is not registered.
             if !self.is_removal {
                 let failure = Refusal::failure(format!("claude {} failed: {why}", words.join(" ")));
                 return Err(failure.hint("claude plugin list shows what is installed").into());
@@ -85,7 +85,7 @@ impl PluginPlan {
         if self.is_removal {
             match fs::remove_dir_all(&self.directory) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    // Nothing was installed by this program.
+                    // This program has not installed the plugin.
                     return failed
                         .map_or(Ok(()), |why| Err(Refusal::new(format!("the plugin is not installed: {why}")).into()));
                 }

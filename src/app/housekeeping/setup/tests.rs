@@ -1,4 +1,4 @@
-//! What is written into which files, and which are refused.
+//! Tests which files are written and which are refused.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 

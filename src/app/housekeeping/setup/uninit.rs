@@ -1,4 +1,4 @@
-//! Removes what `init` has written.
+//! Removes everything that `init` wrote.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::app::housekeeping::setup::memory_file::MemoryFile;
 use crate::app::housekeeping::setup::{Place, Plan, TASK_TEXT};
 use crate::app::view::outcome::Change;
 
-/// What would be done.
+/// Plans the change.
 pub(crate) fn plan(asker: &Asker, place: &Place) -> Result<Plan, AppError> {
     asker.may(PersonsTask::SetUp)?;
     let file = MemoryFile::read(place)?;
@@ -17,7 +17,7 @@ pub(crate) fn plan(asker: &Asker, place: &Place) -> Result<Plan, AppError> {
         None => (Change::Unchanged, file.before().to_owned()),
         Some(section) => {
             let after = section.removed();
-            // A link is a person's, even if the file was not.
+            // A person created the link, even if `init` created the file.
             let is_own = section.came_with_its_file() && after.is_empty() && file.leads_to.is_none();
             (if is_own { Change::Deleted } else { Change::Removed }, after)
         }
