@@ -1,7 +1,7 @@
-//! The MCP server: chains as tools and tasks of an interactive session or another host.
+//! The MCP server. It offers chains as tools and tasks to an interactive session or another host.
 //!
-//! It is a front like the command line, without rules of its own. It keeps nothing in memory: the id of a task is that of its
-//! chain, so that the server of a later session can answer for it.
+//! It is a front like the command line, without rules of its own. It keeps no state that matters: a task has the id of its
+//! chain, so that the server of a later session can continue to serve it.
 
 mod server;
 mod tasks;
@@ -19,7 +19,7 @@ use crate::app::spawn::in_background::Surroundings;
 pub(crate) trait Host: Clone + Send + Sync + 'static {
     type Surroundings: Surroundings;
 
-    /// Whether an agent of a chain has started this process.
+    /// Whether an agent of a chain started this process.
     fn is_of_agent(&self) -> bool;
 
     /// Runs `work` for a call of this client. Errors are explained as on the command line.
@@ -34,19 +34,19 @@ pub(crate) trait Host: Clone + Send + Sync + 'static {
 ///
 /// # Errors
 ///
-/// The client does not speak the protocol.
+/// Fails if the client does not speak the protocol.
 pub(crate) fn serve(host: impl Host) -> Result<(), String> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     let served = runtime.block_on(async {
         match server::Server::new(host).serve(stdio()).await {
             Ok(service) => service.waiting().await.map(|_| ()).map_err(|error| error.to_string()),
-            // A client that only looks whether the server starts.
+            // The client only checked whether the server starts.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(error) => Err(error.to_string()),
         }
     });
-    // A read of standard input cannot be cancelled.
+    // A read of standard input cannot be cancelled, so do not wait for it.
     runtime.shutdown_background();
     served
 }

@@ -1,4 +1,4 @@
-//! Answers the client.
+//! Handles the client's requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,12 +27,12 @@ pub(super) struct Server<H> {
     paces: Arc<Paces>,
 }
 
-/// When this server has last continued chains, of which one that waits for a command can always continue, and the marks of those that
-/// its client follows.
+/// When this server last continued each chain, and the marks of the chains that its client follows. The times limit how often
+/// a chain is continued, because a chain that waits for a command can always continue.
 #[derive(Default)]
 struct Paces(Mutex<HashMap<FrameId, Instant>>, Mutex<HashMap<FrameId, Followed>>);
 
-/// How long a chain rests at least before the server continues it again without having been told anything.
+/// The shortest pause before the server continues the same chain again.
 const REST: Duration = Duration::from_secs(10);
 
 impl Paces {
@@ -46,7 +46,7 @@ impl Paces {
         known.insert(root, Instant::now());
     }
 
-    /// Without a mark, the session may be told twice.
+    /// Marks the chain as followed. Without a mark, the session may be told twice.
     fn follow(&self, app: &App<'_>, root: FrameId) {
         let mut followed = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         if !followed.contains_key(&root) {
@@ -64,7 +64,7 @@ impl<H: Host> Server<H> {
         Self { host, paces: Arc::default() }
     }
 
-    /// Runs `work` without holding up other messages.
+    /// Runs `work` without blocking other messages.
     async fn run<T: Send + 'static>(
         &self,
         context: &RequestContext<RoleServer>,
@@ -79,7 +79,7 @@ impl<H: Host> Server<H> {
         done.map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
 
-    /// The same for a task, of which an error is one of the protocol.
+    /// Like [`Self::run`], for a task. Errors become errors of the protocol.
     async fn of_task<T: Send + 'static>(
         &self,
         task: String,
@@ -108,7 +108,7 @@ impl<H: Host> ServerHandler for Server<H> {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        // What an agent's request contains must not depend on this server.
+        // An agent's requests must not depend on this server.
         let tools = if self.host.is_of_agent() { Vec::new() } else { tools::tools() };
         Ok(ListToolsResult::with_all_items(tools))
     }
@@ -177,7 +177,7 @@ impl<H: Host> ServerHandler for Server<H> {
     }
 }
 
-/// The state of a chain for a client without tasks, and how to go on.
+/// Describes a chain for a client without tasks, and says how to check on it.
 fn in_words(root: FrameId, task: &DetailedTask) -> String {
     let state = task.task.status_message.as_deref().unwrap_or_default();
     format!(

@@ -1,4 +1,4 @@
-//! Chains as tasks of the protocol.
+//! Presents chains as tasks of the protocol.
 
 use rmcp::model::{
     CallToolResult, ContentBlock, DetailedTask, ElicitRequest, ElicitRequestParams, ElicitationSchema, ErrorData,
@@ -13,7 +13,7 @@ use crate::app::fronts::dialog::Dialog;
 use crate::app::fronts::task::{self, TaskState};
 use crate::core::id::FrameId;
 
-/// The state of a chain.
+/// Builds the task of a chain.
 pub(super) fn task(app: &App<'_>, root: FrameId) -> Result<DetailedTask, AppError> {
     let read = task::read(app, root)?;
     let payload = match read.state {
@@ -38,7 +38,7 @@ pub(super) fn task(app: &App<'_>, root: FrameId) -> Result<DetailedTask, AppErro
 
 fn form(Dialog { message, schema }: Dialog) -> InputRequest {
     let schema = schema.as_object().cloned().and_then(|schema| ElicitationSchema::from_json_schema(schema).ok());
-    // Without fields, the message still says what to do.
+    // A form without fields still has a message that says what to do.
     let requested_schema = schema.unwrap_or_else(|| ElicitationSchema::new(Default::default()));
     let params = ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema };
     InputRequest::Elicitation(ElicitRequest::new(params))

@@ -1,4 +1,4 @@
-//! The tools, and what each of them does.
+//! Defines and runs the tools.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use crate::core::requests::request::RequestKind;
 use crate::core::steering::stop_order::StopKind;
 use crate::store::StoreError;
 
-/// The result of a tool.
+/// The output of a tool.
 pub(super) enum Output {
     /// JSON.
     Value(Value),
-    /// A chain that goes on: a task, if the client knows tasks.
+    /// A chain that keeps running. The client gets a task if it supports tasks.
     Chain(FrameId),
 }
 
-/// More events than these are a file that the session should read in parts.
+/// The most events to return. A session should read more from a file, in parts.
 const EVENTS: usize = 50;
 const CHAINS: usize = 50;
 
@@ -59,7 +59,7 @@ fn tool<T: JsonSchema + 'static>(name: &'static str, what: &'static str, hints: 
     Tool::new(name, what, Arc::default()).with_input_schema::<T>().annotate(hints)
 }
 
-/// Runs the tool of this name.
+/// Runs the tool with this name.
 pub(super) fn call(
     app: &App<'_>,
     surroundings: &impl Surroundings,
@@ -186,7 +186,7 @@ fn answer(app: &App<'_>, surroundings: &impl Surroundings, given: Answer) -> Res
     let question = answer::question_named(app, &given.id)?;
     let asked = app.store.questions(question, false)?.pop().ok_or(StoreError::UnknownRequest(question))?;
     if !matches!(asked.kind, RequestKind::Ask(_)) {
-        // A person must have seen what they allow, and the model could tell them anything.
+        // A person must have seen the call or plan that they allow, and the model could tell them anything.
         let refusal = Refusal::new("only a person can decide on a tool call or a plan");
         return Err(refusal.hint(format!("in a terminal: agent-cli answer {}", question.short())).into());
     }

@@ -1,4 +1,4 @@
-//! What a person does on the page: the same operations as the commands.
+//! The actions that a person can take on the page. They are the same operations as the commands.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::page::{Host, Problem, ProblemKind};
 struct Fields(Vec<(String, String)>);
 
 impl Fields {
-    /// A text that says something.
+    /// A field's text, unless it is blank.
     fn text(&self, name: &str) -> Option<String> {
         self.all(name).find(|text| !text.trim().is_empty()).map(str::to_owned)
     }
@@ -35,7 +35,7 @@ impl Fields {
     }
 }
 
-/// Does what a form asks for, and leads back to where it was.
+/// Does what a form asks for, and redirects back to the form's page.
 pub(super) async fn act<H: Host>(
     State(page): State<Arc<Page<H>>>,
     Extension(visitor): Extension<Visitor>,
@@ -61,12 +61,12 @@ pub(super) async fn act<H: Host>(
     }
 }
 
-/// Whether an address is one of this server's.
+/// Whether an address belongs to this server.
 fn is_own(back: &str) -> bool {
     back.starts_with('/') && !back.starts_with("//") && back.chars().all(|c| c.is_ascii_graphic() && c != '\\')
 }
 
-/// Returns where it leads to, if not back.
+/// Runs the action. Returns the address to redirect to, if it is not the form's page.
 fn run(
     app: &App<'_>,
     surroundings: &impl Surroundings,
@@ -98,7 +98,7 @@ fn run(
     Ok(None)
 }
 
-/// An id as the page has it: a whole one, of an agent.
+/// Parses an id from the page: the full id of an agent.
 fn whole(id: &str) -> Result<String, Refusal> {
     let id: FrameId = id.parse().map_err(|_| Refusal::unknown("there is no such agent"))?;
     Ok(id.to_string())

@@ -1,4 +1,4 @@
-//! Who has made a request, by its headers, and what every response says about how it may be used.
+//! Checks the headers of requests, and sets the security headers of responses.
 
 use axum::http::header::{COOKIE, HOST, HeaderName, HeaderValue, ORIGIN};
 use axum::http::request::Parts;
@@ -7,13 +7,13 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use crate::app::fronts::page_addresses::Addresses;
 use crate::app::fronts::page_guard::{self, RefusedSender, Sender};
 
-/// Why a request is not looked at.
+/// The response to a refused request.
 pub(super) type Refused = (StatusCode, &'static str);
 
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
-/// What every response says about how it may be used.
+/// The security headers of every response.
 pub(super) const HEADERS: [(&str, &str); 7] = [
     (
         "content-security-policy",
@@ -28,7 +28,7 @@ pub(super) const HEADERS: [(&str, &str); 7] = [
     ("permissions-policy", "camera=(), microphone=(), geolocation=()"),
 ];
 
-/// Checks a request for everything but whether its browser has logged in.
+/// Checks a request, except whether its browser has logged in.
 pub(super) fn check(own: &Addresses, request: &Parts) -> Result<(), Refused> {
     let reads = match request.method {
         Method::GET | Method::HEAD => true,
@@ -58,13 +58,13 @@ pub(super) fn cookie_in<'a>(own: &Addresses, headers: &'a HeaderMap) -> Option<&
     pairs.find(|(name, _)| *name == own.cookie()).map(|(_, value)| value)
 }
 
-/// The header that gives a browser its cookie, or takes it away.
+/// The header that sets or deletes a browser's cookie.
 pub(super) fn set_cookie(own: &Addresses, value: &str, seconds: u64) -> HeaderValue {
     let cookie = format!("{}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}", own.cookie());
     HeaderValue::try_from(cookie).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// The value of a header that may occur once.
+/// The value of a header that may occur only once.
 fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refused> {
     let bad = (StatusCode::BAD_REQUEST, "a header is not understood");
     let mut values = headers.get_all(name).into_iter();

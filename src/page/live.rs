@@ -1,7 +1,7 @@
-//! Sends what has changed in a view to the browser that shows it.
+//! Sends the changes of a view to the browser that shows it.
 //!
-//! The id of an event is a digest of what the browser shows then, so that a server that was started again knows whether it has
-//! missed anything.
+//! The id of an event is a digest of the browser's content after that event. With it, a restarted server knows whether the
+//! browser has missed anything.
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
@@ -24,25 +24,25 @@ use crate::page::Host;
 use crate::page::state::{Page, Visitor, refused};
 use crate::store::Attending;
 
-/// How soon a browser connects again, and how often it hears that the server is there.
+/// How soon a browser reconnects, and how often the server sends a sign of life.
 const RETRY: Duration = Duration::from_secs(2);
 const ALIVE: Duration = Duration::from_secs(15);
-/// How long further changes are waited for, so that they are sent together.
+/// How long to wait for further changes, so that they are sent together.
 const GATHER: Duration = Duration::from_millis(60);
 
-/// What a browser follows.
+/// A browser that follows a view.
 struct Following<H: Host> {
     page: Arc<Page<H>>,
     visitor: Visitor,
     of: String,
     seen: Seen,
-    /// What it has been sent.
+    /// The view that was sent last.
     made: Option<Made>,
     follows: Vec<PathBuf>,
     receiver: watch::Receiver<u64>,
     events: VecDeque<Event>,
     _permit: OwnedSemaphorePermit,
-    /// Somebody may see what is asked. Without the mark, calls do not linger.
+    /// A person may see the questions. Without this mark, calls do not linger.
     _attending: Option<Attending>,
 }
 
@@ -63,7 +63,7 @@ pub(super) async fn stream<H: Host>(
     };
     let of = query.get("of").cloned().unwrap_or_default();
     let receiver = page.changes.receiver();
-    // Whether it exists is said at once.
+    // Report at once whether the view exists.
     if let Err(problem) = page.followed(&of).await {
         return refused(&problem);
     }
@@ -88,7 +88,7 @@ pub(super) async fn stream<H: Host>(
 }
 
 impl<H: Host> Following<H> {
-    /// The next event; `None`: the stream is over.
+    /// The next event. `None` if the stream has ended.
     async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.events.pop_front() {
@@ -112,7 +112,7 @@ impl<H: Host> Following<H> {
         }
     }
 
-    /// Makes events of what has changed.
+    /// Turns the changes into events.
     async fn look(&mut self) -> Option<()> {
         let made = self.page.followed(&self.of).await.ok()?;
         let view = Arc::clone(&made.view);

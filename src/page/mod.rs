@@ -1,7 +1,7 @@
 //! The page: chains, conversations and questions in a browser.
 //!
-//! It is a front like the command line, without rules of its own. What a browser has seen is a view ([`views`]), whose live
-//! parts are sent again when they change ([`live`]). Nobody gets in who was not let in by a person ([`guard`]).
+//! It is a front like the command line, without rules of its own. A browser shows a view ([`views`]) and gets the view's live
+//! parts again when they change ([`live`]). Only browsers that a person has let in can use the page ([`guard`]).
 
 mod actions;
 mod guard;
@@ -28,13 +28,13 @@ pub(crate) use guard::is_name_of_host;
 pub(crate) trait Host: Clone + Send + Sync + 'static {
     type Surroundings: Surroundings;
 
-    /// Whether a process at the other end belongs to an agent, as far as the system can tell.
+    /// Whether an agent's process is at the other end, as far as the system can tell.
     fn is_of_agent(&self, connection: Connection) -> bool;
 
-    /// Runs `work`, which only reads.
+    /// Runs `work`, which must only read.
     fn look<T>(&self, work: impl FnOnce(&App<'_>, &Self::Surroundings) -> Result<T, AppError>) -> Result<T, Problem>;
 
-    /// Runs `work` for a browser, whose decisions are recorded.
+    /// Runs `work` for a browser, and records the browser with its decisions.
     fn decide<T>(
         &self,
         browser: FromPage,
@@ -42,14 +42,14 @@ pub(crate) trait Host: Clone + Send + Sync + 'static {
         work: impl FnOnce(&App<'_>, &Self::Surroundings) -> Result<T, AppError>,
     ) -> Result<T, Problem>;
 
-    /// Tells the person who serves the page a link with which one browser can log in.
+    /// Shows the person who serves the page a link that logs in one browser.
     fn show_link(&self, link: &str, is_first: bool);
 
-    /// The same where browsers enter a token.
+    /// Shows the page's address instead, if browsers must enter a token.
     fn show_address(&self, address: &str);
 }
 
-/// Why something was not done, in words for people.
+/// A refusal or failure, in words for people.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) kind: ProblemKind,
@@ -58,9 +58,9 @@ pub(crate) struct Problem {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProblemKind {
-    /// What it names does not exist.
+    /// The request names something that does not exist.
     Unknown,
-    /// It is wrong or not allowed, or something has changed in the meantime.
+    /// The request is wrong or not allowed, or something has changed in the meantime.
     Refused,
     Failed,
 }
@@ -68,11 +68,11 @@ pub(crate) enum ProblemKind {
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) listen: Listen,
-    /// Whether nothing can be done from the page.
+    /// Whether the page only shows chains, and refuses all actions.
     pub(crate) read_only: bool,
-    /// What a browser must present to log in. Otherwise it needs a link.
+    /// The token that a browser must enter to log in. Without a token, it needs a link.
     pub(crate) token: Option<String>,
-    /// Other names under which browsers know this server.
+    /// Other names by which browsers reach this server.
     pub(crate) allowed_hosts: Vec<String>,
 }
 
@@ -82,16 +82,16 @@ pub(crate) enum Listen {
     Unix(PathBuf),
 }
 
-/// The threads that look at the records.
+/// The number of threads that read the records.
 const THREADS: usize = 4;
 
 /// Serves the page until a signal arrives.
 ///
 /// # Errors
 ///
-/// It cannot listen, or use the state directory.
+/// Fails if the server cannot listen, or cannot use the state directory.
 pub(crate) fn serve(host: impl Host, store: Store, options: Options) -> Result<(), String> {
-    // Each thread keeps memory to itself, and a person waits for few answers at once.
+    // Few threads suffice, because a person waits for few answers at once. Each thread keeps its own memory.
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.max_blocking_threads(THREADS).enable_all().build().map_err(|error| error.to_string())?;
     let served = runtime.block_on(async {
@@ -100,7 +100,7 @@ pub(crate) fn serve(host: impl Host, store: Store, options: Options) -> Result<(
         let page = state::Page::new(host, store, addresses, options)?;
         server::run(Arc::new(page), listener).await
     });
-    // Browsers that are still connected.
+    // Closes the connections of browsers that are still there.
     runtime.shutdown_background();
     served
 }

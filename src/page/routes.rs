@@ -1,4 +1,4 @@
-//! What is at which address, except for views.
+//! Maps addresses to handlers. [`views`](super::views) handles the addresses of views.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::page::views::layout;
 use crate::page::{Host, actions, live};
 use crate::store::Browsers;
 
-/// The largest form that is read.
+/// The largest form that is accepted, in bytes.
 const LARGEST: usize = 2 << 20;
 
 const ASSETS: [(&str, &str, &str); 4] = [
@@ -29,7 +29,7 @@ const ASSETS: [(&str, &str, &str); 4] = [
     ("/manifest.webmanifest", "application/manifest+json", include_str!("assets/manifest.webmanifest")),
 ];
 
-/// All addresses. Nothing gets past [`guarded`].
+/// All routes. Every request passes through [`guarded`].
 pub(super) fn router<H: Host>(page: Arc<Page<H>>) -> Router {
     let mut router = Router::new()
         .route("/login", get(by_link::<H>).post(by_token::<H>))
@@ -47,7 +47,7 @@ pub(super) fn router<H: Host>(page: Arc<Page<H>>) -> Router {
     router.layer(DefaultBodyLimit::max(LARGEST)).layer(guard).with_state(page)
 }
 
-/// Lets a request through that a person's browser makes for this page, and adds to every response how it may be used.
+/// Passes on requests that a person's browser makes for this page, and adds the security headers to every response.
 async fn guarded<H: Host>(
     State(page): State<Arc<Page<H>>>,
     Extension(mut visitor): Extension<Visitor>,
@@ -140,7 +140,8 @@ fn logged_in<H>(page: &Page<H>, cookie: &str) -> Response {
     ([(SET_COOKIE, guard::set_cookie(&page.addresses, cookie, seconds))], onwards()).into_response()
 }
 
-/// Leads to the first page. A redirect would still belong to the program that opened the link, and get no cookie.
+/// Leads to the first page. A redirect would still count as coming from the program that opened the link, so the browser
+/// would not send the cookie.
 fn onwards() -> Response {
     let body = html! {
         meta http-equiv="refresh" content="0;url=/";

@@ -1,4 +1,4 @@
-//! Accepts connections, and gives up those that hold something up.
+//! Accepts connections, and closes those that take too long.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -28,13 +28,13 @@ pub(super) enum Listener {
     Unix(UnixListener, PathBuf),
 }
 
-/// How many connections may be open.
+/// How many connections may be open at once.
 const MOST: usize = 256;
-/// How long a request's headers may take, and the next request of an open connection.
+/// How long a request's headers may take to arrive, and how long an idle connection stays open.
 const HEADERS: Duration = Duration::from_secs(15);
-/// How long a browser may read nothing of what was sent.
+/// How long a browser may stop reading a response.
 const READS: Duration = Duration::from_secs(30);
-/// The largest headers.
+/// The size limit of a request's headers, in bytes.
 const LARGEST: usize = 32 << 10;
 const MOST_HEADERS: usize = 64;
 
@@ -56,7 +56,7 @@ impl Listener {
         }
     }
 
-    /// `None`: on a Unix socket.
+    /// `None` if the listener is a Unix socket.
     pub(super) fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(_, own) => Some(*own),
@@ -84,11 +84,11 @@ pub(super) async fn run<H: Host>(page: Arc<Page<H>>, listener: Listener) -> Resu
                 }),
             };
             let Ok((stream, connection)) = accepted else {
-                // There may be too many open files.
+                // The process may have too many open files.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             };
-            // A browser that gets no connection tries again.
+            // A browser without a connection tries again.
             let Ok(permit) = Arc::clone(&open).try_acquire_owned() else { continue };
             let (app, host) = (app.clone(), page.host.clone());
             tokio::spawn(async move {
@@ -107,7 +107,7 @@ pub(super) async fn run<H: Host>(page: Arc<Page<H>>, listener: Listener) -> Resu
                         TokioIo::new(Box::pin(stream)),
                         TowerToHyperService::new(app.layer(Extension(visitor))),
                     );
-                // A connection that breaks is the browser's.
+                // A broken connection is the browser's problem.
                 let _ = served.await;
                 drop(permit);
             });
@@ -118,7 +118,7 @@ pub(super) async fn run<H: Host>(page: Arc<Page<H>>, listener: Listener) -> Resu
         _ = stop.changed() => {}
     }
     if let Listener::Unix(_, path) = &listener {
-        // It may have been removed.
+        // The socket may have been removed already.
         let _ = fs::remove_file(path);
     }
     Ok(())

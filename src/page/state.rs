@@ -1,4 +1,4 @@
-//! What all requests share.
+//! The state that all requests share.
 
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::page::{Host, Options, Problem, ProblemKind};
 use crate::runtime::activity::changes::Changes;
 use crate::store::{Attending, Browsers, Serving, StateDir, Store};
 
-/// Who makes a request.
+/// The sender of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Visitor {
     pub(super) connection: Connection,
@@ -31,29 +31,29 @@ pub(super) struct Visitor {
     pub(super) cookie: Option<String>,
 }
 
-/// The server of the page.
+/// The server of the page, and its shared state.
 pub(super) struct Page<H> {
     pub(super) host: H,
     dir: StateDir,
     pub(super) read_only: bool,
     pub(super) changes: Changes,
-    /// How many more browsers can follow something.
+    /// How many more browsers can follow a view.
     pub(super) streams: Arc<Semaphore>,
     views: SharedViews,
-    /// Held while a view is made, so that those who follow the same one wait for it.
+    /// Held while a view is built, so that browsers that follow the same view wait for it.
     making: [Mutex<()>; MAKERS],
     pub(super) addresses: Addresses,
     pub(super) browsers: Browsers,
     _marked: Serving,
 }
 
-/// A person has a few tabs in a few browsers.
+/// The most streams at once. A person has only a few tabs in a few browsers.
 const MOST_STREAMS: usize = 100;
 /// How long a form may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How many views can be made at once, if their addresses differ by hash.
+/// How many views can be built at once, if the hashes of their addresses differ.
 const MAKERS: usize = 16;
-/// A view that takes long to make is made less often: at most one part in this many of a core.
+/// Limits how often slow views are rebuilt: building a view takes at most one part in this many of a core.
 const SHARE: u32 = 20;
 
 impl<H: Host> Page<H> {
@@ -94,7 +94,7 @@ impl<H: Host> Page<H> {
         visitor.cookie.as_deref().is_some_and(|cookie| self.browsers.contains(cookie))
     }
 
-    /// Decides something for a person without holding up other requests.
+    /// Runs a person's decision without blocking other requests.
     pub(super) async fn decide<T: Send + 'static>(
         self: &Arc<Self>,
         visitor: &Visitor,
@@ -113,7 +113,8 @@ impl<H: Host> Page<H> {
         done.unwrap_or_else(|error| Err(Problem { kind: ProblemKind::Failed, words: error.to_string() }))
     }
 
-    /// A view for a browser that follows it. All that follow the same one share it, also while it may not be made again.
+    /// Returns a view for a browser that follows it. All browsers that follow the view share it, even while it may not be
+    /// rebuilt yet.
     pub(super) async fn followed(self: &Arc<Self>, of: &str) -> Result<Made, Problem> {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(of);
         let _one_makes_it = self.making[hash as usize % MAKERS].lock().await;
@@ -123,14 +124,14 @@ impl<H: Host> Page<H> {
         }
     }
 
-    /// Whether something that a view shows has changed.
+    /// Whether the content of a view has changed.
     pub(super) fn is_stale(&self, made: &Made) -> bool {
         made.is_stale(&self.changes.written(&made.view.follows), Timestamp::now())
     }
 
-    /// A view as it is now: time passes even if nothing is written.
+    /// Builds the current view. Time passes even if nothing is written.
     pub(super) async fn view(self: &Arc<Self>, of: &str) -> Result<Made, Problem> {
-        // It probably shows the same outputs as before. What agents print from now on may be missing in it.
+        // The new view probably shows the same outputs as before. It may lack output that agents print from now on.
         let before = self.views.get(of);
         let written = self.changes.written(before.iter().flat_map(|made| &made.view.follows));
         let began = Instant::now();
@@ -145,7 +146,7 @@ impl<H: Host> Page<H> {
     }
 }
 
-/// Says why something was not done.
+/// The response to a refused or failed request.
 pub(super) fn refused(problem: &Problem) -> Response {
     let (status, title) = match problem.kind {
         ProblemKind::Unknown => (StatusCode::NOT_FOUND, "Not found"),
@@ -156,7 +157,7 @@ pub(super) fn refused(problem: &Problem) -> Response {
     (status, layout::document(title, None, None, &body)).into_response()
 }
 
-/// The fields of a form. One that does not arrive in time is given up.
+/// Reads the fields of a form. Gives up if the form does not arrive in time.
 pub(super) async fn fields(request: Request) -> Result<Vec<(String, String)>, Response> {
     match tokio::time::timeout(PATIENCE, Form::<Vec<(String, String)>>::from_request(request, &())).await {
         Ok(Ok(Form(fields))) => Ok(fields),

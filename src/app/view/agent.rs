@@ -1,4 +1,4 @@
-//! An agent in a tree.
+//! The view of an agent in a tree.
 
 use std::collections::HashMap;
 
@@ -17,10 +17,10 @@ use crate::runtime::RuntimeError;
 use crate::runtime::activity::now::{Doing, activities};
 use crate::store::{Attempts, Extent, Store, WorktreesOf};
 
-/// The agents that are recorded as running but have no runner, each with the first agent of its chain.
+/// The agents that are recorded as running but have no runner, each with the root of its chain.
 pub(crate) type Abandoned = HashMap<FrameId, FrameId>;
 
-/// What each agent has cost itself. Agents without attempts are left out.
+/// The cost of each agent alone. Agents without attempts are left out.
 type Costs = HashMap<FrameId, Spent>;
 
 /// An agent, as `tree` lists it: parents before their children.
@@ -55,7 +55,7 @@ pub(crate) struct AgentView {
     pub(crate) cost: CostView,
 }
 
-/// The agents of a tree, parents before their children.
+/// Builds the views of a tree's agents, parents before their children.
 pub(crate) fn of_tree(
     store: &Store,
     tree: &Tree,

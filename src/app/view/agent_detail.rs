@@ -1,4 +1,4 @@
-//! Everything known about one agent.
+//! The view of a single agent, with everything known about it.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -131,7 +131,7 @@ pub(crate) struct LogEntryView {
     pub(crate) entry: LogEntry,
 }
 
-/// Everything known about an agent.
+/// Gathers everything known about an agent.
 pub(crate) fn gather(
     store: &Store,
     frame: Frame,
@@ -156,7 +156,7 @@ pub(crate) fn gather(
         children: tree.children(frame.id).to_vec(),
         denied: denied::below(store, frame.id)?.into_iter().filter(|call| call.agent == frame.id).collect(),
         open: match Opening::new(store, &frame) {
-            // Claude Code would run the suspended call again, so a copy is needed in which it is closed.
+            // Claude Code would run the suspended call again. This needs a copy in which the call is closed.
             Ok(_) if frame.suspended.is_some() => Some(format!("agent-cli open {}", frame.id.short())),
             opening => opening.ok().map(|opening| opening.command()),
         },
@@ -201,7 +201,7 @@ fn message(message: Message) -> MessageView {
     MessageView { id, at: made, text, delivered: delivered_in.is_some(), instruction: instructs, reply }
 }
 
-/// The transcript in Claude Code's folder or, if that is missing, the kept copy.
+/// The view of an attempt's session. The transcript is in Claude Code's folder, or else in the kept copy.
 fn session(store: &Store, frame: &Frame, cost: Spent, attempt: Attempt) -> SessionView {
     let found = config_dir(&frame.launch).and_then(|config| locate::find(&config, &frame.cwd, attempt.session));
     let copy = || Some(store.dir().checkpoint(frame.id, attempt.id)).filter(|copy| copy.is_file());

@@ -1,4 +1,4 @@
-//! A chain in a list.
+//! The view of a chain in a list.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -60,9 +60,9 @@ pub(crate) struct ChainView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChainState {
     Agent(AgentStatus),
-    /// It is recorded as running but has no runner.
+    /// Recorded as running, but without a runner.
     Abandoned,
-    /// By who must act, unless a status has this name.
+    /// A state that says who must act, unless a status has the same name.
     Shown(ShownState),
 }
 
@@ -74,7 +74,7 @@ impl ChainState {
         statuses.chain(shown.filter(is_new).map(Self::Shown))
     }
 
-    /// Its name as the value of an option.
+    /// The name that options accept.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Agent(status) => status.name(),
@@ -97,7 +97,7 @@ impl ChainState {
 }
 
 impl ChainView {
-    /// What causes its state, or else the first thing that it waits for.
+    /// The blocker that causes the chain's state, or else the first one.
     pub(crate) fn blocker(&self) -> Option<&Blocker> {
         let causes = |blocker: &&Blocker| ShownState::blocked_by(&blocker.what) == self.state;
         self.waiting_on.iter().find(causes).or_else(|| self.waiting_on.first())
@@ -111,7 +111,7 @@ impl ChainView {
         }
     }
 
-    /// Reads again what its running agents are doing.
+    /// Reads the activities of running agents again.
     pub(crate) fn refresh_activities(&mut self, store: &Store, now: Timestamp) -> Result<(), RuntimeError> {
         let agents: Vec<FrameId> = self.doing.keys().copied().collect();
         for agent in agents {

@@ -1,4 +1,4 @@
-//! The status of a chain, after `spawn` or `resume` has run what can run.
+//! The view of a chain's status, after `spawn` or `resume` has run everything that can run.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ use crate::runtime::run::status::ChainStatus;
 use crate::runtime::steering::afresh_advice::AfreshAdvice;
 use crate::store::{Store, WorktreesOf};
 
-/// The version of the JSON format. It changes when the meaning of a field changes or a field is removed, not when one is added.
+/// The version of the JSON format. It changes when a field is removed or gets another meaning, not when a field is added.
 const VERSION: u32 = 1;
 
 /// What `spawn` and `resume` print with `--json`, and as the last line of `--stream`.
@@ -123,8 +123,8 @@ pub(crate) struct RequestView {
 }
 
 impl ChainStatusView {
-    /// Gathers `status` and everything that a caller should know about it.
-    /// `advice`: which agents should start afresh.
+    /// Gathers `status` and everything that a caller should know about it. `advice` lists the agents that should start
+    /// afresh.
     pub(crate) fn gather(
         store: &Store,
         id: FrameId,
@@ -180,7 +180,7 @@ impl From<&FrameError> for AgentErrorView {
 }
 
 impl RequestView {
-    /// A request that was just made.
+    /// The view of a request that was just made.
     pub(crate) fn started(id: String) -> Self {
         Self { id, status: Outcome::Started }
     }

@@ -1,4 +1,4 @@
-//! What agents cost, each and summed up.
+//! The views of costs, of single agents and in total.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -33,7 +33,7 @@ impl From<CostView> for CostFields {
     }
 }
 
-/// What one attempt cost, which began and perhaps ended at these times.
+/// The cost of one attempt, with its duration.
 pub(crate) fn of_attempt(spending: &Spending, began: Timestamp, ended: Option<Timestamp>, now: Timestamp) -> Spent {
     let Spending { usage, requests, usd, estimated } = *spending;
     let time = ended.unwrap_or(now).duration_since(began).max(SignedDuration::ZERO);

@@ -1,4 +1,4 @@
-//! Denied calls, with the options that would have allowed them.
+//! The views of denied calls, with the options that would have allowed them.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -32,12 +32,12 @@ pub(crate) struct DeniedCallView {
     pub(crate) adopted: Option<Adopted>,
 }
 
-/// A person's session that agent-cli continued.
+/// A person's session that agent-cli has continued.
 #[derive(Clone, Debug)]
 pub(crate) struct Adopted {
     pub(crate) root: FrameId,
     pub(crate) is_done: bool,
-    /// Its original arguments: new ones replace all of them.
+    /// The original arguments. New arguments replace all of them.
     pub(crate) args: ClaudeArgs,
 }
 
@@ -50,7 +50,7 @@ impl Adopted {
     }
 }
 
-/// The denied calls of an agent and of all agents below it.
+/// Lists the denied calls of an agent and of all agents below it.
 pub(crate) fn below(store: &Store, top: FrameId) -> Result<Vec<DeniedCallView>, RuntimeError> {
     let mut frames = HashMap::new();
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! What the next requests of agents send, and what that costs.
+//! The views of agents' next requests, and of their costs.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -97,7 +97,7 @@ impl NextRequestView {
         Self { tokens, model, cache, cost_usd, price }
     }
 
-    /// Whether a conversation is sent again that was cached.
+    /// Whether the request sends a conversation again that was cached before.
     pub(crate) fn has_gone_cold(&self) -> bool {
         match &self.cache {
             CacheState::Cached { .. } | CacheState::Cold { reason: ColdReason::New | ColdReason::Uncached } => false,

@@ -1,4 +1,4 @@
-//! What agents asked, who answered, and what they did next.
+//! The views of the history: what agents asked, who answered, and what they did next.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -95,7 +95,7 @@ pub(crate) struct GivenView {
     pub(crate) at: Timestamp,
 }
 
-/// When the agent got the answer: it may have read it while it worked.
+/// When the agent got the answer. An agent may have read it while it worked.
 fn given_at(exchange: &Exchange) -> Option<Timestamp> {
     let given = exchange.given?;
     Some(exchange.records.last().map_or(given.began, |last| last.at.max(given.began)))
@@ -129,7 +129,7 @@ impl ExchangeView {
 }
 
 impl CallStatus {
-    /// From the name of a request's state.
+    /// Parses the name of a request's state.
     fn new(name: &str) -> Self {
         match name {
             "resolved" => Self::Resolved,
@@ -143,7 +143,7 @@ impl CallStatus {
 }
 
 impl RecordView {
-    /// `None`: the entry is about something else.
+    /// `None` if the entry is about something else.
     fn new(EventRecord { at, entry, .. }: EventRecord) -> Option<Self> {
         let by = entry.origin().cloned();
         let record = |what| Self { at, what, answer: None, replaced: None, default: None, by };
@@ -160,7 +160,7 @@ impl RecordView {
 }
 
 impl Outcome {
-    /// The last record decides: an answer can still be withdrawn with its question.
+    /// The last record determines the outcome. For example, an answered question can still be withdrawn.
     fn new(records: &[EventRecord]) -> Self {
         match records.last().map(|last| &last.entry) {
             Some(LogEntry::Answered { .. } | LogEntry::AnswerReplaced { .. }) => Self::Answered,

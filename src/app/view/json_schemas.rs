@@ -1,4 +1,4 @@
-//! The schemas in `docs/schema`, generated from the views.
+//! Generates the schemas in `docs/schema` from the views.
 
 use std::fs;
 use std::path::Path;
@@ -40,7 +40,7 @@ fn schema<T: JsonSchema>(title: &str) -> Schema {
     schema
 }
 
-/// Each file, with what it describes.
+/// The schema of each file.
 fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("chain-status", schema::<ChainStatusView>("spawn, resume, resume --all and watch with --json")),
@@ -72,7 +72,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
     ]
 }
 
-/// `AGENT_CLI_WRITE_SCHEMAS=1 cargo test --lib schemas` writes them.
+/// `AGENT_CLI_WRITE_SCHEMAS=1 cargo test --lib schemas` updates the files.
 #[test]
 fn the_schemas_in_the_documentation_are_those_of_the_views() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schema");

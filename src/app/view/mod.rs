@@ -1,6 +1,6 @@
-//! The JSON of every command. `docs/schema` contains the schemas, which are generated from these types.
+//! The JSON output of every command. The schemas in `docs/schema` are generated from these types.
 //!
-//! A view is gathered from the store, and every front shows the same view: as text, as JSON or as a page.
+//! A view is gathered from the store. Every front shows the same views: as text, as JSON or as a page.
 
 pub(crate) mod agent;
 pub(crate) mod agent_detail;

@@ -1,4 +1,4 @@
-//! The results of commands.
+//! The views of the results of commands.
 
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ pub(crate) enum Continuer {
 }
 
 impl Continuer {
-    /// What it does with a chain that can continue, for people.
+    /// Describes the continuer for people, in the case of a chain that can continue.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Watch => "a running agent-cli watch continues the chain",

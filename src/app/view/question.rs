@@ -1,4 +1,4 @@
-//! Questions, approvals and plans for a person.
+//! The views of questions, approvals and plans for a person.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -63,7 +63,7 @@ pub(crate) enum AskedForView {
 }
 
 impl AskedForView {
-    /// What `kind` asks a person for. A request of another kind is shown as a question in its own words.
+    /// Builds the view of `kind`. Other kinds of requests are shown as questions in their own words.
     pub(crate) fn new(kind: RequestKind) -> Self {
         match kind {
             RequestKind::Permission { tool, input, reason, place } => {

@@ -1,4 +1,4 @@
-//! Settings, and their origins.
+//! The views of settings, with their origins.
 
 use std::path::PathBuf;
 
@@ -54,7 +54,7 @@ struct IgnoredView {
 }
 
 impl ConfigView {
-    /// `user_file`: the path of the user's file, whether it exists or not.
+    /// `user_file` is the path of the user's file, whether or not it exists.
     pub(crate) fn new(found: &Configuration, user_file: Option<PathBuf>) -> Self {
         let ignored =
             |it: &Ignored| IgnoredView { key: it.setting.key, value: it.value.to_json(), needs_trust: it.needs_trust };

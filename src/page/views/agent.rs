@@ -1,4 +1,4 @@
-//! One agent: its conversation, and everything else that is known about it.
+//! Shows one agent: its conversation, and everything else known about it.
 
 use maud::{Markup, html};
 

@@ -1,4 +1,4 @@
-//! One chain: its agents as a tree, and when they worked.
+//! Shows one chain: its agents as a tree, and when they worked.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::page::views::layout::{block, button, form, line, state, time};
 use crate::page::views::{Target, timeline};
 use crate::store::ChainOf;
 
-/// Deeper agents are not indented further.
+/// The deepest indentation. Deeper agents are not indented further.
 const DEEPEST: usize = 8;
 
 pub(super) fn view(app: &App<'_>, target: &Target, id: FrameId) -> Result<LiveView, AppError> {

@@ -1,4 +1,4 @@
-//! All chains.
+//! Lists chains.
 
 use maud::{Markup, html};
 
@@ -44,7 +44,7 @@ pub(super) fn view(app: &App<'_>, target: &Target) -> Result<LiveView, AppError>
     }))
 }
 
-/// How a filter is named in addresses.
+/// The name of a filter in addresses.
 fn key(show: Show) -> &'static str {
     match show {
         Show::Open => "",

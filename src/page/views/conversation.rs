@@ -1,4 +1,4 @@
-//! The events of an agent, as a conversation.
+//! Shows the events of an agent as a conversation.
 
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
@@ -59,10 +59,10 @@ fn words(what: &AgentEventKind) -> String {
     line(&event_words::plain(what, &TimeZone::system()).unwrap_or_default())
 }
 
-/// Text of an agent, in which only code is set apart. It is never markup, and its links are not followed.
+/// Shows an agent's text, with code set apart. The text never becomes markup or links.
 fn prose(text: &str) -> Markup {
     let text = block(text);
-    // Every second part between fences is code.
+    // Every second part, between two fences, is code.
     let parts: Vec<&str> = text.split("\n```").collect();
     html! {
         @for (at, part) in parts.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What was asked, who answered it, and what followed.
+//! Shows what agents asked, who answered, and what followed.
 
 use maud::{Markup, html};
 

@@ -1,4 +1,4 @@
-//! Questions, and calls and plans that need an approval.
+//! Lists questions, and calls and plans that need an approval.
 
 use maud::{Markup, html};
 
@@ -33,7 +33,7 @@ pub(super) fn view(app: &App<'_>, target: &Target) -> Result<LiveView, AppError>
     Ok(view.still(html! { @if found.has_more { p { "The oldest " (MOST) " are shown." } } }))
 }
 
-/// A single question, whose address a notification has.
+/// Shows a single question. Notifications link to it.
 pub(super) fn question(app: &App<'_>, target: &Target, id: &str) -> Result<LiveView, AppError> {
     let asked = questions::asked(app, id.parse().map_err(|_| Refusal::unknown("there is no such question"))?)?;
     let row = row(app, target, &asked, &format!("/question/{}", asked.id))?;
@@ -77,7 +77,7 @@ fn of_form(form: &Form) -> Markup {
     }
 }
 
-/// How it is answered. It says what was shown, so that nothing else is approved.
+/// The form for an answer. It contains a digest of the shown question, so that a person cannot approve anything else.
 fn form(app: &App<'_>, asked: &Question, back: &str) -> Result<Markup, AppError> {
     let digest = answer::digest(app.store, asked)?;
     let fields = match &asked.kind {

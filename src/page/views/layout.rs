@@ -1,4 +1,4 @@
-//! What views have in common.
+//! Elements that views share.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -8,7 +8,7 @@ use crate::core::chain::waiting_on::shown_state::{Actor, ShownState};
 use crate::core::text::bars::Changed;
 use crate::core::text::escape;
 
-/// The parts of the page, each with the first words of the addresses that belong to it.
+/// The sections of the page: address, name, and the first path segments that belong to the section.
 const SECTIONS: [(&str, &str, &[&str]); 5] = [
     ("/", "Chains", &["", "chain", "agent"]),
     ("/inbox", "Inbox", &["inbox", "question"]),
@@ -17,7 +17,7 @@ const SECTIONS: [(&str, &str, &[&str]); 5] = [
     ("/start", "Start", &["start"]),
 ];
 
-/// A whole page. `of`: its address, which is also that of its stream; `shown`: the digest of what it shows live.
+/// A whole page. `of` is the address of the page and of its stream. `shown` is the digest of its live parts.
 pub(in crate::page) fn document(title: &str, of: Option<&str>, shown: Option<&str>, body: &Markup) -> Markup {
     let place = of.map(|of| of[1..].split(['/', '?']).next().unwrap_or_default());
     html! {
@@ -43,7 +43,7 @@ pub(in crate::page) fn document(title: &str, of: Option<&str>, shown: Option<&st
     }
 }
 
-/// A page for browsers that have not logged in, or about something that was not done.
+/// A page for browsers that have not logged in, or about a refused request.
 pub(in crate::page) fn plain(title: &str, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
@@ -66,23 +66,23 @@ fn head(title: &str) -> Markup {
     }
 }
 
-/// A text of an agent in one line.
+/// An agent's text on one line.
 pub(super) fn line(text: &str) -> String {
     escape::shortened(text.trim())
 }
 
-/// A text of an agent with its own line breaks.
+/// An agent's text with its own line breaks.
 pub(super) fn block(text: &str) -> String {
     escape::block(text.trim_end())
 }
 
-/// A time that means the same whenever it is rendered. The browser shows how long ago it was.
+/// An absolute time, which does not depend on when it is rendered. The browser shows how long ago it was.
 pub(super) fn time(at: Timestamp) -> Markup {
     let zoned = at.to_zoned(TimeZone::system());
     html! { time datetime=(at) { (zoned.strftime("%Y-%m-%d %H:%M:%S")) } }
 }
 
-/// A time that the browser leaves as it is: the day is only its title.
+/// A time of day that the browser does not change. Its title contains the date.
 pub(super) fn clock(at: Timestamp) -> Markup {
     let zoned = at.to_zoned(TimeZone::system());
     html! { time.clock datetime=(at) title=(zoned.strftime("%Y-%m-%d")) { (zoned.strftime("%H:%M:%S")) } }
@@ -102,7 +102,7 @@ fn class(actor: Actor) -> &'static str {
     }
 }
 
-/// A text in which others' lines are behind bars, with the lines of a diff as such.
+/// A text in which lines of others are behind bars. Lines of a diff are marked.
 pub(super) fn quoted(text: &str) -> Markup {
     html! {
         pre.quoted tabindex="0" {
@@ -117,12 +117,12 @@ pub(super) fn quoted(text: &str) -> Markup {
     }
 }
 
-/// A length in a picture.
+/// Rounds a length in a picture.
 pub(super) fn rounded(length: f64) -> f64 {
     (length * 10.0).round() / 10.0
 }
 
-/// A list behind its title, if there is anything in it.
+/// A list that is folded under its title. Empty lists are left out.
 pub(super) fn folded_list(title: &str, rows: Vec<Markup>) -> Markup {
     html! {
         @if !rows.is_empty() {
@@ -131,12 +131,12 @@ pub(super) fn folded_list(title: &str, rows: Vec<Markup>) -> Markup {
     }
 }
 
-/// A text of an agent that can be long.
+/// An agent's text, which may be long.
 pub(super) fn quote(text: &str) -> Markup {
     html! { pre tabindex="0" { (block(text)) } }
 }
 
-/// A form that does something, and comes back here.
+/// A form for an action. Afterwards the browser returns to `back`.
 pub(super) fn form(action: &str, name: &str, back: &str, fields: &Markup) -> Markup {
     html! {
         form.action[fields.0.is_empty()] method="post" action=(action) {

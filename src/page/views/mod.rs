@@ -1,4 +1,4 @@
-//! What browsers see.
+//! The views that browsers show.
 
 mod agent;
 mod chain;
@@ -23,7 +23,7 @@ use crate::app::spawn::in_background::Surroundings;
 use crate::core::chain::check_schedule::TICK;
 use crate::core::id::FrameId;
 
-/// What a browser asks for.
+/// The address of a view, with its query.
 #[derive(Debug)]
 pub(super) struct Target {
     path: Vec<String>,
@@ -32,7 +32,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// `None`: no view has such an address.
+    /// `None` if no view has such an address.
     pub(super) fn new(of: &str, read_only: bool) -> Option<Self> {
         let uri: Uri = of.parse().ok().filter(|uri: &Uri| uri.authority().is_none() && of.starts_with('/'))?;
         let Query(query) = Query::try_from_uri(&uri).ok()?;
@@ -49,7 +49,7 @@ impl Target {
     }
 }
 
-/// The view that a browser asks for.
+/// Builds the view for an address.
 pub(super) fn view(app: &App<'_>, surroundings: &impl Surroundings, target: &Target) -> Result<LiveView, AppError> {
     let path: Vec<&str> = target.path.iter().map(String::as_str).collect();
     let view = match path.as_slice() {
@@ -66,7 +66,7 @@ pub(super) fn view(app: &App<'_>, surroundings: &impl Surroundings, target: &Tar
     Ok(view.changes_at(app.now.checked_add(TICK)))
 }
 
-/// The agent with exactly this id: links have whole ids.
+/// Finds the agent with exactly this id. Links contain full ids.
 fn frame(app: &App<'_>, id: &str) -> Result<FrameId, AppError> {
     let unknown = || Refusal::unknown("there is no such agent; it may have been removed");
     let id: FrameId = id.parse().map_err(|_| unknown())?;

@@ -1,4 +1,4 @@
-//! What chains cost, by day, model and file.
+//! Shows the costs of chains, by day, model and file.
 
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
@@ -12,7 +12,7 @@ use crate::app::view::cost::SumView;
 use crate::page::views::Target;
 use crate::page::views::layout::{line, rounded};
 
-/// The bars of one picture.
+/// The most bars in a picture.
 const MOST: usize = 30;
 const WIDTH: f64 = 600.0;
 

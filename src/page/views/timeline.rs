@@ -1,4 +1,4 @@
-//! When the agents of a chain worked: a bar for each attempt, and nothing where nothing ran.
+//! Shows when the agents of a chain worked: a bar for each attempt, and gaps while nothing ran.
 
 use maud::{Markup, html};
 
@@ -12,7 +12,7 @@ use crate::page::views::layout::{clock, rounded};
 
 const WIDTH: f64 = 800.0;
 const ROW: usize = 34;
-/// The parts into which the whole time can be divided.
+/// The numbers of parts into which the whole period can be divided.
 const ZOOMS: [usize; 4] = [1, 2, 4, 16];
 
 pub(super) fn markup(app: &App<'_>, target: &Target, root: FrameId, listed: &ListedTree) -> Result<Markup, AppError> {
@@ -38,13 +38,13 @@ pub(super) fn markup(app: &App<'_>, target: &Target, root: FrameId, listed: &Lis
     })
 }
 
-/// The part of the time that is shown, and into how many it is divided.
+/// The shown part of the period, and the number of parts.
 fn part(target: &Target) -> (usize, usize) {
     let parts = target.number("zoom").clamp(1, 1000);
     (target.number("part").min(parts - 1), parts)
 }
 
-/// Links to parts of the time.
+/// Links to other parts of the period.
 pub(super) fn zoom(target: &Target, root: FrameId) -> Markup {
     let (part, parts) = part(target);
     let link = |parts: usize, part: usize| format!("/chain/{root}?zoom={parts}&part={part}#timeline");
