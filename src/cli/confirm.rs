@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use crate::cli::error::CliError;
 use crate::cli::output;
 
-/// Why a question cannot be shown and answered here; `None`: it can.
+/// Why this process cannot show and ask a question. `None` if it can.
 pub(crate) fn obstacle() -> Option<&'static str> {
     if !io::stdin().is_terminal() {
         Some("standard input is not a terminal")
@@ -16,18 +16,18 @@ pub(crate) fn obstacle() -> Option<&'static str> {
     }
 }
 
-/// Whether a question can be shown and answered here.
+/// Whether this process can show and ask a question.
 pub(crate) fn is_at_a_terminal() -> bool {
     obstacle().is_none()
 }
 
-/// Asks a question, such as `remove it?`. Anything but a clear yes is a no.
+/// Asks a question, such as `remove it?`. Only a clear yes counts as yes.
 pub(crate) fn confirm(question: &str) -> Result<bool, CliError> {
     let line = read_line(&format!("{question} [y/N] "))?;
     Ok(is_yes(&line))
 }
 
-/// What a person types after a prompt, trimmed.
+/// Shows a prompt, and returns the trimmed line that the person types.
 pub(crate) fn read_line(prompt: &str) -> Result<String, CliError> {
     output::ask(prompt);
     let mut line = String::new();

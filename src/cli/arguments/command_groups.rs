@@ -1,4 +1,4 @@
-//! How the program lists its commands: in groups, and without those that only other programs call.
+//! Lists the program's commands in groups. Commands that only other programs call are hidden.
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Command, Error};
@@ -6,18 +6,18 @@ use clap::{Command, Error};
 use crate::cli::output;
 use crate::core::text::wrap::wrapped;
 
-/// Commands that belong together.
+/// A group of commands.
 pub(crate) struct Group {
-    /// Its heading; empty: these commands are hidden.
+    /// The heading. If it is empty, the commands are hidden.
     pub(crate) title: &'static str,
-    /// The names of each command, with its aliases after it.
+    /// The name of each command, followed by its aliases.
     pub(crate) commands: &'static [&'static [&'static str]],
 }
 
-/// The widest help, as for everything that clap prints.
+/// The maximum width of help and other clap output.
 pub(crate) const WIDEST: usize = 100;
 
-/// What some people call a command, in a form that is too different to be a typing error.
+/// Other names that people use for a command, and that are too different to be typing errors.
 const OTHER_WORDS: [(&str, &str); 7] = [
     ("run", "spawn"),
     ("start", "spawn"),
@@ -28,13 +28,13 @@ const OTHER_WORDS: [(&str, &str); 7] = [
     ("delete", "rm"),
 ];
 
-/// Commands that share a line of the list, and what it says: the list fits on a page.
+/// Commands that share a line of the list, with that line's text. Otherwise the list would not fit on a page.
 const SHARED: [(&str, &str, &str); 2] = [
     ("init", "uninit", "Tell the agents of this project how to start others, or remove that"),
     ("export", "import", "Move a chain to another machine: write it to a file, or read one"),
 ];
 
-/// The program, with a help that lists its commands in groups: clap lists them in one.
+/// Adds a help that lists the commands in groups. Clap would list them in a single group.
 pub(crate) fn listed(program: Command, groups: &[Group]) -> Command {
     let (header, literal) = (*program.get_styles().get_header(), *program.get_styles().get_literal());
     let shown = || groups.iter().filter(|group| !group.title.is_empty());
@@ -64,7 +64,7 @@ pub(crate) fn listed(program: Command, groups: &[Group]) -> Command {
     program.help_template(template)
 }
 
-/// The error, with suggestions of commands that people use. `is_visible`: whether a name is one of those.
+/// Adds suggestions of commands to the error. Only commands for people are suggested: `is_visible` selects them.
 pub(crate) fn suggesting_visible(mut error: Error, is_visible: impl Fn(&str) -> bool) -> Error {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return error };
     let meant = OTHER_WORDS.iter().find(|(other, _)| word == other).map(|(_, command)| vec![(*command).to_owned()]);
@@ -75,7 +75,7 @@ pub(crate) fn suggesting_visible(mut error: Error, is_visible: impl Fn(&str) -> 
     };
     let names = meant.unwrap_or_else(|| similar.into_iter().filter(|name| is_visible(name)).collect());
     if names.is_empty() {
-        // Without a suggestion this is an empty line.
+        // Without a suggestion, this would print an empty line.
         error.remove(ContextKind::Suggested);
     } else {
         error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));

@@ -35,7 +35,7 @@ pub(crate) struct FormOptions {
 }
 
 impl FormOptions {
-    /// The context, and everything else.
+    /// Splits the options into the context and the other parts of the question.
     pub(crate) fn given(self) -> (Option<GivenText>, FormInput) {
         let Self { options, multiple, free_text, default, context, expires } = self;
         let option = |text: String| {

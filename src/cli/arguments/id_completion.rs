@@ -1,6 +1,6 @@
-//! Shell completion of ids, answers and permission modes.
+//! Completes ids, answers and permission modes in shells.
 //!
-//! A shell calls this at every Tab, so it creates nothing and reports no errors.
+//! A shell runs this at every Tab, so it creates nothing and reports no errors.
 
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 
@@ -14,11 +14,11 @@ use crate::core::requests::request::RequestKind;
 use crate::runtime::RuntimeError;
 use crate::store::{Chains, Store, Summary};
 
-/// More than a person would look through.
+/// The most candidates. More would be too many to look through.
 const MOST: usize = 100;
-/// The number of chains whose agents are offered.
+/// The number of chains whose agents are candidates.
 const MOST_TREES: usize = 20;
-/// The longest title.
+/// The maximum width of a title.
 const LONG: usize = 40;
 
 /// The ids and names of chains that are not done, and `last`.
@@ -61,7 +61,7 @@ pub(crate) fn questions() -> ArgValueCandidates {
     })
 }
 
-/// The answers that the question of `agent-cli answer ID` allows, if it names some.
+/// The answers that the question of `agent-cli answer ID` offers, if any.
 pub(crate) fn answers() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         // The shell passes the whole command line.
@@ -93,14 +93,14 @@ pub(crate) fn permission_modes() -> ArgValueCandidates {
 
 fn found(look: impl Fn(&Store) -> Result<Vec<CompletionCandidate>, RuntimeError>) -> Vec<CompletionCandidate> {
     let Ok(context) = Context::from_environment(false) else { return Vec::new() };
-    // Agents may only know their own ids.
+    // Agents must not see other agents' ids.
     if context.caller.is_some() {
         return Vec::new();
     }
     existing(&context, look).unwrap_or_default()
 }
 
-/// What is found in the state directory, if it exists.
+/// Looks something up in the state directory, if it exists.
 pub(crate) fn existing<T, E>(context: &Context, look: impl Fn(&Store) -> Result<T, E>) -> Option<T> {
     let written = || {
         let dir = context.state_dir().ok().filter(|dir| dir.is_dir())?;
@@ -109,7 +109,7 @@ pub(crate) fn existing<T, E>(context: &Context, look: impl Fn(&Store) -> Result<
     context.read_snapshot(&look).or_else(written)
 }
 
-/// The newest chains. `with_done`: also those that are done.
+/// The newest chains. `with_done`: include chains that are done.
 fn newest(store: &Store, with_done: bool) -> Result<Vec<Summary>, RuntimeError> {
     let mut kinds = store.chain_kinds()?;
     kinds.retain(|kind| with_done || kind.status != AgentStatus::Done);

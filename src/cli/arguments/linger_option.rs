@@ -1,4 +1,4 @@
-//! How long calls linger, for commands that run agents.
+//! The option for how long calls linger. Commands that run agents have it.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(crate) struct LingerOption {
 }
 
 impl LingerOption {
-    /// Who runs a chain decides.
+    /// Refuses the option to agents, because the person or process that runs a chain decides this.
     pub(crate) fn refuse_to_agents(self) -> Result<(), CliError> {
         match self.time {
             None => Ok(()),

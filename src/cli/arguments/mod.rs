@@ -13,7 +13,7 @@ pub(crate) mod trailing_args;
 
 use clap::builder::RangedU64ValueParser;
 
-/// How many entries a list may have.
+/// Parses the limit of a list, which must be at least 1.
 pub(crate) fn at_least_one() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..)
 }

@@ -1,4 +1,4 @@
-//! `--no-pager`, for commands with long results.
+//! The option `--no-pager`, for commands with long results.
 
 use clap::Args;
 
@@ -13,7 +13,8 @@ pub(crate) struct PagerOption {
 }
 
 impl PagerOption {
-    /// Pages what is printed until the result is dropped. `is_for_programs`: the command prints JSON, or follows something.
+    /// Shows the output in a pager until the result is dropped. `is_for_programs`: the command prints JSON, or follows
+    /// events.
     pub(crate) fn begin(self, is_for_programs: bool) -> Option<Paged> {
         (!self.no_pager && !is_for_programs).then(pager::begin)
     }

@@ -1,4 +1,4 @@
-//! Positions of options on the command line, which clap forgets once their values are taken.
+//! Records the positions of options on the command line. Clap forgets them once their values are taken.
 
 use std::collections::HashMap;
 
@@ -9,16 +9,16 @@ use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 pub(crate) struct Positions(HashMap<String, Vec<usize>>);
 
 impl Positions {
-    /// Whether an option comes before all others but these.
+    /// Whether an option comes before all other options except `these`.
     pub(crate) fn is_first_but_for(&self, option: &str, these: &[&str]) -> bool {
         let others = self.0.iter().filter(|(name, _)| *name != option && !these.contains(&name.as_str()));
         let first_of_others = others.filter_map(|(_, places)| places.iter().min()).min();
         let own = self.0.get(option).and_then(|places| places.iter().min());
-        // A group is where the first of its options is.
+        // A group has the position of its first option.
         own.is_some_and(|own| first_of_others.is_none_or(|other| own <= other))
     }
 
-    /// For each value of `option`, which value of `before` is the last before it.
+    /// For each value of `option`, returns which value of `before` is the last one before it.
     pub(crate) fn each_after(&self, option: &str, before: &str) -> Vec<Option<usize>> {
         let places = |of: &str| self.0.get(of).map_or(&[][..], Vec::as_slice);
         let before_it = |place: &usize| places(before).iter().filter(|other| *other < place).count().checked_sub(1);
@@ -29,7 +29,7 @@ impl Positions {
 impl FromArgMatches for Positions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let given = |id: &str| matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine);
-        // A flag that is not given has a position, too.
+        // Clap also gives flags that were omitted a position.
         let ids = matches.ids().map(clap::Id::as_str).filter(|id| given(id));
         let places = ids.filter_map(|id| Some((id.to_owned(), matches.indices_of(id)?.collect())));
         Ok(Self(places.collect()))

@@ -1,11 +1,11 @@
-//! Commands that do the same for each of several ids.
+//! Runs a command for each of several ids.
 
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::print_json;
 
-/// Does something for each of them, whether or not it fails for others. With several ones, each error is reported, with `json`
-/// also as an object, and the exit status is the worst.
+/// Calls a function for each item, even if it has failed for others. If there are several items, this reports each error,
+/// with `json` also as an object, and returns the worst exit status.
 pub(crate) fn for_each<T>(
     all: Vec<T>,
     json: bool,

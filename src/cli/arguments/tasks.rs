@@ -9,7 +9,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use crate::app::GivenText;
 use crate::cli::output::tell;
 
-/// The tasks that the command line names.
+/// The tasks on the command line.
 #[derive(Clone, Debug)]
 pub(crate) struct Tasks(pub(crate) Vec<GivenText>);
 
@@ -57,7 +57,7 @@ impl Args for Tasks {
     }
 }
 
-/// Says what to type when the text is read.
+/// Tells the person what to type when the text is read.
 #[derive(Debug, Default)]
 pub(crate) struct TypedInstructions {
     has_begun: bool,

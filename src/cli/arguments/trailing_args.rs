@@ -30,7 +30,7 @@ impl ForClaude {
     }
 }
 
-/// The error for an option of `claude` before the `--`.
+/// Explains an option of `claude` that was given before the `--`.
 pub(crate) fn misplaced(error: &clap::Error, arguments: &[OsString]) -> Option<CliError> {
     let command = arguments.iter().skip(1).find(|argument| !argument.as_encoded_bytes().starts_with(b"-"))?;
     if command != "spawn" && command != "resume" {

@@ -1,4 +1,4 @@
-//! Drives a chain for the commands that run agents, and prints its status afterwards.
+//! Runs chains for the commands that run agents, and prints their status afterwards.
 
 use tokio::sync::watch;
 
@@ -22,7 +22,7 @@ use crate::runtime::run::signals::Signals;
 use crate::runtime::run::status::{self, ChainStatus};
 use crate::store::Store;
 
-/// Drives a chain that was just recorded, as far as it goes.
+/// Runs a new chain as far as it can go.
 pub(super) fn drive_new(
     context: &Context,
     store: &Store,
@@ -43,7 +43,7 @@ pub(super) fn drive_new(
     }
 }
 
-/// Drives the chain below `top` if something in it can run.
+/// Runs the chain below `top`, if something in it can run.
 pub(super) fn go_on(
     context: &Context,
     store: &Store,
@@ -97,7 +97,7 @@ fn driven(
     Ok(driven)
 }
 
-/// Runs work that runs agents, with a log and notifications. It gets the number of signals so far that ask to stop.
+/// Runs `work`, which runs agents, with a log and notifications. `work` gets the number of stop signals so far.
 pub(crate) fn until_stopped<T, E, F: Future<Output = Result<T, E>>>(
     context: &Context,
     work: impl FnOnce(watch::Receiver<Signals>) -> F,
@@ -110,7 +110,7 @@ where
     Ok(run::until_stopped(work)?)
 }
 
-/// Prints what a person should know about agents although nothing went wrong.
+/// Prints notes about agents for a person. Nothing went wrong.
 pub(crate) fn print_notes(notes: &[(FrameId, Note)]) {
     notes.iter().for_each(|(frame, note)| print_note(*frame, *note));
 }

@@ -58,7 +58,7 @@ pub(crate) struct QuestionsCommand {
     pager: PagerOption,
 }
 
-/// More than a person looks through.
+/// The default limit of the list.
 const MOST: usize = 100;
 
 impl QuestionsCommand {
@@ -116,7 +116,7 @@ fn as_table(listed: &[QuestionView], now: Timestamp) -> String {
     table(&std::iter::once(head).chain(listed.iter().flat_map(lines)).collect::<Vec<_>>())
 }
 
-/// Each question in full, with how to answer it.
+/// Prints each question in full, with how to answer it.
 fn in_full(store: &Store, questions: &[Question]) -> Result<ExitStatus, CliError> {
     if questions.is_empty() {
         tell("no open questions");
@@ -132,7 +132,8 @@ fn in_full(store: &Store, questions: &[Question]) -> Result<ExitStatus, CliError
     Ok(ExitStatus::Ok)
 }
 
-/// A question in the list. On a terminal its text has its own row, because the other columns leave little room.
+/// Formats a question as rows of the list. On a terminal the text has its own row, because the other columns leave little
+/// room.
 fn rows(listed: &QuestionView, now: Timestamp, width: Option<usize>) -> Vec<Vec<String>> {
     const LONG: usize = 120;
     let most = width.map_or(LONG, |width| width.saturating_sub(listed.id.short().len() + 2));
@@ -183,7 +184,7 @@ fn form(listed: &QuestionView) -> Option<&Form> {
     }
 }
 
-/// The options, the default and the expiry, below an open question.
+/// The rows below an open question: its options, default and expiry.
 fn offered(listed: &QuestionView, now: Timestamp) -> Vec<Vec<String>> {
     let is_open = listed.answer.is_none() && listed.expired.is_none();
     let Some(form) = form(listed).filter(|_| is_open) else { return Vec::new() };

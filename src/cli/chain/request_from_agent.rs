@@ -1,4 +1,4 @@
-//! A request of an agent, which runs this program or has its call suspended, and its result.
+//! Handles the request of an agent that runs this program, or whose call is suspended, and prints its result.
 
 use std::fs;
 use std::io::{self, Read};
@@ -19,14 +19,14 @@ use crate::core::requests::request::RequestResult;
 use crate::runtime::protocol::{RunsIn, Typed};
 use crate::store::Target;
 
-/// Records a request. Prints its id, or its result if it was made before.
+/// Records a request. Prints its id, or its result if the same call has made it before.
 pub(super) fn make(
     context: &Context,
     input: Input,
     json: bool,
     standard_input: &mut dyn Read,
 ) -> Result<ExitStatus, CliError> {
-    // Before an unneeded state directory is created.
+    // Refuse people here, before a state directory is created needlessly.
     request::caller(context.caller, &input)?;
     let store = context.store()?;
     let recorded = match request::make(&context.app(&store), input, standard_input)? {
@@ -52,7 +52,7 @@ pub(super) fn make(
     } else {
         print_line(&format!("{} ({id})", signal::STARTED))?;
     }
-    // Commands after this one must not continue as if they had the result.
+    // Later commands of the same call must not run as if they had the result.
     Ok(ExitStatus::Waiting)
 }
 
@@ -63,7 +63,7 @@ fn id_of(recorded: Target) -> String {
     }
 }
 
-/// A request that is resolved as if it ran as a program of the agent's shell: in its directory, and with its standard input.
+/// Resolves a request as if it ran as a program in the agent's shell: in its directory, and with its standard input.
 pub(crate) fn typed(input: impl FnOnce() -> Result<Input, CliError> + 'static) -> Typed {
     Typed::Request(Box::new(|store, caller, RunsIn { directory, input: text }| {
         let entered = entered(Path::new(directory));
@@ -75,15 +75,15 @@ pub(crate) fn typed(input: impl FnOnce() -> Result<Input, CliError> + 'static) -
     }))
 }
 
-/// The directory of a shell after `cd`.
+/// Resolves a directory as `cd` does.
 fn entered(directory: &Path) -> io::Result<PathBuf> {
     let real = fs::canonicalize(directory)?;
-    // To enter it, a shell needs more rights than this program needs to find it.
+    // A shell needs more rights to enter the directory than this program needs to find it.
     fs::metadata(real.join("."))?;
     Ok(real)
 }
 
-/// The exit status of a command whose request has this result; `None`: it has none yet.
+/// The exit status of a command whose request has this result. `None` if the result is not available yet.
 fn exit_of(result: Option<&RequestResult>) -> ExitStatus {
     match result {
         None => ExitStatus::Waiting,
@@ -92,7 +92,7 @@ fn exit_of(result: Option<&RequestResult>) -> ExitStatus {
     }
 }
 
-/// Prints the result of a request for its agent; `None`: it has none yet.
+/// Prints the result of a request for its agent. `None` if the result is not available yet.
 pub(super) fn print_result(result: Option<RequestResult>) -> Result<ExitStatus, CliError> {
     match result {
         Some(RequestResult::Text(text) | RequestResult::Default(text)) => print_line(&text)?,

@@ -69,7 +69,7 @@ pub(crate) struct Resume {
     #[arg(long, value_name = "N", requires = "all", conflicts_with = "id", value_parser = clap::value_parser!(u32).range(1..))]
     max_parallel_total: Option<u32>,
 
-    // How `agent-cli mcp` continues a chain.
+    // `agent-cli mcp` continues chains with this option.
     #[arg(long, hide = true, conflicts_with_all = ["all", "prompt", "afresh", "now", "estimate", "LimitOptions"])]
     unattended: bool,
 
@@ -136,7 +136,7 @@ pub(crate) struct Resume {
     limits: LimitOptions,
 }
 
-/// Describes the options that `spawn` has, too, for an existing chain: omitted ones do not change.
+/// Adapts the help of options that `spawn` also has: for an existing chain, omitted options change nothing.
 fn without_changes(argument: Arg) -> Arg {
     let text = match argument.get_id().as_str() {
         "max_depth" => "How deep agents may be nested [default: unchanged]",
@@ -224,7 +224,7 @@ fn estimate(context: &Context, input: &Input, output_options: OutputOptions) -> 
     Ok(ExitStatus::Ok)
 }
 
-/// Warns before conversations are sent that are no longer cached, if that is expensive.
+/// Warns if it is expensive to send conversations that are no longer cached.
 fn warn_of_cost(context: &Context, app: &App<'_>, top: FrameId, run: &RunSettings) -> Result<(), CliError> {
     let above_usd = context.usable_configuration()?.settings.value(&WARN_ABOVE_USD).and_then(|value| value.amount());
     let cold = estimate::cold_starts(app, top, run)?;
@@ -235,7 +235,7 @@ fn warn_of_cost(context: &Context, app: &App<'_>, top: FrameId, run: &RunSetting
     Ok(())
 }
 
-/// The status of the chain, if nothing in it can run.
+/// Returns the status of the chain, if nothing in it can run.
 fn looked(store: &Store, id: &str, output_options: OutputOptions) -> Result<Option<StatusReport>, RuntimeError> {
     let found = resume::look(store, id)?;
     found.map(|(top, status)| StatusReport::new(store, top, status, output_options)).transpose()
@@ -243,7 +243,7 @@ fn looked(store: &Store, id: &str, output_options: OutputOptions) -> Result<Opti
 
 fn print_result(app: &App<'_>, looked_up: &LookedUp) -> Result<ExitStatus, CliError> {
     let result = looked_up.result.clone();
-    // A failure is printed as the error of this command.
+    // A failure is printed as this command's error.
     let is_failure = matches!(result, Some(RequestResult::Failed(_) | RequestResult::Unanswered { .. }));
     let printed = request_from_agent::print_result(result);
     if is_failure || printed.is_ok() {

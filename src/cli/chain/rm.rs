@@ -46,7 +46,7 @@ impl Rm {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
         let app = context.app(&store);
-        // Afterwards, two ids of one chain would not be known.
+        // Resolve all ids first. After a chain was removed, another id of it would be unknown.
         let mut chains: Vec<Result<RemovableChain, AppError>> = Vec::new();
         for id in &self.ids {
             let chain = remove::chain(&app, id);

@@ -181,7 +181,7 @@ pub(crate) struct Spawn {
     #[command(flatten)]
     args: ForClaude,
 
-    // Last, because its heading applies to all options that follow.
+    // The last field, because its heading applies to all options that follow.
     #[command(flatten)]
     limits: LimitOptions,
 }
@@ -195,7 +195,7 @@ impl Spawn {
         request_from_agent::make(context, self.request()?, json, &mut TypedInstructions::default())
     }
 
-    /// The calling agent's request.
+    /// Builds the calling agent's request.
     pub(crate) fn request(self) -> Result<Input, CliError> {
         self.output_options.refuse_to_agents()?;
         self.linger.refuse_to_agents()?;
@@ -205,7 +205,7 @@ impl Spawn {
         Ok(Input::Spawn(Box::new(self.input())))
     }
 
-    /// Whether the call returns as soon as it is recorded.
+    /// Whether the call returns as soon as the request is recorded.
     pub(crate) fn returns_at_once(&self) -> bool {
         self.background || self.detach
     }
@@ -273,7 +273,7 @@ impl Spawn {
     }
 }
 
-/// Lets a chain run on its own.
+/// Starts the chain in the background, and returns.
 fn let_run(
     context: &Context,
     store: &Store,
@@ -336,13 +336,13 @@ fn print_note(note: SpawnNote) {
     }
 }
 
-/// A number of seconds, at least one.
+/// Parses a number of seconds, at least one.
 fn timeout(text: &str) -> Result<u64, String> {
     let seconds = duration(text)?.as_secs().try_into().ok();
     seconds.filter(|seconds| *seconds > 0).ok_or_else(|| "give at least one second".to_owned())
 }
 
-/// A number of agents, or `off`.
+/// Parses a number of agents, or `off`.
 fn native_agents(text: &str) -> Result<u32, String> {
     if text == "off" { Ok(0) } else { text.parse().map_err(|_| "give a number of agents, or off".to_owned()) }
 }

@@ -96,7 +96,7 @@ impl Options {
 
 fn report(outcome: &Outcome, is_agent: bool, no_wait: bool) -> Result<(), CliError> {
     print_line(&line(outcome))?;
-    // Only people can continue a stopped agent.
+    // Only people can continue a stopped agent, so agents get no hint.
     let hint = match outcome.outcome {
         _ if is_agent => None,
         StopOutcome::Stopped => Some("resume ID --prompt TEXT continues it with a new instruction"),
@@ -110,7 +110,7 @@ fn report(outcome: &Outcome, is_agent: bool, no_wait: bool) -> Result<(), CliErr
     Ok(())
 }
 
-/// What happened, in one line.
+/// Describes the outcome in one line.
 pub(crate) fn line(Outcome { agent, kind, stopped, outcome, .. }: &Outcome) -> String {
     let id = agent.id.short();
     let below = match stopped.agents.iter().filter(|(other, _)| *other != agent.id).count() {

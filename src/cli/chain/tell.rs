@@ -54,7 +54,7 @@ impl Tell {
     }
 }
 
-/// A text from the command line, or else from standard input.
+/// Reads a text from the command line, or else from standard input.
 pub(super) fn typed_text(text: Option<String>) -> DeferredText {
     Box::new(|| match text.filter(|text| text != "-") {
         Some(text) => Ok(text),

@@ -32,7 +32,7 @@ use crate::core::text::time::{duration, moment};
   agent-cli wait --until 2026-12-24T18:00:00Z
   agent-cli wait --agent 4f2c1a90")]
 pub(crate) struct WaitCommand {
-    // First: it reads the positions of options before their values are taken.
+    // The first field, because it reads the positions of options before their values are taken.
     #[command(flatten)]
     positions: Positions,
 
@@ -87,19 +87,19 @@ pub(crate) struct WaitCommand {
 
 impl WaitCommand {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        // First, so that a person is told that only agents can wait.
+        // Checked first, so that a person is told that only agents can wait.
         app::request::caller(context.caller, &Input::Wait(wait::Input::default()))?;
         request_from_agent::make(context, self.input()?, false, &mut io::empty())
     }
 
-    /// Whether it would run a command, which needs a separate permission.
+    /// Whether this would run a command, which needs a separate permission.
     pub(crate) fn runs_a_command(&self) -> bool {
         !self.command.is_empty()
     }
 
     pub(crate) fn input(self) -> Result<Input, CliError> {
-        // The rules that let every agent wait match the beginning of a command line: `agent-cli wait --file:*` must not allow
-        // running anything. No such rule begins with one of these.
+        // The permission rules that let every agent wait match the beginning of a command line. `agent-cli wait --file:*`
+        // must not allow running a command. No such rule begins with one of these options.
         const BEFORE: [&str; 5] = ["every", "timeout_per_run", "verbose", "quiet", "color"];
         if self.runs_a_command() && !self.positions.is_first_but_for("command", &BEFORE) {
             return Err(CliError::usage("--command is not the first option")
@@ -116,7 +116,7 @@ impl WaitCommand {
         Ok(Input::Wait(input))
     }
 
-    /// The files, each with the pattern after it.
+    /// The files, each with the pattern that follows it.
     fn files(&self) -> Result<Vec<AwaitedFile>, CliError> {
         let named = self.file.iter().map(|path| AwaitedFile { path: path.clone(), pattern: None });
         let mut files: Vec<_> = named.collect();

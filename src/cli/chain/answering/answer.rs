@@ -54,7 +54,7 @@ pub(crate) struct Answer {
     #[arg(add = id_completion::answers())]
     answer: Option<String>,
 
-    // The rest of an answer with several words.
+    // The rest of an answer that consists of several words.
     #[arg(hide = true)]
     more: Vec<String>,
 
@@ -129,7 +129,7 @@ impl Answer {
         Ok(ExitStatus::Ok)
     }
 
-    /// What the command is without an answer.
+    /// Runs the inbox, because no answer was given.
     fn prompt(self, context: &Context) -> Result<ExitStatus, CliError> {
         for_people(context, &context.store()?)?;
         let has_options = self.text.is_some() || self.mode.is_some() || self.json || self.id.is_none() && self.replace;
@@ -142,7 +142,7 @@ impl Answer {
         Inbox::of(self.id, self.resume, self.replace).run(context)
     }
 
-    /// The answer, and whether to take it literally.
+    /// Returns the answer, and whether to take it literally.
     fn given(&self, id: RequestId, asked: Option<&Question>) -> Result<(String, bool), CliError> {
         let is_decision =
             asked.is_some_and(|asked| matches!(asked.kind, RequestKind::Permission { .. } | RequestKind::Plan(_)));
@@ -152,7 +152,7 @@ impl Answer {
             (None, Some(first)) => {
                 let words: Vec<&str> = std::iter::once(first).chain(&self.more).map(String::as_str).collect();
                 let whole = words.join(" ");
-                // A reason is read by people and models, to whom it does not matter how many blanks are in it.
+                // A reason is for people and models, so repeated blanks in it do not matter.
                 if self.more.is_empty() || is_decision {
                     return Ok((whole, false));
                 }

@@ -11,18 +11,18 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cli::error::CliError;
 use crate::runtime::block_on;
 
-/// The text that the person has saved, without its final line break; `None`: only blanks.
+/// Returns the text that the person has saved, without its final line break. `None` if it is blank.
 ///
-/// `initial` is the content of the file when the editor opens it. The file never contains anything from the agent, because an
-/// editor may obey what it reads.
+/// The editor opens a file with the content `initial`. The file never contains anything from the agent, because an editor may
+/// obey commands in it.
 pub(super) fn write(initial: &str) -> Result<Option<String>, CliError> {
-    // The folder is private: editors put copies next to the file.
+    // The folder is private, because editors put copies next to the file.
     let folder = tempfile::Builder::new().prefix("agent-cli-").tempdir().map_err(|error| cannot(&error))?;
     let path = folder.path().join("answer.md");
     let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
     new.and_then(|mut file| file.write_all(initial.as_bytes())).map_err(|error| cannot(&error))?;
     open(&path, "nothing was answered")?;
-    // By name: many editors save by renaming another file.
+    // Read it by name: many editors save by renaming another file.
     let saved = match fs::read(&path) {
         Ok(saved) => saved,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -33,20 +33,20 @@ pub(super) fn write(initial: &str) -> Result<Option<String>, CliError> {
     Ok(Some(text.strip_suffix('\r').unwrap_or(text).to_owned()).filter(|text| !text.trim().is_empty()))
 }
 
-/// The editor, as git and crontab find it.
+/// Finds the editor as git and crontab do.
 fn editor() -> String {
     let named = |name| env::var(name).ok().filter(|value| !value.trim().is_empty());
     named("VISUAL").or_else(|| named("EDITOR")).unwrap_or_else(|| "vi".to_owned())
 }
 
-/// Opens a file in the editor, and waits for its end. `otherwise`: what a failure of the editor means.
+/// Opens a file in the editor and waits until the editor ends. `otherwise` says what the editor's failure means.
 pub(crate) fn open(path: &Path, otherwise: &str) -> Result<(), CliError> {
     let editor = editor();
     let mut command = tokio::process::Command::new("sh");
-    // Like git: the editor may have arguments.
+    // As with git, the editor may have arguments.
     command.arg("-c").arg(format!("{editor} \"$@\"")).arg(&editor).arg(path);
     let ended = block_on(async {
-        // Ctrl-C in an editor is meant for the editor.
+        // Ignore Ctrl-C, which is meant for the editor.
         let _interrupts = signal(SignalKind::interrupt())?;
         command.status().await
     });

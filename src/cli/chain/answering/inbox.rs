@@ -1,4 +1,4 @@
-//! `agent-cli inbox`: walks through everything that waits for a person.
+//! `agent-cli inbox`: walks a person through everything that waits for them.
 
 use std::io::{self, IsTerminal};
 
@@ -57,7 +57,7 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// The inbox of the current project, or what `id` names.
+    /// Creates the inbox of the current project, or of the chain, agent or question `id`.
     pub(super) fn of(id: Option<String>, resume: bool, replace: bool) -> Self {
         Self { id, all_projects: false, resume, replace }
     }
@@ -99,7 +99,7 @@ impl Inbox {
 }
 
 impl Inbox {
-    /// The questions that are wanted. What an id names must have one.
+    /// Selects the questions. If an id names a chain or agent, it must have at least one.
     fn walk<'a>(&self, app: App<'a>) -> Result<Walk<'a>, CliError> {
         let Some(id) = &self.id else {
             return if self.all_projects {
@@ -122,7 +122,7 @@ impl Inbox {
     }
 }
 
-/// Asks what the chain of `root` asks. Returns the chains that the person wants to continue now.
+/// Asks the questions of the chain of `root`. Returns the chains that the person wants to continue now.
 pub(crate) fn answer_below(context: &Context, store: &Store, root: FrameId) -> Result<Vec<FrameId>, CliError> {
     let app = for_people(context, store)?;
     let mut walk = Walk::new(app, Asked::Below(root), WalkManner::default());
@@ -133,12 +133,12 @@ pub(crate) fn answer_below(context: &Context, store: &Store, root: FrameId) -> R
     Ok(if continues { chains } else { Vec::new() })
 }
 
-/// Waits until the person at the terminal has read what it shows.
+/// Waits until the person has read the screen.
 pub(crate) fn wait_for_enter(prompt: &str) -> Result<(), CliError> {
     Prompt::new()?.line(prompt).map(drop)
 }
 
-/// The walk through the questions, how it ended, and the chains with an answer.
+/// Runs the walk. Returns how it ended, and the chains that got an answer.
 fn attended(store: &Store, walk: &mut Walk<'_>, prompt: &mut Prompt) -> Result<(Exit, Vec<FrameId>), CliError> {
     let attending = Attending::mark(store.dir())?;
     let exit = walk.go(prompt)?;
@@ -147,7 +147,7 @@ fn attended(store: &Store, walk: &mut Walk<'_>, prompt: &mut Prompt) -> Result<(
     Ok((exit, walk.answered()))
 }
 
-/// The answered chains that a command must continue. `at_once`: also those that continue without it.
+/// The answered chains that a command must continue. `at_once`: include those that continue automatically.
 fn continuable(store: &Store, answered: &[FrameId], at_once: bool) -> Result<Vec<FrameId>, CliError> {
     let (mut chains, mut waiting) = (Vec::new(), None);
     for root in answered {

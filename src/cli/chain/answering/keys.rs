@@ -10,19 +10,19 @@ use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper};
 
-/// How a line has arrived.
+/// How a line of input arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrived {
     Whole,
-    /// Followed by more lines, from a terminal that does not mark pasted text.
+    /// More lines followed it, from a terminal that does not mark pasted text.
     WithMore,
-    /// Possibly truncated.
+    /// It may be truncated.
     Cut,
-    /// Not as UTF-8.
+    /// It is not UTF-8.
     NotText,
 }
 
-/// Whether more input follows a line already: no person types that fast.
+/// Whether more input already follows a line. No person types that fast.
 pub(super) fn has_more() -> bool {
     ioctl_fionread(io::stdin()).is_ok_and(|bytes| bytes > 0)
 }
@@ -33,7 +33,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// How the last line has arrived.
+    /// How the last line arrived.
     pub(super) fn arrived(&self) -> Arrived {
         if self.has_more.take() { Arrived::WithMore } else { Arrived::Whole }
     }
@@ -42,14 +42,14 @@ impl Keys {
 impl Completer for Keys {
     type Candidate = String;
 
-    /// The Tab key types a tab: there is nothing to complete in an answer.
+    /// The Tab key inserts a tab, because answers have no completions.
     fn complete(&self, _: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
         Ok((at, vec!["\t".to_owned()]))
     }
 }
 
 impl Validator for Keys {
-    /// Enter ends the line, unless more has arrived already.
+    /// Enter ends the line, unless more input has already arrived.
     fn validate(&self, _: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         if has_more() {
             self.has_more.set(true);

@@ -1,13 +1,14 @@
-//! Says what was understood as an answer.
+//! Confirms how an answer was understood.
 
 use crate::cli::output::format::cut;
 use crate::core::requests::proposed_plan::{Permit, PlanDecision, permit};
 use crate::core::requests::request::RequestKind;
 
-/// More than a person reads in passing.
+/// The maximum length of a text in a confirmation.
 const MOST: usize = 60;
 
-/// What `recorded` means as an answer to `kind`. `typed`: what the person wrote, such as the numbers of options.
+/// Describes the answer `recorded` to a question of this `kind`. `typed` is the person's input, such as the numbers of
+/// options.
 pub(super) fn said_back(kind: &RequestKind, typed: &str, recorded: &str) -> String {
     let denied = |reason: &str| match cut(reason, MOST) {
         reason if reason.is_empty() => "denied".to_owned(),

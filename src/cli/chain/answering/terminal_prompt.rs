@@ -1,4 +1,4 @@
-//! Reads lines that a person types, and shows long texts page by page.
+//! Reads lines from a person at the terminal, and shows long texts page by page.
 
 use std::io::{self, BufRead};
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(super) enum Line {
     Interrupted,
     /// Ctrl-D, or the terminal was closed.
     Closed,
-    /// Nothing was typed, and what was asked is outdated.
+    /// The question became outdated before the person typed anything.
     Outdated,
 }
 
@@ -36,12 +36,13 @@ pub(super) struct Prompt {
     editor: Option<rustyline::Editor<Keys, MemHistory>>,
 }
 
-/// How many bytes a terminal can hold of a line that it edits itself, including its end. It silently drops others.
+/// The longest line, in bytes and with its end, that a terminal can hold while it edits the line itself. It silently drops
+/// longer input.
 pub(super) const LONGEST_LINE: usize = if cfg!(target_os = "macos") { 1023 } else { 4095 };
 
 impl Prompt {
     pub(super) fn new() -> Result<Self, CliError> {
-        // Pasted text is one answer, whatever line breaks it contains.
+        // Pasted text is a single answer, even with line breaks in it.
         let config = Config::builder()
             .bracketed_paste(true)
             .auto_add_history(false)
@@ -56,7 +57,7 @@ impl Prompt {
         Ok(Self { stops: Stops::new().map_err(|error| unreadable(&error.into()))?, editor })
     }
 
-    /// Drops what was typed before something new is shown, because it was meant for something else.
+    /// Drops typed input before something new is shown, because the input was meant for something else.
     pub(super) fn forget_typed_ahead() {
         // Without a terminal there is nothing to drop.
         let _ = tcflush(io::stdin(), QueueSelector::IFlush);
@@ -79,7 +80,7 @@ impl Prompt {
         self.line_unless(prompt, &mut || false)
     }
 
-    /// The same, unless what the line would answer is outdated before the person has typed anything.
+    /// Like [`Self::line`], but stops if the question becomes outdated before the person has typed anything.
     pub(super) fn line_unless(
         &mut self,
         prompt: &str,
@@ -99,7 +100,7 @@ impl Prompt {
     }
 
     fn read(&mut self, prompt: &str, is_outdated: &mut dyn FnMut() -> bool) -> Result<(Line, Arrived), CliError> {
-        // The editor writes the prompt again, over one that has a single row.
+        // The editor draws the prompt again, over the existing one. This only works if the prompt has a single row.
         let (width, _) = output::size_of_errors();
         let untouched = self.editor.is_some().then(Untouched::new).flatten();
         if untouched.is_none() || columns(prompt) < width {
@@ -123,9 +124,9 @@ impl Prompt {
         if self.stops.have_arrived() { Ok((Line::Interrupted, Arrived::Whole)) } else { Ok(read) }
     }
 
-    /// Shows a text page by page, with room for this many lines `below` it. No line of the text may be wider than the terminal.
-    /// Returns what the person typed instead of reading on, if anything. `denies`: whether a line is an answer that can be given before
-    /// everything was shown; `None`: none can.
+    /// Shows a text page by page, with room for `below` lines after it. No line of the text may be wider than the terminal.
+    /// Returns the person's input if they type something instead of reading on. `denies`: whether a line is an answer that
+    /// may be given before everything was shown; `None` if there are no such answers.
     pub(super) fn show(
         &mut self,
         text: &str,
@@ -163,7 +164,7 @@ impl Prompt {
     }
 }
 
-/// The line below a page: how much was shown, and what a person can type.
+/// The line below a page. It says how much was shown, and what a person can type.
 fn more(shown: usize, lines: usize, width: usize, can_deny: bool) -> String {
     let room = width.saturating_sub(1);
     let [long, short] = if can_deny { [" deny and why,", " deny"] } else { [""; 2] };
@@ -185,13 +186,13 @@ fn edited(editor: &mut rustyline::Editor<Keys, MemHistory>, prompt: &str) -> Res
         Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
             Ok((Line::Closed, Arrived::NotText))
         }
-        // A terminal that was closed fails.
+        // Reading from a closed terminal fails.
         Err(ReadlineError::Eof | ReadlineError::Errno(_) | ReadlineError::Io(_)) => Ok((Line::Closed, Arrived::Whole)),
         Err(error) => Err(unreadable(&error)),
     }
 }
 
-/// A line that only the terminal edits.
+/// Reads a line that only the terminal edits.
 fn plain() -> (Line, Arrived) {
     let mut line = String::new();
     let read = io::stdin().lock().read_line(&mut line);
@@ -201,7 +202,7 @@ fn plain() -> (Line, Arrived) {
         Ok(_) if line.ends_with('\n') && has_more() => Arrived::WithMore,
         _ => Arrived::Whole,
     };
-    // An end of input in the middle of a line was not Enter, and a closed terminal fails.
+    // If the input ended in the middle of a line, the person did not press Enter. Reading from a closed terminal fails.
     let line = read.ok().and_then(|_| line.strip_suffix('\n'));
     (line.map_or(Line::Closed, |line| Line::Typed(line.to_owned())), arrived)
 }

@@ -1,4 +1,4 @@
-//! Asks the person who runs a chain at a terminal what it waits for, and continues it.
+//! Asks the person at the terminal the questions of the chain that they run, and continues the chain.
 
 use std::io::{self, IsTerminal};
 
@@ -22,21 +22,22 @@ use crate::runtime::RunSettings;
 use crate::runtime::run::status::ChainStatus;
 use crate::store::Store;
 
-/// The surroundings for a person's answers; agents are refused.
+/// Creates the context for a person's answers. Refuses agents.
 pub(super) fn for_people<'a>(context: &Context, store: &'a Store) -> Result<App<'a>, CliError> {
     let app = context.app_to_decide(store);
     answer::only_people(&app)?;
     Ok(app)
 }
 
-/// Whether a command that ends with this status asks first.
+/// Whether a command with this final status asks the person first.
 pub(crate) fn asks(context: &Context, status: &ChainStatus, output_options: OutputOptions) -> bool {
     let is_possible = || io::stdin().is_terminal() && output::is_read_by_a_person() && is_in_the_foreground();
     let is_wanted = !output_options.no_ask && !output_options.prints_json() && context.caller.is_none();
     needs_a_person(status) && is_wanted && is_possible()
 }
 
-/// Whether this program may read from its terminal. The system would suspend one that a shell has started in the background.
+/// Whether this program may read from its terminal. The system would suspend a program that a shell has started in the
+/// background.
 fn is_in_the_foreground() -> bool {
     tcgetpgrp(io::stdin()).map_or(true, |group| group == getpgrp())
 }
@@ -45,8 +46,8 @@ fn needs_a_person(status: &ChainStatus) -> bool {
     matches!(status, ChainStatus::Waits { blockers, .. } if needs_an_answer(blockers))
 }
 
-/// Asks what the chain below `top` waits for and continues it, until it needs no answer or the person leaves. Then reports its
-/// status.
+/// Asks the open questions of the chain below `top` and continues it, until no question is left or the person leaves. Then
+/// reports the chain's status.
 pub(crate) fn finish(
     context: &Context,
     store: &Store,
@@ -56,7 +57,7 @@ pub(crate) fn finish(
     output_options: OutputOptions,
 ) -> Result<ExitStatus, CliError> {
     if asks(context, &status, output_options) {
-        // If they cannot be asked, the chain waits as it would without a terminal.
+        // If the person cannot be asked, the chain waits as it would without a terminal.
         if let Err(error) = ask(context, store, top, &mut status, settings, output_options) {
             error.report();
         }
@@ -72,7 +73,7 @@ fn ask(
     settings: impl Fn() -> Result<RunSettings, AppError>,
     output_options: OutputOptions,
 ) -> Result<(), CliError> {
-    // A session of an agent can have a terminal, too.
+    // An agent's session can have a terminal, too.
     let Ok(app) = for_people(context, store) else { return Ok(()) };
     let mut prompt = Prompt::new()?;
     let manner = WalkManner { is_uninvited: true, ..WalkManner::default() };
@@ -85,7 +86,7 @@ fn ask(
         }
         let has_left = exit != Exit::AtEnd;
         match run::next(store, top, &settings)? {
-            // It reports what it waited for before.
+            // The report shows the status that was known before.
             NextRun::Nothing(ChainStatus::Waits { busy, .. }) if has_left && busy.is_empty() => return Ok(()),
             NextRun::Nothing(now) => {
                 *status = now;

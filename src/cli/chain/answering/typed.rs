@@ -2,12 +2,12 @@
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TypedLine<'a> {
-    /// An answer; it may name choices.
+    /// An answer, which may name options.
     Answer(&'a str),
     /// An answer, taken literally.
     Text(&'a str),
     Command(Command),
-    /// An unknown command. A mistyped command must not be sent to an agent.
+    /// An unknown command. It must not be sent to an agent as an answer.
     NoCommand(&'a str),
     /// Only blanks.
     Nothing,
@@ -15,7 +15,7 @@ pub(super) enum TypedLine<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
-    /// Shows the rest of a long text without further questions.
+    /// Shows the rest of a long text without stopping.
     All,
     Edit,
     Skip,
@@ -24,7 +24,7 @@ pub(super) enum Command {
     Help,
 }
 
-/// The commands, with their help.
+/// The commands, with their names and help.
 pub(super) const COMMANDS: [(Command, &str, &str); 6] = [
     (Command::Edit, "edit", "write the answer in $VISUAL or $EDITOR"),
     (Command::Skip, "skip", "leave it open"),
@@ -43,13 +43,13 @@ pub(super) fn help() -> String {
     )
 }
 
-/// Parses `line`. An answer is returned byte for byte.
+/// Parses `line`. Answers are returned unchanged, byte for byte.
 pub(super) fn read(line: &str) -> TypedLine<'_> {
     let trimmed = line.trim();
     if trimmed.is_empty() {
         return TypedLine::Nothing;
     }
-    // A bare question mark is meant for the inbox: it would tell an agent nothing.
+    // A bare question mark asks for help. It would not help an agent.
     if trimmed == "?" {
         return TypedLine::Command(Command::Help);
     }
@@ -67,14 +67,14 @@ pub(super) fn read(line: &str) -> TypedLine<'_> {
     named.map_or(TypedLine::NoCommand(trimmed), |(command, ..)| TypedLine::Command(*command))
 }
 
-/// Whether an answer could be meant for the prompt: a letter, or the name of a command without its colon.
+/// Whether an answer may have been meant as a command: a single letter, or a command's name without its colon.
 pub(super) fn could_be_a_command(text: &str) -> bool {
     let word = text.trim().to_ascii_lowercase();
     let is_letter = word.len() == 1 && word.chars().all(|c| c.is_ascii_alphabetic());
     is_letter || OTHERS.contains(&&*word) || COMMANDS.iter().any(|(_, name, _)| *name == word)
 }
 
-/// What people type in other programs to leave something open or to leave.
+/// Commands of other programs that leave something open or quit.
 const OTHERS: [&str; 3] = ["exit", "later", "next"];
 
 #[cfg(test)]

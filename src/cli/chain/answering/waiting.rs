@@ -1,4 +1,4 @@
-//! Waits for what a person types next, and notices what happens in the meantime.
+//! Waits for a person's input, and notices events in the meantime.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -16,19 +16,19 @@ use crate::runtime::block_on;
 /// The end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waited {
-    /// There is something to read, or the terminal was closed.
+    /// There is input, or the terminal was closed.
     Input,
     /// A signal asks the program to end.
     Stopped,
-    /// What was shown is outdated.
+    /// The screen is outdated.
     Outdated,
 }
 
-/// The signals that end a prompt. Once a command has run agents, they no longer end the program.
+/// The signals that end a prompt. Once a command has run agents, these signals no longer end the program.
 #[derive(Debug)]
 pub(super) struct Stops([Signal; 3]);
 
-/// How often to check whether what was shown is outdated.
+/// How often to check whether the screen is outdated.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 
 impl Stops {
@@ -37,11 +37,11 @@ impl Stops {
         block_on(async { Ok(Self([signal(one)?, signal(two)?, signal(three)?])) })?
     }
 
-    /// Waits for input. A terminal that edits lines itself has input once a line is complete.
+    /// Waits for input. If the terminal itself edits lines, input arrives once a line is complete.
     pub(super) fn input_unless(&mut self, is_outdated: &mut dyn FnMut() -> bool) -> io::Result<Waited> {
         block_on(async {
             loop {
-                // In another thread, because some systems do not report terminals as ready in any other way.
+                // Poll in another thread, because some systems do not report the readiness of terminals in any other way.
                 let ready = spawn_blocking(|| {
                     let input = io::stdin();
                     poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&LOOK)).is_ok_and(|ready| ready > 0)
@@ -59,7 +59,7 @@ impl Stops {
         })
     }
 
-    /// Whether one has arrived.
+    /// Whether a signal has arrived.
     pub(super) fn have_arrived(&mut self) -> bool {
         let arrived = async {
             tokio::select! {
@@ -81,8 +81,8 @@ impl Stops {
     }
 }
 
-/// A terminal that leaves every key to the line editor, as long as this lives. The editor does so only while it reads, and what
-/// arrives before could be cut, shown twice or taken for several lines.
+/// Passes every key of the terminal to the line editor, until this is dropped. The editor itself does so only while it reads.
+/// Input that arrives earlier could be truncated, echoed twice or split into several lines.
 pub(super) struct Untouched(Termios);
 
 const PASTES_ARE_MARKED: &str = "\u{1b}[?2004h";
@@ -93,7 +93,7 @@ impl Untouched {
     pub(super) fn new() -> Option<Self> {
         let before = tcgetattr(io::stdin()).ok()?;
         let mut modes = before.clone();
-        // As the editor has them.
+        // The modes that the editor uses.
         let changed =
             InputModes::BRKINT | InputModes::ICRNL | InputModes::INPCK | InputModes::ISTRIP | InputModes::IXON;
         modes.input_modes.remove(changed);
@@ -109,12 +109,12 @@ impl Untouched {
 impl Drop for Untouched {
     fn drop(&mut self) {
         write(PASTES_ARE_NOT_MARKED);
-        // A closed terminal has no modes.
+        // The modes of a closed terminal cannot be restored.
         let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &self.0);
     }
 }
 
-/// Writes to the terminal as the editor does. If that fails, reading fails, too.
+/// Writes to the terminal as the editor does. If this fails, reading also fails.
 pub(super) fn write(text: &str) {
     let mut out = io::stdout();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -1,4 +1,4 @@
-//! The walk through the inbox: one question after the other, in the order that the person chooses.
+//! Walks through the inbox: one question after the other, in the order that the person chooses.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -25,39 +25,39 @@ use crate::core::text::wrap::wrapped_text;
 use crate::runtime::activity::excerpts::last_words;
 use crate::store::Question;
 
-/// Questions in the order in which they are shown, and the answers that were given here.
+/// The questions in the order in which they are shown, and the answers that were given here.
 pub(super) struct Walk<'a> {
     app: App<'a>,
     questions: Asked,
     manner: WalkManner,
     items: Vec<Item>,
     at: usize,
-    /// Those that can no longer be answered here.
+    /// Questions that can no longer be answered here.
     dropped: HashSet<RequestId>,
-    /// How many open questions come after the items.
+    /// How many open questions come after the loaded items.
     behind: usize,
     /// How many open questions belong to other projects.
     elsewhere: u64,
 }
 
-/// The questions of a walk.
+/// The questions to walk through.
 pub(super) enum Asked {
-    /// All of a project; `None`: all.
+    /// The questions of a project. `None`: of all projects.
     InProject(Option<PathBuf>, Projects),
-    /// Those of a chain or agent, and of the agents below it.
+    /// The questions of a chain or agent, and of the agents below it.
     Below(FrameId),
     Only(RequestId),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WalkManner {
-    /// Whether a line without an answer leaves the questions open, because the person has not asked for them.
+    /// Whether an empty line leaves a question open. The person has not asked for these questions.
     pub(super) is_uninvited: bool,
     /// Whether earlier answers may be replaced.
     pub(super) replace: bool,
 }
 
-/// How many questions are read in advance.
+/// How many questions are loaded in advance.
 const AHEAD: usize = 20;
 
 #[derive(Clone, Copy, Debug)]
@@ -80,12 +80,12 @@ pub(super) enum Exit {
     Interrupted,
 }
 
-/// Where a person goes from a question.
+/// The next step after a question.
 enum WalkStep {
     Next,
-    /// To the same one, whose state has changed.
+    /// To the same question, whose state has changed.
     Again,
-    /// To the next one: this one can no longer be answered here.
+    /// To the next question, because this one can no longer be answered here.
     Drop,
     Back,
     Leave(Exit),
@@ -137,7 +137,7 @@ impl<'a> Walk<'a> {
         item.answered || self.manner.replace
     }
 
-    /// Appends questions that were asked since.
+    /// Appends questions that were asked in the meantime.
     fn refresh(&mut self) -> Result<(), CliError> {
         self.app.now = Timestamp::now();
         let store = self.app.store;
@@ -165,7 +165,7 @@ impl<'a> Walk<'a> {
         let text = format!("\n({} of {}) {}", self.at + 1, self.items.len() + self.behind, self.shown(asked)?);
         let how = wrapped_text(&how_to_answer(&asked.kind, self.manner.is_uninvited), columns);
         if self.manner.is_uninvited {
-            // They may be typing, because they did not know that a question would come.
+            // The person may be typing, because they did not expect a question.
             Prompt::forget_the_rest();
         } else {
             Prompt::forget_typed_ahead();
@@ -175,7 +175,7 @@ impl<'a> Walk<'a> {
         let denies: Option<&dyn Fn(&str) -> bool> = is_approval.then_some(&denies);
         let mut typed = prompt.show(&wrapped_text(&text, columns), how.lines().count() + 1, denies)?;
         if typed.is_none() {
-            // One Enter too many for the pages is not an answer.
+            // An extra Enter from paging is not an answer.
             Prompt::forget_typed_ahead();
             output::ask(&how);
         }
@@ -231,7 +231,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The answer that a typed line gives. Asks if it could be meant for this program.
+    /// Interprets a typed line as an answer. Asks the person if it may have been meant for this program.
     fn meant(
         &self,
         prompt: &mut Prompt,
@@ -255,7 +255,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Records an answer. An empty one stands for the default.
+    /// Records an answer. Empty text stands for the default.
     fn record(&mut self, asked: &Question, text: &str, is_text: bool) -> Result<WalkStep, CliError> {
         let replace = self.replaces(&self.items[self.at]);
         let item = &mut self.items[self.at];
@@ -278,7 +278,7 @@ impl<'a> Walk<'a> {
                 tell(&format!("{question} has already been answered{by}; yours was not recorded"));
                 Ok(WalkStep::Drop)
             }
-            // An answer that was given here still counts.
+            // An answer that was already given here still counts.
             Err(TooLate::Delivered(error)) => {
                 CliError::from(error).without_hints().report();
                 Ok(WalkStep::Next)
@@ -294,11 +294,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The whole question, and the last words of its agent.
+    /// The whole question, and the agent's last words.
     fn shown(&self, asked: &Question) -> Result<String, CliError> {
         let width = output::width_of_errors();
         let mut text = question_text::whole(self.app.store, asked, width)?;
-        // If the agent's words cannot be read, the question must still be shown.
+        // The question must be shown even if the agent's words cannot be read.
         if let Ok(Some(said)) = last_words(self.app.store, asked.frame) {
             text.push_str("what the agent said last:\n");
             text.push_str(&approval::quoted(said.trim(), width));
@@ -306,7 +306,7 @@ impl<'a> Walk<'a> {
         Ok(text)
     }
 
-    /// The chains with an answer that was given here.
+    /// The chains that got an answer here.
     pub(super) fn answered(&self) -> Vec<FrameId> {
         let mut roots: Vec<FrameId> = Vec::new();
         for item in self.items.iter().filter(|item| item.answered) {
@@ -317,12 +317,12 @@ impl<'a> Walk<'a> {
         roots
     }
 
-    /// How many questions have been dealt with, however that was.
+    /// How many questions were passed or dropped.
     pub(super) fn seen(&self) -> usize {
         self.at + self.dropped.len()
     }
 
-    /// Reports what was recorded, and what was not.
+    /// Reports how many questions were answered, and how many are still open.
     pub(super) fn report(&self, exit: Exit) {
         let answered = self.items.iter().filter(|item| item.answered).count();
         let open = self.items.len() + self.behind - answered;
@@ -338,7 +338,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Who has answered, and what.
+/// The user who has answered, and the answer.
 fn by(asked: &Question) -> String {
     let who = asked.origin.as_ref().and_then(|origin| origin.user.clone());
     let who = who.map(|user| format!(" by {}", cut(&user, 40))).unwrap_or_default();
@@ -346,7 +346,7 @@ fn by(asked: &Question) -> String {
     format!("{who}{what}")
 }
 
-/// The answer that Enter gives.
+/// The answer that an empty line gives.
 fn default(kind: &RequestKind) -> Option<&str> {
     match kind {
         RequestKind::Ask(form) => form.default.as_deref(),

@@ -10,19 +10,20 @@ use crate::core::chain::check_schedule::RefusedAnswer;
 use crate::runtime::RuntimeError;
 use crate::store::Store;
 
-/// Whether to report that the content of a file does not count as an answer. Cron would send it by mail every minute.
+/// Whether to report that a file's content does not count as an answer. Without this check, cron would mail the report every
+/// minute.
 pub(super) fn is_news(refused: &RefusedAnswer) -> bool {
     !refused.was_reported || io::stderr().is_terminal()
 }
 
-/// Reports why the content of a file does not count as an answer, and what helps.
+/// Reports why a file's content does not count as an answer, with a hint.
 pub(super) fn tell_of_refused(refused: &RefusedAnswer) {
     let (chain, path) = (refused.root.short(), refused.path.display());
     warn(&format!("{chain}: {path} {}", refused.why));
     hint(&format!("correct the file, or answer the question: agent-cli questions {chain}"));
 }
 
-/// Reports which chains were interrupted. Only on a terminal: cron would send it by mail every minute.
+/// Reports interrupted chains, but only on a terminal. Cron would mail the report every minute.
 pub(crate) fn tell_of_interrupted(store: &Store) -> Result<(), RuntimeError> {
     if !io::stderr().is_terminal() {
         return Ok(());

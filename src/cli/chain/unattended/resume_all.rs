@@ -21,7 +21,7 @@ use crate::runtime::RunSettings;
 use crate::runtime::run::unattended::continuing::{ToContinue, Until};
 use crate::store::Store;
 
-/// How the chains are continued.
+/// The options for continuing chains.
 #[derive(Clone, Debug)]
 pub(crate) struct ResumeAll {
     pub(crate) claude: Option<PathBuf>,
@@ -32,7 +32,7 @@ pub(crate) struct ResumeAll {
 
 impl ResumeAll {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        // Most polls find the database at rest, and nothing to do.
+        // Most polls find an idle database and nothing to do.
         let is_idle = |store: &Store| {
             let ToContinue { roots, refused } = unattended::to_continue(&context.app(store))?;
             let is_idle = roots.is_empty() && !refused.iter().any(is_news);
@@ -52,7 +52,7 @@ impl ResumeAll {
         Ok(worst)
     }
 
-    /// Continues these chains, several at once.
+    /// Continues the given chains, several at once.
     pub(crate) fn continue_these(
         &self,
         context: &Context,
@@ -62,7 +62,7 @@ impl ResumeAll {
         self.follow_all(context, app, Some(roots))
     }
 
-    /// Shows what happens while `roots` continue, or all chains. Returns the worst exit status among them.
+    /// Shows the progress while `roots`, or else all chains, continue. Returns the worst exit status of a chain.
     fn follow_all(&self, context: &Context, app: &App<'_>, roots: Option<&[FrameId]>) -> Result<ExitStatus, CliError> {
         let settings = self.settings(context)?;
         let worst = Cell::new(ExitStatus::Ok);
@@ -89,7 +89,7 @@ impl ResumeAll {
         Ok(unattended::settings(settings, self.max_parallel_total.or(configured)))
     }
 
-    /// Shows a chain as long as it is driven, and then prints its status.
+    /// Shows a chain while it runs, and then prints its status.
     pub(crate) fn follow(
         &self,
         store: &Store,
