@@ -1,4 +1,4 @@
-//! A command's surroundings: the state directory, the calling agent, the terminal.
+//! The context of a command: the state directory, the calling agent and the configuration.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::env;
@@ -32,27 +32,27 @@ use crate::runtime::protocol::{Asking, Patience};
 use crate::runtime::{RunSettings, RuntimeError, Stopping};
 use crate::store::{Caller, Notifications, StateDir, Store, Subscribing};
 
-/// The surroundings of a command.
+/// The context of a command.
 #[derive(Debug)]
 pub(crate) struct Context {
     verbose: bool,
-    /// The agent that started this process, directly or indirectly; `None`: a person did.
+    /// The agent that started this process, directly or indirectly. `None` if a person did.
     pub(crate) caller: Option<Caller>,
-    /// The ancestor process that revealed the agent, if this process's environment does not name it.
+    /// The ancestor process that identifies the agent, if this process's environment does not name the agent.
     found_above: Option<i32>,
-    /// The sender of notifications while this command drives chains.
+    /// Sends notifications while this command runs chains.
     sender: RefCell<Option<Sender>>,
     /// The user's config file, once it has been read.
     user_file: OnceCell<Result<Option<Source>, BadConfig>>,
-    /// How long calls linger, if the command says so.
+    /// How long calls linger, if the command's options set it.
     linger: Cell<Option<Duration>>,
-    /// Whether the person was told that the file cannot be used.
+    /// Whether the person was warned that the config file cannot be used.
     has_warned: Cell<bool>,
 }
 
-/// Names the `claude` to use.
+/// The variable that names the `claude` to use.
 pub(crate) const CLAUDE: &str = "AGENT_CLI_CLAUDE";
-/// Names the config file.
+/// The variable that names the config file.
 pub(crate) const CONFIG: &str = "AGENT_CLI_CONFIG";
 
 impl Context {
@@ -67,8 +67,8 @@ impl Context {
             linger: Cell::default(),
             has_warned: Cell::new(false),
         };
-        // The farthest ancestor counts, because the agent may have started nearer ones with any environment. Other state
-        // directories do not count.
+        // The farthest ancestor counts, because the agent may have started nearer ancestors with any environment. Ancestors
+        // with another state directory do not count.
         let state_dir = context.state_dir().ok();
         let above = state_dir.and_then(|dir| marks::marks().filter(|mark| mark.is_of(&dir)).last());
         if let Some(Mark { process, frame, attempt, .. }) = above {
@@ -79,29 +79,29 @@ impl Context {
         Ok(context)
     }
 
-    /// Who calls this command. A person's identity is only looked up by commands that record it.
+    /// The caller of this command. Only commands that record a person's identity look it up.
     pub(crate) fn asker(&self) -> Asker {
         Asker { agent: self.caller, found_above: self.found_above, ..Asker::default() }
     }
 
-    /// The base of relative paths. A removed directory is only an error for operations that need it.
+    /// The base of relative paths. Only operations that need the directory fail if it was removed.
     pub(crate) fn directory() -> PathBuf {
         env::current_dir().unwrap_or_default()
     }
 
-    /// What a use case of this command works with.
+    /// The context for this command's use cases.
     pub(crate) fn app<'a>(&self, store: &'a Store) -> App<'a> {
         let variables = Variables::of_process();
         App { store, asker: self.asker(), directory: Self::directory(), variables, now: Timestamp::now() }
     }
 
-    /// The same, for operations that record a person's identity.
+    /// Like [`Self::app`], for operations that record a person's identity.
     pub(crate) fn app_with_origin<'a>(&self, store: &'a Store) -> App<'a> {
         let app = self.app(store);
         App { asker: Asker { origin: marks::origin(), ..app.asker }, ..app }
     }
 
-    /// The same, with everything that tells a person from what an agent has started.
+    /// Like [`Self::app_with_origin`], with everything that distinguishes a person from a process that an agent started.
     pub(crate) fn app_to_decide<'a>(&self, store: &'a Store) -> App<'a> {
         let app = self.app_with_origin(store);
         let (sessions, runner) = (marks::sessions().collect(), marks::runner());
@@ -112,7 +112,7 @@ impl Context {
         Ok(Store::open(&self.state_dir()?)?)
     }
 
-    /// What `look` finds in an idle store; `None` if the store must be opened.
+    /// Runs `look` on an idle store, without opening it. `None` if the store must be opened.
     pub(crate) fn read_snapshot<T, E>(&self, look: impl FnOnce(&Store) -> Result<T, E>) -> Option<T> {
         let dir = self.state_dir().ok()?;
         Store::read_snapshot(&dir, |store| Ok(look(store).ok())).flatten()
@@ -135,7 +135,7 @@ impl Context {
         configuration.ok()?.settings.given(&STATE_DIR_SETTING)?.path()
     }
 
-    /// The user's config file; `None`: there is none. Agents have none, because they could name any file.
+    /// The user's config file. `None` if there is none. Agents get none, because they could name any file.
     fn user_file(&self) -> Result<Option<&Source>, &BadConfig> {
         let read =
             || config_path().filter(|_| self.caller.is_none()).map_or(Ok(None), |path| sources::user_file(&path));
@@ -162,8 +162,8 @@ impl Context {
         }
     }
 
-    /// The settings for the current directory, as far as the files can be used: existing chains continue even if the files are
-    /// broken.
+    /// The settings for the current directory. Ignores files that cannot be used, so that existing chains continue even if
+    /// the files are broken.
     pub(crate) fn usable_configuration(&self) -> Result<Configuration, AppError> {
         let user = self.user_file();
         let project = env::current_dir().map_or(Ok(None), |cwd| self.project_file(&cwd));
@@ -193,7 +193,7 @@ impl Context {
         })
     }
 
-    /// What the hook and the approval tool need to know about the calling agent; `None`: no agent calls.
+    /// The calling agent's details for the hook and the approval tool. `None` if no agent calls.
     pub(crate) fn asking(&self) -> Result<Option<Asking>, CliError> {
         let Some(caller) = self.caller else { return Ok(None) };
         let home = env::var("HOME").unwrap_or_default();
@@ -201,7 +201,7 @@ impl Context {
         Ok(Some(Asking { caller, state_dir, own_program, home, patience: Patience::default() }))
     }
 
-    /// Settings for a run. `claude` is what the user named on the command line.
+    /// The settings for a run. `claude` is the program that the user named on the command line.
     pub(crate) fn settings(&self, claude: Option<PathBuf>) -> Result<RunSettings, AppError> {
         let claude = claude.or_else(named_claude);
         let (own_program, settings) = (own_program()?, self.usable_configuration()?.settings);
@@ -212,7 +212,7 @@ impl Context {
         Ok(RunSettings { config, claude, own_program, stale_check: true, stopping, linger, places: None, prices })
     }
 
-    /// What the command says about calls that linger.
+    /// Sets how long calls linger, from the command's options.
     pub(crate) fn set_linger(&self, time: Option<Duration>) {
         self.linger.set(time);
     }
@@ -222,12 +222,12 @@ impl Context {
         Ok(stopping(&self.usable_configuration()?.settings))
     }
 
-    /// The launch options of a new chain from this shell.
+    /// The launch options of a new chain that is started from this shell.
     pub(crate) fn launch(&self) -> Result<Launch, AppError> {
         Ok(chain_defaults::launch(&self.usable_configuration()?.settings, &Variables::of_process()))
     }
 
-    /// The commands in the config file of a person; `None`: there is none. Reports all problems of the file.
+    /// Reads the commands in a person's config file, and reports all problems of the file. `None` if there is no file.
     pub(crate) fn config(&self) -> Result<Option<ConfigFile>, BadConfig> {
         let Some(path) = config_path() else { return Ok(None) };
         let Some(config) = config_file::read(&path)? else { return Ok(None) };
@@ -235,8 +235,8 @@ impl Context {
         Ok(Some(ConfigFile { problems: problems.unwrap_or_default(), ..config }))
     }
 
-    /// Starts to send notifications, if a person wants any. A process of an agent sends none, and decides nothing about them:
-    /// the agent could have given it any config file.
+    /// Starts sending notifications, if a person has subscribed to any. An agent's process sends none and changes no
+    /// subscription, because the agent could have given it any config file.
     pub(crate) fn start_notifications(&self) -> Result<(), CliError> {
         if self.caller.is_some() || self.sender.borrow().is_some() {
             return Ok(());
@@ -260,7 +260,7 @@ impl Context {
         Ok(())
     }
 
-    /// The same for a command that keeps running: changes of the config file take effect.
+    /// Like [`Self::start_notifications`], for a command that keeps running: changes of the config file take effect.
     pub(crate) fn follow_config(&self) -> Result<(), CliError> {
         if let (None, Some(path)) = (self.caller, config_path()) {
             self.sender.replace(Some(Sender::follow(&self.store()?, path, &own_program()?, VOICE)?));
@@ -268,8 +268,8 @@ impl Context {
         Ok(())
     }
 
-    /// Ends the subscription of a config file that no longer contains commands, or no longer exists. A file that this process
-    /// cannot see, as under cron, stays in effect.
+    /// Ends the subscription if the config file no longer contains commands, or no longer exists. The subscription stays in
+    /// effect if this process cannot see the file, as under cron.
     fn forget_config(&self) -> Result<(), CliError> {
         let is_over = |config: &PathBuf| {
             config_path().as_ref() == Some(config) || config.try_exists().is_ok_and(|exists| !exists)
@@ -281,7 +281,7 @@ impl Context {
         }
     }
 
-    /// Sends what is due before the command ends.
+    /// Sends pending notifications before the command ends.
     pub(crate) fn finish_notifications(&self) {
         if self.sender.borrow().is_none() && self.are_notifications_due() {
             // An error must not affect the result of the command.
@@ -347,30 +347,31 @@ fn own_program() -> Result<PathBuf, AppError> {
     own.map_err(|error| Refusal::failure(format!("failed to find this program's own path: {error}")).into())
 }
 
-/// The state directory from the environment. An empty name counts as unset.
+/// The state directory that the environment names. An empty name counts as unset.
 pub(crate) fn named_state_dir() -> Option<PathBuf> {
     env::var_os(STATE_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from)
 }
 
-/// The path of the config file, whether it exists or not; `None`: there is no home directory. An empty name counts as unset.
+/// The path of the config file, whether or not it exists. `None` if there is no home directory. An empty name counts as
+/// unset.
 pub(crate) fn config_path() -> Option<PathBuf> {
     let named = env::var_os(CONFIG).filter(|name| !name.is_empty()).map(PathBuf::from);
     let usual = || dirs::config_dir().map(|dir| dir.join("agent-cli").join("config.toml"));
     std::path::absolute(named.or_else(usual)?).ok()
 }
 
-/// The same, if only this shell's environment names it: a service would use another one.
+/// The path of the config file, if only this shell's environment names it. A service would use another file.
 pub(crate) fn config_of_this_shell() -> Option<PathBuf> {
     let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
     config_path().filter(|_| is_set(CONFIG) || is_set("XDG_CONFIG_HOME"))
 }
 
-/// The `claude` from the environment. An empty name counts as unset.
+/// The `claude` that the environment names. An empty name counts as unset.
 pub(crate) fn named_claude() -> Option<PathBuf> {
     env::var_os(CLAUDE).filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
-/// Whether this runs in a tool call of an agent.
+/// Whether this process runs in a tool call of an agent.
 pub(crate) fn is_called_by_an_agent() -> bool {
     env::var_os(FRAME).is_some() || env::var_os(ATTEMPT).is_some()
 }

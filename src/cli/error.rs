@@ -1,4 +1,4 @@
-//! Errors for people: what failed and why, hints, and one exit status.
+//! Errors for people: the failure and its cause, hints, and an exit status.
 
 pub(crate) mod hints;
 
@@ -33,7 +33,7 @@ pub(crate) struct CliError {
 
 /// The hint for a full disk.
 const FREE_SPACE: &str = "free some space, then run the command again; nothing is lost";
-/// The hint if files may not grow although the disk has space.
+/// The hint if a file may not grow although the disk has free space.
 const RAISE_LIMIT: &str = "raise the limit of file sizes (ulimit -f), then run the command again; nothing is lost";
 /// The hint if the cause is unknown.
 const ASK_DOCTOR: &str = "agent-cli doctor checks the state directory";
@@ -94,13 +94,13 @@ impl CliError {
         ErrorView { r#type: ErrorType::Error, error }
     }
 
-    /// The error and its hints, for a client that shows them itself.
+    /// The error and its hints as text, for a client that shows them itself.
     pub(crate) fn in_words(&self) -> String {
         let hints = self.hints.iter().map(|hint| format!("hint: {hint}"));
         self.messages.iter().map(|message| bare(message).to_owned()).chain(hints).collect::<Vec<_>>().join("\n")
     }
 
-    /// The error alone, where a person cannot run a command now.
+    /// Drops the hints, if a person cannot run a command now.
     pub(crate) fn without_hints(self) -> Self {
         Self { hints: Vec::new(), ..self }
     }
@@ -118,7 +118,7 @@ impl CliError {
     }
 }
 
-/// A message without the prefix that `claude` puts in front of its own.
+/// Removes the prefix that `claude` puts in front of its own messages.
 fn bare(message: &str) -> &str {
     message.trim_start_matches("error: ").trim_start_matches("Error: ")
 }

@@ -1,8 +1,8 @@
-//! Exit statuses. They are part of the interface: scripts depend on them.
+//! Exit statuses. They are part of the interface, because scripts depend on them.
 
 use std::process::ExitCode;
 
-/// How the program ended.
+/// The exit status of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ExitStatus {
@@ -23,7 +23,7 @@ pub(crate) enum ExitStatus {
 }
 
 impl ExitStatus {
-    /// Its name in the object that `--json` prints.
+    /// Its name in the output of `--json`.
     pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -36,7 +36,7 @@ impl ExitStatus {
         }
     }
 
-    /// The exit status after several chains with these ones, in any order: what concerns all chains takes precedence.
+    /// Combines the exit statuses of several chains, in any order. A status that affects all chains takes precedence.
     pub(crate) fn or_worse(self, other: Self) -> Self {
         let badness = |exit| match exit {
             Self::Ok => 0,
@@ -51,7 +51,7 @@ impl ExitStatus {
     }
 }
 
-/// What `--help` says about the environment and exit statuses.
+/// The part of `--help` about the environment and exit statuses.
 pub(crate) const HELP: &str = "\
 Environment:
   AGENT_CLI_STATE_DIR        where chains are kept

@@ -1,5 +1,5 @@
-//! Commands that Claude Code, or agent-cli itself, runs for an agent, not for people: they read a question from standard input and
-//! print the answer.
+//! Commands that Claude Code, or agent-cli itself, runs for an agent. They are not for people: they read a question from
+//! standard input and print the answer.
 
 use std::fs::File;
 use std::io::{self, BufRead, IsTerminal, Read, Write};
@@ -20,7 +20,7 @@ use crate::runtime::protocol::{
 use crate::runtime::requests::reply_check;
 use crate::store::{Caller, StateDir};
 
-/// The standard error of a command that `claude` runs is not shown, so the message goes to the frame's log.
+/// Writes an error to the frame's log, because `claude` does not show the standard error of these commands.
 fn note(context: &Context, caller: Caller, command: &str, error: &CliError) {
     let log = context.store().ok().and_then(|store| store.dir().open_errors(caller.frame).ok());
     if let Some(mut log) = log {
@@ -28,7 +28,7 @@ fn note(context: &Context, caller: Caller, command: &str, error: &CliError) {
     }
 }
 
-/// Refuses a person, whose terminal would never end the question.
+/// Refuses to read from a person's terminal, because the input would never end.
 fn expect_a_program(command: &str) -> Result<(), CliError> {
     if !io::stdin().is_terminal() {
         return Ok(());
@@ -51,7 +51,7 @@ pub(crate) struct HookResult {
 
 impl HookResult {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        // The rules allow agents to call this with any arguments.
+        // The permission rules let agents call this command with any arguments.
         let Some(frame) = StateDir::result_of(&self.file) else {
             return Err(CliError::usage(format!("{} is not the result of a request", self.file.display())));
         };

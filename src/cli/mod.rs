@@ -1,7 +1,7 @@
-//! The command line: one file for each command, with its arguments and its function.
+//! The command line. Each command has a file with its arguments and its function.
 //!
-//! Raw arguments become a resolved `context::Context`; commands read through the store and change state through the
-//! runtime. Results go to standard output, everything else to standard error.
+//! A command gets its arguments and a `context::Context`. It reads from the store, and changes state through the runtime.
+//! Results go to standard output, everything else to standard error.
 
 mod arguments;
 mod chain;
@@ -68,8 +68,8 @@ struct MannerOptions {
     color: Option<ColorChoice>,
 }
 
-/// Generates the enum `Subcommands` and `GROUPS` from names, aliases, variants, arguments and what the commands need besides the
-/// context. The commands of the group without a title are hidden.
+/// Generates the enum `Subcommands` and `GROUPS` from names, aliases, variants, arguments, and the values that commands need
+/// besides the context. Commands in the group without a title are hidden.
 macro_rules! commands {
     ($($group:literal {
         $($name:literal $(| $alias:literal)* => $variant:ident($arguments:ty) $(with $more:expr)?,)*
@@ -157,7 +157,7 @@ commands! {
     }
 }
 
-/// Runs the program with these arguments, beginning with the program's name.
+/// Runs the program with these arguments. The first one is the program's name.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<_> = arguments.into_iter().collect();
     if housekeeping::completions::complete(Cli::command, &arguments) {
@@ -183,14 +183,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         output::colour(colour);
     }
     let exit = reported(command.run(&context), &arguments);
-    // Only after everything else: the person's commands may be slow.
+    // Send notifications last, because the person's commands may be slow.
     if is_driver {
         context.finish_notifications();
     }
     exit.into()
 }
 
-/// The program without arguments, on a terminal.
+/// Runs the program without arguments on a terminal.
 fn on_its_own(arguments: &[OsString]) -> ExitStatus {
     let shown = Context::from_environment(false).and_then(|context| {
         configured_colour(&context).into_iter().for_each(output::colour);
@@ -199,19 +199,19 @@ fn on_its_own(arguments: &[OsString]) -> ExitStatus {
     reported(shown, arguments)
 }
 
-/// The choice in the config file. Without a terminal there are no colours unless an option requests them.
+/// The colour choice in the config file. Without a terminal, only an option enables colours.
 fn configured_colour(context: &Context) -> Option<ColorChoice> {
     let is_shown = io::stdout().is_terminal() || io::stderr().is_terminal();
     let found = is_shown.then(|| context.usable_configuration().ok()).flatten()?;
     found.settings.text(&COLOR)?.parse().ok()
 }
 
-/// Parses a command line, beginning with the program's name.
+/// Parses a command line. The first word is the program's name.
 fn parse(line: &[OsString]) -> Result<Cli, clap::Error> {
     called(line).map_or_else(|| parse_among_all(line, Styles::default()), Ok)
 }
 
-/// Parses a command line for help and errors, which mention other commands, too.
+/// Parses a command line with all commands, because help and errors mention other commands.
 fn parse_among_all(line: &[OsString], styles: Styles) -> Result<Cli, clap::Error> {
     let mut program = command_groups::listed(Cli::command().styles(styles), GROUPS);
     let parsed = program.try_get_matches_from_mut(line).and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
@@ -219,15 +219,15 @@ fn parse_among_all(line: &[OsString], styles: Styles) -> Result<Cli, clap::Error
     parsed.map_err(|error| command_groups::suggesting_visible(error, |name| !is_hidden(name)))
 }
 
-/// The called command, if its command line is valid. Describing the arguments of all commands takes a good part of the time of
-/// a poll, so only its own are described.
+/// Parses the called command if its command line is valid. Only this command's arguments are described, because describing
+/// all commands takes a good part of a poll's time.
 fn called(line: &[OsString]) -> Option<Cli> {
     let name = line.iter().skip(1).filter_map(|word| word.to_str()).find(|word| !word.starts_with('-'))?;
     let program = MannerOptions::augment_args(Command::new("agent-cli")).subcommand(Subcommands::described(name)?);
     Cli::from_arg_matches_mut(&mut program.try_get_matches_from(line).ok()?).ok()
 }
 
-/// Prints help, or what is wrong with the arguments.
+/// Prints help, or the error in the arguments.
 fn unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitStatus {
     output::colour(named_colour(arguments));
     if error.use_stderr() && wants_json(arguments) {
@@ -255,7 +255,7 @@ fn reported(result: Result<ExitStatus, CliError>, arguments: &[OsString]) -> Exi
     }
 }
 
-/// Parses the arguments of a command that an agent calls.
+/// Parses the command line of a command that an agent calls.
 fn typed(words: &[String]) -> Typed {
     let line: Vec<OsString> =
         std::iter::once("agent-cli").chain(words.iter().map(String::as_str)).map(Into::into).collect();
@@ -271,7 +271,7 @@ fn typed(words: &[String]) -> Typed {
     }
 }
 
-/// Whether a program reads the output, even if the arguments are invalid.
+/// Whether a program reads the output. Works even if the arguments are invalid.
 fn wants_json(arguments: &[OsString]) -> bool {
     arguments
         .iter()
@@ -279,12 +279,12 @@ fn wants_json(arguments: &[OsString]) -> bool {
         .any(|argument| argument == "--json" || argument == "--stream")
 }
 
-/// The error also goes to standard error: if it cannot be printed, it is not lost.
+/// Prints the error as JSON. It also goes to standard error, so it is not lost if this fails.
 fn print_error(error: &CliError) {
     let _ = output::print_json(&error.view());
 }
 
-/// Clap's message, without the lines on usage.
+/// Returns clap's message without the lines about usage.
 fn usage_error(error: &clap::Error) -> CliError {
     let said = error.render().to_string();
     let (message, rest) = said.split_once("\n\n").unwrap_or((&said, ""));
@@ -296,7 +296,7 @@ fn usage_error(error: &clap::Error) -> CliError {
     tips.fold(CliError::usage(message), CliError::hint)
 }
 
-/// The choice in arguments that cannot be parsed as a whole.
+/// The colour choice in arguments that cannot be parsed as a whole.
 fn named_colour(arguments: &[OsString]) -> ColorChoice {
     let words = || arguments.iter().map(|word| word.to_string_lossy()).take_while(|word| word != "--");
     let named = words().zip(words().skip(1)).filter(|(word, _)| word == "--color").map(|(_, value)| value.into_owned());
@@ -304,7 +304,7 @@ fn named_colour(arguments: &[OsString]) -> ColorChoice {
     named.chain(joined).find_map(|value| value.parse().ok()).unwrap_or_default()
 }
 
-/// Prints clap's output: help, or an error, which quotes arguments.
+/// Prints clap's output: help, or an error that quotes arguments.
 fn usage(error: &clap::Error, arguments: &[OsString]) {
     if arguments.iter().all(|argument| escape::is_plain(&argument.to_string_lossy())) {
         // If standard error is closed, the message is lost.

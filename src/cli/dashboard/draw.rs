@@ -15,9 +15,9 @@ use crate::cli::output::format::fitted;
 use crate::cli::view::ls::tone;
 use crate::core::text::wrap::{columns, wrapped};
 
-/// Below this width a chain has two lines.
+/// Below this width, each chain takes two lines.
 const WIDE: u16 = 60;
-/// Below this height the selected chain has no details.
+/// Below this height, the selected chain has no details.
 const TALL: u16 = 16;
 
 pub(super) fn draw(frame: &mut Frame<'_>, model: &Model) {
@@ -48,13 +48,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model) {
     frame.render_widget(Paragraph::new(seen), list);
 }
 
-/// The upper `rows`, and what is below them.
+/// Splits an area into its upper `rows` and the rest.
 fn split(area: Rect, rows: u16) -> [Rect; 2] {
     let rows = rows.min(area.height);
     [Rect { height: rows, ..area }, Rect { y: area.y + rows, height: area.height - rows, ..area }]
 }
 
-/// How many lines are above the screen, so that the selected ones are on it.
+/// How many lines to scroll past, so that the selected lines are visible.
 fn scroll(lines: usize, selected: usize, height: usize) -> usize {
     selected.saturating_sub(height / 2).min(lines.saturating_sub(height))
 }
@@ -89,7 +89,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// As many keys as fit, the last ones first.
+/// Formats as many keys as fit. The last keys take precedence.
 fn keys(width: usize) -> Line<'static> {
     let named = KEYS.iter().filter(|(_, name, _)| !name.is_empty());
     let long: Vec<String> = named.clone().map(|(key, name, _)| format!("{key} {name}")).collect();
@@ -105,7 +105,7 @@ fn keys(width: usize) -> Line<'static> {
     Line::styled(fitted("? q", width), dim())
 }
 
-/// The sections with their chains, and the first line of the selected one.
+/// Formats the sections with their chains. Also returns the first line of the selected chain.
 fn lines(model: &Model, width: usize) -> (Vec<Line<'static>>, usize) {
     let (mut lines, mut selected) = (Vec::new(), 0);
     let bold = Style::new().add_modifier(Modifier::BOLD);
@@ -146,7 +146,7 @@ fn note(text: &str, width: usize) -> Line<'static> {
     Line::styled(fitted(text, width), dim())
 }
 
-/// The lines of a chain: one, or on a narrow terminal two.
+/// Formats the lines of a chain: one line, or two on a narrow terminal.
 fn rows(model: &Model, chain: &ChainView, width: usize, is_selected: bool) -> Vec<Line<'static>> {
     let is_wide = width >= usize::from(WIDE);
     let state = chain.state.words(model.now, &model.zone);
@@ -194,7 +194,7 @@ fn rows(model: &Model, chain: &ChainView, width: usize, is_selected: bool) -> Ve
     lines
 }
 
-/// The width of the longest state that is shown.
+/// The width of the longest state on the screen.
 fn state_width(model: &Model) -> usize {
     let states = model.board.chains.iter().map(|(_, chain)| columns(&chain.state.words(model.now, &model.zone)));
     states.max().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! What the dashboard reacts to: keys, changes of the records, signals, and time.
+//! Waits for the events of the dashboard: keys, changes of the records, signals, and time.
 
 use std::io;
 use std::sync::Arc;
@@ -22,17 +22,17 @@ pub(super) enum Event {
     Keys,
     /// The records may have changed.
     Changed,
-    /// It is time to look.
+    /// It is time to look for changes.
     Look,
-    /// Something must be drawn: the terminal has another size, or something was said.
+    /// The screen must be redrawn: the terminal has another size, or there is a new message.
     Draw,
-    /// The process was suspended, and continues.
+    /// The process was suspended and has been continued.
     Continued,
     /// A signal asks the program to end.
     Stop,
     /// The terminal was closed.
     Closed,
-    /// What the dashboard accompanies has ended.
+    /// The watch that runs with the dashboard has ended.
     Over,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// `said`: something is to be shown; `over`: what the dashboard accompanies has ended.
+    /// `said` announces a new message. `over` announces the end of the watch that runs with the dashboard.
     pub(super) fn new(store: &Store, said: Arc<Notify>, over: Arc<Notify>) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let entered = runtime.enter();
@@ -63,7 +63,7 @@ impl Events {
         Ok(Self { runtime, keyboard, changes, interrupt, terminate, hang_up, resized, continued, said, over })
     }
 
-    /// The next event, at the latest at `look`. `with_changes`: whether changes of the records matter.
+    /// Waits for the next event, at most until `look`. `with_changes`: whether to report changes of the records.
     pub(super) fn next(&mut self, look: Instant, with_changes: bool) -> Event {
         let Self { runtime, keyboard, changes, interrupt, terminate, hang_up, resized, continued, said, over } = self;
         runtime.block_on(async {
@@ -83,20 +83,20 @@ impl Events {
         })
     }
 
-    /// Forgets signals that were meant for a program that had the terminal.
+    /// Forgets signals that were meant for the program that was using the terminal.
     pub(super) fn forget_interrupts(&mut self) {
         let Self { runtime, interrupt, continued, .. } = self;
         runtime.block_on(async {
             for signal in [interrupt, continued] {
-                // It is pending if it has arrived.
+                // A signal that has arrived is already pending.
                 let _ = tokio::time::timeout(Duration::from_millis(1), signal.recv()).await;
             }
         });
     }
 }
 
-/// Waits for keys in a thread of its own, because some systems do not report terminals as ready in any other way. The thread never
-/// reads: dialogues and other programs get what is typed at them.
+/// Waits for keys in a separate thread, because some systems do not report the readiness of terminals in any other way. The
+/// thread never reads, so that dialogues and other programs get the input that is meant for them.
 struct Keyboard {
     wait: threads::Sender<()>,
     ready: mpsc::UnboundedReceiver<bool>,
@@ -117,7 +117,7 @@ impl Keyboard {
         Self { wait, ready, is_waiting: false }
     }
 
-    /// Waits for keys; `false`: the terminal was closed.
+    /// Waits for keys. `false` if the terminal was closed.
     async fn next(&mut self) -> bool {
         if !self.is_waiting {
             self.is_waiting = true;
@@ -141,7 +141,7 @@ fn wait_for_input() -> bool {
     }
 }
 
-/// The next key that has arrived. Pasted text is not a key.
+/// Returns the next key that has arrived. Pasted text does not count as keys.
 pub(super) fn key() -> io::Result<Option<KeyEvent>> {
     while event::poll(Duration::ZERO)? {
         match event::read()? {

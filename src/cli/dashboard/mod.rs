@@ -1,5 +1,5 @@
-//! The dashboard: chains by who must act, on the whole terminal. `agent-cli` without arguments shows it, and `watch` while it
-//! continues chains.
+//! The dashboard: a full-screen list of chains by who must act. `agent-cli` without arguments shows it, and so does `watch`
+//! while it continues chains.
 
 mod draw;
 mod events;
@@ -25,7 +25,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output;
 
-/// Whether the dashboard can be shown: to a person, on a terminal that can move its cursor.
+/// Whether the dashboard can be shown: a person uses a terminal that can move its cursor.
 pub(super) fn is_possible() -> bool {
     let can_move = env::var("TERM").is_ok_and(|terminal| !matches!(terminal.as_str(), "" | "dumb"));
     can_move && io::stdin().is_terminal() && output::is_read_by_a_person()
@@ -38,14 +38,14 @@ pub(super) fn show(context: &Context) -> Result<ExitStatus, CliError> {
     Session::new(context, &store, Beside::Nothing)?.run()
 }
 
-/// A dashboard in a thread of its own.
+/// A dashboard in a separate thread, while this process does something else.
 struct Accompanying {
     over: Arc<Notify>,
     thread: JoinHandle<Result<(), CliError>>,
 }
 
 impl Accompanying {
-    /// Shows the dashboard beside what this process does. If it ends early, the process is asked to stop.
+    /// Shows the dashboard while this process works. If the dashboard ends early, the process is asked to stop.
     fn start() -> Self {
         let over = Arc::new(Notify::new());
         let beside = Beside::Watch(Arc::clone(&over));
@@ -58,19 +58,19 @@ impl Accompanying {
         Self { over, thread }
     }
 
-    /// Removes the dashboard.
+    /// Closes the dashboard.
     fn finish(self) -> Result<(), CliError> {
         self.over.notify_one();
         self.thread.join().unwrap_or_else(|_| Err(CliError::failed("the dashboard failed")))
     }
 }
 
-/// Asks this process to stop: nobody sees any more what it does.
+/// Asks this process to stop when dropped, because the person can no longer see its progress.
 struct StopsWatch;
 
 impl Drop for StopsWatch {
     fn drop(&mut self) {
-        // The watch ignores it if it has ended, or was already asked.
+        // The watch ignores the signal if it has ended or was already asked to stop.
         let _ = kill_process(getpid(), Signal::HUP);
     }
 }

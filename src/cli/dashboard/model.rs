@@ -1,4 +1,4 @@
-//! What the dashboard shows, and what keys do.
+//! The state of the dashboard, and the effects of keys.
 
 use std::path::PathBuf;
 
@@ -13,20 +13,20 @@ use crate::core::chain::waiting_on::shown_state::{Actor, ShownState};
 use crate::core::id::FrameId;
 use crate::core::steering::stop_order::StopKind;
 
-/// Everything that is drawn.
+/// Everything that the dashboard draws.
 #[derive(Debug)]
 pub(super) struct Model {
     pub(super) board: Board,
     pub(super) selected: Option<FrameId>,
-    /// Where the selected chain was, should it disappear.
+    /// The position of the selected chain, in case the chain disappears.
     place: usize,
     pub(super) view: View,
-    /// What was said last, until the next key.
+    /// The last message, until the next key.
     pub(super) said: Option<String>,
-    /// What continues chains: this process, another one, or only a person.
+    /// The program or person that continues chains.
     pub(super) continues: Continues,
     pub(super) all_projects: bool,
-    /// The directory in which it was started.
+    /// The directory in which the dashboard was started.
     pub(super) here: PathBuf,
     pub(super) now: Timestamp,
     pub(super) zone: TimeZone,
@@ -37,7 +37,7 @@ pub(super) struct Model {
 pub(super) enum View {
     Chains,
     Help,
-    /// Asks whether to do this.
+    /// Asks for confirmation.
     Confirm(Question),
 }
 
@@ -51,14 +51,14 @@ pub(super) enum Question {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Continues {
-    /// This process does.
+    /// This process.
     Here,
     Elsewhere(Continuer),
-    /// Only a person does.
+    /// Only a person.
     Person,
 }
 
-/// What a key asks for beyond the model.
+/// An action of a key that affects more than the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Answer(FrameId),
@@ -66,13 +66,13 @@ pub(super) enum Action {
     Open(FrameId),
     Stop(FrameId, StopKind),
     Resume(FrameId),
-    /// The board of other projects.
+    /// Read the board again, because it now shows other projects.
     Reload,
-    /// To the shell, until the person comes back.
+    /// Suspend the process, until the person returns from the shell.
     Suspend,
     Redraw,
     Quit,
-    /// As Ctrl-C.
+    /// Like Ctrl-C.
     Interrupt,
 }
 
@@ -93,7 +93,7 @@ impl Model {
         }
     }
 
-    /// Takes a new board. The selection stays with its chain.
+    /// Shows a new board. The same chain stays selected.
     pub(super) fn show(&mut self, board: Board) {
         self.board = board;
         let chains = &self.board.chains;
@@ -165,7 +165,7 @@ impl Model {
         }
     }
 
-    /// What a key does with the selected chain.
+    /// Handles a key that acts on the selected chain.
     fn act(&mut self, key: KeyCode) -> Option<Action> {
         let chain = self.selected_chain()?;
         let (id, state) = (chain.id, chain.state);
@@ -216,5 +216,5 @@ impl Model {
     }
 }
 
-/// How far a page is.
+/// The number of chains in a page.
 const PAGE: isize = 10;

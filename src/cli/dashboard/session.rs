@@ -1,4 +1,4 @@
-//! Shows the dashboard, and does what a person asks for.
+//! Runs the dashboard, and carries out a person's actions.
 
 use std::env;
 use std::io;
@@ -31,12 +31,12 @@ use crate::core::steering::stop_order::StopKind;
 use crate::runtime::run::signals::LentTerminal;
 use crate::store::{Attending, Store};
 
-/// What the dashboard is shown beside.
+/// The work that this process does while it shows the dashboard.
 #[derive(Clone, Debug)]
 pub(super) enum Beside {
-    /// Nothing: it only shows.
+    /// No other work.
     Nothing,
-    /// A watch in this process, which notifies it of its end.
+    /// A watch, which notifies the dashboard when it ends.
     Watch(Arc<Notify>),
 }
 
@@ -47,22 +47,22 @@ pub(super) struct Session<'a> {
     screen: FullScreen,
     events: Events,
     model: Model,
-    /// The version of the records that is shown.
+    /// The version of the records on the screen.
     version: i64,
-    /// When to check whether they have changed, and the pause before that.
+    /// When to check for changes of the records, and the pause before that.
     check: Option<(Instant, Duration)>,
     is_outdated: bool,
     next_look: Instant,
     not_before: Instant,
-    /// A person sees what is asked.
+    /// Marks that a person sees the questions.
     _attending: Attending,
 }
 
-/// How often to look at agents that work.
+/// How often to look at working agents.
 const ACTIVE: Duration = Duration::from_secs(1);
-/// How often to look otherwise, at files that agents wait for and at the clock.
+/// How often to look otherwise, at files that agents wait for and at the time.
 const IDLE: Duration = Duration::from_secs(60);
-/// The shortest time between two looks at the records, and how many times longer than a look it is.
+/// The shortest pause between two reads of the records, and the pause as a multiple of the time that a read takes.
 const PAUSE: Duration = Duration::from_millis(100);
 const SHARE: u32 = 25;
 const DEBOUNCE: Duration = Duration::from_millis(20);
@@ -101,7 +101,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Shows the dashboard until the person leaves, or what it is beside has ended.
+    /// Shows the dashboard until the person leaves or the watch has ended.
     pub(super) fn run(mut self) -> Result<ExitStatus, CliError> {
         self.look_at_continuer()?;
         loop {
@@ -125,7 +125,7 @@ impl<'a> Session<'a> {
                 }
                 Event::Look | Event::Draw => {}
                 Event::Continued => drop(self.screen.retake()),
-                // Beside a watch, this process ends when its agents have ended.
+                // With a watch, this process ends when its agents have ended.
                 Event::Stop if matches!(self.beside, Beside::Watch(_)) => {}
                 Event::Stop | Event::Closed => return Ok(ExitStatus::Interrupted),
                 Event::Over => return Ok(ExitStatus::Ok),
@@ -133,8 +133,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Checks whether the records have changed, if a change of their files was noticed. On a slow disk, a transaction is complete
-    /// long after it has changed its files for the last time.
+    /// Checks whether the records have changed, after a change of their files was noticed. On a slow disk, a transaction
+    /// completes long after the last change of its files. The check is therefore repeated.
     fn check(&mut self) -> Result<(), CliError> {
         let Some((at, pause)) = self.check.filter(|(at, _)| *at <= Instant::now()) else { return Ok(()) };
         let version = self.store.changes().version_of_others()?;
@@ -144,7 +144,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Looks at what may have changed, if it is time.
+    /// Reads everything that may have changed, if it is time.
     fn look(&mut self) -> Result<(), CliError> {
         let began = Instant::now();
         let app = self.context.app(self.store);
@@ -170,7 +170,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// How long nothing changes that is not recorded.
+    /// How long it takes until something changes that is not recorded.
     fn until_next(&self) -> Duration {
         let now = Timestamp::now();
         let next = self.model.board.next_by_time(now).map(|next| next.duration_since(now));
@@ -234,18 +234,18 @@ impl<'a> Session<'a> {
         self.look_at_continuer()
     }
 
-    /// Gives the terminal to something else, and takes it back.
+    /// Lends the terminal to something else, and takes it back.
     fn lend<T>(&mut self, work: impl FnOnce() -> T) -> Result<T, CliError> {
         let lent = LentTerminal::new();
         let done = self.screen.lend(work);
         self.events.forget_interrupts();
         drop(lent);
-        // What is still there was typed at something else.
+        // The remaining input was meant for the other program.
         while matches!(events::key(), Ok(Some(_))) {}
         done.map_err(|error| CliError::failed(format!("the terminal cannot be used: {error}")))
     }
 
-    /// Runs a command of this program on the terminal, until it ends and the person has seen that.
+    /// Runs a command of this program on the terminal. Waits until it ends and the person has seen its output.
     fn command(&mut self, arguments: &[&str]) -> Result<(), CliError> {
         let own = env::current_exe().map_err(|error| CliError::failed(error.to_string()))?;
         let mut command = Command::new(own);
@@ -253,7 +253,7 @@ impl<'a> Session<'a> {
         let is_shown = arguments[0] == "logs";
         self.lend(|| {
             let ended = command.status().map_err(|error| CliError::failed(error.to_string()))?;
-            // After Ctrl-C they want to be back.
+            // After Ctrl-C, the person wants to return immediately.
             match ended.code() {
                 Some(0) if !is_shown => Ok(()),
                 Some(_) => inbox::wait_for_enter("Enter: back to the dashboard "),
@@ -285,16 +285,16 @@ impl<'a> Session<'a> {
     }
 }
 
-/// When the day began on the person's clock.
+/// When the current day began in the person's time zone.
 fn today(model: &Model) -> Timestamp {
     let now = Timestamp::now();
     let began = now.to_zoned(model.zone.clone()).start_of_day().map(|day| day.timestamp());
     began.unwrap_or_else(|_| now.checked_sub(24.hours()).unwrap_or(now))
 }
 
-/// Suspends this process as the shell does with its job, until it is continued.
+/// Suspends this process, as the shell does with a job, until it is continued.
 fn suspend() {
-    // Elsewhere, the group has members that have nothing to do with this terminal.
+    // Otherwise the process group has members that do not belong to this terminal.
     let is_job = tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp());
     let _ = if is_job { kill_current_process_group(Signal::TSTP) } else { kill_process(getpid(), Signal::TSTP) };
 }

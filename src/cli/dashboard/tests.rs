@@ -1,4 +1,4 @@
-//! What keys do, and what is drawn at several widths.
+//! Tests the effects of keys, and the drawing at several widths.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -49,7 +49,7 @@ fn model(store: &Store) -> Model {
 fn shown(store: &Store) -> Model {
     let mut model = Model::new("/home/dev/api".into(), Continues::Person, true);
     let mut board = board(&testing::app(store), Input { all_projects: true, today: Timestamp::UNIX_EPOCH }).unwrap();
-    // Nothing runs here, so the agent that is recorded as running would be abandoned.
+    // No agent runs in this test, so an agent that is recorded as running would count as abandoned.
     for (section, chain) in &mut board.chains {
         if chain.abandoned {
             chain.state = crate::core::chain::waiting_on::shown_state::ShownState::Working;
@@ -58,7 +58,7 @@ fn shown(store: &Store) -> Model {
     }
     board.chains.sort_by_key(|(section, chain)| (*section, chain.state.rank()));
     model.zone = TimeZone::UTC;
-    // No time has passed since.
+    // No time has passed since then.
     model.now = Timestamp::UNIX_EPOCH;
     model.show(board);
     model
@@ -81,7 +81,7 @@ fn drawn(model: &Model, width: u16, height: u16) -> Vec<String> {
     (0..height).map(row).collect()
 }
 
-/// The lines without ids and the empty ones.
+/// The drawn lines, without ids and empty lines.
 fn text(model: &Model, width: u16, height: u16) -> String {
     let ids = model.board.chains.iter().map(|(_, chain)| chain.id.short());
     let shown = drawn(model, width, height).join("\n");

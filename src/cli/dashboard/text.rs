@@ -1,4 +1,4 @@
-//! What the dashboard says about chains, as escaped text.
+//! The texts of the dashboard about chains, escaped.
 
 use crate::app::lists::board::Section;
 use crate::app::view::chain::ChainView;
@@ -25,7 +25,7 @@ impl Section {
     }
 }
 
-/// Its name or task, after its project if that is another one.
+/// The chain's name or task. If the chain belongs to another project, the project comes first.
 pub(super) fn name(model: &Model, chain: &ChainView) -> String {
     let name = one_line(chain.name.as_deref().unwrap_or(&chain.task));
     if model.here.starts_with(&chain.cwd) || chain.cwd.starts_with(&model.here) {
@@ -35,7 +35,7 @@ pub(super) fn name(model: &Model, chain: &ChainView) -> String {
     format!("{place}: {name}")
 }
 
-/// What it asks, does or waits for, on one line.
+/// The chain's question, activity or reason for waiting, on one line.
 pub(super) fn why(model: &Model, chain: &ChainView) -> String {
     match chain.blocker().and_then(|blocker| asked(chain, blocker)) {
         Some(asked) => one_line(&asked) + &more(chain),
@@ -43,7 +43,7 @@ pub(super) fn why(model: &Model, chain: &ChainView) -> String {
     }
 }
 
-/// What a person is asked, if that is what the state of the chain says.
+/// The question to a person, if the state of the chain shows that it asks one.
 fn asked(chain: &ChainView, blocker: &Blocker) -> Option<String> {
     match (chain.state, &blocker.what) {
         (ShownState::Asks, Blocking::Question { form, .. }) => Some(form.question.trim().to_owned()),
@@ -60,7 +60,7 @@ fn more(chain: &ChainView) -> String {
     }
 }
 
-/// How long it has been so.
+/// How long the chain has been in this state.
 pub(super) fn since(model: &Model, chain: &ChainView) -> String {
     let asked = chain.blocker().filter(|blocker| asked(chain, blocker).is_some());
     age(asked.map_or(chain.since, |blocker| blocker.since), model.now)
@@ -108,7 +108,7 @@ pub(super) fn details(model: &Model, chain: &ChainView, width: usize) -> Vec<Str
     lines
 }
 
-/// How many chains need a person, work, and so on, and how many need a person.
+/// The numbers of chains by section, and the number of chains that need a person.
 pub(super) fn summary(model: &Model) -> [String; 2] {
     let counts = Section::ALL.map(|section| (section, model.board.of(section).count()));
     let words = counts.map(|(section, count)| match (section, count) {
@@ -147,7 +147,7 @@ fn of(model: &Model, id: FrameId) -> String {
     format!("{} {}", id.short(), chain.map(|chain| name(model, chain)).unwrap_or_default())
 }
 
-/// The keys, with their names for a line, and what they do.
+/// The keys, their short names, and descriptions of their effects.
 pub(super) const KEYS: [(&str, &str, &str); 10] = [
     ("a", "answer", "answer what the chain asks"),
     ("l", "logs", "what its agents say and do, as it happens"),
@@ -161,5 +161,5 @@ pub(super) const KEYS: [(&str, &str, &str); 10] = [
     ("^Z", "", "to the shell; fg returns"),
 ];
 
-/// The keys that move the selection.
+/// The help about keys that move the selection.
 pub(super) const MOVES: &str = "Up Down j k PgUp PgDn g G: select; Enter: answer, or logs";

@@ -1,4 +1,4 @@
-//! Hints for a failed chain, by cause.
+//! Hints for a failed chain, by cause of the failure.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::core::id::FrameId;
 use crate::core::text::shell::{shell_path, shell_word};
 use crate::runtime::run::frame_error::FrameErrorKind;
 
-/// What a person can do about the failure of an agent in the chain `top`, in order.
+/// Lists what a person can do about the failure of an agent in the chain `top`, in order.
 pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
     let top = top.short();
     let resume = format!("agent-cli resume {top}");
@@ -78,7 +78,7 @@ pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
     }
 }
 
-/// What a person can change if nothing was recorded.
+/// Says what a person can change, if nothing was recorded.
 pub(crate) fn of_new(why: &FrameErrorKind) -> Option<String> {
     match why {
         FrameErrorKind::Program(_) => Some(install()),
@@ -87,7 +87,7 @@ pub(crate) fn of_new(why: &FrameErrorKind) -> Option<String> {
     }
 }
 
-/// What a person can change if `claude` rejects something.
+/// Says what a person can change if `claude` rejects its arguments.
 pub(crate) fn refused(said: &str) -> String {
     match StartRefusal::from_message(said) {
         StartRefusal::Mode => "nothing was recorded: give another --permission-mode, or none".to_owned(),
@@ -103,7 +103,7 @@ pub(crate) fn install() -> String {
     "install Claude Code, or name it with --claude PATH or AGENT_CLI_CLAUDE".to_owned()
 }
 
-/// What makes a folder of Claude Code usable.
+/// The hint that makes a folder of Claude Code usable.
 pub(crate) fn claude_folder(folder: &Path) -> String {
     format!(
         "make {} readable and writable for this user, or set CLAUDE_CONFIG_DIR to another folder",

@@ -12,7 +12,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::print;
 
-/// A script sets this variable to request completions.
+/// A completion script sets this variable.
 const VARIABLE: &str = "AGENT_CLI_COMPLETE";
 const PROGRAM: &str = "agent-cli";
 
@@ -41,7 +41,7 @@ impl Completions {
     }
 }
 
-/// Prints completions if a script requests them. `program`: the whole command line. Returns whether it did.
+/// Prints completions if a script requests them, and returns whether it did. `program` describes the whole command line.
 pub(crate) fn complete(program: impl Fn() -> Command, arguments: &[OsString]) -> bool {
     let Some(shell) = std::env::var_os(VARIABLE) else { return false };
     let here = std::env::current_dir().ok();
@@ -52,7 +52,7 @@ pub(crate) fn complete(program: impl Fn() -> Command, arguments: &[OsString]) ->
         let mut offered = Vec::new();
         let mut command = program();
         command.build();
-        // A shell does not show errors.
+        // Shells do not show errors of completions.
         let _ = shell.write_complete(&mut command, words, here.as_deref(), &mut offered);
         let _ = print(&without_options(&String::from_utf8_lossy(&offered)));
         return true;
@@ -64,8 +64,8 @@ pub(crate) fn complete(program: impl Fn() -> Command, arguments: &[OsString]) ->
         .unwrap_or(true)
 }
 
-/// Whether the word to complete may be an id and is not an option. If there is no id to offer, a shell would take `--`, with
-/// which all options begin, for the only match.
+/// Whether to complete an id and not an option. Without ids to offer, a shell would insert `--`, the common beginning of all
+/// options.
 fn names_an_id(program: &Command, words: &[OsString]) -> bool {
     let index = std::env::var("_CLAP_COMPLETE_INDEX").ok().and_then(|index| index.parse::<usize>().ok());
     let word = words.get(index.unwrap_or(words.len().saturating_sub(1)));

@@ -153,7 +153,7 @@ fn list(context: &Context, json: bool) -> Result<ExitStatus, CliError> {
     Ok(report(&found))
 }
 
-/// Reports values that have no effect. A broken file is a failure.
+/// Reports values that have no effect. A broken file counts as a failure.
 fn report(found: &Configuration) -> ExitStatus {
     for problem in &found.problems {
         warn(&format!("{}: {}", problem.path.display(), problem.what));
@@ -169,7 +169,7 @@ fn report(found: &Configuration) -> ExitStatus {
     if found.problems.is_empty() { ExitStatus::Ok } else { ExitStatus::Failed }
 }
 
-/// A setting as a line of TOML, with its origin.
+/// Formats a setting as a line of TOML, with its origin.
 fn line(settings: &Settings, setting: &Setting) -> String {
     let Some(value) = settings.value(setting) else {
         return format!("# {} is not set: {}\n", setting.key, setting.help);

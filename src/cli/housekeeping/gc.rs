@@ -78,7 +78,7 @@ impl Gc {
     }
 }
 
-/// What is removed with a worktree, for printing while it still exists.
+/// Lists the ignored files that are removed with a worktree, while the worktree still exists.
 fn ignored(condemned: &Condemned) -> String {
     let names: Vec<_> = condemned.ignored.iter().map(|path| path.display().to_string()).collect();
     one_line(&format!(

@@ -50,11 +50,11 @@ impl Import {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         let store = context.store()?;
         let (app, name) = (context.app(&store), self.file.display().to_string());
-        // The archive is read once, for listing and for importing, because a file may change.
+        // Read the archive only once, for listing and for importing, because the file may change in between.
         let archive = if self.file == Path::new("-") {
             import::read(&app, &name, io::stdin().lock(), self.cwd.clone())?
         } else {
-            // Before the file is opened.
+            // Checked before the file is opened.
             app.asker.may(PersonsTask::Import)?;
             let file = File::open(&self.file).map_err(|error| {
                 CliError::usage(format!("cannot read {name}: {error}"))

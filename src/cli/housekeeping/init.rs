@@ -1,4 +1,4 @@
-//! `agent-cli init` and `agent-cli uninit`: what CLAUDE.md tells agents about chains.
+//! `agent-cli init` and `agent-cli uninit`: add the convention to CLAUDE.md or install the plugin, and remove them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -121,7 +121,7 @@ impl SetupOptions {
         Ok(Place::Project { directory, config })
     }
 
-    /// Shows the change, asks if it is wanted, and makes it.
+    /// Shows the change, asks for confirmation, and carries the change out.
     fn carry_out(&self, context: &Context, command: &str, plan: &Plan) -> Result<ExitStatus, CliError> {
         if self.dry_run {
             if self.json {
@@ -147,7 +147,7 @@ impl SetupOptions {
         Ok(ExitStatus::Ok)
     }
 
-    /// Shows what is done to the plugin, asks if it is wanted, and does it.
+    /// Shows the commands for the plugin, asks for confirmation, and runs them.
     fn carry_out_for_plugin(
         &self,
         context: &Context,
@@ -200,14 +200,14 @@ impl SetupOptions {
     }
 }
 
-/// Where the files of the plugin are, which Claude Code reads there.
+/// The directory of the plugin's files. Claude Code reads them there.
 fn plugin_directory(context: &Context) -> Result<PathBuf, CliError> {
     Ok(context.state_dir()?.join("plugin"))
 }
 
-/// The change of each file.
+/// Formats the change of each file.
 fn shown(plan: &Plan, width: Option<usize>) -> String {
-    /// Lines around a change.
+    /// How many lines to show around a change.
     const CONTEXT: usize = 3;
     let mut view = Bars::new(width);
     for (path, old, new) in plan.texts() {
@@ -217,13 +217,13 @@ fn shown(plan: &Plan, width: Option<usize>) -> String {
     view.text()
 }
 
-/// The path of CLAUDE.md, and where it leads.
+/// The path of CLAUDE.md. If it is a link, its target is added.
 fn named(plan: &Plan) -> String {
     let leads_to = plan.leads_to().map(|target| format!(" (a link to {})", target.display())).unwrap_or_default();
     format!("{}{leads_to}", plan.file().display())
 }
 
-/// A line for each file.
+/// Formats one line for each file.
 fn report(plan: &Plan, is_dry: bool) -> String {
     let done = match (plan.change, is_dry) {
         (Change::Unchanged, _) => "unchanged",
@@ -244,7 +244,7 @@ fn report(plan: &Plan, is_dry: bool) -> String {
     file + &plan.task.iter().map(|task| format!("{verb} {}\n", task.display())).collect::<String>()
 }
 
-/// What a person should know afterwards.
+/// Explains what a person should know afterwards.
 fn explain(plan: &Plan) {
     if let Some((path, missing)) = &plan.defined_in {
         let (is_other, path) = (path != plan.file(), path.display());

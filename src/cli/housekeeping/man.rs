@@ -1,4 +1,4 @@
-//! `agent-cli man`: the manual pages, for those who package the program.
+//! `agent-cli man`: writes manual pages, for packages of the program.
 
 use std::fs;
 use std::path::PathBuf;

@@ -35,7 +35,7 @@ impl Mcp {
     }
 }
 
-/// This process. Everything is read anew for each call: files and the environment of ancestors change.
+/// This process. It reads everything again for each call, because files and the environment of ancestors change.
 #[derive(Clone)]
 struct OwnProcess;
 
@@ -43,7 +43,7 @@ impl Host for OwnProcess {
     type Surroundings = Context;
 
     fn is_of_agent(&self) -> bool {
-        // If that cannot be told, it counts as an agent, and so does what an agent has left behind.
+        // If this cannot be determined, the process counts as an agent. So does a process that an agent has left running.
         Context::from_environment(false).map_or(true, |context| context.caller.is_some() || marks::runner().is_some())
     }
 

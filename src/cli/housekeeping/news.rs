@@ -1,4 +1,4 @@
-//! `agent-cli news`: tells a session what happens in the chains of its project. The plugin's monitor runs it.
+//! `agent-cli news`: reports news of a project's chains to a session. The plugin's monitor runs it.
 
 use std::io;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(crate) struct News {}
 impl News {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         if context.caller.is_some() {
-            // A person's session is told.
+            // Agents get no news. A person's session gets them.
             return Ok(ExitStatus::Ok);
         }
         let store = context.store()?;
@@ -51,7 +51,7 @@ impl News {
     }
 }
 
-/// Whether anyone can read what this process prints. A session that is killed closes its end.
+/// Whether the output still has a reader. A killed session closes its end.
 fn is_read() -> bool {
     let output = io::stdout();
     let mut polled = [PollFd::new(&output, PollFlags::empty())];

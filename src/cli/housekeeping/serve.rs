@@ -63,7 +63,7 @@ pub(crate) struct Serve {
     allowed_host: Vec<String>,
 }
 
-/// Fewer characters could be guessed.
+/// A shorter token could be guessed.
 const SHORTEST: usize = 22;
 
 fn listen(text: &str) -> Result<Listen, String> {
@@ -116,7 +116,7 @@ impl Serve {
     }
 }
 
-/// The token in a file that only its owner can read.
+/// Reads the token from a file that only its owner can read.
 fn token(file: &Path) -> Result<String, CliError> {
     let cannot = |error| {
         let hint = format!("(umask 077; openssl rand -hex 32 > {}) makes one", quoted(&file.to_string_lossy()));
@@ -135,10 +135,10 @@ fn token(file: &Path) -> Result<String, CliError> {
     Ok(token)
 }
 
-/// This process. Everything is read anew for each request: files and the environment of ancestors change.
+/// This process. It reads everything again for each request, because files and the environment of ancestors change.
 #[derive(Clone)]
 struct OwnProcess {
-    /// The file with which a browser is opened, if one is.
+    /// The file that opens the browser, if one was written.
     opened: Option<PathBuf>,
 }
 
@@ -177,7 +177,7 @@ impl Host for OwnProcess {
     }
 
     fn show_link(&self, link: &str, is_first: bool) {
-        // Without standard output, nobody can log in.
+        // Without standard output, the link is lost and no browser can log in.
         let _ = print_line(link);
         if !is_first {
             self.forget_opened();
@@ -198,7 +198,7 @@ fn within<T>(work: impl FnOnce(&Context, &Store) -> Result<T, AppError>) -> Resu
         let context = Context::from_environment(false)?;
         let dir = context.state_dir()?;
         if !StateDir::new(&dir).is_ok_and(|dir| Store::exists(&dir)) {
-            // Opening it would create another one.
+            // Opening the store would create another state directory.
             return Err(CliError::failed(format!("there are no records in {} any more", dir.display())));
         }
         Ok::<T, CliError>(work(&context, &context.store()?)?)
@@ -215,12 +215,12 @@ fn within<T>(work: impl FnOnce(&Context, &Store) -> Result<T, AppError>) -> Resu
 
 impl OwnProcess {
     fn forget_opened(&self) {
-        // It may have been removed before.
+        // The file may have been removed already.
         let _ = self.opened.as_ref().map(fs::remove_file);
     }
 }
 
-/// The processes at the other end, if they are on this machine and the system shows them.
+/// The processes at the other end, if they run on this machine and the system shows them.
 fn processes(connection: Connection) -> Vec<Pid> {
     match connection {
         Connection::Tcp { peer, own } => peer::of_connection(peer, own),
@@ -228,7 +228,8 @@ fn processes(connection: Connection) -> Vec<Pid> {
     }
 }
 
-/// Opens a browser with a file that leads to the link: everybody can see the arguments of processes.
+/// Opens a browser with a file that leads to the link. The link must not be an argument, because all users can see the
+/// arguments of processes.
 fn open(file: &Path, link: &str) -> std::io::Result<()> {
     use std::io::Write as _;
     let _ = fs::remove_file(file);
@@ -238,7 +239,7 @@ fn open(file: &Path, link: &str) -> std::io::Result<()> {
     let mut command = Command::new(program);
     command.arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut started = command.spawn()?;
-    // It would stay a zombie as long as this process lives.
+    // Otherwise the browser process would stay a zombie as long as this process runs.
     std::thread::spawn(move || started.wait());
     Ok(())
 }

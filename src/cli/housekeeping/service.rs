@@ -1,4 +1,4 @@
-//! `agent-cli service`: makes the system continue chains.
+//! `agent-cli service`: installs a timer that continues chains.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -141,10 +141,10 @@ fn print_plan(plan: &ServicePlan) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The hint for a service that ends with the session of its user.
+/// The hint if the service ends with the user's session.
 const LINGER: &str = "loginctl enable-linger lets it run always";
 
-/// What a person should know about a newly installed service.
+/// Explains what a person should know about a newly installed service.
 fn report(status: &ServiceStatus, manager: Manager) {
     tell("chains are continued every minute; agent-cli service status shows whether they are");
     if manager == Manager::Systemd && status.lingers == Some(false) {
