@@ -1,4 +1,4 @@
-//! Formatting for people: ages, times, tables, untrusted text.
+//! Formats ages, times, tables and untrusted text for people.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -10,7 +10,7 @@ pub(crate) use crate::core::text::extent::bytes;
 use crate::core::text::time::{on_clock, time_until};
 use crate::core::text::wrap::{columns, of_each};
 
-/// `text` on one line, escaped, without surrounding blanks and line breaks.
+/// Escapes `text` on one line, without surrounding blanks and line breaks.
 pub(crate) fn one_line(text: &str) -> String {
     escape::one_line(text.trim())
 }
@@ -20,14 +20,14 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     cut_end(text.trim(), most)
 }
 
-/// [`cut`] that keeps leading blanks.
+/// [`cut`], but keeps leading blanks.
 fn cut_end(text: &str, most: usize) -> String {
-    // The rest of the text may be very long, so it is not examined.
+    // The rest of the text may be very long, so do not examine it.
     let enough: String = text.chars().take(characters_in(most) + 1).collect();
     fitted(&escape::one_line(enough.trim_end()), most)
 }
 
-/// A line of escaped text, cut to `most` columns of a terminal.
+/// Cuts a line of escaped text to `most` columns of a terminal.
 pub(crate) fn fitted(line: &str, most: usize) -> String {
     let (mut width, mut fits) = (0, 0);
     for (count, (at, c, columns)) in of_each(line).enumerate() {
@@ -42,23 +42,23 @@ pub(crate) fn fitted(line: &str, most: usize) -> String {
     line.to_owned()
 }
 
-/// The maximum number of characters on a line with this many columns: otherwise the number of zero-width characters would be
-/// unlimited.
+/// The most characters on a line with this many columns. Without this limit, a line could have any number of zero-width
+/// characters.
 fn characters_in(columns: usize) -> usize {
     columns.saturating_mul(4)
 }
 
-/// The maximum width of a column, unless it is the last one in a table of unlimited width.
+/// The maximum width of a column. It does not apply to the last column of a table of unlimited width.
 const WIDEST: usize = 60;
 
-/// Rows in columns as wide as they need to be and the terminal allows; elsewhere only the columns before the last one are cut.
-/// The last cell of a row is not padded and does not affect the width of its column: in a row with fewer cells than others it
-/// may be a note.
+/// Formats rows as columns. Each column is as wide as it needs to be and the terminal allows. Without a terminal, the last
+/// column is not cut. The last cell of a row is not padded and does not affect the width of its column, because in a row with
+/// fewer cells than others it may be a note.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     table_within(rows, None, width())
 }
 
-/// A [`table`] in which the cell in `column` of each row is not cut and has the row's tone. The cells before it are padded
+/// Like [`table`], but the cell in `column` of each row has the row's tone and is not cut. The cells before it are padded
 /// with blanks.
 pub(crate) fn toned_table(rows: &[(Vec<String>, Tone)], column: usize) -> Vec<TonedLine> {
     let (cells, tones): (Vec<_>, Vec<_>) = rows.iter().cloned().unzip();
@@ -73,7 +73,7 @@ pub(crate) fn toned_table(rows: &[(Vec<String>, Tone)], column: usize) -> Vec<To
     toned.collect()
 }
 
-/// `whole`: a column that is not made narrower on a narrow terminal.
+/// `whole` is the column that keeps its width on a narrow terminal.
 fn table_within(rows: &[Vec<String>], whole: Option<usize>, width: Option<usize>) -> String {
     let widest = width.map_or(WIDEST, |width| (width / 5).clamp(8, WIDEST));
     let shortened = |(column, cell): (usize, &String)| cut(cell, if whole == Some(column) { WIDEST } else { widest });
@@ -102,18 +102,18 @@ fn table_within(rows: &[Vec<String>], whole: Option<usize>, width: Option<usize>
     text
 }
 
-/// A time on the clock of `zone`, with the date unless it is today, and how far away it is: `11:49 (in 2 h)`.
+/// Formats a time on the clock of `zone`, with the date unless it is today, and the time until then: `11:49 (in 2 h)`.
 pub(crate) fn moment(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
     let away = if at > now { format!(" (in {})", time_until(at, now)) } else { String::new() };
     on_clock(at, now, zone) + &away
 }
 
-/// A time in the past, likewise: `11:49 (2 h ago)`.
+/// Formats a time in the past in the same way: `11:49 (2 h ago)`.
 pub(crate) fn past(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
     format!("{} ({} ago)", on_clock(at, now, zone), age(at, now))
 }
 
-/// When an open question expires. An expired question still takes an answer until the expiry is recorded.
+/// Says when an open question expires. An expired question still accepts an answer until its expiry is recorded.
 pub(crate) fn expiry(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
     let verb = if at > now { "expires" } else { "expired" };
     format!("{verb} {}", moment(at, now, zone))

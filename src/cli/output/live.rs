@@ -1,5 +1,5 @@
-//! Changing lines at the bottom of the terminal, and progress of slow commands, on standard error. Messages are written above
-//! them.
+//! Draws changing lines at the bottom of the terminal, and the progress of slow commands, on standard error. Messages are
+//! written above these lines.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
@@ -14,22 +14,22 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::cli::output::size::size_of_errors;
 use crate::core::text::wrap::columns;
 
-/// What is currently drawn.
+/// The lines on the screen.
 static DRAWN: Mutex<Drawn> = Mutex::new(Drawn { lines: Vec::new(), width: 0 });
 
-/// Lines of escaped text, and the width of the terminal when they were drawn. The cursor is at the end of the last one.
+/// Lines of escaped text, and the terminal's width when they were drawn. The cursor is at the end of the last line.
 struct Drawn {
     lines: Vec<String>,
     width: usize,
 }
 
-/// Whether lines can be drawn: on a terminal that can move its cursor.
+/// Whether lines can be drawn: standard error is a terminal that can move its cursor.
 pub(crate) fn can_draw() -> bool {
     let can_move = env::var("TERM").is_ok_and(|terminal| !terminal.is_empty() && terminal != "dumb");
     io::stderr().is_terminal() && can_move
 }
 
-/// Draws these lines in place of the previous ones. They must be escaped, and leave room for what the terminal echoes.
+/// Draws these lines in place of the previous ones. They must be escaped, and leave room for the terminal's echo.
 pub(crate) fn draw(lines: &[String]) {
     static ONCE: Once = Once::new();
     ONCE.call_once(clear_while_stopped);
@@ -47,7 +47,7 @@ pub(crate) fn clear() {
     draw(&[]);
 }
 
-/// Writes to the terminal above what is drawn.
+/// Writes to the terminal above the drawn lines.
 pub(super) fn above<T>(write: impl FnOnce() -> T) -> T {
     let drawn = drawn();
     drawn.erase();
@@ -60,12 +60,12 @@ fn drawn() -> MutexGuard<'static, Drawn> {
     DRAWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// If standard error is closed, nothing is shown any more.
+/// Writes to standard error. If it is closed, the text is lost.
 fn send(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// The lines, and nothing else that was in their place.
+/// Formats the lines so that they erase the previous content.
 fn painted(lines: &[String]) -> String {
     format!("{}{ERASE_BELOW}", lines.join("\u{1b}[K\r\n"))
 }
@@ -85,7 +85,7 @@ impl Drawn {
         }
     }
 
-    /// Moves the cursor to where the lines begin, on a terminal that has become this wide.
+    /// Moves the cursor to the beginning of the lines. `width` is the terminal's current width.
     fn to_top(&self, width: usize) -> String {
         match self.height(width, breaks_lines_anew()).saturating_sub(1) {
             0 => "\r".to_owned(),
@@ -93,7 +93,7 @@ impl Drawn {
         }
     }
 
-    /// How many lines of the terminal they occupy.
+    /// How many lines of the terminal they take.
     fn height(&self, width: usize, breaks_anew: bool) -> usize {
         let of_line = |line: &String| match width {
             0 => 1,
@@ -104,7 +104,7 @@ impl Drawn {
     }
 }
 
-/// Whether the terminal breaks its lines anew when it becomes narrower. A few cut them.
+/// Whether the terminal reflows its lines when it becomes narrower. A few terminals cut them.
 fn breaks_lines_anew() -> bool {
     let terminal = env::var("TERM").unwrap_or_default();
     let is_in_screen = terminal.starts_with("screen") && env::var_os("TMUX").is_none();
@@ -112,9 +112,9 @@ fn breaks_lines_anew() -> bool {
     !cuts && !["linux", "vt"].iter().any(|name| terminal.starts_with(name))
 }
 
-/// Removes the lines before Ctrl-Z stops the program, and draws them below what the shell has printed once it continues.
+/// Removes the lines before Ctrl-Z stops the program. Once the program continues, draws them below the shell's output.
 fn clear_while_stopped() {
-    // Without the listener, Ctrl-Z leaves the lines on the terminal.
+    // If the signal cannot be handled, Ctrl-Z leaves the lines on the terminal.
     let listen = || -> io::Result<()> {
         let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
         let listener = |of: Signal| signal(SignalKind::from_raw(of.as_raw()));
@@ -126,7 +126,7 @@ fn clear_while_stopped() {
             let _entered = runtime.enter();
             while runtime.block_on(asked.recv()).is_some() {
                 let drawn = drawn();
-                // Other threads may run a little longer, this one, too.
+                // Other threads, including this one, may run a little longer.
                 let Ok(mut continues) = listener(Signal::CONT) else { continue };
                 drawn.erase();
                 if kill_process(getpid(), Signal::STOP).is_ok() {
@@ -140,7 +140,8 @@ fn clear_while_stopped() {
     let _ = listen();
 }
 
-/// A line on standard error that is overwritten as it changes. Only on a terminal, and only after a second.
+/// A progress line on standard error, which is overwritten as it changes. It appears only on a terminal, and only after a
+/// second.
 #[derive(Debug)]
 pub(crate) struct ProgressLine {
     next: Instant,
@@ -170,7 +171,7 @@ impl ProgressLine {
         }
     }
 
-    /// Removes the line, so that something else can be written there.
+    /// Removes the line, so that other output can take its place.
     pub(crate) fn clear(&mut self) {
         if self.is_shown {
             self.is_shown = false;

@@ -1,4 +1,4 @@
-//! Progress, step by step, on standard error.
+//! Logs the progress, step by step, on standard error.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal};
@@ -15,9 +15,9 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::cli::output::stderr::{tell, warn};
 use crate::core::id::IdPrefix;
 
-/// Starts the log: warnings always, all steps at a terminal or on request. `filter` selects steps as `RUST_LOG` does elsewhere
-/// (`debug`, `agent_cli::runtime=trace`), and may name agents and chains to follow (`agent=4f2c1a90`). Only the first call counts: a
-/// command may run a chain several times.
+/// Starts the log. Warnings always appear; all steps appear on a terminal or on request. `filter` selects steps as `RUST_LOG`
+/// does (`debug`, `agent_cli::runtime=trace`), and may name agents and chains to follow (`agent=4f2c1a90`). Only the first
+/// call has an effect, because a command may run a chain several times.
 pub(crate) fn start(verbose: bool, filter: Option<String>) {
     if tracing::dispatcher::has_been_set() {
         return;
@@ -67,7 +67,7 @@ impl Filter {
             };
             list.push(id.parse::<IdPrefix>().ok()?.as_str().to_owned());
         }
-        // A word that is not a level would be taken for a module, and everything outside that module would be hidden.
+        // A word that is not a level would be parsed as a module, which would hide everything outside that module.
         let is_known = |part: &&str| part.contains('=') || LevelFilter::from_str(part).is_ok() || part.starts_with(OWN);
         let levels = match levels.as_slice() {
             [] if followed != Followed::default() => Targets::new().with_target(OWN, LevelFilter::DEBUG),
@@ -127,7 +127,7 @@ impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for LogLines {
     }
 }
 
-/// The message of an event, followed by its fields, and its subjects.
+/// An event's message and fields, and the agents and chains that it is about.
 #[derive(Default)]
 struct LogLine {
     message: String,

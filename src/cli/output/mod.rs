@@ -1,4 +1,4 @@
-//! The program's output. Only these functions write to standard output and standard error: they escape whatever a
+//! The program's output. Only these functions write to standard output and standard error. They escape everything that a
 //! terminal would interpret.
 
 pub(crate) mod format;

@@ -15,24 +15,24 @@ use crate::core::text::wrap::columns;
 /// The pager of this process.
 static PAGER: Mutex<Option<Pager>> = Mutex::new(None);
 
-/// What is printed while a command may be paged.
+/// The output of a command that may be paged.
 #[derive(Debug)]
 struct Pager {
-    /// What was printed before the pager runs.
+    /// Output that was printed before the pager runs.
     held: Vec<u8>,
     /// The columns and lines of the terminal.
     size: (usize, usize),
-    /// The program, once there is more than fits on the terminal.
+    /// The running pager, once there is more output than fits on the terminal.
     program: Option<Child>,
-    /// The messages that are shown once the pager has ended.
+    /// Messages to show after the pager has ended.
     messages: Vec<u8>,
 }
 
-/// Ends the pager, and waits until the person has left it.
+/// Ends the pager when dropped, and waits until the person has left it.
 #[derive(Debug)]
 pub(crate) struct Paged(());
 
-/// From now on, results are shown in a pager if they do not fit on the terminal.
+/// From now on, shows results in a pager if they do not fit on the terminal.
 pub(crate) fn begin() -> Paged {
     let terminal = env::var("TERM").unwrap_or_default();
     let is_usable = io::stdout().is_terminal() && !terminal.is_empty() && terminal != "dumb" && command().is_some();
@@ -50,18 +50,18 @@ impl Drop for Paged {
             drop(program.stdin.take());
             let _ = program.wait();
         }
-        // If the terminal is closed, nothing is shown any more.
+        // If the terminal is closed, the output is lost.
         let _ = io::stdout().write_all(&held).and_then(|()| io::stdout().flush());
         let _ = io::stderr().write_all(&messages);
     }
 }
 
-/// Takes a result, if it may be paged.
+/// Takes a result, if the command is paged.
 pub(super) fn take(text: &str) -> Option<io::Result<()>> {
     pager().as_mut().map(|pager| pager.write(text.as_bytes()))
 }
 
-/// Takes a message: the pager has the terminal. Returns whether it did.
+/// Takes a message, because the pager uses the terminal. Returns whether the command is paged.
 pub(super) fn take_message(text: &str) -> bool {
     let mut pager = pager();
     let taken = pager.as_mut().map(|pager| pager.messages.extend_from_slice(text.as_bytes()));
@@ -87,7 +87,7 @@ impl Pager {
                 let held = std::mem::take(&mut self.held);
                 self.write(&held)
             }
-            // It is shown without one.
+            // Without a pager, the output is shown directly.
             Err(_) => {
                 self.size.1 = usize::MAX;
                 Ok(())
@@ -95,7 +95,7 @@ impl Pager {
         }
     }
 
-    /// Whether a terminal shows all of it, with the next prompt.
+    /// Whether a terminal shows all of the output, with the next prompt.
     fn fits(&self) -> bool {
         let (width, height) = self.size;
         let text = String::from_utf8_lossy(&self.held);
@@ -104,14 +104,14 @@ impl Pager {
     }
 }
 
-/// The pager that the person has chosen; `None`: none.
+/// The pager that the person has chosen. `None` if they want none.
 fn command() -> Option<String> {
     let chosen = ["AGENT_CLI_PAGER", "PAGER"].iter().find_map(|name| env::var(name).ok());
     let chosen = chosen.unwrap_or_else(|| "less".to_owned());
     Some(chosen).filter(|chosen| !["", "cat"].contains(&chosen.trim()))
 }
 
-/// The program alone fails to start if it does not exist; a shell would start.
+/// Starts the pager without a shell if possible. A missing program then fails to start, whereas a shell would start.
 fn start() -> io::Result<Child> {
     const OF_A_SHELL: &str = "|&;<>()$`\\\"'*?[#~=%";
     let chosen = command().ok_or(ErrorKind::NotFound)?;
@@ -124,7 +124,7 @@ fn start() -> io::Result<Child> {
         true => command.arg("-c").arg(&chosen),
         false => command.args(words),
     };
-    // Colours are shown, the text stays on the terminal, and short texts need no key.
+    // Show colours, leave the text on the terminal, and exit at once if the text is short.
     for (name, value) in [("LESS", "FRX"), ("LV", "-c")] {
         if env::var_os(name).is_none() {
             command.env(name, value);
@@ -135,14 +135,14 @@ fn start() -> io::Result<Child> {
     Ok(program)
 }
 
-/// Ctrl-C is for the pager.
+/// Lets the pager handle Ctrl-C.
 fn outlive_interrupts() {
     let listen = || -> io::Result<()> {
         let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
         let _entered = runtime.enter();
         signal(SignalKind::from_raw(Signal::INT.as_raw())).map(drop)
     };
-    // Otherwise Ctrl-C ends both.
+    // If this fails, Ctrl-C ends both programs.
     let _ = listen();
 }
 

@@ -1,5 +1,5 @@
-//! The whole terminal, as long as a full-screen display has it. Until it is given back, results and messages of other threads are
-//! kept, and the display gets the last one.
+//! Gives the whole terminal to a full-screen display. Until the display returns it, the output of other threads is kept, and
+//! the display gets the last message.
 
 use std::collections::VecDeque;
 use std::io::{self, Stdout, Write};
@@ -18,44 +18,44 @@ use ratatui::{Frame, Terminal};
 
 use crate::failpoint;
 
-/// The terminal, drawn on as a whole.
+/// The terminal, in full-screen mode.
 #[derive(Debug)]
 pub(crate) struct FullScreen {
-    /// It would show the cursor when dropped, as `hide` does, and panic if the terminal is closed.
+    /// Never dropped: dropping it would show the cursor, which `hide` does already, and panic if the terminal is closed.
     terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
-/// Where a text would have been written.
+/// The stream to which a text belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stream {
     Out,
     Err,
 }
 
-/// What is known while a display has the terminal.
+/// The state while a display has the terminal.
 struct Taken {
     owner: ThreadId,
     /// Whether the owner has lent the terminal to a dialogue or another program.
     is_lent: bool,
     kept: VecDeque<(Stream, String)>,
     last: Option<String>,
-    /// Tells the display that something was said.
+    /// Tells the display that there is a new message.
     wake: Box<dyn Fn() + Send>,
 }
 
 static TAKEN: Mutex<Option<Taken>> = Mutex::new(None);
 
-/// More than a person reads afterwards.
+/// The most texts to keep. More would be too many to read afterwards.
 const MOST: usize = 200;
 
 impl FullScreen {
-    /// Takes the terminal for this thread. `wake` is called whenever another thread says something.
+    /// Takes the terminal for this thread. `wake` is called whenever another thread writes a message.
     pub(crate) fn take(wake: impl Fn() + Send + 'static) -> io::Result<Self> {
         static RESTORES: Once = Once::new();
         RESTORES.call_once(|| {
             let usual = panic::take_hook();
             panic::set_hook(Box::new(move |panic| {
-                // The message must be readable.
+                // Restore the terminal first, so that the message is readable.
                 restore_after_panic();
                 usual(panic);
             }));
@@ -68,7 +68,7 @@ impl FullScreen {
     }
 
     pub(crate) fn draw(&mut self, render: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
-        // After a panic of another thread the terminal is no longer ours.
+        // After a panic in another thread, this display no longer has the terminal.
         if taken().is_some() {
             failpoint::panic_at("draw");
             self.terminal.draw(render)?;
@@ -76,7 +76,7 @@ impl FullScreen {
         Ok(())
     }
 
-    /// Gives the terminal back for a while: to a dialogue of this thread, another program, or the shell.
+    /// Returns the terminal for a while, to a dialogue of this thread, another program, or the shell.
     pub(crate) fn lend<T>(&mut self, work: impl FnOnce() -> T) -> io::Result<T> {
         let set = |is_lent: bool| taken().iter_mut().for_each(|taken| taken.is_lent = is_lent);
         hide();
@@ -90,7 +90,7 @@ impl FullScreen {
     /// Draws everything again, on a terminal that another program may have changed.
     pub(crate) fn retake(&mut self) -> io::Result<()> {
         show()?;
-        // Unlike `clear`, this does not ask the terminal for its cursor: a slow one may not answer in time.
+        // Unlike `clear`, this does not query the cursor's position. A slow terminal may not answer in time.
         let size = self.terminal.size()?;
         self.terminal.resize(Rect::new(0, 0, size.width, size.height))
     }
@@ -101,7 +101,7 @@ impl Drop for FullScreen {
         let Some(Taken { kept, .. }) = taken().take() else { return };
         hide();
         for (stream, text) in kept {
-            // If the terminal was closed, nobody reads it.
+            // If the terminal was closed, the text is lost.
             let _ = match stream {
                 Stream::Out => io::stdout().write_all(text.as_bytes()),
                 Stream::Err => io::stderr().write_all(text.as_bytes()),
@@ -111,13 +111,13 @@ impl Drop for FullScreen {
     }
 }
 
-/// The last thing that was said, once.
+/// Returns the last message, and forgets it.
 pub(crate) fn last_said() -> Option<String> {
     taken().as_mut().and_then(|taken| taken.last.take())
 }
 
-/// Keeps a text as long as a display has the terminal. Returns whether it does. `plain`: the text for the display, without
-/// anything that a terminal obeys.
+/// Keeps a text while a display has the terminal. Returns whether it did. `plain` is the text for the display, without
+/// terminal sequences.
 pub(super) fn keeps(stream: Stream, text: &str, plain: &str) -> bool {
     let mut taken = taken();
     let Some(taken) = taken.as_mut() else { return false };
@@ -141,18 +141,18 @@ fn taken() -> MutexGuard<'static, Option<Taken>> {
 
 fn show() -> io::Result<()> {
     enable_raw_mode()?;
-    // Pasted text must not be taken for keys.
+    // Pasted text must not be mistaken for keys.
     execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste)
 }
 
-/// A closed terminal cannot be restored.
+/// Restores the terminal. This fails if the terminal is closed.
 fn hide() {
     let _ = execute!(io::stdout(), DisableBracketedPaste, LeaveAlternateScreen, Show);
     let _ = disable_raw_mode();
 }
 
 fn restore_after_panic() {
-    // The panic may have happened while this was locked.
+    // The panic may have happened while this mutex was locked.
     let is_taken = match TAKEN.try_lock() {
         Ok(mut taken) => taken.take().is_some_and(|taken| !taken.is_lent),
         Err(_) => true,

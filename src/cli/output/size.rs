@@ -1,4 +1,4 @@
-//! How large the terminals are.
+//! The sizes of terminals.
 
 use std::io::{self, IsTerminal};
 
@@ -9,7 +9,7 @@ pub(super) fn columns_of(stream: impl IsTerminal + std::os::fd::AsFd) -> Option<
         .then(|| terminal_size::terminal_size_of(stream).map_or(USUAL_WIDTH, |(width, _)| width.0.into()))
 }
 
-/// The width of the terminal that shows messages. `None`: they go elsewhere.
+/// The width of the terminal that shows messages. `None` if they do not go to a terminal.
 pub(crate) fn width_of_errors() -> Option<usize> {
     columns_of(io::stderr())
 }
@@ -25,5 +25,5 @@ pub(super) fn columns_and_lines(stream: impl std::os::fd::AsFd) -> (usize, usize
         .map_or((USUAL_WIDTH, 24), |(width, height)| (width.0.into(), height.0.into()))
 }
 
-/// The width of a terminal that does not report it.
+/// The assumed width of a terminal that does not report it.
 const USUAL_WIDTH: usize = 80;

@@ -1,4 +1,4 @@
-//! Standard error, which is for people.
+//! Writes to standard error, which is for people.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
@@ -14,10 +14,10 @@ use crate::cli::output::{live, pager};
 use crate::core::text::escape;
 use crate::core::text::wrap::{columns, wrapped};
 
-/// How standard error is written.
+/// The options for standard error.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Manner {
-    /// Errors only.
+    /// Whether to print only errors.
     pub(crate) quiet: bool,
     /// Whether each line begins with a timestamp.
     pub(crate) times: bool,
@@ -25,12 +25,12 @@ pub(crate) struct Manner {
 
 static MANNER: OnceLock<Manner> = OnceLock::new();
 
-/// Decides how standard error is written, for the whole process. Only the first decision counts.
+/// Sets the options for standard error, for the whole process. Only the first call has an effect.
 pub(crate) fn write_errors(manner: Manner) {
     let _ = MANNER.set(manner);
 }
 
-/// Decides about colours, for the whole process and for clap.
+/// Sets the use of colours, for the whole process and for clap.
 pub(crate) fn colour(choice: ColorChoice) {
     match choice {
         ColorChoice::Auto => colorchoice::ColorChoice::Auto,
@@ -40,14 +40,14 @@ pub(crate) fn colour(choice: ColorChoice) {
     .write_global();
 }
 
-/// Prints a message for people, apart from the result.
+/// Prints a message for people. It is not part of the result.
 pub(crate) fn tell(text: &str) {
     if !is_quiet() {
         line("", Style::new(), text);
     }
 }
 
-/// A command that lists something, with its selecting options, which suggested commands keep.
+/// A list command with its selecting options, for use in suggested commands.
 pub(crate) struct ListCommand {
     name: &'static str,
     noun: &'static str,
@@ -55,13 +55,13 @@ pub(crate) struct ListCommand {
 }
 
 impl ListCommand {
-    /// `noun`: what it lists one of. `options`: each with whether it was given.
+    /// `noun` names one entry of the list. Each of `options` comes with whether it was given.
     pub(crate) fn new(name: &'static str, noun: &'static str, options: &[(bool, &str)]) -> Self {
         let given = options.iter().filter(|(is_given, _)| *is_given);
         Self { name, noun, options: given.map(|(_, option)| format!(" {option}")).collect() }
     }
 
-    /// Reports how many entries of other projects it has left out, and the command that lists them.
+    /// Reports how many entries of other projects were left out, and the command that lists them.
     pub(crate) fn tell_of_elsewhere(&self, count: u64) {
         let (noun, more) = (self.noun, self.with("--all-projects"));
         match count {
@@ -71,13 +71,13 @@ impl ListCommand {
         }
     }
 
-    /// The same command with one more option.
+    /// Formats the same command with one more option.
     pub(crate) fn with(&self, option: &str) -> String {
         format!("agent-cli {}{} {option}", self.name, self.options)
     }
 }
 
-/// Prints a hint when nothing is wrong.
+/// Prints a hint, although nothing is wrong.
 pub(crate) fn hint(text: &str) {
     if !is_quiet() {
         hint_at_error(text);
@@ -91,7 +91,7 @@ pub(crate) fn warn(text: &str) {
     }
 }
 
-/// Prints what failed, and why.
+/// Prints an error: the failure and its cause.
 pub(crate) fn error(text: &str) {
     line("error", Style::new().bold().fg_color(Some(AnsiColor::Red.into())), text);
 }
@@ -101,17 +101,17 @@ pub(crate) fn hint_at_error(text: &str) {
     line("hint", Style::new().fg_color(Some(AnsiColor::Green.into())), text);
 }
 
-/// Prints a question for a person, even if other messages are suppressed, with changed lines in colour.
+/// Prints a question for a person, even with `--quiet`. Changed lines are in colour.
 pub(crate) fn ask(text: &str) {
     let text = if has_colours() { coloured(text) } else { escape::block(text) };
     if screen::keeps(Stream::Err, &text, "") {
         return;
     }
-    // If standard error is closed, the question cannot be shown, so no answer is read.
+    // If standard error is closed, no person sees the question, so no answer is read.
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// Whether results and messages are both shown on a terminal: a result needs no word for programs there.
+/// Whether results and messages both go to a terminal. Then a result needs no word for programs.
 pub(crate) fn is_read_by_a_person() -> bool {
     !is_quiet() && io::stdout().is_terminal() && io::stderr().is_terminal()
 }
@@ -121,8 +121,8 @@ pub(crate) fn is_quiet() -> bool {
     MANNER.get().is_some_and(|manner| manner.quiet)
 }
 
-/// The lines of an escaped text, broken between words where a terminal of this width would break them anywhere. `mark`: the
-/// columns before the first line.
+/// Breaks the lines of an escaped text between words, where a terminal of this width would break them anywhere. `mark` is the
+/// number of columns before the first line.
 fn in_width(text: &str, mark: usize, width: usize) -> String {
     let mut lines = Vec::new();
     for (at, line) in text.split('\n').enumerate() {
@@ -138,7 +138,7 @@ fn has_colours() -> bool {
     anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never
 }
 
-/// Later lines of the text cannot pass for messages of the program.
+/// Prints a message. Later lines of its text cannot pass for other messages of the program.
 fn line(kind: &str, style: Style, text: &str) {
     let escaped = escape::block(text.trim_end());
     let plain = if kind.is_empty() { escaped.clone() } else { format!("{kind}: {escaped}") };

@@ -1,4 +1,4 @@
-//! Standard output, which is for results only.
+//! Writes to standard output, which is only for results.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -26,12 +26,12 @@ pub(crate) enum PrintError {
     Json(#[from] serde_json::Error),
 }
 
-/// Whether a result was written to standard output, or could not be.
+/// Whether the program has written a result to standard output, or has failed to.
 static BEGUN: AtomicBool = AtomicBool::new(false);
 /// Whether the reader of standard output has disappeared.
 static UNREAD: AtomicBool = AtomicBool::new(false);
 
-/// Whether a result was written to standard output, or could not be.
+/// Whether the program has written a result to standard output, or has failed to.
 pub(crate) fn has_begun() -> bool {
     BEGUN.load(Ordering::Relaxed)
 }
@@ -41,8 +41,8 @@ pub(crate) fn was_unread() -> bool {
     UNREAD.load(Ordering::Relaxed)
 }
 
-/// Whether standard output was closed when the program began. The system has then opened `/dev/null` in its place, for reading,
-/// too, which may also have been done on purpose.
+/// Whether standard output was closed when the program started. In that case, the system has opened `/dev/null` in its place,
+/// for reading and writing. A caller may also have done this on purpose.
 pub(crate) fn was_closed() -> bool {
     let out = io::stdout();
     let is_null = match (rustix::fs::fstat(&out), rustix::fs::stat("/dev/null")) {
@@ -52,7 +52,7 @@ pub(crate) fn was_closed() -> bool {
     is_null && rustix::fs::fcntl_getfl(&out).is_ok_and(|flags| flags.contains(OFlags::RDWR))
 }
 
-/// Whether the reader of standard output has disappeared, determined without writing.
+/// Whether the reader of standard output has disappeared. Checks this without writing.
 pub(crate) fn has_no_reader() -> bool {
     let stdout = io::stdout();
     let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
@@ -60,14 +60,14 @@ pub(crate) fn has_no_reader() -> bool {
     is_told && polled[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
-/// Prints a result: escaped on a terminal, unchanged elsewhere. If the reader has disappeared, as in `| head -1`, that is not
-/// an error.
+/// Prints a result: escaped on a terminal, unchanged elsewhere. It is not an error if the reader has disappeared, as in `|
+/// head -1`.
 pub(crate) fn print(text: &str) -> Result<(), PrintError> {
     let text = if io::stdout().is_terminal() { Cow::from(escape::block(text)) } else { Cow::from(text) };
     write(&text)
 }
 
-/// Prints a result in which the text of others is behind bars, with changed lines in colour.
+/// Prints a result in which lines of others are behind bars. Changed lines are in colour.
 pub(crate) fn print_quoted(text: &str) -> Result<(), PrintError> {
     if anstream::AutoStream::choice(&io::stdout()) == anstream::ColorChoice::Never {
         return print(text);
@@ -75,7 +75,7 @@ pub(crate) fn print_quoted(text: &str) -> Result<(), PrintError> {
     write(&coloured(text))
 }
 
-/// A text with bars, escaped, with changed lines in colour.
+/// Escapes a text with bars, and colours its changed lines.
 pub(super) fn coloured(text: &str) -> String {
     let coloured = |line: &str| {
         let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
@@ -90,21 +90,21 @@ pub(super) fn coloured(text: &str) -> String {
     escape::block(text).split_inclusive('\n').map(coloured).collect()
 }
 
-/// The meaning of a part of a line, shown by its colour.
+/// The meaning of a part of a line. Its colour shows the meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
-    /// It asks a person.
+    /// The chain or agent asks a person.
     Asks,
-    /// A person can continue it.
+    /// A person can continue the chain or agent.
     Continues,
-    /// A person must repair it.
+    /// A person must fix the chain or agent.
     Bad,
-    /// It runs.
+    /// The chain or agent is running.
     Good,
-    /// It waits for others.
+    /// The chain or agent waits for something else.
     Waiting,
-    /// Nobody must act.
+    /// No action is needed.
     Quiet,
 }
 
@@ -116,7 +116,7 @@ pub(crate) struct TonedLine {
     pub(crate) tone: Tone,
 }
 
-/// Prints lines, coloured if requested.
+/// Prints lines, in colour if requested.
 pub(crate) fn print_toned(lines: &[TonedLine]) -> Result<(), PrintError> {
     let has_colours = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
     let toned = |TonedLine { text, part, tone }: &TonedLine| {
@@ -170,7 +170,7 @@ fn as_read(written: io::Result<()>) -> Result<(), PrintError> {
     }
 }
 
-/// The width of the terminal that shows results. `None`: they go elsewhere.
+/// The width of the terminal that shows results. `None` if they do not go to a terminal.
 pub(crate) fn width() -> Option<usize> {
     columns_of(io::stdout())
 }

@@ -1,4 +1,4 @@
-//! Costs, for people.
+//! Formats costs for people.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -7,13 +7,13 @@ pub(crate) use crate::core::agent::usage::usd;
 use crate::core::agent::usage::{Spent, Usage};
 use crate::core::id::FrameId;
 
-/// A warning about a chain that has cost more than its budget.
+/// Warns about a chain that has cost more than its budget.
 pub(crate) fn passed(chain: FrameId, spent: &Spent, max_budget_usd: Option<f64>) -> Option<String> {
     let most = max_budget_usd.filter(|most| spent.cost_usd > *most)?;
     Some(format!("{} has cost {}, more than its budget of {}", chain.short(), spent.dollars(), usd(most)))
 }
 
-/// Tokens, by price.
+/// Formats tokens by their price class.
 pub(crate) fn tokens(usage: Usage) -> String {
     let Usage { input_tokens, output_tokens, cache_creation_input_tokens, cache_read_input_tokens } = usage;
     format!(
@@ -21,14 +21,14 @@ pub(crate) fn tokens(usage: Usage) -> String {
     )
 }
 
-/// Dollars, requests and time.
+/// Formats dollars, requests and time.
 pub(crate) fn words(spent: &Spent) -> String {
     let Spent { requests, time, .. } = spent;
     let unit = if *requests == 1 { "request" } else { "requests" };
     format!("{}, {requests} {unit}, {}", spent.dollars(), length(*time))
 }
 
-/// How long something took, in one unit.
+/// Formats a duration in one unit.
 pub(crate) fn length(time: SignedDuration) -> String {
     let then = Timestamp::UNIX_EPOCH;
     age(then, then.checked_add(time).unwrap_or(then))

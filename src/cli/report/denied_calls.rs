@@ -6,13 +6,13 @@ use crate::core::agent::denied_call::{Denied, in_words};
 use crate::core::id::FrameId;
 use crate::core::text::shell::{quoted, shell_word};
 
-/// The command that allows such calls in future with these options and rules.
+/// Returns the command that will allow such calls in future, with these options and rules.
 fn command(adopted: &Adopted, options: &[String], rules: &[String]) -> String {
     let root = adopted.root.short();
     let keeps_args = !adopted.is_done && rules.is_empty();
     let args = if keeps_args { Vec::new() } else { adopted.args.words() };
     let args: Vec<String> = args.iter().map(|word| shell_word(word)).chain(rules.iter().cloned()).collect();
-    // Before the dashes, because everything after them is for Claude Code.
+    // These options come before `--`, because everything after it is for Claude Code.
     let first = match adopted.is_done {
         false => format!("agent-cli resume {root}"),
         true => format!("agent-cli spawn --prompt TEXT --fork-from {root}"),
@@ -21,7 +21,7 @@ fn command(adopted: &Adopted, options: &[String], rules: &[String]) -> String {
     std::iter::once(first).chain(options.iter().cloned()).chain(dashes).collect::<Vec<_>>().join(" ")
 }
 
-/// Reports denied calls, and the options that would have allowed them. The agent at the top needs no name.
+/// Reports denied calls, and the options that would have allowed them. The agent at the top is not named.
 pub(crate) fn print_all(listed: &[DeniedCallView], top: FrameId) {
     let mut named: Vec<FrameId> = Vec::new();
     for DeniedCallView { agent, task, .. } in listed {
@@ -37,7 +37,7 @@ pub(crate) fn print_all(listed: &[DeniedCallView], top: FrameId) {
     }
 }
 
-/// One agent's calls, with the reason that the agent was given if no option would have helped.
+/// Describes an agent's denied calls. If no option would have helped, this adds the reason that the agent was given.
 pub(crate) fn words(listed: &[DeniedCallView]) -> Vec<String> {
     let said = |listed: &DeniedCallView| match &listed.denied {
         denied if denied.said.is_empty() || denied.unapproved && !denied.asked_by_hook => denied.call(),
@@ -46,7 +46,7 @@ pub(crate) fn words(listed: &[DeniedCallView]) -> Vec<String> {
     listed.iter().map(said).collect()
 }
 
-/// Options that would have helped. `None`: none of them.
+/// Suggests options that would have helped. `None` if no option would have helped.
 pub(crate) fn hint(listed: &[DeniedCallView]) -> Option<String> {
     const MOST: usize = 4;
     let (mut asks, mut options, mut rules) = (false, Vec::new(), Vec::new());

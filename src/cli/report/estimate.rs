@@ -1,4 +1,4 @@
-//! What continuing would send and cost, as people see it.
+//! Formats estimates of what continuing a chain would send and cost.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -11,10 +11,10 @@ use crate::core::agent::usage::prices::estimate::CacheState;
 use crate::core::agent::usage::prices::{LISTED_ON, PriceSource};
 use crate::core::text::wrap::wrapped;
 
-/// How far the rest of a line is indented that does not fit.
+/// The indentation of continuation lines.
 const HANGING: usize = 4;
 
-/// Prints it as text, or as JSON.
+/// Prints the estimate as text or JSON.
 pub(crate) fn print_estimate(estimate: &EstimateView, json: bool, now: Timestamp) -> Result<(), PrintError> {
     if json { print_json(estimate) } else { print(&text(estimate, now, output::width())) }
 }
@@ -51,7 +51,7 @@ fn lines_of(agent: &AgentEstimateView, now: Timestamp) -> [String; 3] {
     [format!("{id}{}{part}", one_line(task)), format!("  {starts}: {sends}"), format!("  {cache}")]
 }
 
-/// What a request sends and costs.
+/// Describes what a request sends and costs.
 fn sends(request: &NextRequestView) -> String {
     let tokens = request.tokens.map_or_else(|| "unknown tokens".to_owned(), |tokens| format!("{tokens} tokens"));
     format!("{tokens}, {}", cost(request))
@@ -74,7 +74,7 @@ fn cache(request: &NextRequestView, now: Timestamp) -> String {
     }
 }
 
-/// What an agent's next request sends and costs, on one line.
+/// Describes what an agent's next request sends and costs, on one line.
 pub(crate) fn words(request: &NextRequestView, now: Timestamp) -> String {
     format!("{}, {}", sends(request), cache(request, now))
 }
@@ -88,7 +88,8 @@ fn total(estimate: &EstimateView) -> String {
     }
 }
 
-/// Warns before agents start whose conversations are no longer cached, if sending them costs more than `above_usd`.
+/// Returns a warning if agents are about to start whose conversations are no longer cached, and sending these costs more than
+/// `above_usd`.
 pub(crate) fn warning(cold: &EstimateView, above_usd: f64, now: Timestamp) -> Option<String> {
     let cost = cold.cost_usd.filter(|cost| *cost > above_usd)?;
     let reason = |agent: &AgentEstimateView| match &agent.request.cache {

@@ -1,4 +1,4 @@
-//! Events of agents, as lines for people.
+//! Formats the events of agents as lines for people.
 
 use std::collections::HashMap;
 
@@ -20,10 +20,10 @@ use crate::core::text::{escape, extent};
 pub(crate) struct EventLines {
     /// Whether texts are shown completely.
     pub(crate) full: bool,
-    /// The width of the terminal; `None`: they go elsewhere.
+    /// The terminal's width. `None` if the lines do not go to a terminal.
     pub(crate) width: Option<usize>,
     pub(crate) zone: TimeZone,
-    /// The names of the agents, if there are several.
+    /// The names of the agents, if several agents are shown.
     pub(crate) names: Option<HashMap<FrameId, String>>,
 }
 
@@ -33,7 +33,7 @@ const LINES: usize = 12;
 const NAME: usize = 16;
 
 impl EventLines {
-    /// The lines of an event, escaped; `None`: it is only shown in full, or means nothing to people.
+    /// Formats an event as escaped lines. `None` if the event is only shown in full, or means nothing to people.
     pub(crate) fn lines(&self, event: &AgentEvent) -> Option<String> {
         let (mark, text) = self.words(&event.what)?;
         let time = event.at.to_zoned(self.zone.clone()).strftime("%H:%M:%S").to_string();
@@ -43,7 +43,7 @@ impl EventLines {
         });
         let inside = if event.parent_tool_use_id.is_some() { "  " } else { "" };
         let prefix = format!("{time}  {}{inside}{mark}", name.unwrap_or_default());
-        // If there is little room, continuation lines begin at the left.
+        // On a narrow terminal, continuation lines begin near the left margin.
         let indent = match columns(&prefix) {
             wide if self.width.is_some_and(|width| wide * 3 > width) => 2,
             columns => columns,
@@ -60,12 +60,12 @@ impl EventLines {
         Some(if lines.is_empty() { format!("{}\n", prefix.trim_end()) } else { lines.join("\n") + "\n" })
     }
 
-    /// The day of a line, which shows only the time.
+    /// The day of an event, because its line shows only the time.
     pub(crate) fn day(&self, at: Timestamp) -> Date {
         at.to_zoned(self.zone.clone()).date()
     }
 
-    /// The prefix and the text, which is not escaped yet.
+    /// The prefix and the text. The text is not escaped yet.
     fn words(&self, what: &AgentEventKind) -> Option<(&'static str, String)> {
         Some(match what {
             AgentEventKind::Text { text } => ("", self.shown(text)),
@@ -102,12 +102,12 @@ impl EventLines {
         format!("{}{more}", self.fitting(summary))
     }
 
-    /// Whether a text is not cut.
+    /// Whether a text is shown without cutting it.
     pub(crate) fn shows_all_of(&self, text: &str) -> bool {
         self.full || text.trim().lines().count() <= LINES
     }
 
-    /// The beginning of a text, or all of it.
+    /// The text, cut unless all of it is shown.
     fn shown(&self, text: &str) -> String {
         let text = text.trim();
         if self.shows_all_of(text) {

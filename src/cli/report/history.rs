@@ -1,4 +1,4 @@
-//! The history of an agent, for people.
+//! Formats the history of an agent for people.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -11,10 +11,10 @@ use crate::core::requests::request::{RequestKind, SpawnForm};
 use crate::core::steering::origin::Origin;
 use crate::core::steering::stop_order::By;
 
-/// Older events are in `--json`.
+/// The most events to show. `--json` contains older ones.
 const MOST: usize = 30;
 
-/// The newest events as lines, oldest first, each with how long ago it was.
+/// Formats the newest events as lines, the oldest first, each with its age.
 pub(crate) fn lines<'a>(
     events: impl ExactSizeIterator<Item = (Timestamp, &'a LogEntry)>,
     now: Timestamp,
@@ -98,7 +98,7 @@ fn by_agent(agent: FrameId) -> String {
     format!(" by agent {}", agent.short())
 }
 
-/// Who did it, as far as recorded.
+/// Names the person or agent that did it, as far as this is recorded.
 fn by_origin(origin: &Origin) -> String {
     if let Some(agent) = origin.agent {
         return by_agent(agent);

@@ -1,4 +1,4 @@
-//! Results and errors as people see them.
+//! Formats results and errors for people.
 
 pub(crate) mod costs;
 pub(crate) mod denied_calls;

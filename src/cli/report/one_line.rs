@@ -1,4 +1,4 @@
-//! The status of a chain in one line: what `resume --all` prints for each.
+//! Formats the status of a chain in one line. `resume --all` prints one for each chain.
 
 use crate::cli::error::CliError;
 use crate::cli::error::hints;
@@ -12,10 +12,10 @@ use crate::core::id::FrameId;
 use crate::runtime::run::frame_error::FrameError;
 use crate::runtime::run::status::ChainStatus;
 
-/// The maximum length of the shown part of a reply.
+/// The maximum length of a reply in the line.
 const LONG: usize = 200;
 
-/// Prints the line, or the object of `--json`. A failure is an error message.
+/// Prints the line, or the object of `--json`. A failure is printed as an error message.
 pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Result<ExitStatus, CliError> {
     if output_options.json {
         status_report::print_object(report)?;
@@ -53,17 +53,17 @@ pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Res
     })
 }
 
-/// Whether the error messages say all of it.
+/// Whether the error messages already say everything.
 fn has_failed(status: &ChainStatus) -> bool {
     matches!(status, ChainStatus::PartlyFailed { .. } | ChainStatus::Failed(_))
 }
 
-/// Whether an agent with an error will be retried.
+/// Whether the blocker is a pending retry of an agent with an error.
 fn is_retry_of(blocker: &Blocker, errors: &[FrameError]) -> bool {
     matches!(blocker.what, Blocking::Retry { .. }) && errors.iter().any(|error| error.frame == blocker.frame)
 }
 
-/// Reports a chain that could not be driven. Returns the exit status.
+/// Reports a chain that could not be run. Returns the exit status.
 pub(crate) fn error(root: FrameId, error: &CliError) -> ExitStatus {
     output::error(&format!("{}: {error}", root.short()));
     error.exit()

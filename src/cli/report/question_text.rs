@@ -1,4 +1,4 @@
-//! A question in full, as a person sees it before they answer.
+//! Formats a question in full, as a person sees it before they answer.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -16,7 +16,7 @@ use crate::core::requests::request::RequestKind;
 use crate::runtime::requests::answer_files;
 use crate::store::{Question, Store, StoreError, Together};
 
-/// The whole question, with who asks it.
+/// Formats the whole question, with the agent that asks.
 pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Result<String, StoreError> {
     let (id, root, task) = (asked.id.short(), asked.root.short(), cut(&asked.title, 40));
     let mut text = format!(
@@ -35,7 +35,7 @@ pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Re
         });
     }
     let now = Timestamp::now();
-    // If the file cannot be read, the question must still be shown.
+    // The question must be shown even if the file cannot be read.
     if let Ok(Question { kind: RequestKind::Ask(Form { answer_file: Some(file), .. }), .. }) =
         answer_files::observed(store, asked.clone(), now)
     {
@@ -48,14 +48,14 @@ pub(crate) fn whole(store: &Store, asked: &Question, width: Option<usize>) -> Re
     Ok(text)
 }
 
-/// Says how to fix a file whose answer does not count.
+/// Says how to fix a file whose content does not count as an answer.
 pub(crate) fn hint_at_file(form: &Form) {
     if let Some(file) = form.answer_file.as_ref().filter(|file| file.is_refused()) {
         output::hint(&format!("correct {}, or:", file.path.display()));
     }
 }
 
-/// Says that a question is one of several that one call has asked.
+/// Says that a call asks several questions together, and which one this is.
 pub(crate) fn together(Together { number, of }: Together) -> String {
     format!("{number} of {of} asked together: the agent continues when all are answered")
 }
@@ -73,7 +73,7 @@ pub(crate) fn to_answer(kind: &RequestKind) -> String {
     }
 }
 
-/// The same for a plan. A shell would take more than its first word as it stands for a pipe.
+/// A hint that says how to answer a plan. The modes are separated by commas, because a shell would parse `|` as a pipe.
 pub(crate) fn to_answer_plan(plan: &ProposedPlan) -> String {
     match plan.modes.get(1..).unwrap_or_default() {
         [] => "allow (or deny, with a reason)".to_owned(),
@@ -81,7 +81,7 @@ pub(crate) fn to_answer_plan(plan: &ProposedPlan) -> String {
     }
 }
 
-/// The same for a question.
+/// A hint that says how to answer a question.
 pub(crate) fn to_answer_form(form: &Form) -> String {
     match form.example().zip(form.naming()) {
         Some((example, naming)) => format!("{example} ({naming})"),
@@ -93,14 +93,14 @@ pub(crate) fn to_answer_form(form: &Form) -> String {
 pub(crate) fn show(store: &Store, asked: &Question) -> Result<(), CliError> {
     let text = whole(store, asked, output::width_of_errors())?;
     output::ask(&text);
-    // The text above has scrolled off the screen.
+    // The beginning of the text has scrolled off the screen.
     if text.lines().count() > 20 {
         output::ask(&format!("({} lines in all)\n", text.lines().count()));
     }
     Ok(())
 }
 
-/// Shows a call and asks for its approval in one go, so that only what was shown at the terminal can be allowed there.
+/// Shows a call or plan and asks for its approval in one step, so that a person can only approve what the terminal has shown.
 pub(crate) fn confirm(store: &Store, asked: &Question, answer: &str) -> Result<(), CliError> {
     let Some(Approval { mode }) = answer::approval(&asked.kind, answer).filter(|_| confirm::is_at_a_terminal()) else {
         return Ok(());

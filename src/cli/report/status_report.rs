@@ -1,4 +1,4 @@
-//! What `spawn` and `resume` print: one of three results, or an error.
+//! Prints the result of `spawn` and `resume`: one of three results, or an error.
 
 use std::collections::BTreeSet;
 
@@ -52,26 +52,26 @@ pub(crate) struct OutputOptions {
     pub(crate) no_ask: bool,
 }
 
-/// The status of a chain, with what a caller should know about it.
+/// The status of a chain, with everything that the caller should know about it.
 #[derive(Debug)]
 pub(crate) struct StatusReport {
     pub(crate) top: FrameId,
     pub(crate) status: ChainStatus,
-    /// What `--json` prints, if requested.
+    /// The object of `--json`, if requested.
     view: Option<ChainStatusView>,
     /// The worktree of the agent at the top, once that agent has ended.
     pub(crate) worktree: Option<Worktree>,
     /// The worktrees of the agents below it.
     pub(crate) worktrees_below: Vec<WorktreeBelowView>,
-    /// The denied calls. A poll of a waiting chain does not report them.
+    /// The denied calls. Polls of a waiting chain do not report them.
     pub(crate) denied: Vec<DeniedCallView>,
     /// A warning, if the chain has cost more than its budget.
     pub(crate) over_budget: Option<String>,
-    /// The closed posted questions whose folder cannot be written.
+    /// Closed posted questions whose folder cannot be written.
     unfiled: Vec<Hindered>,
     /// The agents that should start afresh.
     advice: Vec<AfreshAdvice>,
-    /// What continues the chain after an answer, without a person.
+    /// The program that continues the chain after an answer, without a person.
     continued_by: Option<Continuer>,
 }
 
@@ -81,7 +81,7 @@ impl OutputOptions {
         self.json || self.stream
     }
 
-    /// An agent's call returns when its request is recorded, or has its result, so there is nothing to watch.
+    /// Refuses --stream to agents. Their calls return once the request is recorded or has a result, so there are no events.
     pub(crate) fn refuse_to_agents(self) -> Result<(), CliError> {
         if self.stream {
             let error = CliError::usage("agents cannot use --stream");
@@ -99,7 +99,7 @@ impl StatusReport {
         output_options: OutputOptions,
     ) -> Result<Self, RuntimeError> {
         let status = with_limits(store, status)?;
-        // A poll reads no files.
+        // Polls read no files.
         let has_news = matches!(status, ChainStatus::Waits { new: true, .. });
         let advice = if has_news { afresh_advice::below(store, top)? } else { Vec::new() };
         let gather = || ChainStatusView::gather(store, top, &status, &advice);
@@ -119,7 +119,7 @@ impl StatusReport {
         };
         let unfiled = filing::hindered(store, top)?;
         let continued_by = match &status {
-            // If that is unknown, a hint says how to continue it.
+            // If this is unknown, a hint says how to continue the chain.
             ChainStatus::Waits { blockers, .. } if needs_an_answer(blockers) => {
                 unattended::continuer(store).unwrap_or_default()
             }
@@ -131,7 +131,7 @@ impl StatusReport {
     }
 }
 
-/// The same status, with options that would raise the limits that agents have reached.
+/// Extends errors about reached limits with the options that would raise the limits.
 fn with_limits(store: &Store, mut status: ChainStatus) -> Result<ChainStatus, RuntimeError> {
     if let ChainStatus::Waits { errors, .. } | ChainStatus::PartlyFailed { errors, .. } | ChainStatus::Failed(errors) =
         &mut status
@@ -142,7 +142,7 @@ fn with_limits(store: &Store, mut status: ChainStatus) -> Result<ChainStatus, Ru
     Ok(status)
 }
 
-/// Reports the tree's status to the caller. A result that cannot be printed, or is not read, is kept.
+/// Reports the status of the chain to the caller. A result that cannot be printed, or is not read, is kept.
 pub(crate) fn print(report: &StatusReport, output_options: OutputOptions) -> Result<ExitStatus, CliError> {
     let again = format!("agent-cli resume {} prints the result again", report.top.short());
     let exit = print_parts(report, output_options, &again)?;
@@ -180,7 +180,7 @@ fn print_parts(report: &StatusReport, output_options: OutputOptions, again: &str
             Ok(ExitStatus::Ok)
         }
         ChainStatus::Waits { new, blockers, busy, errors } => {
-            // People read the words below instead.
+            // People read the messages below instead.
             let has_words = !(blockers.is_empty() && busy.is_empty());
             let in_words = has_words && !output_options.prints_json() && output::is_read_by_a_person();
             if !in_words {
@@ -269,7 +269,7 @@ fn print_waits(top: FrameId, blockers: &[Blocker], busy: &[Busy], in_words: bool
     }
 }
 
-/// Whether a person's answer would let an agent continue.
+/// Whether an agent could continue after a person's answer.
 pub(crate) fn needs_an_answer(blockers: &[Blocker]) -> bool {
     blockers.iter().any(|blocker| {
         matches!(blocker.what, Blocking::Question { .. } | Blocking::Permission { .. } | Blocking::Plan { .. })
@@ -299,15 +299,15 @@ fn hint_at_answer(top: FrameId, blockers: &[Blocker], continued_by: Option<Conti
     }
 }
 
-/// Reports that agents are recorded as running but have no runner. `top` is the chain to resume.
+/// Reports agents that are recorded as running but have no runner. `top` is the chain to resume.
 pub(crate) fn abandoned(top: FrameId) -> String {
     format!("abandoned by its runner; agent-cli resume {} continues it", top.short())
 }
 
-/// More than a person would read in passing.
+/// The most worktrees to list.
 const MOST_WORKTREES: usize = 20;
 
-/// Prints the worktrees that the reply of the top does not mention.
+/// Prints the worktrees that the final reply does not mention.
 fn print_worktrees(worktrees: &[WorktreeBelowView], reply: &str) {
     let unnamed: Vec<_> = worktrees.iter().filter(|below| !reply.contains(&below.worktree.branch)).collect();
     for WorktreeBelowView { id, task, worktree } in unnamed.iter().take(MOST_WORKTREES) {

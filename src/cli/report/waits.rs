@@ -1,4 +1,4 @@
-//! What agents wait for, in words.
+//! Describes in words what agents wait for.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -14,7 +14,7 @@ use crate::core::text::extent;
 use crate::core::waits::conditions::External;
 use crate::core::waits::words;
 
-/// What an agent waits for, after the words "waits for".
+/// Describes what an agent waits for. The text follows "waits for".
 pub(crate) fn described(what: &Blocking) -> String {
     on_the_clock(what, Timestamp::now(), &TimeZone::system())
 }
@@ -50,7 +50,7 @@ fn on_the_clock(what: &Blocking, now: Timestamp, zone: &TimeZone) -> String {
     }
 }
 
-/// What a person is asked, after the id to answer with; empty: nothing.
+/// Describes what a person is asked, to follow the question's id. Empty if a person is not asked.
 fn asked(what: &Blocking) -> String {
     let noted = |(first, more): (String, Option<String>)| match more {
         Some(more) => format!("{first} ({more})"),
@@ -79,10 +79,10 @@ fn asked(what: &Blocking) -> String {
     }
 }
 
-/// The maximum number of columns of a text that others wrote.
+/// The maximum width, in columns, of a text that others wrote.
 const LONG: usize = 200;
 
-/// The state of an agent that waits for this, in the words of lists, with the reason.
+/// Describes the state of an agent with this blocker, in the words of lists, with the reason.
 pub(crate) fn stated(what: &Blocking) -> String {
     let (now, zone) = (Timestamp::now(), TimeZone::system());
     let words = ShownState::blocked_by(what).words(now, &zone);
@@ -100,7 +100,7 @@ pub(crate) fn stated(what: &Blocking) -> String {
     }
 }
 
-/// What is waited for, with its expiry.
+/// Describes what an agent waits for, with its expiry.
 pub(crate) fn with_expiry(what: &Blocking) -> String {
     match what {
         Blocking::Question { form: Form { expires_at: Some(at), .. }, .. } => {
@@ -110,7 +110,7 @@ pub(crate) fn with_expiry(what: &Blocking) -> String {
     }
 }
 
-/// What a person is asked, or what is waited for after the word "waits", with how long ago it was asked or how long it takes.
+/// Describes what a person is asked and how long ago, or what an agent waits for (to follow "waits") and for how long.
 pub(crate) fn with_times(blocker: &Blocker, now: Timestamp, zone: &TimeZone) -> String {
     let what = on_the_clock(&blocker.what, now, zone);
     match &blocker.what {
@@ -130,7 +130,7 @@ pub(crate) fn with_times(blocker: &Blocker, now: Timestamp, zone: &TimeZone) -> 
     }
 }
 
-/// The first line of a question, how much more there is, and the command that shows it.
+/// The first line of a question, how much more there is, and the command that shows all of it.
 pub(crate) fn in_part(
     id: RequestId,
     text: &str,
@@ -142,7 +142,7 @@ pub(crate) fn in_part(
     let seen = cut(first, most);
     let shown = if seen == one_line(first) { first } else { seen.trim_end_matches('…') };
     let more = extent::hidden(lines, characters, shown);
-    // The command comes first, because a narrow terminal cuts the end.
+    // The command comes first, because a narrow terminal cuts the end of the line.
     let more = more.map(|more| format!("agent-cli questions {} shows {}", id.short(), more.trim_start_matches("… ")));
     (seen, more)
 }

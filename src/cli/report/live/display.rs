@@ -1,4 +1,4 @@
-//! The live display on a terminal: a row for each agent of the chains that this process drives.
+//! Draws the live display on a terminal: a row for each agent of the chains that this process runs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -23,12 +23,12 @@ pub(crate) struct LiveDisplay {
     state_dir: PathBuf,
     shown: Arc<Mutex<Shown>>,
     watching: HashMap<FrameId, ChainWatcher>,
-    /// Every chain that was shown, and its cost when that began.
+    /// Every chain that was shown, with its cost when the display began to show it.
     chains: BTreeMap<FrameId, f64>,
     began: Instant,
 }
 
-/// The chains that are driven now, in the order in which that began.
+/// The chains that run now, in the order in which they began.
 #[derive(Debug, Default)]
 struct Shown {
     chains: BTreeMap<usize, (String, Agents, Option<Tree>)>,
@@ -37,13 +37,13 @@ struct Shown {
 
 /// How often times are redrawn.
 const LOOK: Duration = Duration::from_millis(250);
-/// How many columns are left for what the terminal echoes, such as `^C`.
+/// How many columns are reserved for the terminal's echo, such as `^C`.
 const MARGIN: usize = 3;
-/// How many lines are left for messages above the display.
+/// How many lines are reserved for messages above the display.
 const FREE: usize = 4;
 
 impl LiveDisplay {
-    /// A display without chains; `None`: standard error cannot be drawn on.
+    /// Creates a display without chains. `None` if standard error cannot be drawn on.
     pub(crate) fn new(state_dir: &Path) -> Option<Self> {
         let can_draw = !output::is_quiet() && output::live::can_draw();
         can_draw.then(|| Self {
@@ -55,7 +55,7 @@ impl LiveDisplay {
         })
     }
 
-    /// Also draws the chain of `top`. The chain is driven whether or not that works.
+    /// Adds the chain of `top` to the display. The chain runs even if this fails.
     pub(crate) fn begin(&mut self, store: &Store, top: FrameId) {
         let name = || -> Result<_, StoreError> {
             let titled = |frame: Option<Frame>| frame.map_or_else(|| top.short(), |frame| frame.task.title());
@@ -64,7 +64,7 @@ impl LiveDisplay {
                 None => titled(store.frame(top)?),
             })
         };
-        // Whatever is wrong, the run reports it.
+        // Ignore errors, because the run itself reports them.
         let (name, cost) = (name().unwrap_or_default(), store.spent(top).map_or(0.0, |spent| spent.cost_usd));
         let mut shown = locked(&self.shown);
         let place = shown.begun;
@@ -95,14 +95,14 @@ impl LiveDisplay {
         self.chains.entry(top).or_insert(cost);
     }
 
-    /// Removes the rows of a chain that is no longer driven.
+    /// Removes the rows of a chain that no longer runs.
     pub(crate) fn end(&mut self, top: FrameId) {
         if let Some(watching) = self.watching.remove(&top) {
             watching.finish();
         }
     }
 
-    /// Removes the display, and sums up what was shown.
+    /// Removes the display, and prints a summary of the shown chains.
     pub(crate) fn finish(mut self, store: &Store) -> Result<(), CliError> {
         let left: Vec<_> = self.watching.keys().copied().collect();
         left.into_iter().for_each(|top| self.end(top));
@@ -110,7 +110,7 @@ impl LiveDisplay {
         let (mut agents, mut before, mut cost) = (0, 0.0, 0.0);
         for (top, at_first) in &self.chains {
             if store.frame(*top)?.is_none() {
-                // It was removed in the meantime.
+                // The chain was removed in the meantime.
                 continue;
             }
             agents += store.tree(*top)?.parents_first().iter().filter(|node| !node.is_group).count();

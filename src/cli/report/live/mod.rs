@@ -1,4 +1,4 @@
-//! What is shown of chains while this process drives them.
+//! Shows chains while this process runs them.
 
 pub(crate) mod display;
 mod rows;

@@ -18,7 +18,7 @@ use crate::core::requests::approval;
 use crate::core::text::escape;
 use crate::core::text::wrap::columns;
 
-/// What is known about the agents of a chain.
+/// The activities of a chain's agents.
 #[derive(Debug, Default)]
 pub(crate) struct Agents(HashMap<FrameId, ActivityTracker>);
 
@@ -31,18 +31,18 @@ pub(crate) struct ShownChain<'a> {
     pub(crate) tree: &'a Tree,
 }
 
-/// An agent that runs or waits, and how many agents above it have a row.
+/// An agent that runs or waits. `depth` is the number of agents above it that have a row.
 struct Shown<'a> {
     chain: &'a ShownChain<'a>,
     node: &'a Node,
     depth: usize,
 }
 
-/// Below this width there is no room for ids, tokens and costs.
+/// Below this width, ids, tokens and costs are left out.
 const WIDE: usize = 57;
-/// How wide a name may be.
+/// The maximum width of a name.
 const NAME: usize = 16;
-/// Agents further below are indented as much as one at this depth.
+/// The deepest indentation. Deeper agents are not indented further.
 const DEEPEST: usize = 4;
 /// The hint at the end of the last row, if there is room for it.
 const HINTS: [&str; 2] = ["Ctrl-C: stop after the running tools", "Ctrl-C: stop"];
@@ -53,14 +53,14 @@ impl Agents {
         self.0.entry(event.frame).or_default().absorb(event);
     }
 
-    /// What a running agent does, and since when.
+    /// The activity of a running agent, and when it began.
     fn doing(&self, tree: &Tree, node: &Node, now: Timestamp) -> (String, Timestamp) {
         let Some(known) = self.0.get(&node.id) else {
             return (stalled(tree, node.since, now, Activity::Starting.words(now)), node.since);
         };
         let last = known.last_event.unwrap_or(node.since).max(node.since);
         let (what, since) = match (known.activity(now), known.said()) {
-            // It belongs to the previous attempt.
+            // The activity belongs to the previous attempt.
             (Activity::Waiting | Activity::Ended | Activity::Starting, _) => {
                 (Activity::Starting.words(now), node.since)
             }
@@ -99,8 +99,8 @@ impl Shown<'_> {
     }
 }
 
-/// The rows of these chains: at most `most` lines, escaped, each at most `width` columns wide. Agents are below the agents that
-/// called them. If there are too many, those that run are preferred. The last row sums up.
+/// Formats at most `most` escaped rows of the chains, each at most `width` columns wide. Agents are listed below the agents
+/// that started them. If there are too many agents, running ones take precedence. The last row is a summary.
 pub(crate) fn rows(chains: &[ShownChain<'_>], width: usize, most: usize, now: Timestamp) -> Vec<String> {
     let all: Vec<_> = chains.iter().flat_map(shown_of).collect();
     if all.is_empty() {
@@ -131,7 +131,7 @@ fn shown_of<'a>(chain: &'a ShownChain<'a>) -> Vec<Shown<'a>> {
     shown
 }
 
-/// What the chains have used so far, and how to stop them.
+/// The summary: what the chains have used so far, and how to stop them.
 fn total(chains: &[ShownChain<'_>], width: usize) -> String {
     let name = match chains {
         [chain] => cut(chain.name, width / 3),
@@ -150,18 +150,18 @@ fn total(chains: &[ShownChain<'_>], width: usize) -> String {
     spread(&text, HINTS.iter().find(fits).copied().unwrap_or_default(), width)
 }
 
-/// A line with `right` at its end, which is not cut.
+/// Formats a line with `right` at its end. Only `left` is cut.
 fn spread(left: &str, right: &str, width: usize) -> String {
     let left = fitted(left, width.saturating_sub(columns(right) + 2));
     let gap = " ".repeat(width.saturating_sub(columns(&left) + columns(right)));
     fitted(format!("{left}{gap}{right}").trim_end(), width)
 }
 
-/// What an agent waits for. For a question to a person, this includes the id to answer it.
+/// Describes what an agent waits for. For a question to a person, this includes the question's id.
 fn awaited(tree: &Tree, node: &Node, now: Timestamp) -> String {
     let asked = tree.blockers_of(node, now).into_iter().find_map(|blocker| match blocker.what {
         Blocking::Question { id, form } => {
-            // The end of a line is cut first.
+            // Put the text last, because the end of a line is cut first.
             let expiry = form.expires_at.map_or_else(String::new, |at| expiry(at, now));
             Some(format!("asks {}{expiry}: {}", id.short(), form.question.trim()))
         }
@@ -178,7 +178,7 @@ fn expiry(at: Timestamp, now: Timestamp) -> String {
     if at > now { format!(" (expires in {})", progress_lines::time_until(at, now)) } else { " (expired)".to_owned() }
 }
 
-/// A duration as on a clock: `0:07`, `1:02:33`.
+/// Formats a duration as on a clock: `0:07`, `1:02:33`.
 pub(crate) fn clock(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().max(0);
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);

@@ -1,4 +1,5 @@
-//! Watches a chain in a separate thread while this process drives it: neither a slow reader nor a closed terminal delays it.
+//! Watches a chain in a separate thread while this process runs it. Neither a slow reader nor a closed terminal delays the
+//! chain.
 
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -14,19 +15,19 @@ use crate::runtime::activity::chain_events::ChainEvents;
 use crate::runtime::activity::follower::{Follower, Stopper};
 use crate::store::Store;
 
-/// What a watcher is shown.
+/// An update for a watcher.
 #[derive(Debug)]
 pub(crate) enum WatchUpdate<'a> {
-    /// An event that happened before it began to watch.
+    /// An event that happened before the watch began.
     Before(&'a AgentEvent),
     Event(&'a AgentEvent),
-    /// The chain, after the events above and from time to time.
+    /// The chain. It is sent after events, and from time to time.
     Chain(&'a Tree),
-    /// There is nothing more to see.
+    /// The last update.
     Last,
 }
 
-/// A watcher that runs.
+/// A running watcher.
 #[derive(Debug)]
 pub(crate) struct ChainWatcher {
     stopper: Stopper,
@@ -34,7 +35,7 @@ pub(crate) struct ChainWatcher {
 }
 
 impl ChainWatcher {
-    /// Watches the chain of `top`. `look`: how often `see` is shown the chain if nothing happens.
+    /// Starts to watch the chain of `top`. If nothing happens, `see` gets the chain at the interval `look`.
     pub(crate) fn start(
         state_dir: &Path,
         top: FrameId,
@@ -55,12 +56,12 @@ impl ChainWatcher {
         });
         match ready.recv() {
             Ok(stopper) => Ok(Self { stopper, thread }),
-            // It has ended, and reports why.
+            // The thread has ended, and its result says why.
             Err(_) => Err(joined(thread).err().unwrap_or_else(|| CliError::failed("failed to watch the chain"))),
         }
     }
 
-    /// Shows the remaining events. The chain has been driven, and its status is reported whether or not this works.
+    /// Shows the remaining events. The chain has already run, and its status is reported even if this fails.
     pub(crate) fn finish(self) {
         self.stopper.stop();
         if let Err(error) = joined(self.thread) {
@@ -91,14 +92,14 @@ fn follow(
     }
 }
 
-/// Notifications arrive earlier.
+/// The longest time between two checks. A notification triggers a check earlier.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Prints events in the chain of `top` from now on. If the reader disappears, the chain continues.
+/// Starts to print the events of the chain of `top`. If the reader disappears, the chain continues.
 pub(crate) fn start(state_dir: &Path, top: FrameId) -> Result<ChainWatcher, CliError> {
     ChainWatcher::start(state_dir, top, LOOK, |seen| match seen {
         WatchUpdate::Event(event) if !output::was_unread() => Ok(print_event(event)?),
-        // Earlier events were for another command to print.
+        // Another command was responsible for printing earlier events.
         WatchUpdate::Event(_) | WatchUpdate::Before(_) | WatchUpdate::Chain(_) | WatchUpdate::Last => Ok(()),
     })
 }
