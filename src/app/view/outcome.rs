@@ -266,7 +266,7 @@ pub(crate) enum NotificationStatus {
 }
 
 impl NotificationStatus {
-    /// From its name in the records.
+    /// Parses the name in the records.
     fn new(name: &str) -> Self {
         match name {
             "sent" => Self::Sent,

@@ -79,7 +79,7 @@ impl Doctor {
     }
 }
 
-/// A finding for people: severity, check, message; the remedy is below.
+/// Formats a finding: its severity, check and message. The remedy is on the next line.
 fn lines(finding: &Finding, width: usize) -> Vec<TonedLine> {
     let message = format!("{:<8} {}: {}", finding.status.name(), finding.name, one_line(&finding.message));
     let hint = finding.hint.as_ref().map(|hint| format!("{:INDENT$}hint: {}", "", one_line(hint)));
@@ -96,7 +96,7 @@ fn lines(finding: &Finding, width: usize) -> Vec<TonedLine> {
 /// The indentation of messages.
 const INDENT: usize = 9;
 
-/// The crontab entry. The user fills in the values of variables.
+/// Formats the crontab entry. The user fills in the values of variables.
 fn example(crontab: &Crontab) -> String {
     let mut lines = "for the crontab:\n".to_owned();
     for line in crontab.variables.iter().map(|name| format!("{name}=VALUE")).chain([crontab.line.clone()]) {

@@ -93,10 +93,10 @@ impl History {
     }
 }
 
-/// More than a person looks through.
+/// The default limit of the list.
 const MOST: usize = 100;
 
-/// `whole`: with all of the question and of the answers.
+/// Formats an exchange. `whole`: include the whole question and all of the answers.
 fn text(exchange: &ExchangeView, now: Timestamp, zone: &TimeZone, whole: bool) -> String {
     let (width, shown) = (output::width(), &exchange.shown);
     let mut lines = vec![
@@ -162,7 +162,7 @@ fn in_full(shown: &AskedForView, width: Option<usize>) -> String {
     }
 }
 
-/// A record. `is_replaced`: the answer was replaced by a later one.
+/// Formats a record. `is_replaced`: a later answer replaced this one.
 fn of_record(record: &RecordView, is_replaced: bool, now: Timestamp, zone: &TimeZone) -> String {
     let ago = past(record.at, now, zone);
     let later = if is_replaced { ", replaced later" } else { "" };
@@ -175,7 +175,7 @@ fn of_record(record: &RecordView, is_replaced: bool, now: Timestamp, zone: &Time
     }
 }
 
-/// Who gave an answer, as far as recorded.
+/// Names the person or agent that gave an answer, as far as this is recorded.
 fn by(origin: &Origin) -> String {
     let terminal = origin.terminal.as_deref().map_or("no terminal".to_owned(), one_line);
     let user = origin.user.as_deref().map_or_else(|| format!("user {}", origin.uid), one_line);

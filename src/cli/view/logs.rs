@@ -1,4 +1,4 @@
-//! `agent-cli logs`: what an agent said and did.
+//! `agent-cli logs`: prints what an agent said and did.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -74,9 +74,9 @@ pub(crate) struct Logs {
     pager: PagerOption,
 }
 
-/// How long to wait for a person to continue a chain that can continue: no process runs between two agents.
+/// How long a chain that can continue may remain idle while its events are followed. No process runs between two agents.
 const BETWEEN: Duration = Duration::from_secs(3);
-/// Notifications arrive earlier.
+/// The longest time between two checks. A notification triggers a check earlier.
 const LOOK: Duration = Duration::from_millis(500);
 
 impl Logs {
@@ -116,7 +116,7 @@ impl Logs {
     }
 }
 
-/// Prints events until nothing more can happen, or the reader has disappeared.
+/// Prints events until no more can happen, or the reader has disappeared.
 fn follow(store: &Store, top: FrameId, events: ChainEvents<'_>, printer: &mut Printer) -> Result<(), CliError> {
     let mut follower = Follower::new(store, events);
     let (mut can_continue_since, mut is_confirmed) = (None, false);
@@ -130,7 +130,7 @@ fn follow(store: &Store, top: FrameId, events: ChainEvents<'_>, printer: &mut Pr
         }
         let outlook = follower.outlook();
         if matches!(outlook, ChainOutlook::Waits(_) | ChainOutlook::Over) && !is_confirmed {
-            // Records before this one may not have been read yet.
+            // Earlier records may not have been read yet.
             is_confirmed = true;
             follower.refresh()?;
             continue;
@@ -162,19 +162,19 @@ fn follow(store: &Store, top: FrameId, events: ChainEvents<'_>, printer: &mut Pr
     }
 }
 
-/// Prints events as the options say.
+/// Prints events according to the options.
 struct Printer {
     lines: EventLines,
     json: bool,
     since: Option<Timestamp>,
     printed: u64,
-    /// When the last event of each agent happened.
+    /// When each agent's last event happened.
     last: HashMap<FrameId, Timestamp>,
-    /// The agents that were reported as stalled, and are still silent.
+    /// The agents that were reported as stalled and have been silent since then.
     stalled: HashSet<FrameId>,
-    /// The day of the last line, on the reader's calendar; at first today.
+    /// The day of the last line, in the reader's time zone. The first value is today.
     day: Date,
-    /// The last text of an agent, if it was printed completely.
+    /// The last text of an agent, if all of it was printed.
     said: Option<String>,
 }
 
@@ -194,7 +194,7 @@ impl Printer {
         }
     }
 
-    /// Reports stalled agents, each once until something happens in it.
+    /// Reports stalled agents. Each agent is reported once, until its next event.
     fn report_stalls(&mut self, tree: &Tree) {
         let now = Timestamp::now();
         let after = tree.whole().limits.stall_after();
@@ -207,17 +207,17 @@ impl Printer {
         }
     }
 
-    /// Whether it prints anything of an event.
+    /// Whether it prints anything for an event.
     fn shows(&self, event: &AgentEvent) -> bool {
         self.json || self.lines.lines(event).is_some()
     }
 
-    /// Whether a person has not seen all of the reply yet.
+    /// Whether a person has yet to see all of the reply.
     fn lacks(&self, reply: &str) -> bool {
         !self.json && !output::was_unread() && self.said.as_deref() != Some(reply.trim())
     }
 
-    /// Prints an event. Returns whether the output is still read.
+    /// Prints an event. Returns whether the output still has a reader.
     fn print(&mut self, event: &AgentEvent) -> Result<bool, CliError> {
         self.last.insert(event.frame, event.at);
         self.stalled.remove(&event.frame);

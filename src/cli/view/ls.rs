@@ -135,7 +135,7 @@ impl Ls {
         Ok(ExitStatus::Ok)
     }
 
-    /// The command with the options that select chains.
+    /// The command with its options that select chains.
     fn command(&self) -> ListCommand {
         let status = self.status.iter().map(|status| format!("--status {}", status.name()));
         let named =
@@ -152,7 +152,8 @@ impl Ls {
         self.search.is_some() || self.task.is_some() || self.since.is_some()
     }
 
-    /// A narrow terminal gets only the columns that identify a chain and its purpose, and the reason on a line below.
+    /// Formats the table. A narrow terminal gets only the columns that identify a chain and its purpose. The reason is on the
+    /// next line.
     fn table(&self, listed: &[ChainView], here: &Path, now: Timestamp) -> Vec<TonedLine> {
         let is_wide = output::width().is_none_or(|width| width >= NARROW);
         let with_names = listed.iter().any(|chain| chain.name.is_some());
@@ -184,18 +185,18 @@ impl Ls {
     }
 }
 
-/// The short form of a task: lists show the name of a file without its folder.
+/// Shortens a task for lists: a file is shown without its folder.
 fn title_of(task: &str) -> String {
     let name = Path::new(task).file_name().and_then(|name| name.to_str());
     name.filter(|_| !task.contains(char::is_whitespace)).unwrap_or(task).to_owned()
 }
 
-/// More than a person looks through.
+/// The default limit of the list.
 const MOST: usize = 100;
-/// Terminals with fewer columns get fewer columns of the table.
+/// Terminals with fewer columns get a table with fewer columns.
 const NARROW: usize = 60;
 
-/// What keeps a chain in its state, without what the state says itself.
+/// Why a chain is in its state, without details that the state already shows.
 pub(crate) fn reason(chain: &ChainView, now: Timestamp, zone: &TimeZone) -> String {
     let id = chain.id.short();
     let first = chain.blocker();
@@ -216,7 +217,7 @@ pub(crate) fn reason(chain: &ChainView, now: Timestamp, zone: &TimeZone) -> Stri
     format!("{lost}{reason}")
 }
 
-/// What its agents are doing, and what the others wait for.
+/// The activity of a chain's agents, and what the other agents wait for.
 fn working(chain: &ChainView, now: Timestamp, zone: &TimeZone) -> String {
     let first = chain.doing.values().max_by_key(|doing| (doing.stalled, doing.last_event));
     let others = chain.doing.len().saturating_sub(1);
@@ -225,7 +226,7 @@ fn working(chain: &ChainView, now: Timestamp, zone: &TimeZone) -> String {
     first.map_or_else(String::new, |doing| doing.words(now) + &more + &waits)
 }
 
-/// Shows who must act.
+/// The tone that shows who must act.
 pub(crate) fn tone(state: ShownState) -> Tone {
     match state.actor() {
         Actor::Asked => Tone::Asks,
@@ -237,14 +238,14 @@ pub(crate) fn tone(state: ShownState) -> Tone {
     }
 }
 
-/// Warns about a chain that has cost more than its budget: agents that were running at that time continued.
+/// Warns about a chain that has cost more than its budget. Agents that were running when the budget was exceeded continued.
 fn warn_of_budget(chain: &ChainView) {
     if let Some(warning) = costs::passed(chain.id, &chain.cost.0, chain.max_budget_usd) {
         output::warn(&warning);
     }
 }
 
-/// Reports what is not listed. `shows_nothing`: no chain in these states was listed.
+/// Reports chains that are not listed. `shows_nothing`: no chain in these states was listed.
 fn report(omitted: Omitted, command: &ListCommand, shows_nothing: bool, states: &[ChainState]) {
     let chains = |count: u64| if count == 1 { "1 chain".to_owned() } else { format!("{count} chains") };
     let is = |count: u64| if count == 1 { "is" } else { "are" };

@@ -1,4 +1,4 @@
-//! `agent-cli metrics`: numbers for a monitoring system.
+//! `agent-cli metrics`: prints metrics for a monitoring system.
 
 use std::fmt::Write;
 
@@ -30,7 +30,7 @@ impl MetricsCommand {
     }
 }
 
-/// `age`: of the oldest question, in seconds.
+/// Formats the metrics. `age` is the age of the oldest question, in seconds.
 fn exposition(metrics: &Metrics, age: i64) -> String {
     let usage = metrics.spent.usage;
     let states =

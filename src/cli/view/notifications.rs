@@ -47,12 +47,12 @@ pub(crate) struct NotificationsCommand {
     json: bool,
 }
 
-/// More than a person looks through.
+/// The default limit of the list.
 const MOST: usize = 20;
 
 impl NotificationsCommand {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        // Before anything is read.
+        // Checked before anything is read.
         context.asker().may(PersonsTask::SeeNotifications)?;
         if let Some(event) = self.test {
             return try_out(context, event, self.json);

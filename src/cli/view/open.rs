@@ -44,7 +44,7 @@ impl OpenCommand {
             print_line(&opening.command())?;
             return Ok(ExitStatus::Ok);
         }
-        // This process must not keep any files open while it runs.
+        // This process must not keep any files open while `claude` runs.
         drop(store);
         let mut claude = Command::new(&opening.program);
         claude.args(opening.arguments()).current_dir(&opening.cwd);

@@ -75,7 +75,7 @@ impl Show {
     }
 }
 
-/// The lines of a text, in which the state has its tone.
+/// Splits a text into lines. The state in the text has its tone.
 fn toned(text: &str, state: ShownState, now: Timestamp) -> Vec<TonedLine> {
     let words = state.words(now, &TimeZone::system());
     let part =
@@ -84,7 +84,7 @@ fn toned(text: &str, state: ShownState, now: Timestamp) -> Vec<TonedLine> {
     text.lines().map(line).collect()
 }
 
-/// A line: its name, its value, and whether people copy the value.
+/// A row: its name, its value, and whether people copy the value.
 #[derive(Debug)]
 struct Row {
     name: String,
@@ -96,12 +96,13 @@ fn row(name: &str, value: impl Into<String>) -> Row {
     Row { name: name.to_owned(), value: value.into(), is_copied: false }
 }
 
-/// An id, a path or a command, which is not broken.
+/// A row with an id, a path or a command, which must not be wrapped.
 fn copied(name: &str, value: impl Into<String>) -> Row {
     Row { is_copied: true, ..row(name, value) }
 }
 
-/// The rows of a terminal of this width. What people copy is on its own line if it is too long; other texts take a few lines.
+/// Lays out the rows for a terminal of this width. If a value that people copy is too long, it gets its own line. Other
+/// values may take a few lines.
 fn laid_out(rows: &[Row], width: usize) -> String {
     const LINES: usize = 4;
     let named = rows.iter().map(|row| columns(&row.name)).max().unwrap_or(0) + 2;
@@ -124,7 +125,7 @@ fn laid_out(rows: &[Row], width: usize) -> String {
     text
 }
 
-/// On narrower terminals, values begin right after their names.
+/// On narrower terminals, values are not aligned.
 const NARROW: usize = 60;
 
 fn words(shown: &AgentDetailView, now: Timestamp) -> String {
@@ -180,7 +181,7 @@ fn status_rows(shown: &AgentDetailView, now: Timestamp) -> Vec<Row> {
     rows.extend(waits.map(|wait| row("waits for", wait)));
     rows.extend(shown.handed_off_to.map(|successor| row("handed off to", successor.short())));
     rows.extend(shown.error.iter().map(|error| row("error", one_line(error))));
-    // A failure is often the last trouble, in the same words.
+    // The last trouble is often the failure, in the same words.
     let is_said = |what: &str| shown.error.as_ref().is_some_and(|error| error.contains(what.trim()));
     let trouble = shown.trouble.iter().filter(|trouble| !is_said(&trouble.what));
     rows.extend(trouble.map(|trouble| row("trouble", one_line(&trouble.what))));
@@ -239,7 +240,7 @@ fn cost_rows(shown: &AgentDetailView) -> Vec<Row> {
     rows
 }
 
-/// Its last output, and how to see more of it.
+/// The agent's last output, and how to see more of it.
 fn output_rows(shown: &AgentDetailView) -> Vec<Row> {
     let open = shown.open.iter().map(|command| copied("open", command));
     let chain = if shown.task.is_group() { " --chain" } else { "" };
@@ -265,7 +266,7 @@ fn session_rows(session: &SessionView, is_abandoned: bool, now: Timestamp) -> Ve
     rows
 }
 
-/// The meaning of a state, where its name is not clear.
+/// Explains a state whose name is not clear.
 fn meaning(state: ShownState) -> Option<&'static str> {
     match state {
         ShownState::Stopped => Some("it has ended; resume ID --prompt TEXT continues it"),

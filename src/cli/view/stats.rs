@@ -1,4 +1,4 @@
-//! `agent-cli stats`: what agents cost, by day, model and instruction file.
+//! `agent-cli stats`: shows what agents cost, by day, model and instruction file.
 
 use clap::Args;
 use jiff::SignedDuration;
@@ -64,14 +64,14 @@ impl Stats {
     }
 }
 
-/// Terminals with fewer columns only show costs and times.
+/// Terminals with fewer columns only show costs and durations.
 const WIDE: usize = 60;
 
 fn shown([cost, requests, time, tokens, name]: [String; 5], is_wide: bool) -> Vec<String> {
     if is_wide { vec![cost, requests, time, tokens, name] } else { vec![cost, time, name] }
 }
 
-/// `none`: the name of a sum without a name.
+/// `none` names a sum that has no name.
 fn cells(sum: &SumView, none: &str) -> [String; 5] {
     let (spent, usage) = (&sum.cost.0, sum.cost.0.usage);
     let sent = usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens;

@@ -71,7 +71,7 @@ impl TreeCommand {
     }
 }
 
-/// Reports what is not listed.
+/// Reports chains that are not listed.
 fn report(found: &Outcome, options: &[(bool, &str)]) {
     let command = ListCommand::new("tree", "chain", options);
     command.tell_of_elsewhere(found.elsewhere);
@@ -82,14 +82,14 @@ fn report(found: &Outcome, options: &[(bool, &str)]) {
     }
 }
 
-/// More than a person looks through.
+/// The default limit of the list.
 const MOST: usize = 100;
 
-/// Each agent on a line, below its parent.
+/// Draws each agent on a line below its parent.
 fn drawn(tree: &Tree, agents: &[AgentView], now: Timestamp, abandoned: &Abandoned, with_costs: bool) -> Vec<TonedLine> {
     let mut lines = Vec::new();
     let sums = with_costs.then(|| summed(agents));
-    // The lines before an agent's children, which are printed after the agent.
+    // The lines to draw before an agent's children. The children are printed after the agent.
     let mut bars = HashMap::from([(tree.top(), String::new())]);
     for agent in agents {
         let siblings = agent.parent.filter(|_| agent.id != tree.top()).map(|parent| tree.children(parent));
@@ -113,7 +113,7 @@ fn drawn(tree: &Tree, agents: &[AgentView], now: Timestamp, abandoned: &Abandone
         let line = format!("{before}{state}{rest}");
         let text = output::width().map_or_else(|| line.clone(), |width| fitted(&line, width));
         let part = before.len().min(text.len())..(before.len() + state.len()).min(text.len());
-        // The end of a cut line may be in the middle of the state.
+        // Cutting the line may split the state.
         let part = if text.is_char_boundary(part.end) { part } else { 0..0 };
         lines.push(TonedLine { text, part, tone: tone(agent.state) });
         bars.extend(children.iter().map(|child| (*child, format!("{bar}{next}"))));
@@ -123,7 +123,7 @@ fn drawn(tree: &Tree, agents: &[AgentView], now: Timestamp, abandoned: &Abandone
 
 const UNRECORDED: &str = "  claude could not record its last turn: no room";
 
-/// What each agent cost with all agents below it.
+/// The cost of each agent, including all agents below it.
 fn summed(agents: &[AgentView]) -> HashMap<FrameId, Spent> {
     let mut all: HashMap<_, _> = agents.iter().map(|agent| (agent.id, agent.cost.0)).collect();
     // Children come after their parents.
@@ -136,7 +136,7 @@ fn summed(agents: &[AgentView]) -> HashMap<FrameId, Spent> {
     all
 }
 
-/// The state of an agent, and the rest of its line.
+/// Formats the state of an agent, and the rest of its line.
 fn line(tree: &Tree, agent: &AgentView, now: Timestamp, abandoned: &Abandoned) -> (String, String) {
     let task = cut(&agent.task, 60);
     if let Some(root) = abandoned.get(&agent.id) {

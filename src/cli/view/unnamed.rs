@@ -1,4 +1,4 @@
-//! A command that lacks the id of a chain: which chains it could be about.
+//! Helps a person who omitted the id of a chain, by listing possible chains.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -12,12 +12,12 @@ use crate::cli::context::Context;
 use crate::cli::error::CliError;
 use crate::cli::output::format::{cut, one_line};
 
-/// As many as a person reads in an error.
+/// The most chains to list in the error.
 const MOST: usize = 5;
-/// The longest task.
+/// The maximum length of a task.
 const LONG: usize = 40;
 
-/// The error for a person at a terminal who has left out the id, if there are chains to name.
+/// Returns the error for a person at a terminal who omitted the id. `None` if there are no chains to list.
 pub(crate) fn without_id(error: &clap::Error, arguments: &[OsString]) -> Option<CliError> {
     let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return None };
     let is_missing =
