@@ -44,7 +44,7 @@ pub(crate) enum PersonsTask {
 pub(crate) struct OnlyPeople {
     pub(crate) task: PersonsTask,
     pub(crate) agent: FrameId,
-    /// The ancestor process that belongs to the agent, if the asker's own process does not name it.
+    /// The ancestor process that belongs to the agent, if the asker's own process does not name the agent.
     pub(crate) found_above: Option<i32>,
 }
 

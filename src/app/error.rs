@@ -77,7 +77,7 @@ pub(crate) struct Refusal {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// The input is wrong, or not allowed to the asker.
+    /// The input is wrong, or the asker is not allowed to use it.
     Input,
     /// The input names something that does not exist.
     Unknown,

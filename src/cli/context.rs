@@ -217,7 +217,7 @@ impl Context {
         self.linger.set(time);
     }
 
-    /// How agents are stopped, according to the user's settings.
+    /// The options for stopping agents, from the user's settings.
     pub(crate) fn stopping(&self) -> Result<Stopping, AppError> {
         Ok(stopping(&self.usable_configuration()?.settings))
     }
@@ -306,7 +306,7 @@ impl Context {
         found.unwrap_or_default().iter().any(|next| next.due <= Timestamp::now())
     }
 
-    /// Starts to report progress.
+    /// Starts the log.
     pub(crate) fn start_log(&self) {
         let filter = self.usable_configuration().ok().and_then(|found| found.settings.text(&LOG));
         log::start(self.verbose, filter);
@@ -337,7 +337,7 @@ impl Surroundings for Context {
     }
 }
 
-/// How agents are stopped.
+/// The options for stopping agents.
 fn stopping(settings: &Settings) -> Stopping {
     Stopping { grace: settings.seconds(&STOP_GRACE).map_or(GRACE, Duration::from_secs), tell: output::tell }
 }

@@ -16,7 +16,7 @@ pub(crate) enum ExitStatus {
     NoSuchFrame = 3,
     /// `claude` is missing, unusable, or refused to do anything.
     Claude = 4,
-    /// With `--exit-code`: the tree waits. For an agent: its request has no result yet.
+    /// With `--exit-code`, the tree waits. In an agent's call, the request has no result yet.
     Waiting = 75,
     /// A person stopped it.
     Interrupted = 130,

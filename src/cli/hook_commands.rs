@@ -140,7 +140,7 @@ impl PatienceOptions {
 }
 
 impl Hook {
-    /// `parse` parses the arguments of a command that an agent calls.
+    /// Answers the hook. `parse` parses the command line of a command that an agent calls.
     pub(crate) fn run(self, context: &Context, parse: impl FnOnce(&[String]) -> Typed) -> Result<ExitStatus, CliError> {
         expect_a_program("hook")?;
         let Some(caller) = context.caller else { return Ok(ExitStatus::Ok) };

@@ -21,7 +21,7 @@ use crate::core::steering::stop_order::StopKind;
 use crate::page::state::{self, Page, Visitor};
 use crate::page::{Host, Problem, ProblemKind};
 
-/// The fields of a form.
+/// The submitted fields of a form.
 struct Fields(Vec<(String, String)>);
 
 impl Fields {

@@ -1,4 +1,4 @@
-//! Gives a chain another name.
+//! Renames a chain.
 
 use crate::app::App;
 use crate::app::error::{AppError, Refusal};

@@ -54,7 +54,7 @@ pub(crate) enum Outcome {
 #[derive(Debug)]
 pub(crate) struct LookedUp {
     target: Target,
-    /// `None`: no result exists yet.
+    /// `None` if no result exists yet.
     pub(crate) result: Option<RequestResult>,
 }
 

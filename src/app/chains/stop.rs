@@ -18,7 +18,7 @@ pub(crate) struct Input {
     /// Do not let a running tool finish.
     pub(crate) now: bool,
     pub(crate) reason: Option<String>,
-    /// How long a running tool may take to finish; `None`: return before the agents have ended.
+    /// How long a running tool may take to finish. `None`: return before the agents have ended.
     pub(crate) waits: Option<Stopping>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Outcome {
     pub(crate) reason: Option<String>,
 }
 
-/// The reason is part of the parent's result, and of lists.
+/// The size limit of a reason, in bytes. A reason is part of the parent's result, and of lists.
 const LONGEST_REASON: usize = 1_000;
 
 /// Stops or pauses an agent. If the input says so, waits until the agents have ended.

@@ -1,4 +1,4 @@
-//! Changes settings files, and which project files are trusted.
+//! Changes settings files, and the list of trusted project files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub(crate) struct Changed {
 }
 
 impl Files {
-    /// The path of a file, whether it exists or not.
+    /// The path of a file, whether or not it exists.
     pub(crate) fn path(&self, which: WhichFile) -> Result<PathBuf, Refusal> {
         match which {
             WhichFile::User => self.user.clone().ok_or_else(|| {

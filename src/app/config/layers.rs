@@ -8,7 +8,7 @@ use crate::app::config::value::SettingValue;
 use crate::core::agent::permission_mode;
 use crate::core::agent::usage::prices::Prices;
 
-/// Who set a value.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ValueSource {
     Default,
@@ -64,7 +64,7 @@ impl Settings {
         settings
     }
 
-    /// The value, if it was set.
+    /// The value, if it is set.
     pub(crate) fn given(&self, setting: &Setting) -> Option<&SettingValue> {
         self.values.get(setting.key).map(|(value, _)| value)
     }
@@ -78,7 +78,7 @@ impl Settings {
         self.values.get(setting.key).map_or(&ValueSource::Default, |(_, origin)| origin)
     }
 
-    /// The text or path, if it was set.
+    /// The text or path, if it is set.
     pub(crate) fn text(&self, setting: &Setting) -> Option<String> {
         self.given(setting)?.text().map(str::to_owned)
     }
@@ -87,7 +87,7 @@ impl Settings {
         self.given(setting) == Some(&SettingValue::Switch(true))
     }
 
-    /// The number, if it was set. Limits have 32 bits.
+    /// The number, if it is set. Limits have 32 bits.
     pub(crate) fn count(&self, setting: &Setting) -> Option<u32> {
         if let SettingValue::Count(count) = self.given(setting)? { u32::try_from(*count).ok() } else { None }
     }
@@ -96,7 +96,7 @@ impl Settings {
         self.given(setting)?.amount()
     }
 
-    /// The duration in seconds, if it was set.
+    /// The duration in seconds, if it is set.
     pub(crate) fn seconds(&self, setting: &Setting) -> Option<u64> {
         if let SettingValue::Duration(time) = self.given(setting)? { Some(time.as_secs().unsigned_abs()) } else { None }
     }

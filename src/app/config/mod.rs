@@ -1,7 +1,8 @@
-//! Settings in layers: defaults, the user's file, the project's file, the environment. Options come on top, in each command.
+//! Settings in layers: defaults, the user's file, the project's file, the environment. Options take precedence over all of
+//! them.
 //!
-//! A project's file may come from other people, so it can only narrow the settings of the layers below it, until the user has
-//! trusted its content.
+//! A project's file may come from other people. Until the user trusts its content, it can only narrow the settings of the
+//! layers below it.
 
 pub(crate) mod chain_defaults;
 pub(crate) mod change;

@@ -14,7 +14,7 @@ use crate::core::text::time::duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
-    /// Absolute, below `~`, or relative to the folder of the file that contains it.
+    /// An absolute path, a path below `~`, or a path relative to the folder of the settings file.
     Path,
     OneOf(&'static [&'static str]),
     Switch,
@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     /// A duration of at least one second.
     RunningTime,
     Words,
-    /// A shell command. An empty one means none.
+    /// A shell command. An empty text means no command.
     Command,
     /// A table of prices for each model.
     Prices,

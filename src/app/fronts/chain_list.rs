@@ -11,7 +11,7 @@ use crate::core::chain::waiting_on::shown_state::Actor;
 use crate::core::id::FrameId;
 use crate::store::{Chains, Summary};
 
-/// Which chains are listed.
+/// The chains to list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Show {
     /// All chains that are not done. Chains that need a person come first.
@@ -77,7 +77,8 @@ impl Group {
     }
 }
 
-/// Lists part number `part` of the chains. `matching`: only those whose id, name, task or directory contains this text.
+/// Lists part number `part` of the chains. With `matching`, only lists chains whose id, name, task or directory contains this
+/// text.
 pub(crate) fn chains(app: &App<'_>, show: Show, matching: Option<&str>, part: usize) -> Result<Outcome, AppError> {
     let skip = part.saturating_mul(MOST);
     if let Show::Group(group) = show {

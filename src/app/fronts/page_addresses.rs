@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 /// The names of a server.
 #[derive(Debug)]
 pub(crate) struct Addresses {
-    /// Where a browser on this machine finds it.
+    /// The address for a browser on this machine.
     pub(crate) own: String,
     /// Host names with ports, in lower case: `127.0.0.1:7777`.
     hosts: Vec<String>,

@@ -15,13 +15,13 @@ pub(crate) struct Input<'a> {
     pub(crate) cwd: &'a Path,
     /// The state directory. Absolute.
     pub(crate) state_dir: &'a Path,
-    /// Whether a person chose it.
+    /// Whether a person chose the state directory.
     pub(crate) state_dir_is_named: bool,
     /// The `claude` that an option names.
     pub(crate) claude: Option<PathBuf>,
     /// The `claude` that an environment variable names, and the variable.
     pub(crate) default_claude: (Option<PathBuf>, &'static str),
-    /// The permission mode of chains that are started without one.
+    /// The default permission mode of new chains.
     pub(crate) permission_mode: Option<&'a str>,
     /// The executable of agent-cli.
     pub(crate) own_program: &'a Path,
@@ -67,7 +67,7 @@ fn program(asker: &Asker, input: &Input<'_>) -> Result<(Option<PathBuf>, &'stati
     Ok((Some(of_chain), "chain"))
 }
 
-/// The claude of the calling agent; `None`: the caller is not an agent of this state directory.
+/// The `claude` of the calling agent. `None` if the caller is not an agent of this state directory.
 fn of_chain(asker: &Asker, state_dir: &Path) -> Result<Option<PathBuf>, StoreError> {
     let Some(caller) = asker.agent else { return Ok(None) };
     if !Store::exists(&StateDir::new(state_dir)?) {

@@ -21,7 +21,7 @@ pub(crate) struct ExportableChain<'a> {
     pub(crate) secrets: Vec<String>,
 }
 
-/// The chain of the agent that an id names.
+/// Prepares to export the chain of the agent that an id names.
 pub(crate) fn export<'a>(app: &App<'a>, id: &str) -> Result<ExportableChain<'a>, AppError> {
     app.asker.may(PersonsTask::Export)?;
     let chain = app.store.chain_of(frame_named(app, id)?)?.root;

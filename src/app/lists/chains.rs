@@ -10,7 +10,7 @@ use crate::core::chain::frame_state::AgentStatus;
 use crate::core::id::FrameId;
 use crate::store::{ChainFilter, ChainKind, Chains, Summary};
 
-/// Which chains are listed.
+/// The chains to list.
 #[derive(Debug, Default)]
 pub(crate) struct Input {
     /// Also list chains that are done.
@@ -37,7 +37,7 @@ pub(crate) struct Outcome {
     pub(crate) omitted: Omitted,
 }
 
-/// How many chains are not listed, and why.
+/// How many chains are not listed, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Omitted {
     /// Chains of other projects.

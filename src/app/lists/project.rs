@@ -1,4 +1,4 @@
-//! Which chains belong to the asker's project.
+//! Selects the chains that belong to the asker's project.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ impl Selection {
         self.only.as_ref().is_none_or(|only| self.projects.of(cwd) == *only)
     }
 
-    /// The directories in which chains of the project were started; `None`: all.
+    /// The directories in which chains of the project were started. `None` for all projects.
     pub(crate) fn directories(mut self, store: &Store) -> Result<Option<Vec<PathBuf>>, StoreError> {
         self.only.map(|project| self.projects.directories(store, &project)).transpose()
     }

@@ -1,4 +1,4 @@
-//! Everything known about one agent.
+//! Shows everything known about one agent.
 
 use crate::app::App;
 use crate::app::chains::estimate::Estimator;

@@ -337,7 +337,8 @@ pub(crate) fn working_directory(directory: &Path, named: Option<&Path>) -> Resul
     }
 }
 
-/// A name without a slash is looked up in `PATH`. A missing file is reported by the given name.
+/// Resolves the name of a program. A name without a slash is looked up in `PATH`. Errors about a missing file show the given
+/// name.
 fn program_named(app: &App<'_>, named: PathBuf) -> PathBuf {
     let is_path = named.as_os_str().as_encoded_bytes().contains(&b'/');
     Some(app.path(&named)).filter(|path| is_path && path.exists()).unwrap_or(named)

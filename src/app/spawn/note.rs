@@ -26,7 +26,7 @@ use crate::store::{Chains, Store};
 pub(crate) enum SpawnNote {
     /// Values of the project's file have no effect because the user has not trusted it.
     Untrusted { file: PathBuf, keys: Vec<&'static str> },
-    /// Agents that may change files in `dir` could replace what decides which commands run.
+    /// Agents that may change files in `dir` could replace a file that determines which commands run.
     Reach { dir: PathBuf, what: Guarded, place: PathBuf },
     /// No instructions that the agents get define these words of their task. `elsewhere` is the agents' directory, unless it
     /// is the asker's.
@@ -37,7 +37,7 @@ pub(crate) enum SpawnNote {
     Dropped(Vec<String>),
     /// The worktrees start without the changes in this directory.
     Uncommitted(PathBuf),
-    /// A login that is missing if the chain is resumed from another environment, and what helps.
+    /// A login that is missing if the chain is resumed from another environment, and the remedy.
     LoginOnlyHere { login: String, remedy: String },
 }
 

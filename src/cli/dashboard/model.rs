@@ -45,7 +45,7 @@ pub(super) enum View {
 pub(super) enum Question {
     /// Whether to stop this chain.
     Stop(FrameId),
-    /// Whether to leave, which stops the agents that this process runs.
+    /// Whether to quit, which stops the agents that this process runs.
     Quit,
 }
 

@@ -1,4 +1,4 @@
-//! `agent-cli completions`: shell completions.
+//! `agent-cli completions`: prints shell completions.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -75,7 +75,7 @@ fn names_an_id(program: &Command, words: &[OsString]) -> bool {
     takes_one && word.is_none_or(|word| !word.to_string_lossy().starts_with('-'))
 }
 
-/// The candidates without options.
+/// Removes options from the candidates.
 fn without_options(offered: &str) -> String {
     let between = std::env::var("_CLAP_IFS").ok().filter(|between| !between.is_empty());
     let between = between.as_deref().unwrap_or("\n");

@@ -18,7 +18,7 @@ pub(crate) struct Man {
 }
 
 impl Man {
-    /// `program`: describes all commands.
+    /// `program` describes all commands.
     pub(crate) fn run(self, _: &Context, program: fn() -> Command) -> Result<ExitStatus, CliError> {
         let written = fs::create_dir_all(&self.directory)
             .and_then(|()| clap_mangen::generate_to(program().name("agent-cli"), &self.directory));

@@ -38,7 +38,7 @@ pub(crate) fn start(verbose: bool, filter: Option<String>) {
 
 const OWN: &str = env!("CARGO_CRATE_NAME");
 
-/// Which events are printed.
+/// Selects the events to print.
 #[derive(Debug, PartialEq)]
 struct Filter {
     levels: Targets,

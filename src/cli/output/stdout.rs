@@ -108,7 +108,7 @@ pub(crate) enum Tone {
     Quiet,
 }
 
-/// A line of escaped text, a part of which has a tone.
+/// A line of escaped text. One part of it has a tone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TonedLine {
     pub(crate) text: String,

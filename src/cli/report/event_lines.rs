@@ -15,7 +15,7 @@ use crate::core::requests::approval::{self, Before};
 use crate::core::text::wrap::{columns, wrapped};
 use crate::core::text::{escape, extent};
 
-/// How events are shown.
+/// The options for showing events.
 #[derive(Debug)]
 pub(crate) struct EventLines {
     /// Whether texts are shown completely.

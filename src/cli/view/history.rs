@@ -1,4 +1,4 @@
-//! `agent-cli history`: what agents asked, who answered, and what they did next.
+//! `agent-cli history`: shows what agents asked, who answered, and what they did next.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -181,7 +181,7 @@ fn by(origin: &Origin) -> String {
     let user = origin.user.as_deref().map_or_else(|| format!("user {}", origin.uid), one_line);
     let agent = origin.agent.map(|agent| format!(", below agent {}", agent.short())).unwrap_or_default();
     match &origin.file {
-        // The user is then the file's owner, and the process the one that has read the file.
+        // In this case, the user is the file's owner, and the process is the one that read the file.
         Some(file) => format!("in the file {} of {user}", one_line(&file.path.display().to_string())),
         None if origin.page.is_some() => {
             let page = origin.page.as_ref().map(FromPage::in_words).unwrap_or_default();
@@ -194,7 +194,7 @@ fn by(origin: &Origin) -> String {
     }
 }
 
-/// Whether the agent got the answer, and what it did next.
+/// Says whether the agent got the answer, and what it did next.
 fn outcome(exchange: &ExchangeView, now: Timestamp, zone: &TimeZone) -> Vec<String> {
     let Some(given) = exchange.given.as_ref().filter(|_| exchange.status != CallStatus::Open) else {
         return match exchange.status {
