@@ -4,19 +4,19 @@ use std::path::PathBuf;
 
 use crate::store::error::Result;
 
-/// Detects what other connections do to the database while it is open.
+/// Detects writes by other connections while the database is open.
 pub trait Changes {
     /// A number that changes when another connection has written.
     ///
     /// # Errors
     ///
-    /// `StoreError::Gone`, or a database that cannot be read.
+    /// `StoreError::Gone`, or an error reading the database.
     fn version_of_others(&self) -> Result<i64>;
 
-    /// Whether everything that was read since a [look](crate::store::Store::read_snapshot) began belongs to one state,
-    /// because no other process has written.
+    /// Whether everything read since a [snapshot](crate::store::Store::read_snapshot) began belongs to one state, because
+    /// no other process has written.
     fn is_unchanged(&self) -> bool;
 
-    /// The files in the state directory that change at every write. Watch them to be woken by one.
+    /// The files in the state directory that change with every write. Watch them to be notified of writes.
     fn woken_by(&self) -> Vec<PathBuf>;
 }

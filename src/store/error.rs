@@ -1,4 +1,4 @@
-//! The errors of the store, by what a person can do about them.
+//! The errors of the store, grouped by what a person can do about them.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request_state::IllegalRequestEvent;
 use crate::core::text::time::{age, on_clock};
 
-/// What the functions of the store return.
+/// The result of the store's functions.
 pub(crate) type Result<T> = std::result::Result<T, StoreError>;
 
 /// Why the store refused an operation. Nothing was changed.
@@ -45,7 +45,7 @@ pub enum StoreError {
     /// The disk is full.
     #[error("the disk of {0} is full")]
     Full(PathBuf),
-    /// The file in the database's place is not a database of agent-cli.
+    /// The file at the database's path is not a database of agent-cli.
     #[error("{0} is not a database of agent-cli")]
     NotADatabase(PathBuf),
     /// The database was written by a newer version of this program.
@@ -124,19 +124,19 @@ pub enum StoreError {
         /// The attempt.
         attempt: AttemptId,
     },
-    /// The agent will not continue, so it cannot get a message.
+    /// The agent will not continue, so it cannot receive a message.
     #[error("{} has finished", .0.short())]
     IsOver(FrameId),
-    /// There is nothing that a summary could be written of.
+    /// The agent has no conversation to summarise.
     #[error("{} has no conversation yet", .0.short())]
     NoConversation(FrameId),
-    /// The agent was asked to stop, or got a message, after the decision about its end was made.
+    /// The agent was asked to stop or was sent a message after its end had been decided on.
     #[error("{} has been stopped or sent a message", .0.short())]
     Steered(FrameId),
     /// The chain has asked this many questions within an hour, and none was answered.
     #[error("this chain has asked {0} questions within an hour, and none has been answered")]
     TooManyQuestions(u64),
-    /// The tree may not grow.
+    /// A limit keeps the tree from growing.
     #[error(transparent)]
     Limit(#[from] LimitReached),
     /// The frame may not start now.
@@ -177,7 +177,7 @@ pub enum StoreError {
     /// A result for an attempt has changed since it was read: an answer was replaced, or a child is retried.
     #[error("the result of request {} has changed", .0.short())]
     ResultChanged(RequestId),
-    /// Its parent was told of the failure, or is being told.
+    /// The parent was told of the failure, or is being told.
     #[error("the agent that started {} gets its failure as the result", .0.short())]
     FailureDelivered(FrameId),
     /// The request is not a question.
@@ -189,7 +189,7 @@ pub enum StoreError {
     /// A tree cannot be moved to another machine.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// The object of the change is in use.
+    /// The agent to change is running.
     #[error("{} is running and cannot be changed", .0.short())]
     Running(FrameId),
     /// The attempt that asked the question was discarded.

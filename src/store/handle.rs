@@ -21,7 +21,7 @@ use crate::store::records::{
 };
 use crate::store::sqlite::database::connection::Sqlite;
 
-/// What a database offers.
+/// The traits that a database implements.
 pub(crate) trait Backend: Records + Outbox + Housekeeping + Changes + Any + Debug + Send {}
 
 impl<T: Records + Outbox + Housekeeping + Changes + Any + Debug + Send> Backend for T {}
@@ -45,8 +45,8 @@ impl Store {
         Ok(Self { backend: Box::new(Sqlite::open(dir.clone())?), dir })
     }
 
-    /// What `look` reads in the database of `dir`. `None` if the database must be opened for writing: it does not exist, it
-    /// is being written to, `look` wants to write, or any error occurred.
+    /// Runs `look` on a snapshot of the database in `dir` and returns its result. `None` if the database must be opened for
+    /// writing: it does not exist, it is being written to, `look` wants to write, or any error occurred.
     pub fn read_snapshot<T>(dir: &Path, look: impl FnOnce(&Self) -> Result<T>) -> Option<T> {
         let dir = trusted(dir).ok()?;
         let store = Self { backend: Box::new(Sqlite::look(dir.clone())?), dir };
@@ -54,7 +54,7 @@ impl Store {
         store.changes().is_unchanged().then_some(seen)
     }
 
-    /// Whether there is a database in `dir`.
+    /// Whether `dir` contains a database.
     pub(crate) fn exists(dir: &StateDir) -> bool {
         dir.database().exists()
     }
@@ -83,7 +83,7 @@ impl Store {
         &*self.backend
     }
 
-    /// The frames that their runner has abandoned, each with the root of its tree. The next `resume` continues them.
+    /// The frames whose runner has died, each with the root of its tree. The next `resume` continues them.
     pub(crate) fn abandoned(&self) -> Result<HashMap<FrameId, FrameId>> {
         abandoned(&**self, &self.dir)
     }
@@ -97,7 +97,7 @@ impl Deref for Store {
     }
 }
 
-// These accept an id where the operation needs nothing else.
+// These methods accept an id where the operation needs nothing else.
 impl Store {
     /// [`Records::create`]
     pub fn create<'a>(&self, new: impl Into<NewChain<'a>>, asked: Option<AskedFor<'_>>) -> Result<FrameId> {

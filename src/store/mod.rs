@@ -1,7 +1,7 @@
 //! Everything that outlives a process: the database, the files of the state directory, and the lease on a frame.
 //!
-//! The rest of the program sees a narrow set of transactions and never SQL, so that another database can implement the same
-//! set. Three rules apply everywhere in here:
+//! The rest of the program uses a narrow set of transactions and never sees SQL, so that another database can implement the
+//! same set. Three rules apply to the whole module:
 //!
 //! * Every write is one `BEGIN IMMEDIATE` transaction. A transaction that reads first and writes later fails under
 //!   concurrency, whatever the timeout.

@@ -93,10 +93,10 @@ impl Subscribing {
 
 /// Notifications for a person. Each is recorded in the transaction that records its event, and one process sends it.
 pub trait Outbox {
-    /// Records, once, that an attempt has been silent since then.
+    /// Records once that an attempt has been silent since `last_event`.
     fn note_stall(&self, frame: FrameId, attempt: AttemptId, last_event: Timestamp) -> Result<()>;
 
-    /// The events that are recorded, and the config file that names them.
+    /// The current subscription: the recorded events, and the config file that names them.
     fn subscription(&self) -> Result<Option<Subscription>>;
 
     /// Changes which events are recorded from now on. Notifications of other events are not sent.

@@ -1,5 +1,5 @@
-//! What a database behind the traits must do. Each test gets a function that opens the store of a directory, and uses only
-//! the traits. A database runs all tests with [`conformance!`](crate::store::conformance::conformance).
+//! Tests what a database behind the traits must do. Each test gets a function that opens the store of a directory, and uses
+//! only the traits. A database implementation runs all tests with [`conformance!`](crate::store::conformance::conformance).
 
 use std::path::Path;
 

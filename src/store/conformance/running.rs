@@ -70,7 +70,7 @@ pub(crate) fn detached_chains_share_what_is_limited(open: Open) {
     assert_eq!(store.chain_of(root.frame).unwrap().detached, None);
     let entries = store.events(Extent::One(child.frame), 0).unwrap();
     assert!(entries.iter().any(|event| matches!(&event.entry, LogEntry::Detached { chain, .. } if *chain == one)));
-    // Nobody waits for it, and it is found until it begins.
+    // No agent waits for the detached chain, and it is listed until it begins.
     assert!(!store.requests(Requests::Undelivered(child.attempt)).unwrap().iter().any(|_| true));
     assert_eq!(begins(), [one]);
     let group = group(&["two", "three"]);
@@ -83,7 +83,7 @@ pub(crate) fn detached_chains_share_what_is_limited(open: Open) {
         assert!(matches!(detach(caller, "many"), Err(StoreError::Limit(_))));
         assert!(matches!(store.request_child(caller, None, &new("many"), "many"), Err(StoreError::Limit(_))));
     }
-    // What one has spent, all have spent.
+    // All chains of the family share their spending.
     store.end(one, &reply("done"));
     let others_usd = |of| store.chain_of(of).unwrap().others_usd;
     assert!((others_usd(root.frame) - 0.25).abs() < 1e-9);
@@ -95,7 +95,7 @@ pub(crate) fn detached_chains_share_what_is_limited(open: Open) {
     assert!(matches!(refused, Err(StoreError::NotAdmitted(why)) if why == spent));
     // A caller that has ended detaches nothing.
     assert!(matches!(detach(child, "late"), Err(StoreError::StaleCaller { .. })));
-    // Removing the first leaves the others.
+    // Removing the first chain leaves the others.
     store.end(root, &reply("done"));
     let decided = store.housekeeping().removable(root.frame.into()).unwrap().pop().unwrap();
     let decided = Decided { root: root.frame, attempts: decided.attempts };
@@ -264,7 +264,7 @@ pub(crate) fn a_call_that_lingers_returns_its_result_in_its_own_attempt(open: Op
     assert_eq!((lingers(), store.attempts(caller.frame).unwrap()[0].lingered), (None, 1));
     let at_end = store.at_end(caller.frame, caller.attempt).unwrap();
     assert_eq!((at_end.in_time, at_end.looked_up), (vec![asked], vec![]));
-    // The call is not open at the end, and was not taken back.
+    // The call is not open at the end, but its request is not withdrawn.
     store.complete_requests(caller, PrintedRequests { open: Some(&[]), ..PrintedRequests::default() }).unwrap();
     assert_eq!(store.use_results(caller, ResultUse::OfProgram(asked)).unwrap(), [], "its result is given");
     store.end(caller, &Ending::Suspended);

@@ -1,4 +1,5 @@
-//! Browsers that have logged in to the page. Only digests are kept in the state directory: what lets a browser in is nowhere but there.
+//! Browsers that have logged in to the page. The state directory contains only digests of their cookies, which let no
+//! browser in.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -14,14 +15,14 @@ use crate::store::error::{Result, StoreError};
 use crate::store::files::durable::make_private;
 use crate::store::files::state_dir::StateDir;
 
-/// How many browsers are remembered: the oldest login ends when there is one more.
+/// How many browsers are remembered. One more login ends the oldest one.
 const MOST: usize = 100;
 
-/// Notes that browsers are asked for the token in a file, which agents must not read.
+/// Records a file whose token browsers are asked for. Agents must not read that file.
 ///
 /// # Errors
 ///
-/// It cannot be written.
+/// The record cannot be written.
 pub(crate) fn note_token_file(dir: &StateDir, file: &Path) -> Result<()> {
     let (list, mut known) = (dir.page().join(TOKEN_FILES), token_files(dir));
     if known.iter().any(|known| known == file) {
@@ -33,7 +34,7 @@ pub(crate) fn note_token_file(dir: &StateDir, file: &Path) -> Result<()> {
     written.map_err(|error| StoreError::io(&list, error))
 }
 
-/// The files with tokens that browsers have ever been asked for.
+/// All files whose tokens browsers have been asked for.
 pub(crate) fn token_files(dir: &StateDir) -> Vec<PathBuf> {
     let text = fs::read_to_string(dir.page().join(TOKEN_FILES)).unwrap_or_default();
     text.lines().map(PathBuf::from).collect()
@@ -43,7 +44,7 @@ const TOKEN_FILES: &str = "token-files";
 
 #[derive(Debug)]
 pub(crate) struct Browsers {
-    /// The file with a line for each: the digest, and when it began.
+    /// The file with one line per session: the digest, and when the session began.
     file: PathBuf,
     token: Option<String>,
     known: Mutex<Known>,
@@ -60,7 +61,7 @@ impl Browsers {
     /// How long a browser stays logged in.
     pub(crate) const LASTS: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-    /// Knows the browsers that have logged in before. With a token, no link lets anyone in.
+    /// Loads the sessions of browsers that have logged in before. With a token, no link lets a browser in.
     pub(crate) fn new(file: PathBuf, token: Option<String>) -> Self {
         let text = fs::read_to_string(&file).unwrap_or_default();
         let sessions = text.lines().filter_map(|line| {
@@ -75,14 +76,14 @@ impl Browsers {
         self.token.is_some()
     }
 
-    /// A new link, instead of the one before.
+    /// A new link, which replaces the previous one.
     pub(crate) fn new_link(&self) -> String {
         let link = secret();
         self.known().link = Some(link.clone());
         link
     }
 
-    /// Logs a browser in that has followed the link. Returns its cookie.
+    /// Logs in a browser that has followed the link. Returns its cookie.
     pub(crate) fn by_link(&self, link: &str) -> Option<String> {
         let mut known = self.known();
         // Digests take the same time to compare, wherever they differ.
@@ -90,7 +91,7 @@ impl Browsers {
         Some(self.begin(&mut known))
     }
 
-    /// Logs a browser in whose person knows the token.
+    /// Logs in a browser whose user knows the token. Returns its cookie.
     pub(crate) fn by_token(&self, token: &str) -> Option<String> {
         let valid = self.token.as_ref()?;
         (digest(valid) == digest(token.trim())).then(|| self.begin(&mut self.known()))
@@ -117,7 +118,7 @@ impl Browsers {
         cookie
     }
 
-    /// If it cannot be written, browsers have to log in again after a restart.
+    /// If the file cannot be written, browsers must log in again after a restart.
     fn keep(&self, known: &Known) {
         let text: String = known.sessions.iter().map(|(digest, began)| format!("{digest} {began}\n")).collect();
         if let Err(error) = write_private(&self.file, &text) {
@@ -125,7 +126,7 @@ impl Browsers {
         }
     }
 
-    /// Another token ends all sessions that began with this one.
+    /// The digest includes the token: a new token ends all sessions that began with the old one.
     fn digest(&self, cookie: &str) -> String {
         digest(&format!("{cookie} {}", self.token.as_deref().unwrap_or_default()))
     }

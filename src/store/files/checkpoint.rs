@@ -27,7 +27,7 @@ pub(crate) fn keep(dir: &StateDir, frame: FrameId, attempt: AttemptId, transcrip
     copy(Step::KeepCopy, &mut source, whole, &dir.checkpoint(frame, attempt))
 }
 
-/// Keeps this conversation as the copy of an attempt. When this returns, it survives a power failure.
+/// Stores this conversation as the copy of an attempt. When this returns, the copy survives a power failure.
 pub(crate) fn keep_conversation(dir: &StateDir, frame: FrameId, attempt: AttemptId, text: &[u8]) -> io::Result<()> {
     let copy = dir.checkpoint(frame, attempt);
     replace(Step::KeepCopy, &copy, Durability::PowerFailure, |file| file.write_all(text))
@@ -50,7 +50,7 @@ pub(crate) fn prune(dir: &StateDir, frame: FrameId, keep: &[AttemptId]) -> io::R
     Ok(())
 }
 
-/// The attempt to which a file or directory of a frame belongs.
+/// The attempt that a file or directory of a frame belongs to.
 pub(crate) fn attempt_of(name: &str) -> Option<AttemptId> {
     [".jsonl", SEEN, BESIDE].iter().find_map(|end| name.strip_suffix(end))?.parse().ok()
 }
@@ -109,8 +109,8 @@ pub(crate) fn is_same(one: File, other: File, length: u64) -> io::Result<bool> {
     }
 }
 
-/// Restores a session in Claude Code's folder from its copy, unless it exists. Returns whether it did: without a copy it
-/// cannot.
+/// Restores a session in Claude Code's folder from its copy, unless the two are the same. Returns whether it did so.
+/// Without a usable copy it does nothing.
 pub(crate) fn restore(dir: &StateDir, frame: FrameId, attempt: AttemptId, to: &Path) -> io::Result<bool> {
     if matches!(compare(dir, frame, attempt, to)?, Compared::NoCopy | Compared::Same) {
         return Ok(false);
@@ -126,7 +126,7 @@ pub(crate) fn put(conversation: &Path, to: &Path) -> io::Result<()> {
     copy(Step::PutBack, &mut conversation, length, to)
 }
 
-/// The same for a conversation in memory.
+/// Like [`put`], for a conversation in memory.
 pub(crate) fn put_text(conversation: &[u8], to: &Path) -> io::Result<()> {
     replace(Step::PutBack, to, Durability::PowerFailure, |file| file.write_all(conversation))
 }
@@ -157,13 +157,14 @@ pub(crate) fn copy(step: Step, source: &mut File, length: u64, to: &Path) -> io:
     })
 }
 
-/// The length of a file up to and including its last newline. Searches from the end: transcripts are large, lines are not.
+/// The length of a file up to and including its last newline. Searches from the end, because transcripts are large and
+/// lines are short.
 fn whole_lines(file: &mut File) -> io::Result<u64> {
     let length = file.metadata()?.len();
     whole_lines_before(file, length)
 }
 
-/// The same for its first `end` bytes.
+/// Like [`whole_lines`], for the first `end` bytes.
 fn whole_lines_before(file: &mut File, mut end: u64) -> io::Result<u64> {
     const BLOCK: u64 = 64 * 1024;
     while end > 0 {

@@ -1,4 +1,4 @@
-//! Private files that are never seen incomplete, and how much of them survives a power failure.
+//! Writes private files so that readers never see them incomplete, and so that they survive a power failure if they must.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -74,7 +74,7 @@ impl Replacement {
     }
 }
 
-/// Writes a file as a `step` of its own. Readers see the complete new file, or the previous one.
+/// Writes a file as a separate `step`. Readers see the complete new file, or the previous one.
 pub(crate) fn replace(
     step: Step,
     to: &Path,
@@ -112,7 +112,7 @@ pub(crate) fn make_private(path: &Path) -> io::Result<()> {
     let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.is_dir()).collect();
     for folder in missing.into_iter().rev() {
         match DirBuilder::new().mode(PRIVATE_DIR).create(folder) {
-            // Another process was faster.
+            // Another process created it first.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
             made => made?,
         }

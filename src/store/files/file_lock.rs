@@ -1,7 +1,7 @@
-//! Locks on files. The system releases one when the last process that has the file open ends, for whatever reason.
+//! Locks on files. The system releases a lock when the last process that has the file open ends, for whatever reason.
 //!
-//! There are two kinds, and a check of one is a short lock of the other kind, which is how the two can be distinguished: a mark is
-//! shared by any number of processes and grants nothing; a right is exclusive.
+//! There are two kinds. Any number of processes can share a mark, which grants nothing. A right is exclusive. To check for
+//! one kind, a process briefly takes a lock of the other kind, so that checks and locks can be told apart.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -37,8 +37,8 @@ impl Mark {
     pub(super) fn set(path: &Path) -> Result<Self> {
         let lock = || {
             let file = open_private(path)?;
-            // Only processes that check the mark prevent the lock, and they count it as a mark, too. The tries are limited in case
-            // the system suspends one in that moment.
+            // Only a process that is checking for the mark can prevent this lock, and other checks count its lock as a
+            // mark, too. The tries are limited in case the system suspends such a process at that moment.
             for _ in 0..MARK_TRIES {
                 if is_granted(file.try_lock_shared())? {
                     break;
@@ -78,7 +78,7 @@ pub(super) fn try_exclusive(file: &File) -> io::Result<bool> {
         if is_granted(file.try_lock())? {
             return Ok(true);
         }
-        // A check has a shared lock for a moment, which is not the right.
+        // A check holds a shared lock for a moment. That is not the right.
         if !is_granted(file.try_lock_shared())? {
             return Ok(false);
         }
@@ -92,7 +92,7 @@ pub(super) fn try_exclusive(file: &File) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Whether the lock of a check is granted.
+/// Whether the lock that a check needs is granted.
 fn is_free(path: &Path, check: fn(&File) -> std::result::Result<(), TryLockError>) -> Result<bool> {
     let broken = |error| StoreError::io(path, error);
     let file = match File::open(path) {
@@ -113,8 +113,8 @@ fn is_granted(outcome: std::result::Result<(), TryLockError>) -> io::Result<bool
     }
 }
 
-/// A file that is unlocked when this is dropped, even if a program that another thread is starting has it open, too, which it has
-/// until it runs.
+/// Unlocks its file when dropped. Closing the file would not be enough: a program that another thread is starting also has
+/// the file open until it runs.
 #[derive(Debug)]
 struct Locked(File);
 

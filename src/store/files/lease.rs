@@ -1,9 +1,10 @@
 //! The exclusive right to run a frame.
 //!
-//! It is a lock on the file that `claude` prints to. The system keeps it as long as any process has that file open, the
-//! runner or `claude`, and releases it when the last of them has ended, for whatever reason: there is no heartbeat and no
-//! stale process id. The file is not renamed or deleted as long as its frame exists; otherwise two runners could hold locks
-//! on two files of one name. It has a second name outside the frame's directory, because an agent may remove that directory.
+//! The lease is a lock on the file that `claude` prints to. The system keeps the lock as long as the runner or `claude` has
+//! that file open, and releases it when the last of them has ended, for whatever reason. So there is no heartbeat and no
+//! stale process id. The file is never renamed or deleted while its frame exists; otherwise two runners could lock two
+//! files of the same name. The file has a second name outside the frame's directory, because an agent may remove that
+//! directory.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -21,13 +22,13 @@ use crate::store::files::state_dir::StateDir;
 #[derive(Debug)]
 pub struct Lease {
     output: File,
-    /// Whether another process prints to the file, which then keeps the lease.
+    /// Whether another process has the file open to print to it, and so also keeps the lease.
     is_shared: AtomicBool,
 }
 
 impl Drop for Lease {
-    /// Releases the lease immediately if no other process has it. A process that another thread is starting has the file
-    /// open, too, until it executes its program.
+    /// Releases the lease immediately if no other process has it. A process that another thread is starting also has the
+    /// file open until it executes its program.
     fn drop(&mut self) {
         if !*self.is_shared.get_mut() {
             // The system releases it when the file is closed.
@@ -55,13 +56,13 @@ impl Lease {
         Ok(is_taken.then(|| Self { output, is_shared: AtomicBool::new(false) }))
     }
 
-    /// Whether a process has the lease. Creates nothing, and does not prevent another process from taking it: the file has a
-    /// shared lock for a moment, which can be distinguished from a lease.
+    /// Whether a process has the lease. Creates nothing, and does not prevent another process from taking the lease: the
+    /// check holds a shared lock for a moment, which is not mistaken for a lease.
     pub(crate) fn is_held(dir: &StateDir, frame: FrameId) -> Result<bool> {
         Right::is_taken(&dir.printed(frame))
     }
 
-    /// The frame's output, opened for appending, for `claude` to print to. The lease lasts until this is closed, too.
+    /// The frame's output, opened for appending, for `claude` to print to. The lease also lasts until this is closed.
     pub(crate) fn output(&self) -> io::Result<File> {
         self.is_shared.store(true, Ordering::Relaxed);
         self.output.try_clone()
@@ -72,8 +73,8 @@ impl Lease {
         Ok(self.output.metadata()?.len())
     }
 
-    /// What was printed from byte `from` on, even if the file no longer has a name. If the file is shorter because it was
-    /// emptied, its whole content was printed since.
+    /// The output from byte `from` on, even if the file no longer has a name. If the file is shorter, it was emptied, and
+    /// all of its content is new.
     pub(crate) fn printed(&self, from: u64) -> io::Result<impl Read> {
         let at = if self.len()? < from { 0 } else { from };
         Ok(PrintedReader { output: &self.output, at })
@@ -97,8 +98,8 @@ impl Lease {
 }
 
 impl StateDir {
-    /// What `claude` printed for a frame from byte `from` on, without its lease. [`Lease::printed`] describes what is read
-    /// of a shorter file.
+    /// Opens `claude`'s output for a frame at byte `from`, without the lease. [`Lease::printed`] describes what is read
+    /// from a shorter file.
     pub(crate) fn open_printed(&self, frame: FrameId, from: u64) -> io::Result<File> {
         let mut file = File::open(self.printed(frame))?;
         let at = if file.metadata()?.len() < from { 0 } else { from };
@@ -107,7 +108,7 @@ impl StateDir {
     }
 }
 
-/// Reads without moving the position at which others read or write.
+/// Reads without moving the file's shared position.
 struct PrintedReader<'a> {
     output: &'a File,
     at: u64,

@@ -1,8 +1,13 @@
-//! Marks of processes: that one drives a chain, so that commands which continue all chains skip it, that one shows questions to a
-//! person, so that an answer may come soon, that one continues every chain, so that people need not, and that one runs the
-//! commands that an agent waits for, so that no other does.
+//! Marks that show other processes that a process
 //!
-//! Only the last is a right: several commands may drive parts of one chain, and a lease decides who runs a frame.
+//! * runs a chain ([`Driving`]): commands that continue all chains skip it
+//! * shows questions to a person ([`Attending`]): an answer may come soon
+//! * follows a chain for a session ([`Followed`])
+//! * serves the page ([`Serving`])
+//! * continues every chain ([`Watching`]): people need not
+//! * runs the commands that an agent waits for ([`Trying`]): no other process does
+//!
+//! Only the last is a right. Several processes may run parts of one chain; a lease decides which of them runs a frame.
 
 use crate::core::id::FrameId;
 use crate::store::error::{Result, StoreError};
@@ -10,20 +15,20 @@ use crate::store::files::durable::make_private;
 use crate::store::files::file_lock::{Mark, Right};
 use crate::store::files::state_dir::StateDir;
 
-/// The mark of a process that drives a chain.
+/// The mark of a process that runs a chain.
 #[derive(Debug)]
 pub(crate) struct Driving {
     _mark: Mark,
 }
 
 impl Driving {
-    /// Marks the chain of `root` as driven until the result is dropped.
+    /// Marks the chain of `root` as run by a process until the result is dropped.
     pub(crate) fn mark(dir: &StateDir, root: FrameId) -> Result<Self> {
         dir.frame_dir(root).map_err(|error| StoreError::io(&dir.frame_path(root), error))?;
         Ok(Self { _mark: Mark::set(&dir.driving(root))? })
     }
 
-    /// Whether a process drives the chain of `root`. Creates nothing.
+    /// Whether a process runs the chain of `root`. Creates nothing.
     pub(crate) fn is_marked(dir: &StateDir, root: FrameId) -> Result<bool> {
         Mark::is_set(&dir.driving(root))
     }
@@ -36,19 +41,19 @@ pub(crate) struct Attending {
 }
 
 impl Attending {
-    /// Marks that a person is there until the result is dropped.
+    /// Marks that a person is present until the result is dropped.
     pub(crate) fn mark(dir: &StateDir) -> Result<Self> {
         Ok(Self { _mark: Mark::set(&dir.attending())? })
     }
 
-    /// Whether the questions of the chain of `root` stand in front of a person: a process shows those of all chains, or a session
-    /// follows this one. Creates nothing.
+    /// Whether a person sees the questions of the chain of `root`: a process shows the questions of all chains, or a
+    /// session follows this chain. Creates nothing.
     pub(crate) fn is_marked(dir: &StateDir, root: FrameId) -> Result<bool> {
         Ok(Mark::is_set(&dir.attending())? || Followed::is_marked(dir, root)?)
     }
 }
 
-/// The mark of a session that is told how a chain goes on.
+/// The mark of a session that is told about the progress of a chain.
 #[derive(Debug)]
 pub(crate) struct Followed {
     _mark: Mark,
@@ -73,7 +78,7 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// Marks that the page is at `address` until the result is dropped. The address lets nobody in.
+    /// Marks that the page is served at `address` until the result is dropped. The address alone lets no browser in.
     pub(crate) fn mark(dir: &StateDir, address: &str) -> Result<Self> {
         let (folder, file) = (dir.page(), dir.page().join(ADDRESS));
         let broken = |error| StoreError::io(&file, error);
@@ -85,7 +90,7 @@ impl Serving {
         Ok(Self { _mark: mark })
     }
 
-    /// Where the page is; `None`: no process serves it. Creates nothing.
+    /// The address of the page; `None`: no process serves it. Creates nothing.
     pub(crate) fn address(dir: &StateDir) -> Result<Option<String>> {
         let file = dir.page().join(ADDRESS);
         let read = || std::fs::read_to_string(&file).map_err(|error| StoreError::io(&file, error));

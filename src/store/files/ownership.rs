@@ -42,8 +42,8 @@ fn exposed_itself(path: &Path) -> io::Result<Option<Exposed>> {
     Ok(how.map(|how| Exposed { place: path.to_owned(), how }))
 }
 
-/// The first place on the way to the absolute `path` where other users could replace something: on the path as it is named,
-/// and on the one to which links lead. Components that do not exist are skipped.
+/// The first place on the way to the absolute `path` where other users could replace something. Checks both the path as
+/// given and the path that links lead to. Components that do not exist are skipped.
 pub(crate) fn exposed(path: &Path) -> io::Result<Option<Exposed>> {
     let named = on_the_way(path)?;
     match (named, fs::canonicalize(path)) {

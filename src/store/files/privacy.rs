@@ -1,4 +1,4 @@
-//! What other users can read: finds files of the state directory, and listens where they cannot connect.
+//! Finds files of the state directory that other users can read, and creates sockets that other users cannot connect to.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -28,8 +28,8 @@ impl StateDir {
     }
 }
 
-/// Listens on a Unix socket that only its owner can use, not even before permissions could be changed. It replaces a socket that
-/// nobody listens on any more; other files refuse connections, too.
+/// Listens on a Unix socket that only its owner can ever use. Replaces an existing socket that no process listens on any
+/// more. Other kinds of files also refuse connections, but are not replaced.
 pub(crate) fn private_socket(path: &Path) -> io::Result<UnixListener> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
@@ -60,7 +60,7 @@ fn wanted(found: &fs::Metadata) -> u32 {
     if found.is_dir() { PRIVATE_DIR } else { PRIVATE }
 }
 
-/// Files appear and disappear while other processes work.
+/// Files appear and disappear while other processes work, so missing files are skipped.
 fn not_private(path: &Path, found: &mut Vec<(PathBuf, u32)>) -> io::Result<()> {
     let metadata = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -1,4 +1,4 @@
-//! Kept copies of the files that belong to an agent's session besides its conversation.
+//! Kept copies of the files that belong to an agent's session, apart from its conversation.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -55,8 +55,8 @@ pub(crate) fn is_kept(dir: &StateDir, frame: FrameId, attempt: AttemptId) -> boo
     dir.beside(frame, attempt).is_dir()
 }
 
-/// Restores the folders to what they contained when the attempt was kept; `None`: nothing. Unless `exactly`, files that
-/// other sessions may share are only written if they are missing.
+/// Restores the folders to their contents when the attempt was kept; `None`: no files. Unless `exactly`, files that other
+/// sessions may share are only written if they are missing.
 pub(crate) fn restore(
     dir: &StateDir,
     frame: FrameId,
@@ -84,7 +84,7 @@ pub(crate) fn restore(
     Ok(())
 }
 
-/// Copies the content of folders to other ones, for another session.
+/// Copies the contents of folders to other folders, for another session.
 pub(crate) fn share(from: &[SessionFolder], to: &[SessionFolder]) -> io::Result<()> {
     for (from, to) in from.iter().zip(to).filter(|(from, to)| from.path != to.path) {
         copy(Step::PutBack, from, &from.path, &to.path, None)?;

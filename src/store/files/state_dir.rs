@@ -22,7 +22,7 @@ pub(crate) const MESSAGE: &str = "message";
 const STOP_NOW: &[u8] = b"now";
 /// Its content after the process that runs the agent has read it.
 const STOP_NOTICED: &[u8] = b"noticed";
-/// The suffix of files with what surrounded an agent.
+/// The suffix of files that record an agent's surroundings.
 pub(crate) const SEEN: &str = ".seen.json";
 
 /// The folder with a folder for each frame.
@@ -55,7 +55,7 @@ impl StateDir {
         Some(dirs::state_dir().or_else(dirs::data_local_dir)?.join("agent-cli"))
     }
 
-    /// The same for a process that knows the home directory but no other variable, as under cron.
+    /// Like [`Self::default_path`], for a process that knows the home directory but no other variable, as under cron.
     pub(crate) fn default_path_without_variables() -> Option<PathBuf> {
         if dirs::state_dir().is_none() {
             return Self::default_path();
@@ -75,7 +75,7 @@ impl StateDir {
         [(self.database(), "*"), (self.trusted_configs(), ""), (frames, "/**"), (leases, "/**"), (self.page(), "/**")]
     }
 
-    /// What the server of the page keeps: where it is, and which browsers have logged in.
+    /// The records of the server of the page: its address, and which browsers have logged in.
     pub(crate) fn page(&self) -> PathBuf {
         self.path.join("page")
     }
@@ -144,7 +144,7 @@ impl StateDir {
         self.path.join(LEASES).join(format!("{frame}.ndjson"))
     }
 
-    /// What `claude` printed for a frame, by whichever name exists.
+    /// The path of `claude`'s output for a frame, by whichever of its names exists.
     pub(crate) fn printed(&self, frame: FrameId) -> PathBuf {
         Some(self.lease_file(frame)).filter(|path| path.exists()).unwrap_or_else(|| self.output(frame))
     }
@@ -167,7 +167,7 @@ impl StateDir {
         if named != Some((opened.dev(), opened.ino())) {
             let fresh = name.with_file_name(format!("{}{TEMPORARY}", Uuid::new_v4()));
             let named = fs::hard_link(&other, &fresh).and_then(|()| fs::rename(&fresh, &name));
-            // If another process was faster, both names already belong to the same file, and remain.
+            // If another process was first, both names already refer to the same file, and `rename` leaves them in place.
             let _ = fs::remove_file(&fresh);
             named?;
         }
@@ -193,7 +193,7 @@ impl StateDir {
         self.frame_path(frame).join(format!("{attempt}.jsonl"))
     }
 
-    /// What surrounded the agent when that attempt ended.
+    /// The surroundings of the agent when that attempt ended.
     pub(crate) fn seen(&self, frame: FrameId, attempt: AttemptId) -> PathBuf {
         self.frame_path(frame).join(format!("{attempt}{SEEN}"))
     }

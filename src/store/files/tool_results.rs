@@ -25,7 +25,7 @@ pub(crate) fn restore(dir: &StateDir, frame: FrameId, session: SessionId, transc
     copy_missing(Step::PutBack, &kept(dir, frame, session), &transcript.with_extension("").join(FOLDER))
 }
 
-/// Deletes the results next to a transcript that have no copy: those of a discarded attempt.
+/// Deletes the results next to a transcript that have no copy: they belong to a discarded attempt.
 pub(crate) fn forget(dir: &StateDir, frame: FrameId, session: SessionId, transcript: &Path) -> io::Result<()> {
     let kept = kept(dir, frame, session);
     for entry in entries(&transcript.with_extension("").join(FOLDER))? {

@@ -1,4 +1,4 @@
-//! What the store knows about itself, for `fsck` and `doctor`.
+//! Facts about the store itself, for `fsck` and `doctor`.
 
 use std::collections::HashSet;
 use std::path::PathBuf;

@@ -24,25 +24,25 @@ pub trait Housekeeping {
     /// The sessions of a tree, each once.
     fn sessions(&self, root: FrameId) -> Result<Vec<WorkedSession>>;
 
-    /// Removes trees from the database, with their logs, and then takes their files in the state directory away, unless they may no
-    /// longer be removed. The number of disk syncs does not depend on the number of trees.
+    /// Removes trees and their logs from the database, and then moves their files in the state directory away, unless the
+    /// trees may no longer be removed. The number of disk syncs does not depend on the number of trees.
     fn remove_trees(&self, trees: &[Decided], retention: Retention) -> Result<RemovedTrees>;
 
-    /// Returns the space of removed rows to the file system. Returns by how many bytes the database has shrunk. If other
-    /// processes have the database open, it shrinks when they close it.
+    /// Frees the disk space of removed rows. Returns by how many bytes the database has shrunk. If other processes have the
+    /// database open, it shrinks when they close it.
     ///
-    /// Other processes can write in between, because each step is short. A database that was not created for such steps is
-    /// copied as a whole, which makes writers wait, unless it is so large that they would give up.
+    /// Each step is short, so other processes can write in between. A database that was not created for such steps is
+    /// copied as a whole, which makes writers wait. If it is so large that they would give up, it is left as it is.
     fn shrink(&self) -> Result<u64>;
 
     /// The agents that work in a worktree or would continue in it: all that are not done.
     fn workers(&self, worktree: &Worktree) -> Result<Vec<Worker>>;
 
-    /// What the database says about everything but its frames.
+    /// Facts about everything in the database except its frames.
     fn facts(&self, of: FactsOf<'_>) -> Result<DatabaseFacts>;
 
-    /// The next frames after `after`, with the facts about their files in the state directory. Transcripts in Claude Code's
-    /// folders are left to the caller.
+    /// The next frames after `after`, with the facts about their files in the state directory. The caller checks the
+    /// transcripts in Claude Code's folders.
     fn frame_facts(&self, of: FactsOf<'_>, after: u64) -> Result<FactsPage>;
 
     /// Parts of the schema that are missing or differ from what this program creates.
@@ -63,15 +63,15 @@ pub trait Housekeeping {
     /// # Errors
     ///
     /// `StoreError::Archive` if an agent of the tree is running, a copy is missing, or `to` cannot be written;
-    /// `StoreError::UnknownFrame`, or a database or a state directory that cannot be read.
+    /// `StoreError::UnknownFrame`, or an error reading the database or the state directory.
     fn export(&self, root: FrameId, to: &mut dyn Write) -> Result<()>;
 
     /// Imports the tree of an archive. Returns its root.
     ///
     /// # Errors
     ///
-    /// `StoreError::Archive` if the archive is refused, or a database or a state directory that cannot be written. Nothing
-    /// is imported then.
+    /// `StoreError::Archive` if the archive is refused, or an error writing the database or the state directory. Nothing is
+    /// imported then.
     fn import(&self, archive: &Adapted) -> Result<FrameId>;
 
     /// The unused files. Files of a running frame are in use.

@@ -41,21 +41,21 @@ const ROUTINE: [&str; 6] = ["answered.jsonl", "opened.jsonl", "settings.json", "
 /// The prefix of directories that are about to be deleted.
 pub(crate) const TRASH: &str = "trash-";
 
-/// The prefix of directories that are about to become a frame's.
+/// The prefix of directories whose contents will be moved to frames.
 const STAGE: &str = "stage-";
 
-/// An older stage was abandoned: filling one takes seconds.
+/// A stage that is older than this was abandoned: filling one takes seconds.
 const STAGE_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl StateDir {
-    /// A new directory, private and empty, whose content will become that of frames.
+    /// A new private and empty directory, whose contents will be moved to frames.
     pub(crate) fn stage(&self) -> io::Result<PathBuf> {
         let path = self.frames().join(format!("{STAGE}{}{TEMPORARY}", Uuid::new_v4()));
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
         Ok(path)
     }
 
-    /// Removes what was written for an attempt of a frame that has ended. Only the holder of the lease may do so.
+    /// Removes the files that were written for an ended attempt of a frame. Only the holder of the lease may do so.
     pub(crate) fn clear_attempt(&self, frame: FrameId) -> io::Result<()> {
         for entry in entries(&self.frame_path(frame))? {
             if entry.file_name().to_str().is_some_and(is_of_attempt) {
@@ -71,7 +71,7 @@ impl StateDir {
     }
 }
 
-/// Another process may have been faster.
+/// The orphan at `path`, unless another process has removed it.
 pub(crate) fn orphan(path: PathBuf, frame: Option<FrameId>) -> Option<Orphan> {
     path.symlink_metadata().ok().map(|_| Orphan { bytes: size(&path), path, frame })
 }
@@ -97,7 +97,7 @@ pub(crate) fn is_orphan(name: &str, metadata: io::Result<Metadata>) -> bool {
     name.ends_with(TEMPORARY) && (name.starts_with(TRASH) || name.starts_with(STAGE) && old())
 }
 
-/// If this is unknown, it is safer to assume so.
+/// Whether a process runs the frame. If this is unknown, it is safer to assume so.
 pub(crate) fn is_run(dir: &StateDir, frame: FrameId) -> bool {
     Lease::is_held(dir, frame).unwrap_or(true)
 }

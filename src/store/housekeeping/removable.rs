@@ -1,4 +1,4 @@
-//! What can be removed, and who still needs it.
+//! Trees that can be removed, their sessions, and the agents that still need them.
 
 use std::path::PathBuf;
 use std::{fs, io, thread};
@@ -38,7 +38,7 @@ pub struct Decided {
 /// Which trees are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemovableOf {
-    /// All that need not be kept.
+    /// All trees that need not be kept.
     Retention(Retention),
     Root(FrameId),
 }
@@ -56,7 +56,7 @@ impl From<FrameId> for RemovableOf {
 }
 
 impl Removable {
-    /// Whether the tree has other frames than before, or one of them has been started since.
+    /// Whether the frames of the tree have changed, or one of them has been started since.
     pub(crate) fn is_other(&self, before: &Self) -> bool {
         self.attempts != before.attempts
             || !self.frames.iter().map(|(frame, _)| frame).eq(before.frames.iter().map(|(frame, _)| frame))
@@ -71,7 +71,7 @@ pub struct RemovedTrees {
     pub trash: Trash,
 }
 
-/// Directories that belong to nothing any more. If they are not deleted, they are orphaned files.
+/// Directories that no record refers to any more. If they are not deleted, they are orphans.
 #[derive(Debug, Default)]
 #[must_use]
 pub struct Trash(Vec<PathBuf>);

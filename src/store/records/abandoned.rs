@@ -9,10 +9,10 @@ use crate::store::files::state_dir::StateDir;
 use crate::store::records::Records;
 use crate::store::records::attempts::Attempts;
 
-/// The frames that their runner has abandoned, each with the root of its tree. The next `resume` continues them.
+/// The frames whose runner has died, each with the root of its tree. The next `resume` continues them.
 pub(crate) fn abandoned(records: &dyn Records, dir: &StateDir) -> Result<HashMap<FrameId, FrameId>> {
     let mut found = records.attempts(Attempts::Running)?;
-    // If that is unknown, a process may hold it.
+    // If this is unknown, a process may hold the lease.
     found.retain(|attempt| !Lease::is_held(dir, attempt.frame).unwrap_or(true));
     if found.is_empty() {
         return Ok(HashMap::new());

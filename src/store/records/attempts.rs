@@ -36,9 +36,9 @@ pub struct NewAttempt {
     pub runner: u32,
     /// The requests whose results it is given, with the results that were read.
     pub given: Vec<(RequestId, RequestResult)>,
-    /// Those of them whose result is in the conversation at its call, without `claude` printing it.
+    /// The requests in `given` whose result is in the conversation at its call, without `claude` printing it.
     pub placed: Vec<RequestId>,
-    /// Those of them whose suspended call the attempt resumes, and how it gets their result.
+    /// The requests in `given` whose suspended call the attempt resumes, and how it gets their result.
     pub resumed_calls: Vec<(RequestId, Handover)>,
     /// The permission mode with which it begins, if it differs from that of the launch options.
     pub mode: Option<String>,
@@ -48,7 +48,7 @@ pub struct NewAttempt {
     pub max_parallel_total: Option<u32>,
     /// The messages in its prompt.
     pub messages: Vec<MessageId>,
-    /// The checkpoint of which it must write a summary.
+    /// The checkpoint that the attempt must summarise.
     pub summarises: Option<AttemptId>,
 }
 
@@ -85,7 +85,7 @@ pub struct Attempt {
     pub message: Option<String>,
     /// Whether its session was kept.
     pub kept: Option<bool>,
-    /// What it spent; nothing as long as it is running.
+    /// What it spent; zero while it is running.
     pub spending: Spending,
     /// What its session had spent when it ended.
     pub total: Totals,
@@ -103,7 +103,7 @@ pub struct Attempt {
     pub notice: Option<String>,
     /// The calls that were denied in it.
     pub denied: Vec<Denied>,
-    /// The checkpoint of which it must write a summary.
+    /// The checkpoint that the attempt must summarise.
     pub summarises: Option<AttemptId>,
     /// How much of its model's context window its conversation took at the end.
     pub context: Option<Context>,
@@ -122,7 +122,8 @@ pub enum Attempts {
     WithDenied(FrameId),
     /// The attempt that made a request.
     ThatAsked(RequestId),
-    /// The newest that began a new conversation and got an answer, the newest first: as many as tell what one begins with.
+    /// The newest that began a new conversation and got an answer, the newest first: enough to tell what a new conversation
+    /// begins with.
     NewestNew,
 }
 
@@ -139,12 +140,12 @@ impl From<FrameId> for Attempts {
     }
 }
 
-/// What is remembered about a program.
+/// Remembered facts about a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownProgram {
     /// Its version, as it reports it.
     pub version: String,
-    /// Whether it runs no suspended calls of forks.
+    /// Whether it does not run suspended calls of forks.
     pub refuses_forks: bool,
 }
 
@@ -200,7 +201,7 @@ pub struct AttemptEnd<'a> {
     pub leaves: Option<String>,
     /// The tool call at which its session is suspended.
     pub suspended: Option<String>,
-    /// What its agent has besides its conversation.
+    /// The agent's situation, apart from its conversation.
     pub situation: Situation,
     /// The calls that were denied in it.
     pub denied: Vec<Denied>,
@@ -230,7 +231,7 @@ pub struct AtEnd {
     pub given: Vec<Delivery>,
     /// Its own requests whose results it has looked up.
     pub looked_up: Vec<RequestId>,
-    /// Those that it made itself with calls that lingered, and have returned the results or are about to.
+    /// The requests that the agent made with calls that lingered, and that have returned the results or are about to.
     pub in_time: Vec<RequestId>,
     /// The requests whose results a resumed call has returned.
     pub shown: Vec<RequestId>,

@@ -91,7 +91,7 @@ pub struct ChainChange {
     pub instruction: Option<Instruction>,
     /// Whether the named frame starts afresh.
     pub afresh: bool,
-    /// Another name, which no chain that goes on has.
+    /// A new name, which no other unfinished chain may have.
     pub name: Option<ChainName>,
 }
 
@@ -124,7 +124,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// What the agent is told to ask about that made this request.
+    /// The id that the agent which made this request uses to ask about it.
     pub(crate) fn from_request(request: &Request) -> Self {
         match request.kind {
             RequestKind::Spawn { child, .. } => Self::Frame(child),
@@ -140,7 +140,7 @@ pub enum Scope {
     All,
     /// A frame and all frames below it.
     Below(FrameId),
-    /// The same for an agent and, by its full id, a chain that its session had started before it was adopted.
+    /// Like `Below`, for an agent. Also a chain, by its full id, that the agent's session started before it was adopted.
     Agent(FrameId),
     /// Questions, and everything else only if no question has such an id.
     QuestionsFirst,
@@ -160,11 +160,11 @@ pub struct ChainOf {
     pub limits: Limits,
     /// Its name, given by a person.
     pub name: Option<String>,
-    /// Where it comes from, if an agent has detached it.
+    /// Its origin, if an agent has detached it.
     pub detached: Option<Detached>,
-    /// The first of the chains that come from one another, if there are several.
+    /// The first chain of its family, if the family has several.
     pub family: Option<FrameId>,
-    /// What the others of them have spent, in US dollars.
+    /// What the other chains of the family have spent, in US dollars.
     pub others_usd: f64,
 }
 
@@ -179,17 +179,17 @@ pub enum Chains<'a> {
     Named(&'a ChainName),
     /// The newest with an agent in this state: running, paused, or cancelled by a person who has not continued it.
     With { status: AgentStatus, most: usize },
-    /// Those that agents of this chain, or of one of its family, have detached and in which no agent has been started.
+    /// Chains that agents of this chain or its family have detached, and in which no agent has been started.
     NewDetached(FrameId),
-    /// Those with these roots.
+    /// The chains with these roots.
     Of(&'a [FrameId]),
-    /// Those in which a person was asked something last.
+    /// The chains in which a person was asked something most recently.
     Asking { most: usize },
     /// The newest of these kinds that match.
     Matching { most: usize, kinds: &'a [ChainKind], filter: &'a ChainFilter },
-    /// Those that have ended since then, the last one first.
+    /// The chains that have ended since then, the last one first.
     EndedSince { since: Timestamp, most: usize },
-    /// For an agent, its chains are the agents that it has started.
+    /// The agents that this agent has started: for an agent, these are its chains.
     StartedBy(FrameId),
 }
 
@@ -236,7 +236,7 @@ pub struct Summary {
     pub state: FrameState,
     /// Since when it is in that state.
     pub since: Timestamp,
-    /// When it was made.
+    /// When it was created.
     pub created: Timestamp,
     /// The number of frames in its tree, itself included, groups excluded.
     pub frames: u64,

@@ -1,4 +1,4 @@
-//! The records of chains: operations for those who run them, with their arguments and results.
+//! The records of chains: the operations on them, with arguments and results.
 
 use std::path::{Path, PathBuf};
 
@@ -40,17 +40,15 @@ mod questions;
 pub(super) mod requests;
 mod steering;
 
-/// The records of chains. Each operation is one transaction or one consistent read; further guarantees of atomicity are
-/// documented.
+/// The records of chains. Each operation is one transaction or one consistent read. Operations that guarantee more say so.
 pub trait Records {
-    /// Records an agent that is ready, a group and its members, or a session that is adopted: as a chain, or below the agent
-    /// that asks for its reply. If that detaches it, it is a chain that shares the budget and the number of agents of the agent's own. Returns
-    /// its top.
+    /// Records a ready agent, a group with its members, or an adopted session. It becomes a chain, or part of the chain of
+    /// the agent that asks for its reply. If that agent detaches it, it becomes a chain that shares the budget and the
+    /// number of agents with the agent's own chain. Returns its top.
     ///
     /// # Errors
     ///
-    /// `StoreError::Limit`, `StoreError::StaleCaller`, a
-    /// path that is not valid UTF-8, or a database that cannot be written.
+    /// `StoreError::Limit`, `StoreError::StaleCaller`, a path that is not valid UTF-8, or an error writing the database.
     fn create(&self, new: NewChain<'_>, asked: Option<AskedFor<'_>>) -> Result<FrameId>;
 
     /// Frames, with the requests whose results their agents have not been given.
@@ -70,7 +68,7 @@ pub trait Records {
     ///
     /// # Errors
     ///
-    /// `StoreError::Unknown`, `StoreError::Ambiguous`, or a database that cannot be read.
+    /// `StoreError::Unknown`, `StoreError::Ambiguous`, or an error reading the database.
     fn lookup(&self, scope: Scope, prefix: &IdPrefix) -> Result<Target>;
 
     /// The frame itself, or the one whose agent made a request, and the chain that it belongs to.
@@ -102,7 +100,7 @@ pub trait Records {
     ///
     /// `StoreError::Illegal` for a `StateChange::TryAgain` of a frame that can run, is running or is done,
     /// `StoreError::FailureDelivered` for a child whose parent is being told of its failure; `StoreError::UnknownFrame`, or
-    /// a database that cannot be written.
+    /// an error writing the database.
     fn change_state(&self, frame: FrameId, change: StateChange<'_>) -> Result<Option<FrameState>>;
 
     /// Records the outcome of recovering a session of `frame`.
@@ -114,16 +112,16 @@ pub trait Records {
     ///
     /// `StoreError::NotAdmitted` if a limit keeps it from starting, `StoreError::Illegal` if the frame cannot run,
     /// `StoreError::UnknownFrame`, `StoreError::ResultChanged` if one of the requests does not belong to the frame, cannot
-    /// be delivered, or has another result than the one that was read, or a database that cannot be written.
+    /// be delivered, or has another result than the one that was read, or an error writing the database.
     fn begin(&self, frame: FrameId, attempt: &NewAttempt) -> Result<()>;
 
     /// Records the end of an attempt. Act on it only after this has returned.
     ///
     /// # Errors
     ///
-    /// `StoreError::Illegal` if the frame is not running, `StoreError::StaleCaller` if another attempt of it is, a path that
-    /// is not valid UTF-8, or a database that cannot be written; `StoreError::Steered` if the agent was asked to stop or got
-    /// a message that the decision does not know about.
+    /// `StoreError::Illegal` if the frame is not running, `StoreError::StaleCaller` if another attempt of it is running, a
+    /// path that is not valid UTF-8, or an error writing the database; `StoreError::Steered` if the agent was asked to stop
+    /// or got a message that the decision does not take into account.
     fn end_attempt(&self, end: &AttemptEnd<'_>) -> Result<EndedAttempt>;
 
     /// What an attempt of `frame` was given and asked for.
@@ -145,9 +143,9 @@ pub trait Records {
     ///
     /// # Errors
     ///
-    /// `StoreError::StaleCaller`, `StoreError::TooManyQuestions`, a path that is not valid UTF-8, or a database that cannot
-    /// be written; for the reply of a chain `StoreError::Limit` if the tree would be too large, `StoreError::UnknownFrame`
-    /// if the caller's session has not started it.
+    /// `StoreError::StaleCaller`, `StoreError::TooManyQuestions`, a path that is not valid UTF-8, or an error writing the
+    /// database; for the reply of a chain `StoreError::Limit` if the tree would be too large, `StoreError::UnknownFrame` if
+    /// the caller's session has not started it.
     fn request(&self, caller: Caller, call: Option<&str>, kinds: &[RequestKind]) -> Result<Vec<RequestId>>;
 
     /// Makes the records of an attempt's requests agree with what `claude` reports about them. Idempotent. Calls that need a
@@ -155,7 +153,7 @@ pub trait Records {
     ///
     /// # Errors
     ///
-    /// `StoreError::StaleCaller`, or a database that cannot be written.
+    /// `StoreError::StaleCaller`, or an error writing the database.
     fn complete_requests(&self, caller: Caller, printed: PrintedRequests<'_>) -> Result<()>;
 
     /// Records an observation of a request. Requests that had ended before do not change, and a request is not filed before
@@ -178,7 +176,7 @@ pub trait Records {
     ///
     /// # Errors
     ///
-    /// `StoreError::StaleCaller`, or a database that cannot be written.
+    /// `StoreError::StaleCaller`, or an error writing the database.
     fn use_results(&self, caller: Caller, how: ResultUse<'_>) -> Result<Vec<RequestId>>;
 
     /// The questions that were not withdrawn, in the order in which they were asked.
@@ -192,15 +190,15 @@ pub trait Records {
     ///
     /// # Errors
     ///
-    /// `StoreError::AlreadyAnswered`, `StoreError::QuestionExpired`, or with `replace` `StoreError::NotAnswered` and `StoreError::Delivered`;
-    /// `StoreError::QuestionWithdrawn`, `StoreError::NotAQuestion`, `StoreError::UnknownRequest`, or a database that
-    /// cannot be written.
+    /// `StoreError::AlreadyAnswered`, `StoreError::QuestionExpired`, or with `replace` `StoreError::NotAnswered` and
+    /// `StoreError::Delivered`; `StoreError::QuestionWithdrawn`, `StoreError::NotAQuestion`, `StoreError::UnknownRequest`,
+    /// or an error writing the database.
     fn record_answer(&self, id: RequestId, text: &str, origin: &Origin, replace: bool) -> Result<Question>;
 
     /// The newest `most` questions that were asked since then in chains whose roots work in these directories, or anywhere.
     fn exchanges(&self, asked: Asked, since: Timestamp, most: usize, within: Option<&[PathBuf]>) -> Result<Exchanges>;
 
-    /// What an agent must do.
+    /// The stop and the messages that apply to an agent.
     fn steering(&self, frame: FrameId) -> Result<Steering>;
 
     /// Records that an agent and all below it must stop or pause. Agents that are not running do so immediately, unless one
@@ -217,12 +215,12 @@ pub trait Records {
     /// one that has not ended; the frame does not exist, or the database cannot be written.
     fn tell(&self, frame: FrameId, how: Telling, text: &str, sender: &MessageSender) -> Result<MessageId>;
 
-    /// Records that a running agent is given its messages now, unless they are longer than this together, and returns them.
-    /// If two ask at once, one gets them.
+    /// Records that a running agent is given its messages now, and returns them, unless they are longer than `longest`
+    /// together. If two processes ask at once, one of them gets the messages.
     ///
     /// # Errors
     ///
-    /// `StoreError::StaleCaller`, or a database that cannot be written.
+    /// `StoreError::StaleCaller`, or an error writing the database.
     fn give_messages(&self, caller: Caller, longest: usize) -> Result<Vec<Message>>;
 
     /// What a frame and all frames below it have cost.

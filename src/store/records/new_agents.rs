@@ -20,13 +20,14 @@ pub struct NewFrame {
     pub cwd: PathBuf,
     /// How its `claude` is started.
     pub launch: Launch,
-    /// The limits of the tree if the frame is its root. A child is subject to those of its tree.
+    /// The limits of the tree if the frame is its root. A child is subject to the limits of its tree.
     pub limits: Limits,
-    /// The conversation that its agent's begins with.
+    /// The conversation that its agent begins with.
     pub baseline: Option<Baseline>,
     /// The name of the chain if the frame is its root.
     pub name: Option<ChainName>,
-    /// The session of Claude Code in which the command was called that creates it. That session may later become its parent.
+    /// The Claude Code session in which the command that creates the frame was called. That session may later become its
+    /// parent.
     pub started_from: Option<SessionId>,
 }
 
@@ -63,7 +64,7 @@ impl<'a> From<&'a NewGroup> for NewChain<'a> {
     }
 }
 
-/// The agent in whose name other agents are created, whose replies it asks for.
+/// The agent that asks for new agents and their replies.
 #[derive(Clone, Copy, Debug)]
 pub struct AskedFor<'a> {
     /// The agent that asks.
@@ -72,10 +73,10 @@ pub struct AskedFor<'a> {
     pub call: Option<&'a str>,
     /// Their title in the request.
     pub title: &'a str,
-    /// What becomes of their reply.
+    /// What happens to their reply.
     pub form: SpawnForm,
-    /// Whether it gets an object with their results.
+    /// Whether the agent gets an object with their results.
     pub json: bool,
-    /// What they keep of its chain if they are a chain of their own, for which it does not wait.
+    /// What they keep from the agent's chain if they become a separate chain, which the agent does not wait for.
     pub detached: Option<&'a Detached>,
 }

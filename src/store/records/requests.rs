@@ -11,7 +11,7 @@ use crate::core::waits::scheduled::Scheduled;
 use crate::core::waits::wait_progress::{CheckResult, WaitProgress};
 use crate::store::records::chains::Target;
 
-/// In whose name a request is made.
+/// The agent and the attempt in whose name a request is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The frame whose agent asks.
@@ -20,13 +20,14 @@ pub struct Caller {
     pub attempt: AttemptId,
 }
 
-/// Which requests are meant. Withdrawn ones never are.
+/// Selects requests. Withdrawn ones are never included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requests<'a> {
     One(RequestId),
-    /// Those that a tool call of a frame has made.
+    /// The requests that a tool call of a frame has made.
     OfCall(FrameId, &'a str),
-    /// Those that an attempt has made, and whose results its agent has not been given, whether or not they exist.
+    /// The requests that an attempt has made and whose results its agent has not been given, whether or not the results
+    /// exist.
     Undelivered(AttemptId),
     /// The requests of a frame for agents in its background whose results it has not been given.
     Background(FrameId),
@@ -39,8 +40,8 @@ pub enum Requests<'a> {
 pub enum Seen<'a> {
     /// The progress of an external wait, or what is known about the file of a question. It is added to what is recorded.
     Progress(&'a WaitProgress),
-    /// The command at this index is tried from now on, if it is still due. One without an interval is due if it was not
-    /// tried since this time.
+    /// A try of the command at this index begins now, if the command is still due. A command without an interval is due if
+    /// it was not tried since this time.
     Try(usize, Timestamp),
     /// The outcome of such a try.
     Tried(usize, &'a CheckResult),
@@ -52,7 +53,7 @@ pub enum Seen<'a> {
     Filed,
 }
 
-/// What `claude` has printed or passed to its hooks about requests, with which the records may disagree.
+/// What `claude` has printed or passed to its hooks about requests. The records may disagree with it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrintedRequests<'a> {
     /// The calls that have no result after the turn has ended. Others were not suspended after all: another hook denied or

@@ -5,10 +5,10 @@ use crate::core::steering::message::Message;
 use crate::core::steering::stop_order::Stop;
 use crate::failpoint::Step;
 
-/// What people and agents above want of an agent.
+/// Orders and messages for an agent, from people and agents above.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Steering {
-    /// That it stops or pauses.
+    /// The order to stop or pause.
     pub stop: Option<Stop>,
     /// Their messages, in order.
     pub messages: Vec<Message>,
@@ -48,7 +48,7 @@ pub enum StateChange<'a> {
     EndHandoff,
     /// A failed, cancelled or backing-off frame is retried, or a paused one continues. `top`: what a person resumes.
     TryAgain { top: FrameId },
-    /// A frame waits for its next try because its attempt could not begin: why.
+    /// A frame waits for its next try because its attempt could not begin, for this reason.
     PutOff(&'a str),
 }
 

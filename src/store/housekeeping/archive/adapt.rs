@@ -19,14 +19,14 @@ use crate::store::error::{Result, StoreError};
 use crate::store::files::state_dir::StateDir;
 use crate::store::housekeeping::archive::unpack::Unpacked;
 
-/// What replaces a chain's former environment. Nothing in an archive names a program to run.
+/// This environment, which replaces a chain's former one: an archive never names a program to run.
 #[derive(Clone, Debug)]
 pub(crate) struct Here {
     /// The `claude` of this machine.
     pub claude: PathBuf,
     /// `PATH` of this shell.
     pub path: Option<String>,
-    /// The rest of this shell's environment that chains record: another machine's could lead to an API that receives this
+    /// The other variables of this shell that chains record. Another machine's could lead to an API that receives this
     /// user's key.
     pub environment: BTreeMap<String, String>,
 }
@@ -107,7 +107,7 @@ impl Adapted {
     }
 }
 
-/// Replaces the values of a row by those of this machine. The result is both what a person is shown and what is written.
+/// Replaces the values of a row by the values of this machine. A person is shown the same values that are written.
 fn adapt(row: &mut ArchiveRow, here: &Here, relocation: &Relocation) -> Result<()> {
     // It was not started by a session of this machine.
     if row.table == "frames" {
@@ -134,7 +134,7 @@ fn adapt(row: &mut ArchiveRow, here: &Here, relocation: &Relocation) -> Result<(
     Ok(())
 }
 
-/// What the rows would run. Whatever it omits must be unable to run or to allow anything.
+/// What the rows would run. It may only omit values that cannot run or allow anything.
 fn inventory(root: FrameId, rows: &[ArchiveRow]) -> Result<Inventory> {
     let mut inventory = Inventory::new(root);
     let text = |row: &ArchiveRow, column: &str| row.values.get(column).and_then(Value::as_str).map(str::to_owned);
@@ -172,7 +172,7 @@ fn inventory(root: FrameId, rows: &[ArchiveRow]) -> Result<Inventory> {
                     .map_err(|_| StoreError::damaged_archive("it has a row without an id"))?;
                 let answer = answers.get(&needed(row, "id")?).and_then(|answer| permit(answer));
                 match parsed(&needed(row, "detail")?)? {
-                    // The agent may stay in the mode that was chosen with it.
+                    // The agent may still be in the mode that was chosen with the plan.
                     RequestKind::Plan(plan) => {
                         let decided = answers.get(&needed(row, "id")?).and_then(|answer| plan.decided(answer));
                         if let Some(PlanDecision::Approved { mode }) = decided {

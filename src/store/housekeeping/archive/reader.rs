@@ -27,7 +27,7 @@ struct Reading {
 /// The longest record with a name, in bytes.
 const LONGEST_NAME: u64 = 8 << 10;
 
-/// Passes every member and its content to `take`. Only when this returns is it known that the archive is intact.
+/// Passes every member and its content to `take`. The archive is known to be intact only once this has returned.
 pub(super) fn read(
     from: &mut dyn Read,
     mut take: impl FnMut(ArchiveMember, &mut dyn Read) -> Result<()>,

@@ -1,5 +1,5 @@
-//! Reads an archive: its rows, and its files into a directory that belongs to no frame. The decision whether to import it
-//! comes later.
+//! Unpacks an archive: reads its rows, and writes its files to a directory that belongs to no frame. Whether to import it
+//! is decided later.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -39,7 +39,7 @@ impl Unpacked {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Archive`] if it is refused, or a state directory that cannot be written.
+    /// [`StoreError::Archive`] if it is refused, or an error writing the state directory.
     pub(crate) fn read(dir: &StateDir, from: &mut dyn Read, relocation: &Relocation) -> Result<Self> {
         let path = dir.stage().map_err(|error| StoreError::io(&dir.frames(), error))?;
         let (stage, mut rows, mut frames) = (Stage { path }, Vec::new(), BTreeSet::new());

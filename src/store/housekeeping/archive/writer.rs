@@ -19,7 +19,7 @@ const WRITTEN: u64 = 315_532_800;
 /// The version of the rows. An archive of a newer one is refused.
 pub(crate) const SCHEMA: u32 = 1;
 
-/// The path of an entry whose own is too long.
+/// The placeholder for the path of an entry whose own path is too long.
 pub(super) const LONG_NAME: &str = "long-name";
 
 impl<'a> Writer<'a> {
@@ -47,7 +47,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// The rest of an archive.
+    /// Writes the end of the archive.
     pub(crate) fn finish(mut self) -> Result<()> {
         let sums = std::mem::take(&mut self.sums.0);
         self.add(SUMS, sums.len() as u64, sums.as_bytes())?;
