@@ -74,7 +74,7 @@ fn existing(dir: &Path) -> PathBuf {
     dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("/")).to_owned()
 }
 
-/// What and where it is, and whether it can be written.
+/// Checks where the state directory is and what is there. Also returns whether it can be used.
 fn place(dir: &Path, named: bool) -> (Finding, bool) {
     let shown = dir.display();
     let source = if named { "named by AGENT_CLI_STATE_DIR" } else { "the platform's" };
@@ -95,7 +95,7 @@ fn place(dir: &Path, named: bool) -> (Finding, bool) {
     (Finding::ok(PLACE, format!("{shown} ({source}){state}")), true)
 }
 
-/// Whether other users can read it: it contains everything that agents said.
+/// Whether other users can read the directory, which contains everything that agents said.
 fn privacy(mode: u32) -> Finding {
     match mode & 0o777 {
         mode if mode & 0o077 == 0 => Finding::ok("privacy", "only its owner can read the state directory"),

@@ -8,7 +8,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Result as
 use crate::failpoint::{self, Step};
 use crate::store::error::StoreError;
 
-/// What functions inside a transaction return.
+/// The result of functions inside a transaction.
 pub(crate) type TxResult<T> = Result<T, Fault>;
 
 /// An error inside a transaction, which does not know the path of the database.

@@ -100,7 +100,8 @@ pub(crate) fn attempts(connection: &Connection, which: Attempts) -> TxResult<Vec
     connection.read_all(sql, params_from_iter(id.map(Id)), from_row)
 }
 
-/// Records that the attempt delivers its results, each as it was read, because its prompt may contain it.
+/// Records the results that the attempt delivers. Each must still be the result that was read, because the prompt may
+/// contain it.
 fn deliver(connection: &Connection, now: At, frame: FrameId, attempt: &NewAttempt) -> TxResult<()> {
     for (id, read) in &attempt.given {
         let changed = || StoreError::ResultChanged(*id);

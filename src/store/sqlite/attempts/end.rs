@@ -94,7 +94,7 @@ fn close(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> TxResult<()>
         ))
 }
 
-/// What the frame keeps of the attempt besides its state.
+/// Updates the frame with what it keeps from the attempt, apart from its state.
 fn update(connection: &Connection, before: &Frame, end: &AttemptEnd<'_>) -> TxResult<()> {
     let trouble = end.decision.trouble.as_ref().map(|trouble| codec::json(trouble, &[])).transpose()?;
     let situation = (end.decision.session != Fate::Discard).then(|| codec::json(&end.situation, &[]));

@@ -1,8 +1,8 @@
-//! Results that an agent receives while it works: the one that its resumed call has yet to return, and those that it looks
-//! up itself.
+//! Results that an agent receives while it works: the result that its resumed call has yet to return, and results that the
+//! agent looks up itself.
 //!
-//! Normally the hook returns it. If hooks were switched off in the meantime, or a user's hook has rewritten the call, the
-//! call runs as the program that it names, which then must not make a second request.
+//! Normally the hook returns the result of a resumed call. If hooks were switched off in the meantime, or a user's hook has
+//! rewritten the call, the call runs as the program that it names, which then must not make a second request.
 
 use rusqlite::Connection;
 
@@ -124,7 +124,7 @@ fn made_and_read(
 ) -> TxResult<Vec<(Request, RequestEvent)>> {
     let mut used = Vec::new();
     for request in undelivered(connection, caller)?.into_iter().filter(is_it) {
-        // A child that failed may have been tried again since.
+        // A failed child may have been retried since.
         if result(connection, &request)?.as_ref() == Some(read) {
             let event = requests::deliver(&request, caller.attempt, handover);
             used.push((request, event));

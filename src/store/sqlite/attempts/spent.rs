@@ -144,7 +144,7 @@ pub(crate) fn record(
     Ok(())
 }
 
-/// The database has no value for what is not a number.
+/// The database cannot store a value that is not a number.
 fn finite(cost: f64) -> f64 {
     if cost.is_finite() { cost } else { 0.0 }
 }

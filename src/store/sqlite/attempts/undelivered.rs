@@ -1,4 +1,4 @@
-//! What an agent has not been given yet.
+//! Collects what an agent has not been given yet.
 
 use rusqlite::{Connection, Row};
 

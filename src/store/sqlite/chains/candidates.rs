@@ -1,4 +1,4 @@
-//! Which chains may be able to continue, found without reading every chain.
+//! Finds chains that may be able to continue, without reading every chain.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, Row};
@@ -12,8 +12,8 @@ use crate::core::waits::wait_progress::WaitProgress;
 use crate::store::sqlite::database::codec::{from_json, id, maybe_json, time};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
-// All of them use a partial index and repeat its condition word for word. They select more than the rule in
-// `core/chain/runnable.rs`, which decides, and never less.
+// Each of these queries uses a partial index and repeats its condition word for word. They may select more chains than the
+// rule in `core/chain/runnable.rs` allows, but never fewer. The rule decides.
 
 /// Whether an open request `r` still has no result: as in `Tree::is_over`, a child that has finished or no longer exists has
 /// ended.
@@ -24,7 +24,7 @@ macro_rules! is_awaited {
     };
 }
 
-/// Whether a frame's agent writes a summary next. The rows of the others are not read for that.
+/// Whether a frame's agent writes a summary next. Rows of other frames are not read for this.
 macro_rules! wants_summary {
     () => {
         "frames.id IN (SELECT w.id FROM frames AS w INDEXED BY wanted_summaries WHERE w.wants_summary)"
@@ -149,8 +149,8 @@ fn in_file(kind: RequestKind) -> Option<ContinueReason> {
     }
 }
 
-/// A posted question is read again as long as it cannot be read. A complete but invalid file causes this, too. If the file
-/// is incomplete, the chain is checked again when the file changes.
+/// A posted question that cannot be read is read again until it can be read, even if its file is complete but invalid. If
+/// the file is incomplete, the chain is checked again when the file changes.
 fn until_readable(kind: RequestKind) -> Option<ContinueReason> {
     let RequestKind::Ask(Form { posted: Some(posted), .. }) = kind else { return None };
     let file = posted.trouble.as_ref().and_then(|_| posted.pending())?;

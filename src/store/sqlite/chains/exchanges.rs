@@ -1,4 +1,4 @@
-//! What agents asked people, and everything that was recorded about it.
+//! Questions that agents asked people, with everything that was recorded about them.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

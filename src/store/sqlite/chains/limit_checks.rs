@@ -1,4 +1,4 @@
-//! The limits of a tree, which apply to every process that drives a part of it.
+//! The limits of a tree, which apply to every process that runs a part of it.
 
 use std::collections::HashMap;
 
@@ -142,7 +142,7 @@ pub(crate) fn of_tree(connection: &Connection, frame: FrameId, nodes: &[Node]) -
     Ok(Whole { limits, spent_usd: spent_for_budget(connection, root, limits)?, accounts })
 }
 
-/// What a tree and the others of its family have spent. Only needed if there is a budget.
+/// The spending of a tree and the other trees of its family. Only needed if there is a budget.
 fn spent_for_budget(connection: &Connection, root: FrameId, limits: Limits) -> TxResult<f64> {
     if limits.max_budget_usd.is_none() {
         return Ok(0.0);

@@ -22,7 +22,7 @@ const ASKING: &str = "SELECT f.root FROM requests AS r INDEXED BY open_questions
      CROSS JOIN frames AS f ON f.id = r.frame WHERE r.kind = 'ask' AND r.status = 'open'
      GROUP BY f.root ORDER BY max(r.seq) DESC LIMIT ?1";
 
-/// A text that does not exist matches everything.
+/// A missing text matches everything.
 const MATCHING: &str = "SELECT f.seq, f.id FROM frames AS f INDEXED BY roots
      WHERE f.parent IS NULL AND f.cwd = ?1 AND f.status = ?2
        AND (?3 IS NULL OR f.created >= ?3) AND (?4 IS NULL OR f.title LIKE ?4 ESCAPE '!')

@@ -114,7 +114,7 @@ fn keep_a_log(connection: &Connection) -> TxResult<()> {
     Ok(())
 }
 
-/// SQLite does not say why it cannot open its log. Trying to write a file next to it does.
+/// SQLite does not report why it cannot open its log. An attempt to write a file next to the log shows the reason.
 fn explain(fault: Fault, dir: &StateDir) -> StoreError {
     let error = fault.in_database(dir.database());
     if !matches!(error, StoreError::Database { .. }) {

@@ -118,8 +118,8 @@ fn file_at(dir: &StateDir) -> Option<FileId> {
 
 impl Drop for Sqlite {
     /// The last connection to close copies the log into the database and deletes it, with two syncs. A poll leaves that to
-    /// writers (`connect::connection` says so): it would cost a poll more than all its reading. But every poll would have to
-    /// read a log that a killed writer left behind, so a long one is worth the price.
+    /// writers (see `connect::connection`), because it would take longer than all of the poll's reads. But if a killed
+    /// writer left a long log behind, every poll would have to read it, so a poll removes a long log, too.
     fn drop(&mut self) {
         let long = || fs::metadata(self.dir.database_log()).is_ok_and(|log| log.len() > Self::LOG_LIMIT);
         if self.wrote.get() || long() {

@@ -19,7 +19,7 @@ const APPLICATION: i32 = 0x6163_6c69;
 /// Marks of versions before the first release ("agnt", "agcl"). Their chains can no longer be read.
 pub(crate) const UNRELEASED: [i32; 2] = [0x6167_6e74, 0x6167_636c];
 
-/// What the file in the database's place is.
+/// The kind of file at the database's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// A database that can be used without a migration.

@@ -14,7 +14,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::store::files::state_dir::StateDir;
 use crate::store::sqlite::database::schema;
 
-/// What changes when the database does.
+/// Values that change when the database changes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     file: u64,

@@ -199,7 +199,7 @@ fn read<T>(
     Ok(readable)
 }
 
-/// Why a row cannot be read. The number of its column says nothing to a person.
+/// Why a row cannot be read. A column number would mean nothing to people.
 fn reason(error: &rusqlite::Error) -> String {
     match error {
         rusqlite::Error::FromSqlConversionFailure(_, _, error) => error.to_string(),
@@ -208,7 +208,7 @@ fn reason(error: &rusqlite::Error) -> String {
 }
 
 fn files(dir: &StateDir, frame: FrameId, checkpoint: Option<AttemptId>) -> io::Result<FrameFiles> {
-    // If that is unknown, a process may hold it.
+    // If this is unknown, a process may hold the lease.
     let held = Lease::is_held(dir, frame).unwrap_or(true);
     let output = fs::metadata(dir.printed(frame)).map_or(0, |file| file.len());
     let copy = checkpoint.map(|attempt| checkpoint::lines(&dir.checkpoint(frame, attempt))).transpose()?;

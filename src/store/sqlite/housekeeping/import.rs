@@ -37,7 +37,7 @@ pub(crate) fn import(store: &Sqlite, archive: &Adapted) -> Result<FrameId> {
             insert(connection, row)?;
         }
         verify(connection, root, &archive.rows)?;
-        // The person who imports it names where it works, and other chains of its family stay where they are.
+        // The person who imports the chain names its directories, and the other chains of its family are not imported.
         chains::forget_origin(connection, root)?;
         if frames::existing(connection, root)?.state.is_pending() {
             chains::give_up_if_taken(connection, codec::now(), root)?;
@@ -78,7 +78,7 @@ fn insert(connection: &Connection, row: &ArchiveRow) -> TxResult<()> {
     let known = tree_rows::columns(connection, &row.table)?;
     let mut values = Vec::new();
     for (column, value) in &row.values {
-        // SQLite ignores the case of names, but what a person was shown was read by the exact ones.
+        // SQLite ignores the case of column names, but the inventory that a person was shown was read by the exact names.
         if !known.contains(column) {
             return Err(StoreError::damaged_archive("it has a row with an unknown column").into());
         }
@@ -106,7 +106,7 @@ fn insert(connection: &Connection, row: &ArchiveRow) -> TxResult<()> {
     Ok(())
 }
 
-/// The rows are exactly the rows of one tree that is not running.
+/// Checks that the rows are exactly the rows of one tree that is not running.
 fn verify(connection: &Connection, root: FrameId, rows: &[ArchiveRow]) -> TxResult<()> {
     tree_rows::collect(connection, &[root])?;
     for table in TABLES {

@@ -69,14 +69,14 @@ pub(super) fn remove_orphan_file(store: &Sqlite, orphan: &Orphan) -> Result<bool
     Ok(true)
 }
 
-/// Takes the directories of removed frames away in one transaction, with one disk sync.
+/// Moves the directories of removed frames to the trash in one transaction, with one disk sync.
 pub(super) fn discard_frame_dirs(store: &Sqlite, frames: &[FrameId]) -> Result<Trash> {
     let paths = frames.iter().map(|frame| store.dir.frame_path(*frame)).filter(|path| path.exists());
     let paths: Vec<PathBuf> = paths.collect();
     if paths.is_empty() { Ok(Trash::default()) } else { discard_unused(store, &paths) }
 }
 
-/// Takes files and directories away that still belong to no frame.
+/// Moves files and directories that still belong to no frame to the trash.
 fn discard_unused(store: &Sqlite, paths: &[PathBuf]) -> Result<Trash> {
     // A frame that is being imported gets its directory within its transaction, so none does during this one.
     let trash = store.write(Step::Remove, |connection| {
@@ -89,7 +89,7 @@ fn discard_unused(store: &Sqlite, paths: &[PathBuf]) -> Result<Trash> {
             }
             let trash = store.dir.frames().join(format!("{TRASH}{}{TEMPORARY}", Uuid::new_v4()));
             match fs::rename(path, &trash) {
-                // Another process was faster.
+                // Another process removed it first.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 renamed => renamed.map_err(|error| StoreError::io(path, error))?,
             }

@@ -1,4 +1,4 @@
-//! Operations on notifications: an outbox, from which a person's processes send.
+//! Operations on the outbox of notifications, which a person's processes send.
 
 pub(crate) mod listed;
 pub(crate) mod sending;

@@ -17,8 +17,8 @@ use crate::store::sqlite::database::codec::{self, At, Id, from_json, id, maybe_i
 use crate::store::sqlite::database::connection::Sqlite;
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
-// A claim is the time until which no other process may claim it. A time that is too far away reveals that the clock was set
-// back.
+// A claim is stored as the time until which no other process may claim the notification. If that time is too far away, the
+// clock was set back.
 const DUE: &str = "SELECT n.id, n.frame, n.event, n.request, n.made, n.failures, n.detail,
        f.root, f.title, f.state, f.since, f.parent, top.title AS chain_title, top.cwd, c.name,
        r.status AS request_status, c.max_budget_usd AS max_usd,

@@ -1,4 +1,4 @@
-//! Which events cause notifications, and stalls, which no record shows.
+//! Selects the events that cause notifications, and records stalls, which appear in no other record.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, Row};

@@ -107,7 +107,7 @@ fn create_below(
     requests::insert(connection, now, caller, call, &kind).map(drop)
 }
 
-/// Records a chain that the agent of `by` has started as a chain of its own. It can be as deep as the agent's children could be.
+/// Records a chain that the agent of `by` has detached. It can be as deep as the agent's children could be.
 fn detach(
     connection: &Connection,
     now: At,

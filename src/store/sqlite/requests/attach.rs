@@ -15,9 +15,9 @@ use crate::store::sqlite::database::codec::{At, Id, id};
 use crate::store::sqlite::tables::{chains, events, frames, requests};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
-/// Records that an agent waits for the reply of the root of another tree, or of one that was a root until it was joined;
-/// `kind` names it. Returns the request; `None`: it is a frame of its own tree that it did not join, or one that does not
-/// wait.
+/// Records that an agent waits for the reply of `child`: the root of another tree, or a former root that the agent has
+/// joined. `kind` names the same frame. Returns the request. Returns `None` if `child` has ended or is ready, or if it is a
+/// frame of the agent's own tree that the agent did not join.
 pub(super) fn join(
     connection: &Connection,
     now: At,

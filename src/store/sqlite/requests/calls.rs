@@ -27,8 +27,8 @@ pub(crate) fn of_call(connection: &Connection, frame: FrameId, call: &str) -> Tx
     requests::all(connection, sql, (Id(frame), call))
 }
 
-/// Whether an attempt was stopped at a call that needs a permission, and the decision has not been delivered, whether or not
-/// it exists.
+/// Whether an attempt was stopped at a call that needs a permission and whose decision has not been delivered, even if the
+/// decision exists.
 pub(crate) fn awaits_permission(connection: &Connection, attempt: AttemptId) -> TxResult<bool> {
     let sql = requests!(
         "WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status IN ('open', 'resolved', 'expired', 'delivering')"

@@ -22,8 +22,8 @@ pub(crate) fn replies(connection: &Connection, frame: FrameId) -> TxResult<Repli
     Ok(Replies { reply, members: members(connection, frame, &task)? })
 }
 
-/// Ends a group whose members have all ended, with their replies in one text. Returns its state, if it did: another process
-/// may have been faster.
+/// Ends a group whose members have all ended, and joins their replies into one text. Returns its new state, or `None` if
+/// there is nothing to do: another process may have been first.
 pub(crate) fn end(connection: &Connection, now: At, group: FrameId) -> TxResult<Option<FrameState>> {
     let before = frames::existing(connection, group)?;
     let members = members(connection, group, &before.task)?;

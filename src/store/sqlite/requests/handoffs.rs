@@ -11,8 +11,8 @@ use crate::store::sqlite::database::codec::At;
 use crate::store::sqlite::tables::{events, frames, notifications, requests};
 use crate::store::sqlite::transaction::TxResult;
 
-/// Ends a frame that has handed off to one that has replied, with that reply. Returns its state, if it did: another process
-/// may have been faster.
+/// Ends a frame that has handed off to an agent that has replied, with that reply. Returns its new state, or `None` if
+/// there is nothing to do: another process may have been first.
 ///
 /// The request stays open. If a person gives the agent another instruction, its call returns like any other.
 pub(crate) fn end(connection: &Connection, now: At, frame: FrameId) -> TxResult<Option<FrameState>> {

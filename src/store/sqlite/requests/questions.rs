@@ -1,4 +1,4 @@
-//! Questions for people, and the one answer that each of them gets. It can be replaced until it is delivered.
+//! Questions for people. Each gets one answer, which can be replaced until it is delivered.
 
 pub(crate) mod asked;
 pub(super) mod expiry;
@@ -96,7 +96,7 @@ fn why_not(connection: &Connection, id: RequestId) -> Fault {
     }
 }
 
-/// Gives an open question the form that its file has now.
+/// Updates an open question to the form that its file has now.
 pub(super) fn reword(connection: &Connection, question: &Request, form: &Form) -> TxResult<()> {
     let kind = RequestKind::Ask(form.clone());
     connection.run("UPDATE requests SET detail = ?2 WHERE id = ?1", (Id(question.id), codec::json(&kind, &[])?))?;

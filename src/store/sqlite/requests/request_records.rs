@@ -97,7 +97,7 @@ fn record(
     known.map_or_else(|| requests::insert(connection, now, caller, call, kind), Ok).map(Some)
 }
 
-/// Records that a command is tried from now on, if it is due. Returns whether it is.
+/// Records that a try of a command begins, if the command is due. Returns whether it is.
 fn begin_try(connection: &Connection, request: &Request, at: usize, since: Timestamp) -> TxResult<bool> {
     let RequestKind::Wait(wait) = &request.kind else { return Err(StoreError::NotAWait(request.id).into()) };
     let now = Timestamp::now();
@@ -162,7 +162,7 @@ pub(crate) fn deliveries(connection: &Connection, of: &[Request]) -> TxResult<Ve
     deliveries_as(connection, of, &HashMap::new())
 }
 
-/// The same. A `known` result is not looked up.
+/// Like [`deliveries`], but does not look up a `known` result.
 pub(crate) fn deliveries_as(
     connection: &Connection,
     of: &[Request],

@@ -30,8 +30,8 @@ pub(crate) fn change_state(
     }
 }
 
-/// Makes a frame wait for its next try because its attempt could not begin: why. A frame that is running, is already backing
-/// off or has ended does not change: another process was faster.
+/// Makes a frame wait for its next try because its attempt could not begin; `why` is the reason. A frame that is running,
+/// is already backing off or has ended does not change: another process was first.
 pub(crate) fn put_off(connection: &Connection, now: At, frame: FrameId, why: &str) -> TxResult<Option<FrameState>> {
     let before = frames::existing(connection, frame)?;
     if !can_be_put_off(&before, now.0) {
@@ -55,13 +55,13 @@ fn can_be_put_off(frame: &Frame, now: jiff::Timestamp) -> bool {
 /// Continues a paused frame, or retries one that failed, was cancelled or backs off, once its results exist. A group is
 /// retried with its failed members. A paused frame that must stop does not change.
 ///
-/// What a parent is told about a child and the child's next state must agree: a failure is handled once, by the parent or by
-/// another try. A child whose failure is being delivered does not change; one whose failure was delivered is only retried if
-/// it is itself resumed, as the `top`.
+/// The result that a parent gets for a child must agree with the child's next state: a failure is handled once, by the
+/// parent or by a retry. A child whose failure is being delivered does not change. A child whose failure was delivered is
+/// only retried if it is itself resumed, as the `top`.
 ///
 /// # Errors
 ///
-/// [`StoreError::Illegal`] if nothing of that applies, or [`StoreError::FailureDelivered`].
+/// [`StoreError::Illegal`] if none of this applies, or [`StoreError::FailureDelivered`].
 pub(crate) fn try_again(connection: &Connection, now: At, frame: FrameId, top: FrameId) -> TxResult<FrameState> {
     let before = frames::existing(connection, frame)?;
     if matches!(before.state, FrameState::Failed { .. }) && is_failure_delivered(connection, frame, top)? {
@@ -84,11 +84,11 @@ pub(crate) fn try_again(connection: &Connection, now: At, frame: FrameId, top: F
     Ok(state)
 }
 
-/// Lets waits for the end of a frame, or of its group, wait for its next one.
+/// Makes waits for the end of a frame or of its group wait for its next end.
 ///
 /// # Errors
 ///
-/// [`StoreError::FailureDelivered`] if such a wait is over.
+/// [`StoreError::FailureDelivered`] if such a wait has already ended.
 fn forget_failure(connection: &Connection, frame: &Frame) -> TxResult<()> {
     let (mut ended, mut above) = (vec![frame.id], frame.parent);
     if let Some(parent) = above.map(|id| frames::load(connection, id)).transpose()?.flatten()

@@ -60,7 +60,7 @@ const PAUSED_ABOVE: &str = "WITH RECURSIVE above (distance, id, parent, status) 
 enum GroupAtTop {
     /// It ends when they have ended, with what each of them has done.
     Ends,
-    /// It is stopped: nobody waits for its reply.
+    /// It is stopped, because no agent waits for its reply.
     Stops,
 }
 
@@ -151,8 +151,8 @@ fn is_over(connection: &Connection, now: At, frame: &Frame, stop: &Stop) -> TxRe
     Ok(())
 }
 
-/// The consequences for stops when an attempt of `before` has ended and its frame is in the state `after`, within the
-/// transaction that records that. `report`: what the agent has done so far.
+/// Carries out stops after an attempt of `before` has ended and its frame has entered the state `after`. Runs in the
+/// transaction that records this. `report`: what the agent has done so far.
 pub(crate) fn settled(
     connection: &Connection,
     now: At,
@@ -162,7 +162,7 @@ pub(crate) fn settled(
 ) -> TxResult<()> {
     if let Some(stop) = open(connection, before.id)? {
         let stop = Stop { report: report.map(str::to_owned), ..stop };
-        // A reply was faster.
+        // The attempt ended in another way before the stop took effect.
         let was_faster = !(after.was_stopped() || matches!(after, FrameState::Paused { .. }));
         let how = if was_faster { StopKind::Pause } else { stop.how };
         is_over(connection, now, before, &Stop { how, ..stop.clone() })?;
@@ -182,7 +182,7 @@ pub(crate) fn settled(
     Ok(())
 }
 
-/// Stops agents whose callers had called them in the background, and have ended without them.
+/// Stops agents that worked in the background of callers which have ended without their results.
 pub(crate) fn left_behind(connection: &Connection, now: At, background: impl Iterator<Item = Request>) -> TxResult<()> {
     for request in background {
         let RequestKind::Spawn { child, .. } = request.kind else { continue };
@@ -198,7 +198,7 @@ fn runs_below(connection: &Connection, frame: FrameId) -> TxResult<bool> {
     connection.finds(RUNS_BELOW, [Id(frame)])
 }
 
-/// Records a stop of a frame, in addition to earlier ones.
+/// Records a stop of a frame, combined with an earlier open one.
 fn want(connection: &Connection, now: At, frame: FrameId, stop: &Stop) -> TxResult<()> {
     let before = open(connection, frame)?;
     let text = |stop: &Stop| codec::json(stop, &[]);

@@ -49,7 +49,7 @@ pub(crate) fn set_detached(
     )
 }
 
-/// Makes the family of a chain that becomes a part of `into` the family of that chain.
+/// Merges the family of a chain that becomes part of `into` into the family of `into`.
 pub(crate) fn join_families(connection: &Connection, root: FrameId, into: FrameId) -> TxResult<()> {
     connection.run(
         "UPDATE chains SET family = root WHERE root = ?2 AND family IS NULL
@@ -63,7 +63,7 @@ pub(crate) fn join_families(connection: &Connection, root: FrameId, into: FrameI
     )
 }
 
-/// Makes a chain one that a person has started.
+/// Turns a chain into one that a person has started.
 pub(crate) fn forget_origin(connection: &Connection, root: FrameId) -> TxResult<()> {
     connection.run("UPDATE chains SET detached = NULL, family = NULL WHERE root = ?1", [Id(root)])
 }

@@ -62,7 +62,7 @@ pub(crate) fn note_request(
     note(connection, now, &Noted { occasion, frame, request: Some(request), subject: None, detail: json!({}) })
 }
 
-/// Records what it means that `frame` has entered `state`.
+/// Records the notifications that result from `frame` entering `state`.
 pub(crate) fn note_state(
     connection: &Connection,
     now: At,

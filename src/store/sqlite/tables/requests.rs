@@ -54,7 +54,7 @@ pub(crate) fn pending(connection: &Connection, frame: FrameId) -> TxResult<Vec<R
     all(connection, sql, [Id(frame)])
 }
 
-/// The same, only for agents in its background.
+/// Like [`pending`], but only for agents in its background.
 pub(crate) fn background(connection: &Connection, frame: FrameId) -> TxResult<Vec<Request>> {
     let mut pending = pending(connection, frame)?;
     pending.retain(|request| request.kind.is_background());
@@ -129,7 +129,7 @@ pub(crate) fn advance(
     Ok(state)
 }
 
-/// The result of a wait contains those of the agents for whose end it waited.
+/// The result of a wait contains the results of the agents that it waited for.
 fn join(connection: &Connection, now: At, wait: &Request, attempt: AttemptId) -> TxResult<()> {
     let RequestKind::Wait(external) = &wait.kind else { return Ok(()) };
     let ended = wait.progress.ended_agents(external);

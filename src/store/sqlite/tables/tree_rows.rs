@@ -12,9 +12,9 @@ pub(crate) struct Table {
     pub(crate) of_members: &'static str,
 }
 
-/// All tables with rows of a tree, in the order in which rows can be removed: only its question says to which frame an answer
-/// belongs, and the log of a frame is removed after the frame. Otherwise a row is removed before those that it refers to, so that
-/// SQLite need not count broken references. `versions` is about programs. `subscription` and
+/// All tables with rows of a tree, in the order in which rows can be removed. Answers come before requests, because only
+/// the question says which frame its answer belongs to. Log entries come after frames. Every other row comes before the rows
+/// that it refers to, so that SQLite need not count broken references. `versions` is about programs. `subscription` and
 /// `notifications` are about the person here: they are not exported, and notifications are removed with their frames
 /// automatically.
 pub(crate) const TABLES: [Table; 9] = [

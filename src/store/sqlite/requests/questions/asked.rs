@@ -94,8 +94,8 @@ fn all(connection: &Connection, asked: Asked, only_open: bool) -> TxResult<Vec<Q
     found(connection, sql, id)
 }
 
-/// Every poll asks, and usually there are none at all. A statement that only checks this takes a fraction of the time to
-/// prepare.
+/// Every poll asks for these questions, and usually there are none. A statement that only checks this takes a fraction of
+/// the time to prepare.
 fn unfiled(connection: &Connection, top: Option<FrameId>) -> TxResult<Vec<Question>> {
     if !connection.finds(ids_of_unfiled!(), [])? {
         return Ok(Vec::new());

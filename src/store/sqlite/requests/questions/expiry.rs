@@ -10,14 +10,14 @@ use crate::store::sqlite::database::codec::{self, Id};
 use crate::store::sqlite::tables::{events, requests};
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
-/// Records that an open question has expired without an answer, if that is so at `now`.
+/// Records that an open question has expired without an answer, if it has expired at `now`.
 pub(crate) fn expire(connection: &Connection, request: &Request, now: Timestamp) -> TxResult<()> {
     let RequestKind::Ask(form) = &request.kind else { return Ok(()) };
     if !form.is_over(now) {
         return Ok(());
     }
     let now = codec::now();
-    // What its agent gets. It has no origin, and its request says that it is not an answer.
+    // The text for its agent. It has no origin, and its request says that it is not an answer.
     connection.run(
         "INSERT INTO answers (question, answered, answer) VALUES (?1, ?2, ?3)",
         (Id(request.id), now, form.unanswered()),

@@ -1,4 +1,4 @@
-//! How many questions a chain may ask: each is shown to a person, and may run a command of theirs.
+//! Limits how many questions a chain may ask: each is shown to a person, and may run one of their commands.
 
 use jiff::SignedDuration;
 use rusqlite::Connection;
