@@ -1,4 +1,4 @@
-//! Decides and drives: records what agents ask for, and runs everything that can run.
+//! Records what agents ask for, and runs every agent that can run.
 //!
 //! ```text
 //! run/scheduler ── which frame is next (core/chain/runnable) ──> run/attempt ──> claude ──> conclude ──> run/scheduler
@@ -34,7 +34,7 @@ use crate::runtime::worktrees::directory::Elsewhere;
 use crate::runtime::worktrees::worktree::WorktreeError;
 use crate::store::StoreError;
 
-/// What the runtime needs to know and no frame records.
+/// Settings that the runtime needs and that no frame records.
 #[derive(Clone, Debug)]
 pub(crate) struct RunSettings {
     /// The config file of the person, an absolute path, whether it exists or not.

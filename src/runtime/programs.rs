@@ -21,7 +21,7 @@ pub(crate) struct Program {
     pub(crate) refuses_forks: bool,
     /// Its version, as it reports it.
     answer: String,
-    /// Whether its hooks can suspend tool calls. A program that does not report its version is not trusted to.
+    /// Whether its hooks can suspend tool calls. A program that does not report its version is assumed not to support this.
     pub(crate) suspends: bool,
     /// Whether it runs a hook after all calls of a message.
     pub(crate) hooks_after_all_calls: bool,
@@ -66,7 +66,7 @@ impl Program {
     }
 }
 
-/// The version of the program for these launch options; `None`: it does not say, or is not known and may not be asked.
+/// The version of the program for these launch options; `None`: it reports none, or it is not known and may not be run.
 pub(crate) async fn version(
     store: &Store,
     named: Option<&Path>,

@@ -30,7 +30,7 @@ pub(crate) struct ChainEvents<'a> {
     tree: Tree,
 }
 
-/// The events of one frame that were read and not returned yet.
+/// The events of one frame that were read but not returned yet.
 #[derive(Debug)]
 struct AgentSource {
     frame: FrameId,
@@ -43,7 +43,7 @@ struct AgentSource {
     is_live: bool,
     /// Whether the beginning of the output is skipped.
     is_cut: bool,
-    /// When the first printed event that was read happened.
+    /// The time of the first printed event that was read.
     first: Option<Timestamp>,
 }
 
@@ -106,7 +106,7 @@ impl<'a> ChainEvents<'a> {
         Ok(())
     }
 
-    /// The event that a log entry stands for.
+    /// The events that a log entry stands for.
     fn recorded(&self, record: &EventRecord) -> Result<Vec<AgentEvent>, RuntimeError> {
         let mut events: Vec<AgentEvent> = log_events::event(record).into_iter().collect();
         if let Some(id) = log_events::message_of(record) {

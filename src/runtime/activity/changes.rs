@@ -1,4 +1,4 @@
-//! Notices that something was written, for all who follow it at once.
+//! Notices writes on behalf of all streams that follow records or outputs.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,9 +12,9 @@ use tokio::sync::watch;
 use crate::runtime::activity::reports::{Report, Reports, WITHOUT_REPORTS};
 use crate::store::Store;
 
-/// Wakes those who follow something when the records, or outputs that are followed, were written.
+/// Wakes all streams when the records, or an output that is followed, were written.
 pub(crate) struct Changes {
-    /// How often the records were written. Those who follow it are also woken for outputs.
+    /// How often the records were written. Its receivers are also woken for outputs.
     count: Arc<watch::Sender<u64>>,
     /// Without them, the records are checked every [`WITHOUT_REPORTS`].
     reports: Mutex<Reports>,
@@ -23,10 +23,10 @@ pub(crate) struct Changes {
     followed: Mutex<HashMap<PathBuf, usize>>,
 }
 
-/// When a write counts at the latest, after the system has reported it.
+/// The longest times until a write is visible after the system has reported it.
 const LATE: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(45)];
 
-/// What was written, to compare with what was written before.
+/// A state of the records and of outputs, to compare with an earlier one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
     records: u64,
@@ -39,23 +39,23 @@ impl Written {
         Self { records, outputs: outputs.into_iter().collect() }
     }
 
-    /// Whether something was written since, to the records or to one of `outputs`. If that is not known, it was.
+    /// Whether the records or one of `outputs` were written since. If this is unknown, assumes that they were.
     pub(crate) fn differs(&self, now: &Self, outputs: &[PathBuf]) -> bool {
         let is_same = |path| now.outputs.get(path).is_some_and(|length| self.outputs.get(path) == Some(length));
         self.records != now.records || !outputs.iter().all(is_same)
     }
 }
 
-/// The records, as they were when they were last looked at.
+/// The records, as they were at the last check.
 struct Records {
     store: Store,
     version: Option<i64>,
-    /// Identifies the state directory: another one may have been put in its place.
+    /// Identifies the state directory, which may have been replaced by another one.
     directory: Option<(u64, u64)>,
 }
 
 impl Changes {
-    /// The store stays open: the last one that closes it would write, and wake everything.
+    /// The store stays open: closing the last connection would write, and wake every stream.
     pub(crate) fn new(store: Store) -> Self {
         let count = Arc::new(watch::channel(0).0);
         let folder = store.dir().path().to_owned();
@@ -63,7 +63,7 @@ impl Changes {
         let records = Arc::new(Mutex::new(Records { store, version: None, directory }));
         let (sender, of_reports) = (Arc::clone(&count), Arc::clone(&records));
         let mut reports = Reports::new(&lock(&records).store, move |report| {
-            // A write is reported before it counts.
+            // The system reports a write before it is visible.
             let is_late = || LATE.into_iter().any(|pause| (std::thread::sleep(pause), was_written(&of_reports)).1);
             let is_of_records = report == Report::Records;
             if !is_of_records || was_written(&of_reports) || is_late() {
@@ -86,7 +86,7 @@ impl Changes {
         Self { count, reports: Mutex::new(reports), records, followed: Mutex::default() }
     }
 
-    /// What was written until now, to the records and to `outputs`.
+    /// The current state of the records and of `outputs`.
     pub(crate) fn written<'a>(&self, outputs: impl IntoIterator<Item = &'a PathBuf>) -> Written {
         let length = |path: &'a PathBuf| (path.clone(), fs::metadata(path).map_or(0, |output| output.len()));
         Written::new(*self.count.borrow(), outputs.into_iter().map(length))
@@ -97,7 +97,7 @@ impl Changes {
         self.count.subscribe()
     }
 
-    /// A browser connects again when its view could not be read, so that is when another state directory is found.
+    /// A browser reconnects when its view could not be read, so this is when a replaced state directory is noticed.
     fn look_for_another_directory(&self) {
         let (mut reports, mut records) = (lock(&self.reports), lock(&self.records));
         let folder = records.store.dir().path().to_owned();
@@ -113,7 +113,7 @@ impl Changes {
         }
     }
 
-    /// Follows the outputs `now` for a stream that has followed others `before`.
+    /// Follows the outputs `now` for a stream that followed `before` until now.
     pub(crate) fn follow(&self, before: &[PathBuf], now: &[PathBuf]) {
         if before == now {
             return;
@@ -139,7 +139,7 @@ impl Changes {
     }
 }
 
-/// Whether other processes have written records since the last call. If that cannot be told, they have.
+/// Whether other processes have written records since the last call. If this is unknown, assumes that they have.
 fn was_written(records: &Mutex<Records>) -> bool {
     let mut records = lock(records);
     let version = records.store.changes().version_of_others().ok();

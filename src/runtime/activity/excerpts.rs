@@ -73,7 +73,8 @@ pub(crate) fn reaction(store: &Store, exchange: &Exchange) -> Result<Option<Agen
     }
 }
 
-/// Whether the agent did this. The call that returns the answer is printed again when it does.
+/// Whether the agent did this itself. The call that returns the answer is printed again when it returns, which does not
+/// count.
 fn is_a_deed(what: &AgentEventKind, call: Option<&str>) -> bool {
     match what {
         AgentEventKind::ToolUse { id, .. } => Some(id.as_str()) != call,

@@ -151,7 +151,7 @@ impl<'a> Follower<'a> {
                 continue;
             }
             self.frames.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone(), frame);
-            // If it fails, the fallback remains.
+            // If this fails, the periodic checks remain.
             self.reports.watch(&path);
             self.watched.insert(frame);
         }

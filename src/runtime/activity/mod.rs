@@ -1,4 +1,4 @@
-//! What agents do and did, for views: nothing here changes a record or a conversation.
+//! Shows what agents do and did. Nothing here changes a record or a conversation.
 
 pub(crate) mod chain_events;
 pub(crate) mod changes;
@@ -10,5 +10,5 @@ pub(crate) mod now;
 mod output;
 pub(crate) mod reports;
 
-/// How many bytes of a text views keep unless they show all: an event may have any size.
+/// How many bytes of a text views keep unless they show everything: an event may have any size.
 pub(crate) const TEXT: usize = 10_000;

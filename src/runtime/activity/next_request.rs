@@ -1,4 +1,4 @@
-//! What the next request of an agent sends, and when its conversation was sent last.
+//! Estimates what the next API request of an agent sends, and when its conversation was last sent.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -85,7 +85,7 @@ fn of_conversation(
     Ok(NextRequest { tokens, model: launch.model.clone(), last, lifetime, ..NextRequest::default() })
 }
 
-/// A request that begins a conversation sends about what the last one did that began one in the same way.
+/// A request that begins a conversation sends about as much as the last one that began a conversation in the same way.
 fn of_new_conversation(store: &Store, cwd: &Path, launch: &Launch) -> Result<NextRequest, RuntimeError> {
     let model = launch.model.clone();
     for attempt in store.attempts(Attempts::NewestNew)? {
@@ -103,7 +103,7 @@ fn of_new_conversation(store: &Store, cwd: &Path, launch: &Launch) -> Result<Nex
     Ok(NextRequest { model, ..NextRequest::default() })
 }
 
-/// How long the cache keeps what agents with the login of the last of these attempts send.
+/// How long the cache keeps the requests of agents with the login of the last of these attempts.
 fn of_login(store: &Store, attempts: &[Attempt]) -> Result<Option<Lifetime>, RuntimeError> {
     let Some(last) = attempts.last() else { return Ok(None) };
     let login = printed(store, last, output_reader::login)?;
@@ -125,7 +125,7 @@ fn printed<T>(
     }
 }
 
-/// Whether arguments have changed since the last attempt that come before the conversation.
+/// Whether arguments that come before the conversation have changed since the last attempt.
 fn has_other_options(
     store: &Store,
     frame: &Frame,
@@ -148,7 +148,7 @@ fn is_of(attempt: &Attempt, next: &NextRequest) -> bool {
     attempt.model.as_ref().is_some_and(|model| is_same_model(model, named))
 }
 
-/// The request with what earlier ones to its model have cost: the agent's own, or else those of any other.
+/// Adds the costs of earlier requests to the same model: the agent's own, or else any other agent's.
 fn with_price(store: &Store, next: NextRequest, own: Spent) -> Result<NextRequest, RuntimeError> {
     if own.cost_usd > 0.0 {
         return Ok(NextRequest { before: Some(own), ..next });

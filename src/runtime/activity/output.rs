@@ -104,7 +104,7 @@ impl Output {
         }
         self.until = self.file.as_ref().map(File::metadata).transpose()?.map_or(0, |file| file.len());
         if self.until < self.read {
-            // It was emptied: its whole content was printed since.
+            // It was emptied, so all of its content is new.
             (self.read, self.line) = (0, 0);
         }
         Ok(())

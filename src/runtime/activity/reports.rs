@@ -1,4 +1,4 @@
-//! What the system reports about files: the one place that says which reports mean that something was written.
+//! The system's reports about files. Only this module decides which reports mean that something was written.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,11 +19,11 @@ pub(crate) enum Report {
     Gone(PathBuf),
 }
 
-/// How often to look if the system reports nothing to this process: some file systems report nothing, and other programs may use up
-/// the available watches.
+/// How often to check if the system reports nothing to this process: some file systems report nothing, and other programs
+/// may use up the available watches.
 pub(crate) const WITHOUT_REPORTS: Duration = Duration::from_secs(1);
 
-/// Reports of the system about the records and about other files.
+/// The system's reports about the records and about other files.
 #[derive(Debug)]
 pub(crate) struct Reports {
     /// `None`: the system reports nothing.
@@ -31,7 +31,7 @@ pub(crate) struct Reports {
 }
 
 impl Reports {
-    /// Passes reports to `handle`, in a thread of the system's. Nothing is watched yet.
+    /// Passes reports to `handle`, in a thread of the watcher. Nothing is watched yet.
     pub(crate) fn new(store: &Store, handle: impl Fn(Report) + Send + 'static) -> Self {
         let (own, of_database) = (store.dir().path().to_owned(), store.changes().woken_by());
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
@@ -40,7 +40,7 @@ impl Reports {
         Self { watcher: watcher.ok() }
     }
 
-    /// As on a system that reports nothing.
+    /// Behaves as on a system that reports nothing.
     #[cfg(test)]
     pub(crate) fn none() -> Self {
         Self { watcher: None }

@@ -13,7 +13,8 @@ use crate::runtime::requests::fork;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Attempt, Counting, Store};
 
-/// What an attempt that still runs has spent so far, in US dollars. If Claude Code has not said so yet, its answers are priced.
+/// What a running attempt has spent so far, in US dollars. If Claude Code has not reported this yet, its answers are
+/// priced.
 pub(crate) fn so_far(
     store: &Store,
     frame: &Frame,
@@ -32,7 +33,7 @@ pub(crate) fn so_far(
 }
 
 /// What an attempt of `frame` spent, and what its session had spent when it ended. `attempts`: the frame's attempts;
-/// `transcript`: that of its session.
+/// `transcript`: the transcript of its session.
 pub(super) fn spent(
     store: &Store,
     frame: &Frame,

@@ -33,7 +33,7 @@ use crate::runtime::requests::{posted, reply_check};
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{AtEnd, Attempt, Caller, PrintedRequests, Store};
 
-/// Who started the attempt to conclude.
+/// Which run of the program started the attempt to conclude.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Begun {
     /// This run of the program. `silent`: the way in which it continues a conversation without a prompt, if it does; `ran`: how
@@ -216,7 +216,7 @@ fn lost_result(digest: &Digest, transcript: Option<&Path>) -> Result<Option<Stri
     Ok(lacks.then(|| call.clone()))
 }
 
-/// The `messages` that a conversation does not contain. It is only read if the agent was given some.
+/// The `messages` that a conversation does not contain. The conversation is only read if the agent was given messages.
 fn unseen_messages(
     messages: &[Message],
     transcript: Option<&Path>,
@@ -237,7 +237,7 @@ pub(super) fn sweep(store: &Store, frame: FrameId, is_abandoned: bool) {
     failpoint::around(Step::Sweep, || orphan_processes::end(store.dir().path(), frame, left_by));
 }
 
-/// When an agent last printed something: the last known time if its runner is dead.
+/// When an agent last printed something. If its runner has died, this is the last known time of the attempt.
 fn printed_last(store: &Store, frame: FrameId) -> Option<Timestamp> {
     fs::metadata(store.dir().printed(frame)).ok()?.modified().ok()?.try_into().ok()
 }

@@ -68,8 +68,8 @@ fn finish(
     Ok(decision)
 }
 
-/// Removes what the attempt needed and what the decision has made unnecessary. `copies`: the attempts whose copies are needed, if a
-/// copy of this one's conversation exists.
+/// Removes files that only the attempt needed, and files that the decision has made unnecessary. `copies`: the attempts
+/// whose copies are needed, if a copy of this one's conversation exists.
 fn apply(
     store: &Store,
     frame: &Frame,
@@ -79,7 +79,7 @@ fn apply(
 ) -> Result<(), RuntimeError> {
     store.dir().clear_attempt(frame.id).map_err(while_trying("remove what the attempt needed"))?;
     match (decision.session, copies) {
-        // Its session has ended, and is the frame's no more: it stays as it is.
+        // Its session has ended and no longer belongs to the frame, so it does not change.
         _ if matches!(decision.meaning, Meaning::Summary(_)) => Ok(()),
         (Fate::Discard | Fate::Lost, _) => restore::undo(store, frame, gathered.transcript.as_deref()),
         (Fate::Keep, Some(copies)) => {

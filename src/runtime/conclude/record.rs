@@ -1,4 +1,4 @@
-//! Writes to disk what a decision depends on, and then records the decision.
+//! Writes the files that a decision depends on to disk, and then records the decision.
 
 use std::io;
 use std::path::Path;

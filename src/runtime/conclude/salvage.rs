@@ -16,14 +16,14 @@ use crate::runtime::{RuntimeError, while_trying};
 use crate::store::Store;
 use crate::store::files::checkpoint;
 
-/// What can be continued from, and what is missing.
+/// The part of a conversation that can be continued from, and what is missing from it.
 pub(super) struct Salvaged {
     pub(super) salvage: Salvage,
     /// The call at which the session is suspended.
     pub(super) suspended: Option<String>,
     /// The tool calls whose outcome is missing from the conversation.
     pub(super) uncertain_calls: Vec<String>,
-    /// The results that calls of the attempt returned in time and that a part of the conversation lacks.
+    /// Results that calls of the attempt returned in time, but that the salvaged part of the conversation lacks.
     pub(super) lacks: Vec<RequestId>,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Deliveries<'a> {
     pub(super) in_time: &'a [Delivery],
 }
 
-/// What can be continued from after the attempt of `frame` with this output.
+/// Determines what can be continued from after the attempt of `frame` with this output.
 pub(super) fn look(
     store: &Store,
     frame: &Frame,

@@ -38,8 +38,8 @@ pub(super) fn unseen(
     unseen.map(|delivery| delivery.request).collect()
 }
 
-/// The requests whose results the agent did not see although the calls that made them lingered until they were there. `output`:
-/// what its `claude` printed.
+/// The requests whose results the agent did not see although the calls that made them lingered until the results were
+/// available. `output`: the output of its `claude`.
 pub(super) fn unseen_in_time<R: BufRead>(
     in_time: &[Delivery],
     shown: &[RequestId],

@@ -1,4 +1,5 @@
-//! What surrounds an agent besides its conversation: recorded when its attempt ends, and restored when it continues.
+//! An agent's situation, apart from its conversation. It is recorded when an attempt ends, and restored when the agent
+//! continues.
 
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -18,8 +19,8 @@ use crate::runtime::programs::Program;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::Undelivered;
 
-/// What the agent of `frame` has at the end of an attempt that printed `digest`. `began_with`: the permission mode in which it
-/// was started; `deliveries`: the results that it was given.
+/// The situation of the agent of `frame` at the end of an attempt that printed `digest`. `began_with`: the permission mode
+/// in which the attempt was started; `deliveries`: the results that it was given.
 pub(crate) fn at_the_end(
     frame: &Frame,
     began_with: Option<&str>,
@@ -66,14 +67,15 @@ fn shell_after_requests(digest: &Digest, shell: &Path) -> Option<PathBuf> {
     fs::canonicalize(directories.next_back()?).ok()
 }
 
-/// What the agent of `frame` has if the attempt that left it in `lost` is lost.
+/// The situation of the agent of `frame` after losing the attempt that left it in `lost`.
 pub(crate) fn after_loss(frame: &Frame, lost: Situation) -> Situation {
     let before = &frame.situation;
     let mode = starting_mode::after_loss(&frame.launch, before.mode.as_deref(), lost.mode);
     Situation { mode, ..before.clone() }
 }
 
-/// What the agent of `frame` has in a new session, which begins in its directory. Its mode and its rules are as before.
+/// The situation of the agent of `frame` in a new session, which begins in its directory. Its mode and its rules are as
+/// before.
 pub(crate) fn in_new_session(frame: &Frame) -> Situation {
     Situation { worktree: None, takes_result: false, ..frame.situation.clone() }
 }
@@ -82,7 +84,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
     one == other || fs::canonicalize(other).is_ok_and(|other| one == other)
 }
 
-/// The start of an attempt in which the agent has what it had before.
+/// The start of an attempt that restores the agent's situation.
 #[derive(Clone, Debug)]
 pub(crate) struct Restored {
     /// The launch options.
@@ -143,7 +145,7 @@ impl ChosenMode {
     }
 }
 
-/// The mode for the next attempt of a frame, which is given this: that of the last approved plan.
+/// The mode for the next attempt of a frame, which is given `undelivered`: the mode of the last approved plan.
 pub(crate) fn chosen(undelivered: &Undelivered) -> Option<ChosenMode> {
     let approved = |delivery: &Delivery| match &delivery.kind {
         RequestKind::Plan(plan) => match plan.decided(delivery.result.text()) {

@@ -16,8 +16,8 @@ use crate::runtime::worktrees::git::Git;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::Store;
 
-/// Records the agent's surroundings at the end of an attempt whose session is kept. `files`: those that the agent read or wrote
-/// in it. Files of earlier attempts are still in its conversation.
+/// Records the agent's surroundings at the end of an attempt whose session is kept. `files`: the files that the agent read
+/// or wrote in the attempt. Files of earlier attempts are still in its conversation.
 pub(crate) fn record(
     store: &Store,
     frame: &Frame,
@@ -38,7 +38,7 @@ pub(crate) fn notice(store: &Store, frame: &Frame) -> Option<String> {
     before.changes(&now).notice(&frame.cwd)
 }
 
-/// How many of the files that the agent knows have changed since its checkpoint, or are gone, and how many it knows.
+/// How many of the files that the agent knows have changed since its checkpoint or are missing, and how many it knows.
 pub(crate) fn how_many_changed(store: &Store, frame: &Frame) -> Option<(usize, usize)> {
     let before = seen(store, frame, frame.checkpoint?)?;
     let FileChanges { changed, gone, .. } = before.changes(&look(before.files.keys().cloned(), &frame.cwd));

@@ -34,7 +34,7 @@ pub(super) fn with_open_call(
     copy().map_err(while_trying("open a call of the transcript again"))
 }
 
-/// What an agent is given by standard input.
+/// What an agent is given on standard input.
 pub(super) struct ForInput {
     /// The result of its open call.
     pub result: CallResult,
@@ -156,7 +156,7 @@ pub(super) fn own_request(store: &Store, frame: &Frame) -> Result<Option<Request
     Ok(requests.find(|request| matches!(request.kind, RequestKind::Spawn { child, .. } if child == asked_for)))
 }
 
-/// The results as if commands that took that long had returned them.
+/// The results in the form in which commands return them.
 fn as_of_commands(mut results: HashMap<String, CallResult>) -> HashMap<String, CallResult> {
     for failed in results.values_mut().filter(|result| result.is_error) {
         failed.text.insert_str(0, "Exit code 1\n");

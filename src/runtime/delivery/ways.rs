@@ -3,9 +3,9 @@
 //! | way | when | what the agent sees |
 //! | --- | --- | --- |
 //! | [`Delivering::first_prompt`] | it has no conversation of its own yet | its task, and the results of its requests so far |
-//! | [`Delivering::bare_result`] | its calls are commands, its `claude` takes their results from standard input, and nobody has to see them first | the calls return, and what else there is to say stands beside them |
-//! | [`Delivering::resumed_call`] | the results belong to the one call that it is suspended in, which returns them exactly as they are, and there is nothing else to say | the call returns, and the agent is told to continue |
-//! | [`Delivering::results_in_transcript`] | some of its calls wait for results, and cannot return them by themselves | the calls have returned, and a prompt tells it to continue |
+//! | [`Delivering::bare_result`] | its calls are commands, its `claude` takes their results from standard input, and no hook of the user must see them first | the calls return, together with any other notices |
+//! | [`Delivering::resumed_call`] | the results belong to the one call that it is suspended in, which returns them exactly as they are, and there are no other notices | the call returns, and the agent is told to continue |
+//! | [`Delivering::results_in_transcript`] | some of its calls wait for results, and cannot return them themselves | the calls have returned, and a prompt tells it to continue |
 //! | [`Delivering::repeated_call`] | a person has decided about a call that needed an approval | it repeats that call, and gets the other results afterwards |
 //! | [`Delivering::prompt`] | no call waits, hooks are disabled, or the transcript cannot take results | a prompt that names its requests and their results |
 //!
@@ -199,7 +199,7 @@ impl Delivering<'_> {
         Ok(AttemptInput { transcript: Some(copy), placed, ..self.with_prompt(text) })
     }
 
-    /// The requests of what is delivered, without `others`.
+    /// The requests of all deliveries except `others`.
     fn all_but(&self, others: &[Delivery]) -> Vec<RequestId> {
         let placed = self.deliveries.iter().filter(|delivery| !others.contains(delivery));
         placed.map(|delivery| delivery.request).collect()
@@ -279,7 +279,7 @@ fn to_fetch(frame: &Frame, deliveries: &[Delivery]) -> Vec<Delivery> {
     deliveries.map(|delivery| if fetched(&delivery) { delivery.for_fetching() } else { delivery }).collect()
 }
 
-/// What the agent must know besides the results of its requests.
+/// The notices for the agent in addition to the results of its requests.
 fn notices(
     store: &Store,
     own: &RunSettings,

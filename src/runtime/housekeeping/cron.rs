@@ -1,4 +1,4 @@
-//! What `doctor` says about cron: where it would look, and a crontab line that works.
+//! The part of `doctor` about cron: what cron would not find, and a crontab line that works.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(crate) struct Crontab {
     pub variables: Vec<String>,
 }
 
-/// What this shell sees and cron does not. `here` is what this shell sees, `there` what cron would.
+/// Findings about what this shell sees and cron does not. `here` is what this shell sees, `there` what cron would see.
 pub(crate) fn findings(state_dir: &Path, shell: &Variables, here: &DoctorFacts, there: &DoctorFacts) -> Vec<Finding> {
     let cron = shell.under_cron();
     let path = cron.get("PATH").unwrap_or_default();

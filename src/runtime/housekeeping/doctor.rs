@@ -257,7 +257,7 @@ fn inside(caller: Caller) -> Finding {
     )
 }
 
-/// Whether hooks run at all: the last requests show it.
+/// Whether hooks run at all, judged by the last requests.
 fn pauses_of(pauses: &[RecordedPause], can_suspend: bool, around: &DoctorFacts) -> Option<Finding> {
     let name = "pauses";
     let all = pauses.len();

@@ -19,8 +19,8 @@ use crate::store::files::checkpoint::{self, Compared};
 use crate::store::files::privacy;
 use crate::store::{FactsOf, Lease, Orphan, Store, size};
 
-/// What is wrong. Other processes may be working: a difference between two checks is work in progress, not an error. `tell` is
-/// called with the number of agents checked and their total.
+/// Finds problems. Other processes may be working: a difference between two checks is work in progress, not an error.
+/// `tell` is called with the number of agents checked and their total.
 pub(crate) fn check(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> Result<Vec<FsckFinding>, RuntimeError> {
     let mut found = look(store, FactsOf::All, tell)?;
     if !found.iter().all(FsckFinding::is_certain) {
@@ -31,7 +31,7 @@ pub(crate) fn check(store: &Store, tell: &mut dyn FnMut(&str, usize, usize)) -> 
     Ok(found)
 }
 
-/// Repairs one finding if nothing is lost by it. Returns what was done; `None`: a person must act.
+/// Repairs one finding, if the repair loses nothing. Returns what was done; `None`: a person must act.
 pub(crate) fn repair(store: &Store, finding: &FsckFinding) -> Result<Option<String>, RuntimeError> {
     match (&finding.kind, finding.frame) {
         (FindingKind::Orphan { path }, frame) => {

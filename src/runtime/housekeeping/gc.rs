@@ -130,7 +130,8 @@ fn shrink(dir: &Path) -> u64 {
 /// How many chains are removed in one transaction, for which other processes wait.
 const AT_ONCE: usize = 100;
 
-/// Removes prepared chains, and deletes the files of those before, while the next ones are prepared: each takes about as long.
+/// Removes prepared chains, and deletes the files of the previous batch while the next chains are prepared: both take about
+/// as long.
 #[derive(Default)]
 struct Removing {
     rows: Option<JoinHandle<Result<(Vec<Finished>, Trash), RuntimeError>>>,
@@ -145,7 +146,7 @@ struct Finished {
 }
 
 impl Removing {
-    /// Begins to remove chains, with the worktrees that were removed for them. Returns the outcomes of the batch before.
+    /// Begins to remove chains, with the worktrees that were removed for them. Returns the outcomes of the previous batch.
     fn begin(
         &mut self,
         store: &Store,

@@ -279,7 +279,7 @@ pub(crate) fn prepare(
     Ok(Preparation::Prepared(Prepared { tree, attempts, leases }))
 }
 
-/// Removes the rows of prepared chains, and takes their files away. The disk is synced once for all of them.
+/// Removes the rows of prepared chains, and moves their files away. The disk is synced once for all of them.
 pub(crate) fn finish(
     store: &Store,
     trees: Vec<Prepared>,

@@ -1,4 +1,4 @@
-//! What `doctor` says about notifications: nothing to people without any.
+//! The part of `doctor` about notifications. It reports nothing to people who do not use them.
 
 use std::path::Path;
 

@@ -17,7 +17,7 @@ pub(crate) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// The folder in which its commands run: that of the file itself, not of a link to it.
+    /// The folder in which its commands run: the folder of the file itself, not of a link to it.
     pub(crate) fn folder(&self) -> PathBuf {
         let real = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         real.parent().unwrap_or(Path::new("/")).to_owned()
@@ -30,7 +30,7 @@ impl ConfigFile {
 pub(crate) struct BadConfig {
     pub path: PathBuf,
     pub why: String,
-    /// What helps.
+    /// A hint that helps.
     pub hint: String,
 }
 

@@ -1,5 +1,5 @@
-//! Notifies a person with the commands of their config file. Only a person's processes do so: those of agents leave everything
-//! in the outbox.
+//! Notifies a person with the commands of their config file. Only a person's processes do so: agents' processes leave
+//! everything in the outbox.
 
 pub(crate) mod config_check;
 pub(crate) mod config_file;

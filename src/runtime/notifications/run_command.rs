@@ -94,7 +94,7 @@ fn said(complaints: &Receiver<Vec<u8>>) -> String {
     on_one_line(&String::from_utf8_lossy(&said))
 }
 
-/// A person reads it in the middle of a sentence. Repeated lines appear once.
+/// Joins error output into one line, for the middle of a sentence. Repeated lines appear once.
 fn on_one_line(said: &str) -> String {
     let mut lines: Vec<_> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.dedup();

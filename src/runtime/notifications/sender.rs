@@ -130,7 +130,7 @@ impl Sender {
         Ok(Self::with(store.dir().path(), means(store, config, own_program, voice)))
     }
 
-    /// The same with the config file at `path`, whose changes take effect.
+    /// Like [`Self::start`], with the config file at `path`, whose changes take effect.
     pub(crate) fn follow(store: &Store, path: PathBuf, own_program: &Path, voice: Voice) -> Result<Self, StoreError> {
         let none =
             ConfigFile { path: path.clone(), commands: event_commands::EventCommands::default(), problems: Vec::new() };
@@ -264,7 +264,7 @@ fn payload(store: &Store, claimed: &Claimed) -> Result<Payload, StoreError> {
     let is_done = claimed.about.event == Occasion::Done;
     let reply = if is_done { store.replies(claimed.about.agent.id)?.reply } else { None };
     let payload = Payload::new(claimed.about.clone(), asked, reply);
-    // A notification is sent all the same if it cannot be told where the page is.
+    // A notification is sent even if the address of the page cannot be determined.
     Ok(match Serving::address(store.dir()) {
         Ok(Some(address)) => payload.on_page(&address),
         _ => payload,

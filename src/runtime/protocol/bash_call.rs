@@ -155,7 +155,7 @@ pub(super) fn before(
                 return Ok(HookAnswer::Defer.into());
             }
             let mut in_time = linger::or_suspended(asking, &store, &frame, id).unwrap_or_default();
-            // An answer to several questions is that of each.
+            // The answer to several questions is the same for each of them.
             let Some((request, result)) = in_time.pop() else { return Ok(HookAnswer::Defer.into()) };
             let answer = return_result(asking, &store, input, request.id, &result)?;
             Ok(HookResponse { answer, returning: Some((store, caller)) })

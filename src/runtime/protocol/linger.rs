@@ -31,7 +31,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Every this many checks, conditions that no process records are checked, too.
 const CLOSELY: u32 = 25;
 
-/// The results of the requests that `call` has just made, if all of them arrive in time. The call must return them then.
+/// The results of the requests that `call` has just made, if all of them arrive in time. If they do, the call must return
+/// them.
 fn wait(
     asking: &Asking,
     store: &Store,
@@ -91,7 +92,8 @@ fn in_time(
     Ok((!used.is_empty()).then_some(results))
 }
 
-/// Whether a call that asks a person may linger: somebody is there, and no hook of the user, which runs at the same time, can deny it.
+/// Whether a call that asks a person may linger: a person is present, and no hook of the user, which runs at the same time,
+/// can deny it.
 pub(super) fn is_attended(asking: &Asking, store: &Store, frame: &Frame, tool: &str) -> Result<bool, RuntimeError> {
     let is_there = !asking.patience.time.is_zero() && Attending::is_marked(store.dir(), frame.root)?;
     Ok(is_there && is_alone(store, frame, tool)?)
@@ -103,7 +105,7 @@ pub(super) fn is_alone(store: &Store, frame: &Frame, tool: &str) -> Result<bool,
     Ok([&began, &frame.cwd].iter().all(|cwd| !user_hooks::run_before(tool, cwd, &frame.launch)))
 }
 
-/// The results that the call returns, if it lingers until they are there. An error does not matter: the call is suspended then.
+/// The results that the call returns, if it lingers until they are available. After an error, the call is suspended.
 pub(super) fn or_suspended(
     asking: &Asking,
     store: &Store,
@@ -116,7 +118,7 @@ pub(super) fn or_suspended(
     })
 }
 
-/// Whether the result is expected soon, from a chain that a process drives.
+/// Whether the result is expected soon, from a chain that a process runs.
 fn is_worth_it(asking: &Asking, store: &Store, frame: &Frame, lingering: Lingering<'_>) -> Result<bool, RuntimeError> {
     let is_driven = Driving::is_marked(store.dir(), frame.root)?;
     let is_full = match asking.patience.parallel_total {

@@ -1,4 +1,4 @@
-//! What Claude Code asks agent-cli while an agent works: its hooks, and its tool for approvals.
+//! Answers what Claude Code asks agent-cli while an agent works, through its hooks and its tool for approvals.
 //!
 //! A call is parsed into a value, decided on, and only then recorded and answered. Agents' requests arrive this way:
 //!

@@ -75,7 +75,7 @@ fn as_plain(call: &PermissionCall) -> Permission {
     deny(&format!("Claude requested permissions to use {}, but you haven't granted it yet.", call.tool))
 }
 
-/// Claude Code's message if a hook asks, and otherwise.
+/// Denies a call with a hook's reason, or else with Claude Code's own message.
 fn denied(call: &PermissionCall, reason: Option<String>) -> Permission {
     reason.map_or_else(|| as_plain(call), |message| Permission::Deny { message })
 }

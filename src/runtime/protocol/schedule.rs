@@ -1,7 +1,7 @@
 //! Claude Code's own tools with which an agent waits for a time.
 //!
-//! A call of ScheduleWakeup is suspended until its time has come. A call of CronCreate has returned when its job is recorded:
-//! the agent continues, and receives the prompt once it has ended its turn and the job is due.
+//! A call of ScheduleWakeup is suspended until its scheduled time arrives. A call of CronCreate has returned when its job
+//! is recorded: the agent continues, and receives the prompt once it has ended its turn and the job is due.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

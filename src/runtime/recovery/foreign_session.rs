@@ -31,7 +31,7 @@ pub(super) fn foreign(frame: FrameId, transcript: PathBuf) -> RuntimeError {
     RuntimeError::ForeignSession { frame, transcript }
 }
 
-/// What a transcript is if there is nothing of the agent's to compare it with.
+/// How to classify a transcript if nothing of the agent's exists to compare it with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unknown {
     IsForeign,

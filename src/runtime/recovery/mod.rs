@@ -1,4 +1,4 @@
-//! What can be continued from after a death, and how it is restored.
+//! Determines what an agent can continue from after its process died, and restores it.
 
 pub(crate) mod diverged_session;
 pub(crate) mod foreign_session;

@@ -22,9 +22,9 @@ use crate::store::files::durable::remove_partial;
 use crate::store::files::{checkpoint, tool_results};
 use crate::store::{self, Recovery, Store};
 
-/// Restores what a frame's next attempt needs: the copy of the conversation that it continues, what its agent has besides, and
-/// the large tool results, which the conversation names by path. Returns the file to continue from; `None`: there is none, or
-/// the attempt begins a conversation.
+/// Restores what a frame's next attempt needs: the copy of the conversation that it continues, the agent's other session
+/// files, and the large tool results, which the conversation names by path. Returns the file to continue from; `None`:
+/// there is none, or the attempt begins a conversation.
 pub(crate) fn prepare(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, RuntimeError> {
     let Some(config) = config_dir(&frame.launch) else { return Ok(None) };
     refuse_foreign(store, frame, &config)?;
@@ -82,7 +82,7 @@ pub(crate) fn make_room(
     failpoint::around(Step::MakeRoom, || remove(&place)).map_err(in_folder(&config, "make room for the transcript"))
 }
 
-/// No session is replaced or continued just because it has the id of the frame's.
+/// Refuses to replace or continue a session that merely has the same id as the frame's.
 fn refuse_foreign(store: &Store, frame: &Frame, config: &Path) -> Result<(), RuntimeError> {
     let adopted = frame.continues().filter(|_| frame.is_adopted());
     for (session, copy) in
@@ -133,7 +133,7 @@ pub(crate) fn undo(store: &Store, frame: &Frame, transcript: Option<&Path>) -> R
     restore_beside(store, frame, &folders, true)
 }
 
-/// Keeps what the agent has besides its conversation with the copy of an attempt.
+/// Keeps the agent's other session files with the copy of an attempt.
 pub(crate) fn keep_beside(
     store: &Store,
     frame: &Frame,
@@ -210,7 +210,7 @@ fn complete_copy(store: &Store, frame: &Frame, copy: AttemptId, config: &Path) -
     restore_beside(store, frame, &folders, false)
 }
 
-/// No copy of the session exists: the remains of attempts are removed, and what a person has said is kept.
+/// Removes the remains of attempts if no copy of the session exists, and keeps what a person has said.
 fn clear(store: &Store, frame: &Frame, config: &Path) -> Result<(), RuntimeError> {
     let place = place(config, frame, frame.session);
     if !place.is_file() {
@@ -263,7 +263,7 @@ fn keep(store: &Store, frame: &Frame, kept: KeptConversation, place: &Path) -> R
     }
 }
 
-/// Another process that removed it has done the same.
+/// Removes a file. Another process may have removed it first.
 fn remove(file: &Path) -> io::Result<()> {
     match fs::remove_file(file) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -16,8 +16,8 @@ use crate::store::{Lease, NewChain, NewFrame, Store};
 /// The interval of checks whether another process has adopted a session.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Creates a root frame that continues `session`, if Claude Code has such a session. Its working directory and model come from
-/// its transcript. Only its agent can judge whether its wait is over.
+/// Creates a root frame that continues `session`, if Claude Code has such a session. Its working directory and model come
+/// from its transcript. Only its agent can judge whether its wait has ended.
 pub(crate) fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result<Option<FrameId>, RuntimeError> {
     let Some(config) = config_dir(&launch) else { return Ok(None) };
     let Some(found) = locate::find_anywhere(&config, session) else { return Ok(None) };

@@ -1,5 +1,5 @@
 //! Resolves the ids that an agent uses: it can refer to itself, its descendants, and their requests, and any other id is
-//! treated as unknown. Also what the records say about a process that wants to answer, and what a running agent has printed.
+//! treated as unknown. Also looks up processes that want to answer, and the output of running agents.
 
 use std::io::BufReader;
 use std::path::PathBuf;
@@ -144,8 +144,8 @@ pub(crate) fn running(store: &Store, frame: FrameId) -> Result<Option<(Attempt, 
 /// How many notifications are checked. The command of an older one has long ended.
 const NEWEST: usize = 1000;
 
-/// The agent whose session this is. The session of a person that became a chain belongs to that person: its agent has another
-/// one.
+/// The agent whose session this is. A person's session that was adopted as a chain still belongs to that person; its agent
+/// has another session.
 pub(crate) fn agent_of(store: &Store, session: SessionId) -> Result<Option<FrameId>, StoreError> {
     let Ok(id) = session.to_string().parse::<IdPrefix>() else { return Ok(None) };
     let found = match store.lookup(Scope::All, &id) {

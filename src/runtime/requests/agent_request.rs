@@ -39,8 +39,8 @@ impl AgentRequest {
         }
     }
 
-    /// Whether its call can linger. A fork of the caller needs the conversation that the caller leaves when its turn has ended, and a
-    /// question a person who `is_there`.
+    /// Whether its call can linger. A fork of the caller needs the conversation that the caller leaves when its turn has
+    /// ended, and a question needs a person who `is_there`.
     pub(crate) fn can_linger(&self, caller: Caller, is_there: impl FnOnce() -> bool) -> bool {
         match self {
             Self::Spawn(request, _) => {

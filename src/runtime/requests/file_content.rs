@@ -24,13 +24,13 @@ pub(super) struct Content {
     /// Without a byte order mark, which some editors add.
     pub(super) text: String,
     owner: u32,
-    /// What a change of its permissions or its name does not change.
+    /// Identifies the saved content. Changing only the file's permissions or name does not change this.
     pub(super) saved: String,
     /// When anything about the file last changed. No program can set this time.
     pub(super) changed: Timestamp,
 }
 
-/// What an agent has left in a file.
+/// The content that an agent has left in a file.
 pub(super) struct Earlier {
     /// As a digest.
     pub(super) what: String,
@@ -70,7 +70,7 @@ fn changed(found: &fs::Metadata) -> Timestamp {
     Timestamp::new(found.ctime(), nanoseconds).unwrap_or(Timestamp::MAX)
 }
 
-/// What does not change when only the permissions or the name of a file change.
+/// Identifies the saved content of a file. Changing only its permissions or name does not change this.
 fn saved(found: &fs::Metadata) -> String {
     format!("{} {}.{}", found.ino(), found.mtime(), found.mtime_nsec())
 }

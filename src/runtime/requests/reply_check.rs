@@ -11,10 +11,10 @@ use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 
 use crate::core::agent::reply_schema::{Check, Checked, ReplySchema, ReplyShape};
 
-/// The command that does it.
+/// The command that runs the check.
 pub(crate) const COMMAND: &str = "check-reply";
 
-/// In seconds of computing.
+/// In seconds of CPU time.
 const MOST_TIME: u64 = 2;
 /// In bytes, where the system counts it.
 const MOST_MEMORY: u64 = 1 << 30;

@@ -51,9 +51,9 @@ pub(crate) struct SpawnRequest {
     pub apart: bool,
     /// The conversation that all of them begin with.
     pub source: Option<ForkSource>,
-    /// What becomes of their reply.
+    /// What happens to their reply.
     pub form: SpawnForm,
-    /// Whether they are a chain of their own, even if an agent asks for them.
+    /// Whether they become a separate chain, even if an agent asks for them.
     pub detached: bool,
     /// Whether the agent that asks gets an object with their results.
     pub json: bool,
@@ -246,7 +246,7 @@ pub(crate) fn wait(
 }
 
 /// The result of a frame that the calling agent asks about; `None`: it has none yet. If the chain was not started in the
-/// agent's name, the agent waits for it from now on, and the runner of its tree drives that chain, too.
+/// agent's name, the agent waits for it from now on, and the runner of its tree runs that chain, too.
 fn result_of_chain(store: &Store, caller: Caller, frame: FrameId) -> Result<Option<RequestResult>, RuntimeError> {
     let Some(known) = store.frame(frame)? else { return Ok(None) };
     let result = known.result(store.replies(frame)?.reply);
@@ -265,7 +265,7 @@ pub(crate) fn result_of(store: &Store, request: RequestId) -> Result<Option<Requ
     Ok(store.requests(Requests::One(request))?.pop().and_then(|(_, result)| result))
 }
 
-/// The result of whatever the calling agent asks about; `None`: it has none yet.
+/// The result of the frame or request that the calling agent asks about; `None`: it has none yet.
 pub(crate) fn result_for(store: &Store, caller: Caller, of: Target) -> Result<Option<RequestResult>, RuntimeError> {
     match of {
         Target::Frame(frame) => result_of_chain(store, caller, frame),
@@ -273,9 +273,9 @@ pub(crate) fn result_for(store: &Store, caller: Caller, of: Target) -> Result<Op
     }
 }
 
-/// The request that a call made which now runs as a program: then the request must not be made again. The call was resumed in this
-/// attempt, or its hook has died after it had recorded the request. `is_it` compares the recorded request with the one that the
-/// program is asked for.
+/// The request already made by a call that now runs as a program, which must not make it again. The call was resumed in
+/// this attempt, or its hook died after it had recorded the request. `is_it` compares a recorded request with the one that
+/// the program is asked for.
 pub(crate) fn made_before(
     store: &Store,
     caller: Caller,
@@ -290,7 +290,7 @@ pub(crate) fn made_before(
     let Some((made, result)) = made.into_iter().find(|(made, _)| made.call.is_some() && is_it(&made.kind)) else {
         return Ok(None);
     };
-    // A program that another call runs asks for itself.
+    // A program that another call runs makes its own request.
     let open = agent_lookup::running(store, caller.frame)?.map(|(_, digest)| digest.calls.open).unwrap_or_default();
     if !matches!(open.as_slice(), [only] if made.call.as_ref() == Some(&only.id)) {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! What a run learned about a chain that its records do not contain.
+//! Facts that a run learned about a chain and that its records do not contain.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
 use crate::runtime::run::frame_error::{FrameError, FrameErrorKind};
 
-/// What happened while a chain was driven.
+/// What happened while a chain was run.
 #[derive(Debug, Default)]
 pub(crate) struct Driven {
     /// Frames that began to wait for something new.

@@ -1,4 +1,4 @@
-//! What can go wrong with a frame, by the help that it needs.
+//! Errors of a frame, grouped by the help that they need.
 
 use std::io::ErrorKind;
 

@@ -1,4 +1,4 @@
-//! Drives a chain: the scheduler, attempts and their conclusion.
+//! Runs a chain: the scheduler, attempts, and waits for things outside.
 
 pub(crate) mod attempt_start;
 pub(crate) mod background;

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use crate::runtime::run::signals::Signals;
 
-/// The limit, and the agents that this process runs. All chains that it drives share it.
+/// The limit, and the agents that this process runs. All chains that it runs share them.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     most: u32,
@@ -44,19 +44,19 @@ impl Places {
         self.here.borrow().ended
     }
 
-    /// Whether more agents of this process run than these.
+    /// Whether more than `own` agents of this process are running.
     pub(crate) fn has_more_than(&self, own: usize) -> bool {
         self.here.borrow().running > own
     }
 
-    /// Returns when more agents of this process have ended than these.
+    /// Returns when more than `ended` agents of this process have ended.
     async fn more_than(&self, ended: u64) {
         // The sender lives as long as this does.
         let _ = self.here.subscribe().wait_for(|here| here.ended > ended).await;
     }
 }
 
-/// Returns when more agents of this process have ended than these, or a person stops it.
+/// Returns when more than `ended` agents of this process have ended, or a person stops it.
 pub(crate) async fn freed(places: Option<&Places>, ended: u64, mut stop: watch::Receiver<Signals>) {
     let Some(places) = places else { return };
     tokio::select! {

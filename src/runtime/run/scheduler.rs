@@ -1,4 +1,5 @@
-//! The loop that drives a chain: start what can run, wait for an end, decide about it, and repeat until nothing can run.
+//! The loop that runs a chain: start every agent that can run, wait for one to end, decide about it, and repeat until none
+//! can run.
 
 use std::collections::{HashMap, HashSet};
 
@@ -41,7 +42,7 @@ mod harvest;
 pub(crate) mod own_process;
 mod queue;
 
-/// Drives the chain below `top` until nothing in it can run.
+/// Runs the chain below `top` until nothing in it can run.
 ///
 /// # Errors
 ///
@@ -54,7 +55,7 @@ pub(crate) async fn drive(
     stop: watch::Receiver<Signals>,
 ) -> Result<Driven, RuntimeError> {
     let Some(frame) = store.frame(top)? else { return Err(StoreError::UnknownFrame(top).into()) };
-    // A process that drives a part of a chain only checks that part.
+    // A process that runs a part of a chain only checks that part.
     let _driving = (frame.root == top).then(|| Driving::mark(store.dir(), top)).transpose()?;
     let drive = Drive {
         store,
@@ -77,7 +78,7 @@ pub(crate) async fn drive(
     drive.run().instrument(tracing::info_span!("chain", chain = %frame.root)).await
 }
 
-/// Drives the chain below `top` after frames that failed or were stopped were made ready again.
+/// Runs the chain below `top` after frames that failed or were stopped were made ready again.
 pub(crate) async fn resume(
     store: &Store,
     settings: &RunSettings,
@@ -103,7 +104,7 @@ struct Drive<'a> {
     refused_forks: HashMap<FrameId, Program>,
     events: RunEvents,
     began: Timestamp,
-    /// When an agent had last ended.
+    /// When an agent last ended.
     worked: Timestamp,
     driven: Driven,
     root: FrameId,

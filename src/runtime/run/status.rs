@@ -37,7 +37,7 @@ pub(crate) enum ChainStatus {
     Interrupted,
 }
 
-/// The status of the chain if nothing in it can run; `None` if it must be driven to find out.
+/// The status of the chain if nothing in it can run; `None` if the chain must be run to find out.
 ///
 /// This is everything that a poll does: no process, no async runtime, and nothing is written unless an external wait has ended.
 pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, RuntimeError> {
@@ -114,8 +114,8 @@ fn any_is_free(store: &Store, tree: &Tree) -> Result<bool, RuntimeError> {
     Ok(false)
 }
 
-/// Whether something in the chain of `root` can run now. Unlike [`poll`], it skips failed agents, and chains that another
-/// process drives.
+/// Whether something in the chain of `root` can run now. Unlike [`poll`], this skips failed agents, and chains that another
+/// process runs.
 pub(crate) fn can_continue(store: &Store, root: FrameId) -> Result<bool, RuntimeError> {
     if Driving::is_marked(store.dir(), root)? {
         return Ok(false);
@@ -142,7 +142,7 @@ fn runs(node: &Node) -> bool {
     matches!(node.state, FrameState::Running { .. })
 }
 
-/// The status of the chain after it was driven.
+/// The status of the chain after a run.
 pub(crate) fn after(store: &Store, top: FrameId, driven: Driven) -> Result<ChainStatus, RuntimeError> {
     let mut tree = store.tree(top)?;
     match (tree.get(top).map(|node| &node.state), latest_reply(store, top)?) {

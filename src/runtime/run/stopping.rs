@@ -85,8 +85,8 @@ pub(crate) async fn ended(
     exit
 }
 
-/// Lets an agent finish its request and the tools that this calls, and ends it before the next one: the budget of its chain is
-/// spent. `None`: a person has asked it to stop in the meantime.
+/// Lets an agent finish its API request and the tools that this request calls, and ends the agent before the next request,
+/// because the budget of its chain is spent. `None`: a person has asked it to stop in the meantime.
 async fn end_after_request(
     agent: &mut RunningAgent,
     turn: &mut RunningTurn,

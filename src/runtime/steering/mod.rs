@@ -1,4 +1,4 @@
-//! What people and agents above do to agents of a chain: stop, pause, tell, continue.
+//! Operations with which people and agents above steer agents of a chain: stop, pause, tell, continue.
 
 pub(crate) mod afresh_advice;
 pub(crate) mod opening;

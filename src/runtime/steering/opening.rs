@@ -46,7 +46,8 @@ impl Opening {
         Ok(Self::found(store, frame)?.0)
     }
 
-    /// The same, with suspended calls closed in a copy: Claude Code would run them again when it opens the conversation.
+    /// Like [`Self::new`], with suspended calls closed in a copy: Claude Code would run them again when it opens the
+    /// conversation.
     pub(crate) fn prepared(store: &Store, frame: &Frame) -> Result<Self, RuntimeError> {
         let (mut opening, transcript) = Self::found(store, frame)?;
         let close = || {
@@ -92,7 +93,7 @@ impl Opening {
         ["--resume".into(), source, "--fork-session".into()]
     }
 
-    /// The same as a line of a shell.
+    /// The same as a shell command.
     pub(crate) fn command(&self) -> String {
         let word = |text: &str| {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);

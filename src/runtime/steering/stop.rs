@@ -68,7 +68,7 @@ pub(crate) fn stop(
     })
 }
 
-/// Removes what only attempts need from the folder of an agent that will have none.
+/// Removes files that only an attempt needs from the folder of an agent that will have no more attempts.
 fn clear(store: &Store, agent: FrameId) -> Result<(), RuntimeError> {
     if store.dir().frame_path(agent).is_dir()
         && let Some(_lease) = Lease::try_take(store.dir(), agent)?

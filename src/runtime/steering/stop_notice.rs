@@ -35,8 +35,8 @@ pub(crate) fn ask(store: &Store, frame: FrameId, now: bool) -> Result<(), Runtim
     store.dir().ask_to_stop(frame, now).map_err(while_trying("write the file that stops an agent"))
 }
 
-/// Asks those of the running agents that must stop according to the records, because the process that recorded it may have died
-/// before it could ask them.
+/// Asks the running agents that must stop according to the records, because the process that recorded the stop may have
+/// died before it could ask them.
 pub(crate) fn tell(store: &Store, running: impl Iterator<Item = FrameId>) -> Result<(), RuntimeError> {
     for frame in running {
         if let Some(stop) = store.steering(frame)?.stop

@@ -1,4 +1,4 @@
-//! Makes frames ready again that a person wants to retry.
+//! Makes frames that a person wants to retry ready again.
 
 use crate::core::chain::frame_state::FrameState;
 use crate::core::id::FrameId;
@@ -14,7 +14,7 @@ pub(crate) fn end_pauses(store: &Store, top: FrameId) -> Result<(), RuntimeError
     Ok(())
 }
 
-/// Makes all agents of the chain of `top` ready that failed, were interrupted or are paused.
+/// Makes all agents of the chain of `top` that failed, were interrupted or are paused ready again.
 pub(crate) fn all(store: &Store, top: FrameId) -> Result<(), RuntimeError> {
     for frame in store.tree(top)?.to_continue() {
         try_again(store, frame, top)?;

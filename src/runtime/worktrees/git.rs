@@ -1,5 +1,5 @@
-//! Runs git. The configuration of a repository runs no program, whoever wrote it: git reads a repository wherever one seems to
-//! be, and an agent, or the origin of a clone, can make any folder look like one. The person's configuration for all
+//! Runs git so that no repository's configuration can run a program. Git reads a repository in any folder that looks like
+//! one, and an agent, or the origin of a clone, can make any folder look like one. The person's configuration for all
 //! repositories still applies.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,7 +78,7 @@ pub(crate) struct Git {
 }
 
 impl Git {
-    /// With the user's settings, and those settings of the repository that run nothing.
+    /// A git command with the user's settings, and with those settings of the repository that run nothing.
     pub(crate) fn new<'a, A: AsRef<OsStr>>(
         place: impl Into<Place<'a>>,
         arguments: impl IntoIterator<Item = A>,
@@ -86,7 +86,7 @@ impl Git {
         Self::with(&[place.into()], &[], arguments)
     }
 
-    /// With settings that hide nothing and run nothing. It does not change what it examines.
+    /// A git command with settings that hide nothing and run nothing. It does not change what it examines.
     pub(crate) fn plain<'a, A: AsRef<OsStr>>(
         place: impl Into<Place<'a>>,
         arguments: impl IntoIterator<Item = A>,
@@ -94,7 +94,7 @@ impl Git {
         Self::plain_for(&[place.into()], arguments)
     }
 
-    /// The same, for a command that also starts git in other places. It is run in the first.
+    /// Like [`Self::plain`], for a command that also starts git in other places. It runs in the first place.
     pub(crate) fn plain_for<A: AsRef<OsStr>>(places: &[Place<'_>], arguments: impl IntoIterator<Item = A>) -> Self {
         let settings: Vec<&str> = PLAIN.into_iter().chain(CASE).collect();
         let mut git = Self::with(places, &settings, arguments);

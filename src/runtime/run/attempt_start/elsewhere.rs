@@ -1,4 +1,4 @@
-//! Settings for an agent that works elsewhere than where its chain was started.
+//! Settings for an agent that works in another place than where its chain was started.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::runtime::requests::agent_lookup;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::Store;
 
-/// Settings for an agent that works elsewhere than the uppermost agent of its chain, whose directory a person named.
+/// Settings for an agent that works in another place than the uppermost agent of its chain, whose directory a person named.
 #[derive(Debug)]
 pub(super) struct ElsewhereSettings {
     /// Where the uppermost agent works.

@@ -78,7 +78,7 @@ fn protection(store: &Store, own: &RunSettings) -> Vec<String> {
         let real = canonical(&path).filter(|real| *real != path);
         [Some(path), real].into_iter().flatten().filter_map(|path| permission_rules::no_edit(&path, pattern))
     });
-    // A page may lead a browser to the link that lets it in.
+    // The folder may contain a page that leads a browser to its login link.
     let page = [(store.dir().page(), "/**")].into_iter();
     let secret = page.chain(token_files(store.dir()).into_iter().map(|file| (file, "")));
     let of_page = secret.flat_map(|(path, pattern)| {

@@ -54,7 +54,7 @@ pub(crate) fn without_processes(store: &Store, tree: &Tree, now: Timestamp) -> R
     Ok(to_run)
 }
 
-/// Whether a single condition that is neither a time nor a command is met. If it cannot be checked, it is not.
+/// Whether a single condition that is neither a time nor a command is met. A condition that cannot be checked is not met.
 pub(crate) fn is_met(store: &Store, condition: &External) -> bool {
     let look = look_at(store, condition, &WaitProgress::default(), 0, Timestamp::UNIX_EPOCH);
     matches!(look, Ok(Some(CheckResult::Met(_))))

@@ -66,8 +66,8 @@ impl RunEvents {
         self.seen_version = None;
     }
 
-    /// Waits for the next event. `missing`: the limit that keeps an agent from starting, when so many agents of this process
-    /// had `ended`.
+    /// Waits for the next event. `missing`: the limit that keeps an agent from starting; `ended`: how many agents of this
+    /// process had ended at that time.
     pub(crate) async fn next(
         &mut self,
         store: &Store,

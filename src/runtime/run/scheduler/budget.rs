@@ -16,7 +16,7 @@ use crate::store::{Attempt, Attempts, StateDir, Store};
 
 /// How often the outputs of running agents are read. A hook that stops an agent after its tool starts later than this.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often is checked whether a chain without a budget has got one.
+/// How often to check whether a chain without a budget has been given one.
 const RARELY: Duration = Duration::from_millis(250);
 
 /// Watches the budget of a chain until it is dropped.
@@ -38,14 +38,14 @@ impl BudgetWatch {
         Self { spent, task }
     }
 
-    /// Whether the budget is spent, by looks that come later.
+    /// Reports whether the budget is spent, starting with the next check.
     pub(super) fn spent(&self) -> watch::Receiver<bool> {
         let mut spent = self.spent.clone();
         spent.mark_unchanged();
         spent
     }
 
-    /// Whether it was spent at the last look.
+    /// Whether it was spent at the last check.
     pub(super) fn is_spent(&self) -> bool {
         *self.spent.borrow()
     }
@@ -63,7 +63,7 @@ async fn watch(dir: &StateDir, root: FrameId, prices: Prices, spent: &watch::Sen
     loop {
         tokio::time::sleep(if meter.limit.is_some() { LOOK } else { RARELY }).await;
         let is_spent = meter.is_spent()?;
-        // Each look is news for agents that have started since the last one.
+        // Each check is news for agents that have started since the last one.
         spent.send_if_modified(|before| std::mem::replace(before, is_spent) || is_spent);
     }
 }
@@ -138,7 +138,7 @@ impl Metered {
         Self { frame, attempt, output, seen: (0, false), usd: 0.0 }
     }
 
-    /// What it has spent so far.
+    /// The cost of the attempt so far.
     fn look(&mut self, store: &Store, prices: &Prices) -> Result<f64, RuntimeError> {
         // An attempt of another process may not have its file yet.
         let Ok(digest) = self.output.read() else { return Ok(self.usd) };

@@ -1,4 +1,4 @@
-//! Ends that are not caused by an agent of this process: attempts whose runner died, and groups.
+//! Handles ends that no agent of this process has caused: attempts whose runner died, and groups.
 
 use std::collections::HashSet;
 

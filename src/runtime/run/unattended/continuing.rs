@@ -37,9 +37,9 @@ pub(crate) enum Until {
 /// Events while chains are continued.
 #[derive(Debug)]
 pub(crate) enum Course {
-    /// A process begins to drive a chain.
+    /// A process begins to run a chain.
     Begins(FrameId),
-    /// It was driven.
+    /// The run of a chain has ended.
     Ended(FrameId, Result<Driven, RuntimeError>),
     /// The content of a file does not count as an answer.
     Refused(RefusedAnswer),
@@ -53,7 +53,7 @@ pub(crate) struct ToContinue {
     pub(crate) refused: Vec<RefusedAnswer>,
 }
 
-/// Continues every chain that can continue. Failed agents are not retried. A chain that cannot be driven does not affect the
+/// Continues every chain that can continue. Failed agents are not retried. A chain that cannot be run does not affect the
 /// others.
 pub(crate) async fn continue_chains(
     store: &Store,
@@ -67,7 +67,7 @@ pub(crate) async fn continue_chains(
     let mut watching = (until == Until::Stopped).then(|| Watching::mark(store.dir()).ok()).flatten();
     // A single pass needs no watch.
     let mut changes = (until == Until::Stopped).then(|| ChangeWatch::new(store));
-    // Each driven chain has an agent that is running or waits for a place.
+    // Each running chain has an agent that is running or waits for a place.
     let at_once = settings.places.as_ref().map_or(usize::MAX, |places| places.most() as usize);
     let mut stopped = stop.clone();
     let (mut schedule, mut chains) = (CheckSchedule::default(), FuturesUnordered::new());
@@ -166,7 +166,7 @@ fn looked(
     Ok((due, next, files))
 }
 
-/// The result of driving a chain; `None`: an error that concerns all of it.
+/// The result of running a chain; `None`: an error that concerns all of it.
 fn look_of(driven: Option<&Driven>) -> CheckOutcome {
     match driven {
         Some(driven) if driven.got_on && driven.errors.is_empty() => CheckOutcome::Progressed,
