@@ -18,7 +18,7 @@ const TAIL: u64 = 1024 * 1024;
 /// Longer texts are cut.
 const LONGEST: usize = 4_000;
 
-/// The last text of a frame's agent itself; `None`: it has not printed any lately.
+/// The last text of a frame's agent, without its subagents; `None`: it has not printed any lately.
 pub(crate) fn last_words(store: &Store, frame: FrameId) -> Result<Option<String>, RuntimeError> {
     let read = || -> io::Result<Option<String>> {
         let mut printed = match File::open(store.dir().printed(frame)) {

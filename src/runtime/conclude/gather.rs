@@ -1,4 +1,4 @@
-//! Gathers what is known about an attempt that has ended.
+//! Gathers the facts about an attempt that has ended.
 
 use std::fs;
 use std::io::BufReader;
@@ -63,7 +63,7 @@ impl Begun {
     }
 }
 
-/// What is known about an attempt that has ended.
+/// The facts about an attempt that has ended.
 pub(super) struct Gathered {
     /// The facts that the decision depends on.
     pub(super) facts: Facts,
@@ -87,7 +87,7 @@ pub(super) struct Gathered {
     pub(super) is_swept: bool,
 }
 
-/// Gathers what is known about an attempt, and completes the records of its requests.
+/// Gathers the facts about an attempt, and completes the records of its requests.
 pub(super) fn gather(
     store: &Store,
     frame: &Frame,
@@ -99,7 +99,7 @@ pub(super) fn gather(
     if is_swept {
         sweep(store, frame.id, begun.is_abandoned());
     }
-    // From now on the content of a file cannot be mistaken for the agent's: its questions are listed before its end is
+    // Content that files get from now on cannot be mistaken for the agent's: its questions are listed before its end is
     // recorded.
     let ended = if begun.is_abandoned() { printed_last(store, frame.id) } else { Some(Timestamp::now()) };
     complete_requests(store, frame, &attempt, &printed)?;

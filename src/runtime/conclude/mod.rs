@@ -1,4 +1,4 @@
-//! Concludes an attempt: gathers what is known about it, [decides](crate::core::attempt::decision), records the decision, and
+//! Concludes an attempt: gathers the facts about it, [decides](crate::core::attempt::decision), records the decision, and
 //! only then carries it out.
 //!
 //! A runner calls this when its `claude` has ended, and so does a later one that finds an attempt without a runner.

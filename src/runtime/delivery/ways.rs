@@ -216,7 +216,7 @@ impl Delivering<'_> {
     }
 }
 
-/// The deliveries without those that repeat a result: questions that were asked together have the same one.
+/// The deliveries, with a shared result only once: questions that were asked together have the same result.
 fn one_for_each_batch(deliveries: &[Delivery]) -> Vec<Delivery> {
     let mut seen = HashSet::new();
     let is_new = |delivery: &&Delivery| match &delivery.kind {

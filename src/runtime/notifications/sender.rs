@@ -151,7 +151,7 @@ impl Sender {
         Self { finish, thread }
     }
 
-    /// Sends what is due, and returns when that is done, but not later than the timeout of a command.
+    /// Sends all due notifications, and returns when that is done, but not later than the timeout of a command.
     pub(crate) fn finish(self) {
         // Without a receiver, the thread has ended.
         let _ = self.finish.send(true);
@@ -281,7 +281,7 @@ fn until_next(store: &Store, commands: &Commands) -> Result<Duration, StoreError
     Ok(next.map_or(most, |next| next.min(most)))
 }
 
-/// Returns when there is no more time for running commands, or a person does not want to wait.
+/// Returns when there is no more time to run commands, or a person does not want to wait.
 async fn is_over(commands: Arc<Commands>) {
     let wait = async {
         sleep(SHORT).await;

@@ -36,7 +36,7 @@ pub(crate) enum Typed {
     ReturnsAtOnce,
     /// An answer to another agent's question.
     Answer,
-    /// Anything else, including commands that cannot be parsed: the program reports what is wrong.
+    /// Anything else. This includes commands that cannot be parsed, for which the program reports the error.
     Other,
 }
 

@@ -65,8 +65,8 @@ fn called(store: &Store, caller: Caller, name: &str) -> Result<IdPrefix, Runtime
     }
 }
 
-/// The ancestor that the caller has named. An agent knows at most the id of the agent that started it: parts of others match
-/// nothing.
+/// The ancestor that the caller has named. An agent knows at most the id of the agent that started it, so parts of other
+/// ids match nothing.
 fn above(store: &Store, caller: Caller, id: &IdPrefix) -> Result<Option<FrameId>, RuntimeError> {
     let mut next = store.frame(caller.frame)?.and_then(|frame| frame.parent);
     while let Some(above) = next {
@@ -106,8 +106,9 @@ pub(crate) fn asked_by(store: &Store, frame: &Frame) -> Result<Option<Frame>, St
     }
 }
 
-/// Where the uppermost agent above `frame` works, or `frame` itself: no agent asked for that one, so a person named the directory. If
-/// the chain was detached, the uppermost agent is one of the chain that it comes from.
+/// The directory of the uppermost agent above `frame`, or of `frame` itself if there is none. No agent asked for the
+/// uppermost one, so a person named its directory. If the chain was detached, the uppermost agent belongs to the chain that
+/// it comes from.
 pub(crate) fn base(store: &Store, frame: &Frame) -> Result<PathBuf, StoreError> {
     if let Some(detached) = store.chain_of(frame.id)?.detached {
         return Ok(detached.base);

@@ -69,7 +69,7 @@ pub(crate) fn take(store: &Store, request: &Request, form: &Form, now: Timestamp
         FoundAnswer::Answer(text, read) => {
             let file = form.posted.is_none().then_some(FromFile { path, changed: read.changed });
             match store.record_answer(request.id, &text, &read.origin(file), false) {
-                // Another process was faster.
+                // Another process recorded it first.
                 Err(
                     StoreError::AlreadyAnswered { .. }
                     | StoreError::QuestionExpired { .. }

@@ -74,7 +74,7 @@ pub(super) fn form_of(unread: &Form, posted: &Posted, why: &str) -> Option<Form>
     Some(Form { expires_at: form.expires_at.or(unread.expires_at), ..form })
 }
 
-/// The question to a person if none can be read.
+/// The question that a person is shown if the file cannot be read.
 fn in_trouble(posted: Posted, why: String) -> Form {
     let question = format!(
         "The agent says that it has posted the question {}, but it cannot be read: {why}. Fix the file, or answer here what you \
@@ -91,7 +91,7 @@ pub(super) fn earlier_in(posted: &Posted) -> Option<Earlier> {
     found.map(|found| Earlier { what: digest(&found.text, true), changed: found.changed })
 }
 
-/// What the file of an answer says. The agent may have written anything that was written while it worked.
+/// What the file of an answer says. Anything written while the agent worked may come from the agent.
 pub(super) fn find_answer(posted: &Posted, asked: &AskedUntil) -> FoundAnswer {
     let Some(name) = posted.file_name() else { return FoundAnswer::None("cannot be a file".to_owned()) };
     let folder = match Folder::open(&posted.dir, ANSWERED) {

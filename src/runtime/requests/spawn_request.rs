@@ -113,8 +113,8 @@ pub(crate) fn spawn(
     } else {
         giving.child(overrides)?
     };
-    // The parent's rights decide, not those that its child would have. A worktree contains what was committed in the
-    // repository, and its agent works in the same subfolder of it.
+    // The parent's rights decide, not the rights that its child would have. A worktree contains the files that were
+    // committed in the repository, and its agent works in the same subfolder of it.
     if !parent.launch.is_unrestricted() && !request.cwd.starts_with(&parent.cwd) {
         return Err(BadLaunch::Outside { own: parent.cwd, child: request.cwd }.into());
     }
@@ -124,7 +124,7 @@ pub(crate) fn spawn(
         let is_own = source.baseline.checkpoint == Some(caller.attempt);
         request.source = Some(if is_own { fork::kept_for_background(store, caller, source)? } else { source });
     }
-    // Its own directory may be the work of agents, too.
+    // Agents may have written its own directory, too.
     let began = if parent.launch.is_unrestricted() { None } else { Some(agent_lookup::base(store, &parent)?) };
     let frames = request.frames(store, &launch, store.chain_of(parent.id)?.limits, began.as_deref())?;
     let title = request.title();

@@ -27,10 +27,11 @@ use crate::store::{Attempt, Attempts, Lease, Requests, StateDir, Store, StoreErr
 
 /// How often agent-cli checks whether `claude` has printed something.
 const LOOK: Duration = Duration::from_millis(150);
-/// The same while something runs in the background: when that ends, the agent would continue past a suspended call.
+/// The same interval while something runs in the background: when that ends, the agent would continue past a suspended
+/// call.
 const LOOK_CLOSELY: Duration = Duration::from_millis(30);
 
-/// How long a `claude` may take to end after a request. Its background work may ignore the request.
+/// How long a `claude` may take to end after it was asked to. Its background work may ignore the request.
 const PATIENCE: Duration = Duration::from_millis(700);
 
 /// A shorter delay of a reply is not worth a message.
@@ -50,7 +51,7 @@ pub(crate) struct RunningTurn {
     transcript: Option<turn::TurnReader>,
     grace: Duration,
     ends_when_asked: bool,
-    /// Its standard input, until it has read it.
+    /// The standard input of `claude`, until `claude` has read it.
     input: Option<HeldInput>,
 }
 
@@ -70,12 +71,12 @@ impl RunningTurn {
         }
     }
 
-    /// Ends its standard input, which it may not have read.
+    /// Closes the standard input of `claude`, which may not have read it.
     pub(crate) fn end_input(&mut self) {
         self.input = None;
     }
 
-    /// Returns when the turn has ended and `claude` has not ended within the time that it has for that.
+    /// Returns when the turn has ended but `claude` has not exited within the time that it has for that.
     pub(crate) async fn is_over(&mut self, tell: fn(&str)) {
         let (mut length, mut lives_on, mut waits, mut said) = (None, false, false, false);
         let mut rests = (TurnState::Works, Instant::now());

@@ -173,20 +173,21 @@ impl Drive<'_> {
         }
     }
 
-    /// Commands without an interval are due if they were not tried since this time: once when the run begins, and once more
-    /// when everything else is done.
+    /// Commands without an interval are due if they were not tried since this time. They are tried once when the run
+    /// begins, and once more when everything else is done.
     fn tries_since(&self) -> Timestamp {
         if self.live.is_empty() { self.worked } else { self.began }
     }
 
-    /// The limit over all chains, if only a place is missing that this process uses for another chain.
+    /// The limit over all chains, if an agent of this chain only lacks a place that this process uses for another chain.
     fn missing_place(&self) -> Option<Places> {
         let is_missing = self.driven.no_place.is_some() && !self.stop.borrow().any();
         self.settings.places.clone().filter(|places| is_missing && places.has_more_than(self.taken.len()))
     }
 
-    /// The tree after recording what happened to it outside this process, and the state of the files that it waits for before
-    /// that. Reading a large tree costs more than everything else, so it is only read again if something may have changed.
+    /// Records what happened to the tree outside this process, and returns the tree. Also returns the state of the files
+    /// that it waits for, from before that. Reading a large tree costs more than everything else, so it is only read again
+    /// if something may have changed.
     fn tree_as_it_is(&mut self) -> Result<(Tree, Prints), RuntimeError> {
         tracing::debug!("{}: the whole chain is looked at", self.top.short());
         if self.events.is_written_by_others(self.store)? {
@@ -212,8 +213,8 @@ impl Drive<'_> {
         }
     }
 
-    /// Returns whether to check again: a frame that could not be started may let another one run, or may start once other
-    /// processes have finished with it. Also returns which frames take the places of those that end.
+    /// Starts agents. Returns whether to check again: a frame that could not be started may let another one run, or may
+    /// start once other processes have finished with it. Also returns which frames take the places of agents that end.
     async fn start_what_can_run(&mut self, tree: &Tree) -> Result<(bool, Queue), RuntimeError> {
         let mut look_again = false;
         let (runnable, ready) = tree.runnable_and_ready(&self.attempted, Timestamp::now());

@@ -23,10 +23,10 @@ impl Signals {
     }
 }
 
-/// How many other programs have the terminal of this process.
+/// How many other programs currently use the terminal of this process.
 static LENT: AtomicU32 = AtomicU32::new(0);
 
-/// As long as this lives, Ctrl-C is meant for another program, which has the terminal.
+/// As long as this lives, Ctrl-C is meant for another program, which uses the terminal.
 #[derive(Debug)]
 pub(crate) struct LentTerminal(());
 

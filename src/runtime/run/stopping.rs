@@ -99,7 +99,7 @@ async fn end_after_request(
     }
     let mut output = OutputFollower::new(dir.printed(frame), agent.output_from);
     let mut answers = || output.read().map_or(0, |digest| digest.answers.count());
-    // The answer to a request that had begun counts. Without a hook, nothing else would keep it from making more.
+    // The answer to a request that had begun counts. Without a hook, the agent would then make more requests.
     let can_finish = agent.can_finish();
     let most = answers() + 1;
     let exit = {
@@ -122,7 +122,7 @@ async fn end_after_request(
     let exit = match exit {
         Some(ProcessExit::Ended) => {
             let exit = background::end(&mut agent.running, turn).await;
-            // A `claude` that the hook has stopped may not have exited by itself in time.
+            // A `claude` that the hook has stopped may not have exited in time.
             let is_by_hook = |digest: &Digest| digest.result.as_ref().is_some_and(|result| result.stopped_by_hook);
             if output.read().is_ok_and(is_by_hook) { ProcessExit::OverBudget } else { exit }
         }

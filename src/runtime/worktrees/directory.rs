@@ -33,7 +33,7 @@ pub(crate) fn unmoved(recorded: &Path) -> Result<(), Elsewhere> {
 /// file names and `.git` files matter, so the directory itself may be missing.
 pub(crate) fn project_of(dir: &Path) -> PathBuf {
     let Some(top) = dir.ancestors().find(|above| above.join(".git").exists()) else { return dir.to_owned() };
-    // A worktree has a file that names a directory in that of its repository.
+    // A worktree has a file that names a directory inside its repository's directory.
     let file = fs::read_to_string(top.join(".git")).unwrap_or_default();
     let of_worktree = file.trim().strip_prefix("gitdir: ").map(Path::new).and_then(|gitdir| {
         let worktrees = gitdir.parent().filter(|worktrees| worktrees.ends_with(".git/worktrees"))?;

@@ -135,7 +135,8 @@ fn unwatched(path: &Path) -> Result<Option<PathBuf>, GitError> {
     Ok(there.next().map(Path::to_owned))
 }
 
-/// Every commit that only the worktree refers to: those of its head, now and before, and of its own refs.
+/// Every commit that only the worktree refers to: the present and former commits of its head, and the commits of its own
+/// refs.
 fn commits_of(path: &Path) -> Result<Vec<String>, GitError> {
     let one = |name: &str| Git::plain(path, ["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")]).text();
     let mut commits: Vec<String> = ["HEAD", "ORIG_HEAD"].into_iter().filter_map(|name| one(name).ok()).collect();

@@ -114,7 +114,7 @@ impl StateDir {
         self.frame_path(frame).join("out.ndjson")
     }
 
-    /// The file that is locked as long as a process drives the chain of a root.
+    /// The file that is locked as long as a process runs the chain of a root.
     pub(crate) fn driving(&self, root: FrameId) -> PathBuf {
         self.frame_path(root).join("driving.lock")
     }

@@ -10,7 +10,7 @@ use crate::core::housekeeping::consistency::{FrameFacts, Known, RequestFacts};
 use crate::core::housekeeping::fsck_finding::FsckFinding;
 use crate::core::id::FrameId;
 
-/// What the database contains besides its frames.
+/// The content of the database, apart from its frames.
 #[derive(Debug, Default)]
 pub struct DatabaseFacts {
     /// Every frame.
@@ -68,7 +68,7 @@ pub struct RecordedPause {
     pub launch: Launch,
 }
 
-/// What the records say about how chains run here.
+/// Facts from the records about how chains run here.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
     /// The programs of chains that are not done, according to the newest of these chains.

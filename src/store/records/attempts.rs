@@ -40,7 +40,7 @@ pub struct NewAttempt {
     pub placed: Vec<RequestId>,
     /// The requests in `given` whose suspended call the attempt resumes, and how it gets their result.
     pub resumed_calls: Vec<(RequestId, Handover)>,
-    /// The permission mode with which it begins, if it differs from that of the launch options.
+    /// The permission mode with which it begins, if it differs from the mode in the launch options.
     pub mode: Option<String>,
     /// A text for its agent in addition to the result of the call that it resumes.
     pub notice: Option<String>,
@@ -97,7 +97,7 @@ pub struct Attempt {
     pub leaves: Option<String>,
     /// Where its transcript is.
     pub transcript: Option<PathBuf>,
-    /// The permission mode with which it began, if it differed from that of the launch options.
+    /// The permission mode with which it began, if it differed from the mode in the launch options.
     pub mode: Option<String>,
     /// A text for its agent in addition to the result of the call that it resumed.
     pub notice: Option<String>,

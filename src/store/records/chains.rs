@@ -193,7 +193,7 @@ pub enum Chains<'a> {
     StartedBy(FrameId),
 }
 
-/// What a chain must have to be listed. Upper and lower case count as the same.
+/// The conditions for a chain to be listed. They ignore case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChainFilter {
     /// A text in its name, or in the short form of the task of one of its agents.

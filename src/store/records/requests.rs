@@ -38,7 +38,7 @@ pub enum Requests<'a> {
 /// An observation of a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen<'a> {
-    /// The progress of an external wait, or what is known about the file of a question. It is added to what is recorded.
+    /// The progress of an external wait, or an observation of the file of a question. It is added to what is recorded.
     Progress(&'a WaitProgress),
     /// A try of the command at this index begins now, if the command is still due. A command without an interval is due if
     /// it was not tried since this time.

@@ -124,7 +124,7 @@ fn the_better_of_two_conversations_is_kept() {
     fs::write(&paused.place, &whole).unwrap();
     assert_eq!(paused.prepared(), Some(paused.copy()));
     assert_eq!(fs::read_to_string(paused.copy()).unwrap(), whole);
-    // Both have.
+    // Both conversations are torn.
     for file in [paused.copy(), paused.place.clone()] {
         fs::write(file, &torn).unwrap();
     }

@@ -38,7 +38,7 @@ pub(crate) fn awaited(store: &Store) -> Result<Vec<PathBuf>, RuntimeError> {
     Ok(unfiled(store, None)?.into_iter().filter_map(|unfiled| unfiled.posted.pending()).collect())
 }
 
-/// A closed posted question whose files do not say so.
+/// A closed posted question whose files do not say that it is closed.
 struct Unfiled {
     given: Question,
     form: Form,
@@ -75,7 +75,7 @@ pub(crate) struct Hindered {
     why: String,
 }
 
-/// The questions of a chain that were not filed at the last try, which was just now.
+/// The questions of a chain that could not be filed at the last try, which was just now.
 pub(crate) fn hindered(store: &Store, of: FrameId) -> Result<Vec<Hindered>, RuntimeError> {
     let hindered = |unfiled: Unfiled| {
         let path = unfiled.posted.answered()?;
@@ -104,7 +104,7 @@ fn folders(posted: &Posted) -> Result<(Option<Folder>, Folder), String> {
     Ok((asked, answers))
 }
 
-/// Nothing is written twice, and files of a later question with the same name are not touched.
+/// Files a question. Writes nothing twice, and does not touch files of a later question with the same name.
 fn file(unfiled: &Unfiled) -> Result<(), String> {
     let Unfiled { given, form, posted, is_superseded } = unfiled;
     let Some(name) = posted.file_name().filter(|_| !is_superseded) else { return Ok(()) };

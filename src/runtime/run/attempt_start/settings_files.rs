@@ -114,8 +114,9 @@ pub(super) fn permission_tool(
     Ok(Some(file))
 }
 
-/// A person named the instructions of a root. An agent named those of its child, and could otherwise read any file through its
-/// children. A child in its own worktree may also read a file in its parent's directory, which the worktree may lack.
+/// A person named the instructions of a root. An agent named the instructions of its child, and could otherwise read any
+/// file through its children. A child in its own worktree may also read a file in its parent's directory, because the
+/// worktree may lack it.
 fn instructions_to_allow<'a>(store: &Store, frame: &'a Frame) -> Result<Option<&'a Path>, RuntimeError> {
     let Task::File(path) = &frame.task else { return Ok(None) };
     let detached = if frame.depth == 1 { store.chain_of(frame.id)?.detached } else { None };

@@ -28,7 +28,7 @@ pub(super) enum After {
 }
 
 impl Queue {
-    /// `ready`: those that could run, in order, if there were places.
+    /// `ready`: the frames that could run, in order, if there were places.
     pub(super) fn new(tree: &Tree, ready: impl IntoIterator<Item = FrameId>) -> Self {
         // A stop involves frames above and below.
         if tree.all().any(|node| node.stop.is_some()) {

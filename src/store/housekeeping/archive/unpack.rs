@@ -63,7 +63,7 @@ impl Unpacked {
     }
 }
 
-/// Writes a new file. In a transcript, the paths of directories are replaced by those of this machine.
+/// Writes a new file. In a transcript, replaces the paths of directories by the paths of this machine.
 fn write(path: &Path, content: &mut dyn Read, relocation: &Relocation) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
     make_private(folder)?;

@@ -57,9 +57,9 @@ impl<'a> Writer<'a> {
     fn add(&mut self, path: &str, bytes: u64, content: impl Read) -> std::result::Result<(), ArchiveError> {
         let mut header = tar::Header::new_ustar();
         if header.set_path(path).is_err() {
-            // If it does not fit, the name precedes the entry, as POSIX specifies.
+            // A path that does not fit precedes the entry, as POSIX specifies.
             self.tar.append_pax_extensions([("path", path.as_bytes())]).map_err(ArchiveError::Write)?;
-            // It may contain a part of the name.
+            // The header may already contain a part of the path.
             header = tar::Header::new_ustar();
             header.set_path(LONG_NAME).map_err(ArchiveError::Write)?;
         }

@@ -86,7 +86,7 @@ pub(crate) fn change(connection: &Connection, root: FrameId, new: NewLimits) -> 
 }
 
 /// Why a frame may not start, in terms of [`crate::core::chain::admission`]. Checked in the transaction in which it would
-/// start, so that no other process can be faster.
+/// start, so that no other process can start another frame in between.
 pub(crate) fn not_admitted(
     connection: &Connection,
     frame: &Frame,
@@ -110,10 +110,10 @@ pub(crate) fn not_admitted(
     Ok((anywhere >= most).then_some(NotAdmitted::ParallelTotal { most }))
 }
 
-/// Records that the tree of a frame has spent its budget, once for each budget.
+/// Records that the tree of a frame has spent its budget, once for each amount.
 pub(crate) fn note_spent_budget(connection: &Connection, now: At, frame: &Frame) -> TxResult<()> {
     let occasion = Occasion::Budget;
-    // Adding up a tree takes longer than everything else.
+    // Adding up the costs of a tree takes longer than everything else.
     if !notifications::is_wanted(connection, occasion)? {
         return Ok(());
     }

@@ -27,7 +27,7 @@ const MATCHES: &str = "SELECT * FROM (SELECT 0 AS is_request, id AS matched, id 
      UNION ALL SELECT * FROM (SELECT 1, id, id FROM requests
        WHERE id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT 11)";
 
-/// The same for a frame and all frames below it.
+/// Like [`MATCHES`], for a frame and all frames below it.
 const MATCHES_BELOW: &str = below!(
     "SELECT * FROM (SELECT 0 AS is_request, id AS matched, id FROM below
        WHERE id >= ?2 AND id < ?2 || 'g' ORDER BY id LIMIT 11)
@@ -37,7 +37,7 @@ const MATCHES_BELOW: &str = below!(
        WHERE r.id >= ?2 AND r.id < ?2 || 'g' ORDER BY 2 LIMIT 11)"
 );
 
-/// The same among questions.
+/// Like [`MATCHES`], among questions.
 const QUESTIONS: &str = "SELECT 1 AS is_request, id AS matched, id FROM requests
      WHERE id >= ?1 AND id < ?1 || 'g' AND kind = 'ask' ORDER BY id LIMIT 11";
 

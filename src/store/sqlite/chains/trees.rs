@@ -17,18 +17,18 @@ use crate::store::sqlite::steering::stops;
 use crate::store::sqlite::tables::requests;
 use crate::store::sqlite::transaction::{Statements, TxResult};
 
-// The whole tree of a frame is read, even if only what is below the frame was asked for: preparing a statement that selects
+// Reads the whole tree of a frame, even if only the part below the frame was asked for: preparing a statement that selects
 // less takes longer than reading the rest.
 const NODES: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group,
      outcome IS NOT NULL AS has_outcome, is_unrecorded, wants_summary FROM frames
      WHERE root = (SELECT root FROM frames WHERE id = ?1) ORDER BY seq";
 
-/// The same for a frame and its children.
+/// Like [`NODES`], for a frame and its children.
 const FAMILY: &str = "SELECT id, parent, title, state, since, checkpoint IS NOT NULL AS kept, is_group,
      outcome IS NOT NULL AS has_outcome, is_unrecorded, wants_summary FROM frames
      WHERE id IN (SELECT ?1 UNION ALL SELECT id FROM frames INDEXED BY frames_by_parent WHERE parent = ?1) ORDER BY seq";
 
-/// The running attempts of all chains are few.
+/// All chains together have few running attempts.
 const LINGERING: &str = "SELECT frame, lingers FROM attempts INDEXED BY one_running_attempt
      WHERE ended IS NULL AND lingers IS NOT NULL";
 
@@ -75,7 +75,7 @@ fn nodes(
             requests: requests.remove(&id).unwrap_or_default(),
         })
     })?;
-    // A poll, in which nothing runs, does not prepare the statement.
+    // A poll of a chain in which nothing runs does not prepare the statement.
     if nodes.iter().any(|node| matches!(node.state, FrameState::Running { .. })) {
         let lingering = connection.read_all(LINGERING, [], |row| Ok((id(row, "frame")?, time(row, "lingers")?)))?;
         let lingering: HashMap<FrameId, Timestamp> = lingering.into_iter().collect();

@@ -66,13 +66,13 @@ fn connect(path: &Path) -> TxResult<Connection> {
 }
 
 /// Creates the database under another name and renames it when it is complete, so that no process ever opens an incomplete
-/// database or one that other users may read. Switching a database to its log while other processes open it would fail for
-/// some of them.
+/// database, or one that other users may read. If other processes had the database open, switching it to its log would fail
+/// for some of them.
 fn make(dir: &StateDir) -> Result<(), StoreError> {
     let path = dir.database();
     let broken = |error| StoreError::io(dir.path(), error);
     let guard = File::open(dir.path()).map_err(broken)?;
-    // It is held while a database is created, which takes milliseconds.
+    // The lock is held while a database is created, which takes milliseconds.
     guard.lock().map_err(broken)?;
     if path.try_exists().map_err(broken)? {
         return Ok(());
@@ -87,8 +87,8 @@ fn make(dir: &StateDir) -> Result<(), StoreError> {
     fresh.put().map_err(broken)
 }
 
-/// The log comes last: it stays behind when the database is moved, so it must be empty. SQLite does not report that it could
-/// not move the content of a log into the database, as on a full disk.
+/// Creates the schema, and switches to the log last. The log is not renamed together with the database, so it must be empty
+/// at the end. SQLite does not report if it could not move the content of a log into the database, as on a full disk.
 fn fill(path: &Path) -> TxResult<()> {
     let connection = connect(path)?;
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;

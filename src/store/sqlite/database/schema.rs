@@ -87,7 +87,7 @@ fn version(connection: &Connection) -> rusqlite::Result<u32> {
 /// Migrates a database to the newest version, in one transaction.
 pub(crate) fn migrate(connection: &Connection) -> TxResult<()> {
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-    // Another process may have been faster.
+    // Another process may have migrated it first.
     let version = version(&transaction)?;
     for step in STEPS.iter().skip(version as usize) {
         transaction.execute_batch(step)?;

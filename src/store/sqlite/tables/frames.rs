@@ -101,9 +101,9 @@ pub(crate) fn set_reply(connection: &Connection, frame: FrameId, reply: &str) ->
     )
 }
 
-/// Moves a frame to the state after `event`. There is no other way to change a state.
+/// Moves a frame to the state after `event`. Nothing else changes a state.
 ///
-/// `since` is for a frame that returns to its former state: it has been in it all the time.
+/// `since` is for a frame that returns to its former state: it counts as having been in it all the time.
 pub(crate) fn advance(
     connection: &Connection,
     frame: &Frame,

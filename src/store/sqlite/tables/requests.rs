@@ -109,7 +109,7 @@ pub(crate) fn insert(
     Ok(request)
 }
 
-/// Moves a request to the state after `event`. There is no other way to change a state.
+/// Moves a request to the state after `event`. Nothing else changes a state.
 pub(crate) fn advance(
     connection: &Connection,
     now: At,

@@ -29,8 +29,8 @@ pub(crate) const TABLES: [Table; 9] = [
     Table { name: "events", of_members: "frame IN members" },
 ];
 
-/// Puts the frames of the trees of `roots` into `members`, and those that were deleted before they ran: their log belongs to
-/// the tree. The temporary table belongs to this connection, so readers may have it, too.
+/// Puts the frames of the trees of `roots` into `members`, together with frames that were deleted before they ran, because
+/// their log belongs to the tree. The temporary table belongs to this connection, so readers may have it, too.
 pub(crate) fn collect(connection: &Connection, roots: &[FrameId]) -> TxResult<()> {
     connection.run("CREATE TEMP TABLE IF NOT EXISTS members (id TEXT PRIMARY KEY) WITHOUT ROWID", [])?;
     connection.run("DELETE FROM temp.members", [])?;
