@@ -5,7 +5,7 @@
 //!       └───────── a frame whose runner died ───────────────────────────────────────────────^
 //! ```
 //!
-//! An attempt is concluded by the same function whether its runner saw it end or a later one found it dead. While `claude`
+//! The same function concludes an attempt whether its runner saw it end or a later runner found it dead. While `claude`
 //! runs, it asks [`protocol`] about its agent's calls. [`housekeeping`] maintains whole chains.
 
 pub(crate) mod activity;

@@ -1,4 +1,4 @@
-//! What agents are doing now.
+//! Determines what agents are doing now.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;

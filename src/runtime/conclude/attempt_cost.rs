@@ -1,4 +1,4 @@
-//! What a single attempt cost.
+//! Computes what a single attempt cost.
 
 use std::path::Path;
 

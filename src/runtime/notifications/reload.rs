@@ -11,7 +11,7 @@ use crate::runtime::notifications::config_file::{self, BadConfig, ConfigFile};
 /// An editor may empty a file before it writes it: a change is read when the file has not changed for this long.
 pub(super) const DEBOUNCE: Duration = Duration::from_millis(100);
 
-/// What identifies a version of a file without reading it: inode, size, times in nanoseconds. `None`: it does not exist.
+/// Identifies a version of a file without reading it: inode, size, times in nanoseconds. `None`: it does not exist.
 type FileLook = Option<(u64, u64, [i64; 4])>;
 
 /// A config file that is checked repeatedly.

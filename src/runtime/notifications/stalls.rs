@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::core::events::activity::is_stalled;
 use crate::store::{Attempt, Attempts, Store, StoreError};
 
-/// What is known about silent agents from one check to the next.
+/// Facts about silent agents that are kept from one check to the next.
 #[derive(Debug, Default)]
 pub(super) struct Silences {
     /// When the last check was, by the system clock and by one that stops while the machine sleeps.

@@ -43,7 +43,7 @@ pub(crate) enum Typed {
 /// Resolves what a request asks for, as it would be where it runs.
 type Resolve = Box<dyn FnOnce(&Store, Caller, &RunsIn<'_>) -> Result<AgentRequest, String>>;
 
-/// What a request would find where it runs as a program.
+/// The environment of a request that runs as a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunsIn<'a> {
     /// The directory of the agent's shell, or the one to which the command changes.
@@ -82,7 +82,7 @@ fn not_there(directory: &str) -> String {
 const NOT_IN_THE_BACKGROUND: &str = "nothing was run: a request cannot be made in the background. Call it again without \
     run_in_background; the call returns the result";
 
-/// What a call is, judged by its input alone.
+/// The kind of a call, judged by its input alone.
 enum BashCall<'a> {
     /// Not a command of agent-cli.
     Pass,

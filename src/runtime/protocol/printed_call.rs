@@ -1,4 +1,4 @@
-//! What the `claude` of a running attempt has printed about a call that it asks about.
+//! Reads what the `claude` of a running attempt has printed about a call that it asks about.
 
 use std::fs::File;
 use std::io::{self, BufReader};

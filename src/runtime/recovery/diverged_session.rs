@@ -92,7 +92,7 @@ fn share_beside(frame: &Frame, place: &Path, other: SessionId) -> Result<(), Run
     shared.map_err(while_trying("save what an agent has besides a conversation that went on"))
 }
 
-/// The same id for the same conversation: if it is saved twice because a process died in between, it is still one session.
+/// A fixed id for each conversation: if one is saved twice because a process died in between, it is still one session.
 fn id_of(conversation: &Entries) -> SessionId {
     let digest = Sha256::digest(conversation.of_session(SessionId(Uuid::nil())));
     let mut bytes = [0; 16];

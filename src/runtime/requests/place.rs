@@ -41,7 +41,7 @@ pub(crate) fn with_place(store: &Store, question: Question) -> Result<Question, 
     Ok(Question { kind, ..question })
 }
 
-/// What leads elsewhere now than when a person was asked about a call with this input.
+/// The path that leads elsewhere now than when a person was asked about a call with this input.
 pub(crate) fn moved(input: &Value, asked: &CallPlace) -> Option<Moved> {
     asked.moved(&place(input, Path::new(&asked.directory.path)))
 }

@@ -64,8 +64,8 @@ fn form(posted: &Posted) -> Result<Form, String> {
     pending::question(&found.text, posted.clone(), found.changed).map_err(|why| of(why.to_string()))
 }
 
-/// The same for a question that could not be read; `None`: it still cannot be, for the same reason, `why`. Unless its file says
-/// when it expires, its earlier expiry applies.
+/// Like [`form`], for a question that could not be read; `None`: it still cannot be read, for the same reason `why`. Unless
+/// its file says when it expires, its earlier expiry applies.
 pub(super) fn form_of(unread: &Form, posted: &Posted, why: &str) -> Option<Form> {
     let form = match form(posted) {
         Err(now) if now == why => return None,

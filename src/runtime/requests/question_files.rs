@@ -34,7 +34,7 @@ pub(crate) struct QuestionFile {
     refused: Option<String>,
 }
 
-/// What is recorded about the file in which a question can be answered.
+/// The records about the file in which a question can be answered.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AskedUntil {
     /// When the attempt that asked had ended; `None`: it has not.
@@ -194,7 +194,7 @@ impl AskedUntil {
 pub(super) const EARLY: &str =
     "has an answer from before the end of its agent's turn, which does not count: change it, or answer with agent-cli";
 
-/// What the agent that asks in the file at `path` has left there as an answer.
+/// The answer that the asking agent itself has left in the file at `path`.
 pub(super) fn earlier_in(path: &Path, form: &Form) -> Option<Earlier> {
     let Ok(read) = read(path) else { return file_content::earlier_unread(path) };
     let WrittenAnswer { answer, closed } = question_file::written(&read.text, form).ok()?;

@@ -151,8 +151,8 @@ impl FrameErrorKind {
         matches!(self, Self::Unrecorded(_))
     }
 
-    /// What is wrong with a frame whose attempt could not begin. An error that concerns more than the frame is returned.
-    /// `worktree`: the one that was created for it.
+    /// Describes what is wrong with a frame whose attempt could not begin. An error that concerns more than the frame is
+    /// returned. `worktree`: the worktree that was created for the frame.
     pub(super) fn at_start(
         worktree: Option<Worktree>,
         error: RuntimeError,

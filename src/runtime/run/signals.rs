@@ -8,7 +8,7 @@ use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// What asked this program to stop so far.
+/// The signals that have asked this program to stop so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Signals {
     /// How many signals arrived.

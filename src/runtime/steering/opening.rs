@@ -36,7 +36,7 @@ pub(crate) enum OpenedFrom {
     Copy(PathBuf),
 }
 
-/// What the calls at which the agent is paused return in the copy.
+/// The result, in the copy, of the calls at which the agent is paused.
 const PAUSED: &str =
     "The agent is paused inside this call. It continues in the agent's own conversation, not in this copy of it.";
 

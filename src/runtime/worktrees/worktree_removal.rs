@@ -61,7 +61,7 @@ pub(crate) fn remove(worktree: &Worktree, with_ignored: bool) -> Option<String> 
 fn take_away(worktree: &Worktree, is_there: bool, tip: Option<String>) -> Result<(), GitError> {
     let Worktree { repository, path, branch, .. } = worktree;
     if is_there {
-        // It looks at the files in the worktree once more.
+        // Git checks the files in the worktree once more.
         let places = [Place::Of(repository), Place::In(path)];
         Git::plain_for(&places, ["worktree".as_ref(), "remove".as_ref(), path.as_os_str()]).text()?;
     }

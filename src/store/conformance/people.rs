@@ -1,4 +1,4 @@
-//! What people see and do: questions, lists, changes, messages, stops and notifications.
+//! Tests what people see and do: questions, lists, changes, messages, stops and notifications.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Running chains: new agents, attempts, requests and results.
+//! Tests running chains: new agents, attempts, requests and results.
 
 use std::sync::Barrier;
 use std::thread;

@@ -1,4 +1,4 @@
-//! Maintaining all chains, and noticing other processes.
+//! Tests the maintenance of all chains, and that writes by other processes are noticed.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;

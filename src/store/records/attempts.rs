@@ -224,7 +224,7 @@ pub struct EndedAttempt {
     pub copies: Vec<AttemptId>,
 }
 
-/// What is recorded about an attempt that has ended: what it was given and asked for.
+/// The records of an attempt that has ended: what it was given, and what it asked for.
 #[derive(Clone, Debug)]
 pub struct AtEnd {
     /// The results that its agent was given, at its start or when it looked them up.

@@ -81,7 +81,7 @@ pub enum WorktreesOf {
     HandedOver { before: Timestamp },
 }
 
-/// What a person changes about a chain.
+/// Changes that a person makes to a chain.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChainChange {
     pub limits: NewLimits,

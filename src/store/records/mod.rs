@@ -232,7 +232,7 @@ pub trait Records {
     /// The log entries of frames after entry `after`, in order. The first has the number 1.
     fn events(&self, of: Extent, after: u64) -> Result<Vec<EventRecord>>;
 
-    /// What is remembered about the program at `program`, if it has not changed since.
+    /// The remembered facts about the program at `program`, if it has not changed since.
     fn known_program(&self, program: &Path, modified: Timestamp) -> Result<Option<KnownProgram>>;
 
     /// Remembers this about the program at `program`, which was last modified at `modified`, until it changes.

@@ -42,7 +42,7 @@ pub struct NewGroup {
     pub tasks: Vec<String>,
 }
 
-/// What to start: an agent, or a group of several.
+/// A new agent, a new group of agents, or an adopted session.
 #[derive(Clone, Copy, Debug)]
 pub enum NewChain<'a> {
     Agent(&'a NewFrame),

@@ -65,7 +65,7 @@ pub struct PrintedRequests<'a> {
     pub removed: &'a [String],
 }
 
-/// What a running attempt does with results.
+/// The ways in which a running attempt uses results.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ResultUse<'a> {
     /// Its resumed call returns the result of the first of these that it has yet to return.
@@ -84,7 +84,7 @@ pub enum ResultUse<'a> {
     OfProgram(RequestId),
 }
 
-/// What the next attempt of a frame must give to its agent, and the mode that it begins in.
+/// Everything that the next attempt of a frame must deliver to its agent, and the mode in which it begins.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Undelivered {
     /// The results of its requests, in the order of the requests.

@@ -1,4 +1,4 @@
-//! What an attempt is given, for each way.
+//! Tests what an attempt is given, for each way.
 
 use super::*;
 use crate::core::agent::launch::Launch;

@@ -1,4 +1,5 @@
-//! What can wake an agent of a chain although no agent of this process has ended: times, files, other agents and other runners.
+//! Watches for everything that can wake an agent of a chain although no agent of this process has ended: times, files,
+//! other agents and other runners.
 //!
 //! Files are polled, not watched: a folder may be on a network, or be removed and created again, and the system limits the
 //! watches of a user. Polling costs one system call for each file.
@@ -28,7 +29,7 @@ const WHILE_OTHERS_RUN: SignedDuration = SignedDuration::from_secs(10);
 /// A file may change again within the time resolution of its file system.
 const SETTLES: SignedDuration = SignedDuration::from_secs(2);
 
-/// What identifies a version of a file without reading it: its device, number, size, and times; `None`: it does not exist.
+/// Identifies a version of a file without reading it: its device, number, size, and times; `None`: it does not exist.
 type Print = Option<(u64, u64, u64, [i64; 4])>;
 
 /// The files that a chain waits for, as they were before they were checked. Files that have just changed are left out, so that

@@ -79,7 +79,8 @@ impl ChangeWatch {
         }
     }
 
-    /// Returns after a change, perhaps one that was made before this was called. If something is not watched, after a second.
+    /// Returns after a change, perhaps one that was made before this was called. If something is not watched, also returns
+    /// after a second.
     pub(crate) async fn next(&self) {
         if self.sees_all() {
             self.changed.notified().await;

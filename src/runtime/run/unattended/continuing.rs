@@ -45,7 +45,7 @@ pub(crate) enum Course {
     Refused(RefusedAnswer),
 }
 
-/// What can be done without a person, and what a person should know.
+/// The chains that can continue without a person, and the answers that do not count.
 #[derive(Debug)]
 pub(crate) struct ToContinue {
     /// The roots of the chains that can continue.

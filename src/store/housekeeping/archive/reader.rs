@@ -12,7 +12,7 @@ use crate::store::error::{ArchiveError, Result, StoreError};
 use crate::store::housekeeping::archive::hashed::{Hashed, Sums};
 use crate::store::housekeeping::archive::writer::{LONG_NAME, SCHEMA};
 
-/// What has been read.
+/// The state of reading an archive.
 #[derive(Default)]
 struct Reading {
     manifest: Option<Manifest>,

@@ -1,4 +1,4 @@
-//! What attempts have cost.
+//! Reads and records what attempts have cost.
 
 use jiff::SignedDuration;
 use rusqlite::{Connection, Row, params};

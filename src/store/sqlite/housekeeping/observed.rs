@@ -1,4 +1,4 @@
-//! What the database knows about the environments of its chains, and whether it is intact.
+//! Reports how the chains of the database run, and whether the database is intact.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, Row};

@@ -132,8 +132,8 @@ fn copies(store: &Sqlite) -> Result<HashMap<FrameId, Vec<AttemptId>>> {
     })
 }
 
-/// The attempts of a frame whose copies are needed: the frame continues from one, and so will frames that have not begun; a
-/// person can open the conversations before it started afresh.
+/// The attempts of a frame whose copies are needed. The frame, or frames that have not begun, will continue from them; or
+/// they contain conversations from before the frame started afresh, which a person can open.
 pub(crate) fn copies_of(connection: &Connection, frame: FrameId) -> TxResult<Vec<AttemptId>> {
     let sql = "SELECT checkpoint AS copy FROM frames WHERE id = ?1 AND checkpoint IS NOT NULL
          UNION ALL SELECT baseline_checkpoint FROM frames INDEXED BY frames_by_baseline

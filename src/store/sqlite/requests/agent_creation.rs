@@ -128,7 +128,7 @@ fn admit(connection: &Connection, parent: &Frame, more: u32) -> TxResult<()> {
     Ok(chains::limits(connection, parent.root)?.admit(parent.depth + 1, agents, more)?)
 }
 
-/// Records a group and its members. It is not a level: its members are one level below the agent that asked for it.
+/// Records a group and its members. A group is not a level: its members are one level below the agent that asked for it.
 fn insert(connection: &Connection, now: At, group: FrameId, new: &NewGroup, parent: Option<&Frame>) -> TxResult<()> {
     let depth = parent.map_or(0, |parent| parent.depth);
     let place = FramePosition {

@@ -34,7 +34,7 @@ pub(crate) fn insert(connection: &Connection, root: FrameId, limits: Limits) -> 
     connection.run("INSERT INTO chains (root, limits) VALUES (?1, ?2)", (Id(root), limits))
 }
 
-/// Records that a chain comes from the one of `origin`.
+/// Records that a chain was detached from the chain of `origin`.
 pub(crate) fn set_detached(
     connection: &Connection,
     root: FrameId,

@@ -72,7 +72,7 @@ pub(crate) fn note_state(
 ) -> TxResult<()> {
     let Some(occasion) = Occasion::of_state(state, frame.parent.is_none(), out_of_time) else { return Ok(()) };
     let (subject, detail) = match state {
-        // The agents of a chain usually have one account.
+        // The agents of a chain usually share one account.
         FrameState::Waiting { wait: Wait::UsageLimit { resets_at, .. } } => {
             (Some(format!("limit {} {resets_at}", frame.root)), json!({"resets_at": resets_at}))
         }
