@@ -264,7 +264,7 @@ impl StoreError {
     }
 }
 
-/// A time in the past, as its reader sees it.
+/// A time in the past for messages, with its age.
 fn clock(at: Timestamp) -> String {
     let now = Timestamp::now();
     format!("{} ({} ago)", on_clock(at, now, &TimeZone::system()), age(at, now))

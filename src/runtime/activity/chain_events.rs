@@ -160,7 +160,7 @@ impl<'a> ChainEvents<'a> {
         Ok(self.sources.iter().any(|source| source.is_cut))
     }
 
-    /// Since when nothing is skipped; `None`: unknown.
+    /// The time since which nothing is skipped; `None`: unknown.
     pub(crate) fn complete_since(&self) -> Option<Timestamp> {
         let cut = self.sources.iter().filter(|source| source.is_cut);
         cut.map(|source| source.first).try_fold(Timestamp::MIN, |since, first| Some(since.max(first?)))

@@ -49,7 +49,7 @@ pub(super) fn message_event(record: &EventRecord, message: &Message, most: Optio
     AgentEvent { cut, ..recorded(record, AgentEventKind::Message { id, by, instruction, text }) }
 }
 
-/// The requests whose result an attempt was given at their calls, which `claude` does not print.
+/// The requests whose results an attempt was given at their calls, without `claude` printing them.
 pub(super) fn placed(record: &EventRecord) -> &[RequestId] {
     match &record.entry {
         LogEntry::Began { placed, .. } => placed,

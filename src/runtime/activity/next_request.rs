@@ -21,7 +21,7 @@ use crate::runtime::requests::fork::ForkSource;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Attempt, Attempts, Counting, Store};
 
-/// The next request of an agent that is started like this, by this version of Claude Code.
+/// The next request of an agent that is started with `launch`, by this version of Claude Code.
 pub(crate) fn of_frame(
     store: &Store,
     frame: &Frame,
@@ -46,8 +46,8 @@ pub(crate) fn of_frame(
     with_price(store, next, own)
 }
 
-/// The first request of a new agent that is started like this, by this version of Claude Code. `source`: the conversation that it
-/// begins with.
+/// The first request of a new agent that is started with `launch`, by this version of Claude Code. `source`: the
+/// conversation that it begins with.
 pub(crate) fn of_new(
     store: &Store,
     launch: &Launch,

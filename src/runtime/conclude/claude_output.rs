@@ -29,7 +29,7 @@ use crate::store::{Attempt, Lease, Requests, Store};
 /// Larger error output adds nothing new.
 const MOST_ERROR_OUTPUT: u64 = 16 * 1024;
 
-/// The output of an attempt, and what it says about the end.
+/// The output of an attempt, and what it says about the attempt's end.
 pub(super) struct Printed {
     pub(super) digest: Digest,
     pub(super) ending: Ending,
@@ -149,7 +149,7 @@ mod tests {
 "#;
     const RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"Jan 1st"}"#;
 
-    /// What is read about an attempt that began after earlier ones had printed 7 bytes, and 3 of errors.
+    /// Reads the output of an attempt that began after earlier attempts had printed 7 bytes, and 3 bytes of errors.
     fn printed(output: &str, errors: Option<&str>, exit: ProcessExit) -> Printed {
         let (temp, store) = testing::store();
         let launch = Launch { config_dir: Some(temp.path().join("config")), ..Launch::default() };

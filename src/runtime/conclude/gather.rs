@@ -268,7 +268,7 @@ fn pauses_before(attempts: &[Attempt], this: AttemptId) -> usize {
     outcomes_before(attempts, this).take_while(|outcome| *outcome == Meaning::Started.name()).count()
 }
 
-/// The latest first.
+/// The outcomes of earlier attempts, the latest first.
 fn outcomes_before(attempts: &[Attempt], this: AttemptId) -> impl Iterator<Item = &str> {
     let before = attempts.iter().rev().filter(move |attempt| attempt.id != this);
     before.map(|attempt| attempt.outcome.as_deref().unwrap_or_default())

@@ -1,4 +1,4 @@
-//! How much an agent has used of the limits that Claude Code counts within one process.
+//! Computes how much an agent has used of the limits that Claude Code counts within one process.
 
 use std::io::BufReader;
 
@@ -10,8 +10,8 @@ use crate::core::events::log_entry::LogEntry;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
 use crate::store::{Attempt, EventRecord, Store};
 
-/// How much is left for the next attempt of `frame`, which will have these arguments.
-/// What is left of the chain's budget counts as well.
+/// How much is left for the next attempt of `frame`, which will have these arguments. Takes the rest of the chain's budget
+/// into account.
 pub(crate) fn left(store: &Store, frame: &Frame, args: &ClaudeArgs) -> Result<Left, RuntimeError> {
     let args = match left_of_own(store, frame, args)? {
         Left::Some(args) => args,
@@ -23,7 +23,7 @@ pub(crate) fn left(store: &Store, frame: &Frame, args: &ClaudeArgs) -> Result<Le
     Ok(Left::Some(if rest > 0.0 { limits_left::within(&args, rest) } else { args }))
 }
 
-/// Whether Claude Code says that a budget is spent, and means the rest of the chain's.
+/// Whether Claude Code reports that a budget is spent, and that budget is the rest of the chain's budget.
 pub(super) fn is_chain_spent(store: &Store, frame: &Frame, said: &str) -> Result<bool, RuntimeError> {
     if !limits_left::is_budget_of_chain(said, None) || store.chain_of(frame.id)?.limits.max_budget_usd.is_none() {
         return Ok(false);
@@ -58,8 +58,8 @@ fn left_of_own(store: &Store, frame: &Frame, args: &ClaudeArgs) -> Result<Left, 
     }))
 }
 
-/// The attempts that count: those since the limit was set, and since the agent last finished or failed. Continuing such an
-/// agent sets the limit again.
+/// The attempts that count: attempts since the limit was set, and since the agent last finished or failed. Continuing such
+/// an agent sets the limit again.
 fn counted<'a>(attempts: &'a [Attempt], changes: &[EventRecord], option: &str) -> &'a [Attempt] {
     let is_end = |attempt: &Attempt| matches!(attempt.outcome.as_deref(), Some("reply" | "error"));
     let ended = attempts.iter().rposition(is_end).map_or(0, |last| last + 1);

@@ -1,7 +1,7 @@
 //! Concludes an attempt: gathers the facts about it, [decides](crate::core::attempt::decision), records the decision, and
 //! only then carries it out.
 //!
-//! A runner calls this when its `claude` has ended, and so does a later one that finds an attempt without a runner.
+//! A runner calls this when its `claude` has ended. A later runner calls it when it finds an attempt without a runner.
 
 pub(crate) mod attempt_cost;
 mod claude_output;

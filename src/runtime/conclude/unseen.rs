@@ -15,8 +15,8 @@ use crate::core::steering::message::Message;
 /// The requests whose results the agent did not see although their call was resumed to return them: a user's hook can deny,
 /// rewrite or suspend the call, and a rule can deny the command that returns it.
 ///
-/// `shown`: those whose call has returned them, whatever a user's hook let the agent see. `lost`: the call whose result was
-/// provided from outside, which the conversation lacks.
+/// `shown`: the requests whose call has returned the result, whatever a user's hook let the agent see. `lost`: the call
+/// whose result was provided from outside and is missing from the conversation.
 pub(super) fn unseen(
     deliveries: &[Delivery],
     digest: &Digest,
@@ -46,7 +46,7 @@ pub(super) fn unseen_in_time<R: BufRead>(
     output: impl Fn() -> io::Result<R>,
 ) -> io::Result<Vec<RequestId>> {
     let mut unseen = Vec::new();
-    // An approved call returns the tool's own result, and a denied one the reason alone.
+    // An approved call returns the tool's own result, and a denied call only the reason.
     let is_said = |delivery: &&Delivery| !matches!(delivery.kind, RequestKind::Permission { .. });
     for delivery in in_time.iter().filter(is_said).filter(|delivery| !shown.contains(&delivery.request)) {
         let returned = delivery.call.as_ref().map(|call| output_reader::returned(output()?, call)).transpose()?;
@@ -57,8 +57,8 @@ pub(super) fn unseen_in_time<R: BufRead>(
     Ok(unseen)
 }
 
-/// Whether a call of Claude Code's own tool for questions returned that not all of them were answered, with the existing
-/// answers.
+/// Whether a call of Claude Code's own tool for questions returned the existing answers and that some questions were not
+/// answered.
 fn is_denied_with(deliveries: &[Delivery], returned: &Returned) -> bool {
     let of_call = deliveries.iter().filter(|delivery| delivery.call.as_ref() == Some(&returned.call));
     let results: Option<Vec<_>> =

@@ -33,7 +33,7 @@ const SLACK: Duration = Duration::from_secs(10);
 const DEBOUNCE: Duration = Duration::from_millis(20);
 /// The longest wait between two checks: a clock can be set, and a machine can sleep.
 const TICK: Duration = Duration::from_secs(60);
-/// The interval of checks for silent agents.
+/// The interval between checks for silent agents.
 const STALL_LOOK: Duration = Duration::from_secs(5);
 /// A longer wait is explained.
 const SHORT: Duration = Duration::from_secs(1);

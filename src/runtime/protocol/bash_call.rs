@@ -40,7 +40,7 @@ pub(crate) enum Typed {
     Other,
 }
 
-/// Resolves what a request asks for, as it would be where it runs.
+/// Resolves the details of a request as if it ran as a program.
 type Resolve = Box<dyn FnOnce(&Store, Caller, &RunsIn<'_>) -> Result<AgentRequest, String>>;
 
 /// The environment of a request that runs as a program.
@@ -258,7 +258,7 @@ fn returning(
     Ok(shell.map_or(command.clone(), |shell| shell::going_to(change, &shell, &command)))
 }
 
-/// After a call that returned its result: records that, and removes what the user's shell printed around it.
+/// Handles the end of a call that returned its result: records it, and removes the output of the user's shell around it.
 pub(super) fn after(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     let Some(call) = &input.tool_use_id else { return Ok(HookAnswer::Pass) };
     let (store, caller) = (asking.store()?, asking.caller);

@@ -26,7 +26,7 @@ pub(crate) struct Patience {
     pub parallel_total: Option<u32>,
 }
 
-/// How often to look whether another process has written something.
+/// How often to check whether another process has written something.
 const LOOK: Duration = Duration::from_millis(20);
 /// Every this many checks, conditions that no process records are checked, too.
 const CLOSELY: u32 = 25;

@@ -9,7 +9,7 @@ use crate::runtime::protocol::Asking;
 use crate::runtime::protocol::suspension::{REPEATED, Suspension};
 use crate::runtime::requests::agent_lookup;
 
-/// The call stays suspended: a person's decision is delivered as its result.
+/// Keeps the call suspended: a person's decision is delivered as its result.
 pub(super) fn answer(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     let is_call = input.hook_event_name.as_deref() == Some(PRE_TOOL_USE);
     let is_planning = is_call && input.permission_mode.as_deref() == Some(PLAN_MODE);

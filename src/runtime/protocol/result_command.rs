@@ -1,7 +1,7 @@
 //! The command that a suspended call runs when its result is available.
 //!
 //! It is this program under its full path, because a user's shell cannot define anything by that name. `cat` would not
-//! do: Claude Code treats its file as one that the agent has read, and shows it to the agent again later.
+//! work: Claude Code treats its file as one that the agent has read, and shows it to the agent again later.
 
 use std::path::Path;
 

@@ -69,7 +69,7 @@ fn refusal_of_wakeup(by_subagent: bool, prompt: &str) -> Option<String> {
     }
 }
 
-/// Before the job is created.
+/// Handles a call before it creates its job.
 fn new_job(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     let prompt = input.tool_input["prompt"].as_str().unwrap_or_default();
     if let Some(reason) = refusal_of_job(input.agent_id.is_some(), scheduling::kind(&input.tool_input), prompt) {
@@ -92,7 +92,7 @@ fn refusal_of_job(by_subagent: bool, kind: Job, prompt: &str) -> Option<String> 
     }
 }
 
-/// From now on, the agent's reply does not count before the job is due.
+/// Records a created job. From now on, the agent's reply does not count before the job is due.
 fn record_job(asking: &Asking, input: &HookInput) -> Result<HookAnswer, RuntimeError> {
     let made = scheduling::job(&input.tool_input, &input.tool_response, Timestamp::now(), &TimeZone::system());
     if let Some(made) = made {

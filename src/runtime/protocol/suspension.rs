@@ -1,4 +1,4 @@
-//! Whether a call that makes requests is suspended: one rule for all tools.
+//! Decides whether a call that makes requests is suspended, by one rule for all tools.
 
 use crate::core::id::AttemptId;
 use crate::core::requests::request::{Request, RequestResult};

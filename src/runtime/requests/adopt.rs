@@ -13,7 +13,7 @@ use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::{checkpoint, tool_results};
 use crate::store::{Lease, NewChain, NewFrame, Store};
 
-/// The interval of checks whether another process has adopted a session.
+/// The interval between checks whether another process has adopted a session.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Creates a root frame that continues `session`, if Claude Code has such a session. Its working directory and model come

@@ -16,7 +16,7 @@ use crate::core::steering::origin::{FromFile, Origin};
 /// The largest file that is read, in bytes.
 pub(super) const LARGEST: u64 = 1 << 20;
 
-/// A fifo would block until it is written to, and a link leads elsewhere.
+/// Opening a fifo would block until it is written to, and a link may lead to another place.
 pub(super) const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// A file's text.

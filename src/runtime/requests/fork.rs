@@ -19,9 +19,10 @@ use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::checkpoint;
 use crate::store::{Attempt, Caller, Scope, Store, StoreError, Target};
 
-/// How long Claude Code may take to write a message with a call: until the model has finished it, and less than a command may run.
+/// How long Claude Code may take to write a message with a call, which it does when the model has finished the message. It
+/// must be less than a command may run.
 const WRITES: Duration = Duration::from_secs(90);
-/// How often to look whether it has.
+/// How often to check whether the message was written.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// A conversation, and what its forks share with it.

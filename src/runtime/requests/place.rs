@@ -1,4 +1,4 @@
-//! Where a call that needs an approval acts, according to the file system now.
+//! Determines where a call that needs an approval acts, according to the current file system.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub(crate) fn last_directory(frame: &Frame) -> &Path {
     frame.situation.shell.as_deref().unwrap_or(&frame.cwd)
 }
 
-/// The same question, with the place of its call.
+/// Adds the place of its call to a question.
 pub(crate) fn with_place(store: &Store, question: Question) -> Result<Question, StoreError> {
     let kind = match question.kind {
         RequestKind::Permission { tool, input, reason, place: None } => {

@@ -1,7 +1,7 @@
-//! Ends a `claude` that stays alive after its agent's turn because something runs in its background.
+//! Ends a `claude` that keeps running after its agent's turn because something runs in its background.
 //!
-//! The rules are in [`crate::claude::stream::lifetime`]. An agent without background work only costs an occasional look at the
-//! length of a file, because its `claude` exits by itself.
+//! The rules are in [`crate::claude::stream::lifetime`]. For an agent without background work, this only checks the length
+//! of a file from time to time, because its `claude` exits on its own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -127,7 +127,7 @@ pub(crate) async fn end(running: &mut Running, turn: &RunningTurn) -> ProcessExi
             return if exit.was_killed() { ProcessExit::Ended } else { exit };
         }
     }
-    // An older version tells its agent what it ends in the background, and lets it continue past the call.
+    // An older version tells its agent which background work it ends, and lets the agent continue past the call.
     running.send(Signal::KILL);
     running.ended().await;
     ProcessExit::Ended

@@ -27,7 +27,7 @@ pub(crate) struct Driven {
     pub interrupted: bool,
     /// A frame that had to wait because too many agents of all chains are running.
     pub no_place: Option<(FrameId, NotAdmitted)>,
-    /// What a person should know about frames although nothing went wrong.
+    /// Notes on frames for a person, although nothing went wrong.
     pub notes: Vec<(FrameId, Note)>,
 }
 
@@ -49,7 +49,7 @@ impl Driven {
         is_quiet && !worked && !interrupted && no_place.is_none()
     }
 
-    /// An attempt of a frame has ended. Earlier notes about the frame no longer count.
+    /// Notes that an attempt of a frame has ended. Earlier notes about the frame no longer count.
     pub(super) fn ended(&mut self, frame: FrameId, decision: &Decision) {
         self.worked = true;
         self.got_on |= decision.frame.is_progress();
@@ -62,19 +62,19 @@ impl Driven {
         self.notes.extend(decision.notes.iter().map(|note| (frame, *note)));
     }
 
-    /// Something went wrong with a frame.
+    /// Notes that something went wrong with a frame.
     pub(super) fn failed(&mut self, frame: FrameId, why: FrameErrorKind) {
         self.errors.push(FrameError { frame, kind: why });
     }
 
-    /// Another process runs a frame.
+    /// Notes that another process runs a frame.
     pub(super) fn is_busy(&mut self, busy: Busy) {
         if !self.busy.iter().any(|known| known.frame == busy.frame) {
             self.busy.push(busy);
         }
     }
 
-    /// Nothing in the chain can run any more, or a person has stopped it.
+    /// Finishes the run: nothing in the chain can run any more, or a person has stopped it.
     pub(super) fn finish(mut self, tree: &Tree, interrupted: bool) -> Self {
         self.errors.retain(|error| tree.concerns_the_caller(error.frame));
         Self { interrupted, ..self }

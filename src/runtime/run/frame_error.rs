@@ -54,7 +54,7 @@ pub(crate) enum FrameErrorKind {
     /// The working directory does not exist.
     #[error("the working directory does not exist: {}", .0.display())]
     NoWorkingDirectory(std::path::PathBuf),
-    /// The working directory leads elsewhere than when it was recorded.
+    /// The working directory leads to another place than when it was recorded.
     #[error("the working directory has been replaced: {0}")]
     Moved(Elsewhere),
     /// Another conversation's session has its session id.
@@ -103,7 +103,7 @@ impl FrameErrorKind {
 }
 
 impl FrameError {
-    /// The same, with arguments that would raise the limit that was reached, if it was one.
+    /// Adds arguments that would raise the limit that was reached, if this error is one.
     pub(crate) fn with_limit(self, store: &Store) -> Result<Self, RuntimeError> {
         let FrameErrorKind::Ended(said) = &self.kind else { return Ok(self) };
         let Some(raised) = limits_left::raised(said) else { return Ok(self) };

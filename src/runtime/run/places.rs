@@ -1,4 +1,4 @@
-//! How many agents may run at once, over all chains and processes.
+//! Limits how many agents may run at once, over all chains and processes.
 
 use std::rc::Rc;
 

@@ -36,7 +36,7 @@ pub(crate) struct RunningAgent {
 }
 
 impl RunningAgent {
-    /// Whether agent-cli waits for its running tool: without a hook it would continue to the next one.
+    /// Whether agent-cli waits for its running tool. Without a hook, the agent would continue to the next tool.
     pub(crate) fn can_finish(&self) -> bool {
         let around = || surroundings::look(&self.cwd, &Variables::of_process(), &Launch::default());
         self.has_stop_hook && checks::hooks_switched_off(&around()).is_none()

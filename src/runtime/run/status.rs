@@ -39,7 +39,8 @@ pub(crate) enum ChainStatus {
 
 /// The status of the chain if nothing in it can run; `None` if the chain must be run to find out.
 ///
-/// This is everything that a poll does: no process, no async runtime, and nothing is written unless an external wait has ended.
+/// A poll does no more than this: it starts no process and no async runtime, and writes nothing unless an external wait has
+/// ended.
 pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, RuntimeError> {
     let tree = store.tree(top)?;
     if tree.get(top).is_some_and(|node| node.state.is_over()) {

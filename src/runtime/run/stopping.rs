@@ -17,7 +17,7 @@ use crate::runtime::run::running_agent::RunningAgent;
 use crate::runtime::run::signals::Signals;
 use crate::runtime::steering::stop_notice;
 
-/// The interval at which an agent that must stop is observed.
+/// The interval between checks of an agent that must stop.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Waits until an agent has ended, and ends it if there are `signals`.

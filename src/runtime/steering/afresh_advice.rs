@@ -1,4 +1,4 @@
-//! Which agents should start afresh: a person is told, and decides.
+//! Finds agents that should start afresh. A person is told, and decides.
 
 use serde::Serialize;
 
@@ -38,7 +38,7 @@ pub(crate) fn below(store: &Store, top: FrameId) -> Result<Vec<AfreshAdvice>, Ru
     of_agents(store, &agents)
 }
 
-/// Those of these agents that should start afresh.
+/// Selects the agents that should start afresh.
 pub(crate) fn of_agents(store: &Store, agents: &[FrameId]) -> Result<Vec<AfreshAdvice>, RuntimeError> {
     let mut advice = Vec::new();
     for agent in agents {

@@ -16,7 +16,7 @@ use crate::runtime::steering::stop_notice;
 use crate::runtime::{RuntimeError, Stopping, while_trying};
 use crate::store::{Attempts, Lease, StateChange, Store};
 
-/// The interval of checks whether an agent has ended.
+/// The interval between checks whether an agent has ended.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long the runner of an agent may take to notice that it must stop. It checks several times a second.
 const NOTICES: Duration = Duration::from_secs(5);
@@ -35,7 +35,7 @@ pub(crate) struct Stopped {
     pub agents: Vec<(FrameId, FrameState)>,
 }
 
-/// Stops an agent and all below it. `waits`: how long a running tool may take to finish; `None`: the end is not waited for.
+/// Stops an agent and all below it. `waits`: how long a running tool may take to finish; `None`: does not wait for the end.
 pub(crate) fn stop(
     store: &Store,
     frame: &Frame,
@@ -78,7 +78,7 @@ fn clear(store: &Store, agent: FrameId) -> Result<(), RuntimeError> {
     Ok(())
 }
 
-/// What agents whose parents continue have done so far, if they may not run again to report it themselves.
+/// Reports on agents whose parents continue: what the agents have done so far, because they may not run again to report it.
 fn reports(store: &Store, frame: &Frame, stop: &Stop) -> Result<Vec<(FrameId, String)>, RuntimeError> {
     if stop.how == StopKind::Pause {
         return Ok(Vec::new());

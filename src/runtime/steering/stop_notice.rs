@@ -8,7 +8,7 @@ use crate::core::steering::stop_order::{By, Stop, StopKind};
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Attempt, StateDir, Store, StoreError};
 
-/// The interval of checks for the file.
+/// The interval between checks for the file.
 const LOOK: Duration = Duration::from_millis(150);
 
 /// Returns when it is recorded that an agent must stop. When it has run for `timeout`, this records it.
@@ -72,8 +72,8 @@ fn ran(store: &Store, frame: FrameId) -> Result<Duration, StoreError> {
     Ok(counted.filter_map(length).sum())
 }
 
-/// How long an ended attempt ran. The clock may have jumped in the meantime, and the machine may have slept: it is only used if
-/// the time was not measured, because the runner died.
+/// How long an ended attempt ran. The difference of the times is only used if the duration was not measured, because the
+/// runner died: the clock may have jumped in the meantime, and the machine may have slept.
 fn length(attempt: &Attempt) -> Option<Duration> {
     let by_clock = || Duration::try_from(attempt.ended?.duration_since(attempt.began)).ok();
     attempt.ran.or_else(by_clock)

@@ -1,9 +1,10 @@
-//! Where an agent works, and in which project. A path is text, and where it leads may change between a check and an attempt.
+//! Determines where an agent works, and in which project. A path is text: the place that it leads to may change between a
+//! check and an attempt.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A recorded directory that leads elsewhere now.
+/// A recorded directory that now leads to another place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} leads to {} now, because {} is a link", recorded.display(), real.display(), link.display())]
 pub(crate) struct Elsewhere {
@@ -12,8 +13,7 @@ pub(crate) struct Elsewhere {
     pub link: PathBuf,
 }
 
-/// Checks that a recorded directory, which had no links on its way when it was recorded, has none now. A missing one leads
-/// nowhere.
+/// Checks that a recorded directory has no links on its way now, as when it was recorded. A missing directory passes.
 ///
 /// # Errors
 ///
@@ -29,8 +29,8 @@ pub(crate) fn unmoved(recorded: &Path) -> Result<(), Elsewhere> {
     Err(Elsewhere { recorded: recorded.to_owned(), real, link })
 }
 
-/// The project of a directory: the top of its git repository, of which all worktrees are part; elsewhere the directory. Only
-/// file names and `.git` files matter, so the directory itself may be missing.
+/// The project of a directory: the top of its git repository, which all worktrees share; outside a repository, the
+/// directory itself. Only file names and `.git` files matter, so the directory itself may be missing.
 pub(crate) fn project_of(dir: &Path) -> PathBuf {
     let Some(top) = dir.ancestors().find(|above| above.join(".git").exists()) else { return dir.to_owned() };
     // A worktree has a file that names a directory inside its repository's directory.

@@ -20,7 +20,7 @@ pub(crate) enum WorktreeError {
     /// process can make a folder look like one.
     #[error("{} is not in the git repository of {}", named.display(), own.display())]
     OtherRepository { named: PathBuf, own: PathBuf },
-    /// The directory in the worktree leads elsewhere.
+    /// The directory in the worktree leads to another place.
     #[error("{0}")]
     Elsewhere(#[from] Elsewhere),
     /// Git failed.

@@ -61,7 +61,8 @@ impl EventRecord {
 pub enum TreeOf {
     /// A frame and all frames below it.
     Whole(FrameId),
-    /// A frame and its children, with the requests of the frame only: enough to tell whether it can run when it is awaited.
+    /// A frame and its children, with the requests of the frame only: enough to tell whether the frame can run, if it is
+    /// awaited.
     Family(FrameId),
 }
 

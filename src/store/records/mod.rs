@@ -148,8 +148,8 @@ pub trait Records {
     /// the caller's session has not started it.
     fn request(&self, caller: Caller, call: Option<&str>, kinds: &[RequestKind]) -> Result<Vec<RequestId>>;
 
-    /// Makes the records of an attempt's requests agree with what `claude` reports about them. Idempotent. Calls that need a
-    /// permission have the result that they were denied.
+    /// Makes the records of an attempt's requests agree with what `claude` reports about them. Idempotent. `claude` reports
+    /// calls that need a permission as denied.
     ///
     /// # Errors
     ///

@@ -23,7 +23,7 @@ pub struct Question {
     pub title: String,
     /// The question.
     pub question: String,
-    /// What was asked for, with what it offers.
+    /// What was asked for, including the choices that it offers.
     pub kind: RequestKind,
     /// Its place among the questions of the same call, if there are several.
     pub together: Option<Together>,

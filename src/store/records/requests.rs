@@ -1,4 +1,4 @@
-//! Requests, their results, and who makes and gets them.
+//! Requests, their results, and the agents that make and get them.
 
 use jiff::Timestamp;
 

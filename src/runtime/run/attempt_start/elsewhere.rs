@@ -1,4 +1,4 @@
-//! Settings for an agent that works in another place than where its chain was started.
+//! Settings for an agent that works in another directory than the one where its chain was started.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,8 @@ use crate::runtime::requests::agent_lookup;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::Store;
 
-/// Settings for an agent that works in another place than the uppermost agent of its chain, whose directory a person named.
+/// Settings for an agent that works in another directory than the uppermost agent of its chain. A person named the
+/// uppermost agent's directory.
 #[derive(Debug)]
 pub(super) struct ElsewhereSettings {
     /// Where the uppermost agent works.
@@ -22,7 +23,7 @@ pub(super) struct ElsewhereSettings {
     pub(super) own: Option<(String, PathBuf)>,
 }
 
-/// The settings for `frame` if it works elsewhere; `None`: it works where its chain was started.
+/// The settings for `frame` if it works in another directory; `None`: it works where its chain was started.
 pub(super) fn look(store: &Store, frame: &Frame) -> Result<Option<ElsewhereSettings>, RuntimeError> {
     let base = agent_lookup::base(store, frame)?;
     if base == frame.cwd {

@@ -1,4 +1,4 @@
-//! The files that `claude` is started with: its settings, and the one that names agent-cli's tool for approvals.
+//! The files that `claude` is started with: its settings, and the file that names agent-cli's tool for approvals.
 
 use std::path::{Path, PathBuf};
 
@@ -69,8 +69,8 @@ pub(super) fn settings(
     Ok(Some(file))
 }
 
-/// Rules that keep an agent from using a file tool to change what decides about it: the records, and the commands that run for
-/// notifications. Both may be in the directory in which it works.
+/// Rules that keep an agent from using a file tool to change the records, or the commands that run for notifications,
+/// because they decide about the agent. Both may be in the directory in which it works.
 fn protection(store: &Store, own: &RunSettings) -> Vec<String> {
     let config = own.config.iter().map(|config| (config.clone(), ""));
     let all = store.dir().records().into_iter().chain(config);

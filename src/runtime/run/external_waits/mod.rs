@@ -77,8 +77,8 @@ pub(crate) fn observe(store: &Store, tree: &mut Tree, now: Timestamp) -> Result<
     Ok(())
 }
 
-/// The chain as people see it at `now`: what its next check would record counts as recorded. Nothing is written. Returns when it
-/// looks different although nothing was recorded.
+/// The chain as people see it at `now`: everything that its next check would record counts as recorded. Nothing is written.
+/// Returns the time at which it will look different without a new record.
 pub(crate) fn as_of(store: &Store, tree: &mut Tree, now: Timestamp) -> Result<Option<Timestamp>, RuntimeError> {
     observe(store, tree, now)?;
     for request in tree.requests_mut() {

@@ -16,8 +16,8 @@ use crate::runtime::run::signals::Signals;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Store, StoreError};
 
-/// The interval of checks whether another process has written something or a scheduled time has arrived. A clock can be set,
-/// and a machine can sleep.
+/// The interval between checks whether another process has written something or a scheduled time has arrived. There is no
+/// longer wait, because a clock can be set, and a machine can sleep.
 const LOOK: Duration = Duration::from_millis(50);
 /// Every this many checks, files, other agents and other runners are checked, too.
 const CLOSELY: u32 = 12;
@@ -56,7 +56,7 @@ impl RunEvents {
         Ok(self.seen_version.replace(version) != Some(version))
     }
 
-    /// Whether the chain must be checked because of what others have written.
+    /// Whether the chain must be checked because other processes have written something.
     pub(crate) fn has_news(&self, store: &Store) -> Result<bool, StoreError> {
         Ok(self.seen_version != Some(store.changes().version_of_others()?))
     }

@@ -58,8 +58,8 @@ impl Tries {
             is_open
         });
         self.taken.retain(|frame, _| self.running.keys().any(|key| key.frame == *frame));
-        // A command that starts while its agent still ends the turn would be due once more after that, and end with the processes
-        // that the agent leaves.
+        // A command that starts while its agent is still ending the turn would be due again after that, and would be ended
+        // together with the processes that the agent leaves behind.
         let has_paused = |frame: FrameId| tree.get(frame).is_some_and(|node| node.state.is_pending());
         for (request, frame, wait, progress) in open_requests::waits(tree).filter(|(_, frame, ..)| has_paused(*frame)) {
             for (at, tried) in due(wait, progress, since, Timestamp::now()) {
@@ -91,7 +91,7 @@ impl Tries {
         Ok(taken.is_some())
     }
 
-    /// The next one to end; `None`: one was ended, or none is running.
+    /// Waits for the next command to end; `None`: a command was ended from here, or none is running.
     pub(crate) async fn next(&mut self) -> Option<Tried> {
         let (key, look) = self.ends.join_next().await?.ok()?;
         Some(Tried { key, look })

@@ -61,8 +61,8 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Watches a chain whose files had these prints when it was checked, and of which other processes run the frames `busy`.
-    /// `since`: when commands without an interval were last due.
+    /// Watches a chain whose files had these prints when it was checked. Other processes run the frames `busy`. `since`:
+    /// when commands without an interval were last due.
     pub(crate) fn new(
         tree: &Tree,
         Prints(prints): &Prints,
@@ -112,7 +112,7 @@ fn files(tree: &Tree) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// The agents for whose end others wait, and which had not ended.
+/// The agents that others wait for and that had not ended.
 fn awaited_agents(tree: &Tree) -> impl Iterator<Item = &AwaitedAgent> {
     open_requests::waits(tree).flat_map(|(_, _, wait, progress)| {
         let conditions = wait.conditions().iter().enumerate().filter(|(at, _)| !progress.is_met(*at));
@@ -127,7 +127,7 @@ fn agent(condition: &External) -> Option<&AwaitedAgent> {
     }
 }
 
-/// When answers count that may still be being written.
+/// The times from which answers count that may still be being written.
 fn answers_count(tree: &Tree, now: Timestamp) -> impl Iterator<Item = Timestamp> {
     open_requests::requests(tree).filter_map(move |Request { kind, progress, .. }| match kind {
         RequestKind::Ask(form) => match answer_files::state(form, progress, now) {

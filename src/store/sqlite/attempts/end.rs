@@ -142,7 +142,7 @@ fn afresh(connection: &Connection, now: At, before: &Frame, end: &AttemptEnd<'_>
     events::append(connection, now, frame, &LogEntry::Afresh { attempt: end.attempt, session, new_session })
 }
 
-/// The attempt becomes the checkpoint, and the results it was given count as delivered.
+/// Makes the attempt the checkpoint. The results that it was given count as delivered, unless they must be delivered again.
 fn keep(connection: &Connection, now: At, end: &AttemptEnd<'_>) -> TxResult<()> {
     let (frame, suspended) = (end.frame, &end.suspended);
     connection.run(

@@ -37,7 +37,7 @@ const SPENT: &str = concat!(
     family!()
 );
 
-/// A chain. `$found` finds its frame as `f`.
+/// Selects a chain. `$found` must name its frame `f`.
 macro_rules! chain {
     ($found:literal) => {
         concat!(

@@ -34,7 +34,7 @@ pub(crate) fn awaits_permission(connection: &Connection, attempt: AttemptId) -> 
         "WHERE r.attempt = ?1 AND r.call IS NOT NULL AND r.status IN ('open', 'resolved', 'expired', 'delivering')"
     );
     let made = requests::all(connection, sql, [Id(attempt)])?;
-    // A call that lingered got the decision.
+    // A call that lingered was given the decision.
     let came_in_time = |request: &Request| matches!(request.state, RequestState::Delivering { attempt: given, .. } if given == attempt);
     let is_permission = |request: &Request| matches!(request.kind, RequestKind::Permission { .. });
     Ok(made.iter().any(|request| is_permission(request) && !came_in_time(request)))

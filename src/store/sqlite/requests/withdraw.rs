@@ -40,7 +40,7 @@ pub(crate) fn discard(connection: &Connection, now: At, attempt: AttemptId) -> T
     made.iter().try_for_each(|request| withdraw(connection, now, request))
 }
 
-/// Whether a frame was created elsewhere, and not by a request of the frame that is its parent now.
+/// Whether a frame joined its parent's tree, and was not created by a request of its parent.
 fn has_joined(connection: &Connection, frame: FrameId) -> TxResult<bool> {
     let log = events::of_frame(connection, frame)?;
     Ok(log.iter().any(|record| matches!(record.entry, LogEntry::Joined { .. })))

@@ -1,4 +1,4 @@
-//! How the rows of each table are written and read. Nothing is decided here.
+//! Writes and reads the rows of each table. No decisions are made here.
 
 pub(crate) mod below;
 pub(crate) mod chains;
