@@ -60,8 +60,7 @@ fn look(
 ) -> Result<Vec<FsckFinding>, RuntimeError> {
     let facts = store.housekeeping().facts(of)?;
     let dir = store.dir().path();
-    // Reading the database, the files that it names, and the files of the state directory takes about the same time for
-    // each.
+    // Checking the database, the files that it names, and the files of the state directory takes about equally long.
     thread::scope(|scope| {
         let orphans = scope.spawn(|| Store::open(dir)?.housekeeping().orphan_files());
         let (send, pages) = mpsc::sync_channel(PAGES_AHEAD);

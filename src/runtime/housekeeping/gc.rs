@@ -25,7 +25,7 @@ use crate::store::{Orphan, Store, StoreError, Trash, WorktreesOf};
 /// Events during the removal of chains.
 #[derive(Debug)]
 pub(crate) enum Happening<'a> {
-    /// How many of how many are done.
+    /// How many items of the total are done.
     Progress(&'static str, usize, usize),
     /// A worktree will be removed, together with these ignored files.
     Takes(&'a Condemned),

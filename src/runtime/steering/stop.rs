@@ -1,4 +1,4 @@
-//! Stops or pauses agents: records that first, then waits until their runners have carried it out, or does so itself.
+//! Stops or pauses agents: records the order first, then waits until their runners have carried it out, or does so itself.
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -94,7 +94,7 @@ impl Git {
         Self::plain_for(&[place.into()], arguments)
     }
 
-    /// Like [`Self::plain`], for a command that also starts git in other places. It runs in the first place.
+    /// Like [`Self::plain`], for a command that also starts git in other places. It runs in the first of them.
     pub(crate) fn plain_for<A: AsRef<OsStr>>(places: &[Place<'_>], arguments: impl IntoIterator<Item = A>) -> Self {
         let settings: Vec<&str> = PLAIN.into_iter().chain(CASE).collect();
         let mut git = Self::with(places, &settings, arguments);

@@ -13,7 +13,7 @@ use crate::runtime::worktrees::git::{Git, GitError, Place};
 /// Why a worktree cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorktreeError {
-    /// The directory is in no repository with a commit.
+    /// The directory is not in a repository that has a commit.
     #[error("{} is not in a git repository that has a commit", .0.display())]
     NoRepository(PathBuf),
     /// An agent named a directory in a repository other than its chain's: git reads the configuration of a repository, and any
@@ -43,7 +43,7 @@ pub(crate) enum WorktreeError {
 ///
 /// # Errors
 ///
-/// [`WorktreeError`] if `cwd` is in no repository that has a commit, or in another one.
+/// [`WorktreeError`] if `cwd` is not in a repository that has a commit, or is in another one.
 pub(crate) fn plan(
     folder: &Path,
     cwd: &Path,
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// A repository without all of its objects fetches those that are missing when files are checked out.
+    /// A repository with missing objects fetches them when files are checked out.
     #[test]
     fn a_program_to_fetch_with_does_not_run_either() {
         for (name, value) in [("remote.origin.uploadpack", "RUN git-upload-pack"), ("core.gitProxy", "RUN")] {
