@@ -281,9 +281,9 @@ impl Context {
         }
     }
 
-    /// Sends pending notifications before the command ends.
-    pub(crate) fn finish_notifications(&self) {
-        if self.sender.borrow().is_none() && self.are_notifications_due() {
+    /// Sends pending notifications before the command ends. Only a driver also sends those that other commands have left.
+    pub(crate) fn finish_notifications(&self, is_driver: bool) {
+        if is_driver && self.sender.borrow().is_none() && self.are_notifications_due() {
             // An error must not affect the result of the command.
             if let Err(error) = self.start_notifications() {
                 let _ = error.report();

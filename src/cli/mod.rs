@@ -184,9 +184,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
     let exit = reported(command.run(&context), &arguments);
     // Send notifications last, because the person's commands may be slow.
-    if is_driver {
-        context.finish_notifications();
-    }
+    context.finish_notifications(is_driver);
     exit.into()
 }
 

@@ -27,36 +27,54 @@ pub(super) struct Server<H> {
     paces: Arc<Paces>,
 }
 
-/// When this server last continued each chain, and the marks of the chains that its client follows. The times limit how often
-/// a chain is continued, because a chain that waits for a command can always continue.
 #[derive(Default)]
-struct Paces(Mutex<HashMap<FrameId, Instant>>, Mutex<HashMap<FrameId, Followed>>);
+struct Paces {
+    /// When this server last continued each chain. A chain that waits for a command can always continue.
+    continued: Mutex<HashMap<FrameId, Instant>>,
+    /// The marks of the chains that the client follows, and when it last asked about them.
+    followed: Mutex<HashMap<FrameId, (Followed, Instant)>>,
+}
+
+/// A client that has not asked about a chain for this long no longer follows it. Claude Code asks every few seconds.
+const FOLLOWS: Duration = Duration::from_secs(60);
 
 /// The shortest pause before the server continues the same chain again.
 const REST: Duration = Duration::from_secs(10);
 
 impl Paces {
     fn rests(&self, root: FrameId) -> bool {
-        self.known().get(&root).is_some_and(|last| last.elapsed() < REST)
+        lock(&self.continued).get(&root).is_some_and(|last| last.elapsed() < REST)
     }
 
     fn continued(&self, root: FrameId) {
-        let mut known = self.known();
+        let mut known = lock(&self.continued);
         known.retain(|_, last| last.elapsed() < REST);
         known.insert(root, Instant::now());
     }
 
     /// Marks the chain as followed. Without a mark, the session may be told twice.
     fn follow(&self, app: &App<'_>, root: FrameId) {
-        let mut followed = self.1.lock().unwrap_or_else(PoisonError::into_inner);
-        if !followed.contains_key(&root) {
-            followed.extend(Followed::mark(app.store.dir(), root).ok().map(|mark| (root, mark)));
+        let mut followed = lock(&self.followed);
+        match followed.get_mut(&root) {
+            Some((_, last)) => *last = Instant::now(),
+            None => {
+                let mark = Followed::mark(app.store.dir(), root).ok();
+                followed.extend(mark.map(|mark| (root, (mark, Instant::now()))));
+            }
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<FrameId, Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn unfollow(&self, root: FrameId) {
+        lock(&self.followed).remove(&root);
     }
+
+    fn forget(&self) {
+        lock(&self.followed).retain(|_, (_, last)| last.elapsed() < FOLLOWS);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<H: Host> Server<H> {
@@ -73,6 +91,7 @@ impl<H: Host> Server<H> {
         if self.host.is_of_agent() {
             return Err(ErrorData::new(ErrorCode::INVALID_REQUEST, "agents of a chain use the command line", None));
         }
+        self.paces.forget();
         let client = context.client_info().map(|client| format!("{} {}", client.name, client.version));
         let host = self.host.clone();
         let done = tokio::task::spawn_blocking(move || host.run(client, work)).await;
@@ -173,7 +192,12 @@ impl<H: Host> ServerHandler for Server<H> {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.of_task(request.task_id, &context, |app, root, _| task::cancel(app, root)).await
+        let paces = Arc::clone(&self.paces);
+        self.of_task(request.task_id, &context, move |app, root, _| {
+            paces.unfollow(root);
+            task::cancel(app, root)
+        })
+        .await
     }
 }
 

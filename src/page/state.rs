@@ -55,6 +55,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const MAKERS: usize = 16;
 /// Limits how often slow views are rebuilt: building a view takes at most one part in this many of a core.
 const SHARE: u32 = 20;
+const LONGEST_REST: Duration = Duration::from_secs(10);
 
 impl<H: Host> Page<H> {
     pub(super) fn new(host: H, store: Store, addresses: Addresses, options: Options) -> Result<Self, String> {
@@ -134,12 +135,15 @@ impl<H: Host> Page<H> {
         // The new view probably shows the same outputs as before. It may lack output that agents print from now on.
         let before = self.views.get(of);
         let written = self.changes.written(before.iter().flat_map(|made| &made.view.follows));
-        let began = Instant::now();
         let unknown = || Problem { kind: ProblemKind::Unknown, words: "there is no such page".to_owned() };
         let target = Target::new(of, self.read_only).ok_or_else(unknown)?;
-        let view =
-            self.aside(move |page| page.host.look(|app, surroundings| views::view(app, surroundings, &target))).await?;
-        let rests_until = Instant::now() + began.elapsed() * SHARE;
+        let look = move |page: &Self| {
+            let began = Instant::now();
+            let view = page.host.look(|app, surroundings| views::view(app, surroundings, &target))?;
+            Ok((view, began.elapsed()))
+        };
+        let (view, took) = self.aside(look).await?;
+        let rests_until = Instant::now() + (took * SHARE).min(LONGEST_REST);
         let made = Made { view: Arc::new(view), written, rests_until };
         self.views.insert(of, &made);
         Ok(made)

@@ -214,7 +214,10 @@ fn logs_are_shown_below_and_the_dashboard_returns() {
 fn it_is_suspended_and_returns() {
     let world = World::new();
     asking(&world, "When?");
-    let (dashboard, screen) = opened(&world, &[], 80);
+    // The system does not suspend processes of a group that no shell looks after.
+    let dashboard = world.command([""; 0]).with("TERM", "xterm").in_its_own_group();
+    let (dashboard, screen) = dashboard.start_on_screen(80, 24);
+    shows(&screen, "quit");
     dashboard.types("\u{1a}");
     wait_until("the terminal is given back", || !screen.is_taken());
     wait_until("it returns", || {

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -64,6 +65,13 @@ impl<'a> Invocation<'a> {
     /// With this on standard input, which is empty otherwise.
     pub(crate) fn reads(mut self, input: impl Into<Vec<u8>>) -> Self {
         self.input = input.into();
+        self
+    }
+
+    /// In a process group of its own, as a shell starts its jobs.
+    #[allow(dead_code, reason = "the tests that kill need less")]
+    pub(crate) fn in_its_own_group(mut self) -> Self {
+        self.command.process_group(0);
         self
     }
 

@@ -1,5 +1,6 @@
 //! The MCP server, with the client of the official SDK.
 
+use std::fs;
 use std::future::Future;
 use std::process::Stdio;
 use std::time::Duration;
@@ -147,6 +148,32 @@ fn a_later_server_answers_for_the_task() {
             client.enter(&task, &question, json!({ "answer": "later" })).await.expect_err("the first one counts");
         assert!(late.to_string().contains("already answered"), "{late}");
         assert_eq!(client.reply(&task).await, "now", "nobody but the task continues it");
+    });
+}
+
+#[test]
+fn nothing_is_allowed_that_the_dialog_did_not_show() {
+    let world = World::with_hooks();
+    let target = world.file("n", "before\n");
+    world.file("root.md", "ask May I?\nreply {result}\n");
+    world.spawn_paused("root.md");
+    // Claude Code would ask for it, so the record is created here.
+    let input = json!({ "file_path": target, "content": "after\n" });
+    let kind = json!({ "permission": { "tool": "Write", "input": input } });
+    world.database().execute("UPDATE requests SET detail = ?1", [kind.to_string()]).expect("it can be written");
+    let task = world.run(&["ls", "--json"]).json()[0]["id"].as_str().unwrap().to_owned();
+    run(async {
+        let [_, lifecycle] = lifecycles();
+        let client = Client::with_tasks(&world, lifecycle).await;
+        let (shown, form) = client.form(&task).await;
+        assert!(form.to_string().contains("allow"), "{form}");
+        fs::write(&target, "something else\n").unwrap();
+        let allow = || json!({ "decision": "allow" });
+        let refused = client.enter(&task, &shown, allow()).await.expect_err("the dialog showed another change");
+        assert!(refused.to_string().contains("has changed since it was shown"), "{refused}");
+        let (now, _) = client.form(&task).await;
+        assert_ne!(now, shown, "it is shown again");
+        client.enter(&task, &now, allow()).await.expect("this is what was shown");
     });
 }
 

@@ -109,8 +109,7 @@ impl<'a> Shown<'a> {
         self.text.as_ref().map(|_| ways_to_allow(self.kind)).unwrap_or_default()
     }
 
-    /// Reads the answer from a client's response to the form. The answer is taken literally. `None` if the person has not
-    /// answered.
+    /// Reads the answer, which is taken literally, from a client's response. `None` if the person has not answered.
     ///
     /// # Errors
     ///
@@ -161,8 +160,7 @@ fn of_question(form: &Form) -> Option<String> {
     (fits && options_fit).then(|| lines.join("\n"))
 }
 
-/// Whether the names of a call's fields cannot be mistaken for agent-cli's own words. Agents choose the field names of some
-/// tools.
+/// Whether no field name of a call can be mistaken for agent-cli's own words. Agents choose the field names of some tools.
 fn has_plain_names(kind: &RequestKind) -> bool {
     let is_plain = |name: &String| name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
     match kind {

@@ -196,8 +196,15 @@ impl SharedViews {
         Some(Made { view: view.upgrade()?, written, rests_until })
     }
 
+    /// Adds a view, unless a newer one was made in the meantime.
     pub(crate) fn insert(&self, of: &str, made: &Made) {
         let (mut known, view) = (self.known(), &made.view);
+        let newer = |(other, written, _): &(Weak<LiveView>, Written, Instant)| {
+            other.strong_count() > 0 && written.is_after(&made.written)
+        };
+        if known.views.get(of).is_some_and(newer) {
+            return;
+        }
         known.views.retain(|_, (view, ..)| view.strong_count() > 0);
         known.views.insert(of.to_owned(), (Arc::downgrade(view), made.written.clone(), made.rests_until));
         known.last.push_back(Arc::clone(view));
@@ -240,13 +247,14 @@ mod tests {
     #[test]
     fn a_view_is_kept_as_long_as_it_is_followed() {
         let views = SharedViews::default();
-        let insert = |of: &str| {
-            let view = Arc::new(LiveView::new(""));
-            views.insert(of, &Made { view, written: Written::default(), rests_until: Instant::now() });
+        let insert = |of: &str, records| {
+            let (view, written) = (Arc::new(LiveView::new("")), Written::new(records, []));
+            views.insert(of, &Made { view, written, rests_until: Instant::now() });
         };
-        insert("/");
+        insert("/", 2);
         let followed = views.get("/").unwrap();
-        (0..KEPT).for_each(|at| insert(&at.to_string()));
+        insert("/", 1);
+        (0..KEPT).for_each(|at| insert(&at.to_string(), 1));
         assert!(Arc::ptr_eq(&views.get("/").unwrap().view, &followed.view));
         drop(followed);
         assert!(views.get("/").is_none() && views.get("0").is_some());

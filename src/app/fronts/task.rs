@@ -23,7 +23,7 @@ use crate::core::text::escape;
 use crate::runtime::activity::now::activity_of;
 use crate::runtime::run::external_waits;
 use crate::runtime::run::status::{self, ChainStatus};
-use crate::store::{Driving, Replies, StoreError};
+use crate::store::{Driving, Question, Replies, StoreError};
 
 /// The state of a chain for the client of its session.
 #[derive(Debug, PartialEq)]
@@ -94,7 +94,7 @@ pub(crate) fn read(app: &App<'_>, root: FrameId) -> Result<ChainTask, AppError> 
             let mut dialogs = BTreeMap::new();
             for question in app.store.questions(Some(root), true)? {
                 let dialog = dialog::shown(app, &question)?.form(app.now);
-                dialogs.insert(question.id.to_string(), dialog);
+                dialogs.insert(key(app, &question)?, dialog);
             }
             let state = if dialogs.is_empty() { TaskState::Works } else { TaskState::Asks(dialogs) };
             (state, message(app, root)?)
@@ -149,12 +149,18 @@ pub(crate) fn update(
     refused.map_or(Ok(()), Err)
 }
 
+/// The key of a dialog: the question's id and a digest of what the dialog shows, which may have changed when the answer arrives.
+fn key(app: &App<'_>, question: &Question) -> Result<String, AppError> {
+    Ok(format!("{}.{}", question.id, answer::digest(app.store, question)?))
+}
+
 fn record(app: &App<'_>, root: FrameId, id: &str, response: &Value) -> Result<(), AppError> {
     let unknown = || Refusal::unknown(format!("there is no question {} in this chain", escape::shortened(id)));
+    let (id, shown) = id.split_once('.').map_or((id, None), |(id, shown)| (id, Some(shown.to_owned())));
     let question = id.parse().map_err(|_| unknown())?;
     let asked = app.store.questions(question, false)?.pop().filter(|asked| asked.root == root).ok_or_else(unknown)?;
     if let Some(text) = dialog::shown(app, &asked)?.answer(response).map_err(Refusal::new)? {
-        answer::answer(app, &answer::Input::entered(question, text, None))?;
+        answer::answer(app, &answer::Input::entered(question, text, shown))?;
     }
     Ok(())
 }

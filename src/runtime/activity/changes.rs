@@ -39,6 +39,11 @@ impl Written {
         Self { records, outputs: outputs.into_iter().collect() }
     }
 
+    /// Whether more records had been written.
+    pub(crate) fn is_after(&self, other: &Self) -> bool {
+        self.records > other.records
+    }
+
     /// Whether the records or one of `outputs` were written since. If this is unknown, assumes that they were.
     pub(crate) fn differs(&self, now: &Self, outputs: &[PathBuf]) -> bool {
         let is_same = |path| now.outputs.get(path).is_some_and(|length| self.outputs.get(path) == Some(length));
@@ -107,6 +112,8 @@ impl Changes {
         }
         if let Ok(store) = Store::open(&folder) {
             *records = Records { store, version: None, directory: found };
+            // The thread that reports may wait for the records, and the next calls wait for that thread.
+            drop(records);
             reports.unwatch(&folder);
             reports.watch(&folder);
             self.count.send_modify(|count| *count += 1);

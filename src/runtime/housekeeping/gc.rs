@@ -115,7 +115,10 @@ pub(crate) fn collect(
     let dir = store.dir().path().to_owned();
     let shrinking = is_smaller.then(|| thread::spawn(move || shrink(&dir)));
     collected.sweep(store, pretend, tell)?;
-    collected.database_bytes = shrinking.map_or(0, joined);
+    if let Some(shrinking) = shrinking {
+        // The file becomes smaller when nothing reads the database.
+        collected.database_bytes = joined(shrinking) + shrink(store.dir().path());
+    }
     Ok(collected)
 }
 

@@ -1,5 +1,4 @@
-//! The loop that runs a chain: start every agent that can run, wait for one to end, decide about it, and repeat until none
-//! can run.
+//! The loop that runs a chain: start every agent that can run, wait for one to end, decide about it, and repeat.
 
 use std::collections::{HashMap, HashSet};
 
@@ -185,9 +184,8 @@ impl Drive<'_> {
         self.settings.places.clone().filter(|places| is_missing && places.has_more_than(self.taken.len()))
     }
 
-    /// Records what happened to the tree outside this process, and returns the tree. Also returns the state of the files
-    /// that it waits for, from before that. Reading a large tree costs more than everything else, so it is only read again
-    /// if something may have changed.
+    /// Records what happened to the tree outside this process, and returns the tree and the earlier state of the files that
+    /// it waits for. Reading a large tree costs more than everything else, so it is only read again if it may have changed.
     fn tree_as_it_is(&mut self) -> Result<(Tree, Prints), RuntimeError> {
         tracing::debug!("{}: the whole chain is looked at", self.top.short());
         if self.events.is_written_by_others(self.store)? {

@@ -28,6 +28,9 @@ pub(super) struct Right {
 const MARK_TRIES: u32 = 200;
 const MARK_PAUSE: Duration = Duration::from_millis(5);
 
+/// How often to check whether a mark is set.
+const CHECK_TRIES: u32 = 3;
+
 /// How often to try to take a right if only checks held the lock, and how many of these tries are made without a pause. The others
 /// follow at intervals of a millisecond, because the system may suspend a checking process at that moment.
 const RIGHT_TRIES: u32 = 1_000;
@@ -52,7 +55,14 @@ impl Mark {
 
     /// Whether a process has set the mark. Creates nothing.
     pub(super) fn is_set(path: &Path) -> Result<bool> {
-        Ok(!is_free(path, File::try_lock)?)
+        // Another check also prevents the lock, for a moment.
+        for _ in 0..CHECK_TRIES {
+            if is_free(path, File::try_lock)? {
+                return Ok(false);
+            }
+            thread::yield_now();
+        }
+        Ok(true)
     }
 }
 

@@ -62,6 +62,7 @@ pub(crate) struct Followed {
 impl Followed {
     /// Marks the chain of `root` as followed until the result is dropped.
     pub(crate) fn mark(dir: &StateDir, root: FrameId) -> Result<Self> {
+        dir.frame_dir(root).map_err(|error| StoreError::io(&dir.frame_path(root), error))?;
         Ok(Self { _mark: Mark::set(&dir.followed(root))? })
     }
 
@@ -188,10 +189,7 @@ mod tests {
     fn a_session_shows_the_questions_of_the_chains_that_it_follows() {
         let temp = tempfile::tempdir().unwrap();
         let dir = StateDir::new(temp.path()).unwrap();
-        let [followed, other] = [FrameId::random(), FrameId::random()].map(|root| {
-            dir.frame_dir(root).unwrap();
-            root
-        });
+        let [followed, other] = [FrameId::random(), FrameId::random()];
         let are_shown = || [followed, other].map(|root| Attending::is_marked(&dir, root).unwrap());
         assert_eq!(are_shown(), [false, false]);
         let _session = Followed::mark(&dir, followed).unwrap();

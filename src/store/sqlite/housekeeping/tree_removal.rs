@@ -83,7 +83,7 @@ pub(crate) fn remove_trees(store: &Sqlite, trees: &[Decided], retention: Retenti
         }
         tree_rows::collect(connection, &removed)?;
         let frames = tree_rows::frames(connection)?;
-        for Table { name, of_members } in TABLES {
+        for Table { name, of_members } in TABLES.iter().rev() {
             connection.run(&format!("DELETE FROM {name} WHERE {of_members}"), [])?;
         }
         Ok((removed, frames))

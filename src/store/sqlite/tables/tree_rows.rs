@@ -12,21 +12,20 @@ pub(crate) struct Table {
     pub(crate) of_members: &'static str,
 }
 
-/// All tables with rows of a tree, in the order in which rows can be removed. Answers come before requests, because only
-/// the question says which frame its answer belongs to. Log entries come after frames. Every other row comes before the rows
-/// that it refers to, so that SQLite need not count broken references. `versions` is about programs. `subscription` and
-/// `notifications` are about the person here: they are not exported, and notifications are removed with their frames
-/// automatically.
+/// All tables with rows of a tree, in the order of export. Rows are removed in reverse order: a row before the rows that it refers to,
+/// so that SQLite need not count broken references; answers before requests, because only the question says which frame its answer
+/// belongs to; log entries after frames. `versions` is about programs. `subscription` and `notifications` are about the person here:
+/// they are not exported, and notifications are removed with their frames automatically.
 pub(crate) const TABLES: [Table; 9] = [
-    Table { name: "answers", of_members: "question IN (SELECT id FROM requests WHERE frame IN members)" },
-    Table { name: "requests", of_members: "frame IN members" },
-    Table { name: "messages", of_members: "frame IN members" },
-    Table { name: "stops", of_members: "frame IN members" },
-    Table { name: "attempts", of_members: "frame IN members" },
-    Table { name: "replies", of_members: "frame IN members" },
+    Table { name: "events", of_members: "frame IN members" },
     Table { name: "frames", of_members: "id IN members" },
     Table { name: "chains", of_members: "root IN members" },
-    Table { name: "events", of_members: "frame IN members" },
+    Table { name: "replies", of_members: "frame IN members" },
+    Table { name: "attempts", of_members: "frame IN members" },
+    Table { name: "stops", of_members: "frame IN members" },
+    Table { name: "messages", of_members: "frame IN members" },
+    Table { name: "requests", of_members: "frame IN members" },
+    Table { name: "answers", of_members: "question IN (SELECT id FROM requests WHERE frame IN members)" },
 ];
 
 /// Puts the frames of the trees of `roots` into `members`, together with frames that were deleted before they ran, because
