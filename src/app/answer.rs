@@ -31,8 +31,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Creates the input for an answer entered in a form. `shown` is the [digest] of the question that the form showed, if
-    /// the question may have changed since.
+    /// Creates the input for an answer from a form, which showed the question with the [digest] `shown`.
     pub(crate) fn entered(question: RequestId, text: String, shown: Option<String>) -> Self {
         Self { question, text, is_verbatim: true, mode: None, replace: false, shown }
     }
@@ -219,8 +218,7 @@ pub(crate) fn answer_in_time(app: &App<'_>, input: &Input) -> Result<Result<Outc
     }
 }
 
-/// Hashes everything that a person sees of a question: its whole text, the changes that a call would make now, and the place
-/// where it would act.
+/// Hashes everything that a person sees of a question: its text, the changes that a call would make now, and where.
 pub(crate) fn digest(store: &Store, asked: &Question) -> Result<String, StoreError> {
     let shown = whole_question::body(store, asked, None)?;
     let bytes = Sha256::digest(format!("{}\n{shown}", asked.id));
