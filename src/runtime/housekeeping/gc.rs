@@ -137,9 +137,12 @@ const AT_ONCE: usize = 100;
 /// as long.
 #[derive(Default)]
 struct Removing {
-    rows: Option<JoinHandle<Result<(Vec<Finished>, Trash), RuntimeError>>>,
+    rows: Option<JoinHandle<Batch>>,
     files: Option<JoinHandle<Result<usize, StoreError>>>,
 }
+
+/// The outcomes of a batch, and the files that it leaves to delete.
+type Batch = Result<(Vec<Finished>, Trash), RuntimeError>;
 
 /// The outcome for a prepared chain, and the worktrees that were removed for it.
 struct Finished {
