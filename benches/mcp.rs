@@ -41,20 +41,20 @@ fn main() {
 
     let mut server = Server::start(&state);
     server.begin();
-    let mut look = |method: &str, arguments: Value| {
+    let mut look = |method: &str, arguments: &Value| {
         let began = Instant::now();
         let answer = server.ask(method, arguments);
         assert!(answer["error"].is_null(), "{answer}");
         (began.elapsed(), answer)
     };
     let task = json!({ "taskId": root.to_string() });
-    let (_, answer) = look("tasks/get", task.clone());
+    let (_, answer) = look("tasks/get", &task);
     assert_eq!(answer["result"]["status"], "input_required", "{answer}");
-    let times = (0..RUNS).map(|_| look("tasks/get", task.clone()).0).collect();
+    let times = (0..RUNS).map(|_| look("tasks/get", &task).0).collect();
     println!("{:<32} {:.2} ms", format!("tasks/get of {WIDTH} agents"), median(times));
     process::is_idle(&server.process);
     let before = process::used(&server.process);
-    (0..RUNS).for_each(|_| drop(server.ask("tasks/get", task.clone())));
+    (0..RUNS).for_each(|_| drop(server.ask("tasks/get", &task)));
     let used = (process::used(&server.process) - before) / RUNS as f64;
     println!("{:<32} {:.2} ms", "its CPU time", used * 1000.0);
     process::end(&mut server.process);
@@ -108,7 +108,7 @@ impl Server {
             "protocolVersion": "2025-11-25", "capabilities": { "extensions": { "io.modelcontextprotocol/tasks": {} }, "elicitation": {} },
             "clientInfo": { "name": "bench", "version": "1" },
         });
-        let answer = self.ask("initialize", client);
+        let answer = self.ask("initialize", &client);
         assert!(answer["error"].is_null(), "{answer}");
         self.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     }
@@ -117,7 +117,7 @@ impl Server {
         writeln!(self.input, "{message}").expect("it reads");
     }
 
-    fn ask(&mut self, method: &str, parameters: Value) -> Value {
+    fn ask(&mut self, method: &str, parameters: &Value) -> Value {
         self.asked += 1;
         let id = self.asked;
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters }));
