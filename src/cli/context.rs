@@ -135,7 +135,7 @@ impl Context {
         configuration.ok()?.settings.given(&STATE_DIR_SETTING)?.path()
     }
 
-    /// The user's config file. `None` if there is none. Agents get none, because they could name any file.
+    /// The user's config file. `None` if the file does not exist. Agents never get one, because they could name any file.
     fn user_file(&self) -> Result<Option<&Source>, &BadConfig> {
         let read =
             || config_path().filter(|_| self.caller.is_none()).map_or(Ok(None), |path| sources::user_file(&path));

@@ -156,11 +156,11 @@ fn key(app: &App<'_>, question: &Question) -> Result<String, AppError> {
 
 fn record(app: &App<'_>, root: FrameId, id: &str, response: &Value) -> Result<(), AppError> {
     let unknown = || Refusal::unknown(format!("there is no question {} in this chain", escape::shortened(id)));
-    let (id, shown) = id.split_once('.').map_or((id, None), |(id, shown)| (id, Some(shown.to_owned())));
+    let (id, shown) = id.split_once('.').ok_or_else(unknown)?;
     let question = id.parse().map_err(|_| unknown())?;
     let asked = app.store.questions(question, false)?.pop().filter(|asked| asked.root == root).ok_or_else(unknown)?;
     if let Some(text) = dialog::shown(app, &asked)?.answer(response).map_err(Refusal::new)? {
-        answer::answer(app, &answer::Input::entered(question, text, shown))?;
+        answer::answer(app, &answer::Input::entered(question, text, Some(shown.to_owned())))?;
     }
     Ok(())
 }

@@ -23,8 +23,8 @@ use crate::store::files::{checkpoint, tool_results};
 use crate::store::{self, Recovery, Store};
 
 /// Restores what a frame's next attempt needs: the copy of the conversation that it continues, the agent's other session
-/// files, and the large tool results, which the conversation names by path. Returns the file to continue from; `None`:
-/// there is none, or the attempt begins a conversation.
+/// files, and the large tool results, which the conversation names by path. Returns the file to continue from. `None` if
+/// no file exists, or the attempt begins a conversation.
 pub(crate) fn prepare(store: &Store, frame: &Frame) -> Result<Option<PathBuf>, RuntimeError> {
     let Some(config) = config_dir(&frame.launch) else { return Ok(None) };
     refuse_foreign(store, frame, &config)?;

@@ -106,7 +106,7 @@ pub(crate) fn asked_by(store: &Store, frame: &Frame) -> Result<Option<Frame>, St
     }
 }
 
-/// The directory of the uppermost agent above `frame`, or of `frame` itself if there is none. No agent asked for the
+/// The directory of the uppermost agent above `frame`, or of `frame` itself if it has no parent. No agent asked for the
 /// uppermost one, so a person named its directory. If the chain was detached, the uppermost agent belongs to the chain that
 /// it comes from.
 pub(crate) fn base(store: &Store, frame: &Frame) -> Result<PathBuf, StoreError> {

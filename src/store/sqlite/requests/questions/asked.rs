@@ -94,7 +94,7 @@ fn all(connection: &Connection, asked: Asked, only_open: bool) -> TxResult<Vec<Q
     found(connection, sql, id)
 }
 
-/// Every poll asks for these questions, and usually there are none. A statement that only checks this takes a fraction of
+/// Every poll asks for these questions, and usually finds nothing. A statement that only checks this takes a fraction of
 /// the time to prepare.
 fn unfiled(connection: &Connection, top: Option<FrameId>) -> TxResult<Vec<Question>> {
     if !connection.finds(ids_of_unfiled!(), [])? {
