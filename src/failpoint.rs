@@ -72,6 +72,8 @@ macro_rules! steps {
 }
 
 steps! {
+    /// The state directory is told which server has its database.
+    SetServer: "set_server", WRITE;
     /// The database is created.
     MakeDatabase: "make_database", WRITE;
     /// The tables are migrated to the newest version.

@@ -81,21 +81,24 @@ fn the_rules_are_free_of_effects() {
 
 #[test]
 fn only_its_folder_knows_sqlite() {
-    let (store, sqlite) = (sources().join("store"), sources().join("store/sqlite"));
+    let (store, sqlite) = (sources().join("store"), sources().join("store/sql"));
     for file in files(&sources()).into_iter().filter(|file| !file.starts_with(&sqlite)) {
         let text = fs::read_to_string(&file).unwrap();
         let found = SQL.iter().find(|sql| text.contains(**sql));
         assert_eq!(found, None, "{} knows SQL", file.display());
-        let is_named = !file.starts_with(&store) && text.contains("store::sqlite");
-        assert!(!is_named, "{} names store::sqlite", file.display());
+        let is_named = !file.starts_with(&store) && text.contains("store::sql");
+        assert!(!is_named, "{} names store::sql", file.display());
     }
 }
 
-/// A database that is not SQLite has other functions for it.
+/// The databases have different functions for it.
 #[test]
 fn fields_of_json_that_are_queried_are_columns() {
-    let sqlite = sources().join("store/sqlite");
-    for file in files(&sqlite).iter().filter(|file| !file.ends_with("migrations.rs")) {
+    let sqlite = sources().join("store/sql");
+    for file in files(&sqlite)
+        .iter()
+        .filter(|file| !["migrations.rs", "server_tables.rs"].iter().any(|tables| file.ends_with(tables)))
+    {
         let code = without_tests(&fs::read_to_string(file).unwrap());
         let functions = ["json_extract(", "json_type(", "json_valid(", "json_each(", "json_object(", "-> '$", "->> '"];
         let found = functions.into_iter().find(|function| code.contains(function));
@@ -106,9 +109,8 @@ fn fields_of_json_that_are_queried_are_columns() {
 /// Files that parse JSON which was not written by Claude Code: settings, or files of this program or a person.
 const PARSE_OTHERS: [&str; 9] = [
     "claude/settings/settings_file.rs", "claude/settings/merged.rs", "claude/settings/user_hooks.rs",
-    "app/request/form_input.rs", "runtime/delivery/stale_files.rs", "store/sqlite/database/codec.rs",
-    "store/housekeeping/archive/adapt.rs", "store/sqlite/housekeeping/export.rs",
-    "store/housekeeping/archive/unpack.rs",
+    "app/request/form_input.rs", "runtime/delivery/stale_files.rs", "store/sql/database/codec.rs",
+    "store/housekeeping/archive/adapt.rs", "store/sql/housekeeping/export.rs", "store/housekeeping/archive/unpack.rs",
 ];
 
 #[test]

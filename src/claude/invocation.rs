@@ -21,6 +21,8 @@ pub(crate) const ATTEMPT: &str = "AGENT_CLI_ATTEMPT";
 pub(crate) const NO_ATTEMPT: AttemptId = AttemptId(uuid::Uuid::nil());
 /// Gives the commands that the agent calls the same state directory.
 pub(crate) const STATE_DIR: &str = "AGENT_CLI_STATE_DIR";
+/// The variable that names the server with the database, perhaps with a password. A state directory remembers it.
+pub(crate) const STORE: &str = "AGENT_CLI_STORE";
 /// The variable in which Claude Code passes its session id to the programs that its tools start.
 pub(crate) const SESSION: &str = "CLAUDE_CODE_SESSION_ID";
 
@@ -142,6 +144,7 @@ impl Invocation<'_> {
 /// Restores what was recorded about the shell that created the frame. `own`: the folder of agent-cli, so that the process finds
 /// it.
 pub(crate) fn restore_environment(command: &mut Command, own: Option<&Path>, launch: &Launch) {
+    command.env_remove(STORE);
     command.env("PATH", search_path(own, launch.path.as_deref(), env::var_os("PATH").as_deref()));
     agent_variables::restore(command, &launch.environment);
 }

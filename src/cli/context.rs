@@ -1,5 +1,7 @@
 //! The context of a command: the state directory, the calling agent and the configuration.
 
+mod environment;
+
 use std::cell::{Cell, OnceCell, RefCell};
 use std::env;
 use std::path::{Path, PathBuf};
@@ -10,16 +12,23 @@ use jiff::Timestamp;
 use crate::app::chains::run::RunSurroundings;
 use crate::app::config::chain_defaults;
 use crate::app::config::layers::Settings;
-use crate::app::config::setting::{LINGER as LINGER_SETTING, LOG, PRICES, STATE_DIR as STATE_DIR_SETTING, STOP_GRACE};
+use crate::app::config::setting::{
+    LINGER as LINGER_SETTING, LOG, PRICES, STATE_DIR as STATE_DIR_SETTING, STOP_GRACE, STORE as STORE_SETTING, Setting,
+};
 use crate::app::config::sources::{self, Configuration, Problem, Source};
 use crate::app::config::trust::Trust;
+use crate::app::config::value::SettingValue;
 use crate::app::error::{AppError, Refusal};
 use crate::app::spawn::in_background::Surroundings;
 use crate::app::{App, Asker};
 use crate::claude::environment::variables::Variables;
 use crate::claude::installation::program;
-use crate::claude::invocation::{ATTEMPT, FRAME, STATE_DIR};
+use crate::claude::invocation::{STATE_DIR, STORE};
 use crate::claude::processes::marks::{self, Mark};
+pub(crate) use crate::cli::context::environment::{
+    CLAUDE, CONFIG, config_of_this_shell, config_path, is_called_by_an_agent, named_claude, named_state_dir,
+};
+use crate::cli::context::environment::{caller, home, own_program};
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::output::log;
@@ -46,14 +55,13 @@ pub(crate) struct Context {
     user_file: OnceCell<Result<Option<Source>, BadConfig>>,
     /// How long calls linger, if the command's options set it.
     linger: Cell<Option<Duration>>,
+    /// The server that an option names.
+    server: Option<String>,
+    /// Whether the state directory uses the server that the person named.
+    is_chosen: Cell<bool>,
     /// Whether the person was warned that the config file cannot be used.
     has_warned: Cell<bool>,
 }
-
-/// The variable that names the `claude` to use.
-pub(crate) const CLAUDE: &str = "AGENT_CLI_CLAUDE";
-/// The variable that names the config file.
-pub(crate) const CONFIG: &str = "AGENT_CLI_CONFIG";
 
 impl Context {
     pub(crate) fn from_environment(verbose: bool) -> Result<Self, CliError> {
@@ -65,11 +73,13 @@ impl Context {
             sender: RefCell::default(),
             user_file: OnceCell::new(),
             linger: Cell::default(),
+            server: None,
+            is_chosen: Cell::new(false),
             has_warned: Cell::new(false),
         };
         // The farthest ancestor counts, because the agent may have started nearer ancestors with any environment. Ancestors
         // with another state directory do not count.
-        let state_dir = context.state_dir().ok();
+        let state_dir = context.place().ok();
         let above = state_dir.and_then(|dir| marks::marks().filter(|mark| mark.is_of(&dir)).last());
         if let Some(Mark { process, frame, attempt, .. }) = above {
             let caller = Caller { frame, attempt };
@@ -77,6 +87,14 @@ impl Context {
             context.caller = Some(caller);
         }
         Ok(context)
+    }
+
+    /// With the server that an option names.
+    pub(crate) fn with_server(self, server: Option<String>) -> Result<Self, CliError> {
+        if self.caller.is_some() && server.is_some() {
+            return Err(CliError::usage("agents cannot choose where chains are recorded").hint("leave out --store"));
+        }
+        Ok(Self { server, ..self })
     }
 
     /// The caller of this command. Only commands that record a person's identity look it up.
@@ -118,21 +136,39 @@ impl Context {
         Store::read_snapshot(&dir, |store| Ok(look(store).ok())).flatten()
     }
 
+    /// The state directory, which uses the server that the person has named.
     pub(crate) fn state_dir(&self) -> Result<PathBuf, AppError> {
+        let dir = self.place()?;
+        // An agent could have set any variable.
+        if self.caller.is_none() && !self.is_chosen.replace(true) {
+            let variable = || env::var(STORE).ok().filter(|url| !url.is_empty());
+            let url = self
+                .server
+                .clone()
+                .or_else(variable)
+                .or_else(|| self.configured(&STORE_SETTING)?.text().map(str::to_owned));
+            url.map_or(Ok(()), |url| Store::use_server(&dir, &url))?;
+        }
+        Ok(dir)
+    }
+
+    /// The state directory, whatever it uses.
+    pub(crate) fn place(&self) -> Result<PathBuf, AppError> {
         let dir = named_state_dir()
-            .or_else(|| self.configured_state_dir())
+            .or_else(|| self.configured(&STATE_DIR_SETTING)?.path())
             .or_else(StateDir::default_path)
             .ok_or_else(|| Refusal::failure("no home directory to keep state in").hint(format!("set {STATE_DIR}")))?;
         std::path::absolute(&dir)
             .map_err(|error| Refusal::failure(format!("{} cannot be used: {error}", dir.display())).into())
     }
 
-    fn configured_state_dir(&self) -> Option<PathBuf> {
+    /// A setting of the user's config file.
+    fn configured(&self, setting: &Setting) -> Option<SettingValue> {
         if let Err(error) = self.user_file() {
             self.warn_of(error);
         }
         let configuration = Configuration::resolve(self.user_file().ok()?, None, None, home().as_deref(), |_| None);
-        configuration.ok()?.settings.given(&STATE_DIR_SETTING)?.path()
+        configuration.ok()?.settings.given(setting).cloned()
     }
 
     /// The user's config file. `None` if the file does not exist. Agents never get one, because they could name any file.
@@ -340,55 +376,4 @@ impl Surroundings for Context {
 /// The options for stopping agents.
 fn stopping(settings: &Settings) -> Stopping {
     Stopping { grace: settings.seconds(&STOP_GRACE).map_or(GRACE, Duration::from_secs), tell: output::tell }
-}
-
-fn own_program() -> Result<PathBuf, AppError> {
-    let own = env::current_exe();
-    own.map_err(|error| Refusal::failure(format!("failed to find this program's own path: {error}")).into())
-}
-
-/// The state directory that the environment names. An empty name counts as unset.
-pub(crate) fn named_state_dir() -> Option<PathBuf> {
-    env::var_os(STATE_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from)
-}
-
-/// The path of the config file, whether or not it exists. `None` if there is no home directory. An empty name counts as
-/// unset.
-pub(crate) fn config_path() -> Option<PathBuf> {
-    let named = env::var_os(CONFIG).filter(|name| !name.is_empty()).map(PathBuf::from);
-    let usual = || dirs::config_dir().map(|dir| dir.join("agent-cli").join("config.toml"));
-    std::path::absolute(named.or_else(usual)?).ok()
-}
-
-/// The path of the config file, if only this shell's environment names it. A service would use another file.
-pub(crate) fn config_of_this_shell() -> Option<PathBuf> {
-    let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
-    config_path().filter(|_| is_set(CONFIG) || is_set("XDG_CONFIG_HOME"))
-}
-
-/// The `claude` that the environment names. An empty name counts as unset.
-pub(crate) fn named_claude() -> Option<PathBuf> {
-    env::var_os(CLAUDE).filter(|name| !name.is_empty()).map(PathBuf::from)
-}
-
-/// Whether this process runs in a tool call of an agent.
-pub(crate) fn is_called_by_an_agent() -> bool {
-    env::var_os(FRAME).is_some() || env::var_os(ATTEMPT).is_some()
-}
-
-fn caller() -> Result<Option<Caller>, CliError> {
-    let (frame, attempt) = match (env::var_os(FRAME), env::var_os(ATTEMPT)) {
-        (None, None) => return Ok(None),
-        (frame, attempt) => (frame.unwrap_or_default(), attempt.unwrap_or_default()),
-    };
-    let ids = frame.to_str().and_then(|frame| frame.parse().ok()).zip(attempt.to_str().and_then(|id| id.parse().ok()));
-    let (frame, attempt) = ids.ok_or_else(|| {
-        CliError::usage(format!("{FRAME} and {ATTEMPT} are set, but are not ids"))
-            .hint(format!("agent-cli sets them for its agents: unset {FRAME} {ATTEMPT}"))
-    })?;
-    Ok(Some(Caller { frame, attempt }))
-}
-
-fn home() -> Option<PathBuf> {
-    dirs::home_dir()
 }

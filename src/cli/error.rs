@@ -329,6 +329,21 @@ impl From<StoreError> for CliError {
             StoreError::Running(id) => Self::failed(message).hint(may_have_died(id)),
             StoreError::Io { source, .. } => of_files(message, &source),
             StoreError::Database { .. } => Self::failed(message).hint(ASK_DOCTOR),
+            StoreError::Server { why, .. } if why.contains("TLS") || why.contains("certificate") => Self::failed(
+                message,
+            )
+            .hint(
+                "a server on another machine needs a certificate that this machine trusts (SSL_CERT_FILE names others)",
+            )
+            .hint("where nobody can listen, ?sslmode=disable at the end of the address does without"),
+            StoreError::Server { .. } => Self::failed(message)
+                .hint("the server must be reachable and let this user in: psql with the same address shows why not"),
+            StoreError::BadStore { .. } => {
+                Self::usage(message).hint("it has the form postgres://USER@HOST:PORT/DATABASE, as psql takes it")
+            }
+            StoreError::OtherStore { .. } => Self::usage(message)
+                .hint("agent-cli move --to ADDRESS moves them; or set AGENT_CLI_STATE_DIR to another directory"),
+            StoreError::OtherHost { .. } => Self::failed(message).hint("run the command on that host"),
             StoreError::NotAdmitted(_)
             | StoreError::Illegal(_)
             | StoreError::IllegalRequest(_)

@@ -55,6 +55,7 @@ impl ExitStatus {
 pub(crate) const HELP: &str = "\
 Environment:
   AGENT_CLI_STATE_DIR        where chains are kept
+  AGENT_CLI_STORE            the PostgreSQL server that records them, unless --store names one
   AGENT_CLI_CONFIG           the config file: agent-cli config
   AGENT_CLI_CLAUDE           the claude program, unless --claude is given
   AGENT_CLI_PERMISSION_MODE  the default of --permission-mode

@@ -63,6 +63,11 @@ struct MannerOptions {
     #[arg(short, long, global = true, hide_short_help = true)]
     quiet: bool,
 
+    /// Record chains on a PostgreSQL server from now on, instead of in a file of the state directory
+    // Help names it beside its variable.
+    #[arg(long, global = true, hide = true, value_name = "postgres://…")]
+    store: Option<String>,
+
     /// When to use colours [default: auto]
     #[arg(long, global = true, hide_short_help = true, value_name = "WHEN")]
     color: Option<ColorChoice>,
@@ -129,8 +134,9 @@ commands! {
         "rm" => Rm(chain::rm::Rm),
         "gc" => Gc(housekeeping::gc::Gc),
         "fsck" => Fsck(housekeeping::fsck::Fsck),
-        "export" => Export(housekeeping::export::ExportCommand),
-        "import" => Import(housekeeping::import::Import),
+        "export" => Export(housekeeping::transfer::export::ExportCommand),
+        "import" => Import(housekeeping::transfer::import::Import),
+        "move" => Move(housekeeping::transfer::to_server::MoveCommand),
     }
     "Set up" {
         "init" => Init(housekeeping::init::Init),
@@ -175,7 +181,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let is_driver = matches!(command, Subcommands::Spawn(_) | Subcommands::Resume(_) | Subcommands::Watch(_));
     let times = is_driver && !context::is_called_by_an_agent() && !io::stderr().is_terminal();
     output::write_errors(Manner { quiet: manner.quiet, times });
-    let context = match Context::from_environment(manner.verbose) {
+    let context = match Context::from_environment(manner.verbose).and_then(|context| context.with_server(manner.store))
+    {
         Ok(context) => context,
         Err(error) => return reported(Err(error), &arguments).into(),
     };

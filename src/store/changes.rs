@@ -6,7 +6,7 @@ use crate::store::error::Result;
 
 /// Detects writes by other connections while the database is open.
 pub trait Changes {
-    /// A number that changes when another connection has written.
+    /// A number that changes when another connection has written, at the latest a moment later.
     ///
     /// # Errors
     ///
@@ -17,6 +17,6 @@ pub trait Changes {
     /// no other process has written.
     fn is_unchanged(&self) -> bool;
 
-    /// The files in the state directory that change with every write. Watch them to be notified of writes.
+    /// The files in the state directory that change with every write of others. Watch them to be notified of writes.
     fn woken_by(&self) -> Vec<PathBuf>;
 }

@@ -80,6 +80,36 @@ pub enum StoreError {
         /// The error of the database.
         source: Box<dyn Error + Send + Sync>,
     },
+    /// The server with the database cannot be used.
+    #[error("cannot use the database {place}: {why}")]
+    Server {
+        /// The server, without a password.
+        place: String,
+        /// What it, or the connection to it, has reported.
+        why: String,
+    },
+    /// The address of a server with a database is not valid.
+    #[error("the address of the database is not valid: {why}")]
+    BadStore {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The state directory uses another database.
+    #[error("the state directory {dir} records its chains in {used}")]
+    OtherStore {
+        /// The state directory.
+        dir: PathBuf,
+        /// Its database: a file, or a server without a password.
+        used: String,
+    },
+    /// The files of a chain's agents are in the state directory of another host.
+    #[error("the agents of {} run on the host {host}", .root.short())]
+    OtherHost {
+        /// The root of the chain.
+        root: FrameId,
+        /// That state directory.
+        host: String,
+    },
     /// A file of the state directory cannot be used.
     #[error("cannot use {path}")]
     Io {

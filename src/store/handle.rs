@@ -6,10 +6,11 @@ use std::fmt::Debug;
 use std::ops::Deref;
 use std::path::Path;
 
+use crate::core::chain::frame::Frame;
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
 use crate::store::changes::Changes;
-use crate::store::error::Result;
+use crate::store::error::{Result, StoreError};
 use crate::store::files::ownership::trusted;
 use crate::store::files::state_dir::StateDir;
 use crate::store::housekeeping::Housekeeping;
@@ -19,7 +20,10 @@ use crate::store::records::{
     AskedFor, Attempt, Attempts, ChainChange, ChainOf, EventRecord, Extent, NewChain, Question, Questions, Records,
     Target, TreeOf,
 };
-use crate::store::sqlite::database::connection::Sqlite;
+use crate::store::sql::database::connection::Database;
+use crate::store::sql::database::server;
+use crate::store::sql::housekeeping::moving;
+pub(crate) use crate::store::sql::housekeeping::moving::Moved;
 
 /// The traits that a database implements.
 pub(crate) trait Backend: Records + Outbox + Housekeeping + Changes + Any + Debug + Send {}
@@ -42,21 +46,48 @@ impl Store {
     /// agent-cli, or one of a newer version.
     pub fn open(dir: &Path) -> Result<Self> {
         let dir = trusted(dir)?;
-        Ok(Self { backend: Box::new(Sqlite::open(dir.clone())?), dir })
+        Ok(Self { backend: Box::new(Database::open(dir.clone())?), dir })
     }
 
     /// Runs `look` on a snapshot of the database in `dir` and returns its result. `None` if the database must be opened for
     /// writing: it does not exist, it is being written to, `look` wants to write, or any error occurred.
     pub fn read_snapshot<T>(dir: &Path, look: impl FnOnce(&Self) -> Result<T>) -> Option<T> {
         let dir = trusted(dir).ok()?;
-        let store = Self { backend: Box::new(Sqlite::look(dir.clone())?), dir };
+        let store = Self { backend: Box::new(Database::look(dir.clone())?), dir };
         let seen = look(&store).ok()?;
         store.changes().is_unchanged().then_some(seen)
     }
 
-    /// Whether `dir` contains a database.
+    /// Has the state directory in `dir` use the database on a server from now on.
+    ///
+    /// # Errors
+    ///
+    /// The address is not valid, or the directory has another database.
+    pub fn use_server(dir: &Path, url: &str) -> Result<()> {
+        server::choose(&trusted(dir)?, url)
+    }
+
+    /// The address of a server, without a password.
+    ///
+    /// # Errors
+    ///
+    /// The address is not valid.
+    pub(crate) fn place_of(url: &str) -> Result<String> {
+        server::place_of(url)
+    }
+
+    /// Moves all records of the state directory in `dir` to a server. Repeating it does no harm.
+    ///
+    /// # Errors
+    ///
+    /// An agent is running, the directory uses another server, or a database cannot be used. Nothing is moved then.
+    pub(crate) fn move_to_server(dir: &Path, url: &str) -> Result<Moved> {
+        moving::move_to(&trusted(dir)?, url)
+    }
+
+    /// Whether `dir` has a database.
     pub(crate) fn exists(dir: &StateDir) -> bool {
-        dir.database().exists()
+        dir.database().exists() || dir.server().is_ok_and(|server| server.is_some())
     }
 
     /// The state directory.
@@ -99,6 +130,19 @@ impl Deref for Store {
 
 // These methods accept an id where the operation needs nothing else.
 impl Store {
+    /// A frame whose agent runs on this host.
+    ///
+    /// # Errors
+    ///
+    /// `StoreError::OtherHost`, `StoreError::UnknownFrame`, or an error reading the database.
+    pub(crate) fn frame_here(&self, frame: FrameId) -> Result<Frame> {
+        let ChainOf { root, elsewhere, .. } = self.chain_of(frame)?;
+        if let Some(host) = elsewhere {
+            return Err(StoreError::OtherHost { root, host });
+        }
+        self.backend.frame(frame)?.ok_or(StoreError::UnknownFrame(frame))
+    }
+
     /// [`Records::create`]
     pub fn create<'a>(&self, new: impl Into<NewChain<'a>>, asked: Option<AskedFor<'_>>) -> Result<FrameId> {
         self.backend.create(new.into(), asked)

@@ -18,7 +18,7 @@ mod handle;
 pub(crate) mod housekeeping;
 mod outbox;
 mod records;
-mod sqlite;
+mod sql;
 pub(crate) mod usability;
 
 #[cfg(test)]
@@ -32,6 +32,7 @@ pub(crate) use crate::store::files::marks::{Attending, Driving, Followed, Servin
 pub(crate) use crate::store::files::ownership::exposed;
 pub(crate) use crate::store::files::privacy::private_socket;
 pub(crate) use crate::store::files::state_dir::StateDir;
+pub(crate) use crate::store::handle::Moved;
 pub use crate::store::handle::Store;
 pub(crate) use crate::store::housekeeping::archive::{Adapted, Brought, Here, Unpacked};
 pub(crate) use crate::store::housekeeping::database_facts::{FactsOf, Observed, RecordedPause, RecordedProgram};
@@ -46,6 +47,6 @@ pub use crate::store::records::requests::Caller;
 pub(crate) use crate::store::records::{
     Asked, AtEnd, Attempt, Attempts, ChainChange, ChainFilter, ChainKind, ChainOf, Chains, Counted, Counting,
     EventRecord, Exchange, Extent, Instruction, KnownProgram, NewChain, NewGroup, PrintedRequests, Question, Questions,
-    Recovery, Replies, Requests, ResultUse, Scope, Seen, StateChange, Target, Telling, Together, TreeOf, Undelivered,
-    WorktreesOf,
+    Recovery, Replies, Requests, ResultUse, Scope, Seen, StateChange, Steering, Target, Telling, Together, TreeOf,
+    Undelivered, WorktreesOf,
 };

@@ -1,6 +1,6 @@
 //! Shared by the tests of the store.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
@@ -20,6 +20,8 @@ use crate::core::requests::request::{Delivery, Request, RequestKind, RequestResu
 use crate::core::steering::origin::Origin;
 use crate::core::waits::wait_progress::{CheckResult, WaitProgress};
 use crate::store::error::Result;
+use crate::store::files::state_dir::StateDir;
+use crate::store::files::state_dir::server_file::ServerFile;
 use crate::store::handle::Store;
 use crate::store::housekeeping::removable::Decided;
 use crate::store::records::{
@@ -30,9 +32,35 @@ use crate::store::records::{
 /// A store in a temporary directory.
 pub(crate) fn store() -> (TempDir, Store) {
     let temp = tempfile::tempdir().unwrap();
+    let store = open(&temp.path().join("state"));
+    (temp, store)
+}
+
+/// The store of a directory. With this variable, its database is on a server.
+pub(crate) fn open(dir: &Path) -> Store {
+    let of = StateDir::new(dir).unwrap();
+    if std::env::var_os("AGENT_CLI_TEST_SERVER").is_some() && of.server().unwrap().is_none() {
+        of.set_server(&ServerFile { url: postgres::new_database(), host: "here".into() }).unwrap();
+    }
+    Store::open(dir).unwrap()
+}
+
+/// The address of an empty database, if tests use a server.
+pub(crate) fn new_server() -> Option<String> {
+    std::env::var_os("AGENT_CLI_TEST_SERVER").map(|_| postgres::new_database())
+}
+
+/// For tests of what only SQLite has.
+pub(crate) fn in_file() -> (TempDir, Store) {
+    let temp = tempfile::tempdir().unwrap();
     let store = Store::open(&temp.path().join("state")).unwrap();
     (temp, store)
 }
+
+// Tests of commands use the rest.
+#[expect(dead_code, reason = "they are the ones that use it")]
+#[path = "../../tests/support/postgres.rs"]
+mod postgres;
 
 pub(crate) fn new(task: &str) -> NewFrame {
     NewFrame {

@@ -35,7 +35,7 @@ pub(crate) fn findings(dir: &Path, named: bool) -> Vec<Finding> {
 
 /// The store, if it exists, and the findings about it.
 pub(crate) fn open(dir: &Path) -> (Option<Store>, Finding) {
-    if StateDir::new(dir).is_ok_and(|dir| !dir.database().exists()) {
+    if StateDir::new(dir).is_ok_and(|dir| !Store::exists(&dir)) {
         return (None, Finding::ok(DATABASE, "not created yet; the first chain creates it"));
     }
     match Store::open(dir).and_then(|store| store.housekeeping().condition().map(|condition| (store, condition))) {
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_database_is_opened_and_read() {
-        let (_temp, store) = crate::store::testing::store();
+        let (_temp, store) = crate::store::testing::in_file();
         store.root();
         let dir = store.dir().path().to_owned();
         drop(store);

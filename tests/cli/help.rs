@@ -48,6 +48,7 @@ fn every_command_explains_itself() {
       gc              Remove chains that finished long ago, and unused files
       fsck            Check the state directory for inconsistencies
       export, import  Move a chain to another machine: write it to a file, or read one
+      move            Move the records of all chains to a PostgreSQL server
 
     Set up:
       init, uninit    Tell the agents of this project how to start others, or remove that
@@ -55,8 +56,7 @@ fn every_command_explains_itself() {
       config          List and change settings
       service         Install a timer that resumes chains every minute
       notifications   List notifications, and whether they could be sent
-      mcp             Serve chains to Claude Code and other MCP hosts
-      serve           Serve a page that shows and answers chains in a browser
+      mcp, serve      Serve chains to Claude Code and other MCP hosts, or as a page in a browser
       completions     Print a completion script for a shell
 
     For agents:
@@ -83,6 +83,7 @@ fn every_command_explains_itself() {
 
     Environment:
       AGENT_CLI_STATE_DIR        where chains are kept
+      AGENT_CLI_STORE            the PostgreSQL server that records them, unless --store names one
       AGENT_CLI_CONFIG           the config file: agent-cli config
       AGENT_CLI_CLAUDE           the claude program, unless --claude is given
       AGENT_CLI_PERMISSION_MODE  the default of --permission-mode
@@ -1415,6 +1416,41 @@ fn every_command_explains_itself() {
     Examples:
       agent-cli export 4f2c1a90 -o chain.tar
       agent-cli export 4f2c1a90 | ssh server agent-cli import - --trust
+    ");
+    insta::assert_snapshot!(help(&["move"]), @"
+    Move the records of all chains to a PostgreSQL server
+
+    From then on, all commands with this state directory use the server. The files of agents, such as
+    their kept sessions, remain in the state directory, so their chains continue on this machine only.
+    Other machines that use the same server show, answer, stop and steer them, too.
+
+    Nothing is moved while an agent is running. The old database remains as a file that is no longer used.
+
+    Usage: agent-cli move [OPTIONS] --to <postgres://…>
+
+    Options:
+          --to <postgres://…>
+              The server and its database, as psql takes it
+
+          --json
+              Print a JSON object: chains and store
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours [default: auto]
+
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli move --to postgres://ann@db.example/chains
     ");
     insta::assert_snapshot!(help(&["import"]), @"
     Import a chain written by `agent-cli export`

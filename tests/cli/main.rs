@@ -13,6 +13,8 @@ mod marked;
 mod names;
 mod outcome;
 mod page;
+#[path = "../support/postgres.rs"]
+mod postgres;
 mod programs;
 #[path = "../support/pty.rs"]
 mod pty;
@@ -100,6 +102,7 @@ mod replies;
 mod reply_schemas;
 mod resume_all;
 mod retries;
+mod server;
 mod service;
 mod several_requests;
 mod state_directory;

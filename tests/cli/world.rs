@@ -16,6 +16,7 @@ use crate::invocation::Invocation;
 use crate::log::Log;
 use crate::names::Names;
 use crate::outcome::Outcome;
+use crate::postgres;
 use crate::programs;
 
 /// A world for one test. Everything in it is deleted when it is dropped.
@@ -50,7 +51,10 @@ impl World {
             // Most tests are about what happens when calls are suspended.
             ("AGENT_CLI_LINGER", "0s".into()),
         ];
-        defaults.into_iter().fold(world, |world, (name, value)| world.with(name, value))
+        let world = defaults.into_iter().fold(world, |world, (name, value)| world.with(name, value));
+        // With this variable, all tests record their chains on a server.
+        let on_server = std::env::var_os("AGENT_CLI_TEST_SERVER").is_some();
+        if on_server { world.with("AGENT_CLI_STORE", postgres::new_database()) } else { world }
     }
 
     /// Writes the user's settings of Claude Code.

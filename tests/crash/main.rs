@@ -17,6 +17,8 @@ mod log;
 mod names;
 #[path = "../cli/outcome.rs"]
 mod outcome;
+#[path = "../support/postgres.rs"]
+mod postgres;
 #[path = "../cli/programs.rs"]
 mod programs;
 #[path = "../cli/repository.rs"]

@@ -75,6 +75,7 @@ fn schema(arguments: &[&str], printed: &Value) -> &'static str {
         "history" => "history",
         "import" => "import",
         "ls" => "ls",
+        "move" => "move",
         "notifications" => "notifications",
         "questions" => "questions",
         "init" | "uninit" => "init",

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::app::config::setting::{InProject, SETTINGS, Setting};
+use crate::app::config::setting::{InProject, SETTINGS, STORE, Setting};
 use crate::app::config::value::SettingValue;
 use crate::core::agent::permission_mode;
 use crate::core::agent::usage::prices::Prices;
+use crate::store::Store;
 
 /// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +80,13 @@ impl Settings {
     }
 
     /// The text or path, if it is set.
+    /// The value for a list of settings, without a password.
+    pub(crate) fn shown(&self, setting: &Setting) -> Option<SettingValue> {
+        let value = self.value(setting)?;
+        let Some(address) = value.text().filter(|_| setting.key == STORE.key) else { return Some(value) };
+        Some(SettingValue::Text(Store::place_of(address).unwrap_or_else(|_| "an address that is not valid".to_owned())))
+    }
+
     pub(crate) fn text(&self, setting: &Setting) -> Option<String> {
         self.given(setting)?.text().map(str::to_owned)
     }

@@ -5,5 +5,6 @@ pub(crate) mod export;
 pub(crate) mod fsck;
 pub(crate) mod gc;
 pub(crate) mod import;
+pub(crate) mod moving;
 pub(crate) mod service;
 pub(crate) mod setup;

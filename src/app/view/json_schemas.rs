@@ -14,8 +14,8 @@ use crate::app::view::cost::StatsView;
 use crate::app::view::estimate::EstimateView;
 use crate::app::view::exchange::ExchangeView;
 use crate::app::view::outcome::{
-    AnsweredView, ErrorView, FsckView, GcView, ImportView, NotificationTestView, NotificationView, RmView, SetupView,
-    StoppedView, ToldView,
+    AnsweredView, ErrorView, FsckView, GcView, ImportView, MoveView, NotificationTestView, NotificationView, RmView,
+    SetupView, StoppedView, ToldView,
 };
 use crate::app::view::question::QuestionView;
 use crate::app::view::settings::{ConfigView, SettingView};
@@ -62,6 +62,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("fsck", schema::<FsckView>("fsck --json")),
         ("doctor", schema::<DoctorReport>("doctor --json")),
         ("import", schema::<ImportView<'_>>("import --json")),
+        ("move", schema::<MoveView<'_>>("move --json")),
         ("config", schema::<ConfigView>("config --json")),
         ("config-get", schema::<SettingView>("config get --json")),
         ("service", schema::<ServiceStatus>("service status --json")),

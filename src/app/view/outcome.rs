@@ -234,6 +234,16 @@ pub(crate) enum ImportView<'a> {
     NotTrusted(&'a Inventory),
 }
 
+/// What `move` has done.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct MoveView<'a> {
+    /// How many chains were moved: 0 if they are there already.
+    pub(crate) chains: u64,
+    /// The server, without a password.
+    pub(crate) store: &'a str,
+}
+
 /// A notification.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

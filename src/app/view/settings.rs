@@ -76,7 +76,7 @@ impl SettingView {
             ValueSource::Project(path) => (SettingOrigin::Project, Some(path.clone()), None),
             ValueSource::Variable(name) => (SettingOrigin::Environment, None, Some(*name)),
         };
-        let value = settings.value(setting).map(|value| value.to_json());
+        let value = settings.shown(setting).map(|value| value.to_json());
         Self { key: setting.key, value, origin, file, variable, help: setting.help }
     }
 }

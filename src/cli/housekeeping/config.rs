@@ -171,7 +171,7 @@ fn report(found: &Configuration) -> ExitStatus {
 
 /// Formats a setting as a line of TOML, with its origin.
 fn line(settings: &Settings, setting: &Setting) -> String {
-    let Some(value) = settings.value(setting) else {
+    let Some(value) = settings.shown(setting) else {
         return format!("# {} is not set: {}\n", setting.key, setting.help);
     };
     let origin = match settings.origin(setting) {

@@ -196,7 +196,7 @@ impl Host for OwnProcess {
 fn within<T>(work: impl FnOnce(&Context, &Store) -> Result<T, AppError>) -> Result<T, Problem> {
     let work = || {
         let context = Context::from_environment(false)?;
-        let dir = context.state_dir()?;
+        let dir = context.place()?;
         if !StateDir::new(&dir).is_ok_and(|dir| Store::exists(&dir)) {
             // Opening the store would create another state directory.
             return Err(CliError::failed(format!("there are no records in {} any more", dir.display())));

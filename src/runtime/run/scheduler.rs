@@ -34,7 +34,7 @@ use crate::runtime::run::stopping;
 use crate::runtime::steering::try_again;
 use crate::runtime::steering::{self, stop_notice};
 use crate::runtime::{RunSettings, RuntimeError, agent_span};
-use crate::store::{Attempts, Driving, StateChange, Store, StoreError, TreeOf};
+use crate::store::{Attempts, Driving, StateChange, Store, TreeOf};
 
 mod budget;
 mod harvest;
@@ -53,7 +53,7 @@ pub(crate) async fn drive(
     top: FrameId,
     stop: watch::Receiver<Signals>,
 ) -> Result<Driven, RuntimeError> {
-    let Some(frame) = store.frame(top)? else { return Err(StoreError::UnknownFrame(top).into()) };
+    let frame = store.frame_here(top)?;
     // A process that runs a part of a chain only checks that part.
     let _driving = (frame.root == top).then(|| Driving::mark(store.dir(), top)).transpose()?;
     let drive = Drive {

@@ -111,7 +111,7 @@ pub(crate) fn conclude_ended(store: &Store, id: FrameId) -> Result<bool, Runtime
 /// Waits until a running agent has ended. If it has no runner, this ends it. A suspended or hanging runner is not waited for
 /// indefinitely: it follows the record when it continues.
 fn wait_for_end(store: &Store, id: FrameId, grace: Duration, tell: fn(&str)) -> Result<(), RuntimeError> {
-    let asked = Instant::now();
+    let (asked, elsewhere) = (Instant::now(), store.chain_of(id)?.elsewhere);
     let (mut is_told, mut gives_up) = (false, grace + NOTICES + CONCLUDES);
     let mut output: Option<OutputFollower> = None;
     loop {
@@ -119,12 +119,16 @@ fn wait_for_end(store: &Store, id: FrameId, grace: Duration, tell: fn(&str)) -> 
         if !matches!(frame.state, FrameState::Running { .. }) {
             return Ok(());
         }
-        if conclude_ended(store, id)? {
+        if elsewhere.is_none() && conclude_ended(store, id)? {
             return Ok(());
         }
         if asked.elapsed() >= gives_up {
-            let runner =
-                store.attempts(Attempts::RunningOf(id))?.pop().map(|attempt| format!("process {}", attempt.runner));
+            let runner = match &elsewhere {
+                Some(host) => Some(format!("the host {host}")),
+                None => {
+                    store.attempts(Attempts::RunningOf(id))?.pop().map(|attempt| format!("process {}", attempt.runner))
+                }
+            };
             let runner = runner.unwrap_or_else(|| "the process".to_owned());
             tell(&format!(
                 "{runner}, which runs {}, does not respond; it stops the agent as soon as it does",
@@ -132,7 +136,7 @@ fn wait_for_end(store: &Store, id: FrameId, grace: Duration, tell: fn(&str)) -> 
             ));
             return Ok(());
         }
-        if asked.elapsed() >= NOTICES && !store.dir().is_stop_noticed(id) {
+        if elsewhere.is_none() && asked.elapsed() >= NOTICES && !store.dir().is_stop_noticed(id) {
             // Its runner has ended, or is suspended. A hook still ends the agent after the running tool.
             let attempt = store.attempts(Attempts::RunningOf(id))?.pop();
             if !is_told && let Some(attempt) = &attempt {

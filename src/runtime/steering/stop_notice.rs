@@ -6,7 +6,7 @@ use crate::core::chain::frame::Frame;
 use crate::core::id::FrameId;
 use crate::core::steering::stop_order::{By, Stop, StopKind};
 use crate::runtime::{RuntimeError, while_trying};
-use crate::store::{Attempt, StateDir, Store, StoreError};
+use crate::store::{Attempt, StateDir, Steering, Store, StoreError};
 
 /// The interval between checks for the file.
 const LOOK: Duration = Duration::from_millis(150);
@@ -35,14 +35,18 @@ pub(crate) fn ask(store: &Store, frame: FrameId, now: bool) -> Result<(), Runtim
     store.dir().ask_to_stop(frame, now).map_err(while_trying("write the file that stops an agent"))
 }
 
-/// Asks the running agents that must stop according to the records, because the process that recorded the stop may have
-/// died before it could ask them.
+/// Asks the running agents that must stop according to the records, and announces their messages: the process that recorded
+/// them may have died before it could, or runs on another host.
 pub(crate) fn tell(store: &Store, running: impl Iterator<Item = FrameId>) -> Result<(), RuntimeError> {
     for frame in running {
-        if let Some(stop) = store.steering(frame)?.stop
+        let Steering { stop, messages } = store.steering(frame)?;
+        if let Some(stop) = stop
             && !store.dir().stop_file(frame).exists()
         {
             ask(store, frame, stop.now)?;
+        }
+        if messages.iter().any(|message| message.delivered_in.is_none()) && !store.dir().message_file(frame).exists() {
+            store.dir().note_message(frame).map_err(while_trying("write the file that names messages"))?;
         }
     }
     Ok(())

@@ -26,7 +26,8 @@ pub(crate) fn tell(
     let message = store.tell(frame.id, Telling::Message, text, sender)?;
     // It may have started to run since.
     let runs = store.frame(frame.id)?.is_some_and(|frame| matches!(frame.state, FrameState::Running { .. }));
-    if runs {
+    // A runner on another host announces it.
+    if runs && store.chain_of(frame.id)?.elsewhere.is_none() {
         store.dir().note_message(frame.id).map_err(while_trying("write the file that names messages"))?;
     }
     Ok((message, if runs { Arrives::NextCall } else { Arrives::NextWakeUp }))

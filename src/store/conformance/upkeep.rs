@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
@@ -35,9 +37,22 @@ pub(crate) fn others_are_noticed(open: Open) {
     store.root();
     assert_eq!(store.changes().version_of_others().unwrap(), before, "its own changes are none of others");
     let other = open(&temp.path().join("state"));
+    let woken_by = store.changes().woken_by();
+    assert!(woken_by.iter().any(|file| file.starts_with(store.dir().path())));
+    let state = || {
+        woken_by
+            .iter()
+            .map(|file| fs::metadata(file).ok().map(|file| (file.len(), file.modified().unwrap())))
+            .collect::<Vec<_>>()
+    };
+    let files = state();
     other.root();
-    assert_ne!(store.changes().version_of_others().unwrap(), before);
-    assert!(store.changes().woken_by().iter().any(|file| file.starts_with(store.dir().path())));
+    // A server sends a notification.
+    let end = Instant::now() + Duration::from_secs(60);
+    while store.changes().version_of_others().unwrap() == before || state() == files {
+        assert!(Instant::now() < end, "nothing is noticed");
+        thread::sleep(Duration::from_millis(1));
+    }
     assert!(store.changes().is_unchanged(), "it was not opened for a single look");
 }
 

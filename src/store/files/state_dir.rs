@@ -1,5 +1,7 @@
 //! The paths in the state directory. Everything in it is private to its owner, whatever the umask.
 
+pub(crate) mod server_file;
+
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -70,9 +72,17 @@ impl StateDir {
 
     /// The paths of the records, each with a pattern for the paths below it. The worktrees of agents next to them are not
     /// records.
-    pub(crate) fn records(&self) -> [(PathBuf, &'static str); 5] {
-        let (frames, leases) = (self.path.join(FRAMES), self.path.join(LEASES));
-        [(self.database(), "*"), (self.trusted_configs(), ""), (frames, "/**"), (leases, "/**"), (self.page(), "/**")]
+    pub(crate) fn records(&self) -> [(PathBuf, &'static str); 6] {
+        let (frames, leases, server) = (self.path.join(FRAMES), self.path.join(LEASES), self.server_file());
+        let below = "/**";
+        [
+            (self.database(), "*"),
+            (server, "*"),
+            (self.trusted_configs(), ""),
+            (frames, below),
+            (leases, below),
+            (self.page(), below),
+        ]
     }
 
     /// The records of the server of the page: its address, and which browsers have logged in.

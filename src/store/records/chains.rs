@@ -163,6 +163,8 @@ pub struct ChainOf {
     pub name: Option<String>,
     /// Its origin, if an agent has detached it.
     pub detached: Option<Detached>,
+    /// The host with the files of its agents, if it is another one.
+    pub elsewhere: Option<String>,
     /// The first chain of its family, if the family has several.
     pub family: Option<FrameId>,
     /// What the other chains of the family have spent, in US dollars.

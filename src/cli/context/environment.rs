@@ -1,0 +1,65 @@
+//! What the environment of a command says.
+
+use std::env;
+use std::path::PathBuf;
+
+use crate::app::error::{AppError, Refusal};
+use crate::claude::invocation::{ATTEMPT, FRAME, STATE_DIR};
+use crate::cli::error::CliError;
+use crate::store::Caller;
+
+/// The variable that names the `claude` to use.
+pub(crate) const CLAUDE: &str = "AGENT_CLI_CLAUDE";
+/// The variable that names the config file.
+pub(crate) const CONFIG: &str = "AGENT_CLI_CONFIG";
+
+pub(super) fn own_program() -> Result<PathBuf, AppError> {
+    let own = env::current_exe();
+    own.map_err(|error| Refusal::failure(format!("failed to find this program's own path: {error}")).into())
+}
+
+/// The state directory that the environment names. An empty name counts as unset.
+pub(crate) fn named_state_dir() -> Option<PathBuf> {
+    env::var_os(STATE_DIR).filter(|dir| !dir.is_empty()).map(PathBuf::from)
+}
+
+/// The path of the config file, whether or not it exists. `None` if there is no home directory. An empty name counts as
+/// unset.
+pub(crate) fn config_path() -> Option<PathBuf> {
+    let named = env::var_os(CONFIG).filter(|name| !name.is_empty()).map(PathBuf::from);
+    let usual = || dirs::config_dir().map(|dir| dir.join("agent-cli").join("config.toml"));
+    std::path::absolute(named.or_else(usual)?).ok()
+}
+
+/// The path of the config file, if only this shell's environment names it. A service would use another file.
+pub(crate) fn config_of_this_shell() -> Option<PathBuf> {
+    let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
+    config_path().filter(|_| is_set(CONFIG) || is_set("XDG_CONFIG_HOME"))
+}
+
+/// The `claude` that the environment names. An empty name counts as unset.
+pub(crate) fn named_claude() -> Option<PathBuf> {
+    env::var_os(CLAUDE).filter(|name| !name.is_empty()).map(PathBuf::from)
+}
+
+/// Whether this process runs in a tool call of an agent.
+pub(crate) fn is_called_by_an_agent() -> bool {
+    env::var_os(FRAME).is_some() || env::var_os(ATTEMPT).is_some()
+}
+
+pub(super) fn caller() -> Result<Option<Caller>, CliError> {
+    let (frame, attempt) = match (env::var_os(FRAME), env::var_os(ATTEMPT)) {
+        (None, None) => return Ok(None),
+        (frame, attempt) => (frame.unwrap_or_default(), attempt.unwrap_or_default()),
+    };
+    let ids = frame.to_str().and_then(|frame| frame.parse().ok()).zip(attempt.to_str().and_then(|id| id.parse().ok()));
+    let (frame, attempt) = ids.ok_or_else(|| {
+        CliError::usage(format!("{FRAME} and {ATTEMPT} are set, but are not ids"))
+            .hint(format!("agent-cli sets them for its agents: unset {FRAME} {ATTEMPT}"))
+    })?;
+    Ok(Some(Caller { frame, attempt }))
+}
+
+pub(super) fn home() -> Option<PathBuf> {
+    dirs::home_dir()
+}

@@ -1,0 +1,5 @@
+//! Commands that take chains to other places.
+
+pub(crate) mod export;
+pub(crate) mod import;
+pub(crate) mod to_server;

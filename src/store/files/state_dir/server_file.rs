@@ -1,0 +1,76 @@
+//! Which server has the database of a state directory.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use crate::failpoint::Step;
+use crate::store::error::{Result, StoreError};
+use crate::store::files::durable::{Durability, replace};
+use crate::store::files::state_dir::StateDir;
+
+/// The file that names a server with the database.
+const SERVER: &str = "server";
+
+/// A server with the database of a state directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServerFile {
+    /// Its address, perhaps with a password.
+    pub(crate) url: String,
+    /// The name under which the records know this state directory.
+    pub(crate) host: String,
+}
+
+impl StateDir {
+    /// The file that names a server with the database.
+    pub(crate) fn server_file(&self) -> PathBuf {
+        self.path.join(SERVER)
+    }
+
+    /// The server with the database; `None`: the database is a file of this directory.
+    pub(crate) fn server(&self) -> Result<Option<ServerFile>> {
+        let path = self.server_file();
+        let text = match fs::read_to_string(&path) {
+            // Whoever creates the directory reports what is in its place.
+            Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
+                return Ok(None);
+            }
+            read => read.map_err(|error| StoreError::io(&path, error))?,
+        };
+        let mut lines = text.lines().map(str::to_owned);
+        let (Some(url), Some(host)) = (lines.next(), lines.next()) else {
+            return Err(StoreError::BadStore { why: format!("{} is incomplete", path.display()) });
+        };
+        Ok(Some(ServerFile { url, host }))
+    }
+
+    /// The identifier of this directory in the records on a server, `new` at first.
+    pub(crate) fn host(&self, new: impl FnOnce() -> String) -> Result<String> {
+        let path = self.path.join("host");
+        let broken = |error| StoreError::io(&path, error);
+        match fs::read_to_string(&path) {
+            Ok(host) => return Ok(host.trim().to_owned()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(broken(error)),
+        }
+        self.create()?;
+        let host = new();
+        let fill = |file: &mut File| file.write_all(format!("{host}\n").as_bytes());
+        replace(Step::SetServer, &path, Durability::PowerFailure, fill).map_err(broken)?;
+        Ok(host)
+    }
+
+    /// A file that changes when others have written to a database on a server.
+    pub(crate) fn notified(&self) -> PathBuf {
+        self.path.join(format!("{SERVER}-notified"))
+    }
+
+    /// Keeps the database on a server from now on.
+    pub(crate) fn set_server(&self, server: &ServerFile) -> Result<()> {
+        self.create()?;
+        let path = self.server_file();
+        let text = format!("{}\n{}\n", server.url, server.host);
+        replace(Step::SetServer, &path, Durability::PowerFailure, |file| file.write_all(text.as_bytes()))
+            .map_err(|error| StoreError::io(&path, error))
+    }
+}

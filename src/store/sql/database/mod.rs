@@ -1,0 +1,12 @@
+//! The database: opening it, its schema and its transactions.
+
+pub(crate) mod codec;
+pub(crate) mod connect;
+pub(crate) mod connection;
+#[cfg(test)]
+mod fixtures;
+pub(crate) mod migrations;
+pub(crate) mod schema;
+pub(crate) mod server;
+mod server_tables;
+pub(crate) mod snapshot;

@@ -1,0 +1,197 @@
+//! A database on a PostgreSQL server, which several state directories use.
+
+use std::fs::File;
+use std::time::Duration;
+
+use tokio_postgres::Config;
+use uuid::Uuid;
+
+use crate::store::error::{Result, StoreError};
+use crate::store::files::state_dir::StateDir;
+use crate::store::files::state_dir::server_file::ServerFile;
+use crate::store::sql::database::migrations::STEPS;
+use crate::store::sql::database::server_tables::statements;
+use crate::store::sql::engine::postgres::{Client, place, protected};
+use crate::store::sql::engine::{Connection, Fault, TxResult};
+
+/// A server, as this process uses it.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// Its address, without a password.
+    pub(crate) place: String,
+}
+
+/// The newest version of the tables that this program knows.
+const VERSION: i64 = 1;
+
+/// The oldest version of PostgreSQL with generated columns.
+const OLDEST: i64 = 120_000;
+
+/// Marks the schema as created by this program.
+const MARK: &str = "agent-cli";
+
+/// Creates the tables. Processes that do so at the same time take turns.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(7093874229)";
+
+/// Connects to the server of a state directory, and creates the tables if there are none.
+pub(crate) fn open(file: &ServerFile, dir: &StateDir) -> Result<(Client, Server)> {
+    dir.create()?;
+    let config = config(&file.url)?;
+    let server = Server { place: place(&config) };
+    let connection = Connection::Postgres(Client::connect(config, file.host.clone(), dir.notified())?);
+    let known = |fault: Fault| fault.in_database(server.place.clone().into());
+    match version(&connection).map_err(known)? {
+        Found::Nothing => make(&connection).map_err(known)?,
+        Found::Version(VERSION) => {}
+        Found::Version(found) => {
+            let (found, known) = (u32::try_from(found).unwrap_or(u32::MAX), VERSION.unsigned_abs() as u32);
+            return Err(StoreError::Newer { path: server.place.into(), found, known });
+        }
+        Found::Foreign => return Err(StoreError::NotADatabase(format!("{} (schema agent_cli)", server.place).into())),
+    }
+    let Connection::Postgres(client) = connection else { unreachable!("it was just made") };
+    Ok((client, server))
+}
+
+/// A server, without a password.
+pub(crate) fn place_of(url: &str) -> Result<String> {
+    Ok(place(&config(url)?))
+}
+
+/// Has a state directory use the database on a server from now on.
+pub(crate) fn choose(dir: &StateDir, url: &str) -> Result<()> {
+    let wanted = config(url)?;
+    let known = dir.server()?;
+    if known.as_ref().is_some_and(|known| known.url == url) {
+        return Ok(());
+    }
+    dir.create()?;
+    let broken = |error| StoreError::io(dir.path(), error);
+    let guard = File::open(dir.path()).map_err(broken)?;
+    // Another process may choose, too. Writing a file takes milliseconds.
+    guard.lock().map_err(broken)?;
+    let host = match dir.server()? {
+        Some(known) => {
+            let used = place(&config(&known.url)?);
+            // The password, or how to connect, may change.
+            if used != place(&wanted) {
+                return Err(StoreError::OtherStore { dir: dir.path().to_owned(), used });
+            }
+            known.host
+        }
+        None if dir.database().exists() => {
+            let used = dir.database().display().to_string();
+            return Err(StoreError::OtherStore { dir: dir.path().to_owned(), used });
+        }
+        None => host_to_be(dir)?,
+    };
+    dir.set_server(&ServerFile { url: url.to_owned(), host })
+}
+
+/// The settings of a connection.
+fn config(url: &str) -> Result<Config> {
+    let wrong = |why: String| StoreError::BadStore { why };
+    if !["postgres://", "postgresql://"].iter().any(|start| url.starts_with(start)) {
+        return Err(wrong("it does not begin with postgres://".to_owned()));
+    }
+    let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| wrong(detail(&error)))?;
+    if config.get_hosts().is_empty() {
+        return Err(wrong("it names no host".to_owned()));
+    }
+    config.application_name("agent-cli");
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(Duration::from_secs(10));
+    }
+    config.keepalives_idle(Duration::from_secs(30));
+    config.tcp_user_timeout(Duration::from_secs(30));
+    Ok(protected(config))
+}
+
+fn detail(error: &tokio_postgres::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+enum Found {
+    Nothing,
+    Version(i64),
+    Foreign,
+}
+
+/// The version of the tables, which the comment of their schema says.
+fn version(connection: &Connection) -> TxResult<Found> {
+    let sql = "SELECT obj_description(oid, 'pg_namespace') AS mark FROM pg_namespace WHERE nspname = 'agent_cli'";
+    let found: Option<Option<String>> = connection.read_first(sql, [], |row| row.get("mark"))?;
+    Ok(match found {
+        None => Found::Nothing,
+        Some(mark) => {
+            let version =
+                mark.as_deref().and_then(|mark| mark.strip_prefix(MARK)).and_then(|rest| rest.trim().parse().ok());
+            version.map_or(Found::Foreign, Found::Version)
+        }
+    })
+}
+
+fn make(connection: &Connection) -> TxResult<()> {
+    let sql = "SELECT current_setting('server_version_num')::bigint AS number";
+    let found: i64 = connection.read_one(sql, [], |row| row.get("number"))?;
+    if found < OLDEST {
+        let why = format!("it is PostgreSQL {}, and agent-cli needs {} or newer", found / 10_000, OLDEST / 10_000);
+        return Err(StoreError::BadStore { why }.into());
+    }
+    connection.batch("BEGIN")?;
+    let made = connection.batch(LOCK).and_then(|()| match version(connection)? {
+        Found::Nothing => connection.batch(&format!(
+            "CREATE SCHEMA agent_cli; {} COMMENT ON SCHEMA agent_cli IS '{MARK} {VERSION}'; COMMIT",
+            statements(&STEPS)
+        )),
+        // Another process was first.
+        _ => connection.batch("COMMIT"),
+    });
+    if made.is_err() {
+        let _ = connection.batch("ROLLBACK");
+    }
+    made
+}
+
+impl Server {
+    /// Runs a transaction. Those that write run one after the other, in all processes, as with SQLite.
+    pub(crate) fn transaction<T>(
+        &self,
+        client: &Client,
+        writes: bool,
+        work: impl FnOnce() -> TxResult<T>,
+    ) -> TxResult<T> {
+        if writes {
+            client.batch(&format!(
+                "BEGIN; UPDATE writes SET number = number + 1; NOTIFY agent_cli, '{}'",
+                client.token()
+            ))?;
+        } else {
+            client.batch("BEGIN ISOLATION LEVEL REPEATABLE READ")?;
+        }
+        match work() {
+            Ok(outcome) => {
+                client.batch("COMMIT")?;
+                Ok(outcome)
+            }
+            Err(error) => {
+                // If this fails, the connection is lost, and the transaction with it.
+                let _ = client.batch("ROLLBACK");
+                Err(error)
+            }
+        }
+    }
+}
+
+/// The identifier that a state directory will have, recorded so that it is the same if the process is killed.
+pub(crate) fn host_to_be(dir: &StateDir) -> Result<String> {
+    dir.host(new_host)
+}
+
+/// An identifier of a state directory: the name of its machine, with what distinguishes it from others there.
+fn new_host() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-.".contains(*c)).take(40).collect();
+    let id = Uuid::new_v4().simple().to_string();
+    format!("{}-{}", if name.is_empty() { "host" } else { &name }, &id[..6])
+}

@@ -1,0 +1,67 @@
+//! Statements as PostgreSQL writes them. They are written for SQLite, with what both understand, except for a few words.
+
+/// A statement for PostgreSQL.
+pub(crate) fn postgres(sql: &str) -> String {
+    let mut words = String::with_capacity(sql.len());
+    let mut rest = sql;
+    while let Some((before, after)) = next_special(rest) {
+        words.push_str(before);
+        rest = after;
+        if let Some(number) = rest.strip_prefix('?') {
+            words.push('$');
+            rest = number;
+        } else if let Some(name) = rest.strip_prefix("INDEXED BY ") {
+            // A planner with statistics needs no advice.
+            rest = name.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        } else if let Some(after) = rest.strip_prefix("NOT INDEXED ") {
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix("CROSS JOIN ") {
+            // For SQLite this fixes the order of a join.
+            words.push_str("JOIN ");
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix(" LIKE ") {
+            // SQLite ignores the case of ASCII letters.
+            words.push_str(" ILIKE ");
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix(" +") {
+            // For SQLite a column with a sign is not looked for in an index.
+            words.push_str(if after.starts_with(char::is_alphabetic) { " " } else { " +" });
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix("VALUES (?1) UNION") {
+            words.push_str("SELECT $1::text COLLATE \"C\" UNION");
+            rest = after;
+        }
+    }
+    words.push_str(rest);
+    words
+}
+
+/// The text before the next word that differs, and the text from it on.
+fn next_special(sql: &str) -> Option<(&str, &str)> {
+    const WORDS: [&str; 7] = [" +", "VALUES (?1) UNION", "NOT INDEXED ", "INDEXED BY ", "CROSS JOIN ", " LIKE ", "?"];
+    let at = WORDS.iter().filter_map(|word| sql.find(word)).min()?;
+    Some(sql.split_at(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_that_differ_are_replaced_and_nothing_else() {
+        for (written, meant) in [
+            ("SELECT a FROM t WHERE b = ?1 AND c = ?12", "SELECT a FROM t WHERE b = $1 AND c = $12"),
+            ("SELECT a FROM t INDEXED BY t_by_a WHERE a", "SELECT a FROM t  WHERE a"),
+            ("SELECT a FROM t NOT INDEXED WHERE a LIKE ?1", "SELECT a FROM t WHERE a ILIKE $1"),
+            (
+                "WITH below (id) AS (VALUES (?1) UNION SELECT 1)",
+                "WITH below (id) AS (SELECT $1::text COLLATE \"C\" UNION SELECT 1)",
+            ),
+            ("a WHERE +r.frame = b + ?3", "a WHERE r.frame = b + $3"),
+            ("a AS b CROSS JOIN c AS d ON d.e = b.e", "a AS b JOIN c AS d ON d.e = b.e"),
+            ("INSERT INTO t VALUES (?1, ?2)", "INSERT INTO t VALUES ($1, $2)"),
+        ] {
+            assert_eq!(postgres(written), meant);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Moves all records of a state directory from its file to a server. The files of agents stay where they are.
+
+use std::ops::ControlFlow;
+
+use rusqlite::types::Value;
+
+use crate::core::id::FrameId;
+use crate::failpoint::Step;
+use crate::store::error::{Result, StoreError};
+use crate::store::files::lease::Lease;
+use crate::store::files::state_dir::StateDir;
+use crate::store::files::state_dir::server_file::ServerFile;
+use crate::store::sql::database::codec::{count, id};
+use crate::store::sql::database::connection::Database;
+use crate::store::sql::database::server;
+use crate::store::sql::engine::{Connection, TxResult};
+use crate::store::sql::tables::tree_rows::{self, TABLES};
+
+/// What was moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Moved {
+    pub(crate) chains: u64,
+    /// The server, without a password.
+    pub(crate) place: String,
+}
+
+/// The rows that are not those of a tree. The subscription is renewed by the next command that finds the config file.
+const OTHERS: [&str; 2] = ["versions", "notifications"];
+
+/// How many values a statement has at most.
+const AT_ONCE: usize = 2000;
+
+/// Moves everything, or nothing. If it is interrupted, it can be repeated: what a killed process has left on the server is
+/// replaced.
+pub(crate) fn move_to(dir: &StateDir, url: &str) -> Result<Moved> {
+    let place = server::place_of(url)?;
+    if let Some(known) = dir.server()? {
+        let used = server::place_of(&known.url)?;
+        if used == place {
+            return Ok(Moved { chains: 0, place });
+        }
+        return Err(StoreError::OtherStore { dir: dir.path().to_owned(), used });
+    }
+    let from = Database::open(dir.clone())?;
+    let file = ServerFile { url: url.to_owned(), host: server::host_to_be(dir)? };
+    let to = Database::on_server(dir.clone(), &file)?;
+    // Nobody writes to the file until the state directory names the server, and then nobody does any more.
+    from.write(Step::SetServer, |old| {
+        let running = old.read_all("SELECT frame FROM attempts WHERE ended IS NULL", [], |row| id(row, "frame"))?;
+        if let Some(frame) = running.into_iter().chain(held(old, dir)?).next() {
+            return Err(StoreError::Running(frame).into());
+        }
+        to.fill(Step::Import, |new| copy(old, new))?;
+        dir.set_server(&file)?;
+        let chains = old.read_one("SELECT count(*) AS chains FROM chains", [], |row| count(row, "chains"))?;
+        Ok(Moved { chains, place: place.clone() })
+    })
+}
+
+/// The agents that a process is about to start.
+fn held(connection: &Connection, dir: &StateDir) -> TxResult<Vec<FrameId>> {
+    let sql = "SELECT id FROM frames WHERE status IN ('ready', 'running', 'waiting')";
+    let mut found = connection.read_all(sql, [], |row| id(row, "id"))?;
+    found.retain(|frame| Lease::is_held(dir, *frame).unwrap_or(true));
+    Ok(found)
+}
+
+fn copy(old: &Connection, new: &Connection) -> TxResult<()> {
+    new.defer_references()?;
+    tree_rows::collect_host(new)?;
+    for table in TABLES.iter().rev() {
+        new.run(&format!("DELETE FROM {} WHERE {}", table.name, table.of_members), [])?;
+    }
+    for table in TABLES.iter().map(|table| table.name).chain(OTHERS) {
+        copy_table(old, new, table)?;
+    }
+    new.run("UPDATE chains SET host = ?1 WHERE host IS NULL", [new.host()])
+}
+
+fn copy_table(old: &Connection, new: &Connection, table: &str) -> TxResult<()> {
+    let columns = tree_rows::columns(old, table)?;
+    let order = if tree_rows::has_seq(table) { "ORDER BY seq" } else { "" };
+    let most = AT_ONCE / columns.len();
+    let mut values: Vec<Value> = Vec::new();
+    let insert = |values: &mut Vec<Value>| {
+        let row = |at: usize| {
+            let marks = (0..columns.len()).map(|column| format!("?{}", at * columns.len() + column + 1));
+            format!("({})", marks.collect::<Vec<_>>().join(", "))
+        };
+        let rows = (0..values.len() / columns.len()).map(row).collect::<Vec<_>>().join(", ");
+        if rows.is_empty() {
+            return Ok(());
+        }
+        // Other hosts may have looked up the version of the same program.
+        let names = columns.join(", ");
+        let conflict = if table == "versions" { " ON CONFLICT DO NOTHING" } else { "" };
+        new.run(&format!("INSERT INTO {table} ({names}) VALUES {rows}{conflict}"), std::mem::take(values))
+    };
+    let mut failed = Ok(());
+    old.each(&format!("SELECT {} FROM {table} {order}", columns.join(", ")), [], |row| {
+        for at in 0..columns.len() {
+            values.push(row.get(at)?);
+        }
+        if values.len() >= most * columns.len() {
+            failed = insert(&mut values);
+        }
+        Ok(if failed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    failed?;
+    insert(&mut values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+    use crate::store::testing::{in_file, new_server};
+
+    #[test]
+    fn everything_is_moved_once_and_nothing_while_an_agent_runs() {
+        let Some(url) = new_server() else { return };
+        let (_temp, store) = in_file();
+        let (waiting, question) = store.asking("When?\0");
+        let caller = store.start(store.root());
+        assert!(matches!(move_to(store.dir(), &url), Err(StoreError::Running(frame)) if frame == caller.frame));
+        assert_eq!(store.dir().server().unwrap(), None, "nothing has changed");
+        store.end(caller, &crate::store::testing::reply("42"));
+        // A process that was killed before the state directory named the server.
+        let moved = |url: &str| move_to(store.dir(), url).unwrap().chains;
+        assert_eq!(moved(&url), 2);
+        let dir = store.dir().path().to_owned();
+        std::fs::remove_file(dir.join("server")).unwrap();
+        let later = store.root();
+        assert_eq!((moved(&url), moved(&url)), (3, 0));
+        assert!(matches!(store.try_again(later), Err(StoreError::Gone(_))), "who has the file open writes no more");
+        let there = Store::open(&dir).unwrap();
+        assert_eq!(there.roots().len(), 3);
+        there.answer(question, "now").unwrap();
+        assert_eq!(there.deliveries(waiting).unwrap().len(), 1);
+        let events = |store: &Store| store.events(caller.frame, 0).unwrap().len();
+        assert_eq!(events(&there), events(&store));
+    }
+}

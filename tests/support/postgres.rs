@@ -1,0 +1,92 @@
+//! A PostgreSQL server for tests: its own cluster in a temporary directory, which ends with the process that uses it.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Mutex, OnceLock};
+
+/// Makes a cluster in a temporary directory, says where, and ends and removes it when nobody writes to its input any more.
+/// The server refuses to run for the superuser.
+const RUN: &str = r#"
+set -eu
+PATH="$PATH:$(pg_config --bindir 2>/dev/null || true)"
+for bin in /usr/lib/postgresql/*/bin; do PATH="$PATH:$bin"; done
+command -v initdb >/dev/null || { echo "initdb is missing: install PostgreSQL (Debian: apt install postgresql)"; exit 1; }
+dir=$(mktemp -d "${TMPDIR:-/tmp}/agent-cli-pg.XXXXXX")
+as=
+if [ "$(id -u)" = 0 ]; then chown nobody "$dir"; as="setpriv --reuid=nobody --clear-groups"; fi
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+$as initdb -D data -A trust -U agent -E UTF8 --locale=C.UTF-8 --no-sync >log 2>&1 || { cat log; exit 1; }
+$as postgres -D data -k "$dir" -c listen_addresses= -c fsync=off -c max_connections=300 >>log 2>&1 &
+server=$!
+trap 'kill -QUIT $server 2>/dev/null; wait $server 2>/dev/null; rm -rf "$dir"' EXIT
+until $as psql -h "$dir" -U agent -d postgres -c 'SELECT 1' >/dev/null 2>&1; do
+    kill -0 $server 2>/dev/null || { cat log; exit 1; }
+    sleep 0.05
+done
+echo "ready $dir"
+cat >/dev/null
+"#;
+
+/// The running server.
+struct Server {
+    dir: String,
+    /// It ends when this is closed.
+    _input: ChildStdin,
+    _child: Child,
+}
+
+#[expect(clippy::zombie_processes, reason = "it ends with this process, which its input tells it")]
+fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        let mut child = Command::new("sh")
+            .args(["-c", RUN])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("sh can be started");
+        let mut said = Vec::new();
+        for line in BufReader::new(child.stdout.take().expect("it is piped")).lines() {
+            let line = line.expect("it writes text");
+            if let Some(dir) = line.strip_prefix("ready ") {
+                return Server { dir: dir.to_owned(), _input: child.stdin.take().expect("it is piped"), _child: child };
+            }
+            said.push(line);
+        }
+        panic!("no PostgreSQL server: {}", said.join("\n"))
+    })
+}
+
+/// Executes statements as the owner of a database.
+pub(crate) fn execute(url: &str, sql: &str) {
+    let name = url.rsplit('/').next().expect("an address has a database");
+    run(name, sql);
+}
+
+/// Ends all connections to a database.
+pub(crate) fn end_connections(url: &str) {
+    let name = url.rsplit('/').next().expect("an address has a database");
+    run("postgres", &format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"));
+}
+
+fn run(database: &str, sql: &str) {
+    let Server { dir, .. } = server();
+    let done = Command::new("psql")
+        .args(["-q", "-h", dir, "-U", "agent", "-d", database, "-c", sql])
+        .output()
+        .expect("psql can be started");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// The address of a new database.
+pub(crate) fn new_database() -> String {
+    static COUNT: Mutex<u32> = Mutex::new(0);
+    let Server { dir, .. } = server();
+    let mut count = COUNT.lock().expect("no test holds it");
+    *count += 1;
+    let name = format!("t{count}");
+    // Copies of the template are made one at a time.
+    run("postgres", &format!("CREATE DATABASE {name}"));
+    format!("postgres://agent@{}/{name}", dir.replace('/', "%2F"))
+}
