@@ -35,6 +35,7 @@
 //! | stop | what ends an agent from outside, with everything below it. A pause is one that can be continued |
 //! | message | a text for an agent from outside: from a person or an agent above. An instruction is one that continues a finished agent |
 //! | notification | a report of an event that a person subscribed to: kept in the outbox until a command of theirs was run |
+//! | server, host | PostgreSQL, which can record chains instead of a file of the state directory; and a state directory that uses it, whose files are those of the chains that were started there |
 //! | status | the state of a chain: done, waiting, failed or interrupted |
 //! | finding | what `doctor` or `fsck` reports |
 //! | failpoint | a named durable step at which tests make the program die |

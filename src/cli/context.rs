@@ -55,9 +55,9 @@ pub(crate) struct Context {
     user_file: OnceCell<Result<Option<Source>, BadConfig>>,
     /// How long calls linger, if the command's options set it.
     linger: Cell<Option<Duration>>,
-    /// The server that an option names.
+    /// The server that `--store` names.
     server: Option<String>,
-    /// Whether the state directory uses the server that the person named.
+    /// Whether the server that the person named was applied to the state directory.
     is_chosen: Cell<bool>,
     /// Whether the person was warned that the config file cannot be used.
     has_warned: Cell<bool>,
@@ -80,7 +80,9 @@ impl Context {
         // The farthest ancestor counts, because the agent may have started nearer ancestors with any environment. Ancestors
         // with another state directory do not count.
         let state_dir = context.place().ok();
-        let above = state_dir.and_then(|dir| marks::marks().filter(|mark| mark.is_of(&dir)).last());
+        // Several state directories may use one server.
+        let counts = |mark: &Mark, dir: &Path| mark.is_of(dir) || Store::is_shared(&mark.state_dir);
+        let above = state_dir.and_then(|dir| marks::marks().filter(|mark| counts(mark, &dir)).last());
         if let Some(Mark { process, frame, attempt, .. }) = above {
             let caller = Caller { frame, attempt };
             context.found_above = (own != Some(caller)).then_some(process);
@@ -89,7 +91,7 @@ impl Context {
         Ok(context)
     }
 
-    /// With the server that an option names.
+    /// Sets the server that `--store` names.
     pub(crate) fn with_server(self, server: Option<String>) -> Result<Self, CliError> {
         if self.caller.is_some() && server.is_some() {
             return Err(CliError::usage("agents cannot choose where chains are recorded").hint("leave out --store"));
@@ -136,11 +138,11 @@ impl Context {
         Store::read_snapshot(&dir, |store| Ok(look(store).ok())).flatten()
     }
 
-    /// The state directory, which uses the server that the person has named.
+    /// The state directory. Makes it use the server that the person named, if any.
     pub(crate) fn state_dir(&self) -> Result<PathBuf, AppError> {
         let dir = self.place()?;
-        // An agent could have set any variable.
-        if self.caller.is_none() && !self.is_chosen.replace(true) {
+        // An agent could set any variable.
+        if self.caller.is_none() && !self.is_chosen.get() {
             let variable = || env::var(STORE).ok().filter(|url| !url.is_empty());
             let url = self
                 .server
@@ -148,11 +150,12 @@ impl Context {
                 .or_else(variable)
                 .or_else(|| self.configured(&STORE_SETTING)?.text().map(str::to_owned));
             url.map_or(Ok(()), |url| Store::use_server(&dir, &url))?;
+            self.is_chosen.set(true);
         }
         Ok(dir)
     }
 
-    /// The state directory, whatever it uses.
+    /// The state directory, whichever database it uses.
     pub(crate) fn place(&self) -> Result<PathBuf, AppError> {
         let dir = named_state_dir()
             .or_else(|| self.configured(&STATE_DIR_SETTING)?.path())
@@ -311,7 +314,9 @@ impl Context {
             config_path().as_ref() == Some(config) || config.try_exists().is_ok_and(|exists| !exists)
         };
         let store = self.store()?;
-        match store.outbox().subscription()?.filter(|it| is_over(&it.config)) {
+        // Other hosts have config files at the same path.
+        let known = if Store::is_shared(store.dir().path()) { None } else { store.outbox().subscription()? };
+        match known.filter(|it| is_over(&it.config)) {
             Some(over) => Ok(store.outbox().subscribe(&Subscribing::NoLonger(over.config))?),
             None => Ok(()),
         }

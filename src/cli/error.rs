@@ -335,12 +335,19 @@ impl From<StoreError> for CliError {
             .hint(
                 "a server on another machine needs a certificate that this machine trusts (SSL_CERT_FILE names others)",
             )
-            .hint("where nobody can listen, ?sslmode=disable at the end of the address does without"),
-            StoreError::Server { .. } => Self::failed(message)
-                .hint("the server must be reachable and let this user in: psql with the same address shows why not"),
-            StoreError::BadStore { .. } => {
-                Self::usage(message).hint("it has the form postgres://USER@HOST:PORT/DATABASE, as psql takes it")
+            .hint("without it, the connection is not encrypted: add ?sslmode=disable to the address to allow that"),
+            StoreError::Server { .. } => {
+                Self::failed(message).hint("check the server with the same address: psql ADDRESS")
             }
+            StoreError::BadStore { .. } => {
+                Self::usage(message).hint("psql accepts the same addresses: postgres://USER@HOST:PORT/DATABASE")
+            }
+            StoreError::CopiedDirectory(dir) => Self::failed(message)
+                .hint("set AGENT_CLI_STATE_DIR to another directory, so that no agent runs on both machines")
+                .hint(format!(
+                    "if the other machine is lost, remove {} and name the server again",
+                    dir.join("server").display()
+                )),
             StoreError::OtherStore { .. } => Self::usage(message)
                 .hint("agent-cli move --to ADDRESS moves them; or set AGENT_CLI_STATE_DIR to another directory"),
             StoreError::OtherHost { .. } => Self::failed(message).hint("run the command on that host"),

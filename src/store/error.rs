@@ -85,15 +85,18 @@ pub enum StoreError {
     Server {
         /// The server, without a password.
         place: String,
-        /// What it, or the connection to it, has reported.
+        /// What the server, or the connection to it, has reported.
         why: String,
     },
-    /// The address of a server with a database is not valid.
+    /// The address of the server with the database is not valid.
     #[error("the address of the database is not valid: {why}")]
     BadStore {
-        /// What is wrong with it.
+        /// What is wrong with the address.
         why: String,
     },
+    /// The state directory was copied from another machine, where the agents of its chains may run, too.
+    #[error("the state directory {0} was copied from another machine")]
+    CopiedDirectory(PathBuf),
     /// The state directory uses another database.
     #[error("the state directory {dir} records its chains in {used}")]
     OtherStore {
@@ -107,7 +110,7 @@ pub enum StoreError {
     OtherHost {
         /// The root of the chain.
         root: FrameId,
-        /// That state directory.
+        /// The identifier of that state directory.
         host: String,
     },
     /// A file of the state directory cannot be used.

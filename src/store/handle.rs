@@ -35,6 +35,8 @@ impl<T: Records + Outbox + Housekeeping + Changes + Any + Debug + Send> Backend 
 pub struct Store {
     pub(crate) backend: Box<dyn Backend>,
     dir: StateDir,
+    /// Whether other hosts use the database, too.
+    is_shared: bool,
 }
 
 impl Store {
@@ -46,28 +48,34 @@ impl Store {
     /// agent-cli, or one of a newer version.
     pub fn open(dir: &Path) -> Result<Self> {
         let dir = trusted(dir)?;
-        Ok(Self { backend: Box::new(Database::open(dir.clone())?), dir })
+        let is_shared = dir.server()?.is_some();
+        Ok(Self { backend: Box::new(Database::open(dir.clone())?), dir, is_shared })
     }
 
     /// Runs `look` on a snapshot of the database in `dir` and returns its result. `None` if the database must be opened for
     /// writing: it does not exist, it is being written to, `look` wants to write, or any error occurred.
     pub fn read_snapshot<T>(dir: &Path, look: impl FnOnce(&Self) -> Result<T>) -> Option<T> {
         let dir = trusted(dir).ok()?;
-        let store = Self { backend: Box::new(Database::look(dir.clone())?), dir };
+        let store = Self { backend: Box::new(Database::look(dir.clone())?), dir, is_shared: false };
         let seen = look(&store).ok()?;
         store.changes().is_unchanged().then_some(seen)
     }
 
-    /// Has the state directory in `dir` use the database on a server from now on.
+    /// Whether the state directory in `dir` uses a database on a server.
+    pub(crate) fn is_shared(dir: &Path) -> bool {
+        StateDir::new(dir).is_ok_and(|dir| dir.server().is_ok_and(|server| server.is_some()))
+    }
+
+    /// Makes the state directory in `dir` use the database on a server from now on.
     ///
     /// # Errors
     ///
-    /// The address is not valid, or the directory has another database.
+    /// The address is not valid, or the directory uses another database.
     pub fn use_server(dir: &Path, url: &str) -> Result<()> {
         server::choose(&trusted(dir)?, url)
     }
 
-    /// The address of a server, without a password.
+    /// The address of a server, without its password.
     ///
     /// # Errors
     ///
@@ -76,16 +84,16 @@ impl Store {
         server::place_of(url)
     }
 
-    /// Moves all records of the state directory in `dir` to a server. Repeating it does no harm.
+    /// Moves all records of the state directory in `dir` to a server. If they are already there, nothing changes.
     ///
     /// # Errors
     ///
-    /// An agent is running, the directory uses another server, or a database cannot be used. Nothing is moved then.
+    /// An agent is running, the directory uses another server, or a database cannot be used. After an error, nothing has moved.
     pub(crate) fn move_to_server(dir: &Path, url: &str) -> Result<Moved> {
         moving::move_to(&trusted(dir)?, url)
     }
 
-    /// Whether `dir` has a database.
+    /// Whether `dir` has a database, in a file or on a server.
     pub(crate) fn exists(dir: &StateDir) -> bool {
         dir.database().exists() || dir.server().is_ok_and(|server| server.is_some())
     }
@@ -130,15 +138,19 @@ impl Deref for Store {
 
 // These methods accept an id where the operation needs nothing else.
 impl Store {
-    /// A frame whose agent runs on this host.
+    /// The host on which an agent runs, if it is another one.
+    pub(crate) fn elsewhere(&self, frame: FrameId) -> Result<Option<String>> {
+        if self.is_shared { Ok(self.chain_of(frame)?.elsewhere) } else { Ok(None) }
+    }
+
+    /// Returns a frame if its agent runs on this host.
     ///
     /// # Errors
     ///
     /// `StoreError::OtherHost`, `StoreError::UnknownFrame`, or an error reading the database.
     pub(crate) fn frame_here(&self, frame: FrameId) -> Result<Frame> {
-        let ChainOf { root, elsewhere, .. } = self.chain_of(frame)?;
-        if let Some(host) = elsewhere {
-            return Err(StoreError::OtherHost { root, host });
+        if let Some(host) = self.elsewhere(frame)? {
+            return Err(StoreError::OtherHost { root: self.chain_of(frame)?.root, host });
         }
         self.backend.frame(frame)?.ok_or(StoreError::UnknownFrame(frame))
     }

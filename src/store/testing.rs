@@ -40,7 +40,8 @@ pub(crate) fn store() -> (TempDir, Store) {
 pub(crate) fn open(dir: &Path) -> Store {
     let of = StateDir::new(dir).unwrap();
     if std::env::var_os("AGENT_CLI_TEST_SERVER").is_some() && of.server().unwrap().is_none() {
-        of.set_server(&ServerFile { url: postgres::new_database(), host: "here".into() }).unwrap();
+        of.set_server(&ServerFile { url: postgres::new_database(), host: "here".into(), machine: String::new() })
+            .unwrap();
     }
     Store::open(dir).unwrap()
 }

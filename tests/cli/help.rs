@@ -1430,7 +1430,7 @@ fn every_command_explains_itself() {
 
     Options:
           --to <postgres://…>
-              The server and its database, as psql takes it
+              The address of the server and its database, as for psql
 
           --json
               Print a JSON object: chains and store

@@ -1,5 +1,5 @@
-//! Chains that are recorded on a PostgreSQL server, which several state directories use. `AGENT_CLI_TEST_SERVER` has these tests
-//! start one: without it they check nothing. With it, the other tests use a server, too.
+//! Chains that are recorded on a PostgreSQL server, which several state directories share. If `AGENT_CLI_TEST_SERVER` is set,
+//! these tests start a server, and the other tests use one, too. Otherwise, these tests check nothing.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ fn server() -> Option<String> {
     std::env::var_os("AGENT_CLI_TEST_SERVER").map(|_| postgres::new_database())
 }
 
-/// Two hosts.
+/// Two hosts that share a database.
 fn hosts() -> Option<[World; 2]> {
     let url = server()?;
     Some([(); 2].map(|()| World::with_hooks().with("AGENT_CLI_STORE", &url)))
@@ -57,7 +57,7 @@ fn an_agent_is_steered_from_another_host() {
     gate.reached_by(1);
     let id = one.session(0);
     assert_eq!(states(&other), ["working"]);
-    // Nobody there takes its runner for dead.
+    // The other host does not take its runner for dead.
     other.run(&["resume", "--all"]).succeeds();
     assert_eq!(states(&other), ["working"]);
     let stop = other.command(["stop", &id]).start();
@@ -132,7 +132,7 @@ fn a_state_directory_is_moved_with_everything_in_it() {
     insta::assert_snapshot!(world.run(&["move", "--to", "mysql://x/y"]), @r"
     --- stderr
     error: the address of the database is not valid: it does not begin with postgres://
-    hint: it has the form postgres://USER@HOST:PORT/DATABASE, as psql takes it
+    hint: psql accepts the same addresses: postgres://USER@HOST:PORT/DATABASE
     --- exit status: 2
     ");
     let moved = world.run(&["move", "--to", &url, "--json"]).json();
@@ -146,7 +146,27 @@ fn a_state_directory_is_moved_with_everything_in_it() {
 }
 
 #[test]
-fn what_is_no_server_of_this_program_is_named() {
+fn a_move_that_is_killed_is_repeated() {
+    for step in ["set_server", "import"] {
+        for moment in ["before", "within", "after"] {
+            let Some(url) = server() else { return };
+            let world = World::with_hooks().without("AGENT_CLI_STORE");
+            world.file("root.md", "ask When?\nreply {result}\n");
+            let id = world.spawn_paused("root.md");
+            let killed =
+                world.command(["move", "--to", &url]).with("AGENT_CLI_CRASH", &format!("{step}.{moment}")).run();
+            assert_ne!(killed.code(), Some(0), "{step}.{moment}");
+            assert_eq!(world.questions().len(), 1, "{step}.{moment}: it is in one place or the other");
+            world.run(&["move", "--to", &url]).succeeds();
+            world.answer("tomorrow");
+            world.run(&["resume", &id]).prints("tomorrow");
+            world.run(&["fsck"]).succeeds();
+        }
+    }
+}
+
+#[test]
+fn a_server_that_cannot_be_used_is_named() {
     let Some(url) = server() else { return };
     let said = |url: &str| {
         let world = World::new().with("AGENT_CLI_STORE", url);

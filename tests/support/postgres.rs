@@ -1,11 +1,11 @@
-//! A PostgreSQL server for tests: its own cluster in a temporary directory, which ends with the process that uses it.
+//! A PostgreSQL server for tests, with its own cluster in a temporary directory. It stops when the test process ends.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 
-/// Makes a cluster in a temporary directory, says where, and ends and removes it when nobody writes to its input any more.
-/// The server refuses to run for the superuser.
+/// Creates a cluster in a temporary directory and prints the path. Stops and removes the cluster when the input is closed.
+/// PostgreSQL refuses to run as root.
 const RUN: &str = r#"
 set -eu
 PATH="$PATH:$(pg_config --bindir 2>/dev/null || true)"
@@ -31,7 +31,7 @@ cat >/dev/null
 /// The running server.
 struct Server {
     dir: String,
-    /// It ends when this is closed.
+    /// The server stops when this is closed.
     _input: ChildStdin,
     _child: Child,
 }
@@ -86,7 +86,7 @@ pub(crate) fn new_database() -> String {
     let mut count = COUNT.lock().expect("no test holds it");
     *count += 1;
     let name = format!("t{count}");
-    // Copies of the template are made one at a time.
+    // PostgreSQL refuses to copy the template twice at the same time.
     run("postgres", &format!("CREATE DATABASE {name}"));
     format!("postgres://agent@{}/{name}", dir.replace('/', "%2F"))
 }

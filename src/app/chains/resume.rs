@@ -117,6 +117,9 @@ pub(crate) fn resume(
         input.repair.questions_dir = Some(chain_defaults::new_questions_dir(&app.path(named))?);
     }
     let top = lookup::chain_of(store, target(app, &input, surroundings)?)?;
+    if !input.changes_nothing() {
+        store.frame_here(top)?;
+    }
     let ChainOf { root, name, .. } = store.chain_of(top)?;
     let (claude, questions_dir) = (input.repair.claude.clone(), input.repair.questions_dir.clone());
     if input.afresh {

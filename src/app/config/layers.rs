@@ -79,7 +79,6 @@ impl Settings {
         self.values.get(setting.key).map_or(&ValueSource::Default, |(_, origin)| origin)
     }
 
-    /// The text or path, if it is set.
     /// The value for a list of settings, without a password.
     pub(crate) fn shown(&self, setting: &Setting) -> Option<SettingValue> {
         let value = self.value(setting)?;
@@ -87,6 +86,7 @@ impl Settings {
         Some(SettingValue::Text(Store::place_of(address).unwrap_or_else(|_| "an address that is not valid".to_owned())))
     }
 
+    /// The text or path, if it is set.
     pub(crate) fn text(&self, setting: &Setting) -> Option<String> {
         self.given(setting)?.text().map(str::to_owned)
     }

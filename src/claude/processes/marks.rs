@@ -26,7 +26,7 @@ pub(crate) struct Mark {
     pub process: i32,
     pub frame: FrameId,
     pub attempt: AttemptId,
-    state_dir: PathBuf,
+    pub state_dir: PathBuf,
 }
 
 impl Mark {

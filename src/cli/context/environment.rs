@@ -1,4 +1,4 @@
-//! What the environment of a command says.
+//! Reads the environment of a command.
 
 use std::env;
 use std::path::PathBuf;

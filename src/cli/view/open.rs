@@ -8,6 +8,7 @@ use clap::Args;
 
 use crate::app::chains::open::{self, Outcome};
 use crate::claude::environment::config_dir::CONFIG_DIR;
+use crate::claude::invocation::STORE;
 use crate::cli::arguments::id_completion;
 use crate::cli::context::Context;
 use crate::cli::error::CliError;
@@ -48,6 +49,7 @@ impl OpenCommand {
         drop(store);
         let mut claude = Command::new(&opening.program);
         claude.args(opening.arguments()).current_dir(&opening.cwd);
+        claude.env_remove(STORE);
         claude.envs(opening.config_dir.iter().map(|dir| (CONFIG_DIR, dir)));
         let error = claude.exec();
         Err(CliError::new(ExitStatus::Claude, format!("failed to start {}: {error}", opening.program.display()))

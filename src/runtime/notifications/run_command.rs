@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use crate::claude::invocation::{ATTEMPT, FRAME, STATE_DIR};
+use crate::claude::invocation::{ATTEMPT, FRAME, STATE_DIR, STORE};
 use crate::claude::processes::process::{ProcessExit, Running};
 use crate::core::notifications::payload::{OPTIONAL_VARIABLES, Payload};
 use crate::core::text::escape;
@@ -62,7 +62,7 @@ fn started(shell: &Shell, command: &str, payload: &Payload) -> io::Result<(Runni
     let (reader, writer) = io::pipe()?;
     let mut sh = Command::new("sh");
     sh.args(["-c", command]).current_dir(&shell.cwd).stdin(input).stdout(Stdio::null()).stderr(writer);
-    for name in [FRAME, ATTEMPT].into_iter().chain(OPTIONAL_VARIABLES) {
+    for name in [FRAME, ATTEMPT, STORE].into_iter().chain(OPTIONAL_VARIABLES) {
         sh.env_remove(name);
     }
     sh.envs(payload.environment()).env(STATE_DIR, &shell.state_dir).env("AGENT_CLI_PROGRAM", &shell.own_program);

@@ -111,7 +111,7 @@ pub(crate) fn conclude_ended(store: &Store, id: FrameId) -> Result<bool, Runtime
 /// Waits until a running agent has ended. If it has no runner, this ends it. A suspended or hanging runner is not waited for
 /// indefinitely: it follows the record when it continues.
 fn wait_for_end(store: &Store, id: FrameId, grace: Duration, tell: fn(&str)) -> Result<(), RuntimeError> {
-    let (asked, elsewhere) = (Instant::now(), store.chain_of(id)?.elsewhere);
+    let (asked, elsewhere) = (Instant::now(), store.elsewhere(id)?);
     let (mut is_told, mut gives_up) = (false, grace + NOTICES + CONCLUDES);
     let mut output: Option<OutputFollower> = None;
     loop {

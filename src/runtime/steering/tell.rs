@@ -27,7 +27,7 @@ pub(crate) fn tell(
     // It may have started to run since.
     let runs = store.frame(frame.id)?.is_some_and(|frame| matches!(frame.state, FrameState::Running { .. }));
     // A runner on another host announces it.
-    if runs && store.chain_of(frame.id)?.elsewhere.is_none() {
+    if runs && store.elsewhere(frame.id)?.is_none() {
         store.dir().note_message(frame.id).map_err(while_trying("write the file that names messages"))?;
     }
     Ok((message, if runs { Arrives::NextCall } else { Arrives::NextWakeUp }))

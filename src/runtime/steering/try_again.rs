@@ -16,6 +16,7 @@ pub(crate) fn end_pauses(store: &Store, top: FrameId) -> Result<(), RuntimeError
 
 /// Makes all agents of the chain of `top` that failed, were interrupted or are paused ready again.
 pub(crate) fn all(store: &Store, top: FrameId) -> Result<(), RuntimeError> {
+    store.frame_here(top)?;
     for frame in store.tree(top)?.to_continue() {
         try_again(store, frame, top)?;
     }

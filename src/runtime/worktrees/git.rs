@@ -173,6 +173,7 @@ pub(super) fn git() -> Command {
     for (name, _) in env::vars_os().filter(|(name, _)| is_dropped(name)) {
         command.env_remove(name);
     }
+    command.env_remove(crate::claude::invocation::STORE);
     // A repository with missing objects fetches them over these protocols only: `ext` runs a command.
     command.env("GIT_TERMINAL_PROMPT", "0").env(PROTOCOLS, "file:git:http:https:ssh");
     command

@@ -20,7 +20,7 @@ use crate::cli::output::{print_json, tell};
 #[command(after_help = "Examples:
   agent-cli move --to postgres://ann@db.example/chains")]
 pub(crate) struct MoveCommand {
-    /// The server and its database, as psql takes it
+    /// The address of the server and its database, as for psql
     #[arg(long, value_name = "postgres://…")]
     to: String,
 
@@ -31,7 +31,7 @@ pub(crate) struct MoveCommand {
 
 impl MoveCommand {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
-        let moved = moving::move_to_server(&context.asker(), &context.state_dir()?, &self.to)?;
+        let moved = moving::move_to_server(&context.asker(), &context.place()?, &self.to)?;
         if self.json {
             print_json(&MoveView { chains: moved.chains, store: &moved.place })?;
         } else if moved.chains == 0 {

@@ -48,7 +48,9 @@ struct Unfiled {
 }
 
 fn unfiled(store: &Store, of: Option<FrameId>) -> Result<Vec<Unfiled>, RuntimeError> {
-    let found = store.questions(Questions::Unfiled(of), false)?;
+    let mut found = store.questions(Questions::Unfiled(of), false)?;
+    // The files of the others are on their own hosts.
+    found.retain(|question| store.elsewhere(question.frame).is_ok_and(|host| host.is_none()));
     if found.is_empty() {
         return Ok(Vec::new());
     }

@@ -1,4 +1,4 @@
-//! Which server has the database of a state directory.
+//! Records which server has the database of a state directory.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -9,20 +9,22 @@ use crate::store::error::{Result, StoreError};
 use crate::store::files::durable::{Durability, replace};
 use crate::store::files::state_dir::StateDir;
 
-/// The file that names a server with the database.
+/// The file that names the server with the database.
 const SERVER: &str = "server";
 
-/// A server with the database of a state directory.
+/// The server with the database of a state directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServerFile {
     /// Its address, perhaps with a password.
     pub(crate) url: String,
-    /// The name under which the records know this state directory.
+    /// The name of this state directory in the records.
     pub(crate) host: String,
+    /// The machine; empty if that is unknown.
+    pub(crate) machine: String,
 }
 
 impl StateDir {
-    /// The file that names a server with the database.
+    /// The file that names the server with the database.
     pub(crate) fn server_file(&self) -> PathBuf {
         self.path.join(SERVER)
     }
@@ -31,20 +33,21 @@ impl StateDir {
     pub(crate) fn server(&self) -> Result<Option<ServerFile>> {
         let path = self.server_file();
         let text = match fs::read_to_string(&path) {
-            // Whoever creates the directory reports what is in its place.
+            // The operation that creates the directory reports what is in its place.
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
                 return Ok(None);
             }
             read => read.map_err(|error| StoreError::io(&path, error))?,
         };
         let mut lines = text.lines().map(str::to_owned);
-        let (Some(url), Some(host)) = (lines.next(), lines.next()) else {
+        let (Some(url), Some(host)) = (lines.next(), lines.next().filter(|host| !host.is_empty())) else {
             return Err(StoreError::BadStore { why: format!("{} is incomplete", path.display()) });
         };
-        Ok(Some(ServerFile { url, host }))
+        let machine = lines.next().unwrap_or_default();
+        Ok(Some(ServerFile { url, host, machine }))
     }
 
-    /// The identifier of this directory in the records on a server, `new` at first.
+    /// The identifier of this directory in the records on a server. The first call records the result of `new`.
     pub(crate) fn host(&self, new: impl FnOnce() -> String) -> Result<String> {
         let path = self.path.join("host");
         let broken = |error| StoreError::io(&path, error);
@@ -60,16 +63,16 @@ impl StateDir {
         Ok(host)
     }
 
-    /// A file that changes when others have written to a database on a server.
+    /// A file that changes when another process has written to a database on a server.
     pub(crate) fn notified(&self) -> PathBuf {
         self.path.join(format!("{SERVER}-notified"))
     }
 
-    /// Keeps the database on a server from now on.
+    /// Makes the directory use the database on a server from now on.
     pub(crate) fn set_server(&self, server: &ServerFile) -> Result<()> {
         self.create()?;
         let path = self.server_file();
-        let text = format!("{}\n{}\n", server.url, server.host);
+        let text = format!("{}\n{}\n{}\n", server.url, server.host, server.machine);
         replace(Step::SetServer, &path, Durability::PowerFailure, |file| file.write_all(text.as_bytes()))
             .map_err(|error| StoreError::io(&path, error))
     }

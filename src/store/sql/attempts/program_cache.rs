@@ -5,7 +5,7 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use crate::store::records::KnownProgram;
-use crate::store::sql::database::codec::path_text;
+use crate::store::sql::database::codec::on_host;
 use crate::store::sql::engine::{Connection, TxResult};
 
 pub(crate) fn known_program(
@@ -13,7 +13,7 @@ pub(crate) fn known_program(
     program: &Path,
     modified: Timestamp,
 ) -> TxResult<Option<KnownProgram>> {
-    let program = path_text(program)?;
+    let program = on_host(connection, program)?;
     let sql = "SELECT version, refuses_forks FROM versions WHERE program = ?1 AND modified = ?2";
     connection.read_first(sql, (program, nanoseconds(modified)), |row| {
         Ok(KnownProgram { version: row.get("version")?, refuses_forks: row.get("refuses_forks")? })
@@ -26,7 +26,7 @@ pub(crate) fn remember_program(
     modified: Timestamp,
     known: &KnownProgram,
 ) -> TxResult<()> {
-    let program = path_text(program)?;
+    let program = on_host(connection, program)?;
     connection.run(
         "INSERT INTO versions (program, modified, version, refuses_forks) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (program) DO UPDATE SET modified = excluded.modified, version = excluded.version,

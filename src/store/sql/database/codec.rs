@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::store::error::StoreError;
-use crate::store::sql::engine::{Row, TxResult};
+use crate::store::sql::engine::{Connection, Row, TxResult};
 
 /// An id, as text.
 #[derive(Clone, Copy)]
@@ -33,6 +33,12 @@ pub(crate) fn now() -> At {
 /// A path as text.
 pub(crate) fn path_text(path: &Path) -> Result<&str, StoreError> {
     path.to_str().ok_or_else(|| StoreError::NotUtf8(path.to_owned()))
+}
+
+/// The key of a program of this host.
+pub(crate) fn on_host(connection: &Connection, program: &Path) -> TxResult<String> {
+    let path = path_text(program)?;
+    Ok(connection.host().map_or_else(|| path.to_owned(), |host| format!("{host}:{path}")))
 }
 
 /// `value` as JSON. `path` is a path within it, the only part that may not be representable as text.

@@ -18,7 +18,7 @@ use crate::store::sql::database::snapshot::{self, Stamp};
 use crate::store::sql::database::{connect, schema};
 use crate::store::sql::engine::{Connection, Fault, TxResult, fault};
 
-/// One connection to the database, and the directory with its files.
+/// One connection to the database, and the state directory that uses it.
 #[derive(Debug)]
 pub(crate) struct Database {
     pub(crate) connection: Connection,
@@ -56,7 +56,7 @@ impl Database {
         Ok(Self { connection, dir, wrote: Cell::new(false), kept })
     }
 
-    /// Opens the database on a server, whose tables are created if they do not exist.
+    /// Opens the database on a server, and creates its tables if they do not exist.
     pub(crate) fn on_server(dir: StateDir, server: &ServerFile) -> Result<Self> {
         let (client, server) = server::open(server, &dir)?;
         let (connection, kept) = (Connection::Postgres(client), Kept::Server(server));
@@ -65,7 +65,7 @@ impl Database {
 
     /// A snapshot of the database in `dir`, valid as long as no process writes; `None` if it must be opened for writing.
     pub(crate) fn look(dir: StateDir) -> Option<Self> {
-        // The file may be one that was moved to a server.
+        // After a move to a server, the file is outdated.
         dir.server().is_ok_and(|server| server.is_none()).then_some(())?;
         let (connection, seen) = snapshot::look(&dir)?;
         let kept = Kept::File { file: None, seen: Some(seen) };
@@ -83,7 +83,7 @@ impl Database {
         })
     }
 
-    /// Runs one transaction that writes, although the state directory does not use the database yet.
+    /// Runs one transaction that writes, even if the state directory does not use the database yet.
     pub(crate) fn fill<T>(&self, step: Step, work: impl FnOnce(&Connection) -> TxResult<T>) -> Result<T> {
         self.wrote.set(true);
         let work = |connection: &Connection| {
@@ -140,7 +140,7 @@ impl Database {
                 let writes = matches!(behavior, TransactionBehavior::Immediate);
                 server.transaction(client, writes, || work(&self.connection))
             }
-            (Connection::Postgres(_), Kept::File { .. }) => unreachable!("a server is no file"),
+            (Connection::Postgres(_), Kept::File { .. }) => unreachable!("a connection to a server has no file"),
         };
         run().map_err(|fault: Fault| self.named(fault))
     }
@@ -166,7 +166,7 @@ impl Changes for Database {
         match &self.kept {
             Kept::File { .. } => vec![self.dir.database(), self.dir.database_log()],
             Kept::Server(_) => {
-                // Whoever watches the file checks from time to time, too.
+                // If this fails, processes that watch the file still check from time to time.
                 if let Connection::Postgres(client) = &self.connection {
                     let _ = client.listen();
                 }

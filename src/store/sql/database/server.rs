@@ -1,6 +1,6 @@
-//! A database on a PostgreSQL server, which several state directories use.
+//! A database on a PostgreSQL server, which several state directories can share.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::time::Duration;
 
 use tokio_postgres::Config;
@@ -11,10 +11,11 @@ use crate::store::files::state_dir::StateDir;
 use crate::store::files::state_dir::server_file::ServerFile;
 use crate::store::sql::database::migrations::STEPS;
 use crate::store::sql::database::server_tables::statements;
-use crate::store::sql::engine::postgres::{Client, place, protected};
+use crate::store::sql::engine::postgres::Client;
+use crate::store::sql::engine::server_address::{place, protected};
 use crate::store::sql::engine::{Connection, Fault, TxResult};
 
-/// A server, as this process uses it.
+/// The server of an open database.
 #[derive(Debug)]
 pub(crate) struct Server {
     /// Its address, without a password.
@@ -30,35 +31,43 @@ const OLDEST: i64 = 120_000;
 /// Marks the schema as created by this program.
 const MARK: &str = "agent-cli";
 
-/// Creates the tables. Processes that do so at the same time take turns.
+/// Makes processes that create the tables at the same time take turns.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7093874229)";
 
-/// Connects to the server of a state directory, and creates the tables if there are none.
+/// Connects to the server of a state directory, and creates the tables if they do not exist.
 pub(crate) fn open(file: &ServerFile, dir: &StateDir) -> Result<(Client, Server)> {
     dir.create()?;
+    let here = machine();
+    if !here.is_empty() && !file.machine.is_empty() && file.machine != here {
+        return Err(StoreError::CopiedDirectory(dir.path().to_owned()));
+    }
     let config = config(&file.url)?;
     let server = Server { place: place(&config) };
     let connection = Connection::Postgres(Client::connect(config, file.host.clone(), dir.notified())?);
     let known = |fault: Fault| fault.in_database(server.place.clone().into());
+    if let Found::Nothing = version(&connection).map_err(known)? {
+        make(&connection, &server.place).map_err(known)?;
+    }
     match version(&connection).map_err(known)? {
-        Found::Nothing => make(&connection).map_err(known)?,
         Found::Version(VERSION) => {}
         Found::Version(found) => {
             let (found, known) = (u32::try_from(found).unwrap_or(u32::MAX), VERSION.unsigned_abs() as u32);
             return Err(StoreError::Newer { path: server.place.into(), found, known });
         }
-        Found::Foreign => return Err(StoreError::NotADatabase(format!("{} (schema agent_cli)", server.place).into())),
+        Found::Nothing | Found::Foreign => {
+            return Err(StoreError::NotADatabase(format!("{} (schema agent_cli)", server.place).into()));
+        }
     }
     let Connection::Postgres(client) = connection else { unreachable!("it was just made") };
     Ok((client, server))
 }
 
-/// A server, without a password.
+/// The address of a server, without its password.
 pub(crate) fn place_of(url: &str) -> Result<String> {
     Ok(place(&config(url)?))
 }
 
-/// Has a state directory use the database on a server from now on.
+/// Makes a state directory use the database on a server from now on.
 pub(crate) fn choose(dir: &StateDir, url: &str) -> Result<()> {
     let wanted = config(url)?;
     let known = dir.server()?;
@@ -68,12 +77,12 @@ pub(crate) fn choose(dir: &StateDir, url: &str) -> Result<()> {
     dir.create()?;
     let broken = |error| StoreError::io(dir.path(), error);
     let guard = File::open(dir.path()).map_err(broken)?;
-    // Another process may choose, too. Writing a file takes milliseconds.
+    // Another process may be choosing a server, too. It holds the lock for milliseconds.
     guard.lock().map_err(broken)?;
     let host = match dir.server()? {
         Some(known) => {
             let used = place(&config(&known.url)?);
-            // The password, or how to connect, may change.
+            // The password and the options may change.
             if used != place(&wanted) {
                 return Err(StoreError::OtherStore { dir: dir.path().to_owned(), used });
             }
@@ -85,7 +94,15 @@ pub(crate) fn choose(dir: &StateDir, url: &str) -> Result<()> {
         }
         None => host_to_be(dir)?,
     };
-    dir.set_server(&ServerFile { url: url.to_owned(), host })
+    let file = ServerFile { url: url.to_owned(), host, machine: machine() };
+    // A mistyped address is not kept.
+    drop(open(&file, dir)?);
+    dir.set_server(&file)
+}
+
+/// Identifies this machine; empty if that is unknown.
+pub(crate) fn machine() -> String {
+    fs::read_to_string("/etc/machine-id").map(|id| id.trim().to_owned()).unwrap_or_default()
 }
 
 /// The settings of a connection.
@@ -93,6 +110,13 @@ fn config(url: &str) -> Result<Config> {
     let wrong = |why: String| StoreError::BadStore { why };
     if !["postgres://", "postgresql://"].iter().any(|start| url.starts_with(start)) {
         return Err(wrong("it does not begin with postgres://".to_owned()));
+    }
+    if url.chars().any(char::is_control) {
+        return Err(wrong("it contains a line break or another control character".to_owned()));
+    }
+    let authority = url.split("://").nth(1).and_then(|rest| rest.split(['/', '?']).next()).unwrap_or_default();
+    if authority.matches('@').count() > 1 {
+        return Err(wrong("it contains more than one @: write %40 in a password".to_owned()));
     }
     let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| wrong(detail(&error)))?;
     if config.get_hosts().is_empty() {
@@ -117,7 +141,7 @@ enum Found {
     Foreign,
 }
 
-/// The version of the tables, which the comment of their schema says.
+/// The version of the tables, from the comment on their schema.
 fn version(connection: &Connection) -> TxResult<Found> {
     let sql = "SELECT obj_description(oid, 'pg_namespace') AS mark FROM pg_namespace WHERE nspname = 'agent_cli'";
     let found: Option<Option<String>> = connection.read_first(sql, [], |row| row.get("mark"))?;
@@ -131,14 +155,14 @@ fn version(connection: &Connection) -> TxResult<Found> {
     })
 }
 
-fn make(connection: &Connection) -> TxResult<()> {
+fn make(connection: &Connection, place: &str) -> TxResult<()> {
     let sql = "SELECT current_setting('server_version_num')::bigint AS number";
     let found: i64 = connection.read_one(sql, [], |row| row.get("number"))?;
     if found < OLDEST {
         let why = format!("it is PostgreSQL {}, and agent-cli needs {} or newer", found / 10_000, OLDEST / 10_000);
-        return Err(StoreError::BadStore { why }.into());
+        return Err(StoreError::Server { place: place.to_owned(), why }.into());
     }
-    connection.batch("BEGIN")?;
+    connection.batch("BEGIN ISOLATION LEVEL READ COMMITTED")?;
     let made = connection.batch(LOCK).and_then(|()| match version(connection)? {
         Found::Nothing => connection.batch(&format!(
             "CREATE SCHEMA agent_cli; {} COMMENT ON SCHEMA agent_cli IS '{MARK} {VERSION}'; COMMIT",
@@ -154,41 +178,39 @@ fn make(connection: &Connection) -> TxResult<()> {
 }
 
 impl Server {
-    /// Runs a transaction. Those that write run one after the other, in all processes, as with SQLite.
+    /// Runs a transaction. Transactions that write run one after the other in all processes, as in SQLite.
     pub(crate) fn transaction<T>(
         &self,
         client: &Client,
         writes: bool,
         work: impl FnOnce() -> TxResult<T>,
     ) -> TxResult<T> {
-        if writes {
-            client.batch(&format!(
-                "BEGIN; UPDATE writes SET number = number + 1; NOTIFY agent_cli, '{}'",
+        let begin = if writes {
+            format!(
+                "BEGIN ISOLATION LEVEL READ COMMITTED; UPDATE writes SET number = number + 1; NOTIFY agent_cli, '{}'",
                 client.token()
-            ))?;
+            )
         } else {
-            client.batch("BEGIN ISOLATION LEVEL REPEATABLE READ")?;
+            "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL idle_in_transaction_session_timeout = 0".to_owned()
+        };
+        let done = client.batch(&begin).and_then(|()| work()).and_then(|outcome| {
+            client.batch("COMMIT")?;
+            Ok(outcome)
+        });
+        if done.is_err() {
+            // If this fails, the connection is lost, and the transaction with it.
+            let _ = client.batch("ROLLBACK");
         }
-        match work() {
-            Ok(outcome) => {
-                client.batch("COMMIT")?;
-                Ok(outcome)
-            }
-            Err(error) => {
-                // If this fails, the connection is lost, and the transaction with it.
-                let _ = client.batch("ROLLBACK");
-                Err(error)
-            }
-        }
+        done
     }
 }
 
-/// The identifier that a state directory will have, recorded so that it is the same if the process is killed.
+/// The identifier that a state directory will have. It is recorded first, so that it is the same after the process was killed.
 pub(crate) fn host_to_be(dir: &StateDir) -> Result<String> {
     dir.host(new_host)
 }
 
-/// An identifier of a state directory: the name of its machine, with what distinguishes it from others there.
+/// A new identifier of a state directory: the name of its machine, and a random part, because a machine can have several.
 fn new_host() -> String {
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-.".contains(*c)).take(40).collect();

@@ -1,9 +1,9 @@
-//! The tables on a PostgreSQL server: those of the migrations, in its words.
+//! The tables on a PostgreSQL server, translated from the migrations for SQLite.
 
 use std::fmt::Write;
 
-/// What SQLite has and PostgreSQL lacks, for generated columns, where no value may contain a NUL; the row that every transaction which writes changes first, so
-/// that they run one after the other; and the triggers of the log.
+/// The functions that generated columns use and only SQLite has. They replace NUL, which PostgreSQL cannot store. Transactions
+/// that write change the row of `writes` first, so that they run one after the other.
 const BEFORE: &str = r"
 CREATE FUNCTION agent_cli.readable(text) RETURNS json LANGUAGE sql IMMUTABLE
     AS $$ SELECT (CASE WHEN strpos($1, '\u0000') = 0 THEN $1
@@ -18,6 +18,7 @@ CREATE FUNCTION agent_cli.json_valid(text) RETURNS boolean LANGUAGE sql IMMUTABL
 CREATE TABLE writes (number BIGINT NOT NULL);
 INSERT INTO writes VALUES (0);
 ";
+/// The triggers of the event log, written for PostgreSQL.
 const AFTER: &str = "
 CREATE FUNCTION agent_cli.refuse() RETURNS trigger LANGUAGE plpgsql
     AS $$ BEGIN RAISE EXCEPTION 'the event log is append-only'; END $$;
@@ -31,7 +32,7 @@ END $$;
 CREATE TRIGGER events_are_not_deleted BEFORE DELETE ON events FOR EACH ROW EXECUTE FUNCTION agent_cli.keep_log();
 ";
 
-/// The types and clauses that differ, the longer ones first.
+/// The types and clauses that differ. Longer ones come first, because some contain a shorter one.
 const WORDS: [(&str, &str); 7] = [
     (") STRICT, WITHOUT ROWID;", ");"),
     (") STRICT;", ");"),
@@ -42,12 +43,12 @@ const WORDS: [(&str, &str); 7] = [
     ("TEXT", "TEXT COLLATE \"C\""),
 ];
 
-/// The statements that create everything, from the steps for SQLite.
+/// The statements that create everything, translated from the steps for SQLite.
 pub(crate) fn statements(steps: &[&str]) -> String {
     format!("{BEFORE}{}{AFTER}", steps.iter().map(|step| translated(step)).collect::<String>())
 }
 
-/// A step. References are added at its end, because tables refer to each other.
+/// Translates a step. It adds references at the end, because tables refer to each other.
 fn translated(step: &str) -> String {
     let (mut statements, mut references) = (String::new(), String::new());
     let (mut table, mut column, mut in_trigger) = ("", "", false);

@@ -1,4 +1,4 @@
-//! A connection that executes statements, each of which it prepares once.
+//! A connection that executes statements.
 
 use std::ops::ControlFlow;
 
@@ -17,7 +17,7 @@ pub(crate) enum Connection {
 
 #[expect(clippy::needless_pass_by_value, reason = "callers write the values of a statement into the call")]
 impl Connection {
-    /// SQLite itself, for what only SQLite has.
+    /// The SQLite connection, for operations that only SQLite has.
     pub(crate) fn sqlite(&self) -> Option<&rusqlite::Connection> {
         match self {
             Self::Sqlite(connection) => Some(connection),
@@ -25,7 +25,7 @@ impl Connection {
         }
     }
 
-    /// The state directory, as the records name it; `None`: the one that contains the database.
+    /// The name of the state directory in the records; `None`: the directory contains the database.
     pub(crate) fn host(&self) -> Option<&str> {
         match self {
             Self::Sqlite(_) => None,
@@ -33,7 +33,8 @@ impl Connection {
         }
     }
 
-    /// Selects the columns of the table `?1` that say the same in every database: no generated ones, row numbers or hosts.
+    /// A statement that selects the names of the columns of the table `?1`, except columns whose values depend on the database:
+    /// generated columns, row numbers and hosts.
     pub(crate) fn columns(&self) -> &'static str {
         match self {
             // This pragma reports generated columns as hidden.
@@ -53,7 +54,7 @@ impl Connection {
         }
     }
 
-    /// Executes a statement. Returns how many rows it has changed.
+    /// Executes a statement and returns how many rows it changed.
     pub(crate) fn change(&self, sql: &str, values: impl Values) -> TxResult<usize> {
         match self {
             Self::Sqlite(connection) => Ok(connection.prepare_cached(sql)?.execute(values.list().as_slice())?),
@@ -73,7 +74,7 @@ impl Connection {
         }
     }
 
-    /// Calls `read` for each row, until it breaks.
+    /// Calls `read` for each row until `read` breaks.
     pub(crate) fn each(
         &self,
         sql: &str,

@@ -1,6 +1,6 @@
-//! Statements as PostgreSQL writes them. They are written for SQLite, with what both understand, except for a few words.
+//! Translates statements for PostgreSQL. They are written for SQLite, and only a few words differ.
 
-/// A statement for PostgreSQL.
+/// Translates a statement for PostgreSQL.
 pub(crate) fn postgres(sql: &str) -> String {
     let mut words = String::with_capacity(sql.len());
     let mut rest = sql;
@@ -11,12 +11,12 @@ pub(crate) fn postgres(sql: &str) -> String {
             words.push('$');
             rest = number;
         } else if let Some(name) = rest.strip_prefix("INDEXED BY ") {
-            // A planner with statistics needs no advice.
+            // PostgreSQL's planner has statistics and needs no hints.
             rest = name.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
         } else if let Some(after) = rest.strip_prefix("NOT INDEXED ") {
             rest = after;
         } else if let Some(after) = rest.strip_prefix("CROSS JOIN ") {
-            // For SQLite this fixes the order of a join.
+            // In SQLite, this fixes the order of a join.
             words.push_str("JOIN ");
             rest = after;
         } else if let Some(after) = rest.strip_prefix(" LIKE ") {
@@ -24,7 +24,7 @@ pub(crate) fn postgres(sql: &str) -> String {
             words.push_str(" ILIKE ");
             rest = after;
         } else if let Some(after) = rest.strip_prefix(" +") {
-            // For SQLite a column with a sign is not looked for in an index.
+            // In SQLite, the sign prevents the use of an index on the column.
             words.push_str(if after.starts_with(char::is_alphabetic) { " " } else { " +" });
             rest = after;
         } else if let Some(after) = rest.strip_prefix("VALUES (?1) UNION") {
@@ -36,7 +36,7 @@ pub(crate) fn postgres(sql: &str) -> String {
     words
 }
 
-/// The text before the next word that differs, and the text from it on.
+/// Splits a statement before the next word that differs.
 fn next_special(sql: &str) -> Option<(&str, &str)> {
     const WORDS: [&str; 7] = [" +", "VALUES (?1) UNION", "NOT INDEXED ", "INDEXED BY ", "CROSS JOIN ", " LIKE ", "?"];
     let at = WORDS.iter().filter_map(|word| sql.find(word)).min()?;

@@ -19,7 +19,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// The error, for what names its database itself.
+    /// The error, for callers whose errors already name the database.
     pub(crate) fn into_error(self) -> StoreError {
         self.in_database(PathBuf::new())
     }

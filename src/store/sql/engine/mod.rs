@@ -1,10 +1,11 @@
-//! What executes statements: SQLite or PostgreSQL. All other SQL of the store is written once, for both.
+//! Executes statements, with SQLite or PostgreSQL. All other SQL of the store is written once, for both.
 
 pub(crate) mod connection;
 pub(crate) mod dialect;
 pub(crate) mod fault;
 pub(crate) mod postgres;
 pub(crate) mod row;
+pub(crate) mod server_address;
 
 pub(crate) use crate::store::sql::engine::connection::Connection;
 pub(crate) use crate::store::sql::engine::fault::{Fault, TxResult};

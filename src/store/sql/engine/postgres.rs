@@ -1,10 +1,9 @@
-//! A connection to a PostgreSQL server. A thread of its own speaks to it, so that callers need no async code.
+//! A connection to a PostgreSQL server. A separate thread uses it, so that callers need no async code.
 
 use std::cell::Cell;
 use std::error::Error as StdError;
 use std::future::poll_fn;
 use std::io::Write;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,16 +13,13 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use rusqlite::types::{ToSql, ToSqlOutput, Value, ValueRef};
-use rustls::{ClientConfig, RootCertStore};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep};
-use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::TlsStream;
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{Format, IsNull, Type};
 use tokio_postgres::{AsyncMessage, Column, Config, Error, NoTls, Socket};
-use tokio_postgres_rustls::MakeRustlsConnect;
 use uuid::Uuid;
 
 use crate::store::error::StoreError;
@@ -31,14 +27,14 @@ use crate::store::files::durable::open_private;
 use crate::store::sql::engine::dialect;
 use crate::store::sql::engine::fault::{Fault, TxResult};
 use crate::store::sql::engine::row::PostgresRow;
+use crate::store::sql::engine::server_address::{explain, place, tls};
 
-/// How long it is tried to reach a server that does not answer, and how long a statement waits for another process's
-/// transaction.
+/// How long to retry connecting to a server that is starting or has too many connections.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two tries to reach it.
+/// The pause before each retry.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What every connection sets. A process that is lost within a transaction blocks the others no longer than this.
+/// The settings of every connection. The timeouts limit how long a process that hangs in a transaction can block others.
 const SESSION: &str = "SET search_path TO agent_cli; SET lock_timeout = '10s'; SET client_min_messages = 'warning';
     SET idle_in_transaction_session_timeout = '60s'; SET standard_conforming_strings = on";
 
@@ -48,9 +44,9 @@ pub(crate) struct Client {
     orders: UnboundedSender<Order>,
     written_by_others: Arc<AtomicI64>,
     listens: Cell<bool>,
-    /// Distinguishes what this connection has written from what others have.
+    /// Distinguishes this connection's writes from the writes of other connections.
     token: String,
-    /// The state directory, as the records name it.
+    /// The name of the state directory in the records.
     pub(crate) host: String,
 }
 
@@ -63,7 +59,7 @@ struct Order {
 #[derive(Debug)]
 enum What {
     Statement(String, Vec<Option<String>>),
-    /// Statements that open a transaction, or whose end ends one.
+    /// Statements without parameters, such as those that begin or end a transaction.
     Batch(String),
 }
 
@@ -74,9 +70,9 @@ struct Answer {
 }
 
 impl Client {
-    /// Connects to a server, of which there may be several.
+    /// Connects to the first server in the address that accepts a connection.
     ///
-    /// `notified`: a file that changes when others have written.
+    /// `notified`: a file that changes when another connection has written.
     pub(crate) fn connect(config: Config, host: String, notified: PathBuf) -> Result<Self, StoreError> {
         let (orders, received) = unbounded_channel();
         let written_by_others = Arc::new(AtomicI64::new(0));
@@ -107,18 +103,18 @@ impl Client {
         self.order(What::Batch(sql.to_owned())).map(drop)
     }
 
-    /// What a transaction that writes notifies others with.
+    /// The payload of the notification that a writing transaction sends.
     pub(crate) fn token(&self) -> &str {
         &self.token
     }
 
-    /// A number that grows when another connection has written.
+    /// A number that grows when another connection writes.
     pub(crate) fn version_of_others(&self) -> TxResult<i64> {
         self.listen()?;
         Ok(self.written_by_others.load(Ordering::Acquire))
     }
 
-    /// Has the server send what others write.
+    /// Makes the server notify this connection of writes.
     pub(crate) fn listen(&self) -> TxResult<()> {
         if self.listens.replace(true) { Ok(()) } else { self.batch("LISTEN agent_cli") }
     }
@@ -136,7 +132,7 @@ impl Client {
     }
 }
 
-/// A parameter as text, of which the server knows the type. It stores no text with a NUL.
+/// A parameter as text: the server knows its type. PostgreSQL cannot store NUL.
 fn text(value: &dyn ToSql) -> rusqlite::Result<Option<String>> {
     let output = value.to_sql()?;
     let value = match &output {
@@ -152,7 +148,7 @@ fn text(value: &dyn ToSql) -> rusqlite::Result<Option<String>> {
     })
 }
 
-/// A parameter for the protocol.
+/// A parameter in the protocol's text format.
 #[derive(Debug)]
 struct Parameter<'a>(&'a Option<String>);
 
@@ -174,7 +170,7 @@ impl tokio_postgres::types::ToSql for Parameter<'_> {
     tokio_postgres::types::to_sql_checked!();
 }
 
-/// Counts what other connections have written.
+/// Counts the writes of other connections.
 #[derive(Clone)]
 struct Others {
     token: String,
@@ -183,10 +179,10 @@ struct Others {
 }
 
 impl Others {
-    /// Somebody has written.
+    /// Notes a write. `by`: the token of the connection that has written.
     fn note(&self, by: &str) {
         let number = self.written.fetch_add(i64::from(by != self.token), Ordering::Release);
-        // Whoever watches it finds the change later, if this fails.
+        // If this fails, processes that watch the file find the change later.
         let _ = open_private(&self.file).and_then(|mut file| {
             file.set_len(0)?;
             write!(file, "{number}")
@@ -194,13 +190,15 @@ impl Others {
     }
 }
 
-/// The open connection, and what is known about it.
+/// The open connection and its state.
 struct Session {
     client: tokio_postgres::Client,
     in_transaction: bool,
+    /// Whether a statement of the transaction has failed.
+    has_failed: bool,
 }
 
-/// Carries out the orders of a client until it is dropped.
+/// Carries out a client's orders until the client is dropped.
 async fn serve(config: Config, mut orders: UnboundedReceiver<Order>, others: Others) {
     let mut session: Option<Session> = None;
     let mut listens = false;
@@ -219,26 +217,54 @@ async fn carry_out(
     others: &Others,
 ) -> Result<Answer, Fault> {
     *listens |= matches!(what, What::Batch(sql) if sql.starts_with("LISTEN"));
-    let was_in_transaction = session.as_ref().is_some_and(|session| session.in_transaction);
-    let is_closed = session.as_ref().is_none_or(|session| session.client.is_closed());
     let failed = |error: &Error| Fault::Known(explain(config, error));
-    if is_closed && !was_in_transaction {
-        let again = session.is_some();
-        *session = Some(open(config, others).await.map_err(|error| failed(&error))?);
-        if again {
-            let session_again = format!("{SESSION}{}", if *listens { "; LISTEN agent_cli" } else { "" });
-            let client = &session.as_ref().expect("it was just opened").client;
-            client.batch_execute(&session_again).await.map_err(|error| failed(&error))?;
-            // Whatever was missed in between.
-            others.note("");
+    if session.as_ref().is_none_or(|session| session.client.is_closed() && !session.in_transaction) {
+        reopen(config, session, *listens, others).await.map_err(|error| failed(&error))?;
+    }
+    let mut answer = in_session(session, what).await;
+    // No transaction was open, so the order can be repeated.
+    let is_lost = |session: &Session, error: &Error| error.is_closed() && !session.in_transaction;
+    if let (Some(open), Err(error)) = (&*session, &answer)
+        && is_lost(open, error)
+    {
+        reopen(config, session, *listens, others).await.map_err(|error| failed(&error))?;
+        answer = in_session(session, what).await;
+    }
+    if let (Some(open), What::Batch(sql)) = (&mut *session, what) {
+        if sql.starts_with("BEGIN") {
+            (open.in_transaction, open.has_failed) = (true, false);
+        } else if sql.ends_with("COMMIT") || sql == "ROLLBACK" {
+            // The server rolls back a failed transaction on COMMIT without reporting an error.
+            let is_undone = sql.ends_with("COMMIT") && open.has_failed;
+            (open.in_transaction, open.has_failed) = (false, false);
+            if is_undone {
+                let why = "a statement of the transaction has failed".to_owned();
+                return Err(Fault::Known(StoreError::Server { place: place(config), why }));
+            }
         }
     }
-    let Some(open) = session else { unreachable!("it was just opened") };
-    let answer = execute(&open.client, what).await;
-    if let What::Batch(sql) = what {
-        open.in_transaction = sql.starts_with("BEGIN") && answer.is_ok();
+    if let (Some(open), Err(_)) = (session, &answer) {
+        open.has_failed |= open.in_transaction;
     }
     answer.map_err(|error| failed(&error))
+}
+
+async fn in_session(session: &Option<Session>, what: &What) -> Result<Answer, Error> {
+    let Some(open) = session else { unreachable!("it was just opened") };
+    execute(&open.client, what).await
+}
+
+/// Opens a connection, perhaps in place of one that was lost.
+async fn reopen(config: &Config, session: &mut Option<Session>, listens: bool, others: &Others) -> Result<(), Error> {
+    let new = open(config, others, session.is_some()).await?;
+    if session.is_some() {
+        let listen = if listens { "; LISTEN agent_cli" } else { "" };
+        new.client.batch_execute(&format!("{SESSION}{listen}")).await?;
+        // The server did not report writes in the meantime.
+        others.note("");
+    }
+    *session = Some(new);
+    Ok(())
 }
 
 async fn execute(client: &tokio_postgres::Client, what: &What) -> Result<Answer, Error> {
@@ -265,7 +291,7 @@ async fn execute(client: &tokio_postgres::Client, what: &What) -> Result<Answer,
     Ok(Answer { rows, changed: usize::try_from(changed).unwrap_or(usize::MAX) })
 }
 
-/// A value as SQLite would have it.
+/// A value with the type that SQLite would return.
 fn value(row: &tokio_postgres::Row, at: usize, column: &Column) -> Result<Value, Error> {
     let integer = |number: Option<i64>| number.map_or(Value::Null, Value::Integer);
     Ok(match *column.type_() {
@@ -278,8 +304,8 @@ fn value(row: &tokio_postgres::Row, at: usize, column: &Column) -> Result<Value,
     })
 }
 
-/// Opens a connection. A server that is being started, or that has too many connections, is tried again for a while.
-async fn open(config: &Config, others: &Others) -> Result<Session, Error> {
+/// Opens a connection. Retries for a while if the server is starting or has too many connections.
+async fn open(config: &Config, others: &Others, again: bool) -> Result<Session, Error> {
     let end = Instant::now() + PATIENCE;
     loop {
         let opened = match tls(config) {
@@ -287,41 +313,14 @@ async fn open(config: &Config, others: &Others) -> Result<Session, Error> {
             None => config.connect(NoTls).await.map(|(client, connection)| follow(client, connection, others)),
         };
         match opened {
-            Ok(client) => return Ok(Session { client, in_transaction: false }),
-            Err(error) if Instant::now() < end && is_passing(&error) => sleep(PAUSE).await,
+            Ok(client) => return Ok(Session { client, in_transaction: false, has_failed: false }),
+            Err(error) if Instant::now() < end && is_passing(&error, again) => sleep(PAUSE).await,
             Err(error) => return Err(error),
         }
     }
 }
 
-/// How to encrypt a connection; `None`: not at all. [`protected`] has decided that.
-fn tls(config: &Config) -> Option<MakeRustlsConnect> {
-    if config.get_ssl_mode() != SslMode::Require {
-        return None;
-    }
-    let mut roots = RootCertStore::empty();
-    // Certificates that cannot be read are trusted by nobody.
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = versions.expect("the provider has them").with_root_certificates(roots).with_no_client_auth();
-    Some(MakeRustlsConnect::new(config))
-}
-
-/// The settings of a connection that nobody on the way can read: a server on another machine must encrypt it, with a certificate
-/// that this machine trusts, unless the address says otherwise.
-pub(crate) fn protected(mut config: Config) -> Config {
-    let is_here = |host: &Host| match host {
-        Host::Unix(_) => true,
-        Host::Tcp(name) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()),
-    };
-    if config.get_ssl_mode() == SslMode::Prefer && !config.get_hosts().iter().all(is_here) {
-        config.ssl_mode(SslMode::Require);
-    }
-    config
-}
-
-/// Has a task speak to the server, and note what it sends by itself.
+/// Starts a task that exchanges messages with the server and notes its notifications.
 fn follow<S>(
     client: tokio_postgres::Client,
     mut connection: tokio_postgres::Connection<Socket, S>,
@@ -337,7 +336,7 @@ where
                 Ok(AsyncMessage::Notification(note)) => others.note(note.payload()),
                 Ok(_) => {}
                 Err(_) => {
-                    // Whoever waits for a notification looks again, and connects again.
+                    // Waiting processes then query the server, and so reconnect.
                     others.note("");
                     break;
                 }
@@ -347,43 +346,9 @@ where
     client
 }
 
-/// Whether an error may be over in a moment.
-fn is_passing(error: &Error) -> bool {
+/// Whether a retry may succeed soon.
+fn is_passing(error: &Error, again: bool) -> bool {
     let states = [SqlState::CANNOT_CONNECT_NOW, SqlState::TOO_MANY_CONNECTIONS];
-    error.code().is_some_and(|code| states.contains(code))
-}
-
-/// A server, without a password.
-pub(crate) fn place(config: &Config) -> String {
-    let host = config.get_hosts().first().map_or_else(String::new, |host| match host {
-        Host::Tcp(name) => name.clone(),
-        Host::Unix(path) => path.display().to_string(),
-    });
-    let port = config.get_ports().first().copied().unwrap_or(5432);
-    let user = config.get_user().map_or_else(String::new, |user| format!("{user}@"));
-    let name = config.get_dbname().or(config.get_user()).unwrap_or_default();
-    format!("postgres://{user}{host}:{port}/{name}")
-}
-
-/// What a person can do about an error.
-fn explain(config: &Config, error: &Error) -> StoreError {
-    let place = place(config);
-    let path = || place.clone().into();
-    let Some(found) = error.as_db_error() else {
-        let mut why = error.to_string();
-        let mut source = error.source();
-        while let Some(cause) = source {
-            why = format!("{why}: {cause}");
-            source = cause.source();
-        }
-        return StoreError::Server { place, why };
-    };
-    match *found.code() {
-        SqlState::DISK_FULL => StoreError::Full(path()),
-        SqlState::LOCK_NOT_AVAILABLE | SqlState::QUERY_CANCELED => StoreError::Busy(path()),
-        SqlState::READ_ONLY_SQL_TRANSACTION | SqlState::INSUFFICIENT_PRIVILEGE => {
-            StoreError::Server { place, why: found.message().to_owned() }
-        }
-        _ => StoreError::Server { place, why: found.message().to_owned() },
-    }
+    // A server that is being restarted refuses connections for a moment.
+    error.code().map_or(again, |code| states.contains(code))
 }

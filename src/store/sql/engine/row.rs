@@ -1,4 +1,4 @@
-//! Values on their way into a statement, and out of its rows.
+//! The values that statements take and that rows contain.
 
 use rusqlite::types::{FromSql, ToSql, Type, Value, ValueRef};
 use rusqlite::{Error, Result as SqlResult, RowIndex};
@@ -52,7 +52,7 @@ impl Row<'_> {
     }
 }
 
-/// The error of a text that has no meaning for this program.
+/// The error for a text that this program does not understand.
 pub(crate) fn meaningless(text: &str) -> Error {
     Error::FromSqlConversionFailure(0, Type::Text, format!("unknown: {text}").into())
 }

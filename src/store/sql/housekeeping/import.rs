@@ -58,7 +58,8 @@ pub(crate) fn import(store: &Database, archive: &Adapted) -> Result<FrameId> {
         sync_dir(&frames).map_err(|error| StoreError::io(&frames, error))?;
         Ok(root)
     });
-    if written.is_err() {
+    // If the connection was lost at the end, the rows may have been recorded. If they were not, `gc` removes the files.
+    if written.as_ref().is_err_and(|error| !matches!(error, StoreError::Server { .. })) {
         given.iter().for_each(|place| drop(fs::remove_dir_all(place)));
     }
     written

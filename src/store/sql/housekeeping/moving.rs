@@ -1,4 +1,4 @@
-//! Moves all records of a state directory from its file to a server. The files of agents stay where they are.
+//! Moves all records of a state directory from its file to a server. The agents' files remain in the state directory.
 
 use std::ops::ControlFlow;
 
@@ -24,14 +24,13 @@ pub(crate) struct Moved {
     pub(crate) place: String,
 }
 
-/// The rows that are not those of a tree. The subscription is renewed by the next command that finds the config file.
-const OTHERS: [&str; 2] = ["versions", "notifications"];
+/// The other tables to copy. The next command that finds the config file renews the subscription.
+const OTHERS: [&str; 1] = ["notifications"];
 
-/// How many values a statement has at most.
+/// The maximum number of values in a statement.
 const AT_ONCE: usize = 2000;
 
-/// Moves everything, or nothing. If it is interrupted, it can be repeated: what a killed process has left on the server is
-/// replaced.
+/// Moves everything or nothing. An interrupted move can be repeated: it replaces what a killed process left on the server.
 pub(crate) fn move_to(dir: &StateDir, url: &str) -> Result<Moved> {
     let place = server::place_of(url)?;
     if let Some(known) = dir.server()? {
@@ -42,9 +41,10 @@ pub(crate) fn move_to(dir: &StateDir, url: &str) -> Result<Moved> {
         return Err(StoreError::OtherStore { dir: dir.path().to_owned(), used });
     }
     let from = Database::open(dir.clone())?;
-    let file = ServerFile { url: url.to_owned(), host: server::host_to_be(dir)? };
+    let file = ServerFile { url: url.to_owned(), host: server::host_to_be(dir)?, machine: server::machine() };
     let to = Database::on_server(dir.clone(), &file)?;
-    // Nobody writes to the file until the state directory names the server, and then nobody does any more.
+    // This transaction keeps other processes from writing to the file. When it ends, the state directory names the server, so
+    // no process writes to the file afterwards.
     from.write(Step::SetServer, |old| {
         let running = old.read_all("SELECT frame FROM attempts WHERE ended IS NULL", [], |row| id(row, "frame"))?;
         if let Some(frame) = running.into_iter().chain(held(old, dir)?).next() {
@@ -57,7 +57,7 @@ pub(crate) fn move_to(dir: &StateDir, url: &str) -> Result<Moved> {
     })
 }
 
-/// The agents that a process is about to start.
+/// The agents that another process is about to start.
 fn held(connection: &Connection, dir: &StateDir) -> TxResult<Vec<FrameId>> {
     let sql = "SELECT id FROM frames WHERE status IN ('ready', 'running', 'waiting')";
     let mut found = connection.read_all(sql, [], |row| id(row, "id"))?;
@@ -91,10 +91,8 @@ fn copy_table(old: &Connection, new: &Connection, table: &str) -> TxResult<()> {
         if rows.is_empty() {
             return Ok(());
         }
-        // Other hosts may have looked up the version of the same program.
         let names = columns.join(", ");
-        let conflict = if table == "versions" { " ON CONFLICT DO NOTHING" } else { "" };
-        new.run(&format!("INSERT INTO {table} ({names}) VALUES {rows}{conflict}"), std::mem::take(values))
+        new.run(&format!("INSERT INTO {table} ({names}) VALUES {rows}"), std::mem::take(values))
     };
     let mut failed = Ok(());
     old.each(&format!("SELECT {} FROM {table} {order}", columns.join(", ")), [], |row| {
@@ -125,14 +123,17 @@ mod tests {
         assert!(matches!(move_to(store.dir(), &url), Err(StoreError::Running(frame)) if frame == caller.frame));
         assert_eq!(store.dir().server().unwrap(), None, "nothing has changed");
         store.end(caller, &crate::store::testing::reply("42"));
-        // A process that was killed before the state directory named the server.
+        // As if a process was killed before the state directory named the server.
         let moved = |url: &str| move_to(store.dir(), url).unwrap().chains;
         assert_eq!(moved(&url), 2);
         let dir = store.dir().path().to_owned();
         std::fs::remove_file(dir.join("server")).unwrap();
         let later = store.root();
         assert_eq!((moved(&url), moved(&url)), (3, 0));
-        assert!(matches!(store.try_again(later), Err(StoreError::Gone(_))), "who has the file open writes no more");
+        assert!(
+            matches!(store.try_again(later), Err(StoreError::Gone(_))),
+            "a process that has the file open cannot write any more"
+        );
         let there = Store::open(&dir).unwrap();
         assert_eq!(there.roots().len(), 3);
         there.answer(question, "now").unwrap();

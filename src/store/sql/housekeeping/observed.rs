@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::core::id::FrameId;
 use crate::store::error::Result;
 use crate::store::housekeeping::database_facts::{Condition, Observed, RecordedPause, RecordedProgram};
-use crate::store::sql::database::codec::{count, from_json, id, path_text};
+use crate::store::sql::database::codec::{count, from_json, id, on_host};
 use crate::store::sql::database::connection::Database;
 use crate::store::sql::engine::{Connection, Row, TxResult};
 use crate::store::sql::tables::tree_rows::TABLES;
@@ -59,7 +59,7 @@ fn programs(connection: &Connection) -> TxResult<Vec<RecordedProgram>> {
     for (program, chains) in connection.read_all(sql, [NEWEST], read)? {
         let sql = "SELECT version, modified FROM versions WHERE program = ?1";
         let known = connection
-            .read_first(sql, [path_text(program.as_ref())?], version)?
+            .read_first(sql, [on_host(connection, program.as_ref())?], version)?
             .and_then(|(version, modified)| Some((version, Timestamp::from_nanosecond(modified.into()).ok()?)));
         found.push(RecordedProgram { path: program.into(), chains, known });
     }

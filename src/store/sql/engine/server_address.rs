@@ -1,0 +1,77 @@
+//! The address of a PostgreSQL server: how to reach it, and what its errors mean.
+
+use std::error::Error as _;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use rustls::{ClientConfig, RootCertStore};
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Config, Error};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::store::error::StoreError;
+
+/// Requires encryption, with a certificate that this machine trusts, if the server is on another machine and the address
+/// does not say otherwise.
+pub(crate) fn protected(mut config: Config) -> Config {
+    let is_here = |host: &Host| match host {
+        Host::Unix(_) => true,
+        Host::Tcp(name) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()),
+    };
+    if config.get_ssl_mode() == SslMode::Prefer
+        && !(config.get_hosts().iter().all(is_here) && config.get_hostaddrs().iter().all(IpAddr::is_loopback))
+    {
+        config.ssl_mode(SslMode::Require);
+    }
+    config
+}
+
+/// How to encrypt a connection; `None`: without encryption. [`protected`] decides which.
+pub(super) fn tls(config: &Config) -> Option<MakeRustlsConnect> {
+    if config.get_ssl_mode() != SslMode::Require {
+        return None;
+    }
+    let mut roots = RootCertStore::empty();
+    // Certificates that cannot be read are not trusted.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = versions.expect("the provider has them").with_root_certificates(roots).with_no_client_auth();
+    Some(MakeRustlsConnect::new(config))
+}
+
+/// The address of a server, without its password.
+pub(crate) fn place(config: &Config) -> String {
+    let host = config.get_hosts().first().map_or_else(String::new, |host| match host {
+        Host::Tcp(name) => name.clone(),
+        Host::Unix(path) => path.display().to_string(),
+    });
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    let user = config.get_user().map_or_else(String::new, |user| format!("{user}@"));
+    let name = config.get_dbname().or(config.get_user()).unwrap_or_default();
+    format!("postgres://{user}{host}:{port}/{name}")
+}
+
+/// Names an error by what a person can do about it.
+pub(super) fn explain(config: &Config, error: &Error) -> StoreError {
+    let place = place(config);
+    let path = || place.clone().into();
+    let Some(found) = error.as_db_error() else {
+        let mut why = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            why = format!("{why}: {cause}");
+            source = cause.source();
+        }
+        return StoreError::Server { place, why };
+    };
+    match *found.code() {
+        SqlState::DISK_FULL => StoreError::Full(path()),
+        SqlState::LOCK_NOT_AVAILABLE | SqlState::QUERY_CANCELED => StoreError::Busy(path()),
+        SqlState::READ_ONLY_SQL_TRANSACTION | SqlState::INSUFFICIENT_PRIVILEGE => {
+            StoreError::Server { place, why: found.message().to_owned() }
+        }
+        _ => StoreError::Server { place, why: found.message().to_owned() },
+    }
+}
