@@ -1424,7 +1424,7 @@ fn every_command_explains_itself() {
     their kept sessions, remain in the state directory, so their chains continue on this machine only.
     Other machines that use the same server show, answer, stop and steer them, too.
 
-    Nothing is moved while an agent is running. The old database remains as a file that is no longer used.
+    Nothing is moved while an agent is running. The old database remains as an unused file.
 
     Usage: agent-cli move [OPTIONS] --to <postgres://…>
 

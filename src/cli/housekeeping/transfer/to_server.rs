@@ -15,7 +15,7 @@ use crate::cli::output::{print_json, tell};
 /// remain in the state directory, so their chains continue on this machine only. Other machines that use the same server
 /// show, answer, stop and steer them, too.
 ///
-/// Nothing is moved while an agent is running. The old database remains as a file that is no longer used.
+/// Nothing is moved while an agent is running. The old database remains as an unused file.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli move --to postgres://ann@db.example/chains")]
