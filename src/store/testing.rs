@@ -51,6 +51,11 @@ pub(crate) fn new_server() -> Option<String> {
     std::env::var_os("AGENT_CLI_TEST_SERVER").map(|_| postgres::new_database())
 }
 
+/// Ends the connections of a store, if its database is on a server.
+pub(crate) fn end_connections(store: &Store) {
+    store.dir().server().unwrap().into_iter().for_each(|server| postgres::end_connections(&server.url));
+}
+
 /// For tests of what only SQLite has.
 pub(crate) fn in_file() -> (TempDir, Store) {
     let temp = tempfile::tempdir().unwrap();

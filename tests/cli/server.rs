@@ -146,6 +146,25 @@ fn a_state_directory_is_moved_with_everything_in_it() {
 }
 
 #[test]
+fn a_state_directory_that_was_copied_from_another_machine_is_refused() {
+    let Some([world, _]) = hosts() else { return };
+    world.run(&["ls"]).succeeds();
+    let file = world.state().join("server");
+    let text = fs::read_to_string(&file).expect("it names the server");
+    let lines: Vec<&str> = text.lines().collect();
+    // Not every machine has an id.
+    if lines.get(2).is_none_or(|machine| machine.is_empty()) {
+        return;
+    }
+    fs::write(&file, format!("{}\n{}\nanother\n", lines[0], lines[1])).expect("it can be written");
+    let refused = world.run(&["resume", "--all"]);
+    assert!(refused.exits_with(1).stderr.contains("was copied from another machine"), "{refused}");
+    fs::remove_file(&file).expect("it is there");
+    world.run(&["ls"]).succeeds();
+    assert_eq!(fs::read_to_string(&file).expect("it was named again"), text);
+}
+
+#[test]
 fn a_move_that_is_killed_is_repeated() {
     for step in ["set_server", "import"] {
         for moment in ["before", "within", "after"] {

@@ -45,10 +45,12 @@ pub(crate) fn open(file: &ServerFile, dir: &StateDir) -> Result<(Client, Server)
     let server = Server { place: place(&config) };
     let connection = Connection::Postgres(Client::connect(config, file.host.clone(), dir.notified())?);
     let known = |fault: Fault| fault.in_database(server.place.clone().into());
-    if let Found::Nothing = version(&connection).map_err(known)? {
+    let mut found = version(&connection).map_err(known)?;
+    if let Found::Nothing = found {
         make(&connection, &server.place).map_err(known)?;
+        found = version(&connection).map_err(known)?;
     }
-    match version(&connection).map_err(known)? {
+    match found {
         Found::Version(VERSION) => {}
         Found::Version(found) => {
             let (found, known) = (u32::try_from(found).unwrap_or(u32::MAX), VERSION.unsigned_abs() as u32);
@@ -216,4 +218,41 @@ fn new_host() -> String {
     let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-.".contains(*c)).take(40).collect();
     let id = Uuid::new_v4().simple().to_string();
     format!("{}-{}", if name.is_empty() { "host" } else { &name }, &id[..6])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::failpoint::Step;
+    use crate::store::testing::{end_connections, new_server, store};
+
+    const RENAME: &str = "UPDATE frames SET title = 'changed'";
+
+    #[test]
+    fn a_transaction_of_which_a_part_has_failed_changes_nothing() {
+        // Without a server, the tests use a file.
+        if new_server().is_none() {
+            return;
+        }
+        for is_lost in [false, true] {
+            let (_temp, store) = store();
+            let root = store.root();
+            let title = || store.roots()[0].title.clone();
+            let before = title();
+            let written = store.database().write(Step::ChangeChain, |connection| {
+                connection.run(RENAME, [])?;
+                connection.defer_references()?;
+                if is_lost {
+                    end_connections(&store);
+                }
+                // Whoever ignores an error must not hide that the server has rolled everything back.
+                let _ = connection.run(if is_lost { RENAME } else { "UPDATE nothing SET a = 1" }, []);
+                Ok(())
+            });
+            assert!(written.is_err(), "{is_lost}");
+            assert_eq!(title(), before, "{is_lost}");
+            assert!(store.try_again(root).is_err());
+            store.root();
+            assert_eq!(store.roots().len(), 2, "the next transaction succeeds");
+        }
+    }
 }

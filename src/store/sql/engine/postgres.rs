@@ -52,12 +52,12 @@ pub(crate) struct Client {
 
 #[derive(Debug)]
 struct Order {
-    what: What,
+    execution: Execution,
     reply: mpsc::Sender<Result<Answer, Fault>>,
 }
 
 #[derive(Debug)]
-enum What {
+enum Execution {
     Statement(String, Vec<Option<String>>),
     /// Statements without parameters, such as those that begin or end a transaction.
     Batch(String),
@@ -100,7 +100,7 @@ impl Client {
     }
 
     pub(crate) fn batch(&self, sql: &str) -> TxResult<()> {
-        self.order(What::Batch(sql.to_owned())).map(drop)
+        self.order(Execution::Batch(sql.to_owned())).map(drop)
     }
 
     /// The payload of the notification that a writing transaction sends.
@@ -121,13 +121,13 @@ impl Client {
 
     fn execute(&self, sql: &str, values: &[&dyn ToSql]) -> TxResult<Answer> {
         let values = values.iter().map(|value| text(*value)).collect::<Result<_, _>>()?;
-        self.order(What::Statement(dialect::postgres(sql), values))
+        self.order(Execution::Statement(dialect::postgres(sql), values))
     }
 
-    fn order(&self, what: What) -> TxResult<Answer> {
+    fn order(&self, execution: Execution) -> TxResult<Answer> {
         let (reply, answer) = mpsc::channel();
         let gone = || Fault::Known(StoreError::Server { place: String::new(), why: "its thread has ended".into() });
-        self.orders.send(Order { what, reply }).map_err(|_| gone())?;
+        self.orders.send(Order { execution, reply }).map_err(|_| gone())?;
         answer.recv().map_err(|_| gone())?
     }
 }
@@ -202,8 +202,8 @@ struct Session {
 async fn serve(config: Config, mut orders: UnboundedReceiver<Order>, others: Others) {
     let mut session: Option<Session> = None;
     let mut listens = false;
-    while let Some(Order { what, reply }) = orders.recv().await {
-        let answer = carry_out(&config, &mut session, &mut listens, &what, &others).await;
+    while let Some(Order { execution, reply }) = orders.recv().await {
+        let answer = carry_out(&config, &mut session, &mut listens, &execution, &others).await;
         // The client may have been dropped.
         let _ = reply.send(answer);
     }
@@ -213,24 +213,24 @@ async fn carry_out(
     config: &Config,
     session: &mut Option<Session>,
     listens: &mut bool,
-    what: &What,
+    execution: &Execution,
     others: &Others,
 ) -> Result<Answer, Fault> {
-    *listens |= matches!(what, What::Batch(sql) if sql.starts_with("LISTEN"));
+    *listens |= matches!(execution, Execution::Batch(sql) if sql.starts_with("LISTEN"));
     let failed = |error: &Error| Fault::Known(explain(config, error));
     if session.as_ref().is_none_or(|session| session.client.is_closed() && !session.in_transaction) {
         reopen(config, session, *listens, others).await.map_err(|error| failed(&error))?;
     }
-    let mut answer = in_session(session, what).await;
+    let mut answer = in_session(session, execution).await;
     // No transaction was open, so the order can be repeated.
     let is_lost = |session: &Session, error: &Error| error.is_closed() && !session.in_transaction;
     if let (Some(open), Err(error)) = (&*session, &answer)
         && is_lost(open, error)
     {
         reopen(config, session, *listens, others).await.map_err(|error| failed(&error))?;
-        answer = in_session(session, what).await;
+        answer = in_session(session, execution).await;
     }
-    if let (Some(open), What::Batch(sql)) = (&mut *session, what) {
+    if let (Some(open), Execution::Batch(sql)) = (&mut *session, execution) {
         if sql.starts_with("BEGIN") {
             (open.in_transaction, open.has_failed) = (true, false);
         } else if sql.ends_with("COMMIT") || sql == "ROLLBACK" {
@@ -249,9 +249,9 @@ async fn carry_out(
     answer.map_err(|error| failed(&error))
 }
 
-async fn in_session(session: &Option<Session>, what: &What) -> Result<Answer, Error> {
+async fn in_session(session: &Option<Session>, execution: &Execution) -> Result<Answer, Error> {
     let Some(open) = session else { unreachable!("it was just opened") };
-    execute(&open.client, what).await
+    execute(&open.client, execution).await
 }
 
 /// Opens a connection, perhaps in place of one that was lost.
@@ -267,13 +267,13 @@ async fn reopen(config: &Config, session: &mut Option<Session>, listens: bool, o
     Ok(())
 }
 
-async fn execute(client: &tokio_postgres::Client, what: &What) -> Result<Answer, Error> {
-    let (sql, values) = match what {
-        What::Batch(sql) => {
+async fn execute(client: &tokio_postgres::Client, execution: &Execution) -> Result<Answer, Error> {
+    let (sql, values) = match execution {
+        Execution::Batch(sql) => {
             client.batch_execute(sql).await?;
             return Ok(Answer::default());
         }
-        What::Statement(sql, values) => (sql, values),
+        Execution::Statement(sql, values) => (sql, values),
     };
     let parameters: Vec<Parameter<'_>> = values.iter().map(Parameter).collect();
     let typed = parameters.iter().map(|value| (value, Type::UNKNOWN));
