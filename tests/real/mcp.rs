@@ -9,9 +9,9 @@ use std::thread::JoinHandle;
 use serde_json::{Value, json};
 
 use crate::chain::Chain;
-use crate::processes::wait_until;
+use crate::processes::{Process, wait_until};
 use crate::pty::{Screen, collect_screen, terminal};
-use crate::support::{Conversation, Item, MessagesApi, NEWEST, Turn, claude};
+use crate::support::{Conversation, Hold, Item, MessagesApi, NEWEST, RecordedRequest, Turn, claude};
 
 const START: &str = "Start the chain.";
 const STARTED: &str = "It has been started.";
@@ -94,9 +94,17 @@ impl Session {
         wait_until(&format!("{text:?} is shown"), || self.shown.text().contains(text));
     }
 
+    /// Kills the session, and nothing else.
     fn kill(mut self) {
         self.claude.kill().unwrap();
         self.claude.wait().unwrap();
+    }
+
+    /// Kills the session, its server, and the chain's runner and agent.
+    fn kill_with_all_below(mut self) {
+        let killed = Process::from_child(&self.claude).kill_with_all_below();
+        self.claude.wait().unwrap();
+        killed.into_iter().for_each(Process::has_ended);
     }
 }
 
@@ -143,6 +151,80 @@ fn a_session_that_was_killed_gets_the_reply_when_it_continues() {
     session.shows("woken");
     session.kill();
     assert_eq!(notifications(&chain).len(), 1, "it is delivered once");
+}
+
+/// A session that has started a chain whose agent works until `hold` is released, and replies "blue".
+fn session_with_working_agent(hold: &Hold) -> (Chain, Session) {
+    let hold = hold.clone();
+    let model = move |said: &Conversation| {
+        let Some(Item::User(first)) = said.items().first() else { return Turn::text("?") };
+        match said.calls().count() {
+            _ if first.contains("Ask for a colour.") => Turn::text("blue").held(&hold),
+            0 if first.contains(START) => Turn::call("mcp__agent-cli__spawn", json!({"prompt": "Ask for a colour."})),
+            _ if said.items().contains(&Item::Assistant(STARTED.to_owned())) => Turn::text("woken"),
+            _ => Turn::text(STARTED),
+        }
+    };
+    let chain = Chain::with_model(NEWEST, MessagesApi::start(model));
+    serve_mcp(&chain, &json!({ chain.home.project().to_str().unwrap(): { "hasTrustDialogAccepted": true } }));
+    let mut session = Session::start(&chain, &[]);
+    session.types(START);
+    session.shows(START);
+    session.types("\r");
+    session.shows(STARTED);
+    let asks = |request: &RecordedRequest| request.body["messages"][0].to_string().contains("Ask for a colour.");
+    chain.api.wait_until(|requests| requests.iter().any(asks));
+    (chain, session)
+}
+
+/// The agent's only reply is delivered to the session, once.
+fn is_delivered_once(chain: &Chain, session: Session) {
+    session.shows("woken");
+    let told = notifications(chain);
+    assert!(told.len() == 1 && told[0].contains("blue"), "{told:?}");
+    session.kill_with_all_below();
+    // What the session was told stays told.
+    let mut session = Session::start(chain, &["--continue"]);
+    let before = chain.api.requests().len();
+    session.types("Anything else?");
+    session.shows("Anything else?");
+    session.types("\r");
+    chain.api.wait_until(|requests| requests.len() > before);
+    session.kill_with_all_below();
+    assert_eq!(notifications(chain).len(), 1, "it is delivered once");
+}
+
+#[test]
+fn a_session_that_was_killed_while_an_agent_works_gets_the_reply_when_it_continues() {
+    let hold = Hold::new();
+    let (chain, session) = session_with_working_agent(&hold);
+    session.kill();
+    let session = Session::start(&chain, &["--continue"]);
+    hold.release();
+    is_delivered_once(&chain, session);
+    assert_eq!(chain.attempts_one_after_the_other(&chain.only_root()), 1, "the agent was not disturbed");
+}
+
+#[test]
+fn a_session_that_was_killed_together_with_its_chain_continues_both() {
+    let hold = Hold::new();
+    let (chain, session) = session_with_working_agent(&hold);
+    session.kill_with_all_below();
+    hold.release();
+    let session = Session::start(&chain, &["--continue"]);
+    is_delivered_once(&chain, session);
+    assert_eq!(chain.attempts_one_after_the_other(&chain.only_root()), 2);
+}
+
+#[test]
+fn a_session_gets_the_reply_of_a_chain_that_has_ended_while_no_session_ran() {
+    let hold = Hold::new();
+    let (chain, session) = session_with_working_agent(&hold);
+    session.kill();
+    hold.release();
+    wait_until("the agent has replied", || chain.json(&["ls", "--all", "--json"])[0]["status"] == "done");
+    let session = Session::start(&chain, &["--continue"]);
+    is_delivered_once(&chain, session);
 }
 
 #[test]

@@ -21,10 +21,7 @@ pub(crate) struct Background(Option<Child>);
 impl Drop for Background {
     fn drop(&mut self) {
         let Some(mut child) = self.0.take() else { return };
-        for process in Process(Pid::from_child(&child).as_raw_nonzero().get()).with_all_below() {
-            // It may have ended by itself.
-            let _ = Pid::from_raw(process.0).map(|process| kill_process(process, Signal::KILL));
-        }
+        Process::from_child(&child).kill_with_all_below();
         let _ = child.wait();
     }
 }
@@ -100,6 +97,20 @@ impl Process {
         let numbers = listed.lines().map(|line| line.split_whitespace().map(|number| number.parse().unwrap()));
         let pairs = numbers.map(|mut numbers| (numbers.next().unwrap(), numbers.next().unwrap()));
         pairs.filter(|(_, parent): &(i32, i32)| *parent == self.0).map(|(child, _)| Self(child)).collect()
+    }
+
+    pub(crate) fn from_child(child: &Child) -> Self {
+        Self(Pid::from_child(child).as_raw_nonzero().get())
+    }
+
+    /// Kills it together with everything that it has started, and returns what was killed.
+    pub(crate) fn kill_with_all_below(self) -> Vec<Self> {
+        let killed = self.with_all_below();
+        for process in &killed {
+            // It may have ended by itself, for example because another one of these has.
+            let _ = Pid::from_raw(process.0).map(|process| kill_process(process, Signal::KILL));
+        }
+        killed
     }
 
     fn with_all_below(self) -> Vec<Self> {
