@@ -74,6 +74,16 @@ macro_rules! steps {
 steps! {
     /// The state directory is told which server has its database.
     SetServer: "set_server", WRITE;
+    /// This host's lease on a shared database is renewed.
+    Renew: "renew_lease", WRITE;
+    /// A host is told to start no more agents, or to start agents again.
+    Drain: "drain_host", WRITE;
+    /// The chains of a lost host are released.
+    Forget: "forget_host", WRITE;
+    /// A chain that no host runs is taken, with its files.
+    Take: "take_chain", WRITE;
+    /// The files that an agent needs on another host are copied to a shared database.
+    KeepCopies: "keep_copies", WRITE;
     /// The database is created.
     MakeDatabase: "make_database", WRITE;
     /// The tables are migrated to the newest version.

@@ -40,7 +40,7 @@ const WITHOUT_CIRCLES: [&str; 6] = ["store", "runtime", "app", "mcp", "page", "c
 
 /// The traits of a database, and the maximum number of operations of each. Operations that only select differently are one
 /// operation with a selection.
-const TRAITS: [(&str, usize); 4] = [("Records", 36), ("Outbox", 6), ("Housekeeping", 15), ("Changes", 3)];
+const TRAITS: [(&str, usize); 5] = [("Records", 36), ("Outbox", 6), ("Housekeeping", 15), ("Hosts", 5), ("Changes", 3)];
 
 /// Text that only occurs in a part that contains SQL.
 const SQL: [&str; 8] =
@@ -345,7 +345,7 @@ fn operations_in(source: &str) -> Vec<(String, String)> {
     let code = without_tests(source);
     let (mut found, mut door) = (Vec::new(), None);
     for line in code.lines() {
-        if let Some(name) = line.strip_prefix("pub trait ") {
+        if let Some(name) = line.strip_prefix("pub trait ").or_else(|| line.strip_prefix("pub(crate) trait ")) {
             door = TRAITS.iter().map(|(door, _)| *door).find(|door| *door == name.trim_end_matches(" {"));
         } else if line == "}" {
             door = None;

@@ -113,6 +113,7 @@ pub(crate) fn new_frame() -> NewFrame {
         baseline: None,
         started_from: None,
         name: None,
+        on: None,
     }
 }
 

@@ -13,7 +13,8 @@ use crate::app::chains::run::RunSurroundings;
 use crate::app::config::chain_defaults;
 use crate::app::config::layers::Settings;
 use crate::app::config::setting::{
-    LINGER as LINGER_SETTING, LOG, PRICES, STATE_DIR as STATE_DIR_SETTING, STOP_GRACE, STORE as STORE_SETTING, Setting,
+    LABELS, LEASE, LINGER as LINGER_SETTING, LOG, PRICES, SHARED_DIRECTORIES, STATE_DIR as STATE_DIR_SETTING,
+    STOP_GRACE, STORE as STORE_SETTING, Setting,
 };
 use crate::app::config::sources::{self, Configuration, Problem, Source};
 use crate::app::config::trust::Trust;
@@ -34,11 +35,12 @@ use crate::cli::output;
 use crate::cli::output::log;
 use crate::core::agent::launch::Launch;
 use crate::core::attempt::stop_steps::GRACE;
+use crate::core::housekeeping::hosting::{NotALabel, Offer};
 use crate::core::requests::lingering::LINGER;
 use crate::runtime::notifications::config_file::{self, BadConfig, ConfigFile};
 use crate::runtime::notifications::sender::{Sender, Voice};
 use crate::runtime::protocol::{Asking, Patience};
-use crate::runtime::{RunSettings, RuntimeError, Stopping};
+use crate::runtime::{HostTerms, RunSettings, RuntimeError, Stopping};
 use crate::store::{Caller, Notifications, StateDir, Store, Subscribing};
 
 /// The context of a command.
@@ -248,7 +250,8 @@ impl Context {
         let linger = self.linger.get().or_else(configured).unwrap_or(LINGER);
         let (config, prices) = (config_path(), settings.prices(&PRICES));
         let stopping = stopping(&settings);
-        Ok(RunSettings { config, claude, own_program, stale_check: true, stopping, linger, places: None, prices })
+        let host = host_terms(&settings)?;
+        Ok(RunSettings { config, claude, own_program, stale_check: true, stopping, linger, places: None, prices, host })
     }
 
     /// Sets how long calls linger, from the command's options.
@@ -376,6 +379,19 @@ impl Surroundings for Context {
     fn configuration(&self, cwd: &Path) -> Result<Configuration, AppError> {
         self.configuration(cwd)
     }
+}
+
+/// How this host takes part in a shared database.
+fn host_terms(settings: &Settings) -> Result<HostTerms, AppError> {
+    let words = |setting| settings.words(setting);
+    let labels = words(&LABELS)
+        .join(" ")
+        .parse()
+        .map_err(|error: NotALabel| Refusal::new(format!("labels: {error}")).hint("agent-cli config edit"))?;
+    let shared = words(&SHARED_DIRECTORIES).into_iter().map(PathBuf::from).collect();
+    let lease = settings.seconds(&LEASE).map(Duration::from_secs).filter(|lease| !lease.is_zero());
+    let lease = lease.unwrap_or_else(|| HostTerms::default().lease);
+    Ok(HostTerms { lease, offer: Offer { labels, shared } })
 }
 
 /// The options for stopping agents.

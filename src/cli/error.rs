@@ -350,7 +350,12 @@ impl From<StoreError> for CliError {
                 )),
             StoreError::OtherStore { .. } => Self::usage(message)
                 .hint("agent-cli move --to ADDRESS moves them; or set AGENT_CLI_STATE_DIR to another directory"),
-            StoreError::OtherHost { .. } => Self::failed(message).hint("run the command on that host"),
+            StoreError::OtherHost { .. }
+            | StoreError::NotTaken { .. }
+            | StoreError::LeaseEnded(_)
+            | StoreError::Draining(_)
+            | StoreError::UnknownHost(_)
+            | StoreError::HostInUse { .. } => hints::of_hosts(message, &error),
             StoreError::NotAdmitted(_)
             | StoreError::Illegal(_)
             | StoreError::IllegalRequest(_)

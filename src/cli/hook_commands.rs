@@ -1,13 +1,16 @@
 //! Commands that Claude Code, or agent-cli itself, runs for an agent. They are not for people: they read a question from
 //! standard input and print the answer.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use clap::Args;
 
+use crate::claude::processes::guard::{self, Guarded};
 use crate::claude::tools::hook_input::HookAnswer;
 use crate::claude::tools::permission_server;
 use crate::cli::context::Context;
@@ -35,6 +38,32 @@ fn expect_a_program(command: &str) -> Result<(), CliError> {
     }
     let error = CliError::usage(format!("agent-cli {command} reads from another program, not from a terminal"));
     Err(error.hint("agent-cli --help lists the commands for people"))
+}
+
+/// Run claude, and end it with its runner or with the lease of this host
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub(crate) struct Guard {
+    /// The process id of the runner
+    runner: u32,
+
+    /// The file that says how long it may run
+    until: PathBuf,
+
+    /// The program and its arguments
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+impl Guard {
+    pub(crate) fn run(self, _: &Context) -> Result<ExitStatus, CliError> {
+        let Self { runner, until, command } = self;
+        let mut program = Command::new(command.first().map_or(OsStr::new(""), OsString::as_os_str));
+        program.args(command.iter().skip(1));
+        let ended = guard::run(Guarded { runner, until, command: program });
+        let ended = ended.map_err(|error| CliError::failed(format!("claude cannot be started: {error}")))?;
+        std::process::exit(guard::end_alike(ended).into())
+    }
 }
 
 /// Print the result of a request: for claude, not for people

@@ -111,6 +111,7 @@ commands! {
         "spawn" => Spawn(chain::spawn::Spawn),
         "resume" => Resume(chain::resume::Resume),
         "watch" => Watch(dashboard::watch::Watch),
+        "work" => Work(chain::unattended::work::Work),
         "stop" | "kill" => Stop(chain::stop::StopCommand),
         "pause" => Pause(chain::stop::PauseCommand),
         "tell" => Tell(chain::tell::Tell),
@@ -137,6 +138,7 @@ commands! {
         "export" => Export(housekeeping::transfer::export::ExportCommand),
         "import" => Import(housekeeping::transfer::import::Import),
         "move" => Move(housekeeping::transfer::to_server::MoveCommand),
+        "hosts" => Hosts(housekeeping::transfer::hosts::HostsCommand),
     }
     "Set up" {
         "init" => Init(housekeeping::init::Init),
@@ -158,6 +160,7 @@ commands! {
         "hook-result" => HookResult(hook_commands::HookResult),
         "permission" => PermissionTool(hook_commands::PermissionTool),
         "check-reply" => CheckReply(hook_commands::CheckReply),
+        "guard" => Guard(hook_commands::Guard),
         "man" => Man(housekeeping::man::Man) with Cli::command,
         "news" => News(housekeeping::news::News),
     }
@@ -178,7 +181,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => return unparsed(&error, &arguments).into(),
     };
     output::colour(manner.color.unwrap_or_default());
-    let is_driver = matches!(command, Subcommands::Spawn(_) | Subcommands::Resume(_) | Subcommands::Watch(_));
+    let is_driver = matches!(
+        command,
+        Subcommands::Spawn(_) | Subcommands::Resume(_) | Subcommands::Watch(_) | Subcommands::Work(_)
+    );
     let times = is_driver && !context::is_called_by_an_agent() && !io::stderr().is_terminal();
     output::write_errors(Manner { quiet: manner.quiet, times });
     let context = match Context::from_environment(manner.verbose).and_then(|context| context.with_server(manner.store))

@@ -28,6 +28,7 @@ use crate::claude::installation::program::ProgramError;
 use crate::claude::transcript::ancestry::Broken;
 use crate::core::agent::overrides::BadLaunch;
 use crate::core::agent::usage::prices::Prices;
+use crate::core::housekeeping::hosting::Offer;
 use crate::core::id::{FrameId, RequestId, SessionId};
 use crate::runtime::run::places::Places;
 use crate::runtime::worktrees::directory::Elsewhere;
@@ -53,6 +54,22 @@ pub(crate) struct RunSettings {
     pub places: Option<Places>,
     /// What models cost, where the person has set that.
     pub prices: Prices,
+    /// How this host takes part if hosts share the database.
+    pub host: HostTerms,
+}
+
+/// How a host takes part in a shared database.
+#[derive(Clone, Debug)]
+pub(crate) struct HostTerms {
+    /// How long its lease lasts.
+    pub lease: Duration,
+    pub offer: Offer,
+}
+
+impl Default for HostTerms {
+    fn default() -> Self {
+        Self { lease: Duration::from_secs(60), offer: Offer::default() }
+    }
 }
 
 /// How agents are stopped.

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{fmt, io};
 
 use jiff::Timestamp;
@@ -14,6 +15,7 @@ use crate::core::chain::limits::LimitReached;
 use crate::core::housekeeping::archive::BadArchive;
 use crate::core::housekeeping::file_ownership::Exposed;
 use crate::core::housekeeping::fsck_finding::FsckFinding;
+use crate::core::housekeeping::hosting::{Elsewhere, NotTaken};
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request_state::IllegalRequestEvent;
 use crate::core::text::time::{age, on_clock};
@@ -105,13 +107,38 @@ pub enum StoreError {
         /// Its database: a file, or a server without a password.
         used: String,
     },
-    /// The files of a chain's agents are in the state directory of another host.
-    #[error("the agents of {} run on the host {host}", .root.short())]
+    /// This host does not run the agents of a chain.
+    #[error("the agents of {} {elsewhere}", .root.short())]
     OtherHost {
         /// The root of the chain.
         root: FrameId,
-        /// The identifier of that state directory.
+        /// Where they run.
+        elsewhere: Elsewhere,
+    },
+    /// This host may not run the agents of a chain.
+    #[error("{} cannot continue on this host: {why}", .root.short())]
+    NotTaken {
+        /// The root of the chain.
+        root: FrameId,
+        /// Why.
+        why: NotTaken,
+    },
+    /// This host cannot start agents, because it may not be able to end them before other hosts take their chains.
+    #[error("the lease of the host {0} has ended")]
+    LeaseEnded(String),
+    /// The host starts no agents.
+    #[error("the host {0} is being drained")]
+    Draining(String),
+    /// No host has this identifier.
+    #[error("there is no host {0}")]
+    UnknownHost(String),
+    /// Agents may be running on the host.
+    #[error("the host {host} is in use: its lease ends in {} s", .left.as_secs() + 1)]
+    HostInUse {
+        /// Its identifier.
         host: String,
+        /// The rest of its lease.
+        left: Duration,
     },
     /// A file of the state directory cannot be used.
     #[error("cannot use {path}")]

@@ -8,11 +8,13 @@ use std::path::Path;
 
 use crate::core::chain::frame::Frame;
 use crate::core::chain::tree::Tree;
+use crate::core::housekeeping::hosting::Elsewhere;
 use crate::core::id::FrameId;
 use crate::store::changes::Changes;
 use crate::store::error::{Result, StoreError};
 use crate::store::files::ownership::trusted;
 use crate::store::files::state_dir::StateDir;
+use crate::store::hosts::Hosts;
 use crate::store::housekeeping::Housekeeping;
 use crate::store::outbox::Outbox;
 use crate::store::records::abandoned::abandoned;
@@ -26,9 +28,9 @@ use crate::store::sql::housekeeping::moving;
 pub(crate) use crate::store::sql::housekeeping::moving::Moved;
 
 /// The traits that a database implements.
-pub(crate) trait Backend: Records + Outbox + Housekeeping + Changes + Any + Debug + Send {}
+pub(crate) trait Backend: Records + Outbox + Housekeeping + Changes + Hosts + Any + Debug + Send {}
 
-impl<T: Records + Outbox + Housekeeping + Changes + Any + Debug + Send> Backend for T {}
+impl<T: Records + Outbox + Housekeeping + Changes + Hosts + Any + Debug + Send> Backend for T {}
 
 /// The records of chains, and the directory that contains everything.
 #[derive(Debug)]
@@ -116,6 +118,11 @@ impl Store {
         &*self.backend
     }
 
+    /// The hosts that share the database; `None` if it is a file.
+    pub(crate) fn hosts(&self) -> Option<&dyn Hosts> {
+        self.is_shared.then_some(&*self.backend as &dyn Hosts)
+    }
+
     /// Detects writes by others.
     #[must_use]
     pub fn changes(&self) -> &dyn Changes {
@@ -138,8 +145,8 @@ impl Deref for Store {
 
 // These methods accept an id where the operation needs nothing else.
 impl Store {
-    /// The host on which an agent runs, if it is another one.
-    pub(crate) fn elsewhere(&self, frame: FrameId) -> Result<Option<String>> {
+    /// Where an agent runs, if that is not this host.
+    pub(crate) fn elsewhere(&self, frame: FrameId) -> Result<Option<Elsewhere>> {
         if self.is_shared { Ok(self.chain_of(frame)?.elsewhere) } else { Ok(None) }
     }
 
@@ -149,8 +156,8 @@ impl Store {
     ///
     /// `StoreError::OtherHost`, `StoreError::UnknownFrame`, or an error reading the database.
     pub(crate) fn frame_here(&self, frame: FrameId) -> Result<Frame> {
-        if let Some(host) = self.elsewhere(frame)? {
-            return Err(StoreError::OtherHost { root: self.chain_of(frame)?.root, host });
+        if let Some(elsewhere) = self.elsewhere(frame)? {
+            return Err(StoreError::OtherHost { root: self.chain_of(frame)?.root, elsewhere });
         }
         self.backend.frame(frame)?.ok_or(StoreError::UnknownFrame(frame))
     }

@@ -15,6 +15,7 @@ mod conformance;
 mod error;
 pub(crate) mod files;
 mod handle;
+pub(crate) mod hosts;
 pub(crate) mod housekeeping;
 mod outbox;
 mod records;

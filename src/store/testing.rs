@@ -1,6 +1,7 @@
 //! Shared by the tests of the store.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -13,6 +14,7 @@ use crate::core::attempt::facts::Facts;
 use crate::core::chain::frame::Task;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::limits::Limits;
+use crate::core::housekeeping::hosting::Labels;
 use crate::core::housekeeping::retention::Retention;
 use crate::core::id::{AttemptId, FrameId, RequestId, SessionId};
 use crate::core::requests::question_form::Form;
@@ -23,6 +25,7 @@ use crate::store::error::Result;
 use crate::store::files::state_dir::StateDir;
 use crate::store::files::state_dir::server_file::ServerFile;
 use crate::store::handle::Store;
+use crate::store::hosts::Terms;
 use crate::store::housekeeping::removable::Decided;
 use crate::store::records::{
     AskedFor, AttemptEnd, Caller, Chains, NewAttempt, NewChain, NewFrame, NewGroup, Question, Requests, Seen,
@@ -43,7 +46,12 @@ pub(crate) fn open(dir: &Path) -> Store {
         of.set_server(&ServerFile { url: postgres::new_database(), host: "here".into(), machine: String::new() })
             .unwrap();
     }
-    Store::open(dir).unwrap()
+    let store = Store::open(dir).unwrap();
+    if let Some(hosts) = store.hosts() {
+        // Attempts begin only where a lease is held.
+        hosts.renew(&Terms { lease: Duration::from_secs(3600), labels: Labels::default() }).unwrap();
+    }
+    store
 }
 
 /// The address of an empty database, if tests use a server.
@@ -56,6 +64,16 @@ pub(crate) fn end_connections(store: &Store) {
     store.dir().server().unwrap().into_iter().for_each(|server| postgres::end_connections(&server.url));
 }
 
+/// Another host that shares the database of a store, if it is on a server.
+pub(crate) fn another_host(store: &Store) -> Option<(TempDir, Store)> {
+    let server = store.dir().server().unwrap()?;
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("state");
+    StateDir::new(&dir).unwrap().set_server(&ServerFile { host: "there".into(), ..server }).unwrap();
+    let other = open(&dir);
+    Some((temp, other))
+}
+
 /// For tests of what only SQLite has.
 pub(crate) fn in_file() -> (TempDir, Store) {
     let temp = tempfile::tempdir().unwrap();
@@ -63,8 +81,6 @@ pub(crate) fn in_file() -> (TempDir, Store) {
     (temp, store)
 }
 
-// Tests of commands use the rest.
-#[expect(dead_code, reason = "they are the ones that use it")]
 #[path = "../../tests/support/postgres.rs"]
 mod postgres;
 
@@ -78,6 +94,7 @@ pub(crate) fn new(task: &str) -> NewFrame {
         baseline: None,
         started_from: None,
         name: None,
+        on: None,
     }
 }
 
@@ -234,10 +251,14 @@ impl Store {
 
     /// Ends an attempt. A suspended one has made requests.
     pub(crate) fn end(&self, caller: Caller, ending: &Ending) -> FrameState {
+        self.try_end(caller, ending).unwrap()
+    }
+
+    pub(crate) fn try_end(&self, caller: Caller, ending: &Ending) -> Result<FrameState> {
         let has_checkpoint = self.frame(caller.frame).unwrap().unwrap().checkpoint.is_some();
         let has_requests = *ending == Ending::Suspended;
         let decision = decide(&Facts { has_checkpoint, has_requests, ..Facts::from_ending(ending.clone()) });
-        self.end_attempt(&attempt_end(caller, &decision)).unwrap().state
+        Ok(self.end_attempt(&attempt_end(caller, &decision))?.state)
     }
 
     /// Answers a question.

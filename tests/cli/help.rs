@@ -23,7 +23,7 @@ fn every_command_explains_itself() {
     Run:
       spawn           Start one agent for each FILE of instructions
       resume          Resume a chain, or show its status
-      watch           Continue chains as soon as they can continue, until you stop it
+      watch, work     Continue chains as soon as they can continue, here or from any host
       stop, kill      Stop an agent, or a whole chain
       pause           Pause an agent, or a whole chain
       tell            Send a message to a running or waiting agent
@@ -48,7 +48,7 @@ fn every_command_explains_itself() {
       gc              Remove chains that finished long ago, and unused files
       fsck            Check the state directory for inconsistencies
       export, import  Move a chain to another machine: write it to a file, or read one
-      move            Move the records of all chains to a PostgreSQL server
+      move, hosts     Record chains on a PostgreSQL server, which several hosts share
 
     Set up:
       init, uninit    Tell the agents of this project how to start others, or remove that
@@ -157,6 +157,12 @@ fn every_command_explains_itself() {
               Nobody waits for its reply: `agent-cli show ID --reply` prints it. In a call of an agent,
               the new chain continues if the caller fails or is stopped. It has at most the caller's
               rights, and shares its chain's budget and number of agents.
+
+          --on <LABELS>
+              Print the new chain's id at once, and let a host with these labels run it
+
+              Only if hosts share a database: `agent-cli work` on such a host takes the chain, if the
+              working directory exists there, too. `any` means any host.
 
           --schema <FILE>
               Accept only JSON that fits the schema in FILE
@@ -495,6 +501,130 @@ fn every_command_explains_itself() {
       agent-cli watch
       agent-cli watch >> chains.log
       agent-cli watch --json | jq .
+    ");
+    insta::assert_snapshot!(help(&["work"]), @"
+    Run chains of all hosts that share a database, until you stop it
+
+    Continues the chains of this host, and takes those that `spawn --on` has left to any host, that
+    `hosts forget` has released, or that are in shared directories and whose host is lost. A chain is
+    only taken if this host has its labels and its agents' directories. `watch` and `resume --all` take
+    chains, too.
+
+    The first Ctrl-C, or the system's request to end, lets the running agents end their turns; the
+    second one stops them. Prints a line for each chain that it has continued.
+
+    Usage: agent-cli work [OPTIONS]
+
+    Options:
+          --labels <LABELS>
+              What this host offers to chains, separated by commas [default: the setting labels]
+
+          --max-parallel <N>
+              How many agents may run at once on this host [default: 4]
+
+          --claude <PATH>
+              The claude program for this run [default: $AGENT_CLI_CLAUDE, or the chain's own]
+
+          --linger <DURATION>
+              How long an agent's process stays in a call while its result is expected soon; 0: not at
+              all [default: 20s]
+
+              A result that arrives in this time returns without another start of claude. Only this run
+              is affected.
+
+          --json
+              Print a JSON object for each chain, as `resume --json` does
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours [default: auto]
+
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli work
+      agent-cli work --labels gpu,big --max-parallel 8
+    ");
+    insta::assert_snapshot!(help(&["hosts"]), @"
+    List the hosts that share a database on a server
+
+    A host is a state directory, which has the files of its chains' agents. While its agents run, it
+    renews a lease. When the lease of a lost host has ended, others can continue its chains: those in
+    shared directories at once, and the others once a person forgets the host.
+
+    Usage: agent-cli hosts [OPTIONS]
+           agent-cli hosts <COMMAND>
+
+    Commands:
+      drain    Let a host end the turns of its agents, and start no more
+      undrain  Let a host start agents again
+      forget   Let other hosts continue the chains of a lost host
+      help     Print this message or the help of the given subcommand(s)
+
+    Options:
+          --json
+              Print a JSON array
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours [default: auto]
+
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      agent-cli hosts
+      agent-cli hosts drain build1
+      agent-cli hosts forget build1
+    ");
+    insta::assert_snapshot!(help(&["hosts", "forget"]), @"
+    Let other hosts continue the chains of a lost host
+
+    They continue from the ends of their agents' last turns, on the next host that continues chains and
+    has their directories. Agents whose turns were lost are told about it. Refused while the host holds
+    its lease.
+
+    Usage: agent-cli hosts forget [OPTIONS] <HOST>
+
+    Arguments:
+      <HOST>
+              The name of the host, or the beginning of it
+
+    Options:
+          --json
+              Print a JSON object
+
+      -y, --yes
+              Do not ask
+
+      -v, --verbose
+              Print progress to standard error, as on a terminal
+
+      -q, --quiet
+              Print nothing but errors to standard error
+
+          --color <WHEN>
+              When to use colours [default: auto]
+
+              [possible values: auto, always, never]
+
+      -h, --help
+              Print help (see a summary with '-h')
     ");
     insta::assert_snapshot!(help(&["ask"]), @r#"
     Ask a person (for agents)

@@ -11,6 +11,8 @@ mod log;
 #[allow(dead_code, reason = "others take more of it")]
 mod marked;
 mod names;
+#[path = "../support/network.rs"]
+mod network;
 mod outcome;
 mod page;
 #[path = "../support/postgres.rs"]
@@ -61,6 +63,7 @@ mod gc;
 mod help;
 mod history;
 mod hostile_archive;
+mod hosts;
 mod ids;
 mod import_trust;
 mod in_background;

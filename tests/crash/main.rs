@@ -15,6 +15,8 @@ mod invocation;
 mod log;
 #[path = "../cli/names.rs"]
 mod names;
+#[path = "../support/network.rs"]
+mod network;
 #[path = "../cli/outcome.rs"]
 mod outcome;
 #[path = "../support/postgres.rs"]
@@ -33,6 +35,7 @@ mod enumeration;
 mod extent;
 mod history;
 mod invariants;
+mod lost_hosts;
 mod many_at_once;
 mod person;
 #[path = "../support/marked.rs"]

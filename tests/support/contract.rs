@@ -59,7 +59,7 @@ fn schema(arguments: &[&str], printed: &Value) -> &'static str {
     let command = arguments.iter().find(|argument| !argument.starts_with('-')).copied().unwrap_or_default();
     match command {
         _ if is_of("error") => "error",
-        "spawn" | "resume" | "watch" | "answer" if is_of("chain") => "chain-status",
+        "spawn" | "resume" | "watch" | "work" | "answer" if is_of("chain") => "chain-status",
         "spawn" | "resume" if has("--estimate") => "estimate",
         "spawn" | "resume" | "watch" if has("--stream") => "event",
         "spawn" => "request",
@@ -73,6 +73,8 @@ fn schema(arguments: &[&str], printed: &Value) -> &'static str {
         "fsck" => "fsck",
         "gc" => "gc",
         "history" => "history",
+        "hosts" if printed.is_array() => "hosts",
+        "hosts" => "host-change",
         "import" => "import",
         "ls" => "ls",
         "move" => "move",

@@ -5,6 +5,7 @@ use crate::app::chains::run::{self, NextRun, RunSurroundings};
 use crate::app::chains::tell::{self, DeferredText};
 use crate::app::config::chain_defaults;
 use crate::app::error::{AppError, Refusal};
+use crate::app::housekeeping::hosts;
 use crate::app::{App, lookup};
 use crate::core::agent::launch::Launch;
 use crate::core::agent::overrides::Repair;
@@ -117,9 +118,10 @@ pub(crate) fn resume(
         input.repair.questions_dir = Some(chain_defaults::new_questions_dir(&app.path(named))?);
     }
     let top = lookup::chain_of(store, target(app, &input, surroundings)?)?;
-    if !input.changes_nothing() {
-        store.frame_here(top)?;
-    }
+    let not_taken = match hosts::take(store, top, || Ok(surroundings.run_settings(None)?.host.offer))? {
+        Some(why) if !input.changes_nothing() => return Err(why.into()),
+        not_taken => not_taken,
+    };
     let ChainOf { root, name, .. } = store.chain_of(top)?;
     let (claude, questions_dir) = (input.repair.claude.clone(), input.repair.questions_dir.clone());
     if input.afresh {
@@ -135,7 +137,10 @@ pub(crate) fn resume(
         try_again::end_pauses(store, top)?;
     }
     let settings = || Ok(RunSettings { stale_check: input.stale_check, ..surroundings.run_settings(claude)? });
-    let next = run::next(store, top, settings)?;
+    let next = match (run::next(store, top, settings)?, not_taken) {
+        (NextRun::Run(_), Some(why)) => return Err(why.into()),
+        (next, _) => next,
+    };
     Ok(Outcome::Chain(Resumed { top, named: name.map(|name| Named { root, name }), repaired, next }))
 }
 

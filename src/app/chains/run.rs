@@ -35,7 +35,7 @@ pub(crate) trait RunSurroundings {
 pub(crate) enum NextRun {
     /// No agent in it can run.
     Nothing(ChainStatus),
-    Run(RunSettings),
+    Run(Box<RunSettings>),
 }
 
 /// The outcome of a new chain's first run.
@@ -54,7 +54,7 @@ pub(crate) fn next(
 ) -> Result<NextRun, AppError> {
     Ok(match status::poll(store, top)? {
         Some(status) => NextRun::Nothing(status),
-        None => NextRun::Run(settings()?),
+        None => NextRun::Run(Box::new(settings()?)),
     })
 }
 
@@ -128,6 +128,7 @@ pub(crate) mod testing {
             linger: Duration::ZERO,
             places: None,
             prices: Default::default(),
+            host: Default::default(),
         }
     }
 

@@ -91,7 +91,7 @@ pub(crate) async fn continue_all(
 ) -> Result<bool, AppError> {
     app.asker.may(match until {
         Until::Idle => PersonsTask::ResumeAll,
-        Until::Stopped => PersonsTask::Watch,
+        Until::Stopped | Until::Drained => PersonsTask::Watch,
     })?;
     let course = |course| {
         happens(match course {

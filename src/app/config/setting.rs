@@ -61,6 +61,33 @@ pub(crate) const STORE: Setting = Setting {
     help: "the PostgreSQL server that records the chains, instead of a file",
 };
 
+pub(crate) const LABELS: Setting = Setting {
+    key: "labels",
+    kind: Kind::Words,
+    default: None,
+    variable: None,
+    in_project: InProject::Never,
+    help: "what this host offers to chains on a server",
+};
+
+pub(crate) const SHARED_DIRECTORIES: Setting = Setting {
+    key: "shared-directories",
+    kind: Kind::Words,
+    default: None,
+    variable: None,
+    in_project: InProject::Never,
+    help: "the directories that are the same on all hosts of a server",
+};
+
+pub(crate) const LEASE: Setting = Setting {
+    key: "lease",
+    kind: Kind::RunningTime,
+    default: Some("60s"),
+    variable: None,
+    in_project: InProject::Never,
+    help: "how long after this host was lost others may continue its chains",
+};
+
 pub(crate) const COLOR: Setting = Setting {
     key: "color",
     kind: Kind::OneOf(&["auto", "always", "never"]),
@@ -296,6 +323,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
     CLAUDE,
     STATE_DIR,
     STORE,
+    LABELS,
+    SHARED_DIRECTORIES,
+    LEASE,
     COLOR,
     LOG,
     STOP_GRACE,

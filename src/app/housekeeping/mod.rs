@@ -4,6 +4,7 @@ pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod fsck;
 pub(crate) mod gc;
+pub(crate) mod hosts;
 pub(crate) mod import;
 pub(crate) mod moving;
 pub(crate) mod service;

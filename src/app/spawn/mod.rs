@@ -16,6 +16,7 @@ use crate::app::config::chain_defaults;
 use crate::app::config::setting;
 use crate::app::config::sources::Configuration;
 use crate::app::error::{AppError, Refusal};
+use crate::app::housekeeping::hosts::shared;
 use crate::app::spawn::note::SpawnNote;
 use crate::app::view::estimate::{AgentEstimateView, EstimateView, Starts};
 use crate::app::{App, GivenText, lookup};
@@ -28,6 +29,7 @@ use crate::core::agent::launch::{Launch, OnPermission};
 use crate::core::agent::overrides::Overrides;
 use crate::core::chain::frame::Task;
 use crate::core::chain::limits::{Limits, NewLimits};
+use crate::core::housekeeping::hosting::Labels;
 use crate::core::id::{ChainName, FrameId, SessionId};
 use crate::core::requests::request::SpawnForm;
 use crate::runtime::requests::agent_lookup;
@@ -47,6 +49,8 @@ pub(crate) struct Input {
     /// Whether each agent works in its own git worktree.
     pub(crate) worktree: Option<bool>,
     pub(crate) name: Option<ChainName>,
+    /// The labels of the host that runs the chain, if that need not be this one.
+    pub(crate) on: Option<Labels>,
     /// The conversation that the agents start with, if it is not empty.
     pub(crate) fork: Option<ForkOf>,
     /// How the reply is used.
@@ -159,6 +163,9 @@ fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
     if input.name.is_some() {
         return Err(Refusal::new("agents cannot name chains").hint("leave --name out"));
     }
+    if input.on.is_some() {
+        return Err(Refusal::new("agents cannot choose hosts").hint("leave --on out"));
+    }
     Ok(())
 }
 
@@ -168,6 +175,7 @@ struct Prepared {
     launch: Launch,
     limits: Limits,
     name: Option<ChainName>,
+    on: Option<Labels>,
     run: RunSettings,
 }
 
@@ -181,9 +189,9 @@ pub(crate) fn start(
     run: RunSettings,
     tell: &mut dyn FnMut(SpawnNote),
 ) -> Result<Outcome, AppError> {
-    let Prepared { request, launch, limits, name, run } = prepare(app, input, tasks, configuration, run, tell)?;
+    let Prepared { request, launch, limits, name, on, run } = prepare(app, input, tasks, configuration, run, tell)?;
     launch.questions_dir.as_deref().map_or(Ok(()), chain_defaults::make_questions_dir)?;
-    let chain = spawn_request::start(app.store, &request, &launch, limits, session(&app.variables), name)?;
+    let chain = spawn_request::start(app.store, &request, &launch, limits, session(&app.variables), name, on)?;
     note::dropped(&app.variables).into_iter().for_each(&mut *tell);
     note::uncommitted(&request).into_iter().for_each(tell);
     Ok(Outcome { chain, cwd: request.cwd, launch, run })
@@ -244,7 +252,15 @@ fn prepare(
     let claude = input.claude.clone().or_else(|| settings.given(&setting::CLAUDE)?.path());
     run.claude = claude.map(|named| program_named(app, named)).or(run.claude);
     let limits = Limits::default().changed(input.limits.or(chain_defaults::limits(settings)));
-    let name = input.name.clone();
+    let (name, on) = (input.name.clone(), input.on.clone());
+    if on.is_some() {
+        shared(app.store)?;
+        if is_apart || request.source.is_some() {
+            let option = if is_apart { "--worktree" } else { "--fork-from" };
+            let message = format!("--on does not work with {option}, whose files are on this host");
+            return Err(Refusal::new(message).hint("leave one of them out").into());
+        }
+    }
     let launch = launch_options(app, input, configuration, of_environment, &request, &run)?;
     run.claude = run.claude.map(|_| launch.claude.clone());
     note::untrusted(configuration).into_iter().for_each(&mut *tell);
@@ -258,7 +274,7 @@ fn prepare(
     let works_in = Some(request.cwd.as_path()).filter(|_| !request.apart);
     note::reach(app.store, run.config.as_deref(), &launch, works_in).into_iter().for_each(tell);
     chains::run::check(app.store, &run, &launch, &request.cwd)?;
-    Ok(Prepared { request, launch, limits, name, run })
+    Ok(Prepared { request, launch, limits, name, on, run })
 }
 
 /// Builds the launch options of the agents. Options take precedence over settings.

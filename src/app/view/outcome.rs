@@ -1,5 +1,7 @@
 //! The views of the results of commands.
 
+pub(crate) mod host;
+
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;

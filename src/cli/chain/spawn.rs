@@ -29,11 +29,11 @@ use crate::cli::report::estimate;
 use crate::cli::report::status_report::OutputOptions;
 use crate::core::agent::launch::OnPermission;
 use crate::core::housekeeping::doctor_finding::Finding;
+use crate::core::housekeeping::hosting::{Labels, NotALabel};
 use crate::core::id::{ChainName, FrameId};
 use crate::core::requests::convention;
 use crate::core::requests::request::SpawnForm;
 use crate::core::text::time::duration;
-use crate::store::Store;
 
 /// Start one agent for each FILE of instructions
 ///
@@ -111,6 +111,13 @@ pub(crate) struct Spawn {
     /// or is stopped. It has at most the caller's rights, and shares its chain's budget and number of agents.
     #[arg(long, conflicts_with_all = ["handoff", "fork", "stream", "exit_code", "estimate"])]
     detach: bool,
+
+    /// Print the new chain's id at once, and let a host with these labels run it
+    ///
+    /// Only if hosts share a database: `agent-cli work` on such a host takes the chain, if the working directory exists there, too. `any` means any
+    /// host.
+    #[arg(long, hide_short_help = true, value_name = "LABELS", value_parser = on, conflicts_with_all = ["handoff", "fork", "background", "detach", "stream", "exit_code", "estimate"])]
+    on: Option<Labels>,
 
     /// Accept only JSON that fits the schema in FILE
     ///
@@ -212,7 +219,7 @@ impl Spawn {
 
     fn input(self) -> spawn::Input {
         let limits = self.limits.given();
-        let Self { cwd, worktree, name, fork_from, fork, cold, schema, model, permission_mode, .. } = self;
+        let Self { cwd, worktree, name, on, fork_from, fork, cold, schema, model, permission_mode, .. } = self;
         let Self { on_permission, native_agents, timeout, questions_dir, claude, no_hooks, no_stale_check, .. } = self;
         let form = match (self.handoff, self.background || self.detach) {
             (true, _) => SpawnForm::Handoff,
@@ -225,6 +232,7 @@ impl Spawn {
             cwd,
             worktree,
             name,
+            on,
             fork: fork_from.map(ForkOf::Named).or_else(|| fork.then_some(ForkOf::Asker { cold })),
             form,
             detached: self.detach,
@@ -246,7 +254,8 @@ impl Spawn {
 
     fn start(self, context: &Context) -> Result<ExitStatus, CliError> {
         context.set_linger(self.linger.time);
-        let (output_options, estimates, detaches) = (self.output_options, self.estimate, self.detach);
+        let (output_options, estimates) = (self.output_options, self.estimate);
+        let (detaches, leaves) = (self.detach, self.on.is_some());
         let input = self.input();
         // A refused command must not create a state directory.
         let directory = Context::directory();
@@ -262,8 +271,11 @@ impl Spawn {
             return Ok(ExitStatus::Ok);
         }
         let new = spawn::start(&app, input, tasks, &configuration, run, &mut print_note)?;
-        if detaches {
-            return let_run(context, &store, new.chain, output_options);
+        if detaches || leaves {
+            if detaches {
+                run::in_background(&store, new.chain, context)?;
+            }
+            return print_id(new.chain, output_options);
         }
         let status = drive::drive_new(context, &store, &new.run, new.chain, output_options)?;
         let again = || Ok(new.run.clone());
@@ -273,14 +285,7 @@ impl Spawn {
     }
 }
 
-/// Starts the chain in the background, and returns.
-fn let_run(
-    context: &Context,
-    store: &Store,
-    chain: FrameId,
-    output_options: OutputOptions,
-) -> Result<ExitStatus, CliError> {
-    run::in_background(store, chain, context)?;
+fn print_id(chain: FrameId, output_options: OutputOptions) -> Result<ExitStatus, CliError> {
     if output_options.json {
         print_json(&RequestView::started(chain.to_string()))?;
     } else {
@@ -345,6 +350,11 @@ fn timeout(text: &str) -> Result<u64, String> {
 /// Parses a number of agents, or `off`.
 fn native_agents(text: &str) -> Result<u32, String> {
     if text == "off" { Ok(0) } else { text.parse().map_err(|_| "give a number of agents, or off".to_owned()) }
+}
+
+/// Parses labels, or `any` for none.
+fn on(text: &str) -> Result<Labels, NotALabel> {
+    if text == "any" { Ok(Labels::default()) } else { text.parse() }
 }
 
 fn on_permission() -> impl TypedValueParser<Value = OnPermission> {

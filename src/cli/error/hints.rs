@@ -4,10 +4,13 @@ use std::path::Path;
 
 use crate::claude::attempt_ending;
 use crate::claude::installation::start_refusal::StartRefusal;
+use crate::cli::error::CliError;
 use crate::core::agent::child_worktree::Worktree;
+use crate::core::housekeeping::hosting::{Elsewhere, NotTaken};
 use crate::core::id::FrameId;
 use crate::core::text::shell::{shell_path, shell_word};
 use crate::runtime::run::frame_error::FrameErrorKind;
+use crate::store::StoreError;
 
 /// Lists what a person can do about the failure of an agent in the chain `top`, in order.
 pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
@@ -117,4 +120,35 @@ fn carries_on(resume: &str) -> String {
 
 fn remove(top: &str) -> String {
     format!("agent-cli rm {top} removes the chain")
+}
+/// An error about hosts that share a database.
+pub(super) fn of_hosts(message: String, error: &StoreError) -> CliError {
+    let failed = CliError::failed(message.clone());
+    match error {
+        StoreError::OtherHost { elsewhere: Elsewhere::Waiting, root } => {
+            failed.hint(format!("agent-cli resume {} runs them here", root.short()))
+        }
+        StoreError::NotTaken { why, .. } => failed.hint(not_taken(why)),
+        StoreError::LeaseEnded(_) => failed.hint("the next command renews it, as soon as the server can be reached"),
+        StoreError::Draining(host) => failed.hint(format!("agent-cli hosts undrain {host}")),
+        StoreError::UnknownHost(_) => CliError::usage(message).hint("agent-cli hosts lists the hosts"),
+        StoreError::HostInUse { host, .. } => failed
+            .hint(format!("if the host still works, agent-cli hosts drain {host} ends its work first"))
+            .hint("otherwise, wait until its lease has ended, and try again"),
+        _ => failed.hint("run the command on that host"),
+    }
+}
+
+/// What lets this host continue a chain.
+fn not_taken(why: &NotTaken) -> String {
+    match why {
+        NotTaken::Alive(_) => "run the command on that host".to_owned(),
+        NotTaken::NotShared { host, .. } => {
+            format!("agent-cli hosts forget {host} lets other hosts continue its chains")
+        }
+        NotTaken::NoDirectory(_) => "create it, with the files that its agents work with".to_owned(),
+        NotTaken::Label(label) => {
+            format!("run the command on a host that has it, or add {label} to labels: agent-cli config edit")
+        }
+    }
 }

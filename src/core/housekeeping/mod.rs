@@ -5,6 +5,7 @@ pub(crate) mod consistency;
 pub(crate) mod doctor_finding;
 pub(crate) mod file_ownership;
 pub(crate) mod fsck_finding;
+pub(crate) mod hosting;
 pub(crate) mod inventory;
 pub(crate) mod relocation;
 pub(crate) mod retention;

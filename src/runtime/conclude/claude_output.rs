@@ -21,6 +21,7 @@ use crate::claude::transcript::{locate, turn};
 use crate::core::agent::denied_call::Denied;
 use crate::core::attempt::ending::{Ending, Objection};
 use crate::core::chain::frame::Frame;
+use crate::core::text::escape;
 use crate::core::waits::scheduled::Scheduled;
 use crate::runtime::conclude::limits_used;
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
@@ -71,6 +72,17 @@ impl Printed {
             other => other,
         };
         Ok(Self { digest, ending, was_killed: exit.was_killed(), was_ended: exit == ProcessExit::Ended })
+    }
+
+    /// What is known about an attempt on a host that is lost: nothing. Its agent may have done anything.
+    pub(super) fn on_lost_host(host: &str) -> Self {
+        let how = format!(
+            "the host {}, on which you worked, was lost; check what you have done there before you repeat it",
+            escape::one_line(host)
+        );
+        let ending = Ending::Died { worked: true, how };
+        let digest = Digest { spoke: true, worked: true, ..Digest::default() };
+        Self { digest, ending, was_killed: true, was_ended: false }
     }
 
     /// The output of an attempt whose process could not be started.

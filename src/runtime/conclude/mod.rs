@@ -37,7 +37,10 @@ pub(crate) fn conclude(
     lease: &Lease,
 ) -> Result<Option<Decision>, RuntimeError> {
     let Some(attempt) = store.attempts(Attempts::RunningOf(frame.id))?.pop() else { return Ok(None) };
-    let printed = Printed::read(store, frame, &attempt, exit, lease)?;
+    let printed = match &attempt.host {
+        Some(host) => Printed::on_lost_host(host),
+        None => Printed::read(store, frame, &attempt, exit, lease)?,
+    };
     finish(store, frame, begun, attempt, printed).map(Some)
 }
 

@@ -51,6 +51,7 @@ pub(crate) fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result
         baseline: None,
         started_from: None,
         name: None,
+        on: None,
     };
     Ok(Some(store.create(NewChain::Adopted(&new, session), None)?))
 }

@@ -11,6 +11,7 @@ use crate::core::agent::overrides::{BadLaunch, Overrides};
 use crate::core::agent::{permission_mode, starting_mode};
 use crate::core::chain::frame::{Detached, Frame, Task};
 use crate::core::chain::limits::Limits;
+use crate::core::housekeeping::hosting::Labels;
 use crate::core::id::{ChainName, FrameId, RequestId, SessionId};
 use crate::core::requests::question_form::Form;
 use crate::core::requests::request::{External, Request, RequestKind, RequestResult, SpawnForm};
@@ -60,7 +61,7 @@ pub(crate) struct SpawnRequest {
 }
 
 /// Creates a chain: a root, or a group of agents without a parent. `started_from`: the session of Claude Code whose user starts
-/// it; `name`: its name. Returns the id of its top.
+/// it; `name`: its name; `on`: the labels of the host that runs it, if that need not be this one. Returns the id of its top.
 pub(crate) fn start(
     store: &Store,
     request: &SpawnRequest,
@@ -68,12 +69,13 @@ pub(crate) fn start(
     limits: Limits,
     started_from: Option<SessionId>,
     name: Option<ChainName>,
+    on: Option<Labels>,
 ) -> Result<FrameId, RuntimeError> {
     let mut members = request.frames(store, launch, limits, None)?;
     members.iter_mut().for_each(|member| member.started_from = started_from);
     // For a group, it is stored with its first member.
     if let Some(first) = members.first_mut() {
-        first.name = name;
+        (first.name, first.on) = (name, on);
     }
     Ok(match members.as_slice() {
         [only] => store.create(only, None)?,
@@ -192,7 +194,7 @@ impl SpawnRequest {
             None => launch,
         };
         let baseline = self.source.as_ref().map(|source| source.baseline);
-        Ok(NewFrame { id, task, cwd, launch, limits, baseline, started_from: None, name: None })
+        Ok(NewFrame { id, task, cwd, launch, limits, baseline, started_from: None, name: None, on: None })
     }
 
     fn group(&self, members: Vec<NewFrame>) -> NewGroup {

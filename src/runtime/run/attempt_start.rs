@@ -14,6 +14,7 @@ use crate::claude::environment::config_dir::config_dir;
 use crate::claude::installation::version::ResultInput;
 use crate::claude::invocation::{self, Invocation};
 use crate::claude::options::limits_left::{self, Left};
+use crate::claude::processes::guard;
 use crate::claude::processes::orphan_processes::{self, LeftBy};
 use crate::claude::processes::process::{HeldInput, Running};
 use crate::claude::settings::of_project;
@@ -291,6 +292,9 @@ impl Starting<'_> {
             prints_hooks: program.prints_hooks,
         };
         let mut command = invocation.command();
+        if store.hosts().is_some() {
+            command = guard::guarded(&command, &own.own_program, &store.dir().lease_end());
+        }
         let holds_input = takes_message && program.result_input == Some(ResultInput::Pipe);
         let held = if holds_input {
             match HeldInput::from_file(prompt) {

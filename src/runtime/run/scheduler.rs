@@ -11,16 +11,14 @@ use crate::core::attempt::continuation::Way;
 use crate::core::attempt::decision::{Decision, Fate, Next};
 use crate::core::chain::admission::NotAdmitted;
 use crate::core::chain::frame_state::Ended;
-use crate::core::chain::progress_lines::{end_step, step};
+use crate::core::chain::progress_lines::step;
 use crate::core::chain::runnable::Attempted;
 use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
-use crate::core::text::shell::quoted;
 use crate::runtime::conclude::{self, Begun};
 use crate::runtime::programs::{self, Program};
-use crate::runtime::recovery::room;
 use crate::runtime::run::attempt_start::{self, AttemptStart, RunningAttempt};
-use crate::runtime::run::driven::{Busy, Driven};
+use crate::runtime::run::driven::Driven;
 use crate::runtime::run::external_waits;
 use crate::runtime::run::external_waits::run_events::{RunEvent, RunEvents};
 use crate::runtime::run::external_waits::watched::{Prints, Watched};
@@ -28,16 +26,19 @@ use crate::runtime::run::frame_error::FrameErrorKind;
 use crate::runtime::run::places::{Places, TakenPlace};
 use crate::runtime::run::running_agent::RunningAgent;
 use crate::runtime::run::scheduler::budget::BudgetWatch;
+use crate::runtime::run::scheduler::host_lease::HostLease;
 use crate::runtime::run::scheduler::queue::{After, Queue};
 use crate::runtime::run::signals::Signals;
 use crate::runtime::run::stopping;
 use crate::runtime::steering::try_again;
 use crate::runtime::steering::{self, stop_notice};
 use crate::runtime::{RunSettings, RuntimeError, agent_span};
-use crate::store::{Attempts, Driving, StateChange, Store, TreeOf};
+use crate::store::{Driving, Store};
 
 mod budget;
 mod harvest;
+pub(crate) mod host_lease;
+mod outcomes;
 pub(crate) mod own_process;
 mod queue;
 
@@ -57,6 +58,7 @@ pub(crate) async fn drive(
     // A process that runs a part of a chain only checks that part.
     let _driving = (frame.root == top).then(|| Driving::mark(store.dir(), top)).transpose()?;
     let drive = Drive {
+        lease: HostLease::hold(store, &settings.host)?,
         store,
         settings,
         top,
@@ -74,7 +76,7 @@ pub(crate) async fn drive(
         root: frame.root,
         budget: BudgetWatch::start(store.dir().clone(), frame.root, settings.prices.clone()),
     };
-    drive.run().instrument(tracing::info_span!("chain", chain = %frame.root)).await
+    drive.run_or_end().instrument(tracing::info_span!("chain", chain = %frame.root)).await
 }
 
 /// Runs the chain below `top` after frames that failed or were stopped were made ready again.
@@ -110,10 +112,20 @@ struct Drive<'a> {
     /// The chains for which this run has started a process.
     detached: HashSet<FrameId>,
     budget: BudgetWatch,
+    lease: HostLease,
 }
 
 impl Drive<'_> {
-    async fn run(mut self) -> Result<Driven, RuntimeError> {
+    /// Ends the agents after an error if other hosts could continue them.
+    async fn run_or_end(mut self) -> Result<Driven, RuntimeError> {
+        let driven = self.run().await;
+        if driven.is_err() {
+            self.lease.end(self.live.keys().copied());
+        }
+        driven
+    }
+
+    async fn run(&mut self) -> Result<Driven, RuntimeError> {
         let mut looked_again = false;
         loop {
             let (tree, prints) = self.tree_as_it_is()?;
@@ -136,7 +148,7 @@ impl Drive<'_> {
             looked_again = is_idle;
         }
         let is_interrupted = self.stop.borrow().any();
-        Ok(self.driven.finish(&self.store.tree(self.top)?, is_interrupted))
+        Ok(std::mem::take(&mut self.driven).finish(&self.store.tree(self.top)?, is_interrupted))
     }
 
     /// Waits until the whole chain must be checked. Returns whether nothing of this process has run since the last check.
@@ -217,7 +229,7 @@ impl Drive<'_> {
         let mut look_again = false;
         let (runnable, ready) = tree.runnable_and_ready(&self.attempted, Timestamp::now());
         for frame in runnable {
-            if self.stop.borrow().any() {
+            if self.stop.borrow().any() || self.lease.is_ending() {
                 return Ok((false, Queue::default()));
             }
             look_again |= self.start(frame).instrument(agent_span(frame)).await?;
@@ -231,6 +243,11 @@ impl Drive<'_> {
             return Ok(false);
         }
         let Some(frame) = self.store.frame(id)? else { return Ok(false) };
+        match self.lease.check(self.store) {
+            // The agents that run end their turns, or are ended with the lease.
+            Err(_) if !self.live.is_empty() => return Ok(false),
+            checked => checked?,
+        }
         let program = match programs::usable(self.store, self.settings, &frame.launch).await {
             Ok(program) => program,
             Err(error) => {
@@ -304,6 +321,7 @@ impl Drive<'_> {
     fn started(&mut self, agent: RunningAgent, live: RunningAttempt) {
         let id = agent.frame;
         self.attempted.begin(id);
+        self.lease.runs(id);
         self.live.insert(id, live);
         self.taken.extend(self.settings.places.as_ref().map(|places| (id, places.take())));
         let ended = stopping::ended(agent, self.stop.clone(), self.settings.stopping);
@@ -312,6 +330,7 @@ impl Drive<'_> {
 
     fn conclude(&mut self, id: FrameId, exit: ProcessExit) -> Result<Option<Decision>, RuntimeError> {
         let _span = agent_span(id).entered();
+        self.lease.has_ended(id);
         let (Some(live), Some(frame)) = (self.live.remove(&id), self.store.frame(id)?) else { return Ok(None) };
         let begun = Begun::Here { silent: live.is_silent.then_some(live.way), ran: Some(live.began.elapsed()) };
         let concluded = conclude::conclude(self.store, &frame, begun, exit, &live.lease)?;
@@ -341,60 +360,5 @@ impl Drive<'_> {
         self.say_how_it_ended(id)?;
         self.take_note(id, &decision)?;
         Ok(Some(decision))
-    }
-
-    /// The command that starts the chain again.
-    fn anew(&self) -> Result<String, RuntimeError> {
-        let root = self.store.frame(self.root)?;
-        Ok(root.map_or_else(String::new, |root| {
-            format!("cd {} && {}", quoted(&root.cwd.display().to_string()), root.task.command())
-        }))
-    }
-
-    fn say_how_it_ended(&self, id: FrameId) -> Result<(), RuntimeError> {
-        if tracing::enabled!(tracing::Level::INFO) && !(id == self.top && self.settings.places.is_some()) {
-            let (family, zone) = (self.store.tree(TreeOf::Family(id))?, jiff::tz::TimeZone::system());
-            let is_group = self.store.frame(self.top)?.is_some_and(|top| top.task.is_group());
-            let say = |node| tracing::info!("{}", end_step(&family, node, self.top, is_group, Timestamp::now(), &zone));
-            family.get(id).into_iter().for_each(say);
-        }
-        Ok(())
-    }
-
-    fn take_note(&mut self, id: FrameId, decision: &Decision) -> Result<(), RuntimeError> {
-        self.driven.ended(id, decision);
-        if decision.is_unrecorded {
-            self.tell_of_no_room(id)?;
-        }
-        if let Some(why) = FrameErrorKind::from_decision(decision, || self.anew())? {
-            self.driven.failed(id, why);
-        }
-        if decision.next == Next::Skip {
-            self.attempted.skip(id, Timestamp::now());
-        }
-        Ok(())
-    }
-
-    /// Reports immediately that an agent's work is lost: others may work for hours.
-    fn tell_of_no_room(&mut self, id: FrameId) -> Result<(), RuntimeError> {
-        let Some(frame) = self.store.frame(id)? else { return Ok(()) };
-        let why = FrameErrorKind::Unrecorded(room::folder_of(&frame).unwrap_or_default());
-        tracing::warn!("{}: {why}: free some space", id.short());
-        self.driven.failed(id, why);
-        Ok(())
-    }
-
-    fn fail(&mut self, frame: FrameId, why: FrameErrorKind) -> Result<(), RuntimeError> {
-        self.store.change_state(frame, StateChange::PutOff(&why.to_string()))?;
-        self.attempted.skip(frame, Timestamp::now());
-        self.events.look_again();
-        self.driven.failed(frame, why);
-        Ok(())
-    }
-
-    fn note_busy(&mut self, frame: FrameId) -> Result<(), RuntimeError> {
-        let runner = self.store.attempts(Attempts::RunningOf(frame))?.pop().map(|attempt| attempt.runner);
-        self.driven.is_busy(Busy { frame, runner });
-        Ok(())
     }
 }

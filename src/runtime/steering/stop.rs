@@ -8,6 +8,7 @@ use crate::claude::processes::process::{self, ProcessExit};
 use crate::claude::stream::output_reader::OutputFollower;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::frame_state::FrameState;
+use crate::core::housekeeping::hosting::Elsewhere;
 use crate::core::id::FrameId;
 use crate::core::steering::stop_order::{Stop, StopKind};
 use crate::failpoint::{self, Step};
@@ -124,7 +125,8 @@ fn wait_for_end(store: &Store, id: FrameId, grace: Duration, tell: fn(&str)) -> 
         }
         if asked.elapsed() >= gives_up {
             let runner = match &elsewhere {
-                Some(host) => Some(format!("the host {host}")),
+                Some(Elsewhere::Host(host)) => Some(format!("the host {host}")),
+                Some(Elsewhere::Waiting) => Some("the next host".to_owned()),
                 None => {
                     store.attempts(Attempts::RunningOf(id))?.pop().map(|attempt| format!("process {}", attempt.runner))
                 }

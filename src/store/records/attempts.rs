@@ -107,6 +107,8 @@ pub struct Attempt {
     pub summarises: Option<AttemptId>,
     /// How much of its model's context window its conversation took at the end.
     pub context: Option<Context>,
+    /// The host on which it ran, if it was another one.
+    pub host: Option<String>,
 }
 
 /// Which attempts are meant.

@@ -9,6 +9,7 @@ use crate::core::chain::frame::Detached;
 use crate::core::chain::frame_state::{AgentStatus, FrameState};
 use crate::core::chain::limits::{Limits, NewLimits};
 use crate::core::events::log_entry::LogEntry;
+use crate::core::housekeeping::hosting::Elsewhere;
 use crate::core::id::{ChainName, FrameId, RequestId};
 use crate::core::requests::request::{Request, RequestKind};
 use crate::core::steering::message::MessageSender;
@@ -163,8 +164,8 @@ pub struct ChainOf {
     pub name: Option<String>,
     /// Its origin, if an agent has detached it.
     pub detached: Option<Detached>,
-    /// The host with the files of its agents, if it is another one.
-    pub elsewhere: Option<String>,
+    /// Where its agents run, if that is not this host.
+    pub elsewhere: Option<Elsewhere>,
     /// The first chain of its family, if the family has several.
     pub family: Option<FrameId>,
     /// What the other chains of the family have spent, in US dollars.

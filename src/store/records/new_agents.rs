@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::core::agent::launch::Launch;
 use crate::core::chain::frame::{Baseline, Detached, Task};
 use crate::core::chain::limits::Limits;
+use crate::core::housekeeping::hosting::Labels;
 use crate::core::id::{ChainName, FrameId, SessionId};
 use crate::core::requests::request::SpawnForm;
 use crate::store::records::requests::Caller;
@@ -26,6 +27,8 @@ pub struct NewFrame {
     pub baseline: Option<Baseline>,
     /// The name of the chain if the frame is its root.
     pub name: Option<ChainName>,
+    /// The labels of the host that runs the chain, if the frame is its root; `None`: this host runs it.
+    pub on: Option<Labels>,
     /// The Claude Code session in which the command that creates the frame was called. That session may later become its
     /// parent.
     pub started_from: Option<SessionId>,

@@ -4,7 +4,7 @@ mod attempts;
 mod chains;
 pub(crate) mod database;
 mod engine;
-
+mod hosts;
 pub(crate) mod housekeeping;
 mod notifications;
 mod operations;
@@ -28,6 +28,23 @@ impl crate::store::Store {
     /// SQLite itself.
     fn sqlite(&self) -> &rusqlite::Connection {
         self.database().connection.sqlite().expect("it is SQLite")
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use crate::core::id::FrameId;
+    use crate::store::Store;
+    use crate::store::sql::database::codec::Id;
+
+    /// Ends the leases of all hosts, as if nobody had renewed them for long.
+    pub(crate) fn end_leases(store: &Store) {
+        store.execute("UPDATE hosts SET expires = 0", []);
+    }
+
+    /// Removes the copies of an agent's files, as if its host had been killed before it made them.
+    pub(crate) fn lose_copies(store: &Store, frame: FrameId) {
+        store.execute("DELETE FROM copies WHERE frame = ?1", [Id(frame)]);
     }
 }
 

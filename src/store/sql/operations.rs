@@ -28,6 +28,7 @@ use crate::store::sql::chains::{
     candidates, exchanges, limit_checks, listing, prefix_lookup, repair, trees, worktrees,
 };
 use crate::store::sql::database::connection::Database;
+use crate::store::sql::housekeeping::copies;
 use crate::store::sql::requests::questions::{self, asked};
 use crate::store::sql::requests::{agent_creation, calls, groups, request_records};
 use crate::store::sql::steering::{self, messages, state_change, stops};
@@ -42,7 +43,11 @@ impl Records for Database {
             (None, NewChain::Adopted(..)) => Step::Adopt,
             (None, _) => Step::CreateRoot,
         };
-        self.write(step, |connection| agent_creation::create(connection, new, asked))
+        let created = self.write(step, |connection| agent_creation::create(connection, new, asked))?;
+        if let NewChain::Adopted(..) = new {
+            copies::keep_all(self, Some(created));
+        }
+        Ok(created)
     }
 
     fn tree(&self, of: TreeOf) -> Result<Tree> {
@@ -108,6 +113,8 @@ impl Records for Database {
     }
 
     fn end_attempt(&self, end: &AttemptEnd<'_>) -> Result<EndedAttempt> {
+        // The files come first: the record says that they are there.
+        self.beside(Step::KeepCopies, |connection| copies::keep(connection, &self.dir, end.frame, &[end.attempt]))?;
         self.write(Step::EndAttempt, |connection| end::end_attempt(connection, end))
     }
 

@@ -1,6 +1,7 @@
 //! Commands that continue chains without a person.
 
 pub(crate) mod resume_all;
+pub(crate) mod work;
 
 use std::io::{self, IsTerminal};
 

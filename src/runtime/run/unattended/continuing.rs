@@ -16,11 +16,13 @@ use crate::core::waits::wait_progress::WaitProgress;
 use crate::runtime::requests::answer_files;
 use crate::runtime::requests::posted::filing;
 use crate::runtime::run::driven::Driven;
+use crate::runtime::run::scheduler::host_lease::HostLease;
 use crate::runtime::run::signals::Signals;
 use crate::runtime::run::unattended::change_watch::ChangeWatch;
 use crate::runtime::run::{external_waits, scheduler, status};
 use crate::runtime::{RunSettings, RuntimeError};
-use crate::store::{Store, Watching};
+use crate::store::hosts::Wanted;
+use crate::store::{Store, StoreError, Watching};
 
 /// A transaction changes its files more than once.
 const DEBOUNCE: Duration = Duration::from_millis(20);
@@ -32,6 +34,15 @@ pub(crate) enum Until {
     Idle,
     /// Until a person stops it.
     Stopped,
+    /// Until the first signal. Then the running agents end their turns; with the next signal, they are stopped.
+    Drained,
+}
+
+impl Until {
+    /// Whether chains are also continued later, when they can.
+    fn keeps_running(self) -> bool {
+        self != Self::Idle
+    }
 }
 
 /// Events while chains are continued.
@@ -64,12 +75,18 @@ pub(crate) async fn continue_chains(
 ) -> Result<(), RuntimeError> {
     store.changes().version_of_others()?;
     // Without the mark, people are told to continue chains, and nothing is lost.
-    let mut watching = (until == Until::Stopped).then(|| Watching::mark(store.dir()).ok()).flatten();
+    let lease = HostLease::hold(store, &settings.host)?;
+    let signals = stop;
+    let stop = if until == Until::Drained { later(&signals) } else { signals.clone() };
+    let mut watching = until.keeps_running().then(|| Watching::mark(store.dir()).ok()).flatten();
     // A single pass needs no watch.
-    let mut changes = (until == Until::Stopped).then(|| ChangeWatch::new(store));
+    let mut changes = until.keeps_running().then(|| ChangeWatch::new(store));
     // Each running chain has an agent that is running or waits for a place.
     let at_once = settings.places.as_ref().map_or(usize::MAX, |places| places.most() as usize);
-    let mut stopped = stop.clone();
+    let (mut signalled, mut stopped) = (signals.clone(), stop.clone());
+    if until.keeps_running() {
+        lease.keep_when_idle();
+    }
     let (mut schedule, mut chains) = (CheckSchedule::default(), FuturesUnordered::new());
     let mut driving = HashMap::<FrameId, Vec<ContinueReason>>::new();
     let mut reported = Causes::new();
@@ -79,6 +96,11 @@ pub(crate) async fn continue_chains(
         // Nothing may continue in a database that no longer exists.
         store.changes().version_of_others()?;
         let now = Timestamp::now();
+        let is_drained = until == Until::Drained && signals.borrow().any();
+        if is_drained {
+            lease.drain();
+        }
+        take(store, settings, &lease, at_once.saturating_sub(driving.len()))?;
         let looked = looked(&mut schedule, store, now, &mut reported, until, &mut course);
         let (due, next, files) = match looked {
             Ok(looked) => {
@@ -86,7 +108,7 @@ pub(crate) async fn continue_chains(
                 looked
             }
             // A process that keeps running tries again: a full disk may have room then.
-            Err(error) if until == Until::Stopped => {
+            Err(error) if until.keeps_running() => {
                 let why = error.to_string();
                 if trouble.as_ref() != Some(&why) {
                     tracing::warn!("chains cannot be looked at, and are looked at again every minute: {why}");
@@ -107,7 +129,7 @@ pub(crate) async fn continue_chains(
             drop(watching.take());
         }
         for root in due {
-            if is_stopped || driving.len() >= at_once {
+            if is_stopped || lease.is_draining() || driving.len() >= at_once {
                 break;
             }
             if driving.contains_key(&root) {
@@ -133,7 +155,7 @@ pub(crate) async fn continue_chains(
             let stop = stop.clone();
             chains.push(async move { (root, scheduler::drive(store, settings, root, stop).await) });
         }
-        if driving.is_empty() && (is_stopped || until == Until::Idle) {
+        if driving.is_empty() && (is_stopped || is_drained || until == Until::Idle) {
             return Ok(());
         }
         tokio::select! {
@@ -145,8 +167,44 @@ pub(crate) async fn continue_chains(
             () = next_change(changes.as_ref()) => tokio::time::sleep(DEBOUNCE).await,
             () = tokio::time::sleep(until_next(next, now)) => {}
             _ = stopped.wait_for(|signals| signals.any()), if !is_stopped => {}
+            _ = signalled.wait_for(|signals| signals.any()), if until == Until::Drained && !is_drained => {}
         }
     }
+}
+
+/// The signals after the first.
+fn later(signals: &watch::Receiver<Signals>) -> watch::Receiver<Signals> {
+    let (sender, later) = watch::channel(Signals::default());
+    let mut signals = signals.clone();
+    tokio::spawn(async move {
+        while signals.changed().await.is_ok() {
+            let now = *signals.borrow();
+            sender.send_modify(|later| *later = Signals { sent: now.sent.saturating_sub(1), ..now });
+        }
+    });
+    later
+}
+
+/// Takes up to `most` chains from hosts that are lost, or that no host has taken yet.
+fn take(store: &Store, settings: &RunSettings, lease: &HostLease, most: usize) -> Result<(), RuntimeError> {
+    let Some(hosts) = store.hosts() else { return Ok(()) };
+    let mut taken = 0;
+    while taken < most && !lease.is_draining() {
+        match hosts.take(Wanted::Any, &settings.host.offer) {
+            Ok(Some(root)) => {
+                tracing::info!("{}: this host runs the chain from now on", root.short());
+                taken += 1;
+            }
+            Ok(None) => break,
+            // A chain whose files are not complete does not affect the others.
+            Err(error @ StoreError::Archive(_)) => {
+                tracing::warn!("a chain cannot be taken: {error}");
+                break;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// The chains that are due, when the next one is, and the files that chains wait for. Reports answers that no longer count

@@ -68,6 +68,11 @@ impl StateDir {
         self.path.join(format!("{SERVER}-notified"))
     }
 
+    /// A file that says how long agents may run on this host.
+    pub(crate) fn lease_end(&self) -> PathBuf {
+        self.path.join("lease")
+    }
+
     /// Makes the directory use the database on a server from now on.
     pub(crate) fn set_server(&self, server: &ServerFile) -> Result<()> {
         self.create()?;

@@ -18,6 +18,7 @@ use crate::store::sql::database::codec::{
     self, At, Id, count, id, maybe_id, maybe_json, maybe_time, path_text, signed, time,
 };
 use crate::store::sql::engine::{Connection, Fault, Row, TxResult};
+use crate::store::sql::hosts::leases;
 use crate::store::sql::requests::results::result;
 use crate::store::sql::steering::messages;
 use crate::store::sql::tables::below::below;
@@ -43,6 +44,7 @@ pub(crate) fn begin(connection: &Connection, frame: FrameId, attempt: &NewAttemp
     let now = codec::now();
     let before = frames::existing(connection, frame)?;
     chains::check_host(connection, before.root)?;
+    leases::check(connection)?;
     if let Some(why) = limit_checks::not_admitted(connection, &before, now.0, attempt.max_parallel_total)? {
         return Err(StoreError::NotAdmitted(why).into());
     }
@@ -53,8 +55,8 @@ pub(crate) fn begin(connection: &Connection, frame: FrameId, attempt: &NewAttemp
     };
     connection.run(
         "INSERT INTO attempts (id, session, frame, resumed, waited, waited_since, output_from, errors_from,
-             runner, began, mode, notice, given, summarises)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+             runner, began, mode, notice, given, summarises, host)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         (
             Id(attempt.id),
             Id(attempt.session),
@@ -70,6 +72,7 @@ pub(crate) fn begin(connection: &Connection, frame: FrameId, attempt: &NewAttemp
             &attempt.notice,
             codec::json(&attempt.given, &[])?,
             attempt.summarises.map(Id),
+            connection.host(),
         ),
     )?;
     deliver(connection, now, frame, attempt)?;
@@ -98,7 +101,11 @@ pub(crate) fn attempts(connection: &Connection, which: Attempts) -> TxResult<Vec
         Attempts::ThatAsked(request) => (THAT_ASKED, Some(request.0)),
         Attempts::NewestNew => (NEWEST_NEW, None),
     };
-    let mut found = connection.read_all(sql, id.map(Id).into_iter().collect::<Vec<_>>(), from_row)?;
+    let read = |row: &Row<'_>| {
+        let host = row.get::<_, Option<String>>("host")?.filter(|host| connection.host() != Some(host));
+        Ok(Attempt { host, ..from_row(row)? })
+    };
+    let mut found = connection.read_all(sql, id.map(Id).into_iter().collect::<Vec<_>>(), read)?;
     if which == Attempts::Running
         && let Some(own) = connection.host()
     {
@@ -177,6 +184,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         denied: maybe_json(row, "denied")?.unwrap_or_default(),
         summarises: maybe_id(row, "summarises")?,
         context: context(row)?,
+        host: None,
     })
 }
 

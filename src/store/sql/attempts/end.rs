@@ -18,6 +18,7 @@ use crate::store::sql::attempts::spent;
 use crate::store::sql::chains::limit_checks;
 use crate::store::sql::database::codec::{self, At, Id, path_text, signed, time};
 use crate::store::sql::engine::{Connection, TxResult};
+use crate::store::sql::housekeeping::copies;
 use crate::store::sql::housekeeping::orphan_files;
 use crate::store::sql::requests::withdraw;
 use crate::store::sql::steering::{self, messages, stops};
@@ -61,7 +62,11 @@ pub(crate) fn end_attempt(connection: &Connection, end: &AttemptEnd<'_>) -> TxRe
     let is_withdrawn = |request: &Request| end.decision.session == Fate::Discard && request.attempt == attempt;
     let is_left = |request: &Request| matches!(state, FrameState::Failed { .. }) || is_withdrawn(request);
     stops::left_behind(connection, now, background.into_iter().filter(is_left))?;
-    Ok(EndedAttempt { state, copies: orphan_files::copies_of(connection, frame)? })
+    let copies = orphan_files::copies_of(connection, frame)?;
+    if connection.host().is_some() {
+        copies::prune(connection, frame, &copies)?;
+    }
+    Ok(EndedAttempt { state, copies })
 }
 
 /// When the frame entered its next state. A frame that returns to a state has been in it since before the attempt.

@@ -12,6 +12,7 @@ use crate::core::chain::frame_state::FrameState;
 use crate::core::chain::limits::{Limits, NewLimits};
 use crate::core::chain::tree::{Node, Whole};
 use crate::core::events::log_entry::LogEntry;
+use crate::core::housekeeping::hosting::Elsewhere;
 use crate::core::id::FrameId;
 use crate::core::notifications::occasion::Occasion;
 use crate::store::error::StoreError;
@@ -26,6 +27,8 @@ use crate::store::sql::tables::notifications::{self, Noted};
 // (`schema`) word for word.
 const RUNNING: &str = "SELECT count(*) FROM frames WHERE root = ?1 AND status = 'running'";
 const RUNNING_ANYWHERE: &str = "SELECT count(*) FROM frames WHERE status = 'running'";
+const RUNNING_ON_HOST: &str = "SELECT count(*) FROM frames AS f CROSS JOIN chains AS c ON c.root = f.root
+     WHERE f.status = 'running' AND c.host = ?1";
 const LIMITED: &str = "SELECT state, since FROM frames
      WHERE root = ?1 AND waits_for = 'usage_limit'
      AND config_dir IS NOT DISTINCT FROM (SELECT config_dir FROM frames WHERE id = ?2)";
@@ -61,9 +64,7 @@ pub(crate) fn chain_of(connection: &Connection, target: Target) -> TxResult<Chai
             root: id(row, "root")?,
             limits: from_json(row, "limits")?,
             name: row.get("name")?,
-            elsewhere: row
-                .get::<_, Option<String>>("host")?
-                .filter(|host| connection.host().is_some_and(|own| own != host)),
+            elsewhere: elsewhere(connection.host(), row.get("host")?),
             detached: maybe_json(row, "detached")?,
             family: maybe_id(row, "family")?,
             others_usd: row.get("others_usd")?,
@@ -76,6 +77,14 @@ pub(crate) fn chain_of(connection: &Connection, target: Target) -> TxResult<Chai
         Target::Request(request) => Ok(connection
             .read_first(CHAIN_OF_REQUEST, [Id(request)], of)?
             .ok_or(StoreError::UnknownRequest(request))?),
+    }
+}
+
+fn elsewhere(own: Option<&str>, host: Option<String>) -> Option<Elsewhere> {
+    match (own, host) {
+        (Some(_), None) => Some(Elsewhere::Waiting),
+        (Some(own), Some(host)) if host != own => Some(Elsewhere::Host(host)),
+        _ => None,
     }
 }
 
@@ -108,8 +117,12 @@ pub(crate) fn not_admitted(
     let limited = connection.read_all(LIMITED, (Id(frame.root), Id(frame.id)), until)?;
     let refused = limits.refuse(Load { running, spent_usd }, limited.into_iter().flatten().max());
     let (None, Some(most)) = (refused, max_parallel_total) else { return Ok(refused) };
-    let anywhere: u32 = connection.read_one(RUNNING_ANYWHERE, [], |row| row.get(0))?;
-    Ok((anywhere >= most).then_some(NotAdmitted::ParallelTotal { most }))
+    // Each host has room for this many.
+    let here: u32 = match connection.host() {
+        Some(host) => connection.read_one(RUNNING_ON_HOST, [host], |row| row.get(0))?,
+        None => connection.read_one(RUNNING_ANYWHERE, [], |row| row.get(0))?,
+    };
+    Ok((here >= most).then_some(NotAdmitted::ParallelTotal { most }))
 }
 
 /// Records that the tree of a frame has spent its budget, once for each amount.

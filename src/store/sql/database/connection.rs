@@ -13,7 +13,7 @@ use crate::store::changes::Changes;
 use crate::store::error::{Result, StoreError};
 use crate::store::files::state_dir::StateDir;
 use crate::store::files::state_dir::server_file::ServerFile;
-use crate::store::sql::database::server::{self, Server};
+use crate::store::sql::database::server::{self, Access, Server};
 use crate::store::sql::database::snapshot::{self, Stamp};
 use crate::store::sql::database::{connect, schema};
 use crate::store::sql::engine::{Connection, Fault, TxResult, fault};
@@ -97,6 +97,22 @@ impl Database {
         failpoint::around(step, || self.transaction(TransactionBehavior::Immediate, work))
     }
 
+    /// Runs a transaction that writes only what concerns hosts, beside those that write anything else. `None` if the database is
+    /// a file.
+    pub(crate) fn beside<T>(&self, step: Step, work: impl FnOnce(&Connection) -> TxResult<T>) -> Result<Option<T>> {
+        let (Connection::Postgres(client), Kept::Server(server)) = (&self.connection, &self.kept) else {
+            return Ok(None);
+        };
+        self.still_there()?;
+        let work = || {
+            let outcome = work(&self.connection)?;
+            failpoint::at(step, Moment::Within);
+            Ok(outcome)
+        };
+        let done = failpoint::around(step, || server.transaction(client, Access::Beside, work));
+        done.map(Some).map_err(|fault| self.named(fault))
+    }
+
     /// Runs several reads of the same state of the database.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> TxResult<T>) -> Result<T> {
         self.transaction(TransactionBehavior::Deferred, work)
@@ -137,8 +153,11 @@ impl Database {
                 Ok(outcome)
             }
             (Connection::Postgres(client), Kept::Server(server)) => {
-                let writes = matches!(behavior, TransactionBehavior::Immediate);
-                server.transaction(client, writes, || work(&self.connection))
+                let access = match behavior {
+                    TransactionBehavior::Immediate => Access::Write,
+                    _ => Access::Read,
+                };
+                server.transaction(client, access, || work(&self.connection))
             }
             (Connection::Postgres(_), Kept::File { .. }) => unreachable!("a connection to a server has no file"),
         };

@@ -11,13 +11,15 @@ pub(crate) const STEPS: [&str; 1] = [FIRST];
 const FIRST: &str = "
 -- What holds for all of a chain. Its root and its first frame refer to each other. name: what a person calls it. detached: what it
 -- keeps of the chain in which an agent has detached it. family: the first of the chains that come from one another in this way;
--- NULL: it is alone. host: the state directory with the files of its agents; NULL: the one that contains this database.
+-- NULL: it is alone. host: the state directory with the files of its agents; NULL: the one that contains this database, or none yet
+-- if the database is on a server. labels: what its host must offer; NULL: nothing.
 CREATE TABLE chains (
     root TEXT PRIMARY KEY REFERENCES frames (id) DEFERRABLE INITIALLY DEFERRED,
     limits TEXT NOT NULL,
     max_budget_usd REAL GENERATED ALWAYS AS (CAST(json_extract(limits, '$.max_budget_usd') AS REAL)) STORED,
     name TEXT,
     host TEXT,
+    labels TEXT,
     family TEXT,
     detached TEXT
 ) STRICT, WITHOUT ROWID;
@@ -103,7 +105,7 @@ CREATE TABLE replies (
 -- it ran, without the time in which the machine slept; NULL: nobody has measured it. lingered: how many of its calls have stayed
 -- open for a while. lingers: since when one of them does. given: the results that it was given, as long as it runs. denied: the
 -- calls that were; NULL: none. summarises: the checkpoint of which it was to write a summary. context: how many tokens its last
--- request sent, and context_window: how many its model takes; NULL: this is not known.
+-- request sent, and context_window: how many its model takes; NULL: this is not known. host: where it ran; NULL: here.
 CREATE TABLE attempts (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -142,6 +144,7 @@ CREATE TABLE attempts (
     leaves TEXT,
     message TEXT,
     given TEXT,
+    host TEXT,
     denied TEXT
 ) STRICT;
 CREATE INDEX attempts_by_frame ON attempts (frame);

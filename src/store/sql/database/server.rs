@@ -179,21 +179,34 @@ fn make(connection: &Connection, place: &str) -> TxResult<()> {
     made
 }
 
+/// What a transaction does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// It reads one state of the database.
+    Read,
+    /// It writes. These transactions run one after the other in all processes, as in SQLite.
+    Write,
+    /// It writes only what concerns hosts: leases, copies of files, and the host of a chain, whose row it locks.
+    Beside,
+}
+
 impl Server {
-    /// Runs a transaction. Transactions that write run one after the other in all processes, as in SQLite.
+    /// Runs a transaction.
     pub(crate) fn transaction<T>(
         &self,
         client: &Client,
-        writes: bool,
+        access: Access,
         work: impl FnOnce() -> TxResult<T>,
     ) -> TxResult<T> {
-        let begin = if writes {
-            format!(
+        let begin = match access {
+            Access::Write => format!(
                 "BEGIN ISOLATION LEVEL READ COMMITTED; UPDATE writes SET number = number + 1; NOTIFY agent_cli, '{}'",
                 client.token()
-            )
-        } else {
-            "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL idle_in_transaction_session_timeout = 0".to_owned()
+            ),
+            Access::Beside => "BEGIN ISOLATION LEVEL READ COMMITTED".to_owned(),
+            Access::Read => {
+                "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL idle_in_transaction_session_timeout = 0".to_owned()
+            }
         };
         let done = client.batch(&begin).and_then(|()| work()).and_then(|outcome| {
             client.batch("COMMIT")?;

@@ -18,6 +18,28 @@ CREATE FUNCTION agent_cli.json_valid(text) RETURNS boolean LANGUAGE sql IMMUTABL
 CREATE TABLE writes (number BIGINT NOT NULL);
 INSERT INTO writes VALUES (0);
 ";
+/// The tables that only a server has. Times are milliseconds by its clock. hosts: the state directories; expires: until when agents
+/// may run there without another renewal; labels: in alphabetical order, separated by blanks. copies: the files that an agent needs
+/// to continue on another host; content: compressed, in chunks.
+const HOSTS: &str = "
+CREATE TABLE hosts (
+    name TEXT COLLATE \"C\" PRIMARY KEY,
+    seen BIGINT NOT NULL,
+    expires BIGINT NOT NULL,
+    is_draining BOOLEAN NOT NULL DEFAULT FALSE,
+    labels TEXT COLLATE \"C\" NOT NULL,
+    program TEXT COLLATE \"C\" NOT NULL
+);
+CREATE TABLE copies (
+    frame TEXT COLLATE \"C\" NOT NULL REFERENCES frames (id) ON DELETE CASCADE DEFERRABLE,
+    name TEXT COLLATE \"C\" NOT NULL,
+    chunk BIGINT NOT NULL,
+    bytes BIGINT NOT NULL,
+    content BYTEA NOT NULL,
+    PRIMARY KEY (frame, name, chunk)
+);
+ALTER TABLE copies ALTER COLUMN content SET STORAGE EXTERNAL;
+";
 /// The triggers of the event log, written for PostgreSQL.
 const AFTER: &str = "
 CREATE FUNCTION agent_cli.refuse() RETURNS trigger LANGUAGE plpgsql
@@ -45,7 +67,7 @@ const WORDS: [(&str, &str); 7] = [
 
 /// The statements that create everything, translated from the steps for SQLite.
 pub(crate) fn statements(steps: &[&str]) -> String {
-    format!("{BEFORE}{}{AFTER}", steps.iter().map(|step| translated(step)).collect::<String>())
+    format!("{BEFORE}{}{HOSTS}{AFTER}", steps.iter().map(|step| translated(step)).collect::<String>())
 }
 
 /// Translates a step. It adds references at the end, because tables refer to each other.
@@ -95,8 +117,8 @@ mod tests {
         let written = statements(&STEPS);
         assert!(!written.contains("STRICT") && !written.contains("ROWID") && !written.contains("RAISE (ABORT"));
         let count = |text: &str| written.matches(text).count();
-        assert_eq!(count("REFERENCES "), STEPS.concat().matches("REFERENCES ").count());
-        assert_eq!(count("REFERENCES "), count("ADD FOREIGN KEY"));
+        assert_eq!(count("REFERENCES "), format!("{}{HOSTS}", STEPS.concat()).matches("REFERENCES ").count());
+        assert_eq!(count("REFERENCES "), count("ADD FOREIGN KEY") + HOSTS.matches("REFERENCES ").count());
         assert!(
             written.contains(
                 "ALTER TABLE requests ADD FOREIGN KEY (answered) REFERENCES answers (question) DEFERRABLE;\n"

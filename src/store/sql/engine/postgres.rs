@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::error::Error as StdError;
+use std::fmt::Write as _;
 use std::future::poll_fn;
 use std::io::Write;
 use std::path::PathBuf;
@@ -144,7 +145,15 @@ fn text(value: &dyn ToSql) -> rusqlite::Result<Option<String>> {
         ValueRef::Null => None,
         ValueRef::Integer(number) => Some(number.to_string()),
         ValueRef::Real(number) => Some(format!("{number:?}")),
-        ValueRef::Text(_) | ValueRef::Blob(_) => Some(value.as_str()?.replace('\0', "\u{2400}")),
+        ValueRef::Text(_) => Some(value.as_str()?.replace('\0', "\u{2400}")),
+        ValueRef::Blob(bytes) => {
+            let mut text = String::with_capacity(2 + 2 * bytes.len());
+            text.push_str("\\x");
+            bytes.iter().for_each(|byte| {
+                let _ = write!(text, "{byte:02x}");
+            });
+            Some(text)
+        }
     })
 }
 
@@ -299,6 +308,7 @@ fn value(row: &tokio_postgres::Row, at: usize, column: &Column) -> Result<Value,
         Type::INT2 => integer(row.try_get::<_, Option<i16>>(at)?.map(i64::from)),
         Type::INT4 => integer(row.try_get::<_, Option<i32>>(at)?.map(i64::from)),
         Type::INT8 => integer(row.try_get(at)?),
+        Type::BYTEA => row.try_get::<_, Option<Vec<u8>>>(at)?.map_or(Value::Null, Value::Blob),
         Type::FLOAT8 => row.try_get::<_, Option<f64>>(at)?.map_or(Value::Null, Value::Real),
         _ => row.try_get::<_, Option<String>>(at)?.map_or(Value::Null, Value::Text),
     })

@@ -117,3 +117,4 @@ tuples!(A B C D E F G H I J K);
 tuples!(A B C D E F G H I J K L);
 tuples!(A B C D E F G H I J K L M);
 tuples!(A B C D E F G H I J K L M N);
+tuples!(A B C D E F G H I J K L M N O);

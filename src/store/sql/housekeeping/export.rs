@@ -69,7 +69,7 @@ pub(crate) fn export(store: &Database, root: FrameId, to: &mut dyn Write) -> Res
 }
 
 /// The copies that are kept, and the results of tools of all sessions.
-fn files(folder: &Path, kept: &[String]) -> io::Result<Vec<String>> {
+pub(crate) fn files(folder: &Path, kept: &[String]) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in entries(folder)? {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -21,6 +21,7 @@ use crate::store::housekeeping::archive::unpack::{Stage, Unpacked};
 use crate::store::sql::database::codec;
 use crate::store::sql::database::connection::Database;
 use crate::store::sql::engine::{Connection, Fault, TxResult};
+use crate::store::sql::housekeeping::copies;
 use crate::store::sql::housekeeping::fsck;
 use crate::store::sql::tables::tree_rows::{self, TABLES};
 use crate::store::sql::tables::{chains, frames};
@@ -61,6 +62,9 @@ pub(crate) fn import(store: &Database, archive: &Adapted) -> Result<FrameId> {
     // If the connection was lost at the end, the rows may have been recorded. If they were not, `gc` removes the files.
     if written.as_ref().is_err_and(|error| !matches!(error, StoreError::Server { .. })) {
         given.iter().for_each(|place| drop(fs::remove_dir_all(place)));
+    }
+    if written.is_ok() {
+        copies::keep_all(store, Some(root));
     }
     written
 }

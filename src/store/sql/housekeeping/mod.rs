@@ -1,5 +1,6 @@
 //! Removing, checking, exporting and importing chains.
 
+pub(crate) mod copies;
 mod export;
 pub(crate) mod fsck;
 mod import;

@@ -14,6 +14,7 @@ use crate::store::sql::database::codec::{count, id};
 use crate::store::sql::database::connection::Database;
 use crate::store::sql::database::server;
 use crate::store::sql::engine::{Connection, TxResult};
+use crate::store::sql::housekeeping::copies;
 use crate::store::sql::tables::tree_rows::{self, TABLES};
 
 /// What was moved.
@@ -52,6 +53,7 @@ pub(crate) fn move_to(dir: &StateDir, url: &str) -> Result<Moved> {
         }
         to.fill(Step::Import, |new| copy(old, new))?;
         dir.set_server(&file)?;
+        copies::keep_all(&to, None);
         let chains = old.read_one("SELECT count(*) AS chains FROM chains", [], |row| count(row, "chains"))?;
         Ok(Moved { chains, place: place.clone() })
     })

@@ -49,7 +49,7 @@ pub(crate) fn removable(connection: &Connection, of: RemovableOf) -> TxResult<Ve
     match of {
         RemovableOf::Retention(retention) => all_removable(connection, retention),
         RemovableOf::Root(root) => {
-            chains::check_host(connection, root)?;
+            chains::check_other_host(connection, root)?;
             Ok(aged(connection, root)?.into_iter().collect())
         }
     }
@@ -85,7 +85,7 @@ pub(crate) fn remove_trees(store: &Database, trees: &[Decided], retention: Reten
         connection.defer_references()?;
         let mut removed = Vec::new();
         for Decided { root, attempts } in trees {
-            chains::check_host(connection, *root)?;
+            chains::check_other_host(connection, *root)?;
             let may_go = |tree: &Removable| tree.attempts == *attempts && retention.removes(&tree.age);
             if aged(connection, *root)?.as_ref().is_some_and(may_go) {
                 removed.push(*root);
@@ -139,7 +139,7 @@ const LARGEST_COPY: u64 = 64 << 20;
 
 fn all_removable(connection: &Connection, retention: Retention) -> TxResult<Vec<Removable>> {
     let trees = connection.read_all(ALL_AGES, [], from_row)?;
-    let (mut found, elsewhere) = (Vec::new(), chains::elsewhere(connection)?);
+    let (mut found, elsewhere) = (Vec::new(), chains::of_other_hosts(connection)?);
     let may_go = |tree: &Removable| retention.removes(&tree.age) && !elsewhere.contains(&tree.root);
     for tree in trees.into_iter().filter(may_go) {
         let tree = completed(connection, tree)?;

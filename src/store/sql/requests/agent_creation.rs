@@ -5,6 +5,7 @@ use crate::core::chain::frame::{Detached, Frame, Task};
 use crate::core::chain::frame_state::{FrameState, Wait};
 use crate::core::chain::limits::Limits;
 use crate::core::events::log_entry::LogEntry;
+use crate::core::housekeeping::hosting::Labels;
 use crate::core::id::{AttemptId, ChainName, FrameId};
 use crate::core::requests::request::RequestKind;
 use crate::store::records::{AskedFor, NewChain, NewFrame, NewGroup};
@@ -27,6 +28,14 @@ impl NewChain<'_> {
         match self {
             Self::Agent(agent) | Self::Adopted(agent, _) => agent.limits,
             Self::Group(group) => group.members[0].limits,
+        }
+    }
+
+    /// The labels of its host, if that need not be this one.
+    fn on(&self) -> Option<&Labels> {
+        match self {
+            Self::Agent(agent) | Self::Adopted(agent, _) => agent.on.as_ref(),
+            Self::Group(group) => group.members[0].on.as_ref(),
         }
     }
 
@@ -81,6 +90,7 @@ fn create_chain(connection: &Connection, now: At, top: FrameId, new: NewChain<'_
     let limits = new.limits();
     limits.admit(1, 0, new.agents())?;
     chains::insert(connection, top, limits)?;
+    new.on().map_or(Ok(()), |labels| chains::offer(connection, top, labels))?;
     new.insert(connection, now, top, None)?;
     new.name().map_or(Ok(()), |name| chains::give(connection, top, name))
 }
@@ -137,8 +147,17 @@ fn insert(connection: &Connection, now: At, group: FrameId, new: &NewGroup, pare
     let first = new.members[0].clone();
     let launch = Launch { worktree: None, ..first.launch };
     let (task, cwd, started_from) = (Task::Group(new.tasks.clone()), new.cwd.clone(), first.started_from);
-    let frame =
-        NewFrame { id: group, task, cwd, launch, baseline: None, started_from, limits: first.limits, name: first.name };
+    let frame = NewFrame {
+        id: group,
+        task,
+        cwd,
+        launch,
+        baseline: None,
+        started_from,
+        limits: first.limits,
+        name: first.name,
+        on: first.on,
+    };
     frames::insert(connection, now, &frame, &place)?;
     for member in &new.members {
         let below =

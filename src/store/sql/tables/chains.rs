@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::core::chain::frame::Detached;
 use crate::core::chain::limits::Limits;
 use crate::core::events::log_entry::LogEntry;
+use crate::core::housekeeping::hosting::{Elsewhere, Labels};
 use crate::core::id::{ChainName, FrameId};
 use crate::store::error::StoreError;
 use crate::store::sql::database::codec::{self, At, Id, from_json, id};
@@ -33,24 +34,44 @@ pub(crate) fn insert(connection: &Connection, root: FrameId, limits: Limits) -> 
     connection.run("INSERT INTO chains (root, limits, host) VALUES (?1, ?2, ?3)", (Id(root), limits, connection.host()))
 }
 
-/// Fails if the files of a chain's agents are in the state directory of another host: nothing there may be decided here.
-pub(crate) fn check_host(connection: &Connection, root: FrameId) -> TxResult<()> {
-    let Some(own) = connection.host() else { return Ok(()) };
-    match host(connection, root)? {
-        Some(host) if host != own => Err(StoreError::OtherHost { root, host }.into()),
-        _ => Ok(()),
-    }
+/// Leaves a chain that is being created to a host with these labels.
+pub(crate) fn offer(connection: &Connection, root: FrameId, labels: &Labels) -> TxResult<()> {
+    connection.run("UPDATE chains SET host = NULL, labels = ?2 WHERE root = ?1", (Id(root), labels.to_string()))
 }
 
-/// The state directory with the files of a chain's agents.
-fn host(connection: &Connection, root: FrameId) -> TxResult<Option<String>> {
-    Ok(connection.read_first("SELECT host FROM chains WHERE root = ?1", [Id(root)], |row| row.get("host"))?.flatten())
+/// Fails if this host does not run the agents of a chain: nothing there may be decided here. No other host takes the chain before
+/// this transaction ends.
+pub(crate) fn check_host(connection: &Connection, root: FrameId) -> TxResult<()> {
+    check(connection, root, "SELECT host FROM chains WHERE root = ?1 FOR SHARE", false)
+}
+
+/// Fails if a chain belongs to another host, but not if it belongs to none.
+pub(crate) fn check_other_host(connection: &Connection, root: FrameId) -> TxResult<()> {
+    check(connection, root, "SELECT host FROM chains WHERE root = ?1", true)
+}
+
+fn check(connection: &Connection, root: FrameId, sql: &str, may_be_free: bool) -> TxResult<()> {
+    let Some(own) = connection.host() else { return Ok(()) };
+    let elsewhere = match connection.read_first(sql, [Id(root)], |row| row.get::<_, Option<String>>("host"))? {
+        Some(Some(host)) if host != own => Elsewhere::Host(host),
+        Some(None) if !may_be_free => Elsewhere::Waiting,
+        _ => return Ok(()),
+    };
+    Err(StoreError::OtherHost { root, elsewhere }.into())
+}
+
+/// The chains whose agents do not run on this host.
+pub(crate) fn elsewhere(connection: &Connection) -> TxResult<HashSet<FrameId>> {
+    roots(connection, "SELECT root FROM chains WHERE host IS DISTINCT FROM ?1")
 }
 
 /// The chains whose agents run on other hosts.
-pub(crate) fn elsewhere(connection: &Connection) -> TxResult<HashSet<FrameId>> {
+pub(crate) fn of_other_hosts(connection: &Connection) -> TxResult<HashSet<FrameId>> {
+    roots(connection, "SELECT root FROM chains WHERE host <> ?1")
+}
+
+fn roots(connection: &Connection, sql: &str) -> TxResult<HashSet<FrameId>> {
     let Some(own) = connection.host() else { return Ok(HashSet::new()) };
-    let sql = "SELECT root FROM chains WHERE host IS DISTINCT FROM ?1";
     Ok(connection.read_all(sql, [own], |row| id(row, "root"))?.into_iter().collect())
 }
 

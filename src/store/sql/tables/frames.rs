@@ -216,6 +216,7 @@ mod tests {
             }),
             started_from: None,
             name: None,
+            on: None,
         };
         let id = store.create_root(&wanted).unwrap();
         let frame = store.frame(id).unwrap().unwrap();
@@ -229,6 +230,7 @@ mod tests {
             baseline,
             started_from: None,
             name: None,
+            on: None,
         };
         assert_eq!(read, wanted);
         assert_eq!((frame.id, frame.parent, frame.root, frame.depth), (id, None, id, 1));

@@ -11,7 +11,7 @@ use crate::store::error::StoreError;
 use crate::store::records::Caller;
 use crate::store::sql::database::codec::{self, At, Id, from_json, id, maybe_json, time};
 use crate::store::sql::engine::{Connection, Row, TxResult, Values};
-use crate::store::sql::tables::{events, notifications};
+use crate::store::sql::tables::{chains, events, frames, notifications};
 
 /// A query for requests. The states in which an agent has not been given the result are `open`, `resolved`, `expired` and
 /// `delivering`.
@@ -67,6 +67,11 @@ pub(crate) fn delivering(connection: &Connection, attempt: AttemptId) -> TxResul
 
 /// Only the running attempt of a frame may make requests: no other would receive the result.
 pub(crate) fn check(connection: &Connection, caller: Caller) -> TxResult<()> {
+    if connection.host().is_some()
+        && let Some(frame) = frames::load(connection, caller.frame)?
+    {
+        chains::check_host(connection, frame.root)?;
+    }
     let running = connection.finds(
         "SELECT 1 FROM attempts WHERE id = ?1 AND frame = ?2 AND ended IS NULL",
         (Id(caller.attempt), Id(caller.frame)),

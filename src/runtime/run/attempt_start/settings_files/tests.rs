@@ -22,6 +22,7 @@ fn own() -> RunSettings {
         linger: Duration::ZERO,
         places: None,
         prices: Default::default(),
+        host: Default::default(),
     }
 }
 

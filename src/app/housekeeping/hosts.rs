@@ -1,0 +1,92 @@
+//! Lists and changes the hosts of a shared database, and takes chains from hosts that are lost.
+
+use crate::app::App;
+use crate::app::asker::PersonsTask;
+use crate::app::error::{AppError, Refusal};
+use crate::app::view::outcome::host::HostView;
+use crate::core::housekeeping::hosting::{NotTaken, Offer};
+use crate::core::id::FrameId;
+use crate::store::hosts::{Host, Hosts, Wanted};
+use crate::store::{Store, StoreError};
+
+/// All hosts, this one first.
+pub(crate) fn list(app: &App<'_>) -> Result<Vec<HostView>, AppError> {
+    app.asker.may(PersonsTask::ManageHosts)?;
+    Ok(shared(app.store)?.hosts()?.into_iter().map(|host| HostView::new(host, app.now)).collect())
+}
+
+/// Makes a host start no more agents, or lets it start agents again. Returns the host's name.
+pub(crate) fn drain(app: &App<'_>, named: &str, is_draining: bool) -> Result<String, AppError> {
+    app.asker.may(PersonsTask::ManageHosts)?;
+    let hosts = shared(app.store)?;
+    let name = found(hosts, named)?.name;
+    hosts.drain(&name, is_draining)?;
+    Ok(name)
+}
+
+/// Returns the host to forget, for a confirmation.
+pub(crate) fn to_forget(app: &App<'_>, named: &str) -> Result<Host, AppError> {
+    app.asker.may(PersonsTask::ManageHosts)?;
+    let host = found(shared(app.store)?, named)?;
+    if host.is_here {
+        return Err(Refusal::new(format!("{} is this host", host.name)).hint("run the command on another host").into());
+    }
+    match host.lease {
+        Some(left) => Err(StoreError::HostInUse { host: host.name, left }.into()),
+        None => Ok(host),
+    }
+}
+
+/// Releases all chains of a host that is lost, and returns the number of those that have not ended.
+pub(crate) fn forget(app: &App<'_>, host: &Host) -> Result<u64, AppError> {
+    app.asker.may(PersonsTask::ManageHosts)?;
+    Ok(shared(app.store)?.forget(&host.name)?)
+}
+
+/// Takes the chain of `top` if another host has lost it or no host has it yet. Returns why this host may not run it.
+pub(crate) fn take(
+    store: &Store,
+    top: FrameId,
+    offer: impl FnOnce() -> Result<Offer, AppError>,
+) -> Result<Option<StoreError>, AppError> {
+    let Some(hosts) = store.hosts() else { return Ok(None) };
+    let Some(elsewhere) = store.elsewhere(top)? else { return Ok(None) };
+    let root = store.chain_of(top)?.root;
+    Ok(match hosts.take(Wanted::Chain(root), &offer()?) {
+        Ok(Some(_)) => None,
+        // Another host was faster.
+        Ok(None) | Err(StoreError::NotTaken { why: NotTaken::Alive(_), .. }) => {
+            let elsewhere = store.elsewhere(top)?.unwrap_or(elsewhere);
+            Some(StoreError::OtherHost { root, elsewhere })
+        }
+        Err(why @ StoreError::NotTaken { .. }) => Some(why),
+        Err(error) => return Err(error.into()),
+    })
+}
+
+/// The hosts, unless the database is a file.
+pub(crate) fn shared(store: &Store) -> Result<&dyn Hosts, Refusal> {
+    store.hosts().ok_or_else(|| {
+        Refusal::new("the chains are recorded in a file, which only this host uses")
+            .hint("agent-cli move --to postgres://… records them on a server that hosts share; see docs/server.md")
+    })
+}
+
+/// The host with this name, or the only one whose name begins like this.
+fn found(hosts: &dyn Hosts, named: &str) -> Result<Host, AppError> {
+    let mut all = hosts.hosts()?;
+    if let Some(exact) = all.iter().position(|host| host.name == named) {
+        return Ok(all.swap_remove(exact));
+    }
+    all.retain(|host| host.name.starts_with(named));
+    match all.len() {
+        1 => Ok(all.swap_remove(0)),
+        0 => Err(StoreError::UnknownHost(named.to_owned()).into()),
+        _ => {
+            let names: Vec<String> = all.into_iter().map(|host| host.name).collect();
+            Err(Refusal::new(format!("several hosts begin with {named}: {}", names.join(", ")))
+                .hint("type more of the name")
+                .into())
+        }
+    }
+}

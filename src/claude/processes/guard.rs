@@ -1,0 +1,152 @@
+//! Ends a `claude` and everything that it has started when its runner dies, or when the lease of its host is about to end.
+//!
+//! In a database that hosts share, another host may continue an agent when the lease of its host has ended. A process of its own
+//! sees to it that the agent does not work here any more, whatever happens to its runner: it may have been killed, or be stopped, or
+//! wait for the server.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::process::{ExitStatusExt, parent_id};
+use std::path::{Path, PathBuf};
+use std::process::{self, Command, ExitStatus};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::time::{ClockId, clock_gettime};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::claude::invocation::{FRAME, STATE_DIR};
+use crate::claude::processes::orphan_processes::{self, LeftBy};
+
+/// The command of agent-cli that guards another program.
+pub(crate) const NAME: &str = "guard";
+
+/// How often the lease is looked at.
+const PACE: Duration = Duration::from_millis(250);
+
+/// What to guard.
+#[derive(Debug)]
+pub(crate) struct Guarded {
+    /// The process id of its runner.
+    pub(crate) runner: u32,
+    /// A file that says how long it may run, by [`now`].
+    pub(crate) until: PathBuf,
+    pub(crate) command: Command,
+}
+
+/// The same command with a guard, a process that ends as its program does.
+pub(crate) fn guarded(command: &Command, own_program: &Path, until: &Path) -> Command {
+    let mut guard = Command::new(own_program);
+    guard.arg(NAME).arg(process::id().to_string()).arg(until).arg("--");
+    guard.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => guard.env(name, value),
+            None => guard.env_remove(name),
+        };
+    }
+    if let Some(directory) = command.get_current_dir() {
+        guard.current_dir(directory);
+    }
+    guard
+}
+
+/// Milliseconds since the machine was started, including those in which it slept.
+pub(crate) fn now() -> u64 {
+    #[cfg(target_os = "linux")]
+    let clock = ClockId::Boottime;
+    #[cfg(not(target_os = "linux"))]
+    let clock = ClockId::Monotonic;
+    let time = clock_gettime(clock);
+    (time.tv_sec * 1000 + time.tv_nsec / 1_000_000).unsigned_abs()
+}
+
+/// Runs the program until it ends, or must end.
+///
+/// # Errors
+///
+/// It cannot be started.
+pub(crate) fn run(guarded: Guarded) -> io::Result<ExitStatus> {
+    // The system tells at once, and a look at the parent shows it later.
+    #[cfg(target_os = "linux")]
+    rustix::process::set_parent_process_death_signal(Some(Signal::USR1))?;
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(guard(guarded))
+}
+
+async fn guard(Guarded { runner, until, command }: Guarded) -> io::Result<ExitStatus> {
+    let mut orphaned = signal(SignalKind::user_defined1())?;
+    // These are for the program, whose group this process is in.
+    let _ignored = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
+    let may_run = || parent_id() == runner && now() < read(&until);
+    if !may_run() {
+        return Err(io::Error::other("its runner has ended, or its host has no lease"));
+    }
+    let mut program = tokio::process::Command::from(command).spawn()?;
+    loop {
+        tokio::select! {
+            ended = program.wait() => return ended,
+            _ = orphaned.recv() => end(),
+            () = tokio::time::sleep(PACE) => if !may_run() { end() },
+        }
+    }
+}
+
+/// How long agents may run; 0 if that is unknown.
+fn read(until: &Path) -> u64 {
+    fs::read_to_string(until).ok().and_then(|text| text.trim().parse().ok()).unwrap_or_default()
+}
+
+/// Ends all processes of the agent but this one.
+fn end() {
+    let text = |name: &str| env::var_os(name);
+    let frame = text(FRAME).as_deref().and_then(OsStr::to_str).and_then(|frame| frame.parse().ok());
+    if let (Some(frame), Some(state_dir)) = (frame, text(STATE_DIR)) {
+        orphan_processes::end(Path::new(&state_dir), frame, LeftBy::Another { ended: None });
+    }
+}
+
+/// Ends this process as the program has ended.
+pub(crate) fn end_alike(status: ExitStatus) -> u8 {
+    if let Some(signal) = status.signal().and_then(Signal::from_named_raw) {
+        // The default action of the signal, which has no handler here.
+        let _ = kill_process(Pid::from_raw(process::id().cast_signed()).unwrap_or(Pid::INIT), signal);
+    }
+    status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_keeps_its_arguments_environment_and_directory() {
+        let mut command = Command::new("/usr/bin/claude");
+        command.args(["-p", "--", "x y"]).env("A", "1").env_remove("B").current_dir("/srv");
+        let guarded = guarded(&command, Path::new("/usr/bin/agent-cli"), Path::new("/state/lease"));
+        let words: Vec<_> = guarded.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        let own = process::id().to_string();
+        assert_eq!(words, ["guard", own.as_str(), "/state/lease", "--", "/usr/bin/claude", "-p", "--", "x y"]);
+        assert_eq!(guarded.get_envs().collect::<Vec<_>>(), command.get_envs().collect::<Vec<_>>());
+        assert_eq!(guarded.get_current_dir(), Some(Path::new("/srv")));
+    }
+
+    #[test]
+    fn nothing_is_started_without_its_runner_or_without_a_lease() {
+        let temp = tempfile::tempdir().unwrap();
+        let until = temp.path().join("lease");
+        let started = |runner, until: &Path| {
+            let made = temp.path().join("made");
+            let mut command = Command::new("touch");
+            command.arg(&made);
+            run(Guarded { runner, until: until.to_owned(), command }).map(|status| status.success() && made.exists())
+        };
+        assert!(started(parent_id(), &until).is_err(), "there is no lease");
+        fs::write(&until, now().saturating_sub(1).to_string()).unwrap();
+        assert!(started(parent_id(), &until).is_err(), "it has ended");
+        fs::write(&until, (now() + 60_000).to_string()).unwrap();
+        assert!(started(1, &until).is_err(), "another process runs it");
+        assert!(started(parent_id(), &until).unwrap());
+    }
+}

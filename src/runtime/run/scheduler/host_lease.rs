@@ -1,0 +1,239 @@
+//! Keeps the lease of this host on a shared database while its agents run.
+//!
+//! Each renewal says in a file how long agents may run, and the guards of the agents end them then
+//! ([`crate::claude::processes::guard`]), before another host can continue them. Time counts from before a renewal was sent, by a
+//! clock that does not stop while the machine sleeps, so this host considers its lease over before the server does.
+
+use std::collections::HashSet;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+use crate::claude::processes::guard::now;
+use crate::claude::processes::orphan_processes::{self, LeftBy};
+use crate::core::id::FrameId;
+use crate::failpoint::Step;
+use crate::runtime::{HostTerms, RuntimeError, while_trying};
+use crate::store::files::durable::{Durability, replace};
+use crate::store::hosts::Terms;
+use crate::store::{Store, StoreError};
+
+/// How often a host without agents renews its lease, so that others see it.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// The lease of this host, as long as this value exists; empty if the database is a file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HostLease(Option<Arc<Held>>);
+
+/// Ends the thread when the last run of this process has ended.
+#[derive(Debug)]
+struct Held(Arc<Kept>);
+
+#[derive(Debug)]
+struct Kept {
+    dir: PathBuf,
+    terms: Terms,
+    /// When the last confirmed renewal was sent, in milliseconds.
+    renewed: AtomicU64,
+    /// Whether a person drains the host.
+    is_draining: AtomicBool,
+    /// Whether this process ends when its agents have ended their turns.
+    is_ending: AtomicBool,
+    /// Whether the lease is also renewed while no agent runs.
+    is_worker: AtomicBool,
+    agents: Mutex<HashSet<FrameId>>,
+    is_over: Mutex<bool>,
+    ended: Condvar,
+}
+
+/// The lease that this process has.
+static HELD: Mutex<Weak<Held>> = Mutex::new(Weak::new());
+
+impl HostLease {
+    /// Begins or joins this process's lease.
+    pub(crate) fn hold(store: &Store, terms: &HostTerms) -> Result<Self, RuntimeError> {
+        if store.hosts().is_none() {
+            return Ok(Self::default());
+        }
+        let mut held = locked(&HELD);
+        if let Some(held) = held.upgrade().filter(|held| held.0.dir == store.dir().path()) {
+            return Ok(Self(Some(held)));
+        }
+        let kept = Arc::new(Kept {
+            dir: store.dir().path().to_owned(),
+            terms: Terms { lease: terms.lease, labels: terms.offer.labels.clone() },
+            renewed: AtomicU64::new(0),
+            is_draining: AtomicBool::new(false),
+            is_ending: AtomicBool::new(false),
+            is_worker: AtomicBool::new(false),
+            agents: Mutex::default(),
+            is_over: Mutex::new(false),
+            ended: Condvar::new(),
+        });
+        kept.renew(store)?;
+        let new = Arc::new(Held(Arc::clone(&kept)));
+        let started = thread::Builder::new().name("lease".into()).spawn(move || kept.keep_renewing());
+        started.map_err(while_trying("start a thread for the lease"))?;
+        *held = Arc::downgrade(&new);
+        Ok(Self(Some(new)))
+    }
+
+    /// Renews the lease also while no agent runs, because this host takes chains.
+    pub(crate) fn keep_when_idle(&self) {
+        self.kept().into_iter().for_each(|kept| kept.is_worker.store(true, Ordering::Release));
+    }
+
+    /// Makes this process start no more agents.
+    pub(crate) fn drain(&self) {
+        self.kept().into_iter().for_each(|kept| kept.is_ending.store(true, Ordering::Release));
+    }
+
+    /// Whether this process ends when its agents have ended their turns.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.kept().is_some_and(|kept| kept.is_ending.load(Ordering::Acquire))
+    }
+
+    /// Whether this process starts no more agents.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.kept().is_some_and(Kept::starts_nothing)
+    }
+
+    /// Fails if no agent may start now. Renews the lease if that is due.
+    pub(crate) fn check(&self, store: &Store) -> Result<(), RuntimeError> {
+        let Some(kept) = self.kept() else { return Ok(()) };
+        // If this fails, the lease is what it was.
+        let renewed = if kept.age() >= kept.terms.lease / 4 { kept.renew(store) } else { Ok(()) };
+        if kept.is_draining.load(Ordering::Acquire) {
+            return Err(StoreError::Draining(host(store)).into());
+        }
+        if kept.age() < kept.terms.lease / 2 {
+            return Ok(());
+        }
+        renewed?;
+        Err(StoreError::LeaseEnded(host(store)).into())
+    }
+
+    /// An agent runs until [`Self::has_ended`].
+    pub(crate) fn runs(&self, frame: FrameId) {
+        if let Some(kept) = self.kept() {
+            locked(&kept.agents).insert(frame);
+        }
+    }
+
+    pub(crate) fn has_ended(&self, frame: FrameId) {
+        if let Some(kept) = self.kept() {
+            locked(&kept.agents).remove(&frame);
+        }
+    }
+
+    /// Ends these agents, because nothing in this process follows them any longer.
+    pub(crate) fn end(&self, frames: impl Iterator<Item = FrameId>) {
+        let Some(kept) = self.kept() else { return };
+        for frame in frames {
+            kept.end(frame);
+        }
+    }
+
+    fn kept(&self) -> Option<&Kept> {
+        self.0.as_deref().map(|held| &*held.0)
+    }
+}
+
+/// The name of this host.
+fn host(store: &Store) -> String {
+    store.dir().server().ok().flatten().map(|server| server.host).unwrap_or_default()
+}
+
+impl Kept {
+    fn renew(&self, store: &Store) -> Result<(), RuntimeError> {
+        let Some(hosts) = store.hosts() else { return Ok(()) };
+        let sent = now();
+        let is_draining = hosts.renew(&self.terms)?;
+        self.renewed.fetch_max(sent, Ordering::AcqRel);
+        // A guard needs less than a quarter of the lease to end its agent.
+        let until = sent + u64::try_from((self.terms.lease / 4 * 3).as_millis()).unwrap_or_default();
+        let path = store.dir().lease_end();
+        replace(Step::Renew, &path, Durability::Process, |file| write!(file, "{until}"))
+            .map_err(while_trying("write the lease"))?;
+        self.is_draining.store(is_draining, Ordering::Release);
+        Ok(())
+    }
+
+    /// How long ago the last confirmed renewal was sent.
+    fn age(&self) -> Duration {
+        Duration::from_millis(now().saturating_sub(self.renewed.load(Ordering::Acquire)))
+    }
+
+    fn starts_nothing(&self) -> bool {
+        self.is_draining.load(Ordering::Acquire) || self.is_ending.load(Ordering::Acquire)
+    }
+
+    fn has_agents(&self) -> bool {
+        !locked(&self.agents).is_empty()
+    }
+
+    /// How old the lease may become before it is renewed; `None`: it is not.
+    fn renewed_after(&self) -> Option<Duration> {
+        match (self.has_agents(), self.is_worker.load(Ordering::Acquire)) {
+            (true, _) => Some(self.terms.lease / 4),
+            // The chains of a drained host can be taken once its lease has ended.
+            (false, true) if !self.starts_nothing() => Some(IDLE.max(self.terms.lease / 4)),
+            (false, _) => None,
+        }
+    }
+
+    fn keep_renewing(&self) {
+        let mut store = None;
+        let mut was_reported = false;
+        while !self.is_over_after(self.pace()) {
+            if self.renewed_after().is_none_or(|after| self.age() < after) {
+                continue;
+            }
+            let renewed = match &store {
+                Some(store) => self.renew(store),
+                // A connection of its own: that of the run may be waiting for the server.
+                None => Store::open(&self.dir).map_err(RuntimeError::from).and_then(|opened| {
+                    let renewed = self.renew(&opened);
+                    store = Some(opened);
+                    renewed
+                }),
+            };
+            match renewed {
+                Ok(()) => was_reported = false,
+                Err(error) if !std::mem::replace(&mut was_reported, true) => {
+                    tracing::warn!("the lease of this host cannot be renewed: {error}");
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn end(&self, frame: FrameId) {
+        locked(&self.agents).remove(&frame);
+        orphan_processes::end(&self.dir, frame, LeftBy::Another { ended: None });
+    }
+
+    /// How often the thread looks at the lease.
+    fn pace(&self) -> Duration {
+        (self.terms.lease / 40).min(Duration::from_millis(500))
+    }
+
+    fn is_over_after(&self, time: Duration) -> bool {
+        let is_over = locked(&self.is_over);
+        *self.ended.wait_timeout(is_over, time).unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        *locked(&self.0.is_over) = true;
+        self.0.ended.notify_all();
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,71 @@
+//! Notes what a person is told about agents after the run, and at once if it cannot wait.
+
+use jiff::Timestamp;
+
+use crate::core::attempt::decision::{Decision, Next};
+use crate::core::chain::progress_lines::end_step;
+use crate::core::id::FrameId;
+use crate::core::text::shell::quoted;
+use crate::runtime::RuntimeError;
+use crate::runtime::recovery::room;
+use crate::runtime::run::driven::Busy;
+use crate::runtime::run::frame_error::FrameErrorKind;
+use crate::runtime::run::scheduler::Drive;
+use crate::store::{Attempts, StateChange, TreeOf};
+
+impl Drive<'_> {
+    /// The command that starts the chain again.
+    pub(super) fn anew(&self) -> Result<String, RuntimeError> {
+        let root = self.store.frame(self.root)?;
+        Ok(root.map_or_else(String::new, |root| {
+            format!("cd {} && {}", quoted(&root.cwd.display().to_string()), root.task.command())
+        }))
+    }
+
+    pub(super) fn say_how_it_ended(&self, id: FrameId) -> Result<(), RuntimeError> {
+        if tracing::enabled!(tracing::Level::INFO) && !(id == self.top && self.settings.places.is_some()) {
+            let (family, zone) = (self.store.tree(TreeOf::Family(id))?, jiff::tz::TimeZone::system());
+            let is_group = self.store.frame(self.top)?.is_some_and(|top| top.task.is_group());
+            let say = |node| tracing::info!("{}", end_step(&family, node, self.top, is_group, Timestamp::now(), &zone));
+            family.get(id).into_iter().for_each(say);
+        }
+        Ok(())
+    }
+
+    pub(super) fn take_note(&mut self, id: FrameId, decision: &Decision) -> Result<(), RuntimeError> {
+        self.driven.ended(id, decision);
+        if decision.is_unrecorded {
+            self.tell_of_no_room(id)?;
+        }
+        if let Some(why) = FrameErrorKind::from_decision(decision, || self.anew())? {
+            self.driven.failed(id, why);
+        }
+        if decision.next == Next::Skip {
+            self.attempted.skip(id, Timestamp::now());
+        }
+        Ok(())
+    }
+
+    /// Reports immediately that an agent's work is lost: others may work for hours.
+    fn tell_of_no_room(&mut self, id: FrameId) -> Result<(), RuntimeError> {
+        let Some(frame) = self.store.frame(id)? else { return Ok(()) };
+        let why = FrameErrorKind::Unrecorded(room::folder_of(&frame).unwrap_or_default());
+        tracing::warn!("{}: {why}: free some space", id.short());
+        self.driven.failed(id, why);
+        Ok(())
+    }
+
+    pub(super) fn fail(&mut self, frame: FrameId, why: FrameErrorKind) -> Result<(), RuntimeError> {
+        self.store.change_state(frame, StateChange::PutOff(&why.to_string()))?;
+        self.attempted.skip(frame, Timestamp::now());
+        self.events.look_again();
+        self.driven.failed(frame, why);
+        Ok(())
+    }
+
+    pub(super) fn note_busy(&mut self, frame: FrameId) -> Result<(), RuntimeError> {
+        let runner = self.store.attempts(Attempts::RunningOf(frame))?.pop().map(|attempt| attempt.runner);
+        self.driven.is_busy(Busy { frame, runner });
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! Hosts: the state directories that share a database on a server. A database in a file has only one, which is not recorded.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::core::housekeeping::hosting::{Labels, Offer};
+use crate::core::id::FrameId;
+use crate::store::error::Result;
+
+/// What a host declares when it renews its lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Terms {
+    /// How long the lease lasts, by the clock of the server.
+    pub(crate) lease: Duration,
+    pub(crate) labels: Labels,
+}
+
+/// A host, as the others see it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Host {
+    /// The identifier of its state directory.
+    pub(crate) name: String,
+    pub(crate) is_here: bool,
+    /// When it last renewed its lease; `None`: it never had one.
+    pub(crate) seen: Option<Timestamp>,
+    /// How long its lease lasts; `None`: it has ended, so none of its agents run.
+    pub(crate) lease: Option<Duration>,
+    pub(crate) is_draining: bool,
+    pub(crate) labels: Labels,
+    /// The version of its agent-cli, and of Claude Code if that is known.
+    pub(crate) program: String,
+    /// Its chains that have not ended.
+    pub(crate) chains: u64,
+    /// Its agents that are recorded as running.
+    pub(crate) agents: u64,
+}
+
+/// The chains to take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// The oldest unfinished chain that may be taken.
+    Any,
+    /// This chain, in any state.
+    Chain(FrameId),
+}
+
+/// Operations on the hosts of a shared database.
+///
+/// A host may run agents as long as it holds its lease, and only those of its own chains. The transactions that begin an attempt,
+/// record something in its name or end it check both. An attempt's id is the fencing token: no other attempt has it, so nothing is
+/// recorded in its name after another host has taken the chain and ended it.
+pub(crate) trait Hosts {
+    /// Begins or renews the lease of this host. Returns whether the host is being drained.
+    ///
+    /// # Errors
+    ///
+    /// An error writing the database.
+    fn renew(&self, terms: &Terms) -> Result<bool>;
+
+    /// All hosts, this one first. Empty if the database is a file.
+    ///
+    /// # Errors
+    ///
+    /// An error reading the database.
+    fn hosts(&self) -> Result<Vec<Host>>;
+
+    /// Makes a host start no more agents, or lets it start agents again.
+    ///
+    /// # Errors
+    ///
+    /// `StoreError::UnknownHost`, or an error writing the database.
+    fn drain(&self, host: &str, is_draining: bool) -> Result<()>;
+
+    /// Releases all chains of a host that is lost, and forgets the host. Returns the number of these chains that have not ended.
+    ///
+    /// # Errors
+    ///
+    /// `StoreError::UnknownHost`, `StoreError::HostInUse`, or an error writing the database.
+    fn forget(&self, host: &str) -> Result<u64>;
+
+    /// Takes a chain of no host or of a lost one: writes its files to this state directory, and makes this its host. `None` if there
+    /// is no such chain.
+    ///
+    /// # Errors
+    ///
+    /// `StoreError::NotTaken` if this chain was wanted and may not be taken, `StoreError::Archive` if a file that it needs is missing,
+    /// or an error writing the database or the state directory.
+    fn take(&self, wanted: Wanted, offer: &Offer) -> Result<Option<FrameId>>;
+}

@@ -1,0 +1,38 @@
+//! The hosts of a database on a server: their leases, the chains that they take from each other, and the files that travel.
+
+mod claims;
+pub(crate) mod leases;
+
+use crate::core::housekeeping::hosting::Offer;
+use crate::core::id::FrameId;
+use crate::failpoint::Step;
+use crate::store::error::{Result, StoreError};
+use crate::store::hosts::{Host, Hosts, Terms, Wanted};
+use crate::store::sql::database::connection::Database;
+
+impl Hosts for Database {
+    fn renew(&self, terms: &Terms) -> Result<bool> {
+        self.beside(Step::Renew, |connection| leases::renew(connection, terms)).map(Option::unwrap_or_default)
+    }
+
+    fn hosts(&self) -> Result<Vec<Host>> {
+        if self.connection.host().is_none() { Ok(Vec::new()) } else { self.read(leases::hosts) }
+    }
+
+    fn drain(&self, host: &str, is_draining: bool) -> Result<()> {
+        let unknown = || StoreError::UnknownHost(host.to_owned());
+        let drained = self.beside(Step::Drain, |connection| leases::drain(connection, host, is_draining))?;
+        drained.flatten().ok_or_else(unknown)
+    }
+
+    fn forget(&self, host: &str) -> Result<u64> {
+        if self.connection.host().is_none() {
+            return Err(StoreError::UnknownHost(host.to_owned()));
+        }
+        self.write(Step::Forget, |connection| leases::forget(connection, host))
+    }
+
+    fn take(&self, wanted: Wanted, offer: &Offer) -> Result<Option<FrameId>> {
+        claims::take(self, wanted, offer)
+    }
+}

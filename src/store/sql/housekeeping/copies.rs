@@ -1,0 +1,153 @@
+//! Keeps copies of the files that an agent needs to continue on another host.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
+
+use crate::core::housekeeping::archive::ArchiveMember;
+use crate::core::id::{AttemptId, FrameId};
+use crate::failpoint::Step;
+use crate::store::error::StoreError;
+use crate::store::files::durable::{Durability, replace};
+use crate::store::files::state_dir::StateDir;
+use crate::store::sql::database::codec::{Id, count, id, signed};
+use crate::store::sql::database::connection::Database;
+use crate::store::sql::engine::{Connection, TxResult};
+use crate::store::sql::housekeeping::{export, orphan_files};
+
+/// The number of bytes of a file in a chunk, before compression.
+const CHUNK: u64 = 1 << 20;
+
+/// Copies the files of these attempts of a frame, and the results of tools, to the database. Files that were copied before are not
+/// changed, so the copies of earlier attempts remain until [`prune`] removes them.
+pub(crate) fn keep(connection: &Connection, dir: &StateDir, frame: FrameId, attempts: &[AttemptId]) -> TxResult<()> {
+    let folder = dir.frame_path(frame);
+    let broken = |error| StoreError::io(&folder, error);
+    let kept: Vec<String> = attempts.iter().map(ToString::to_string).collect();
+    let names = match export::files(&folder, &kept) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        names => names.map_err(broken)?,
+    };
+    let sql = "SELECT name, sum(bytes)::bigint AS bytes FROM copies WHERE frame = ?1 GROUP BY name";
+    let read = connection.read_all(sql, [Id(frame)], |row| Ok((row.get("name")?, count(row, "bytes")?)))?;
+    let known: HashMap<String, u64> = read.into_iter().collect();
+    for name in names {
+        let path = folder.join(&name);
+        if ArchiveMember::parse(&ArchiveMember::File { frame, name: name.clone() }.path()).is_none() || !path.is_file()
+        {
+            continue;
+        }
+        let bytes = path.metadata().map_err(|error| StoreError::io(&path, error))?.len();
+        if known.get(&name) != Some(&bytes) {
+            write(connection, frame, &name, &path)?;
+        }
+    }
+    Ok(())
+}
+
+fn write(connection: &Connection, frame: FrameId, name: &str, path: &Path) -> TxResult<()> {
+    let broken = |error| StoreError::io(path, error);
+    let mut file = File::open(path).map_err(broken)?;
+    connection.run("DELETE FROM copies WHERE frame = ?1 AND name = ?2", (Id(frame), name))?;
+    for number in 0_i64.. {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+        let bytes = io::copy(&mut (&mut file).take(CHUNK), &mut encoder).map_err(broken)?;
+        // An empty file has one chunk.
+        if bytes == 0 && number > 0 {
+            break;
+        }
+        let content = encoder.finish().map_err(broken)?;
+        let sql = "INSERT INTO copies (frame, name, chunk, bytes, content) VALUES (?1, ?2, ?3, ?4, ?5)";
+        connection.run(sql, (Id(frame), name, number, signed(bytes), content))?;
+        if bytes < CHUNK {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Copies the files that the agents of a chain need. Without a chain, those of all chains of this host. The chains are recorded
+/// already, and work here without the copies.
+pub(crate) fn keep_all(store: &Database, root: Option<FrameId>) {
+    let sql = "SELECT f.id FROM frames AS f JOIN chains AS c ON c.root = f.root
+         WHERE f.checkpoint IS NOT NULL AND c.host = ?1 AND (?2::text IS NULL OR f.root = ?2)";
+    let kept = store.beside(Step::KeepCopies, |connection| {
+        let host = connection.host();
+        for frame in connection.read_all(sql, (host, root.map(Id)), |row| id(row, "id"))? {
+            keep(connection, &store.dir, frame, &orphan_files::copies_of(connection, frame)?)?;
+        }
+        Ok(())
+    });
+    if let Err(error) = kept {
+        tracing::warn!("other hosts cannot continue what was recorded here until its agents have run again: {error}");
+    }
+}
+
+/// Removes the copies of attempts other than these, which the frame no longer needs.
+pub(crate) fn prune(connection: &Connection, frame: FrameId, needed: &[AttemptId]) -> TxResult<()> {
+    let kept: Vec<String> = needed.iter().map(ToString::to_string).collect();
+    let sql = "SELECT DISTINCT name FROM copies WHERE frame = ?1";
+    let names: Vec<String> = connection.read_all(sql, [Id(frame)], |row| row.get("name"))?;
+    // The results of tools are in folders of sessions.
+    let is_of_attempt =
+        |name: &str| name.split_once('/').is_none_or(|(folder, _)| folder.parse::<AttemptId>().is_err());
+    for name in names.iter().filter(|name| is_of_attempt(name) && !kept.iter().any(|kept| name.starts_with(kept))) {
+        connection.run("DELETE FROM copies WHERE frame = ?1 AND name = ?2", (Id(frame), name))?;
+    }
+    Ok(())
+}
+
+/// Writes the files of a chain's agents to the state directory.
+pub(crate) fn restore(connection: &Connection, dir: &StateDir, root: FrameId) -> TxResult<()> {
+    let sql =
+        "SELECT f.id, c.name FROM frames AS f JOIN copies AS c ON c.frame = f.id WHERE f.root = ?1 AND c.chunk = 0";
+    let listed = connection.read_all(sql, [Id(root)], |row| Ok((id(row, "id")?, row.get("name")?)))?;
+    for (frame, name) in listed {
+        let member: ArchiveMember = ArchiveMember::File { frame, name };
+        let ArchiveMember::File { name, .. } = &member else { continue };
+        // Another program can have written to the database.
+        if ArchiveMember::parse(&member.path()).is_none() {
+            continue;
+        }
+        let broken = |error| StoreError::io(&dir.frame_path(frame), error);
+        let path = dir.frame_dir(frame).map_err(broken)?.join(name);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(broken)?;
+        }
+        let mut failed = Ok(());
+        replace(Step::Take, &path, Durability::PowerFailure, |file| {
+            failed = read(connection, frame, name, file);
+            match &failed {
+                Ok(()) => Ok(()),
+                Err(_) => Err(io::Error::other("the database cannot be read")),
+            }
+        })
+        .or_else(|error| if failed.is_err() { Ok(()) } else { Err(broken(error)) })?;
+        failed?;
+    }
+    Ok(())
+}
+
+/// Reads a file chunk by chunk.
+fn read(connection: &Connection, frame: FrameId, name: &str, file: &mut File) -> TxResult<()> {
+    let sql = "SELECT content FROM copies WHERE frame = ?1 AND name = ?2 AND chunk = ?3";
+    for number in 0_i64.. {
+        let values: [&dyn rusqlite::ToSql; 3] = [&Id(frame), &name, &number];
+        let mut content: Option<Vec<u8>> = None;
+        connection.each(sql, values.as_slice(), |row| {
+            content = Some(row.get("content")?);
+            Ok(ControlFlow::Break(()))
+        })?;
+        let Some(content) = content else { break };
+        let mut decoded = ZlibDecoder::new(content.as_slice()).take(CHUNK);
+        io::copy(&mut decoded, file).map_err(|error| StoreError::io(Path::new(name), error))?;
+    }
+    file.flush().map_err(|error| StoreError::io(Path::new(name), error))?;
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! Hosts that share a PostgreSQL server, and are lost. Without `AGENT_CLI_TEST_SERVER`, these tests check nothing.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::gate::wait_until;
+use crate::network::Network;
+use crate::postgres;
+use crate::world::{World, write_config};
+
+/// Two hosts with a short lease. The projects are in directories that both have.
+fn hosts() -> Option<[World; 2]> {
+    std::env::var_os("AGENT_CLI_TEST_SERVER")?;
+    let url = postgres::new_database();
+    let hosts = [(); 2].map(|()| World::with_hooks().with("AGENT_CLI_STORE", &url));
+    hosts.iter().for_each(|host| drop(write_config(host, "lease = \"2s\"\n")));
+    Some(hosts)
+}
+
+/// Declares the projects as shared.
+fn share(hosts: &[World; 2]) {
+    let [one, other] = hosts.each_ref().map(|host| host.project().display().to_string());
+    for host in hosts {
+        write_config(host, &format!("lease = \"2s\"\nshared-directories = [\"{one}\", \"{other}\"]\n"));
+    }
+}
+
+fn name(host: &World) -> String {
+    fs::read_to_string(host.state().join("host")).expect("it has a name").trim().to_owned()
+}
+
+/// What `seen_by` knows about a host.
+fn seen(seen_by: &World, host: &str) -> Value {
+    let listed = seen_by.run(&["hosts", "--json"]).succeeds().json();
+    let hosts = listed.as_array().expect("a list").clone();
+    hosts.into_iter().find(|it| it["host"] == host).unwrap_or_default()
+}
+
+fn lease_ends(seen_by: &World, host: &str) {
+    wait_until("its lease ends", || seen(seen_by, host)["lease_ends"].is_null());
+}
+
+/// The machine is gone, with everything on it but the project.
+fn is_lost(host: &World) {
+    fs::remove_dir_all(host.state()).expect("it can be removed");
+    fs::remove_dir_all(host.home().join(".claude")).expect("it can be removed");
+}
+
+fn state(world: &World) -> String {
+    let listed = world.run(&["ls", "--all", "--all-projects", "--json"]).json();
+    listed[0]["state"].as_str().expect("a word").to_owned()
+}
+
+#[test]
+fn a_chain_in_a_shared_directory_continues_when_its_host_is_lost() {
+    let Some(hosts) = hosts() else { return };
+    share(&hosts);
+    let [one, other] = hosts;
+    one.file("root.md", "run echo begun >> marks\nask When?\nreply {result}\n");
+    let id = one.spawn_paused("root.md");
+    let lost = name(&one);
+    is_lost(&one);
+    other.answer("tomorrow");
+    lease_ends(&other, &lost);
+    assert_eq!(state(&other), "can_continue");
+    assert!(other.run(&["resume", "--all"]).succeeds().stdout.ends_with("done: tomorrow\n"));
+    assert_eq!((seen(&other, &lost)["chains"].clone(), other.starts()), (0.into(), 1));
+    other.run(&["fsck"]).succeeds();
+    assert_eq!(one.marks(), "begun\n", "it has continued its conversation");
+    assert!(other.kept(&id).is_file());
+}
+
+#[test]
+fn a_chain_elsewhere_continues_when_a_person_forgets_its_host() {
+    let Some([one, other]) = hosts() else { return };
+    one.file("root.md", "ask When?\nreply {result}\n");
+    let id = one.spawn_paused("root.md");
+    other.answer("tomorrow");
+    let lost = name(&one);
+    let refused = other.run(&["hosts", "forget", &lost, "--yes"]);
+    if seen(&other, &lost)["lease_ends"].is_string() {
+        assert!(refused.exits_with(1).stderr.contains("is in use"), "{refused}");
+    }
+    lease_ends(&other, &lost);
+    assert!(other.run(&["resume", "--all"]).succeeds().stdout.is_empty());
+    let refused = other.run(&["resume", &id]);
+    assert!(refused.exits_with(1).stderr.contains(&format!("agent-cli hosts forget {lost}")), "{refused}");
+    let asked = other.run(&["hosts", "forget", &lost]);
+    assert!(asked.exits_with(2).stderr.contains("--yes"), "{asked}");
+    let forgotten = other.run(&["hosts", "forget", &lost, "--yes", "--json"]).json();
+    assert_eq!(forgotten["chains"], 1);
+    is_lost(&one);
+    other.run(&["resume", &id]).prints("tomorrow");
+    assert!(other.run(&["hosts", "forget", &lost, "--yes"]).exits_with(2).stderr.contains("there is no host"));
+}
+
+#[test]
+fn an_agent_is_told_that_its_host_was_lost() {
+    let Some(hosts) = hosts() else { return };
+    share(&hosts);
+    let [one, other] = hosts;
+    let gate = one.gate("gate");
+    one.file("root.md", "ask When?\nrun echo {result} >> marks\nhold gate\nreply ok\n");
+    let id = one.spawn_paused("root.md");
+    one.answer("tomorrow");
+    let resume = one.command(["resume", &id]).start();
+    gate.reached_by(1);
+    let lost = name(&one);
+    let claude = one.log().starts.last().expect("it runs").pid;
+    resume.signal(Signal::KILL);
+    resume.ends();
+    // Nobody else could end it.
+    wait_until("claude ends with its runner", || !Path::new(&format!("/proc/{claude}/stat")).exists());
+    assert_eq!(seen(&other, &lost)["agents"], 1);
+    lease_ends(&other, &lost);
+    assert_eq!(seen(&other, &lost)["state"], "lost");
+    is_lost(&one);
+    gate.open_for_one();
+    let done = other.run(&["resume", &id]);
+    assert!(done.succeeds().stdout.ends_with("ok\n"), "{done}");
+    assert_eq!(one.marks(), "tomorrow\ntomorrow\n", "its turn is done again");
+    let prompt = other.log().starts[0].prompt.clone();
+    assert!(prompt.contains(&format!("the host {lost}, on which you worked, was lost")), "{prompt}");
+    other.run(&["fsck"]).succeeds();
+}
+
+#[test]
+fn labels_choose_the_host_of_a_chain_that_nobody_runs_yet() {
+    let Some([one, other]) = hosts() else { return };
+    one.file("root.md", "reply ok\n");
+    let id = one.run(&["spawn", "root.md", "--on", "gpu"]).succeeds().stdout.trim().to_owned();
+    one.run(&["resume", "--all"]).succeeds();
+    assert_eq!((state(&one), one.starts()), ("can_continue".to_owned(), 0));
+    let refused = one.run(&["resume", &id]);
+    assert!(refused.exits_with(1).stderr.contains("does not have the label gpu"), "{refused}");
+    let work = other.command(["work", "--labels", "big,gpu"]).start();
+    wait_until("it is done", || state(&one) == "done");
+    assert_eq!(seen(&one, &name(&other))["labels"], serde_json::json!(["big", "gpu"]));
+    work.signal(Signal::TERM);
+    assert!(work.ends().succeeds().stdout.contains("done: ok"));
+    assert_eq!((one.starts(), other.starts()), (0, 1));
+    let wrong = one.run(&["spawn", "root.md", "--on", "a/b"]);
+    assert!(wrong.exits_with(2).stderr.contains("is not a label"), "{wrong}");
+}
+
+#[test]
+fn a_worker_that_is_asked_to_end_lets_its_agents_end_their_turns() {
+    let Some([one, other]) = hosts() else { return };
+    let gate = one.gate("gate");
+    one.file("root.md", "hold gate\nrun echo worked >> marks\nask When?\nreply {result}\n");
+    one.run(&["spawn", "root.md", "--on", "any"]).succeeds();
+    let work = other.command(["work"]).start();
+    gate.reached_by(1);
+    work.signal(Signal::TERM);
+    one.run(&["spawn", "root.md", "--on", "any"]).succeeds();
+    gate.open_for_one();
+    work.ends().succeeds();
+    assert_eq!((one.marks(), other.starts()), ("worked\n".to_owned(), 1), "it took no other");
+    assert_eq!(one.questions().len(), 1);
+}
+
+#[test]
+fn a_drained_host_starts_nothing() {
+    let Some([one, other]) = hosts() else { return };
+    one.file("root.md", "ask When?\nreply {result}\n");
+    let id = one.spawn_paused("root.md");
+    let host = name(&one);
+    other.run(&["hosts", "drain", &host]).succeeds();
+    assert_eq!(seen(&other, &host)["state"], "draining");
+    other.answer("tomorrow");
+    let refused = one.run(&["resume", &id]);
+    assert!(refused.stderr.contains("is being drained"), "{refused}");
+    assert_eq!((state(&other), one.starts()), ("can_continue".to_owned(), 1));
+    one.run(&["hosts", "undrain", &host[..host.len() - 2]]).succeeds();
+    one.run(&["resume", &id]).prints("tomorrow");
+    let unknown = one.run(&["hosts", "drain", "nobody"]);
+    assert!(unknown.exits_with(2).stderr.contains("there is no host nobody"), "{unknown}");
+}
+
+#[test]
+fn a_host_that_cannot_reach_the_server_ends_its_agents_before_others_continue_them() {
+    let Some(url) = std::env::var_os("AGENT_CLI_TEST_SERVER").map(|_| postgres::new_database()) else { return };
+    let network = Network::new(&url);
+    let hosts = [&network.url, &url].map(|url| World::with_hooks().with("AGENT_CLI_STORE", url));
+    share(&hosts);
+    let [one, other] = hosts;
+    let gate = one.gate("gate");
+    one.file("root.md", "ask When?\nhold gate\nrun echo worked >> marks\nreply ok\n");
+    let id = one.spawn_paused("root.md");
+    other.answer("tomorrow");
+    let resume = one.command(["resume", &id]).start();
+    gate.reached_by(1);
+    let lost = name(&one);
+    let claude = one.log().starts.last().expect("it runs").pid;
+    network.is_down(true);
+    let refused = other.run(&["resume", &id]);
+    assert_eq!(other.starts(), 0, "its lease holds: {refused}");
+    lease_ends(&other, &lost);
+    assert!(!Path::new(&format!("/proc/{claude}/exe")).exists(), "claude was ended before");
+    let second = other.command(["resume", &id]).start();
+    gate.reached_by(2);
+    gate.open_for_one();
+    second.ends().prints("ok");
+    assert!(other.log().starts[0].prompt.contains("tomorrow"), "the answer is delivered again");
+    network.is_down(false);
+    // It finds the chain as the other host has left it.
+    resume.ends().prints("ok");
+    assert_eq!(one.marks(), "worked\n", "nothing was done twice");
+    let shown = other.run(&["show", &id, "--json"]).json();
+    assert_eq!((&shown["state"], &shown["reply"]), (&"done".into(), &"ok".into()));
+    one.run(&["fsck"]).succeeds();
+    other.run(&["fsck"]).succeeds();
+}

@@ -1,0 +1,166 @@
+//! Three hosts share a server and run the same chains, while they are killed, suspended and cut off from the server at random. Without
+//! `AGENT_CLI_TEST_SERVER`, this checks nothing.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::chance::Chance;
+use crate::extent::sample_or_all;
+use crate::gate::wait_within;
+use crate::invocation::Running;
+use crate::network::Network;
+use crate::postgres;
+use crate::world::{World, write_config};
+
+/// How many faults happen, in a sample and in a whole run. A longer test sets its own number in the variable.
+const FAULTS: [usize; 2] = [15, 40];
+const MORE_FAULTS: &str = "AGENT_CLI_HOST_FAULTS";
+/// The seed; a failed test has printed it.
+const SEED: &str = "AGENT_CLI_CRASH_SEED";
+const HOSTS: usize = 3;
+/// How many chains are unfinished at the same time.
+const CHAINS: usize = 6;
+/// Longer than all leases and all interruptions together.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A tool that nothing else may run at the same time: two would be two claudes of the same agent. A killed one leaves no lock behind.
+const ALONE: &str =
+    "run flock -n -E 9 AGENT.lock sh -c 'echo . >> AGENT.work; sleep 0.2' || echo overlap >> overlaps\n";
+
+struct Host {
+    world: World,
+    network: Network,
+}
+
+#[test]
+fn no_chain_is_lost_and_no_agent_runs_twice() {
+    if std::env::var_os("AGENT_CLI_TEST_SERVER").is_none() {
+        return;
+    }
+    let number = |name: &str| std::env::var(name).ok().map(|number| number.parse::<usize>().expect("a number"));
+    let faults = number(MORE_FAULTS).unwrap_or_else(|| sample_or_all(FAULTS[0], FAULTS[1]));
+    let seed = number(SEED).unwrap_or_else(|| std::process::id() as usize);
+    println!("seed {seed}");
+    Trial::new(seed as u64).run(faults);
+}
+
+struct Trial {
+    chance: Chance,
+    hosts: Vec<Host>,
+    /// Where all agents work.
+    project: World,
+    chains: Vec<String>,
+}
+
+impl Trial {
+    fn new(seed: u64) -> Self {
+        let url = postgres::new_database();
+        let project = World::with_hooks().with("AGENT_CLI_STORE", &url);
+        let shared = format!("lease = \"2s\"\nshared-directories = [\"{}\"]\n", project.project().display());
+        let host = || {
+            let network = Network::new(&url);
+            let world = World::with_hooks().with("AGENT_CLI_STORE", &network.url);
+            write_config(&world, &shared);
+            Host { world, network }
+        };
+        let hosts = (0..HOSTS).map(|_| host()).collect();
+        Self { chance: Chance::new(seed), hosts, project, chains: Vec::new() }
+    }
+
+    fn run(mut self, faults: usize) {
+        let hosts = std::mem::take(&mut self.hosts);
+        let mut workers: Vec<_> = hosts.iter().map(work).collect();
+        for fault in 0..faults {
+            while self.unfinished() < CHAINS {
+                self.spawn();
+            }
+            self.answer();
+            let at = usize::try_from(self.chance.below(HOSTS as u64)).expect("it is small");
+            let (host, time) = (&hosts[at], Duration::from_millis(self.chance.below(3500)));
+            println!("fault {fault}: host {at}");
+            match self.chance.below(5) {
+                0 => workers[at].kill(),
+                1 => {
+                    host.network.is_down(true);
+                    thread::sleep(time);
+                    host.network.is_down(false);
+                }
+                2 => {
+                    workers[at].signal(Signal::STOP);
+                    thread::sleep(time);
+                    workers[at].signal(Signal::CONT);
+                }
+                3 => {
+                    // It is cut off, and killed before it notices.
+                    host.network.is_down(true);
+                    workers[at].kill();
+                    thread::sleep(time);
+                    host.network.is_down(false);
+                }
+                _ => postgres::end_connections(&host.network.url),
+            }
+            thread::sleep(Duration::from_millis(self.chance.below(500)));
+            for (host, worker) in hosts.iter().zip(&mut workers) {
+                if !worker.is_alive() {
+                    *worker = work(host);
+                }
+            }
+        }
+        let since = Instant::now();
+        wait_within(PATIENCE, "every chain is done", || {
+            for (host, worker) in hosts.iter().zip(&mut workers) {
+                if !worker.is_alive() {
+                    *worker = work(host);
+                }
+            }
+            self.answer();
+            self.unfinished() == 0
+        });
+        println!("{} chains were done {:?} after the last fault", self.chains.len(), since.elapsed());
+        for chain in &self.chains {
+            let shown = self.project.run(&["show", chain, "--json"]).json();
+            assert_eq!((&shown["state"], &shown["reply"]), (&"done".into(), &"inner said yes".into()), "{shown:#}");
+        }
+        let overlaps = fs::read_to_string(self.project.project().join("overlaps")).unwrap_or_default();
+        assert_eq!(overlaps, "", "an agent ran on two hosts at once");
+        for (host, mut worker) in hosts.iter().zip(workers) {
+            worker.signal(Signal::TERM);
+            wait_within(PATIENCE, "it ends", || !worker.is_alive());
+            let checked = host.world.run(&["fsck"]);
+            checked.succeeds();
+        }
+    }
+
+    /// Leaves a chain to any host: an agent, which calls another one, which asks.
+    fn spawn(&mut self) {
+        let number = self.chains.len();
+        let alone = |name: &str| ALONE.replace("AGENT", &format!("{name}{number}"));
+        let inner = format!("{}ask Shall I?\n{}reply inner said {{result}}\n", alone("inner"), "");
+        self.project.file(format!("inner{number}.md"), inner);
+        let outer = format!("{0}spawn inner{number}.md\nreply {{result}}\n", alone("outer"));
+        let file = format!("outer{number}.md");
+        self.project.file(&file, outer);
+        let id = self.project.run(&["spawn", &file, "--on", "any"]).succeeds().stdout.trim().to_owned();
+        self.chains.push(id);
+    }
+
+    fn answer(&self) {
+        for (question, _) in self.project.questions() {
+            // Its agent may have been lost in the meantime.
+            self.project.run(&["answer", &question, "yes"]);
+        }
+    }
+
+    fn unfinished(&self) -> usize {
+        let listed = self.project.run(&["ls", "--all", "--all-projects", "--json"]).succeeds().json();
+        let chains = listed.as_array().expect("a list").clone();
+        chains.iter().filter(|chain| chain["state"] != "done").count()
+    }
+}
+
+fn work(host: &Host) -> Running<'_> {
+    host.world.command(["work"]).start()
+}

@@ -1,0 +1,58 @@
+//! The network between a host and a PostgreSQL server on this machine.
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// A connection to the server that a test can interrupt without closing it.
+pub(crate) struct Network {
+    is_down: Arc<AtomicBool>,
+    /// The address of the same database.
+    pub(crate) url: String,
+    _folder: tempfile::TempDir,
+}
+
+impl Network {
+    pub(crate) fn new(url: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let (rest, database) = url.rsplit_once('/').expect("an address has a database");
+        let server = PathBuf::from(rest.rsplit_once('@').expect("a user").1.replace("%2F", "/")).join(".s.PGSQL.5432");
+        let own = folder.path().display().to_string().replace('/', "%2F");
+        let (is_down, url) = (Arc::new(AtomicBool::new(false)), format!("postgres://agent@{own}/{database}"));
+        let listener = UnixListener::bind(folder.path().join(".s.PGSQL.5432")).expect("a free name");
+        let down = Arc::clone(&is_down);
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let Ok(server) = UnixStream::connect(&server) else { return };
+                for (from, to) in [(&client, &server), (&server, &client)] {
+                    let (from, to) = (from.try_clone().expect("a socket"), to.try_clone().expect("a socket"));
+                    let down = Arc::clone(&down);
+                    thread::spawn(move || forward(from, to, &down));
+                }
+            }
+        });
+        Self { is_down, url, _folder: folder }
+    }
+
+    pub(crate) fn is_down(&self, is_down: bool) {
+        self.is_down.store(is_down, Ordering::Release);
+    }
+}
+
+fn forward(mut from: UnixStream, mut to: UnixStream, is_down: &AtomicBool) {
+    let mut buffer = [0; 16 * 1024];
+    while let Ok(read) = from.read(&mut buffer) {
+        while is_down.load(Ordering::Acquire) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        if read == 0 || to.write_all(&buffer[..read]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Write);
+}
