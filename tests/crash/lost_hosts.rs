@@ -24,7 +24,7 @@ const HOSTS: usize = 3;
 /// How many chains are unfinished at the same time.
 const CHAINS: usize = 6;
 /// Longer than all leases and all interruptions together.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A tool that nothing else may run at the same time: two would be two claudes of the same agent. A killed one leaves no lock behind.
 const ALONE: &str =
@@ -148,7 +148,7 @@ impl Trial {
     }
 
     fn answer(&self) {
-        for (question, _) in self.project.questions() {
+        for (_, question) in self.project.questions() {
             // Its agent may have been lost in the meantime.
             self.project.run(&["answer", &question, "yes"]);
         }
