@@ -26,9 +26,9 @@ const CHAINS: usize = 6;
 /// Longer than all leases and all interruptions together.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A tool that nothing else may run at the same time: two would be two claudes of the same agent. A killed one leaves no lock behind.
-const ALONE: &str =
-    "run flock -n -E 9 AGENT.lock sh -c 'echo . >> AGENT.work; sleep 0.2' || echo overlap >> overlaps\n";
+/// A tool that nothing else may run at the same time: two would be two claudes of the same agent. A killed one leaves no lock behind. It takes
+/// longer than a lease, so that it still runs when another host may continue its agent, unless something ends it.
+const ALONE: &str = "run flock -n -E 9 AGENT.lock sh -c 'echo . >> AGENT.work; sleep 5' || echo overlap >> overlaps\n";
 
 struct Host {
     world: World,
@@ -79,7 +79,7 @@ impl Trial {
             }
             self.answer();
             let at = usize::try_from(self.chance.below(HOSTS as u64)).expect("it is small");
-            let (host, time) = (&hosts[at], Duration::from_millis(self.chance.below(3500)));
+            let (host, time) = (&hosts[at], Duration::from_millis(self.chance.below(6000)));
             println!("fault {fault}: host {at}");
             match self.chance.below(5) {
                 0 => workers[at].kill(),

@@ -21,7 +21,7 @@ use crate::store::files::durable::{Durability, replace};
 use crate::store::hosts::Terms;
 use crate::store::{Store, StoreError};
 
-/// How often a host without agents renews its lease, so that others see it.
+/// How often a host without agents renews its lease, so that others see it, and looks for lost ones.
 const IDLE: Duration = Duration::from_secs(30);
 
 /// The lease of this host, as long as this value exists; empty if the database is a file.
@@ -84,6 +84,11 @@ impl HostLease {
     /// Renews the lease also while no agent runs, because this host takes chains.
     pub(crate) fn keep_when_idle(&self) {
         self.kept().into_iter().for_each(|kept| kept.is_worker.store(true, Ordering::Release));
+    }
+
+    /// How often to look for hosts whose leases have ended, which nobody reports.
+    pub(crate) fn lost_hosts_are_found_within(&self) -> Duration {
+        self.kept().map_or(Duration::MAX, |kept| kept.terms.lease.min(IDLE))
     }
 
     /// Makes this process start no more agents.

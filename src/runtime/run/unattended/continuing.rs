@@ -165,7 +165,7 @@ pub(crate) async fn continue_chains(
                 course(Course::Ended(root, driven));
             }
             () = next_change(changes.as_ref()) => tokio::time::sleep(DEBOUNCE).await,
-            () = tokio::time::sleep(until_next(next, now)) => {}
+            () = tokio::time::sleep(until_next(next, now).min(lease.lost_hosts_are_found_within())) => {}
             _ = stopped.wait_for(|signals| signals.any()), if !is_stopped => {}
             _ = signalled.wait_for(|signals| signals.any()), if until == Until::Drained && !is_drained => {}
         }
