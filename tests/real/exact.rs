@@ -26,10 +26,10 @@ on_the_newest_version!(
     a_request_in_another_directory_leaves_the_shell_where_its_agent_is_told,
 );
 
-const ASK: &str = "agent-cli ask 'When?'";
+pub(crate) const ASK: &str = "agent-cli ask 'When?'";
 
 /// A chain whose root makes these calls, message by message, and ends. All other agents reply immediately.
-fn chain(version: &str, messages: Vec<Vec<ToolCall>>) -> Chain {
+pub(crate) fn chain(version: &str, messages: Vec<Vec<ToolCall>>) -> Chain {
     let model = move |said: &Conversation| {
         if !is_of_root(said) {
             return Turn::text("the child's reply");
@@ -74,7 +74,7 @@ fn plain(message: &Value) -> Value {
 
 /// Each request is the one before it, the calls that it was answered with, and their results. The blocks of the results, as
 /// those of the last message of each request after the first.
-fn only_results_are_added(chain: &Chain) -> Vec<Vec<Value>> {
+pub(crate) fn only_results_are_added(chain: &Chain) -> Vec<Vec<Value>> {
     let requests = requests(chain);
     let added = requests.windows(2).map(|pair| {
         let (before, after) = (&pair[0], &pair[1]);

@@ -3,6 +3,8 @@
 //! Only this shows that the program works: the facts about Claude Code that the code relies on are seen here as they
 //! are, on every version that is supported.
 
+#[path = "../support/postgres.rs"]
+mod postgres;
 #[path = "../support/pty.rs"]
 mod pty;
 #[path = "../support/mod.rs"]
@@ -35,6 +37,7 @@ mod fan_out;
 mod forks;
 mod handoffs;
 mod hostile_places;
+mod hosts;
 mod identity;
 mod in_background;
 mod interactive;
