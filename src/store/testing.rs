@@ -81,6 +81,8 @@ pub(crate) fn in_file() -> (TempDir, Store) {
     (temp, store)
 }
 
+// Tests of commands use the rest.
+#[expect(dead_code, reason = "they are the ones that use it")]
 #[path = "../../tests/support/postgres.rs"]
 mod postgres;
 

@@ -100,7 +100,7 @@ pub(crate) async fn continue_chains(
         if is_drained {
             lease.drain();
         }
-        take(store, settings, &lease, at_once.saturating_sub(driving.len()))?;
+        let has_taken = take(store, settings, &lease, at_once.saturating_sub(driving.len()))?;
         let looked = looked(&mut schedule, store, now, &mut reported, until, &mut course);
         let (due, next, files) = match looked {
             Ok(looked) => {
@@ -155,6 +155,10 @@ pub(crate) async fn continue_chains(
             let stop = stop.clone();
             chains.push(async move { (root, scheduler::drive(store, settings, root, stop).await) });
         }
+        // Those that it has taken may wait, so there may be room for more.
+        if has_taken && !is_stopped && driving.len() < at_once {
+            continue;
+        }
         if driving.is_empty() && (is_stopped || is_drained || until == Until::Idle) {
             return Ok(());
         }
@@ -185,9 +189,9 @@ fn later(signals: &watch::Receiver<Signals>) -> watch::Receiver<Signals> {
     later
 }
 
-/// Takes up to `most` chains from hosts that are lost, or that no host has taken yet.
-fn take(store: &Store, settings: &RunSettings, lease: &HostLease, most: usize) -> Result<(), RuntimeError> {
-    let Some(hosts) = store.hosts() else { return Ok(()) };
+/// Takes up to `most` chains from hosts that are lost, or that no host has taken yet. Returns whether there were any.
+fn take(store: &Store, settings: &RunSettings, lease: &HostLease, most: usize) -> Result<bool, RuntimeError> {
+    let Some(hosts) = store.hosts() else { return Ok(false) };
     let mut taken = 0;
     while taken < most && !lease.is_draining() {
         match hosts.take(Wanted::Any, &settings.host.offer) {
@@ -204,7 +208,7 @@ fn take(store: &Store, settings: &RunSettings, lease: &HostLease, most: usize) -
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(())
+    Ok(taken > 0)
 }
 
 /// The chains that are due, when the next one is, and the files that chains wait for. Reports answers that no longer count
