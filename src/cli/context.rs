@@ -389,8 +389,9 @@ fn host_terms(settings: &Settings) -> Result<HostTerms, AppError> {
         .parse()
         .map_err(|error: NotALabel| Refusal::new(format!("labels: {error}")).hint("agent-cli config edit"))?;
     let shared = words(&SHARED_DIRECTORIES).into_iter().map(PathBuf::from).collect();
-    let lease = settings.seconds(&LEASE).map(Duration::from_secs).filter(|lease| !lease.is_zero());
-    let lease = lease.unwrap_or_else(|| HostTerms::default().lease);
+    let lease = settings.seconds(&LEASE).map_or_else(|| HostTerms::default().lease, Duration::from_secs);
+    // A guard needs some time to end its agent.
+    let lease = lease.clamp(Duration::from_secs(2), Duration::from_secs(3600));
     Ok(HostTerms { lease, offer: Offer { labels, shared } })
 }
 

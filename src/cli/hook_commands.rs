@@ -47,13 +47,16 @@ pub(crate) struct Guard {
     /// The process id of the runner
     runner: u32,
 
-    /// The file that says how long it may run
+    /// The file that says until when it may run
     until: PathBuf,
 
     /// The program and its arguments
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
 }
+
+/// The exit status that shells report for a process that was killed.
+const KILLED: i32 = 137;
 
 impl Guard {
     pub(crate) fn run(self, _: &Context) -> Result<ExitStatus, CliError> {
@@ -62,7 +65,8 @@ impl Guard {
         program.args(command.iter().skip(1));
         let ended = guard::run(Guarded { runner, until, command: program });
         let ended = ended.map_err(|error| CliError::failed(format!("claude cannot be started: {error}")))?;
-        std::process::exit(guard::end_alike(ended).into())
+        // As if it had been killed: it has done nothing, and can be started again.
+        std::process::exit(ended.map_or(KILLED, guard::exit_code))
     }
 }
 

@@ -124,16 +124,16 @@ pub enum StoreError {
         why: NotTaken,
     },
     /// This host cannot start agents, because it may not be able to end them before other hosts take their chains.
-    #[error("the lease of the host {0} has ended")]
+    #[error("cannot start agents: the lease of the host {0} has ended")]
     LeaseEnded(String),
     /// The host starts no agents.
-    #[error("the host {0} is being drained")]
+    #[error("cannot start agents: the host {0} is being drained")]
     Draining(String),
     /// No host has this identifier.
     #[error("there is no host {0}")]
     UnknownHost(String),
     /// Agents may be running on the host.
-    #[error("the host {host} is in use: its lease ends in {} s", .left.as_secs() + 1)]
+    #[error("cannot forget the host {host}, because it is in use: its lease ends in {} s", .left.as_secs() + 1)]
     HostInUse {
         /// Its identifier.
         host: String,

@@ -16,6 +16,15 @@ pub(crate) struct Terms {
     pub(crate) labels: Labels,
 }
 
+/// The lease of this host after a renewal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Renewed {
+    /// Whether the lease had ended before: other hosts may have taken chains, and be running their agents.
+    pub(crate) has_lapsed: bool,
+    /// Whether the host starts no more agents.
+    pub(crate) is_draining: bool,
+}
+
 /// A host, as the others see it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Host {
@@ -24,11 +33,11 @@ pub(crate) struct Host {
     pub(crate) is_here: bool,
     /// When it last renewed its lease; `None`: it never had one.
     pub(crate) seen: Option<Timestamp>,
-    /// How long its lease lasts; `None`: it has ended, so none of its agents run.
+    /// How much of its lease is left; `None`: it has ended, so none of its agents run.
     pub(crate) lease: Option<Duration>,
     pub(crate) is_draining: bool,
     pub(crate) labels: Labels,
-    /// The version of its agent-cli, and of Claude Code if that is known.
+    /// The version of its agent-cli.
     pub(crate) program: String,
     /// Its chains that have not ended.
     pub(crate) chains: u64,
@@ -41,22 +50,24 @@ pub(crate) struct Host {
 pub(crate) enum Wanted {
     /// The oldest unfinished chain that may be taken.
     Any,
+    /// The oldest of those that no host has taken yet.
+    Free,
     /// This chain, in any state.
     Chain(FrameId),
 }
 
 /// Operations on the hosts of a shared database.
 ///
-/// A host may run agents as long as it holds its lease, and only those of its own chains. The transactions that begin an attempt,
-/// record something in its name or end it check both. An attempt's id is the fencing token: no other attempt has it, so nothing is
+/// A host may run agents as long as it holds its lease, and only those of its own chains. The transaction that begins an attempt
+/// checks both; those that record something in its name, or end it, check that the chain still belongs to this host. An attempt's id is the fencing token: no other attempt has it, so nothing is
 /// recorded in its name after another host has taken the chain and ended it.
 pub(crate) trait Hosts {
-    /// Begins or renews the lease of this host. Returns whether the host is being drained.
+    /// Begins or renews the lease of this host.
     ///
     /// # Errors
     ///
     /// An error writing the database.
-    fn renew(&self, terms: &Terms) -> Result<bool>;
+    fn renew(&self, terms: &Terms) -> Result<Renewed>;
 
     /// All hosts, this one first. Empty if the database is a file.
     ///
@@ -79,7 +90,7 @@ pub(crate) trait Hosts {
     /// `StoreError::UnknownHost`, `StoreError::HostInUse`, or an error writing the database.
     fn forget(&self, host: &str) -> Result<u64>;
 
-    /// Takes a chain of no host or of a lost one: writes its files to this state directory, and makes this its host. `None` if there
+    /// Takes a chain of no host, or of one whose lease has ended: writes its files to this state directory, and makes this its host. `None` if there
     /// is no such chain.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ fn every_command_explains_itself() {
     Run:
       spawn           Start one agent for each FILE of instructions
       resume          Resume a chain, or show its status
-      watch, work     Continue chains as soon as they can continue, here or from any host
+      watch, work     Continue chains as soon as they can continue, until you stop it
       stop, kill      Stop an agent, or a whole chain
       pause           Pause an agent, or a whole chain
       tell            Send a message to a running or waiting agent
@@ -48,7 +48,7 @@ fn every_command_explains_itself() {
       gc              Remove chains that finished long ago, and unused files
       fsck            Check the state directory for inconsistencies
       export, import  Move a chain to another machine: write it to a file, or read one
-      move, hosts     Record chains on a PostgreSQL server, which several hosts share
+      move, hosts     Move all records to a PostgreSQL server, and manage the hosts that share it
 
     Set up:
       init, uninit    Tell the agents of this project how to start others, or remove that
@@ -161,8 +161,9 @@ fn every_command_explains_itself() {
           --on <LABELS>
               Print the new chain's id at once, and let a host with these labels run it
 
-              Only if hosts share a database: `agent-cli work` on such a host takes the chain, if the
-              working directory exists there, too. `any` means any host.
+              LABELS are separated by commas; `any` means any host. The hosts must share a database. The
+              next `work`, `watch` or `resume --all` on such a host takes the chain if the working
+              directory exists there.
 
           --schema <FILE>
               Accept only JSON that fits the schema in FILE
@@ -503,24 +504,25 @@ fn every_command_explains_itself() {
       agent-cli watch --json | jq .
     ");
     insta::assert_snapshot!(help(&["work"]), @"
-    Run chains of all hosts that share a database, until you stop it
+    Continue chains, and take those of lost hosts or of none, until you stop it
 
-    Continues the chains of this host, and takes those that `spawn --on` has left to any host, that
+    Continues the chains of this host, and takes those that `spawn --on` has left to other hosts, that
     `hosts forget` has released, or that are in shared directories and whose host is lost. A chain is
     only taken if this host has its labels and its agents' directories. `watch` and `resume --all` take
     chains, too.
 
-    The first Ctrl-C, or the system's request to end, lets the running agents end their turns; the
-    second one stops them. Prints a line for each chain that it has continued.
+    The first Ctrl-C or SIGTERM lets the running agents finish their turns; the second one stops them.
+    Prints a line for each chain that it has continued.
 
     Usage: agent-cli work [OPTIONS]
 
     Options:
           --labels <LABELS>
-              What this host offers to chains, separated by commas [default: the setting labels]
+              The labels of this host, separated by commas [default: the setting labels]
 
           --max-parallel <N>
-              How many agents may run at once on this host [default: 4]
+              How many agents may run at once on this host, whichever commands run them [default: the
+              setting max-parallel-total, or 4]
 
           --claude <PATH>
               The claude program for this run [default: $AGENT_CLI_CLAUDE, or the chain's own]
@@ -556,15 +558,15 @@ fn every_command_explains_itself() {
     insta::assert_snapshot!(help(&["hosts"]), @"
     List the hosts that share a database on a server
 
-    A host is a state directory, which has the files of its chains' agents. While its agents run, it
-    renews a lease. When the lease of a lost host has ended, others can continue its chains: those in
-    shared directories at once, and the others once a person forgets the host.
+    A host is a state directory, which has the files of its chains' agents. While its agents run, or a
+    `watch` or `work`, it renews a lease. When the lease has ended, other hosts can take its chains:
+    those in shared directories, and after `hosts forget` the others.
 
     Usage: agent-cli hosts [OPTIONS]
            agent-cli hosts <COMMAND>
 
     Commands:
-      drain    Let a host end the turns of its agents, and start no more
+      drain    Let the agents of a host finish their turns, and start no more
       undrain  Let a host start agents again
       forget   Let other hosts continue the chains of a lost host
       help     Print this message or the help of the given subcommand(s)
@@ -595,8 +597,8 @@ fn every_command_explains_itself() {
     insta::assert_snapshot!(help(&["hosts", "forget"]), @"
     Let other hosts continue the chains of a lost host
 
-    They continue from the ends of their agents' last turns, on the next host that continues chains and
-    has their directories. Agents whose turns were lost are told about it. Refused while the host holds
+    The chains continue from the ends of their agents' last turns, on the next host that has their
+    directories and labels. Agents whose turns were lost are told about it. Refused while the host holds
     its lease.
 
     Usage: agent-cli hosts forget [OPTIONS] <HOST>

@@ -3,6 +3,7 @@
 //! Only this shows that the program works: the facts about Claude Code that the code relies on are seen here as they
 //! are, on every version that is supported.
 
+#[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../support/postgres.rs"]
 mod postgres;
 #[path = "../support/pty.rs"]

@@ -118,7 +118,9 @@ pub(crate) fn resume(
         input.repair.questions_dir = Some(chain_defaults::new_questions_dir(&app.path(named))?);
     }
     let top = lookup::chain_of(store, target(app, &input, surroundings)?)?;
-    let not_taken = match hosts::take(store, top, || Ok(surroundings.run_settings(None)?.host.offer))? {
+    let is_status = input.changes_nothing() && hosts::waits_elsewhere(store, top)?;
+    let offer = || Ok(surroundings.run_settings(None)?.host.offer);
+    let not_taken = match if is_status { None } else { hosts::take(store, top, offer)? } {
         Some(why) if !input.changes_nothing() => return Err(why.into()),
         not_taken => not_taken,
     };

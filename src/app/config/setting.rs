@@ -67,7 +67,7 @@ pub(crate) const LABELS: Setting = Setting {
     default: None,
     variable: None,
     in_project: InProject::Never,
-    help: "what this host offers to chains on a server",
+    help: "the labels of this host, for spawn --on",
 };
 
 pub(crate) const SHARED_DIRECTORIES: Setting = Setting {
@@ -85,7 +85,7 @@ pub(crate) const LEASE: Setting = Setting {
     default: Some("60s"),
     variable: None,
     in_project: InProject::Never,
-    help: "how long after this host was lost others may continue its chains",
+    help: "how long the lease of this host lasts; when it has ended, others may take its chains",
 };
 
 pub(crate) const COLOR: Setting = Setting {

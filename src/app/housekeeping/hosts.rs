@@ -4,8 +4,10 @@ use crate::app::App;
 use crate::app::asker::PersonsTask;
 use crate::app::error::{AppError, Refusal};
 use crate::app::view::outcome::host::HostView;
+use crate::core::chain::frame_state::FrameState;
 use crate::core::housekeeping::hosting::{NotTaken, Offer};
 use crate::core::id::FrameId;
+use crate::runtime::run::status;
 use crate::store::hosts::{Host, Hosts, Wanted};
 use crate::store::{Store, StoreError};
 
@@ -29,7 +31,9 @@ pub(crate) fn to_forget(app: &App<'_>, named: &str) -> Result<Host, AppError> {
     app.asker.may(PersonsTask::ManageHosts)?;
     let host = found(shared(app.store)?, named)?;
     if host.is_here {
-        return Err(Refusal::new(format!("{} is this host", host.name)).hint("run the command on another host").into());
+        return Err(Refusal::new(format!("cannot forget {}, because it is this host", host.name))
+            .hint("run the command on another host")
+            .into());
     }
     match host.lease {
         Some(left) => Err(StoreError::HostInUse { host: host.name, left }.into()),
@@ -41,6 +45,15 @@ pub(crate) fn to_forget(app: &App<'_>, named: &str) -> Result<Host, AppError> {
 pub(crate) fn forget(app: &App<'_>, host: &Host) -> Result<u64, AppError> {
     app.asker.may(PersonsTask::ManageHosts)?;
     Ok(shared(app.store)?.forget(&host.name)?)
+}
+
+/// Whether a chain of another host waits, and nothing in it could run.
+pub(crate) fn waits_elsewhere(store: &Store, top: FrameId) -> Result<bool, AppError> {
+    if store.elsewhere(top)?.is_none() {
+        return Ok(false);
+    }
+    let runs = store.tree(top)?.all().any(|node| matches!(node.state, FrameState::Running { .. }));
+    Ok(!runs && status::poll(store, top)?.is_some())
 }
 
 /// Takes the chain of `top` if another host has lost it or no host has it yet. Returns why this host may not run it.

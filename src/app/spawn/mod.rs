@@ -257,8 +257,10 @@ fn prepare(
         shared(app.store)?;
         if is_apart || request.source.is_some() {
             let option = if is_apart { "--worktree" } else { "--fork-from" };
-            let message = format!("--on does not work with {option}, whose files are on this host");
-            return Err(Refusal::new(message).hint("leave one of them out").into());
+            let message = format!("--on does not work with {option}: its files are only on this host");
+            let is_set = input.worktree.is_none() && is_apart;
+            let hint = if is_set { "--worktree=false turns the setting off" } else { "leave one of them out" };
+            return Err(Refusal::new(message).hint(hint).into());
         }
     }
     let launch = launch_options(app, input, configuration, of_environment, &request, &run)?;

@@ -1,8 +1,7 @@
 //! Ends a `claude` and everything that it has started when its runner dies, or when the lease of its host is about to end.
 //!
-//! In a database that hosts share, another host may continue an agent when the lease of its host has ended. A process of its own
-//! sees to it that the agent does not work here any more, whatever happens to its runner: it may have been killed, or be stopped, or
-//! wait for the server.
+//! In a shared database, another host may continue an agent when the lease of its host has ended. A separate process makes sure that
+//! the agent no longer works here by then, even if its runner was killed, is suspended, or waits for the server.
 
 use std::env;
 use std::ffi::OsStr;
@@ -19,19 +18,23 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::claude::invocation::{FRAME, STATE_DIR};
 use crate::claude::processes::orphan_processes::{self, LeftBy};
+use crate::claude::processes::process_table;
 
 /// The command of agent-cli that guards another program.
 pub(crate) const NAME: &str = "guard";
 
 /// How often the lease is looked at.
-const PACE: Duration = Duration::from_millis(250);
+const PACE: Duration = Duration::from_millis(100);
+
+/// Within how many milliseconds a guard notices that its agent may not run any more, and ends it.
+pub(crate) const ENDS_WITHIN: u64 = 1000;
 
 /// What to guard.
 #[derive(Debug)]
 pub(crate) struct Guarded {
     /// The process id of its runner.
     pub(crate) runner: u32,
-    /// A file that says how long it may run, by [`now`].
+    /// The file that says until when it may run, by [`now`].
     pub(crate) until: PathBuf,
     pub(crate) command: Command,
 }
@@ -63,39 +66,48 @@ pub(crate) fn now() -> u64 {
     (time.tv_sec * 1000 + time.tv_nsec / 1_000_000).unsigned_abs()
 }
 
-/// Runs the program until it ends, or must end.
+/// Runs the program until it ends, or must end. `None`: it may not start, because its runner has ended or its host has no lease.
 ///
 /// # Errors
 ///
 /// It cannot be started.
-pub(crate) fn run(guarded: Guarded) -> io::Result<ExitStatus> {
-    // The system tells at once, and a look at the parent shows it later.
+pub(crate) fn run(guarded: Guarded) -> io::Result<Option<ExitStatus>> {
     #[cfg(target_os = "linux")]
-    rustix::process::set_parent_process_death_signal(Some(Signal::USR1))?;
+    {
+        // The system tells at once, and a look at the parent shows it later.
+        rustix::process::set_parent_process_death_signal(Some(Signal::USR1))?;
+        // What the agent has started stays below this process, even if it hides its mark.
+        rustix::process::set_child_subreaper(Pid::from_raw(1))?;
+    }
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(guard(guarded))
 }
 
-async fn guard(Guarded { runner, until, command }: Guarded) -> io::Result<ExitStatus> {
+async fn guard(Guarded { runner, until, command }: Guarded) -> io::Result<Option<ExitStatus>> {
     let mut orphaned = signal(SignalKind::user_defined1())?;
     // These are for the program, whose group this process is in.
     let _ignored = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
-    let may_run = || parent_id() == runner && now() < read(&until);
+    let may_run = || parent_id() == runner && now() < self::until(&until);
     if !may_run() {
-        return Err(io::Error::other("its runner has ended, or its host has no lease"));
+        return Ok(None);
     }
     let mut program = tokio::process::Command::from(command).spawn()?;
     loop {
         tokio::select! {
-            ended = program.wait() => return ended,
+            ended = program.wait() => {
+                if !may_run() {
+                    end();
+                }
+                return ended.map(Some);
+            }
             _ = orphaned.recv() => end(),
             () = tokio::time::sleep(PACE) => if !may_run() { end() },
         }
     }
 }
 
-/// How long agents may run; 0 if that is unknown.
-fn read(until: &Path) -> u64 {
-    fs::read_to_string(until).ok().and_then(|text| text.trim().parse().ok()).unwrap_or_default()
+/// Until when agents may run; 0 if that is unknown.
+pub(crate) fn until(file: &Path) -> u64 {
+    fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok()).unwrap_or_default()
 }
 
 /// Ends all processes of the agent but this one.
@@ -105,15 +117,16 @@ fn end() {
     if let (Some(frame), Some(state_dir)) = (frame, text(STATE_DIR)) {
         orphan_processes::end(Path::new(&state_dir), frame, LeftBy::Another { ended: None });
     }
+    let own = process_table::ancestors().next();
+    for pid in own.and_then(process_table::below).unwrap_or_default() {
+        // It may have ended itself in the meantime, which has the same effect.
+        let _ = kill_process(pid, Signal::KILL);
+    }
 }
 
-/// Ends this process as the program has ended.
-pub(crate) fn end_alike(status: ExitStatus) -> u8 {
-    if let Some(signal) = status.signal().and_then(Signal::from_named_raw) {
-        // The default action of the signal, which has no handler here.
-        let _ = kill_process(Pid::from_raw(process::id().cast_signed()).unwrap_or(Pid::INIT), signal);
-    }
-    status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+/// The exit status that says how the program has ended, as shells do.
+pub(crate) fn exit_code(status: ExitStatus) -> i32 {
+    status.signal().map_or_else(|| status.code().unwrap_or(1), |signal| 128 + signal)
 }
 
 #[cfg(test)]
@@ -140,13 +153,14 @@ mod tests {
             let made = temp.path().join("made");
             let mut command = Command::new("touch");
             command.arg(&made);
-            run(Guarded { runner, until: until.to_owned(), command }).map(|status| status.success() && made.exists())
+            let ended = run(Guarded { runner, until: until.to_owned(), command }).unwrap();
+            ended.is_some_and(|status| status.success() && made.exists())
         };
-        assert!(started(parent_id(), &until).is_err(), "there is no lease");
+        assert!(!started(parent_id(), &until), "there is no lease");
         fs::write(&until, now().saturating_sub(1).to_string()).unwrap();
-        assert!(started(parent_id(), &until).is_err(), "it has ended");
+        assert!(!started(parent_id(), &until), "it has ended");
         fs::write(&until, (now() + 60_000).to_string()).unwrap();
-        assert!(started(1, &until).is_err(), "another process runs it");
-        assert!(started(parent_id(), &until).unwrap());
+        assert!(!started(1, &until), "another process runs it");
+        assert!(started(parent_id(), &until));
     }
 }

@@ -30,8 +30,8 @@ const OTHER_WORDS: [(&str, &str); 7] = [
 
 /// Commands that share a line of the list, with that line's text. Otherwise the list would not fit on a page.
 const SHARED: [(&str, &str, &str); 5] = [
-    ("watch", "work", "Continue chains as soon as they can continue, here or from any host"),
-    ("move", "hosts", "Record chains on a PostgreSQL server, which several hosts share"),
+    ("watch", "work", "Continue chains as soon as they can continue, until you stop it"),
+    ("move", "hosts", "Move all records to a PostgreSQL server, and manage the hosts that share it"),
     ("init", "uninit", "Tell the agents of this project how to start others, or remove that"),
     ("export", "import", "Move a chain to another machine: write it to a file, or read one"),
     ("mcp", "serve", "Serve chains to Claude Code and other MCP hosts, or as a page in a browser"),

@@ -121,34 +121,43 @@ fn carries_on(resume: &str) -> String {
 fn remove(top: &str) -> String {
     format!("agent-cli rm {top} removes the chain")
 }
-/// An error about hosts that share a database.
+
+/// Adds hints to an error about the hosts that share a database.
 pub(super) fn of_hosts(message: String, error: &StoreError) -> CliError {
     let failed = CliError::failed(message.clone());
     match error {
         StoreError::OtherHost { elsewhere: Elsewhere::Waiting, root } => {
             failed.hint(format!("agent-cli resume {} runs them here", root.short()))
         }
-        StoreError::NotTaken { why, .. } => failed.hint(not_taken(why)),
-        StoreError::LeaseEnded(_) => failed.hint("the next command renews it, as soon as the server can be reached"),
+        StoreError::NotTaken { why, .. } => not_taken(why).into_iter().fold(failed, CliError::hint),
+        StoreError::LeaseEnded(_) => {
+            failed.hint("when the server can be reached again, agent-cli resume --all continues")
+        }
         StoreError::Draining(host) => failed.hint(format!("agent-cli hosts undrain {host}")),
         StoreError::UnknownHost(_) => CliError::usage(message).hint("agent-cli hosts lists the hosts"),
         StoreError::HostInUse { host, .. } => failed
-            .hint(format!("if the host still works, agent-cli hosts drain {host} ends its work first"))
+            .hint(format!("if the host works, agent-cli hosts drain {host} lets its agents finish their turns first"))
             .hint("otherwise, wait until its lease has ended, and try again"),
         _ => failed.hint("run the command on that host"),
     }
 }
 
 /// What lets this host continue a chain.
-fn not_taken(why: &NotTaken) -> String {
+fn not_taken(why: &NotTaken) -> Vec<String> {
     match why {
-        NotTaken::Alive(_) => "run the command on that host".to_owned(),
-        NotTaken::NotShared { host, .. } => {
-            format!("agent-cli hosts forget {host} lets other hosts continue its chains")
+        NotTaken::Alive(_) => vec!["run the command on that host".to_owned()],
+        NotTaken::NotShared { host, directory } => vec![
+            format!("if that host is lost, agent-cli hosts forget {host} lets other hosts continue its chains"),
+            format!(
+                "if {} is the same on all hosts, add it to shared-directories: agent-cli config edit",
+                directory.display()
+            ),
+        ],
+        NotTaken::NoDirectory(_) => {
+            vec!["copy or mount it at this path, or run the command on a host that has it".to_owned()]
         }
-        NotTaken::NoDirectory(_) => "create it, with the files that its agents work with".to_owned(),
         NotTaken::Label(label) => {
-            format!("run the command on a host that has it, or add {label} to labels: agent-cli config edit")
+            vec![format!("run the command on a host that has it, or add {label} to labels: agent-cli config edit")]
         }
     }
 }

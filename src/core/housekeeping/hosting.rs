@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The host of a chain that this host does not run.
+/// Where the agents of a chain run, if not on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Elsewhere {
     /// The identifier of the state directory with its files.
@@ -66,7 +66,7 @@ impl Labels {
     }
 }
 
-/// What this host offers to chains of other hosts.
+/// What this host offers to chains that it may take.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offer {
     pub(crate) labels: Labels,
@@ -93,8 +93,8 @@ pub enum NotTaken {
     /// Its host may be running its agents.
     #[error("its host {0} is in use")]
     Alive(String),
-    /// Its host is lost, and has files that this host may not have.
-    #[error("its host {host} is lost, and {} is not in a shared directory", directory.display())]
+    /// The lease of its host has ended, but that host may have files that this one does not.
+    #[error("the lease of its host {host} has ended, but {} is not in a shared directory", directory.display())]
     NotShared {
         /// The host.
         host: String,
@@ -165,9 +165,9 @@ mod tests {
         assert_eq!(placement(None, false, "gpu", "/srv/a"), Ok(()));
         assert_eq!(placement(Some("one"), false, "", "/mnt/team/a"), Ok(()));
         assert_eq!(placement(Some("one"), true, "", "/mnt/team/a"), refused("its host one is in use"));
-        let pinned = "its host one is lost, and /srv/a is not in a shared directory";
+        let pinned = "the lease of its host one has ended, but /srv/a is not in a shared directory";
         assert_eq!(placement(Some("one"), false, "", "/srv/a"), refused(pinned));
-        let beside = "its host one is lost, and /mnt/teams is not in a shared directory";
+        let beside = "the lease of its host one has ended, but /mnt/teams is not in a shared directory";
         assert_eq!(placement(Some("one"), false, "", "/mnt/teams"), refused(beside));
         assert_eq!(placement(None, false, "big gpu", "/srv"), refused("this host does not have the label big"));
         assert_eq!(placement(None, false, "", "/home/a"), refused("this host has no directory /home/a"));

@@ -1,6 +1,7 @@
 //! The loop that runs a chain: start every agent that can run, wait for one to end, decide about it, and repeat.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -33,7 +34,7 @@ use crate::runtime::run::stopping;
 use crate::runtime::steering::try_again;
 use crate::runtime::steering::{self, stop_notice};
 use crate::runtime::{RunSettings, RuntimeError, agent_span};
-use crate::store::{Driving, Store};
+use crate::store::{Driving, Store, StoreError};
 
 mod budget;
 mod harvest;
@@ -41,6 +42,9 @@ pub(crate) mod host_lease;
 mod outcomes;
 pub(crate) mod own_process;
 mod queue;
+
+/// The pause before the next attempt to reach the server with the database.
+const WITHOUT_SERVER: Duration = Duration::from_secs(1);
 
 /// Runs the chain below `top` until nothing in it can run.
 ///
@@ -116,13 +120,25 @@ struct Drive<'a> {
 }
 
 impl Drive<'_> {
-    /// Ends the agents after an error if other hosts could continue them.
+    /// Waits for a server that cannot be reached for a while. After another error, or if the lease ends first, ends the agents,
+    /// because other hosts could continue them.
     async fn run_or_end(mut self) -> Result<Driven, RuntimeError> {
-        let driven = self.run().await;
-        if driven.is_err() {
-            self.lease.end(self.live.keys().copied());
+        loop {
+            match self.run().await {
+                Err(RuntimeError::Store(error @ (StoreError::Server { .. } | StoreError::Busy(_))))
+                    if !self.live.is_empty() && self.lease.holds() =>
+                {
+                    tracing::warn!("{}: tried again: {error}", self.top.short());
+                    tokio::time::sleep(WITHOUT_SERVER).await;
+                }
+                driven => {
+                    if driven.is_err() {
+                        self.lease.end(self.live.keys().copied());
+                    }
+                    return driven;
+                }
+            }
         }
-        driven
     }
 
     async fn run(&mut self) -> Result<Driven, RuntimeError> {
@@ -238,6 +254,19 @@ impl Drive<'_> {
     }
 
     async fn start(&mut self, id: FrameId) -> Result<bool, RuntimeError> {
+        if self.lease.is_ending() {
+            return Ok(false);
+        }
+        // The lease is renewed while the agent is being prepared, too.
+        self.lease.runs(id);
+        let started = self.start_with_lease(id).await;
+        if !self.live.contains_key(&id) {
+            self.lease.has_ended(id);
+        }
+        started
+    }
+
+    async fn start_with_lease(&mut self, id: FrameId) -> Result<bool, RuntimeError> {
         // The records do not have yet what running agents spend.
         if !self.live.is_empty() && self.budget.is_spent() {
             return Ok(false);
@@ -321,7 +350,6 @@ impl Drive<'_> {
     fn started(&mut self, agent: RunningAgent, live: RunningAttempt) {
         let id = agent.frame;
         self.attempted.begin(id);
-        self.lease.runs(id);
         self.live.insert(id, live);
         self.taken.extend(self.settings.places.as_ref().map(|places| (id, places.take())));
         let ended = stopping::ended(agent, self.stop.clone(), self.settings.stopping);
@@ -330,8 +358,9 @@ impl Drive<'_> {
 
     fn conclude(&mut self, id: FrameId, exit: ProcessExit) -> Result<Option<Decision>, RuntimeError> {
         let _span = agent_span(id).entered();
+        let frame = self.store.frame(id)?;
+        let (Some(live), Some(frame)) = (self.live.remove(&id), frame) else { return Ok(None) };
         self.lease.has_ended(id);
-        let (Some(live), Some(frame)) = (self.live.remove(&id), self.store.frame(id)?) else { return Ok(None) };
         let begun = Begun::Here { silent: live.is_silent.then_some(live.way), ran: Some(live.began.elapsed()) };
         let concluded = conclude::conclude(self.store, &frame, begun, exit, &live.lease)?;
         self.taken.remove(&id);

@@ -42,7 +42,8 @@ pub(crate) fn a_lease_is_seen_by_other_hosts_until_it_ends(open: Open) {
         return;
     };
     let terms = Terms { lease: Duration::from_secs(100), labels: "gpu".parse().unwrap() };
-    assert!(!hosts(&there).renew(&terms).unwrap(), "nobody drains it");
+    let renewed = hosts(&there).renew(&terms).unwrap();
+    assert!(!renewed.is_draining && !renewed.has_lapsed, "{renewed:?}");
     let root = here.root();
     let seen = known(&there, "here");
     assert_eq!((seen.is_here, seen.chains, seen.agents), (false, 1, 0));
@@ -55,7 +56,8 @@ pub(crate) fn a_lease_is_seen_by_other_hosts_until_it_ends(open: Open) {
     end_leases(&there);
     assert_eq!(known(&there, "here").lease, None);
     assert!(matches!(here.begin(root, &attempt(Vec::new())), Err(StoreError::LeaseEnded(host)) if host == "here"));
-    hosts(&here).renew(&terms).unwrap();
+    assert!(hosts(&here).renew(&terms).unwrap().has_lapsed, "others may have taken its chains");
+    assert!(!hosts(&here).renew(&terms).unwrap().has_lapsed);
     here.begin(root, &attempt(Vec::new())).unwrap();
     assert_eq!(known(&there, "here").agents, 1);
 }
@@ -66,7 +68,7 @@ pub(crate) fn a_drained_host_begins_nothing(open: Open) {
     let root = here.root();
     hosts(&there).drain("here", true).unwrap();
     let terms = Terms { lease: Duration::from_secs(100), labels: Labels::default() };
-    assert!(hosts(&here).renew(&terms).unwrap());
+    assert!(hosts(&here).renew(&terms).unwrap().is_draining);
     assert!(matches!(here.begin(root, &attempt(Vec::new())), Err(StoreError::Draining(_))));
     hosts(&there).drain("here", false).unwrap();
     here.begin(root, &attempt(Vec::new())).unwrap();

@@ -114,7 +114,10 @@ impl Records for Database {
 
     fn end_attempt(&self, end: &AttemptEnd<'_>) -> Result<EndedAttempt> {
         // The files come first: the record says that they are there.
-        self.beside(Step::KeepCopies, |connection| copies::keep(connection, &self.dir, end.frame, &[end.attempt]))?;
+        self.beside(Step::KeepCopies, |connection| {
+            chains::check_other_host(connection, frames::existing(connection, end.frame)?.root)?;
+            copies::keep(connection, &self.dir, end.frame, &[end.attempt])
+        })?;
         self.write(Step::EndAttempt, |connection| end::end_attempt(connection, end))
     }
 

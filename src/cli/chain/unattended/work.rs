@@ -20,24 +20,24 @@ use crate::cli::report::status_report::OutputOptions;
 use crate::core::housekeeping::hosting::Labels;
 use crate::runtime::run::unattended::continuing::Until;
 
-/// Run chains of all hosts that share a database, until you stop it
+/// Continue chains, and take those of lost hosts or of none, until you stop it
 ///
-/// Continues the chains of this host, and takes those that `spawn --on` has left to any host, that `hosts forget` has released, or
-/// that are in shared directories and whose host is lost. A chain is only taken if this host has its labels and its agents'
+/// Continues the chains of this host, and takes those that `spawn --on` has left to other hosts, that `hosts forget` has released,
+/// or that are in shared directories and whose host is lost. A chain is only taken if this host has its labels and its agents'
 /// directories. `watch` and `resume --all` take chains, too.
 ///
-/// The first Ctrl-C, or the system's request to end, lets the running agents end their turns; the second one stops them. Prints a line
-/// for each chain that it has continued.
+/// The first Ctrl-C or SIGTERM lets the running agents finish their turns; the second one stops them. Prints a line for each chain
+/// that it has continued.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli work
   agent-cli work --labels gpu,big --max-parallel 8")]
 pub(crate) struct Work {
-    /// What this host offers to chains, separated by commas [default: the setting labels]
+    /// The labels of this host, separated by commas [default: the setting labels]
     #[arg(long, value_name = "LABELS")]
     labels: Option<Labels>,
 
-    /// How many agents may run at once on this host [default: 4]
+    /// How many agents may run at once on this host, whichever commands run them [default: the setting max-parallel-total, or 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_parallel: Option<u32>,
 
@@ -65,7 +65,9 @@ impl Work {
         hosts::shared(&store)?;
         let mut settings = all.settings(context)?;
         settings.host.offer.labels = labels.unwrap_or(settings.host.offer.labels);
-        tell("working on chains that can continue; Ctrl-C ends it when the running agents have ended their turns");
+        tell(
+            "continuing chains of this host, and of lost hosts; Ctrl-C ends it when the running agents have finished their turns",
+        );
         context.follow_config()?;
         let interrupted = Cell::new(false);
         let mut live = LiveDisplay::new(store.dir().path());

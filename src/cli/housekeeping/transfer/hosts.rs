@@ -15,9 +15,9 @@ use crate::core::text::time::age;
 
 /// List the hosts that share a database on a server
 ///
-/// A host is a state directory, which has the files of its chains' agents. While its agents run, it renews a lease. When the lease of a
-/// lost host has ended, others can continue its chains: those in shared directories at once, and the others once a person forgets the
-/// host.
+/// A host is a state directory, which has the files of its chains' agents. While its agents run, or a `watch` or `work`, it renews a
+/// lease. When the lease has ended, other hosts can take its chains: those in shared directories, and after `hosts forget` the
+/// others.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -37,13 +37,13 @@ pub(crate) struct HostsCommand {
 
 #[derive(Debug, Subcommand)]
 enum HostChange {
-    /// Let a host end the turns of its agents, and start no more
+    /// Let the agents of a host finish their turns, and start no more
     Drain(Named),
     /// Let a host start agents again
     Undrain(Named),
     /// Let other hosts continue the chains of a lost host
     ///
-    /// They continue from the ends of their agents' last turns, on the next host that continues chains and has their directories. Agents whose
+    /// The chains continue from the ends of their agents' last turns, on the next host that has their directories and labels. Agents whose
     /// turns were lost are told about it. Refused while the host holds its lease.
     Forget(ForgetHost),
 }
@@ -83,7 +83,7 @@ impl HostsCommand {
                     &named,
                     &host,
                     None,
-                    &format!("{host} starts no more agents; its lease ends after its last agent"),
+                    &format!("{host} starts no more agents; its lease ends after its last agent has finished its turn"),
                 )?;
             }
             Some(HostChange::Undrain(named)) => {
@@ -127,7 +127,7 @@ fn confirm_loss(host: &str, chains: u64) -> Result<(), CliError> {
         return Err(error.hint(format!("agent-cli hosts forget {host} --yes does not ask")));
     }
     let s = if chains == 1 { "" } else { "s" };
-    let lost = "what its agents did after the ends of their last turns is lost";
+    let lost = "what its agents did in unfinished turns is lost";
     let question = format!("{host} has {chains} unfinished chain{s}; {lost}. Forget this host?");
     if confirm::confirm(&question)? { Ok(()) } else { Err(CliError::declined("no host was forgotten")) }
 }

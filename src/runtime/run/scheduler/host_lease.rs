@@ -1,28 +1,31 @@
-//! Keeps the lease of this host on a shared database while its agents run.
+//! Keeps the lease of this host in a shared database while its agents run.
 //!
-//! Each renewal says in a file how long agents may run, and the guards of the agents end them then
+//! Each renewal writes to a file until when agents may run, and the guards of the agents end them at that time
 //! ([`crate::claude::processes::guard`]), before another host can continue them. Time counts from before a renewal was sent, by a
 //! clock that does not stop while the machine sleeps, so this host considers its lease over before the server does.
 
 use std::collections::HashSet;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
-use crate::claude::processes::guard::now;
+use crate::claude::processes::guard::{self, now};
 use crate::claude::processes::orphan_processes::{self, LeftBy};
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
 use crate::runtime::{HostTerms, RuntimeError, while_trying};
 use crate::store::files::durable::{Durability, replace};
-use crate::store::hosts::Terms;
+use crate::store::hosts::{Renewed, Terms};
 use crate::store::{Store, StoreError};
 
 /// How often a host without agents renews its lease, so that others see it, and looks for lost ones.
 const IDLE: Duration = Duration::from_secs(30);
+
+/// The longest lease, in milliseconds.
+const LONGEST: u64 = 3_600_000;
 
 /// The lease of this host, as long as this value exists; empty if the database is a file.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +41,8 @@ struct Kept {
     terms: Terms,
     /// When the last confirmed renewal was sent, in milliseconds.
     renewed: AtomicU64,
+    /// The same, including renewals that did not make the lease longer.
+    looked: AtomicU64,
     /// Whether a person drains the host.
     is_draining: AtomicBool,
     /// Whether this process ends when its agents have ended their turns.
@@ -66,6 +71,7 @@ impl HostLease {
             dir: store.dir().path().to_owned(),
             terms: Terms { lease: terms.lease, labels: terms.offer.labels.clone() },
             renewed: AtomicU64::new(0),
+            looked: AtomicU64::new(0),
             is_draining: AtomicBool::new(false),
             is_ending: AtomicBool::new(false),
             is_worker: AtomicBool::new(false),
@@ -121,7 +127,7 @@ impl HostLease {
         Err(StoreError::LeaseEnded(host(store)).into())
     }
 
-    /// An agent runs until [`Self::has_ended`].
+    /// Notes that an agent runs, until [`Self::has_ended`].
     pub(crate) fn runs(&self, frame: FrameId) {
         if let Some(kept) = self.kept() {
             locked(&kept.agents).insert(frame);
@@ -132,6 +138,11 @@ impl HostLease {
         if let Some(kept) = self.kept() {
             locked(&kept.agents).remove(&frame);
         }
+    }
+
+    /// Whether agents of this process may continue to run, perhaps only for a while.
+    pub(crate) fn holds(&self) -> bool {
+        self.kept().is_some_and(|kept| kept.age() < kept.terms.lease / 4 * 3)
     }
 
     /// Ends these agents, because nothing in this process follows them any longer.
@@ -156,15 +167,28 @@ impl Kept {
     fn renew(&self, store: &Store) -> Result<(), RuntimeError> {
         let Some(hosts) = store.hosts() else { return Ok(()) };
         let sent = now();
-        let is_draining = hosts.renew(&self.terms)?;
+        let lets_it_end = self.lets_its_lease_end();
+        // A drained host still learns when it may start agents again.
+        let lease = if lets_it_end { Duration::ZERO } else { self.terms.lease };
+        let Renewed { has_lapsed, is_draining } = hosts.renew(&Terms { lease, ..self.terms.clone() })?;
+        self.looked.store(sent, Ordering::Release);
+        self.is_draining.store(is_draining, Ordering::Release);
+        if lets_it_end {
+            return Ok(());
+        }
+        let file = store.dir().lease_end();
+        let written = guard::until(&file);
+        // Only a machine that was suspended without noticing finds this. Its agents may run elsewhere.
+        if has_lapsed && sent < written + guard::ENDS_WITHIN {
+            write_end(&file, 0)?;
+            thread::sleep(Duration::from_millis(guard::ENDS_WITHIN));
+        }
         self.renewed.fetch_max(sent, Ordering::AcqRel);
         // A guard needs less than a quarter of the lease to end its agent.
-        let until = sent + u64::try_from((self.terms.lease / 4 * 3).as_millis()).unwrap_or_default();
-        let path = store.dir().lease_end();
-        replace(Step::Renew, &path, Durability::Process, |file| write!(file, "{until}"))
-            .map_err(while_trying("write the lease"))?;
-        self.is_draining.store(is_draining, Ordering::Release);
-        Ok(())
+        let end = sent + u64::try_from((self.terms.lease / 4 * 3).as_millis()).unwrap_or_default();
+        // Another process of this host may have a longer lease. After a restart of the machine, the file is meaningless.
+        let is_longer = !has_lapsed && written > end && written < sent + LONGEST;
+        if is_longer { Ok(()) } else { write_end(&file, end) }
     }
 
     /// How long ago the last confirmed renewal was sent.
@@ -180,21 +204,26 @@ impl Kept {
         !locked(&self.agents).is_empty()
     }
 
-    /// How old the lease may become before it is renewed; `None`: it is not.
+    /// The pause between two renewals; `None`: there are none.
     fn renewed_after(&self) -> Option<Duration> {
         match (self.has_agents(), self.is_worker.load(Ordering::Acquire)) {
             (true, _) => Some(self.terms.lease / 4),
-            // The chains of a drained host can be taken once its lease has ended.
-            (false, true) if !self.starts_nothing() => Some(IDLE.max(self.terms.lease / 4)),
-            (false, _) => None,
+            (false, true) => Some(IDLE.max(self.terms.lease / 4)),
+            (false, false) => None,
         }
+    }
+
+    /// Whether other hosts may take the chains of this one as soon as possible.
+    fn lets_its_lease_end(&self) -> bool {
+        self.starts_nothing() && !self.has_agents()
     }
 
     fn keep_renewing(&self) {
         let mut store = None;
         let mut was_reported = false;
         while !self.is_over_after(self.pace()) {
-            if self.renewed_after().is_none_or(|after| self.age() < after) {
+            let age = Duration::from_millis(now().saturating_sub(self.looked.load(Ordering::Acquire)));
+            if self.renewed_after().is_none_or(|after| age < after) {
                 continue;
             }
             let renewed = match &store {
@@ -230,6 +259,12 @@ impl Kept {
         let is_over = locked(&self.is_over);
         *self.ended.wait_timeout(is_over, time).unwrap_or_else(PoisonError::into_inner).0
     }
+}
+
+/// Says until when agents may run on this host.
+fn write_end(file: &Path, end: u64) -> Result<(), RuntimeError> {
+    let written = replace(Step::Renew, file, Durability::Process, |file| write!(file, "{end}"));
+    written.map_err(while_trying("write the lease"))
 }
 
 impl Drop for Held {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use jiff::Timestamp;
@@ -22,7 +22,7 @@ use crate::runtime::run::unattended::change_watch::ChangeWatch;
 use crate::runtime::run::{external_waits, scheduler, status};
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::hosts::Wanted;
-use crate::store::{Store, StoreError, Watching};
+use crate::store::{Store, Watching};
 
 /// A transaction changes its files more than once.
 const DEBOUNCE: Duration = Duration::from_millis(20);
@@ -90,6 +90,7 @@ pub(crate) async fn continue_chains(
     let (mut schedule, mut chains) = (CheckSchedule::default(), FuturesUnordered::new());
     let mut driving = HashMap::<FrameId, Vec<ContinueReason>>::new();
     let mut reported = Causes::new();
+    let mut looked_for_lost = LookedForLost::default();
     let mut was_warned = false;
     let mut trouble = None;
     loop {
@@ -100,7 +101,7 @@ pub(crate) async fn continue_chains(
         if is_drained {
             lease.drain();
         }
-        let has_taken = take(store, settings, &lease, at_once.saturating_sub(driving.len()))?;
+        let has_taken = take(store, settings, &lease, &mut looked_for_lost, at_once.saturating_sub(driving.len()));
         let looked = looked(&mut schedule, store, now, &mut reported, until, &mut course);
         let (due, next, files) = match looked {
             Ok(looked) => {
@@ -189,26 +190,42 @@ fn later(signals: &watch::Receiver<Signals>) -> watch::Receiver<Signals> {
     later
 }
 
-/// Takes up to `most` chains from hosts that are lost, or that no host has taken yet. Returns whether there were any.
-fn take(store: &Store, settings: &RunSettings, lease: &HostLease, most: usize) -> Result<bool, RuntimeError> {
-    let Some(hosts) = store.hosts() else { return Ok(false) };
-    let mut taken = 0;
-    while taken < most && !lease.is_draining() {
-        match hosts.take(Wanted::Any, &settings.host.offer) {
-            Ok(Some(root)) => {
-                tracing::info!("{}: this host runs the chain from now on", root.short());
-                taken += 1;
+/// When this process last looked for lost hosts, and what went wrong then.
+#[derive(Debug, Default)]
+struct LookedForLost {
+    at: Option<Instant>,
+    trouble: Option<String>,
+}
+
+/// Takes up to `most` chains that no host has taken yet and, if it is time to look for them, chains of lost hosts. Returns whether
+/// there were any. Trouble with other hosts' chains does not affect those of this host, and is reported once.
+fn take(store: &Store, settings: &RunSettings, lease: &HostLease, looked: &mut LookedForLost, most: usize) -> bool {
+    let Some(hosts) = store.hosts() else { return false };
+    if most == 0 || lease.is_draining() {
+        return false;
+    }
+    let is_time = looked.at.is_none_or(|at| at.elapsed() >= lease.lost_hosts_are_found_within());
+    let wanted = if is_time { Wanted::Any } else { Wanted::Free };
+    for taken in 0..most {
+        match hosts.take(wanted, &settings.host.offer) {
+            Ok(Some(root)) => tracing::info!("{}: this host runs the chain from now on", root.short()),
+            Ok(None) => {
+                if is_time {
+                    *looked = LookedForLost { at: Some(Instant::now()), trouble: None };
+                }
+                return taken > 0;
             }
-            Ok(None) => break,
-            // A chain whose files are not complete does not affect the others.
-            Err(error @ StoreError::Archive(_)) => {
-                tracing::warn!("a chain cannot be taken: {error}");
-                break;
+            Err(error) => {
+                let why = error.to_string();
+                if looked.trouble.as_ref() != Some(&why) {
+                    tracing::warn!("a chain is left to other hosts: {why}");
+                }
+                *looked = LookedForLost { at: Some(Instant::now()), trouble: Some(why) };
+                return taken > 0;
             }
-            Err(error) => return Err(error.into()),
         }
     }
-    Ok(taken > 0)
+    true
 }
 
 /// The chains that are due, when the next one is, and the files that chains wait for. Reports answers that no longer count

@@ -68,7 +68,7 @@ impl StateDir {
         self.path.join(format!("{SERVER}-notified"))
     }
 
-    /// A file that says how long agents may run on this host.
+    /// The file that says until when agents may run on this host.
     pub(crate) fn lease_end(&self) -> PathBuf {
         self.path.join("lease")
     }

@@ -128,8 +128,9 @@ fn config(url: &str) -> Result<Config> {
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(Duration::from_secs(10));
     }
-    config.keepalives_idle(Duration::from_secs(30));
-    config.tcp_user_timeout(Duration::from_secs(30));
+    // A connection that was dropped silently is replaced before a lease ends.
+    config.keepalives_idle(Duration::from_secs(10));
+    config.tcp_user_timeout(Duration::from_secs(10));
     Ok(protected(config))
 }
 

@@ -30,6 +30,7 @@ CREATE TABLE hosts (
     labels TEXT COLLATE \"C\" NOT NULL,
     program TEXT COLLATE \"C\" NOT NULL
 );
+CREATE INDEX free_chains ON chains (root) WHERE host IS NULL;
 CREATE TABLE copies (
     frame TEXT COLLATE \"C\" NOT NULL REFERENCES frames (id) ON DELETE CASCADE DEFERRABLE,
     name TEXT COLLATE \"C\" NOT NULL,

@@ -15,27 +15,33 @@ use crate::store::sql::hosts::leases::{clock, labels};
 use crate::store::sql::housekeeping::copies;
 use crate::store::sql::tables::frames;
 
-/// The chains that other hosts can have taken, or that no host has.
+/// The chains of other hosts, or of none. No directory contains a line break.
 macro_rules! placements {
     ($condition:literal) => {
         concat!(
             "SELECT c.root, c.host, c.labels, coalesce(h.expires > ",
             clock!(),
-            ", FALSE) AS is_alive FROM chains AS c JOIN frames AS f ON f.id = c.root LEFT JOIN hosts AS h ON h.name = c.host
+            ", FALSE) AS is_alive, (SELECT string_agg(DISTINCT member.cwd, chr(10)) FROM frames AS member
+               WHERE member.root = c.root AND NOT member.is_group AND member.status <> 'done') AS directories
+             FROM chains AS c JOIN frames AS f ON f.id = c.root LEFT JOIN hosts AS h ON h.name = c.host
              WHERE c.host IS DISTINCT FROM ?1 AND ",
             $condition
         )
     };
 }
 
-const TO_TAKE: &str =
-    placements!("f.status IN ('ready', 'running', 'waiting') AND coalesce(h.expires <= ?2, TRUE) ORDER BY f.seq");
+/// A host whose lease has ended is lost if it was running an agent of the chain. Otherwise, it may only have nothing to run, and is lost
+/// when it was not seen for as long as several leases: with cron, it is seen every minute.
+const TO_TAKE: &str = placements!(
+    "f.status IN ('ready', 'running', 'waiting') AND (c.host IS NULL OR coalesce(h.expires, 0) <= ?2 AND (h.name IS NULL
+       OR h.expires + 4 * (h.expires - h.seen) <= ?2
+       OR EXISTS (SELECT 1 FROM frames AS member WHERE member.root = c.root AND member.status = 'running'))) ORDER BY f.seq"
+);
+const FREE: &str =
+    placements!("?2 = ?2 AND c.host IS NULL AND f.status IN ('ready', 'running', 'waiting') ORDER BY f.seq");
 const ONE: &str = placements!("c.root = ?2");
 /// Skips a chain that another process is taking.
 const LOCKED: &str = placements!("c.root = ?2 FOR UPDATE OF c SKIP LOCKED");
-
-const DIRECTORIES: &str =
-    "SELECT DISTINCT cwd FROM frames WHERE root = ?1 AND NOT is_group AND status <> 'done' ORDER BY cwd";
 
 pub(super) fn take(store: &Database, wanted: Wanted, offer: &Offer) -> Result<Option<FrameId>> {
     if store.connection.host().is_none() {
@@ -46,42 +52,50 @@ pub(super) fn take(store: &Database, wanted: Wanted, offer: &Offer) -> Result<Op
             let now: i64 = connection.read_one(concat!("SELECT ", clock!(), " AS now"), [], |row| row.get("now"))?;
             placements(connection, TO_TAKE, now)
         }
+        Wanted::Free => placements(connection, FREE, 0),
         Wanted::Chain(root) => placements(connection, ONE, Id(root)),
     })?;
+    let mut trouble = None;
     for (root, listed) in listed {
-        let may_be_taken = listed.may_be_taken(offer, Path::is_dir);
-        match (wanted, may_be_taken) {
+        match (wanted, listed.may_be_taken(offer, Path::is_dir)) {
             (Wanted::Chain(_), Err(why)) => return Err(StoreError::NotTaken { root, why }),
-            (Wanted::Any, Err(_)) => {}
-            (_, Ok(())) => {
-                let taken = store.beside(Step::Take, |connection| take_one(store, connection, root, &listed))?;
-                if taken.flatten().is_some() {
-                    return Ok(Some(root));
-                }
-            }
+            (_, Err(_)) => continue,
+            (_, Ok(())) => {}
+        }
+        match take_one(store, root, &listed) {
+            Ok(true) => return Ok(Some(root)),
+            Ok(false) => {}
+            // One that cannot be taken does not keep others from being taken.
+            Err(error) if matches!(error, StoreError::Server { .. }) => return Err(error),
+            Err(error) => trouble = trouble.or(Some(error)),
         }
     }
-    Ok(None)
+    trouble.map_or(Ok(None), Err)
 }
 
-/// Takes a chain, unless it has changed since it was listed. The files are written first: the record says that they are here.
-fn take_one(store: &Database, connection: &Connection, root: FrameId, listed: &Placement) -> TxResult<Option<()>> {
-    let now = placements(connection, LOCKED, Id(root))?;
-    if now.iter().all(|(_, now)| (&now.host, now.is_alive) != (&listed.host, false)) {
-        return Ok(None);
-    }
-    copies::restore(connection, &store.dir, root)?;
-    check_copies(store, connection, root)?;
-    connection.run("UPDATE chains SET host = ?2 WHERE root = ?1", (Id(root), connection.host()))?;
-    Ok(Some(()))
+/// Takes a chain, unless it has changed since it was listed. The files are written first, because the record says that they are here, and
+/// while the chain is not locked yet, because it may take long.
+fn take_one(store: &Database, root: FrameId, listed: &Placement) -> Result<bool> {
+    let restored = copies::restore(store, root)?;
+    let taken = store.beside(Step::Take, |connection| {
+        let now = placements(connection, LOCKED, Id(root))?;
+        let is_as_listed = now.iter().any(|(_, now)| (&now.host, now.is_alive) == (&listed.host, false));
+        if !is_as_listed || copies::listed(connection, root)? != restored {
+            return Ok(false);
+        }
+        check_copies(store, connection, root)?;
+        connection.run("UPDATE chains SET host = ?2 WHERE root = ?1", (Id(root), connection.host()))?;
+        Ok(true)
+    });
+    taken.map(Option::unwrap_or_default)
 }
 
-/// Checks that agents which can continue will be able to.
+/// Checks that the kept session of each unfinished agent is here.
 fn check_copies(store: &Database, connection: &Connection, root: FrameId) -> TxResult<()> {
     let ids = connection.read_all("SELECT id FROM frames WHERE root = ?1", [Id(root)], |row| id(row, "id"))?;
     for id in ids {
         let frame = frames::existing(connection, id)?;
-        let is_kept = frame.checkpoint.is_none_or(|copy| store.dir.checkpoint(id, copy).is_file());
+        let is_kept = frame.continues().is_none_or(|kept| store.dir.checkpoint(kept.frame, kept.copy).is_file());
         if !is_kept && frame.state != FrameState::Done {
             return Err(StoreError::from(ArchiveError::NoCopy(id)).into());
         }
@@ -92,14 +106,11 @@ fn check_copies(store: &Database, connection: &Connection, root: FrameId) -> TxR
 fn placements(connection: &Connection, sql: &str, value: impl rusqlite::ToSql) -> TxResult<Vec<(FrameId, Placement)>> {
     let own = connection.host();
     let values: [&dyn rusqlite::ToSql; 2] = [&own, &value];
-    let mut found = connection.read_all(sql, values.as_slice(), |row| {
+    connection.read_all(sql, values.as_slice(), |row| {
         let labels = labels(&row.get::<_, Option<String>>("labels")?.unwrap_or_default());
         let (host, is_alive) = (row.get("host")?, row.get("is_alive")?);
-        Ok((id(row, "root")?, Placement { host, is_alive, labels, directories: Vec::new() }))
-    })?;
-    for (root, placement) in &mut found {
-        placement.directories =
-            connection.read_all(DIRECTORIES, [Id(*root)], |row| Ok(PathBuf::from(row.get::<_, String>("cwd")?)))?;
-    }
-    Ok(found)
+        let directories = row.get::<_, Option<String>>("directories")?.unwrap_or_default();
+        let directories = directories.lines().map(PathBuf::from).collect();
+        Ok((id(row, "root")?, Placement { host, is_alive, labels, directories }))
+    })
 }

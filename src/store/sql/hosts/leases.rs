@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::core::housekeeping::hosting::Labels;
 use crate::store::error::StoreError;
-use crate::store::hosts::{Host, Terms};
+use crate::store::hosts::{Host, Renewed, Terms};
 use crate::store::sql::engine::{Connection, Row, TxResult};
 
 /// The time of the server, in milliseconds. In a transaction, `now()` would be when it began.
@@ -28,10 +28,16 @@ const RENEW: &str = concat!(
      RETURNING is_draining"
 );
 
-pub(super) fn renew(connection: &Connection, terms: &Terms) -> TxResult<bool> {
+const LAPSED: &str = concat!("SELECT expires <= ", clock!(), " AS has_lapsed FROM hosts WHERE name = ?1 FOR UPDATE");
+
+pub(super) fn renew(connection: &Connection, terms: &Terms) -> TxResult<Renewed> {
     let lease = i64::try_from(terms.lease.as_millis()).unwrap_or(i64::MAX);
     let (labels, program) = (terms.labels.to_string(), env!("CARGO_PKG_VERSION"));
-    connection.read_one(RENEW, (connection.host(), lease, labels, program), |row| row.get("is_draining"))
+    // A host without a row was never seen, or was forgotten.
+    let has_lapsed = connection.read_first(LAPSED, [connection.host()], |row| row.get("has_lapsed"))?.unwrap_or(true);
+    let is_draining =
+        connection.read_one(RENEW, (connection.host(), lease, labels, program), |row| row.get("is_draining"))?;
+    Ok(Renewed { has_lapsed, is_draining })
 }
 
 const HELD: &str = concat!("SELECT expires > ", clock!(), " AS is_held, is_draining FROM hosts WHERE name = ?1");

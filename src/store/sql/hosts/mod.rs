@@ -7,11 +7,11 @@ use crate::core::housekeeping::hosting::Offer;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
 use crate::store::error::{Result, StoreError};
-use crate::store::hosts::{Host, Hosts, Terms, Wanted};
+use crate::store::hosts::{Host, Hosts, Renewed, Terms, Wanted};
 use crate::store::sql::database::connection::Database;
 
 impl Hosts for Database {
-    fn renew(&self, terms: &Terms) -> Result<bool> {
+    fn renew(&self, terms: &Terms) -> Result<Renewed> {
         self.beside(Step::Renew, |connection| leases::renew(connection, terms)).map(Option::unwrap_or_default)
     }
 

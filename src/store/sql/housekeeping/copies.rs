@@ -1,4 +1,4 @@
-//! Keeps copies of the files that an agent needs to continue on another host.
+//! Copies the files that an agent needs on another host to the database, and restores them.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use flate2::write::ZlibEncoder;
 use crate::core::housekeeping::archive::ArchiveMember;
 use crate::core::id::{AttemptId, FrameId};
 use crate::failpoint::Step;
-use crate::store::error::StoreError;
+use crate::store::error::{Result, StoreError};
 use crate::store::files::durable::{Durability, replace};
 use crate::store::files::state_dir::StateDir;
 use crate::store::sql::database::codec::{Id, count, id, signed};
@@ -24,8 +24,8 @@ use crate::store::sql::housekeeping::{export, orphan_files};
 /// The number of bytes of a file in a chunk, before compression.
 const CHUNK: u64 = 1 << 20;
 
-/// Copies the files of these attempts of a frame, and the results of tools, to the database. Files that were copied before are not
-/// changed, so the copies of earlier attempts remain until [`prune`] removes them.
+/// Copies the files of these attempts of a frame, and the results of tools, to the database. A file whose size is that of its copy is
+/// not copied again: a kept file is written once. The copies of earlier attempts remain until [`prune`] removes them.
 pub(crate) fn keep(connection: &Connection, dir: &StateDir, frame: FrameId, attempts: &[AttemptId]) -> TxResult<()> {
     let folder = dir.frame_path(frame);
     let broken = |error| StoreError::io(&folder, error);
@@ -77,15 +77,21 @@ fn write(connection: &Connection, frame: FrameId, name: &str, path: &Path) -> Tx
 pub(crate) fn keep_all(store: &Database, root: Option<FrameId>) {
     let sql = "SELECT f.id FROM frames AS f JOIN chains AS c ON c.root = f.root
          WHERE f.checkpoint IS NOT NULL AND c.host = ?1 AND (?2::text IS NULL OR f.root = ?2)";
-    let kept = store.beside(Step::KeepCopies, |connection| {
-        let host = connection.host();
-        for frame in connection.read_all(sql, (host, root.map(Id)), |row| id(row, "id"))? {
-            keep(connection, &store.dir, frame, &orphan_files::copies_of(connection, frame)?)?;
-        }
-        Ok(())
-    });
-    if let Err(error) = kept {
-        tracing::warn!("other hosts cannot continue what was recorded here until its agents have run again: {error}");
+    let frames = if store.connection.host().is_none() {
+        return;
+    } else {
+        store.query(|connection| connection.read_all(sql, (connection.host(), root.map(Id)), |row| id(row, "id")))
+    };
+    let keep_one = |frame| {
+        let kept =
+            |connection: &Connection| keep(connection, &store.dir, frame, &orphan_files::copies_of(connection, frame)?);
+        store.beside(Step::KeepCopies, kept).map(drop)
+    };
+    let kept = frames.map(|frames| frames.into_iter().filter_map(|frame| keep_one(frame).err()).last());
+    if let Some(error) = kept.unwrap_or_else(Some) {
+        tracing::warn!(
+            "the files of some agents were not copied to the server, so other hosts cannot continue them until they have run again: {error}"
+        );
     }
 }
 
@@ -103,35 +109,36 @@ pub(crate) fn prune(connection: &Connection, frame: FrameId, needed: &[AttemptId
     Ok(())
 }
 
-/// Writes the files of a chain's agents to the state directory.
-pub(crate) fn restore(connection: &Connection, dir: &StateDir, root: FrameId) -> TxResult<()> {
-    let sql =
-        "SELECT f.id, c.name FROM frames AS f JOIN copies AS c ON c.frame = f.id WHERE f.root = ?1 AND c.chunk = 0";
-    let listed = connection.read_all(sql, [Id(root)], |row| Ok((id(row, "id")?, row.get("name")?)))?;
-    for (frame, name) in listed {
-        let member: ArchiveMember = ArchiveMember::File { frame, name };
-        let ArchiveMember::File { name, .. } = &member else { continue };
+/// The copies that a chain needs: those of its agents, and of the agents whose conversations they will begin with.
+pub(crate) fn listed(connection: &Connection, root: FrameId) -> TxResult<Vec<(FrameId, String)>> {
+    let sql = "SELECT c.frame, c.name FROM copies AS c WHERE c.chunk = 0 AND (c.frame IN (SELECT id FROM frames WHERE root = ?1)
+         OR c.frame IN (SELECT baseline_frame FROM frames WHERE root = ?1 AND checkpoint IS NULL)) ORDER BY c.frame, c.name";
+    connection.read_all(sql, [Id(root)], |row| Ok((id(row, "frame")?, row.get("name")?)))
+}
+
+/// Writes the files of a chain's agents to the state directory, and returns which.
+pub(crate) fn restore(store: &Database, root: FrameId) -> Result<Vec<(FrameId, String)>> {
+    let listed = store.query(|connection| listed(connection, root))?;
+    for (frame, name) in &listed {
+        let member = ArchiveMember::File { frame: *frame, name: name.clone() };
         // Another program can have written to the database.
         if ArchiveMember::parse(&member.path()).is_none() {
             continue;
         }
-        let broken = |error| StoreError::io(&dir.frame_path(frame), error);
-        let path = dir.frame_dir(frame).map_err(broken)?.join(name);
+        let broken = |error| StoreError::io(&store.dir.frame_path(*frame), error);
+        let path = store.dir.frame_dir(*frame).map_err(broken)?.join(name);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(broken)?;
         }
         let mut failed = Ok(());
-        replace(Step::Take, &path, Durability::PowerFailure, |file| {
-            failed = read(connection, frame, name, file);
-            match &failed {
-                Ok(()) => Ok(()),
-                Err(_) => Err(io::Error::other("the database cannot be read")),
-            }
-        })
-        .or_else(|error| if failed.is_err() { Ok(()) } else { Err(broken(error)) })?;
+        let written = replace(Step::Take, &path, Durability::PowerFailure, |file| {
+            failed = store.query(|connection| read(connection, *frame, name, file));
+            if failed.is_ok() { Ok(()) } else { Err(io::Error::other("the database cannot be read")) }
+        });
         failed?;
+        written.map_err(broken)?;
     }
-    Ok(())
+    Ok(listed)
 }
 
 /// Reads a file chunk by chunk.

@@ -44,6 +44,8 @@ pub(super) fn join(
         return Ok(awaited);
     }
     if is_other_root {
+        // Its host may be running it.
+        chains::check_host(connection, child.id)?;
         let (below, more) = size(connection, child.id)?;
         let frames = chains::agents(connection, parent.root)?;
         let (limits, others) = (chains::limits(connection, parent.root)?, chains::limits(connection, child.id)?);
