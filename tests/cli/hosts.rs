@@ -218,3 +218,21 @@ fn a_host_that_cannot_reach_the_server_ends_its_agents_before_others_continue_th
     one.run(&["fsck"]).succeeds();
     other.run(&["fsck"]).succeeds();
 }
+
+#[test]
+fn an_agent_outlives_a_server_that_is_gone_for_less_than_its_lease() {
+    let Some(url) = std::env::var_os("AGENT_CLI_TEST_SERVER").map(|_| postgres::new_database()) else { return };
+    let network = Network::new(&url);
+    let world = World::with_hooks().with("AGENT_CLI_STORE", &network.url);
+    let gate = world.gate("gate");
+    world.file("root.md", "hold gate\nreply ok\n");
+    let spawn = world.command(["spawn", "root.md"]).start();
+    gate.reached_by(1);
+    network.refuses(true);
+    postgres::end_connections(&url);
+    spawn.says("tried again", 1);
+    network.refuses(false);
+    gate.open_for_one();
+    assert!(spawn.ends().succeeds().stdout.ends_with("ok\n"));
+    assert_eq!(world.starts(), 1, "it was not disturbed");
+}

@@ -9,22 +9,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+const SOCKET: &str = ".s.PGSQL.5432";
+
 /// A connection to the server that a test can interrupt without closing it.
 pub(crate) struct Network {
     is_down: Arc<AtomicBool>,
     /// The address of the same database.
     pub(crate) url: String,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Network {
     pub(crate) fn new(url: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let (rest, database) = url.rsplit_once('/').expect("an address has a database");
-        let server = PathBuf::from(rest.rsplit_once('@').expect("a user").1.replace("%2F", "/")).join(".s.PGSQL.5432");
+        let server = PathBuf::from(rest.rsplit_once('@').expect("a user").1.replace("%2F", "/")).join(SOCKET);
         let own = folder.path().display().to_string().replace('/', "%2F");
         let (is_down, url) = (Arc::new(AtomicBool::new(false)), format!("postgres://agent@{own}/{database}"));
-        let listener = UnixListener::bind(folder.path().join(".s.PGSQL.5432")).expect("a free name");
+        let listener = UnixListener::bind(folder.path().join(SOCKET)).expect("a free name");
         let down = Arc::clone(&is_down);
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
@@ -36,11 +38,19 @@ impl Network {
                 }
             }
         });
-        Self { is_down, url, _folder: folder }
+        Self { is_down, url, folder: folder }
     }
 
     pub(crate) fn is_down(&self, is_down: bool) {
         self.is_down.store(is_down, Ordering::Release);
+    }
+
+    /// As if the server did not run: nothing can connect to it.
+    pub(crate) fn refuses(&self, refuses: bool) {
+        let socket = self.folder.path().join(SOCKET);
+        let hidden = socket.with_extension("hidden");
+        let (from, to) = if refuses { (&socket, &hidden) } else { (&hidden, &socket) };
+        std::fs::rename(from, to).expect("it is ours");
     }
 }
 
