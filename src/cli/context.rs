@@ -383,12 +383,9 @@ impl Surroundings for Context {
 
 /// How this host takes part in a shared database.
 fn host_terms(settings: &Settings) -> Result<HostTerms, AppError> {
-    let words = |setting| settings.words(setting);
-    let labels = words(&LABELS)
-        .join(" ")
-        .parse()
-        .map_err(|error: NotALabel| Refusal::new(format!("labels: {error}")).hint("agent-cli config edit"))?;
-    let shared = words(&SHARED_DIRECTORIES).into_iter().map(PathBuf::from).collect();
+    let bad = |error: NotALabel| Refusal::new(format!("labels: {error}")).hint("agent-cli config edit");
+    let labels = settings.words(&LABELS).join(" ").parse().map_err(bad)?;
+    let shared = settings.words(&SHARED_DIRECTORIES).into_iter().map(PathBuf::from).collect();
     let lease = settings.seconds(&LEASE).map_or_else(|| HostTerms::default().lease, Duration::from_secs);
     // A guard needs some time to end its agent.
     let lease = lease.clamp(Duration::from_secs(2), Duration::from_secs(3600));

@@ -236,3 +236,54 @@ fn an_agent_outlives_a_server_that_is_gone_for_less_than_its_lease() {
     assert!(spawn.ends().succeeds().stdout.ends_with("ok\n"));
     assert_eq!(world.starts(), 1, "it was not disturbed");
 }
+
+#[test]
+fn whatever_step_a_host_dies_in_its_chain_goes_on() {
+    for step in ["renew_lease", "keep_copies", "drain_host", "forget_host", "take_chain"] {
+        for moment in ["before", "within", "after"] {
+            let Some([one, other]) = hosts() else { return };
+            let point = format!("{step}.{moment}");
+            let killed = |host: &World, arguments: &[&str]| {
+                let killed = host.command(arguments).with("AGENT_CLI_CRASH", &point).run();
+                assert_ne!(killed.code(), Some(0), "{point}: {killed}");
+            };
+            one.file("root.md", "ask When?\nreply {result}\n");
+            let is_of_agents = ["renew_lease", "keep_copies"].contains(&step);
+            if is_of_agents {
+                killed(&one, &["spawn", "root.md"]);
+                wait_until("it asks", || {
+                    one.run(&["resume", "--all"]);
+                    !one.questions().is_empty()
+                });
+            } else {
+                one.spawn_paused("root.md");
+            }
+            one.answer("tomorrow");
+            let (id, host) = (one.session(0), name(&one));
+            match step {
+                "drain_host" => {
+                    killed(&other, &["hosts", "drain", &host]);
+                    other.run(&["hosts", "undrain", &host]).succeeds();
+                }
+                "forget_host" | "take_chain" => {
+                    lease_ends(&other, &host);
+                    let forget = ["hosts", "forget", &host, "--yes"];
+                    if step == "forget_host" {
+                        killed(&other, &forget)
+                    } else {
+                        drop(other.run(&forget))
+                    }
+                    other.run(&forget);
+                    if step == "take_chain" {
+                        killed(&other, &["resume", &id]);
+                    }
+                }
+                _ => {}
+            }
+            let host = if ["forget_host", "take_chain"].contains(&step) { &other } else { &one };
+            let done = host.run(&["resume", &id]);
+            assert_eq!(done.stdout, "tomorrow\n", "{point}: {done}");
+            host.run(&["fsck"]).succeeds();
+        }
+    }
+}

@@ -38,7 +38,7 @@ impl Network {
                 }
             }
         });
-        Self { is_down, url, folder: folder }
+        Self { is_down, url, folder }
     }
 
     pub(crate) fn is_down(&self, is_down: bool) {

@@ -87,8 +87,9 @@ pub(crate) fn keep_all(store: &Database, root: Option<FrameId>) {
             |connection: &Connection| keep(connection, &store.dir, frame, &orphan_files::copies_of(connection, frame)?);
         store.beside(Step::KeepCopies, kept).map(drop)
     };
-    let kept = frames.map(|frames| frames.into_iter().filter_map(|frame| keep_one(frame).err()).last());
-    if let Some(error) = kept.unwrap_or_else(Some) {
+    // One that fails does not keep the others from being copied.
+    let kept = frames.map(|frames| frames.into_iter().filter_map(|frame| keep_one(frame).err()).collect::<Vec<_>>());
+    if let Some(error) = kept.unwrap_or_else(|error| vec![error]).first() {
         tracing::warn!(
             "the files of some agents were not copied to the server, so other hosts cannot continue them until they have run again: {error}"
         );
