@@ -129,6 +129,7 @@ pub(crate) fn a_forgotten_host_leaves_its_chains_to_others(open: Open) {
     let lacks = hosts(&there).take(Wanted::Chain(lacking), &Offer::default());
     assert!(matches!(lacks, Err(StoreError::Archive(ArchiveError::NoCopy(frame))) if frame == lacking), "{lacks:?}");
     assert_eq!(there.elsewhere(lacking).unwrap(), Some(Elsewhere::Waiting), "nothing has changed");
+    assert!(hosts(&there).hosts().unwrap().iter().all(|host| host.name != "here"));
     assert_eq!(hosts(&there).take(Wanted::Chain(root), &Offer::default()).unwrap(), Some(root));
     // The forgotten host can come back.
     assert_eq!(hosts(&here).take(Wanted::Chain(lacking), &Offer::default()).unwrap(), Some(lacking));

@@ -53,9 +53,10 @@ pub(crate) fn check(connection: &Connection) -> TxResult<()> {
     }
 }
 
-/// The hosts that have a lease or a chain. A host that was forgotten and has chains again has no lease.
+/// The hosts that have a lease, have had one in the last day, or have chains that have not ended. A host that was forgotten and has
+/// chains again has no lease.
 const HOSTS: &str = concat!(
-    "SELECT name, seen, left_over, is_draining, labels, program,
+    "SELECT * FROM (SELECT name, seen, left_over, is_draining, labels, program,
        (SELECT count(*) FROM chains AS c JOIN frames AS f ON f.id = c.root
         WHERE c.host = known.name AND f.status NOT IN ('done', 'failed')) AS chains,
        (SELECT count(*) FROM chains AS c JOIN frames AS f ON f.root = c.root
@@ -64,7 +65,8 @@ const HOSTS: &str = concat!(
     clock!(),
     " AS left_over, is_draining, labels, program FROM hosts
            UNION ALL SELECT DISTINCT host, NULL::bigint, NULL::bigint, FALSE, '', '' FROM chains
-           WHERE host IS NOT NULL AND host NOT IN (SELECT name FROM hosts)) AS known ORDER BY name <> ?1, name"
+           WHERE host IS NOT NULL AND host NOT IN (SELECT name FROM hosts)) AS known) AS counted
+     WHERE name = ?1 OR chains > 0 OR left_over > -86400000 ORDER BY name <> ?1, name"
 );
 
 pub(super) fn hosts(connection: &Connection) -> TxResult<Vec<Host>> {
