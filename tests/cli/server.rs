@@ -35,6 +35,9 @@ fn a_chain_is_answered_anywhere_and_runs_where_its_files_are() {
     let host = fs::read_to_string(one.state().join("host")).expect("it has a name");
     other.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
     other.answer("tomorrow");
+    let by = other.run(&["history", "--all-projects", "--json"]).json()[0]["records"][0]["by"]["host"].clone();
+    let answerer = fs::read_to_string(other.state().join("host")).expect("it has a name");
+    assert_eq!((&by["name"], &by["database_user"]), (&answerer.trim().into(), &"agent".into()));
     let refused = other.run(&["resume", &id]);
     assert!(refused.exits_with(1).stderr.contains(&format!("run on the host {}", host.trim())), "{refused}");
     other.run(&["resume", "--all"]).succeeds();

@@ -138,6 +138,7 @@ pub(crate) fn origin() -> Origin {
         file: None,
         client: None,
         page: None,
+        host: None,
     }
 }
 

@@ -36,6 +36,17 @@ pub struct Origin {
     /// The browser from which it was sent to the page; the other fields are then about the process that serves the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<FromPage>,
+    /// If the database is on a server: the host, and the user of the database as the server knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<FromHost>,
+}
+
+/// The host from which something was recorded on a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FromHost {
+    pub name: String,
+    pub database_user: String,
 }
 
 impl Origin {

@@ -28,6 +28,7 @@ use crate::store::sql::chains::{
     candidates, exchanges, limit_checks, listing, prefix_lookup, repair, trees, worktrees,
 };
 use crate::store::sql::database::connection::Database;
+use crate::store::sql::hosts::leases;
 use crate::store::sql::housekeeping::copies;
 use crate::store::sql::requests::questions::{self, asked};
 use crate::store::sql::requests::{agent_creation, calls, groups, request_records};
@@ -65,7 +66,8 @@ impl Records for Database {
     fn candidates(&self, now: Timestamp) -> Result<Vec<ChangedChain>> {
         self.query(|connection| {
             let mut found = candidates::candidates(connection, now)?;
-            let elsewhere = chains::elsewhere(connection)?;
+            let roots: Vec<FrameId> = found.iter().map(|candidate| candidate.root).collect();
+            let elsewhere = chains::elsewhere_among(connection, &roots)?;
             found.retain(|candidate| !elsewhere.contains(&candidate.root));
             Ok(found)
         })
@@ -170,7 +172,10 @@ impl Records for Database {
     }
 
     fn record_answer(&self, id: RequestId, text: &str, origin: &Origin, replace: bool) -> Result<Question> {
-        self.write(Step::Answer, |connection| questions::record_answer(connection, id, text, origin, replace))
+        self.write(Step::Answer, |connection| {
+            let origin = Origin { host: leases::identity(connection)?, ..origin.clone() };
+            questions::record_answer(connection, id, text, &origin, replace)
+        })
     }
 
     fn exchanges(&self, asked: Asked, since: Timestamp, most: usize, within: Option<&[PathBuf]>) -> Result<Exchanges> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::core::housekeeping::hosting::Labels;
+use crate::core::steering::origin::FromHost;
 use crate::store::error::StoreError;
 use crate::store::hosts::{Host, Renewed, Terms};
 use crate::store::sql::engine::{Connection, Row, TxResult};
@@ -38,6 +39,14 @@ pub(super) fn renew(connection: &Connection, terms: &Terms) -> TxResult<Renewed>
     let is_draining =
         connection.read_one(RENEW, (connection.host(), lease, labels, program), |row| row.get("is_draining"))?;
     Ok(Renewed { has_lapsed, is_draining })
+}
+
+/// This host, and its user as the server knows it.
+pub(crate) fn identity(connection: &Connection) -> TxResult<Option<FromHost>> {
+    let Some(own) = connection.host() else { return Ok(None) };
+    let sql = "SELECT session_user::text AS name";
+    let database_user = connection.read_one(sql, [], |row| row.get("name"))?;
+    Ok(Some(FromHost { name: own.to_owned(), database_user }))
 }
 
 const HELD: &str = concat!("SELECT expires > ", clock!(), " AS is_held, is_draining FROM hosts WHERE name = ?1");

@@ -65,6 +65,14 @@ pub(crate) fn elsewhere(connection: &Connection) -> TxResult<HashSet<FrameId>> {
     roots(connection, "SELECT root FROM chains WHERE host IS DISTINCT FROM ?1")
 }
 
+/// Those of these chains whose agents do not run on this host.
+pub(crate) fn elsewhere_among(connection: &Connection, chains: &[FrameId]) -> TxResult<HashSet<FrameId>> {
+    let Some(own) = connection.host().filter(|_| !chains.is_empty()) else { return Ok(HashSet::new()) };
+    let among = chains.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let sql = "SELECT root FROM chains WHERE host IS DISTINCT FROM ?1 AND root = ANY (string_to_array(?2, ' '))";
+    Ok(connection.read_all(sql, (own, among), |row| id(row, "root"))?.into_iter().collect())
+}
+
 /// The chains whose agents run on other hosts.
 pub(crate) fn of_other_hosts(connection: &Connection) -> TxResult<HashSet<FrameId>> {
     roots(connection, "SELECT root FROM chains WHERE host <> ?1")
