@@ -45,6 +45,14 @@ pub(crate) struct Host {
     pub(crate) agents: u64,
 }
 
+impl Host {
+    /// A host that was never seen. `own`: the name of this one.
+    pub(crate) fn new(name: String, own: &str) -> Self {
+        let (is_here, labels, program) = (name == own, Labels::default(), String::new());
+        Self { name, is_here, seen: None, lease: None, is_draining: false, labels, program, chains: 0, agents: 0 }
+    }
+}
+
 /// The chains to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {

@@ -208,7 +208,7 @@ impl Kept {
     fn renewed_after(&self) -> Option<Duration> {
         match (self.has_agents(), self.is_worker.load(Ordering::Acquire)) {
             (true, _) => Some(self.terms.lease / 4),
-            (false, true) => Some(IDLE.max(self.terms.lease / 4)),
+            (false, true) => Some(IDLE.min(self.terms.lease / 2)),
             (false, false) => None,
         }
     }

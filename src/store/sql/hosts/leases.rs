@@ -79,12 +79,12 @@ const HOSTS: &str = concat!(
 );
 
 pub(super) fn hosts(connection: &Connection) -> TxResult<Vec<Host>> {
-    connection.read_all(HOSTS, [connection.host()], |row| {
+    let own = connection.host().unwrap_or_default();
+    let mut found = connection.read_all(HOSTS, [own], |row| {
         let name: String = row.get("name")?;
         let number = |column: &str| Ok::<_, rusqlite::Error>(row.get::<_, i64>(column)?.unsigned_abs());
         let left = row.get::<_, Option<i64>>("left_over")?.and_then(|left| u64::try_from(left).ok());
         Ok(Host {
-            is_here: connection.host() == Some(&name),
             seen: row.get::<_, Option<i64>>("seen")?.and_then(|seen| Timestamp::from_millisecond(seen).ok()),
             lease: left.filter(|left| *left > 0).map(Duration::from_millis),
             is_draining: row.get("is_draining")?,
@@ -92,9 +92,13 @@ pub(super) fn hosts(connection: &Connection) -> TxResult<Vec<Host>> {
             program: row.get("program")?,
             chains: number("chains")?,
             agents: number("agents")?,
-            name,
+            ..Host::new(name, own)
         })
-    })
+    })?;
+    if found.first().is_none_or(|host| !host.is_here) {
+        found.insert(0, Host::new(own.to_owned(), own));
+    }
+    Ok(found)
 }
 
 /// Recorded labels were checked before.
