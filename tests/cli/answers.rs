@@ -380,7 +380,8 @@ fn what_an_agent_cuts_loose_stays_below_its_runner() {
     world.file("sneaky.md", format!("run {}\nrun {then}\nreply {{result}}\n", cut_loose(&question)));
     let said = world.run(&["spawn", "sneaky.md"]).succeeds().stdout.clone();
     assert!(said.contains("agents cannot answer questions"), "{said}");
-    assert!(said.contains("which runs agents"), "{said}");
+    // With a server, it stays below the guard of the agent.
+    assert!(said.contains("which runs agents") || said.contains("belongs to agent"), "{said}");
     assert_eq!(world.questions().len(), 1);
 }
 
