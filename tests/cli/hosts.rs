@@ -230,7 +230,7 @@ fn an_agent_outlives_a_server_that_is_gone_for_less_than_its_lease() {
     gate.reached_by(1);
     network.refuses(true);
     postgres::end_connections(&url);
-    spawn.says("tried again", 1);
+    spawn.says("retrying: ", 1);
     network.refuses(false);
     gate.open_for_one();
     assert!(spawn.ends().succeeds().stdout.ends_with("ok\n"));

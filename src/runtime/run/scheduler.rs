@@ -1,7 +1,6 @@
 //! The loop that runs a chain: start every agent that can run, wait for one to end, decide about it, and repeat.
 
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -34,7 +33,7 @@ use crate::runtime::run::stopping;
 use crate::runtime::steering::try_again;
 use crate::runtime::steering::{self, stop_notice};
 use crate::runtime::{RunSettings, RuntimeError, agent_span};
-use crate::store::{Driving, Store, StoreError};
+use crate::store::{Driving, Store};
 
 mod budget;
 mod harvest;
@@ -42,9 +41,6 @@ pub(crate) mod host_lease;
 mod outcomes;
 pub(crate) mod own_process;
 mod queue;
-
-/// The pause before the next attempt to reach the server with the database.
-const WITHOUT_SERVER: Duration = Duration::from_secs(1);
 
 /// Runs the chain below `top` until nothing in it can run.
 ///
@@ -120,27 +116,6 @@ struct Drive<'a> {
 }
 
 impl Drive<'_> {
-    /// Waits for a server that cannot be reached for a while. After another error, or if the lease ends first, ends the agents,
-    /// because other hosts could continue them.
-    async fn run_or_end(mut self) -> Result<Driven, RuntimeError> {
-        loop {
-            match self.run().await {
-                Err(RuntimeError::Store(error @ (StoreError::Server { .. } | StoreError::Busy(_))))
-                    if !self.live.is_empty() && self.lease.holds() =>
-                {
-                    tracing::warn!("{}: tried again: {error}", self.top.short());
-                    tokio::time::sleep(WITHOUT_SERVER).await;
-                }
-                driven => {
-                    if driven.is_err() {
-                        self.lease.end(self.live.keys().copied());
-                    }
-                    return driven;
-                }
-            }
-        }
-    }
-
     async fn run(&mut self) -> Result<Driven, RuntimeError> {
         let mut looked_again = false;
         loop {
@@ -358,9 +333,23 @@ impl Drive<'_> {
 
     fn conclude(&mut self, id: FrameId, exit: ProcessExit) -> Result<Option<Decision>, RuntimeError> {
         let _span = agent_span(id).entered();
-        let frame = self.store.frame(id)?;
-        let (Some(live), Some(frame)) = (self.live.remove(&id), frame) else { return Ok(None) };
+        let Some(live) = self.live.remove(&id) else { return Ok(None) };
+        let concluded = self.conclude_live(id, &live, exit);
+        if concluded.is_err() {
+            // Whoever finds the attempt without a lease concludes it. What it has left behind must not outlive the lease of the host.
+            self.lease.end(std::iter::once(id));
+        }
         self.lease.has_ended(id);
+        concluded
+    }
+
+    fn conclude_live(
+        &mut self,
+        id: FrameId,
+        live: &RunningAttempt,
+        exit: ProcessExit,
+    ) -> Result<Option<Decision>, RuntimeError> {
+        let Some(frame) = self.store.frame(id)? else { return Ok(None) };
         let begun = Begun::Here { silent: live.is_silent.then_some(live.way), ran: Some(live.began.elapsed()) };
         let concluded = conclude::conclude(self.store, &frame, begun, exit, &live.lease)?;
         self.taken.remove(&id);

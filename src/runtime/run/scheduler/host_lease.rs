@@ -204,7 +204,7 @@ impl Kept {
         !locked(&self.agents).is_empty()
     }
 
-    /// The pause between two renewals; `None`: there are none.
+    /// The interval between two renewals; `None`: there are none.
     fn renewed_after(&self) -> Option<Duration> {
         match (self.has_agents(), self.is_worker.load(Ordering::Acquire)) {
             (true, _) => Some(self.terms.lease / 4),

@@ -1,4 +1,6 @@
-//! Notes what a person is told about agents after the run, and at once if it cannot wait.
+//! Decides what an error means for a run, and notes what a person is told about agents after it, and at once if it cannot wait.
+
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -8,12 +10,36 @@ use crate::core::id::FrameId;
 use crate::core::text::shell::quoted;
 use crate::runtime::RuntimeError;
 use crate::runtime::recovery::room;
-use crate::runtime::run::driven::Busy;
+use crate::runtime::run::driven::{Busy, Driven};
 use crate::runtime::run::frame_error::FrameErrorKind;
 use crate::runtime::run::scheduler::Drive;
-use crate::store::{Attempts, StateChange, TreeOf};
+use crate::store::{Attempts, StateChange, StoreError, TreeOf};
+
+/// How long to wait before the next attempt to reach the server with the database.
+const WITHOUT_SERVER: Duration = Duration::from_secs(1);
 
 impl Drive<'_> {
+    /// Waits for a server that cannot be reached for a while. After another error, or if the lease ends first, ends the agents,
+    /// because other hosts could continue them.
+    pub(super) async fn run_or_end(mut self) -> Result<Driven, RuntimeError> {
+        loop {
+            match self.run().await {
+                Err(RuntimeError::Store(error @ (StoreError::Server { .. } | StoreError::Busy(_))))
+                    if !self.live.is_empty() && self.lease.holds() =>
+                {
+                    tracing::warn!("{}: retrying: {error}", self.top.short());
+                    tokio::time::sleep(WITHOUT_SERVER).await;
+                }
+                driven => {
+                    if driven.is_err() {
+                        self.lease.end(self.live.keys().copied());
+                    }
+                    return driven;
+                }
+            }
+        }
+    }
+
     /// The command that starts the chain again.
     pub(super) fn anew(&self) -> Result<String, RuntimeError> {
         let root = self.store.frame(self.root)?;
