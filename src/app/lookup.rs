@@ -9,7 +9,7 @@ use crate::app::error::{AppError, Refusal};
 use crate::core::id::{FrameId, IdPrefix, Reference};
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::worktrees::directory::project_of;
-use crate::store::{ChainFilter, Chains, Scope, Store, StoreError, Target};
+use crate::store::{ChainFilter, ChainKind, Chains, Scope, Store, StoreError, Target};
 
 /// The frame that an id names, for commands that only read.
 pub(crate) fn frame_named(app: &App<'_>, id: &str) -> Result<FrameId, AppError> {
@@ -65,6 +65,7 @@ fn with_task(app: &App<'_>, task: &str) -> Result<Option<FrameId>, AppError> {
     let here = here(app, &mut projects)?;
     let mut kinds = app.store.chain_kinds()?;
     kinds.retain(|kind| projects.of(&kind.cwd) == here);
+    let kinds = ChainKind::with_other_states(&kinds, |_| true);
     let filter = ChainFilter { text: Some(task.to_owned()), ..ChainFilter::default() };
     let chains = app.store.chains(Chains::Matching { most: MOST, kinds: &kinds, filter: &filter })?;
     let mut found = Vec::new();

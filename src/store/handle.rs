@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use std::ops::Deref;
 use std::path::Path;
 
+use crate::core::agent::usage::Spent;
 use crate::core::chain::frame::Frame;
 use crate::core::chain::tree::Tree;
 use crate::core::housekeeping::hosting::Elsewhere;
@@ -167,9 +168,15 @@ impl Store {
         self.backend.create(new.into(), asked)
     }
 
-    /// [`Records::tree`]
+    /// One of the [`Records::trees`]
     pub fn tree(&self, of: impl Into<TreeOf>) -> Result<Tree> {
-        self.backend.tree(of.into())
+        let of = of.into();
+        Ok(self.backend.trees(&[of])?.pop().unwrap_or_else(|| Tree::new(of.top(), Vec::new())))
+    }
+
+    /// The spending of one of the frames of [`Records::spent_below`]
+    pub fn spent(&self, top: FrameId) -> Result<Spent> {
+        Ok(self.backend.spent_below(&[top])?.pop().unwrap_or_default())
     }
 
     /// [`Records::chain_of`]

@@ -98,7 +98,7 @@ pub(crate) fn look(store: &Store, id: &str) -> Result<Option<(FrameId, ChainStat
             _ => return Ok(None),
         },
     };
-    Ok(status::poll(store, top)?.map(|status| (top, status)))
+    Ok(status::poll_here(store, top)?.map(|status| (top, status)))
 }
 
 /// Finds the chain and changes it as requested. A refused request changes nothing.

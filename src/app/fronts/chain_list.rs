@@ -9,7 +9,7 @@ use crate::app::view::chain::{ChainState, ChainView};
 use crate::core::chain::frame_state::AgentStatus;
 use crate::core::chain::waiting_on::shown_state::Actor;
 use crate::core::id::FrameId;
-use crate::store::{Chains, Summary};
+use crate::store::{ChainKind, Chains, Summary};
 
 /// The chains to list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,6 +104,7 @@ fn of_group(app: &App<'_>, group: Group, matching: Option<&str>, skip: usize) ->
     let mut kinds = app.store.chain_kinds()?;
     let is_empty = kinds.is_empty();
     kinds.retain(|kind| kind.status != AgentStatus::Done);
+    let kinds = ChainKind::with_other_states(&kinds, |status| status != AgentStatus::Done);
     let abandoned: HashSet<FrameId> = app.store.abandoned()?.into_values().collect();
     let may_continue: HashSet<FrameId> =
         app.store.candidates(app.now)?.into_iter().map(|candidate| candidate.root).collect();
@@ -128,8 +129,10 @@ fn of_group(app: &App<'_>, group: Group, matching: Option<&str>, skip: usize) ->
     let all = app.store.chains(Chains::Newest { most: usize::MAX, kinds: Some(&kinds) })?.chains;
     let mut left = skip;
     let mut outcome = Outcome { is_empty, ..Outcome::default() };
-    for chain in all.into_iter().filter(may_belong).filter(|chain| matching.is_none_or(|text| has_text(chain, text))) {
-        let view = ChainView::gather(app.store, chain, &abandoned, app.now)?;
+    let has_matching = |chain: &Summary| matching.is_none_or(|text| has_text(chain, text));
+    let found: Vec<Summary> = all.into_iter().filter(may_belong).filter(has_matching).collect();
+    for view in ChainView::gather_all(app.store, &found, &abandoned, app.now) {
+        let view = view?;
         match Group::of(view.state.actor()) == group {
             true if left > 0 => left -= 1,
             true if outcome.chains.len() == MOST => {

@@ -68,7 +68,8 @@ impl Section {
 pub(crate) fn board(app: &App<'_>, input: Input) -> Result<Board, AppError> {
     let mut selection = Selection::new(app, input.all_projects)?;
     let (open, elsewhere) = open_kinds(app, &mut selection)?;
-    let newest = app.store.chains(Chains::Newest { most: MOST, kinds: Some(&open) })?;
+    let kinds = ChainKind::with_other_states(&open, |status| status != AgentStatus::Done);
+    let newest = app.store.chains(Chains::Newest { most: MOST, kinds: Some(&kinds) })?;
     let ended = app.store.chains(Chains::EndedSince { since: input.today, most: MOST_DONE })?;
     let mut found = Found::default();
     found.add(newest.chains);
@@ -87,8 +88,8 @@ pub(crate) fn board(app: &App<'_>, input: Input) -> Result<Board, AppError> {
     let mut board =
         Board { chains: Vec::new(), more: count.saturating_sub(listed as u64), more_done: ended.more, elsewhere };
     let abandoned: HashSet<_> = app.store.abandoned()?.into_values().collect();
-    for chain in found.chains {
-        let view = ChainView::gather(app.store, chain, &abandoned, app.now)?;
+    for view in ChainView::gather_all(app.store, &found.chains, &abandoned, app.now) {
+        let view = view?;
         let section = Section::of(view.state);
         // A chain that was stopped or paused long ago needs no attention.
         if section != Section::DoneToday || view.since >= input.today {

@@ -8,6 +8,7 @@ use crate::app::lists::project::Selection;
 use crate::app::view::chain::{ChainState, ChainView};
 use crate::core::chain::frame_state::AgentStatus;
 use crate::core::id::FrameId;
+use crate::runtime::RuntimeError;
 use crate::store::{ChainFilter, ChainKind, Chains, Summary};
 
 /// The chains to list.
@@ -66,8 +67,8 @@ pub(crate) fn chains(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> 
         }
         None => selected(app, input, &abandoned)?,
     };
-    let view = |chain| ChainView::gather(app.store, chain, &abandoned, app.now);
-    let mut chains = chains.into_iter().map(view).collect::<Result<Vec<_>, _>>()?;
+    let mut chains =
+        ChainView::gather_all(app.store, &chains, &abandoned, app.now).collect::<Result<Vec<_>, RuntimeError>>()?;
     let omitted = Omitted { is_empty: omitted.is_empty && chains.is_empty(), ..omitted };
     chains.retain(|chain| input.states.is_empty() || input.states.iter().any(|state| chain.is_in(*state)));
     if input.by_state {
@@ -99,13 +100,14 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
     unusual.retain(|chain| seen.insert(chain.id));
 
     let mut omitted = Omitted { is_empty: true, ..Omitted::default() };
+    let is_asked_for = |status| states.is_empty() || states.iter().any(|state| state.may_be_of(status, false));
+    let is_open = |status| with_done || !states.is_empty() || status != AgentStatus::Done;
     let mut is_meant = |kind: &ChainKind| {
         omitted.is_empty = false;
-        let is_asked_for = states.iter().any(|state| state.may_be_of(kind.status, false));
-        if !states.is_empty() && !is_asked_for {
+        if !is_asked_for(kind.status) {
             return false;
         }
-        let is_open = with_done || is_asked_for || kind.status != AgentStatus::Done;
+        let is_open = is_open(kind.status);
         let is_here = selection.includes(&kind.cwd);
         match (is_here, is_open) {
             (true, false) => omitted.done += kind.count,
@@ -116,6 +118,7 @@ fn selected(app: &App<'_>, input: &Input, abandoned: &HashSet<FrameId>) -> Resul
     };
     let mut kinds = app.store.chain_kinds()?;
     kinds.retain(&mut is_meant);
+    let kinds = ChainKind::with_other_states(&kinds, |status| is_asked_for(status) && is_open(status));
     let enough = if input.has_shown_state() { usize::MAX } else { most.saturating_add(unusual.len()) };
     let of_kind = match input.filter == ChainFilter::default() {
         true => Chains::Newest { most: enough, kinds: Some(&kinds) },

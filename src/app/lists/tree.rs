@@ -71,6 +71,7 @@ fn open(app: &App<'_>, input: &Input) -> Result<(Vec<FrameId>, Outcome), AppErro
     let most = input.most.unwrap_or(usize::MAX);
     let mut kinds = app.store.chain_kinds()?;
     kinds.retain(&mut is_meant);
+    let kinds = ChainKind::with_other_states(&kinds, |status| status != AgentStatus::Done);
     let open = app.store.chains(Chains::Newest { most, kinds: Some(&kinds) })?;
     let tops = open.chains.into_iter().map(|chain| chain.id).collect();
     Ok((tops, Outcome { elsewhere, more: open.more, ..Outcome::default() }))

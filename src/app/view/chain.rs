@@ -1,22 +1,26 @@
 //! The view of a chain in a list.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::app::view::cost::CostView;
+use crate::core::agent::usage::Spent;
 use crate::core::chain::frame_state::{AgentStatus, FrameState};
 use crate::core::chain::runnable::Attempted;
-use crate::core::chain::tree::Node;
+use crate::core::chain::tree::{Node, Tree};
 use crate::core::chain::waiting_on::shown_state::ShownState;
 use crate::core::chain::waiting_on::{Blocker, Blocking};
 use crate::core::id::FrameId;
 use crate::runtime::RuntimeError;
 use crate::runtime::activity::now::{Doing, activities, activity_of};
 use crate::runtime::run::external_waits;
-use crate::store::{Store, Summary};
+use crate::store::{Store, Summary, TreeOf};
+
+/// How many chains are read together.
+const AT_ONCE: usize = 50;
 
 /// A chain, as `ls` lists it.
 #[derive(Debug, Serialize)]
@@ -123,13 +127,49 @@ impl ChainView {
         Ok(())
     }
 
-    pub(crate) fn gather(
+    /// The views of these chains, in their order. A few at a time are read.
+    pub(crate) fn gather_all(
+        store: &Store,
+        chains: &[Summary],
+        abandoned: &HashSet<FrameId>,
+        now: Timestamp,
+    ) -> impl Iterator<Item = Result<Self, RuntimeError>> {
+        let parts: Vec<Vec<Summary>> = chains.chunks(AT_ONCE).map(<[Summary]>::to_vec).collect();
+        let of_part = move |part| match Self::gather_part(store, part, abandoned, now) {
+            Ok(views) => views.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
+        };
+        parts.into_iter().flat_map(of_part)
+    }
+
+    fn gather_part(
+        store: &Store,
+        chains: Vec<Summary>,
+        abandoned: &HashSet<FrameId>,
+        now: Timestamp,
+    ) -> Result<Vec<Self>, RuntimeError> {
+        let ids: Vec<FrameId> = chains.iter().map(|chain| chain.id).collect();
+        let open = chains.iter().filter(|chain| chain.state != FrameState::Done);
+        let open: Vec<TreeOf> = open.map(|chain| TreeOf::Whole(chain.id)).collect();
+        let trees = store.trees(&open)?.into_iter();
+        let mut trees: HashMap<FrameId, Tree> = trees.map(|tree| (tree.top(), tree)).collect();
+        let spent = store.spent_below(&ids)?;
+        let view = |(chain, spent): (Summary, Spent)| {
+            let tree = trees.remove(&chain.id);
+            Self::gather(store, chain, tree, spent, abandoned, now)
+        };
+        chains.into_iter().zip(spent).map(view).collect()
+    }
+
+    /// `tree`: the chain's, unless it is done.
+    fn gather(
         store: &Store,
         chain: Summary,
+        mut tree: Option<Tree>,
+        spent: Spent,
         abandoned: &HashSet<FrameId>,
         now: Timestamp,
     ) -> Result<Self, RuntimeError> {
-        let mut tree = if chain.state == FrameState::Done { None } else { Some(store.tree(chain.id)?) };
         let changes_at = tree.as_mut().map(|tree| external_waits::as_of(store, tree, now)).transpose()?.flatten();
         let waiting_on = tree.as_ref().map(|tree| tree.blockers(now)).unwrap_or_default();
         let abandoned = abandoned.contains(&chain.id);
@@ -166,7 +206,7 @@ impl ChainView {
             open_questions: chain.open_questions,
             waiting_on,
             doing,
-            cost: CostView(store.spent(chain.id)?),
+            cost: CostView(spent),
             max_budget_usd: chain.limits.max_budget_usd,
             changes_at,
         })

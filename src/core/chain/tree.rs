@@ -30,6 +30,8 @@ pub(crate) struct Whole {
     /// The account of each frame, by the directory that holds its login; read only if an account has reached its usage
     /// limit. Frames that are not listed use the default account.
     pub accounts: HashMap<FrameId, String>,
+    /// Whether it belongs to another host, or has none yet.
+    pub is_elsewhere: bool,
 }
 
 /// What the tree needs to know about a frame.

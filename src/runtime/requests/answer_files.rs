@@ -133,7 +133,7 @@ pub(crate) fn record_reported(store: &Store, refused: &RefusedAnswer) -> Result<
 pub(crate) fn observed(store: &Store, question: Question, now: Timestamp) -> Result<Question, RuntimeError> {
     let is_open = question.answered.is_none() && question.expired.is_none();
     match question.kind {
-        RequestKind::Ask(form) if is_open => {
+        RequestKind::Ask(form) if is_open && form.answered_in().is_some() => {
             let request = store.requests(Requests::One(question.id))?.pop();
             let progress = request.map(|(request, _)| request.progress).unwrap_or_default();
             let answer_file = seen(store, question.id, &form, &progress, now)?.map(Box::new);

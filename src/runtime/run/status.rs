@@ -42,8 +42,17 @@ pub(crate) enum ChainStatus {
 /// A poll does no more than this: it starts no process and no async runtime, and writes nothing unless an external wait has
 /// ended.
 pub(crate) fn poll(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, RuntimeError> {
+    of_tree(store, store.tree(top)?)
+}
+
+/// Like [`poll`]. `None` also if the chain belongs to another host, or has none yet.
+pub(crate) fn poll_here(store: &Store, top: FrameId) -> Result<Option<ChainStatus>, RuntimeError> {
     let tree = store.tree(top)?;
-    let is_here = store.elsewhere(top)?.is_none();
+    if tree.whole().is_elsewhere { Ok(None) } else { of_tree(store, tree) }
+}
+
+fn of_tree(store: &Store, tree: Tree) -> Result<Option<ChainStatus>, RuntimeError> {
+    let (top, is_here) = (tree.top(), !tree.whole().is_elsewhere);
     if is_here && tree.get(top).is_some_and(|node| node.state.is_over()) {
         filing::file_ended(store, Some(top))?;
     }
@@ -126,10 +135,14 @@ fn any_is_free(store: &Store, tree: &Tree) -> Result<bool, RuntimeError> {
 /// Whether something in the chain of `root` can run now. Unlike [`poll`], this skips failed agents, and chains that another
 /// process runs.
 pub(crate) fn can_continue(store: &Store, root: FrameId) -> Result<bool, RuntimeError> {
-    if Driving::is_marked(store.dir(), root)? || store.elsewhere(root)?.is_some() {
+    if Driving::is_marked(store.dir(), root)? {
         return Ok(false);
     }
-    match at_rest(store, store.tree(root)?, Timestamp::now())? {
+    let tree = store.tree(root)?;
+    if tree.whole().is_elsewhere {
+        return Ok(false);
+    }
+    match at_rest(store, tree, Timestamp::now())? {
         Some(tree) => any_is_free(store, &tree),
         None => Ok(true),
     }

@@ -1,5 +1,6 @@
 //! Chains, their parts, and lists of them.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
@@ -65,6 +66,16 @@ pub enum TreeOf {
     /// A frame and its children, with the requests of the frame only: enough to tell whether the frame can run, if it is
     /// awaited.
     Family(FrameId),
+}
+
+impl TreeOf {
+    /// The frame that the others are below.
+    #[must_use]
+    pub const fn top(self) -> FrameId {
+        match self {
+            Self::Whole(top) | Self::Family(top) => top,
+        }
+    }
 }
 
 impl From<FrameId> for TreeOf {
@@ -223,6 +234,17 @@ pub struct ChainKind {
     /// The root's state.
     pub status: AgentStatus,
     pub count: u64,
+}
+
+impl ChainKind {
+    /// These kinds, with all other states that `may` accepts: by the time at which the chains are read, their states may have
+    /// changed.
+    pub(crate) fn with_other_states(kinds: &[Self], may: impl Fn(AgentStatus) -> bool) -> Vec<Self> {
+        let directories: BTreeSet<&PathBuf> = kinds.iter().map(|kind| &kind.cwd).collect();
+        let all = |cwd| AgentStatus::ALL.into_iter().map(move |status| (cwd, status));
+        let accepted = directories.into_iter().flat_map(all).filter(|(_, status)| may(*status));
+        accepted.map(|(cwd, status)| Self { cwd: cwd.clone(), status, count: 0 }).collect()
+    }
 }
 
 /// A root, as a list shows it.

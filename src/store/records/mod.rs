@@ -51,8 +51,8 @@ pub trait Records {
     /// `StoreError::Limit`, `StoreError::StaleCaller`, a path that is not valid UTF-8, or an error writing the database.
     fn create(&self, new: NewChain<'_>, asked: Option<AskedFor<'_>>) -> Result<FrameId>;
 
-    /// Frames, with the requests whose results their agents have not been given.
-    fn tree(&self, of: TreeOf) -> Result<Tree>;
+    /// Trees of frames, with the requests whose results their agents have not been given.
+    fn trees(&self, of: &[TreeOf]) -> Result<Vec<Tree>>;
 
     /// The kinds of chains, with the number of chains of each.
     fn chain_kinds(&self) -> Result<Vec<ChainKind>>;
@@ -224,7 +224,7 @@ pub trait Records {
     fn give_messages(&self, caller: Caller, longest: usize) -> Result<Vec<Message>>;
 
     /// What a frame and all frames below it have cost.
-    fn spent(&self, top: FrameId) -> Result<Spent>;
+    fn spent_below(&self, tops: &[FrameId]) -> Result<Vec<Spent>>;
 
     /// Attempts, as statistics count them.
     fn counted(&self, of: Counting<'_>) -> Result<Vec<Counted>>;

@@ -51,8 +51,8 @@ impl Records for Database {
         Ok(created)
     }
 
-    fn tree(&self, of: TreeOf) -> Result<Tree> {
-        self.read(|connection| trees::tree(connection, of))
+    fn trees(&self, of: &[TreeOf]) -> Result<Vec<Tree>> {
+        self.read(|connection| trees::trees(connection, of))
     }
 
     fn chain_kinds(&self) -> Result<Vec<ChainKind>> {
@@ -64,7 +64,7 @@ impl Records for Database {
     }
 
     fn candidates(&self, now: Timestamp) -> Result<Vec<ChangedChain>> {
-        self.query(|connection| {
+        self.read(|connection| {
             let mut found = candidates::candidates(connection, now)?;
             let roots: Vec<FrameId> = found.iter().map(|candidate| candidate.root).collect();
             let elsewhere = chains::elsewhere_among(connection, &roots)?;
@@ -168,7 +168,7 @@ impl Records for Database {
     }
 
     fn first_questions(&self, most: usize, within: Option<&[PathBuf]>, only_open: bool) -> Result<FirstQuestions> {
-        self.query(|connection| asked::first_questions(connection, most, within, only_open))
+        self.read(|connection| asked::first_questions(connection, most, within, only_open))
     }
 
     fn record_answer(&self, id: RequestId, text: &str, origin: &Origin, replace: bool) -> Result<Question> {
@@ -199,8 +199,8 @@ impl Records for Database {
         self.write(Step::Tell, |connection| messages::give_messages(connection, caller, longest))
     }
 
-    fn spent(&self, top: FrameId) -> Result<Spent> {
-        self.query(|connection| spent::spent(connection, top))
+    fn spent_below(&self, tops: &[FrameId]) -> Result<Vec<Spent>> {
+        self.read(|connection| spent::spent(connection, tops))
     }
 
     fn counted(&self, of: Counting<'_>) -> Result<Vec<Counted>> {

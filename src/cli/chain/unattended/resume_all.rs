@@ -34,6 +34,10 @@ impl ResumeAll {
     pub(crate) fn run(self, context: &Context) -> Result<ExitStatus, CliError> {
         // Most polls find an idle database and nothing to do.
         let is_idle = |store: &Store| {
+            if store.hosts().is_some() {
+                // There may be a chain to take from a lost host.
+                return Ok(false);
+            }
             let ToContinue { roots, refused } = unattended::to_continue(&context.app(store))?;
             let is_idle = roots.is_empty() && !refused.iter().any(is_news);
             if is_idle {

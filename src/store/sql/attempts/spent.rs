@@ -48,8 +48,12 @@ const SINCE: &str = counted!("(SELECT * FROM attempts WHERE began >= ?1)");
 const LAST_PRICED: &str =
     counted!("(SELECT * FROM attempts WHERE model = ?1 AND estimated = 0 AND cost_usd > 0 ORDER BY seq DESC LIMIT 1)");
 
-pub(crate) fn spent(connection: &Connection, top: FrameId) -> TxResult<Spent> {
-    connection.read_one(SPENT, (Id(top), codec::now()), spent_row)
+pub(crate) fn spent(connection: &Connection, tops: &[FrameId]) -> TxResult<Vec<Spent>> {
+    let now = codec::now();
+    for top in tops {
+        connection.send_ahead(SPENT, (Id(*top), now))?;
+    }
+    tops.iter().map(|top| connection.read_one(SPENT, (Id(*top), now), spent_row)).collect()
 }
 
 pub(crate) fn counted(connection: &Connection, of: Counting<'_>) -> TxResult<Vec<Counted>> {

@@ -1,5 +1,7 @@
 //! Finds chains that may be able to continue, without reading every chain.
 
+use std::ops::ControlFlow;
+
 use jiff::Timestamp;
 
 use crate::core::chain::check_schedule::{self, ChangedChain, ContinueReason};
@@ -79,13 +81,15 @@ const IN_FILES: &str = requests!("questions_in_files", "r.status = 'open' AND r.
 const POSTED: &str = requests!("posted_questions", "r.status = 'open' AND r.is_posted");
 
 pub(crate) fn candidates(connection: &Connection, now: Timestamp) -> TxResult<Vec<ChangedChain>> {
+    for sql in [STIRRING, OUTSIDE, POSTED, EXPIRING, IN_FILES] {
+        connection.send_ahead(sql, [])?;
+    }
     let mut candidates = stirring(connection, now)?;
     candidates.extend(requests(connection, OUTSIDE, |kind| match kind {
         RequestKind::Wait(wait) => Some(ContinueReason::Outside(wait)),
         _ => None,
     })?);
-    candidates.extend(requests(connection, POSTED, until_readable)?);
-    candidates.extend(requests(connection, POSTED, in_file)?);
+    candidates.extend(requests(connection, POSTED, |kind| until_readable(&kind).into_iter().chain(in_file(kind)))?);
     candidates.extend(requests(connection, EXPIRING, |kind| match kind {
         RequestKind::Ask(Form { expires_at, .. }) => expires_at.map(ContinueReason::Until),
         _ => None,
@@ -125,20 +129,25 @@ fn stirring(connection: &Connection, now: Timestamp) -> TxResult<Vec<ChangedChai
 }
 
 /// The chains with the requests that `sql` finds, if they have a reason to continue.
-fn requests(
+fn requests<I: IntoIterator<Item = ContinueReason>>(
     connection: &Connection,
     sql: &str,
-    reason: impl Fn(RequestKind) -> Option<ContinueReason>,
+    reasons: impl Fn(RequestKind) -> I,
 ) -> TxResult<Vec<ChangedChain>> {
-    let read = |row: &Row<'_>| {
+    let mut found = Vec::new();
+    connection.each(sql, [], |row| {
         let root = id(row, "root")?;
-        let (Ok(detail), Ok(looked)) = (from_json(row, "detail"), maybe_json(row, "looked")) else {
-            return Ok(Some(ChangedChain { root, reason: ContinueReason::Free, progress: WaitProgress::default() }));
-        };
-        let Some(reason) = reason(detail) else { return Ok(None) };
-        Ok(Some(ChangedChain { root, reason, progress: looked.unwrap_or_default() }))
-    };
-    Ok(connection.read_all(sql, [], read)?.into_iter().flatten().collect())
+        match (from_json(row, "detail"), maybe_json::<WaitProgress>(row, "looked")) {
+            (Ok(detail), Ok(looked)) => {
+                let progress = looked.unwrap_or_default();
+                let reasons = reasons(detail).into_iter();
+                found.extend(reasons.map(|reason| ChangedChain { root, reason, progress: progress.clone() }));
+            }
+            _ => found.push(ChangedChain { root, reason: ContinueReason::Free, progress: WaitProgress::default() }),
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
 }
 
 fn in_file(kind: RequestKind) -> Option<ContinueReason> {
@@ -150,7 +159,7 @@ fn in_file(kind: RequestKind) -> Option<ContinueReason> {
 
 /// A posted question that cannot be read is read again until it can be read, even if its file is complete but invalid. If
 /// the file is incomplete, the chain is checked again when the file changes.
-fn until_readable(kind: RequestKind) -> Option<ContinueReason> {
+fn until_readable(kind: &RequestKind) -> Option<ContinueReason> {
     let RequestKind::Ask(Form { posted: Some(posted), .. }) = kind else { return None };
     let file = posted.trouble.as_ref().and_then(|_| posted.pending())?;
     Some(ContinueReason::Outside(External::Matching(Matching { file, pattern: WHOLE.to_owned(), within: None })))

@@ -39,6 +39,9 @@ const SPENT: &str = concat!(
     family!()
 );
 
+const LIMITS_OF_TREE: &str =
+    "SELECT root, limits, host FROM chains WHERE root = (SELECT root FROM frames WHERE id = ?1)";
+
 /// Selects a chain. `$found` must name its frame `f`.
 macro_rules! chain {
     ($found:literal) => {
@@ -144,17 +147,21 @@ pub(crate) fn note_spent_budget(connection: &Connection, now: At, frame: &Frame)
     )
 }
 
+/// Announces [`of_tree`].
+pub(crate) fn send_ahead(connection: &Connection, frame: FrameId) -> TxResult<()> {
+    connection.send_ahead(LIMITS_OF_TREE, [Id(frame)])
+}
+
 /// Facts about the whole tree of a frame. `nodes` are all of its frames.
 pub(crate) fn of_tree(connection: &Connection, frame: FrameId, nodes: &[Node]) -> TxResult<Whole> {
-    let found = connection.read_first(
-        "SELECT root, limits FROM chains WHERE root = (SELECT root FROM frames WHERE id = ?1)",
-        [Id(frame)],
-        |row| Ok((id(row, "root")?, from_json(row, "limits")?)),
-    )?;
-    let Some((root, limits)) = found else { return Ok(Whole::default()) };
+    let found = connection.read_first(LIMITS_OF_TREE, [Id(frame)], |row| {
+        let elsewhere = elsewhere(connection.host(), row.get("host")?);
+        Ok((id(row, "root")?, from_json(row, "limits")?, elsewhere.is_some()))
+    })?;
+    let Some((root, limits, is_elsewhere)) = found else { return Ok(Whole::default()) };
     let limited = |node: &Node| matches!(&node.state, FrameState::Waiting { wait } if wait.is_pause());
     let accounts = if nodes.iter().any(limited) { accounts(connection, root)? } else { HashMap::new() };
-    Ok(Whole { limits, spent_usd: spent_for_budget(connection, root, limits)?, accounts })
+    Ok(Whole { limits, spent_usd: spent_for_budget(connection, root, limits)?, accounts, is_elsewhere })
 }
 
 /// The spending of a tree and the other trees of its family. Only needed if there is a budget.

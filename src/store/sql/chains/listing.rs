@@ -1,5 +1,6 @@
 //! Lists chains without reading all of them.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use crate::core::chain::frame_state::AgentStatus;
@@ -117,12 +118,7 @@ pub(crate) fn chain_kinds(connection: &Connection) -> TxResult<Vec<ChainKind>> {
 
 /// An index yields the number of chains of each kind, and the newest ones. Only those few are read.
 fn newest(connection: &Connection, most: usize, wanted: Option<&[ChainKind]>) -> TxResult<ChainList> {
-    let is_wanted = |kind: &ChainKind| {
-        let is_it = |wanted: &ChainKind| (&wanted.cwd, &wanted.status) == (&kind.cwd, &kind.status);
-        wanted.is_none_or(|wanted| wanted.iter().any(is_it))
-    };
-    let mut kinds = chain_kinds(connection)?;
-    kinds.retain(is_wanted);
+    let kinds = present(connection, wanted)?;
     let mut found: Vec<(i64, FrameId)> = Vec::new();
     for kind in &kinds {
         let of_kind = (path_text(&kind.cwd)?, kind.status.name(), signed(most as u64));
@@ -135,11 +131,21 @@ fn newest(connection: &Connection, most: usize, wanted: Option<&[ChainKind]>) ->
     Ok(ChainList { more: count.saturating_sub(chains.len() as u64), chains })
 }
 
+/// The kinds of these that chains are of now.
+fn present(connection: &Connection, wanted: Option<&[ChainKind]>) -> TxResult<Vec<ChainKind>> {
+    let mut kinds = chain_kinds(connection)?;
+    if let Some(wanted) = wanted {
+        let wanted: HashSet<_> = wanted.iter().map(|kind| (&kind.cwd, kind.status)).collect();
+        kinds.retain(|kind| wanted.contains(&(&kind.cwd, kind.status)));
+    }
+    Ok(kinds)
+}
+
 fn matching(connection: &Connection, most: usize, kinds: &[ChainKind], filter: &ChainFilter) -> TxResult<ChainList> {
     let ChainFilter { text, task, since } = filter;
     let pattern = |text: &Option<String>| text.as_ref().map(|text| format!("%{}%", escaped(text)));
     let mut found: Vec<(i64, FrameId)> = Vec::new();
-    for kind in kinds {
+    for kind in present(connection, Some(kinds))? {
         let cwd = path_text(&kind.cwd)?;
         let values = (cwd, kind.status.name(), since.map(At), pattern(task), pattern(text));
         found.extend(connection.read_all(MATCHING, values, |row| Ok((row.get("seq")?, id(row, "id")?)))?);
@@ -157,7 +163,10 @@ fn escaped(text: &str) -> String {
 }
 
 fn summaries(connection: &Connection, roots: impl IntoIterator<Item = FrameId>) -> TxResult<Vec<Summary>> {
-    let mut found = Vec::new();
+    let (mut found, roots) = (Vec::new(), roots.into_iter().collect::<Vec<_>>());
+    for root in &roots {
+        connection.send_ahead(ROOT, [Id(*root)])?;
+    }
     for root in roots {
         found.extend(connection.read_first(ROOT, [Id(root)], summary)?);
     }
@@ -230,6 +239,11 @@ mod tests {
         assert_eq!(newest(9, Some(&kinds[1..])), (vec![third, first], 0));
         assert_eq!(newest(usize::MAX, None).0.len(), 3);
         assert_eq!(newest(9, Some(&[])), (vec![], 0));
+        // The states have changed since the kinds were read.
+        store.start(third);
+        assert_eq!(newest(9, Some(&kinds[1..])).0, [first]);
+        let kinds = ChainKind::with_other_states(&kinds[1..], |status| status != AgentStatus::Done);
+        assert_eq!(newest(9, Some(&kinds)), (vec![third, first], 0));
     }
 
     #[test]

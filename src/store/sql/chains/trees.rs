@@ -36,16 +36,29 @@ const REQUESTS: &str = "SELECT r.id, r.frame, r.attempt, r.call, r.detail, r.sta
      WHERE f.root = (SELECT root FROM frames WHERE id = ?1) AND r.status IN ('open', 'resolved', 'expired', 'delivering')
      ORDER BY r.seq";
 
-pub(crate) fn tree(connection: &Connection, of: TreeOf) -> TxResult<Tree> {
+pub(crate) fn trees(connection: &Connection, of: &[TreeOf]) -> TxResult<Vec<Tree>> {
+    stops::send_ahead(connection)?;
+    for of in of {
+        if let TreeOf::Whole(top) = *of {
+            connection.send_ahead(REQUESTS, [Id(top)])?;
+            connection.send_ahead(NODES, [Id(top)])?;
+            limit_checks::send_ahead(connection, top)?;
+        }
+    }
+    let open: HashMap<FrameId, Stop> = stops::all_open(connection)?.into_iter().collect();
+    of.iter().map(|of| tree(connection, *of, &open)).collect()
+}
+
+fn tree(connection: &Connection, of: TreeOf, stops: &HashMap<FrameId, Stop>) -> TxResult<Tree> {
     match of {
         TreeOf::Whole(top) => {
-            let nodes = nodes(connection, top, NODES, pending(connection, top)?)?;
+            let nodes = nodes(connection, top, NODES, pending(connection, top)?, stops)?;
             let whole = limit_checks::of_tree(connection, top, &nodes)?;
             Ok(Tree::new(top, nodes).within(whole))
         }
         TreeOf::Family(top) => {
             let own = HashMap::from([(top, requests::pending(connection, top)?)]);
-            Ok(Tree::new(top, nodes(connection, top, FAMILY, own)?))
+            Ok(Tree::new(top, nodes(connection, top, FAMILY, own, stops)?))
         }
     }
 }
@@ -55,6 +68,7 @@ fn nodes(
     top: FrameId,
     sql: &str,
     mut requests: HashMap<FrameId, Vec<Request>>,
+    open: &HashMap<FrameId, Stop>,
 ) -> TxResult<Vec<Node>> {
     let mut nodes = connection.read_all(sql, [Id(top)], |row| {
         let id = id(row, "id")?;
@@ -80,9 +94,8 @@ fn nodes(
         let lingering: HashMap<FrameId, Timestamp> = lingering.into_iter().collect();
         nodes.iter_mut().for_each(|node| node.lingers = lingering.get(&node.id).copied());
     }
-    let wanted: HashMap<FrameId, Stop> = stops::all_open(connection)?.into_iter().collect();
     for node in &mut nodes {
-        node.stop = match (wanted.get(&node.id), &node.state) {
+        node.stop = match (open.get(&node.id), &node.state) {
             (Some(stop), _) => Some(stop.clone()),
             (None, FrameState::Paused { .. }) => stops::last(connection, node.id)?,
             (None, _) => None,

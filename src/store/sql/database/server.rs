@@ -12,7 +12,7 @@ use crate::store::files::state_dir::server_file::ServerFile;
 use crate::store::sql::database::migrations::STEPS;
 use crate::store::sql::database::server_tables::statements;
 use crate::store::sql::engine::postgres::Client;
-use crate::store::sql::engine::server_address::{place, protected};
+use crate::store::sql::engine::server_address::{Address, place, protected};
 use crate::store::sql::engine::{Connection, Fault, TxResult};
 
 /// The server of an open database.
@@ -41,9 +41,9 @@ pub(crate) fn open(file: &ServerFile, dir: &StateDir) -> Result<(Client, Server)
     if !here.is_empty() && !file.machine.is_empty() && file.machine != here {
         return Err(StoreError::CopiedDirectory(dir.path().to_owned()));
     }
-    let config = config(&file.url)?;
-    let server = Server { place: place(&config) };
-    let connection = Connection::Postgres(Client::connect(config, file.host.clone(), dir.notified())?);
+    let address = address(&file.url)?;
+    let server = Server { place: place(&address.config) };
+    let connection = Connection::Postgres(Client::new(address, file.host.clone(), dir.notified())?);
     let known = |fault: Fault| fault.in_database(server.place.clone().into());
     let mut found = version(&connection).map_err(known)?;
     if let Found::Nothing = found {
@@ -66,12 +66,12 @@ pub(crate) fn open(file: &ServerFile, dir: &StateDir) -> Result<(Client, Server)
 
 /// The address of a server, without its password.
 pub(crate) fn place_of(url: &str) -> Result<String> {
-    Ok(place(&config(url)?))
+    Ok(place(&address(url)?.config))
 }
 
 /// Makes a state directory use the database on a server from now on.
 pub(crate) fn choose(dir: &StateDir, url: &str) -> Result<()> {
-    let wanted = config(url)?;
+    let wanted = address(url)?.config;
     let known = dir.server()?;
     if known.as_ref().is_some_and(|known| known.url == url) {
         return Ok(());
@@ -83,7 +83,7 @@ pub(crate) fn choose(dir: &StateDir, url: &str) -> Result<()> {
     guard.lock().map_err(broken)?;
     let host = match dir.server()? {
         Some(known) => {
-            let used = place(&config(&known.url)?);
+            let used = place(&address(&known.url)?.config);
             // The password and the options may change.
             if used != place(&wanted) {
                 return Err(StoreError::OtherStore { dir: dir.path().to_owned(), used });
@@ -107,7 +107,22 @@ pub(crate) fn machine() -> String {
     fs::read_to_string("/etc/machine-id").map(|id| id.trim().to_owned()).unwrap_or_default()
 }
 
-/// The settings of a connection.
+/// Parses the address of a server.
+fn address(url: &str) -> Result<Address> {
+    let (server, options) = url.split_once('?').unwrap_or((url, ""));
+    let (mut others, mut is_pooled) = (Vec::new(), false);
+    for option in options.split('&').filter(|option| !option.is_empty()) {
+        match option.strip_prefix("pooler=") {
+            None => others.push(option),
+            Some("session") => is_pooled = false,
+            Some("transaction") => is_pooled = true,
+            Some(_) => return Err(StoreError::BadStore { why: "pooler must be session or transaction".to_owned() }),
+        }
+    }
+    let options = if others.is_empty() { String::new() } else { format!("?{}", others.join("&")) };
+    Ok(Address { config: config(&format!("{server}{options}"))?, is_pooled })
+}
+
 fn config(url: &str) -> Result<Config> {
     let wrong = |why: String| StoreError::BadStore { why };
     if !["postgres://", "postgresql://"].iter().any(|start| url.starts_with(start)) {
@@ -206,7 +221,10 @@ impl Server {
             ),
             Access::Beside => "BEGIN ISOLATION LEVEL READ COMMITTED".to_owned(),
             Access::Read => {
-                "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL idle_in_transaction_session_timeout = 0".to_owned()
+                client.begin_read()?;
+                let outcome = work();
+                client.end_read()?;
+                return outcome;
             }
         };
         let done = client.batch(&begin).and_then(|()| work()).and_then(|outcome| {
@@ -236,10 +254,63 @@ fn new_host() -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::failpoint::Step;
     use crate::store::testing::{end_connections, new_server, store};
 
     const RENAME: &str = "UPDATE frames SET title = 'changed'";
+
+    #[test]
+    fn what_only_reads_begins_again_on_another_connection() {
+        if new_server().is_none() {
+            return;
+        }
+        let (_temp, store) = store();
+        let root = store.root();
+        for _ in 0..3 {
+            end_connections(&store);
+            // A statement that is repeated is prepared on each connection.
+            for _ in 0..5 {
+                let trees = store.trees(&[root.into(), root.into()]).unwrap();
+                assert_eq!(trees.iter().map(|tree| tree.all().count()).collect::<Vec<_>>(), [1, 1]);
+                assert_eq!(store.spent(root).unwrap().attempts, 0);
+            }
+        }
+        let counted = "SELECT count(*) AS frames FROM frames";
+        let count = |connection: &Connection| connection.read_one(counted, [], |row| row.get::<_, i64>("frames"));
+        let read = store.database().read(|connection| {
+            let before = count(connection)?;
+            end_connections(&store);
+            Ok((before, count(connection)?))
+        });
+        assert!(read.is_err(), "another connection would read another state: {read:?}");
+        assert_eq!(store.database().read(count).unwrap(), 1);
+    }
+
+    #[test]
+    fn a_statement_that_fails_does_not_affect_those_that_were_sent_ahead_of_others() {
+        if new_server().is_none() {
+            return;
+        }
+        let (_temp, store) = store();
+        store.root();
+        let sql = "SELECT 1 / ?1::bigint AS number";
+        let numbers = |values: &[i64]| {
+            store.database().read(|connection| {
+                for value in values {
+                    connection.send_ahead(sql, [value])?;
+                }
+                let number = |value: &i64| connection.read_one(sql, [value], |row| row.get::<_, i64>("number"));
+                values.iter().map(number).collect::<TxResult<Vec<_>>>()
+            })
+        };
+        assert_eq!(numbers(&[1, 1, 2]).unwrap(), [1, 1, 0]);
+        assert!(numbers(&[1, 0, 1]).unwrap_err().to_string().contains("division by zero"));
+        assert_eq!(numbers(&[2, 1]).unwrap(), [0, 1]);
+        // What nobody reads is forgotten.
+        store.database().read(|connection| connection.send_ahead(sql, [0])).unwrap();
+        assert!(store.database().query(|connection| connection.finds(sql, [1])).unwrap());
+    }
 
     #[test]
     fn a_transaction_of_which_a_part_has_failed_changes_nothing() {

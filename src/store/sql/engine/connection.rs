@@ -102,6 +102,14 @@ impl Connection {
         Ok(())
     }
 
+    /// Announces a statement that reads and is executed next. A server then executes several of them in one round trip.
+    pub(crate) fn send_ahead(&self, sql: &str, values: impl Values) -> TxResult<()> {
+        match self {
+            Self::Sqlite(_) => Ok(()),
+            Self::Postgres(client) => client.send_ahead(sql, &values.list()),
+        }
+    }
+
     /// Whether the statement has a row.
     pub(crate) fn finds(&self, sql: &str, values: impl Values) -> TxResult<bool> {
         Ok(self.read_first(sql, values, |_| Ok(()))?.is_some())

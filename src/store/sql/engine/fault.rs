@@ -19,11 +19,6 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// The error, for callers whose errors already name the database.
-    pub(crate) fn into_error(self) -> StoreError {
-        self.in_database(PathBuf::new())
-    }
-
     pub(crate) fn in_database(self, path: PathBuf) -> StoreError {
         let error = match self {
             Self::Known(error) => return error,

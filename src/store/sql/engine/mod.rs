@@ -4,6 +4,9 @@ pub(crate) mod connection;
 pub(crate) mod dialect;
 pub(crate) mod fault;
 pub(crate) mod postgres;
+pub(crate) mod postgres_connecting;
+pub(crate) mod postgres_session;
+pub(crate) mod postgres_values;
 pub(crate) mod row;
 pub(crate) mod server_address;
 

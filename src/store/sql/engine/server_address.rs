@@ -12,6 +12,13 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::store::error::StoreError;
 
+/// A server, and how to reach it.
+pub(crate) struct Address {
+    pub(crate) config: Config,
+    /// Whether a pooler may assign another connection of the server to each transaction.
+    pub(crate) is_pooled: bool,
+}
+
 /// Requires encryption, with a certificate that this machine trusts, if the server is on another machine and the address
 /// does not say otherwise.
 pub(crate) fn protected(mut config: Config) -> Config {
@@ -71,6 +78,10 @@ pub(super) fn explain(config: &Config, error: &Error) -> StoreError {
         SqlState::LOCK_NOT_AVAILABLE | SqlState::QUERY_CANCELED => StoreError::Busy(path()),
         SqlState::READ_ONLY_SQL_TRANSACTION | SqlState::INSUFFICIENT_PRIVILEGE => {
             StoreError::Server { place, why: found.message().to_owned() }
+        }
+        SqlState::UNDEFINED_TABLE => {
+            let why = "a pooler that assigns a connection to each transaction needs ?pooler=transaction in the address";
+            StoreError::Server { place, why: format!("{} ({why})", found.message()) }
         }
         _ => StoreError::Server { place, why: found.message().to_owned() },
     }

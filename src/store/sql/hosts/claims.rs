@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use uuid::Uuid;
+
 use crate::core::chain::frame_state::FrameState;
 use crate::core::housekeeping::hosting::{Offer, Placement};
 use crate::core::id::FrameId;
@@ -10,7 +12,7 @@ use crate::store::error::{ArchiveError, Result, StoreError};
 use crate::store::hosts::Wanted;
 use crate::store::sql::database::codec::{Id, id};
 use crate::store::sql::database::connection::Database;
-use crate::store::sql::engine::{Connection, TxResult};
+use crate::store::sql::engine::{Connection, TxResult, Values};
 use crate::store::sql::hosts::leases::{clock, labels};
 use crate::store::sql::housekeeping::copies;
 use crate::store::sql::tables::frames;
@@ -19,7 +21,7 @@ use crate::store::sql::tables::frames;
 macro_rules! placements {
     ($condition:literal) => {
         concat!(
-            "SELECT c.root, c.host, c.labels, coalesce(h.expires > ",
+            "SELECT c.root, f.seq, c.host, c.labels, coalesce(h.expires > ",
             clock!(),
             ", FALSE) AS is_alive, (SELECT string_agg(DISTINCT member.cwd, chr(10)) FROM frames AS member
                WHERE member.root = c.root AND NOT member.is_group AND member.status <> 'done') AS directories
@@ -35,10 +37,12 @@ macro_rules! placements {
 const TO_TAKE: &str = placements!(
     "f.status IN ('ready', 'running', 'waiting') AND (c.host IS NULL OR coalesce(h.expires, 0) <= ?2 AND (h.name IS NULL
        OR h.expires + 4 * (h.expires - h.seen) <= ?2
-       OR EXISTS (SELECT 1 FROM frames AS member WHERE member.root = c.root AND member.status = 'running'))) ORDER BY f.seq"
+       OR EXISTS (SELECT 1 FROM frames AS member WHERE member.root = c.root AND member.status = 'running')))
+     AND f.seq > ?3 ORDER BY f.seq LIMIT 64"
 );
-const FREE: &str =
-    placements!("?2 = ?2 AND c.host IS NULL AND f.status IN ('ready', 'running', 'waiting') ORDER BY f.seq");
+const FREE: &str = placements!(
+    "?2 = ?2 AND c.host IS NULL AND f.status IN ('ready', 'running', 'waiting') AND f.seq > ?3 ORDER BY f.seq LIMIT 64"
+);
 const ONE: &str = placements!("c.root = ?2");
 /// Skips a chain that another process is taking.
 const LOCKED: &str = placements!("c.root = ?2 FOR UPDATE OF c SKIP LOCKED");
@@ -47,30 +51,55 @@ pub(super) fn take(store: &Database, wanted: Wanted, offer: &Offer) -> Result<Op
     if store.connection.host().is_none() {
         return Ok(None);
     }
-    let listed = store.read(|connection| match wanted {
-        Wanted::Any => {
-            let now: i64 = connection.read_one(concat!("SELECT ", clock!(), " AS now"), [], |row| row.get("now"))?;
-            placements(connection, TO_TAKE, now)
-        }
-        Wanted::Free => placements(connection, FREE, 0),
-        Wanted::Chain(root) => placements(connection, ONE, Id(root)),
-    })?;
     let mut trouble = None;
-    for (root, listed) in listed {
-        match (wanted, listed.may_be_taken(offer, Path::is_dir)) {
-            (Wanted::Chain(_), Err(why)) => return Err(StoreError::NotTaken { root, why }),
-            (_, Err(_)) => continue,
-            (_, Ok(())) => {}
+    let mut after = 0;
+    loop {
+        let mut listed = store.read(|connection| listed(connection, wanted, after))?;
+        let Some(last) = listed.last() else { return trouble.map_or(Ok(None), Err) };
+        after = last.seq;
+        while !listed.is_empty() {
+            let Listed { root, placement, .. } = listed.remove(0);
+            match (wanted, placement.may_be_taken(offer, Path::is_dir)) {
+                (Wanted::Chain(_), Err(why)) => return Err(StoreError::NotTaken { root, why }),
+                (_, Err(_)) => continue,
+                (_, Ok(())) => {}
+            }
+            match take_one(store, root, &placement) {
+                Ok(true) => return Ok(Some(root)),
+                // Another host was faster. It takes the next ones, too.
+                Ok(false) if !listed.is_empty() => {
+                    let other = usize::from(Uuid::new_v4().as_bytes()[0]) % listed.len();
+                    listed.rotate_left(other);
+                }
+                Ok(false) => {}
+                // One that cannot be taken does not keep others from being taken.
+                Err(error) if matches!(error, StoreError::Server { .. }) => return Err(error),
+                Err(error) => trouble = trouble.or(Some(error)),
+            }
         }
-        match take_one(store, root, &listed) {
-            Ok(true) => return Ok(Some(root)),
-            Ok(false) => {}
-            // One that cannot be taken does not keep others from being taken.
-            Err(error) if matches!(error, StoreError::Server { .. }) => return Err(error),
-            Err(error) => trouble = trouble.or(Some(error)),
+        if let Wanted::Chain(_) = wanted {
+            return trouble.map_or(Ok(None), Err);
         }
     }
-    trouble.map_or(Ok(None), Err)
+}
+
+/// A chain that this host may be able to take.
+struct Listed {
+    root: FrameId,
+    seq: i64,
+    placement: Placement,
+}
+
+/// The oldest chains after the one with this number.
+fn listed(connection: &Connection, wanted: Wanted, after: i64) -> TxResult<Vec<Listed>> {
+    match wanted {
+        Wanted::Any => {
+            let now: i64 = connection.read_one(concat!("SELECT ", clock!(), " AS now"), [], |row| row.get("now"))?;
+            placements(connection, TO_TAKE, (connection.host(), now, after))
+        }
+        Wanted::Free => placements(connection, FREE, (connection.host(), 0, after)),
+        Wanted::Chain(root) => placements(connection, ONE, (connection.host(), Id(root))),
+    }
 }
 
 /// Takes a chain, unless it has changed since it was listed. The files are written first, because the record says that they are here, and
@@ -78,8 +107,8 @@ pub(super) fn take(store: &Database, wanted: Wanted, offer: &Offer) -> Result<Op
 fn take_one(store: &Database, root: FrameId, listed: &Placement) -> Result<bool> {
     let restored = copies::restore(store, root)?;
     let taken = store.beside(Step::Take, |connection| {
-        let now = placements(connection, LOCKED, Id(root))?;
-        let is_as_listed = now.iter().any(|(_, now)| (&now.host, now.is_alive) == (&listed.host, false));
+        let now = placements(connection, LOCKED, (connection.host(), Id(root)))?;
+        let is_as_listed = now.iter().any(|now| (&now.placement.host, now.placement.is_alive) == (&listed.host, false));
         if !is_as_listed || copies::listed(connection, root)? != restored {
             return Ok(false);
         }
@@ -103,14 +132,13 @@ fn check_copies(store: &Database, connection: &Connection, root: FrameId) -> TxR
     Ok(())
 }
 
-fn placements(connection: &Connection, sql: &str, value: impl rusqlite::ToSql) -> TxResult<Vec<(FrameId, Placement)>> {
-    let own = connection.host();
-    let values: [&dyn rusqlite::ToSql; 2] = [&own, &value];
-    connection.read_all(sql, values.as_slice(), |row| {
+fn placements(connection: &Connection, sql: &str, values: impl Values) -> TxResult<Vec<Listed>> {
+    connection.read_all(sql, values, |row| {
         let labels = labels(&row.get::<_, Option<String>>("labels")?.unwrap_or_default());
         let (host, is_alive) = (row.get("host")?, row.get("is_alive")?);
         let directories = row.get::<_, Option<String>>("directories")?.unwrap_or_default();
         let directories = directories.lines().map(PathBuf::from).collect();
-        Ok((id(row, "root")?, Placement { host, is_alive, labels, directories }))
+        let placement = Placement { host, is_alive, labels, directories };
+        Ok(Listed { root: id(row, "root")?, seq: row.get("seq")?, placement })
     })
 }

@@ -218,10 +218,15 @@ pub(crate) fn open(connection: &Connection, frame: FrameId) -> TxResult<Option<S
     })
 }
 
+const ALL_OPEN: &str = "SELECT frame, stop FROM stops WHERE ended IS NULL";
+
 pub(crate) fn all_open(connection: &Connection) -> TxResult<Vec<(FrameId, Stop)>> {
-    connection.read_all("SELECT frame, stop FROM stops WHERE ended IS NULL", [], |row| {
-        Ok((id(row, "frame")?, from_json(row, "stop")?))
-    })
+    connection.read_all(ALL_OPEN, [], |row| Ok((id(row, "frame")?, from_json(row, "stop")?)))
+}
+
+/// Announces [`all_open`].
+pub(crate) fn send_ahead(connection: &Connection) -> TxResult<()> {
+    connection.send_ahead(ALL_OPEN, [])
 }
 
 /// The last stop of a frame.

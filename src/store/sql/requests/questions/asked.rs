@@ -129,6 +129,9 @@ pub(crate) fn first_questions(
         }
         Ok(ControlFlow::Continue(()))
     })?;
+    for id in &found {
+        connection.send_ahead(ONE, [Id(*id)])?;
+    }
     for id in found {
         first.questions.extend(load(connection, id)?);
     }
