@@ -1,10 +1,12 @@
 //! The context of a command: the state directory, the calling agent and the configuration.
 
 mod environment;
+mod opening;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::env;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -13,8 +15,7 @@ use crate::app::chains::run::RunSurroundings;
 use crate::app::config::chain_defaults;
 use crate::app::config::layers::Settings;
 use crate::app::config::setting::{
-    LABELS, LEASE, LINGER as LINGER_SETTING, LOG, PRICES, SHARED_DIRECTORIES, STATE_DIR as STATE_DIR_SETTING,
-    STOP_GRACE, STORE as STORE_SETTING, Setting,
+    LABELS, LEASE, LINGER as LINGER_SETTING, LOG, PRICES, SHARED_DIRECTORIES, STOP_GRACE, Setting, TRACES,
 };
 use crate::app::config::sources::{self, Configuration, Problem, Source};
 use crate::app::config::trust::Trust;
@@ -24,7 +25,6 @@ use crate::app::spawn::in_background::Surroundings;
 use crate::app::{App, Asker};
 use crate::claude::environment::variables::Variables;
 use crate::claude::installation::program;
-use crate::claude::invocation::{STATE_DIR, STORE};
 use crate::claude::processes::marks::{self, Mark};
 pub(crate) use crate::cli::context::environment::{
     CLAUDE, CONFIG, config_of_this_shell, config_path, is_called_by_an_agent, named_claude, named_state_dir,
@@ -37,11 +37,12 @@ use crate::core::agent::launch::Launch;
 use crate::core::attempt::stop_steps::GRACE;
 use crate::core::housekeeping::hosting::{NotALabel, Offer};
 use crate::core::requests::lingering::LINGER;
+use crate::runtime::conclude::spans::Spans;
 use crate::runtime::notifications::config_file::{self, BadConfig, ConfigFile};
 use crate::runtime::notifications::sender::{Sender, Voice};
 use crate::runtime::protocol::{Asking, Patience};
 use crate::runtime::{HostTerms, RunSettings, RuntimeError, Stopping};
-use crate::store::{Caller, Notifications, StateDir, Store, Subscribing};
+use crate::store::{Caller, StateDir, Store, StoreError, Subscribing};
 
 /// The context of a command.
 #[derive(Debug)]
@@ -63,6 +64,10 @@ pub(crate) struct Context {
     is_chosen: Cell<bool>,
     /// Whether the person was warned that the config file cannot be used.
     has_warned: Cell<bool>,
+    /// Where spans are sent.
+    spans: OnceCell<Option<Arc<Spans>>>,
+    /// A store on a server that was opened, or could not be, and that nothing uses now.
+    opened: RefCell<Option<Result<Store, StoreError>>>,
 }
 
 impl Context {
@@ -78,6 +83,8 @@ impl Context {
             server: None,
             is_chosen: Cell::new(false),
             has_warned: Cell::new(false),
+            spans: OnceCell::new(),
+            opened: RefCell::default(),
         };
         // The farthest ancestor counts, because the agent may have started nearer ancestors with any environment. Ancestors
         // with another state directory do not count.
@@ -128,43 +135,6 @@ impl Context {
         let app = self.app_with_origin(store);
         let (sessions, runner) = (marks::sessions().collect(), marks::runner());
         App { asker: Asker { sessions, runner, ..app.asker }, ..app }
-    }
-
-    pub(crate) fn store(&self) -> Result<Store, CliError> {
-        Ok(Store::open(&self.state_dir()?)?)
-    }
-
-    /// Runs `look` on an idle store, without opening it. `None` if the store must be opened.
-    pub(crate) fn read_snapshot<T, E>(&self, look: impl FnOnce(&Store) -> Result<T, E>) -> Option<T> {
-        let dir = self.state_dir().ok()?;
-        Store::read_snapshot(&dir, |store| Ok(look(store).ok())).flatten()
-    }
-
-    /// The state directory. Makes it use the server that the person named, if any.
-    pub(crate) fn state_dir(&self) -> Result<PathBuf, AppError> {
-        let dir = self.place()?;
-        // An agent could set any variable.
-        if self.caller.is_none() && !self.is_chosen.get() {
-            let variable = || env::var(STORE).ok().filter(|url| !url.is_empty());
-            let url = self
-                .server
-                .clone()
-                .or_else(variable)
-                .or_else(|| self.configured(&STORE_SETTING)?.text().map(str::to_owned));
-            url.map_or(Ok(()), |url| Store::use_server(&dir, &url))?;
-            self.is_chosen.set(true);
-        }
-        Ok(dir)
-    }
-
-    /// The state directory, whichever database it uses.
-    pub(crate) fn place(&self) -> Result<PathBuf, AppError> {
-        let dir = named_state_dir()
-            .or_else(|| self.configured(&STATE_DIR_SETTING)?.path())
-            .or_else(StateDir::default_path)
-            .ok_or_else(|| Refusal::failure("no home directory to keep state in").hint(format!("set {STATE_DIR}")))?;
-        std::path::absolute(&dir)
-            .map_err(|error| Refusal::failure(format!("{} cannot be used: {error}", dir.display())).into())
     }
 
     /// A setting of the user's config file.
@@ -250,8 +220,34 @@ impl Context {
         let linger = self.linger.get().or_else(configured).unwrap_or(LINGER);
         let (config, prices) = (config_path(), settings.prices(&PRICES));
         let stopping = stopping(&settings);
-        let host = host_terms(&settings)?;
-        Ok(RunSettings { config, claude, own_program, stale_check: true, stopping, linger, places: None, prices, host })
+        let (host, spans) = (host_terms(&settings)?, self.spans(&settings));
+        let places = None;
+        Ok(RunSettings {
+            config,
+            claude,
+            own_program,
+            stale_check: true,
+            stopping,
+            linger,
+            places,
+            prices,
+            host,
+            spans,
+        })
+    }
+
+    /// Sends spans to the collector that the settings name. A process that an agent has started sends none, because the agent could
+    /// have named any collector.
+    fn spans(&self, settings: &Settings) -> Option<Arc<Spans>> {
+        let start = || {
+            let url = settings.text(&TRACES).filter(|url| self.caller.is_none() && !url.is_empty())?;
+            let started = Spans::new(&url).inspect_err(|error| {
+                output::warn(&format!("no traces are sent: {}: {error}", TRACES.key));
+                output::hint("agent-cli config set traces http://127.0.0.1:4318");
+            });
+            started.ok().map(Arc::new)
+        };
+        self.spans.get_or_init(start).clone()
     }
 
     /// Sets how long calls linger, from the command's options.
@@ -336,18 +332,6 @@ impl Context {
         if let Some(sender) = self.sender.take() {
             sender.finish();
         }
-    }
-
-    /// Whether a command that only polls has notifications to send.
-    fn are_notifications_due(&self) -> bool {
-        let has_commands = || self.config().is_ok_and(|config| config.is_some_and(|it| !it.commands.of.is_empty()));
-        let Ok(dir) = self.state_dir() else { return false };
-        if self.caller.is_some() || !has_commands() || StateDir::new(&dir).is_ok_and(|dir| !Store::exists(&dir)) {
-            return false;
-        }
-        let next = |store: &Store| store.outbox().list(Notifications::NextDue);
-        let found = Store::read_snapshot(&dir, next).or_else(|| next(&self.store().ok()?).ok());
-        found.unwrap_or_default().iter().any(|next| next.due <= Timestamp::now())
     }
 
     /// Starts the log.

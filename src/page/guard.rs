@@ -40,7 +40,7 @@ pub(super) fn check(own: &Addresses, request: &Parts) -> Result<(), Refused> {
         reads,
         follows: request.uri.path() == "/live",
         host: header(&HOST).ok().flatten(),
-        in_line: request.uri.authority().map(axum::http::uri::Authority::as_str),
+        in_line: request.uri.authority().map(http::uri::Authority::as_str),
         origin: header(&ORIGIN)?,
         site: header(&SITE)?,
         mode: header(&MODE)?,
@@ -75,7 +75,7 @@ fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>,
 /// Whether a browser could call a server by this name: a host name or address, perhaps with a port.
 pub(crate) fn is_name_of_host(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-.:[]".contains(c);
-    !name.is_empty() && name.chars().all(is_plain) && name.parse::<axum::http::uri::Authority>().is_ok()
+    !name.is_empty() && name.chars().all(is_plain) && name.parse::<http::uri::Authority>().is_ok()
 }
 
 #[cfg(test)]

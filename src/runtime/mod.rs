@@ -9,7 +9,7 @@
 //! runs, it asks [`protocol`] about its agent's calls. [`housekeeping`] maintains whole chains.
 
 pub(crate) mod activity;
-mod conclude;
+pub(crate) mod conclude;
 mod delivery;
 pub(crate) mod housekeeping;
 pub(crate) mod notifications;
@@ -22,6 +22,7 @@ pub(crate) mod steering;
 pub(crate) mod worktrees;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::claude::installation::program::ProgramError;
@@ -30,6 +31,7 @@ use crate::core::agent::overrides::BadLaunch;
 use crate::core::agent::usage::prices::Prices;
 use crate::core::housekeeping::hosting::Offer;
 use crate::core::id::{FrameId, RequestId, SessionId};
+use crate::runtime::conclude::spans::Spans;
 use crate::runtime::run::places::Places;
 use crate::runtime::worktrees::directory::Elsewhere;
 use crate::runtime::worktrees::worktree::WorktreeError;
@@ -56,6 +58,8 @@ pub(crate) struct RunSettings {
     pub prices: Prices,
     /// How this host takes part if hosts share the database.
     pub host: HostTerms,
+    /// Sends a span for each attempt.
+    pub spans: Option<Arc<Spans>>,
 }
 
 /// How a host takes part in a shared database.

@@ -120,6 +120,7 @@ pub(crate) mod testing {
 
     pub(crate) fn settings() -> RunSettings {
         RunSettings {
+            spans: None,
             config: None,
             claude: None,
             own_program: "/usr/bin/agent-cli".into(),

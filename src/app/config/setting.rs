@@ -106,6 +106,15 @@ pub(crate) const LOG: Setting = Setting {
     help: "the filter of the log",
 };
 
+pub(crate) const TRACES: Setting = Setting {
+    key: "traces",
+    kind: Kind::Text,
+    default: None,
+    variable: Some("AGENT_CLI_TRACES"),
+    in_project: InProject::Never,
+    help: "the OpenTelemetry collector that gets a span for each attempt",
+};
+
 pub(crate) const STOP_GRACE: Setting = Setting {
     key: "stop-grace",
     kind: Kind::Duration,
@@ -328,6 +337,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     LEASE,
     COLOR,
     LOG,
+    TRACES,
     STOP_GRACE,
     LINGER,
     MAX_PARALLEL_TOTAL,

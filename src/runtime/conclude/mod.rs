@@ -10,6 +10,7 @@ pub(crate) mod limits_used;
 mod record;
 pub(crate) mod report;
 mod salvage;
+pub(crate) mod spans;
 mod unseen;
 
 use std::time::Duration;

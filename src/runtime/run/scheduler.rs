@@ -288,7 +288,7 @@ impl Drive<'_> {
             Ok(AttemptStart::NotStarted(_lease, why)) => {
                 self.events.look_again();
                 if let Some(decision) = conclude::conclude_unstarted(self.store, &frame, why)? {
-                    self.say_how_it_ended(id)?;
+                    self.report_end(id)?;
                     self.take_note(id, &decision)?;
                 }
                 return Ok(true);
@@ -375,7 +375,7 @@ impl Drive<'_> {
         if let Some(program) = self.refused_forks.remove(&id).filter(|_| live.way.shows_refusal_of_forks(false)) {
             program.remember_refusal_of_forks(self.store)?;
         }
-        self.say_how_it_ended(id)?;
+        self.report_end(id)?;
         self.take_note(id, &decision)?;
         Ok(Some(decision))
     }

@@ -41,7 +41,7 @@ impl Drive<'_> {
             let harvested = || conclude::conclude(self.store, &frame, Begun::Earlier, exit, &lease);
             if let Some(decision) = failpoint::around(Step::Harvest, harvested)? {
                 tracing::info!("{}", step(node.id, &node.title, "its runner had died"));
-                self.say_how_it_ended(node.id)?;
+                self.report_end(node.id)?;
                 if is_below {
                     self.take_note(node.id, &decision)?;
                 }

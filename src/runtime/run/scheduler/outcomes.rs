@@ -9,6 +9,7 @@ use crate::core::chain::progress_lines::end_step;
 use crate::core::id::FrameId;
 use crate::core::text::shell::quoted;
 use crate::runtime::RuntimeError;
+use crate::runtime::conclude::spans::of_attempt;
 use crate::runtime::recovery::room;
 use crate::runtime::run::driven::{Busy, Driven};
 use crate::runtime::run::frame_error::FrameErrorKind;
@@ -48,7 +49,11 @@ impl Drive<'_> {
         }))
     }
 
-    pub(super) fn say_how_it_ended(&self, id: FrameId) -> Result<(), RuntimeError> {
+    /// Reports how the last attempt of a frame has ended.
+    pub(super) fn report_end(&self, id: FrameId) -> Result<(), RuntimeError> {
+        if let Some(spans) = &self.settings.spans {
+            of_attempt::last_attempt(self.store, id)?.into_iter().for_each(|span| spans.record(span));
+        }
         if tracing::enabled!(tracing::Level::INFO) && !(id == self.top && self.settings.places.is_some()) {
             let (family, zone) = (self.store.tree(TreeOf::Family(id))?, jiff::tz::TimeZone::system());
             let is_group = self.store.frame(self.top)?.is_some_and(|top| top.task.is_group());

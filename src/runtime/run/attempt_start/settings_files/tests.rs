@@ -14,6 +14,7 @@ use crate::store::testing::{self, new};
 
 fn own() -> RunSettings {
     RunSettings {
+        spans: None,
         config: None,
         claude: None,
         own_program: "/usr/bin/agent-cli".into(),
