@@ -103,8 +103,8 @@ fn found(look: impl Fn(&Store) -> Result<Vec<CompletionCandidate>, RuntimeError>
 /// Looks something up in the state directory, if it exists.
 pub(crate) fn existing<T, E>(context: &Context, look: impl Fn(&Store) -> Result<T, E>) -> Option<T> {
     let written = || {
-        let dir = context.state_dir().ok().filter(|dir| dir.is_dir())?;
-        look(&Store::open(&dir).ok()?).ok()
+        context.state_dir().ok().filter(|dir| dir.is_dir())?;
+        look(&context.store().ok()?).ok()
     };
     context.read_snapshot(&look).or_else(written)
 }

@@ -369,6 +369,7 @@ impl Drive<'_> {
                 Way::InPlace => "claude refused to continue the suspended call in a fork; continuing in place",
             };
             tracing::info!("{}", step(id, &frame.task.title(), how));
+            self.trace_end(id);
             return Ok(Some(decision));
         }
         // Only a program that accepts one and refuses the other certainly objects to forks.

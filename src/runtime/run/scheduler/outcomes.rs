@@ -51,9 +51,7 @@ impl Drive<'_> {
 
     /// Reports how the last attempt of a frame has ended.
     pub(super) fn report_end(&self, id: FrameId) -> Result<(), RuntimeError> {
-        if let Some(spans) = &self.settings.spans {
-            of_attempt::last_attempt(self.store, id)?.into_iter().for_each(|span| spans.record(span));
-        }
+        self.trace_end(id);
         if tracing::enabled!(tracing::Level::INFO) && !(id == self.top && self.settings.places.is_some()) {
             let (family, zone) = (self.store.tree(TreeOf::Family(id))?, jiff::tz::TimeZone::system());
             let is_group = self.store.frame(self.top)?.is_some_and(|top| top.task.is_group());
@@ -61,6 +59,15 @@ impl Drive<'_> {
             family.get(id).into_iter().for_each(say);
         }
         Ok(())
+    }
+
+    /// Sends a span for the last attempt of a frame. A span that cannot be read is not worth a failed run.
+    pub(super) fn trace_end(&self, id: FrameId) {
+        let Some(spans) = &self.settings.spans else { return };
+        match of_attempt::last_attempt(self.store, id) {
+            Ok(span) => span.into_iter().for_each(|span| spans.record(span)),
+            Err(error) => tracing::debug!("{}: a span is lost: {error}", id.short()),
+        }
     }
 
     pub(super) fn take_note(&mut self, id: FrameId, decision: &Decision) -> Result<(), RuntimeError> {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use rusqlite::types::ToSql;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -26,6 +27,9 @@ use crate::store::sql::engine::server_address::{Address, place};
 
 /// Begins a transaction that reads one state of the database.
 const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL idle_in_transaction_session_timeout = 0";
+
+/// How long the end of a process waits for a connection that is busy.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// A connection to a server.
 #[derive(Debug)]
@@ -161,6 +165,15 @@ impl Client {
         let (reply, answer) = mpsc::channel();
         self.orders.send(Order { execution, reply }).map_err(|_| has_ended())?;
         Ok(answer)
+    }
+}
+
+impl Drop for Client {
+    /// What was sent should reach the server before the process ends.
+    fn drop(&mut self) {
+        if let Ok(sent) = self.send(Execution::End) {
+            let _ = sent.recv_timeout(LAST_WORDS);
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -63,12 +63,21 @@ pub(crate) fn begin(is_pooled: bool, sql: &str) -> String {
 }
 
 /// Opens a connection. Retries for a while if the server is starting or has too many connections.
-pub(crate) async fn open(config: &Config, others: &Others, again: bool) -> Result<tokio_postgres::Client, Error> {
+pub(crate) async fn open(
+    config: &Config,
+    others: &Others,
+    has_answered: &Arc<AtomicBool>,
+    again: bool,
+) -> Result<tokio_postgres::Client, Error> {
     let end = Instant::now() + PATIENCE;
     loop {
         let opened = match tls(config) {
-            Some(tls) => config.connect(tls).await.map(|(client, connection)| follow(client, connection, others)),
-            None => config.connect(NoTls).await.map(|(client, connection)| follow(client, connection, others)),
+            Some(tls) => {
+                config.connect(tls).await.map(|(client, connection)| follow(client, connection, others, has_answered))
+            }
+            None => {
+                config.connect(NoTls).await.map(|(client, connection)| follow(client, connection, others, has_answered))
+            }
         };
         match opened {
             Ok(client) => return Ok(client),
@@ -83,11 +92,12 @@ fn follow<S>(
     client: tokio_postgres::Client,
     mut connection: tokio_postgres::Connection<Socket, S>,
     others: &Others,
+    has_answered: &Arc<AtomicBool>,
 ) -> tokio_postgres::Client
 where
     S: TlsStream + Unpin + Send + 'static,
 {
-    let others = others.clone();
+    let (others, has_answered) = (others.clone(), Arc::clone(has_answered));
     tokio::spawn(async move {
         while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
             match message {
@@ -95,7 +105,9 @@ where
                 Ok(_) => {}
                 Err(_) => {
                     // Waiting processes then query the server, and so reconnect.
-                    others.note("");
+                    if has_answered.load(Ordering::Relaxed) {
+                        others.note("");
+                    }
                     break;
                 }
             }

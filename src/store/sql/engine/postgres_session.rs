@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use futures_util::{StreamExt, TryStreamExt};
 use rusqlite::types::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep_until};
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, Severity};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Config, Error, RowStream, Statement};
 
@@ -51,6 +52,8 @@ pub(crate) enum Execution {
     Batch(String),
     /// Statements that begin or end a transaction that only reads. The reply says that they were sent.
     Unawaited(&'static str),
+    /// Nothing more. The reply says that everything was sent.
+    End,
 }
 
 #[derive(Debug, Default)]
@@ -74,6 +77,7 @@ struct Session {
     /// Whether a statement of the transaction has failed.
     has_failed: bool,
     is_lost: Rc<Cell<bool>>,
+    has_answered: Arc<AtomicBool>,
 }
 
 /// A statement that was executed on this connection.
@@ -96,7 +100,7 @@ type Ahead = FuturesUnordered<Pin<Box<dyn Future<Output = ()>>>>;
 pub(crate) async fn serve(address: Address, mut orders: UnboundedReceiver<Order>, others: Others) {
     let Address { config, is_pooled } = address;
     let ahead = FuturesUnordered::new();
-    let mut server = Executor { config, is_pooled, others, session: None, listening: None, ahead };
+    let mut server = Executor { config, is_pooled, others, session: None, listening: None, has_missed: false, ahead };
     loop {
         let looks_at = server.listening.as_ref().map(|listening| listening.looks_at);
         let order = tokio::select! {
@@ -120,6 +124,8 @@ struct Executor {
     session: Option<Session>,
     /// `None`: nothing waits for writes of others.
     listening: Option<Listening>,
+    /// Whether others may have written while there was no connection.
+    has_missed: bool,
     ahead: Ahead,
 }
 
@@ -149,8 +155,18 @@ impl Executor {
                         self.ahead.push(answer);
                     }
                 }
-                Err(error) => drop(reply.send(Err(failure(&self.config, &error)))),
+                Err(error) => {
+                    self.note_lost(&error);
+                    drop(reply.send(Err(failure(&self.config, &error))));
+                }
             },
+            Execution::End => {
+                // The task of the connection writes what was sent.
+                for _ in 0..3 {
+                    tokio::task::yield_now().await;
+                }
+                let _ = reply.send(Ok(Answer::default()));
+            }
             Execution::Unawaited(sql) => {
                 let begins = sql.starts_with("BEGIN");
                 if let (Some(session), true) = (&mut self.session, begins) {
@@ -159,10 +175,10 @@ impl Executor {
                 }
                 let connected = if begins { self.connected().await.map(drop) } else { Ok(()) };
                 if let (Some(session), Ok(())) = (&mut self.session, &connected) {
-                    // Sends it. The server's answer is discarded.
                     let sql = if begins { begin(self.is_pooled, sql) } else { sql.to_owned() };
-                    drop(session.client.batch_execute(&sql).now_or_never());
                     (session.in_transaction, session.has_failed) = (begins, false);
+                    let client = Arc::clone(&session.client);
+                    self.send(&client, &sql, !begins).await;
                 }
                 let answer = connected.map(|()| Answer::default()).map_err(|error| failure(&self.config, &error));
                 let _ = reply.send(answer);
@@ -184,13 +200,19 @@ impl Executor {
                 return Ok(Answer::default());
             }
         }
+        // A server that cannot be reached was waited for.
+        self.connected().await.map_err(|error| failure(&self.config, &error))?;
         let mut answer = self.in_session(execution).await;
         let was_in_transaction = self.session.as_ref().is_some_and(|session| session.in_transaction);
-        if answer.as_ref().is_err_and(is_lost) {
-            self.session.iter().for_each(|session| session.is_lost.set(true));
-            if !was_in_transaction {
-                answer = self.in_session(execution).await;
-            }
+        if let Err(error) = &answer
+            && self.note_lost(error)
+            && !was_in_transaction
+        {
+            self.connected().await.map_err(|error| failure(&self.config, &error))?;
+            answer = self.in_session(execution).await;
+        }
+        if answer.is_ok() {
+            self.note_answer();
         }
         if let (Some(open), Execution::Batch(sql)) = (&mut self.session, execution) {
             if sql.starts_with("BEGIN") {
@@ -223,23 +245,53 @@ impl Executor {
                 let (client, executable) = self.executable(sql).await?;
                 let is_alone = self.is_pooled && self.session.as_ref().is_some_and(|open| !open.in_transaction);
                 if is_alone {
-                    // Sends them around the statement. Their answers are discarded.
-                    drop(client.batch_execute(&begin(true, "BEGIN")).now_or_never());
+                    self.send(&client, &begin(true, "BEGIN"), false).await;
                 }
                 let answer = beside(&mut self.ahead, execute(&client, &executable, values)).await;
                 if is_alone {
-                    drop(client.batch_execute("COMMIT").now_or_never());
+                    self.send(&client, "COMMIT", true).await;
                 }
                 answer
             }
-            Execution::Ahead(..) | Execution::Unawaited(_) => Ok(Answer::default()),
+            Execution::Ahead(..) | Execution::Unawaited(_) | Execution::End => Ok(Answer::default()),
+        }
+    }
+
+    /// Sends statements whose answer is discarded. A pooler closes a connection whose client leaves before the `end` of its
+    /// transaction is answered.
+    async fn send(&mut self, client: &tokio_postgres::Client, sql: &str, end: bool) {
+        let mut answer = pin!(client.batch_execute(sql));
+        // The first poll sends it.
+        if answer.as_mut().now_or_never().is_none() && end && self.is_pooled {
+            let _ = beside(&mut self.ahead, answer).await;
+        }
+    }
+
+    /// Notes whether the connection was lost, according to an error.
+    fn note_lost(&self, error: &Error) -> bool {
+        let is_lost = is_lost(error);
+        if is_lost {
+            self.session.iter().for_each(|session| session.is_lost.set(true));
+        }
+        is_lost
+    }
+
+    /// Notes that the server has answered. Without this, a server that accepts connections and closes them would wake everything
+    /// that waits, again and again.
+    fn note_answer(&mut self) {
+        self.session.iter().for_each(|session| session.has_answered.store(true, Ordering::Relaxed));
+        if std::mem::take(&mut self.has_missed) {
+            self.others.note("");
         }
     }
 
     /// Looks whether others have written without a notification.
     async fn look_for_writes(&mut self) {
         let every = if self.is_pooled { LOOKS_IN_POOL } else { LOOKS };
-        let is_idle = self.session.as_ref().is_some_and(|session| !session.in_transaction);
+        // A connection that was lost is opened again by whatever needs it.
+        let is_idle =
+            |session: &Session| !session.in_transaction && !session.is_lost.get() && !session.client.is_closed();
+        let is_idle = self.session.as_ref().is_some_and(is_idle);
         let look = Execution::Statement("SELECT number FROM writes".to_owned(), Vec::new());
         let answer = if is_idle { self.in_session(&look).await.ok() } else { None };
         let number = answer.and_then(|answer| match answer.rows.first()?.values.first()? {
@@ -277,7 +329,8 @@ impl Executor {
         if let Some(open) = self.session.as_ref().filter(is_open) {
             return Ok(Arc::clone(&open.client));
         }
-        let client = Arc::new(open(&self.config, &self.others, self.session.is_some()).await?);
+        let has_answered = Arc::default();
+        let client = Arc::new(open(&self.config, &self.others, &has_answered, self.session.is_some()).await?);
         if !self.is_pooled {
             // Sends it. If it fails, the connection is lost.
             drop(client.batch_execute(&settings("SET")).now_or_never());
@@ -287,19 +340,20 @@ impl Executor {
                 client.batch_execute("LISTEN agent_cli").await?;
             }
             // The server did not report writes in the meantime.
-            self.others.note("");
+            self.has_missed = true;
         }
         let (client_here, statements) = (Arc::clone(&client), HashMap::new());
         let (in_transaction, has_failed, is_lost) = (false, false, Rc::default());
-        self.session = Some(Session { client: client_here, statements, in_transaction, has_failed, is_lost });
+        let session = Session { client: client_here, statements, in_transaction, has_failed, is_lost, has_answered };
+        self.session = Some(session);
         Ok(client)
     }
 }
 
-/// Whether the connection was lost. A server that shuts down says so in the answer to the next statement.
+/// Whether the connection was lost. A server that closes it says so in the answer to the next statement.
 fn is_lost(error: &Error) -> bool {
-    let shutdowns = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN];
-    error.is_closed() || error.code().is_some_and(|code| shutdowns.contains(code))
+    let severity = error.as_db_error().and_then(DbError::parsed_severity);
+    error.is_closed() || matches!(severity, Some(Severity::Fatal | Severity::Panic))
 }
 
 fn failure(config: &Config, error: &Error) -> Failure {
