@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use serde_json::Value;
 
 use crate::chance::Chance;
 use crate::extent::sample_or_all;
@@ -74,7 +75,7 @@ impl Trial {
         let hosts = std::mem::take(&mut self.hosts);
         let mut workers: Vec<_> = hosts.iter().map(work).collect();
         for fault in 0..faults {
-            while self.unfinished() < CHAINS {
+            while self.unfinished().len() < CHAINS {
                 self.spawn();
             }
             self.answer();
@@ -110,15 +111,18 @@ impl Trial {
             }
         }
         let since = Instant::now();
-        wait_within(PATIENCE, "every chain is done", || {
+        let mut unfinished = self.unfinished();
+        while !unfinished.is_empty() {
+            assert!(since.elapsed() < PATIENCE, "these are not done: {unfinished:#?}");
             for (host, worker) in hosts.iter().zip(&mut workers) {
                 if !worker.is_alive() {
                     *worker = work(host);
                 }
             }
             self.answer();
-            self.unfinished() == 0
-        });
+            thread::sleep(Duration::from_millis(100));
+            unfinished = self.unfinished();
+        }
         println!("{} chains were done {:?} after the last fault", self.chains.len(), since.elapsed());
         for chain in &self.chains {
             let shown = self.project.run(&["show", chain, "--json"]).json();
@@ -154,10 +158,10 @@ impl Trial {
         }
     }
 
-    fn unfinished(&self) -> usize {
+    fn unfinished(&self) -> Vec<Value> {
         let listed = self.project.run(&["ls", "--all", "--all-projects", "--json"]).succeeds().json();
         let chains = listed.as_array().expect("a list").clone();
-        chains.iter().filter(|chain| chain["state"] != "done").count()
+        chains.into_iter().filter(|chain| chain["state"] != "done").collect()
     }
 }
 

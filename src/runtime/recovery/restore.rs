@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::ancestry::{self, Broken};
@@ -20,7 +21,7 @@ use crate::runtime::{RuntimeError, while_trying};
 use crate::store::files::checkpoint::Compared;
 use crate::store::files::durable::remove_partial;
 use crate::store::files::{checkpoint, tool_results};
-use crate::store::{self, Recovery, Store};
+use crate::store::{self, Attempt, Recovery, Store};
 
 /// Restores what a frame's next attempt needs: the copy of the conversation that it continues, the agent's other session
 /// files, and the large tool results, which the conversation names by path. Returns the file to continue from. `None` if
@@ -100,7 +101,14 @@ fn refuse_foreign(store: &Store, frame: &Frame, config: &Path) -> Result<(), Run
             },
             None => None,
         };
-        let unknown = if store.attempts(frame.id)?.is_empty() { Unknown::IsForeign } else { Unknown::IsOwn };
+        let attempts = store.attempts(frame.id)?;
+        // An attempt starts only if there is no foreign session. If another host has continued the agent since, nothing is known of
+        // what the attempt left behind here.
+        let has_started = |attempt: &Attempt| attempt.ended.is_some() && attempt.ran != Some(Duration::ZERO);
+        if attempts.iter().any(|attempt| attempt.ran_here && attempt.session == session && has_started(attempt)) {
+            continue;
+        }
+        let unknown = if attempts.is_empty() { Unknown::IsForeign } else { Unknown::IsOwn };
         if foreign_session::is_foreign(&place, copy.as_deref(), || store.dir().open_printed(frame.id, 0), unknown)?
             && !is_of_discarded_attempt(store, frame, &place)?
         {

@@ -11,7 +11,7 @@ use crate::store::conformance::{Open, fresh};
 use crate::store::error::{ArchiveError, StoreError};
 use crate::store::handle::Store;
 use crate::store::hosts::{Host, Hosts, Terms, Wanted};
-use crate::store::records::{Attempts, Caller, NewFrame};
+use crate::store::records::{Attempts, Caller, Extent, NewFrame};
 use crate::store::sql::testing::{end_leases, lose_copies};
 use crate::store::testing::{another_host, ask, attempt, new, reply};
 
@@ -86,6 +86,11 @@ pub(crate) fn a_chain_is_taken_with_its_files_and_what_comes_late_is_refused(ope
     there.answer(question, "now").unwrap();
     let late = attempt(here.deliveries(root).unwrap().into_iter().map(|it| (it.request, it.result)).collect());
     here.begin(root, &late).unwrap();
+    let ran = |store: &Store| {
+        let last = store.attempts(Attempts::Of(Extent::One(root))).unwrap().pop().unwrap();
+        (last.ran_here, last.host.is_some())
+    };
+    assert_eq!((ran(&here), ran(&there)), ((true, false), (false, true)));
     let caller = Caller { frame: root, attempt: late.id };
     let offer = Offer { shared: vec![here.dir().path().to_owned()], ..Offer::default() };
     assert_eq!(hosts(&there).take(Wanted::Any, &offer).unwrap(), None, "its host may be running it");

@@ -109,6 +109,8 @@ pub struct Attempt {
     pub context: Option<Context>,
     /// The host on which it ran, if it was another one.
     pub host: Option<String>,
+    /// Whether it ran on this host, if hosts share the database.
+    pub ran_here: bool,
 }
 
 /// Which attempts are meant.

@@ -102,8 +102,9 @@ pub(crate) fn attempts(connection: &Connection, which: Attempts) -> TxResult<Vec
         Attempts::NewestNew => (NEWEST_NEW, None),
     };
     let read = |row: &Row<'_>| {
-        let host = row.get::<_, Option<String>>("host")?.filter(|host| connection.host() != Some(host));
-        Ok(Attempt { host, ..from_row(row)? })
+        let host: Option<String> = row.get("host")?;
+        let ran_here = host.is_some() && host.as_deref() == connection.host();
+        Ok(Attempt { host: host.filter(|_| !ran_here), ran_here, ..from_row(row)? })
     };
     let mut found = connection.read_all(sql, id.map(Id).into_iter().collect::<Vec<_>>(), read)?;
     if which == Attempts::Running
@@ -185,6 +186,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Attempt> {
         summarises: maybe_id(row, "summarises")?,
         context: context(row)?,
         host: None,
+        ran_here: false,
     })
 }
 
