@@ -120,7 +120,6 @@ impl Trial {
                 }
             }
             self.answer();
-            thread::sleep(Duration::from_millis(100));
             unfinished = self.unfinished();
         }
         println!("{} chains were done {:?} after the last fault", self.chains.len(), since.elapsed());

@@ -48,7 +48,7 @@ pub(crate) struct Client {
 /// The state of a transaction that only reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
-    /// There is none.
+    /// No such transaction is open.
     No,
     /// Nothing has been read yet, so it can begin again on another connection.
     Begun,

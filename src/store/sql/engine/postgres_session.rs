@@ -129,7 +129,7 @@ struct Executor {
     ahead: Ahead,
 }
 
-/// What is known of the writes of others.
+/// When to look for writes of others, and the result of the last look.
 struct Listening {
     /// How many transactions had written.
     writes: Option<i64>,
@@ -323,7 +323,7 @@ impl Executor {
         Ok((client, known.prepared.clone().map_or_else(text, Executable::Prepared)))
     }
 
-    /// The connection. It is opened if there is none, or if it was lost outside of a transaction.
+    /// Returns the open connection. Outside of a transaction, opens one if necessary.
     async fn connected(&mut self) -> Result<Arc<tokio_postgres::Client>, Error> {
         let is_open = |open: &&Session| !(open.is_lost.get() || open.client.is_closed()) || open.in_transaction;
         if let Some(open) = self.session.as_ref().filter(is_open) {
