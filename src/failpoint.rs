@@ -80,6 +80,8 @@ steps! {
     Drain: "drain_host", WRITE;
     /// The chains of a lost host are released.
     Forget: "forget_host", WRITE;
+    /// The rights of a user of a shared database are changed.
+    ChangeRights: "change_rights", WRITE;
     /// A chain that no host runs is taken, with its files.
     Take: "take_chain", WRITE;
     /// The files that an agent needs on another host are copied to a shared database.

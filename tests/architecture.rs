@@ -40,7 +40,7 @@ const WITHOUT_CIRCLES: [&str; 6] = ["store", "runtime", "app", "mcp", "page", "c
 
 /// The traits of a database, and the maximum number of operations of each. Operations that only select differently are one
 /// operation with a selection.
-const TRAITS: [(&str, usize); 5] = [("Records", 36), ("Outbox", 6), ("Housekeeping", 15), ("Hosts", 5), ("Changes", 3)];
+const TRAITS: [(&str, usize); 5] = [("Records", 36), ("Outbox", 6), ("Housekeeping", 15), ("Hosts", 7), ("Changes", 3)];
 
 /// Text that only occurs in a part that contains SQL.
 const SQL: [&str; 8] =
@@ -95,10 +95,9 @@ fn only_its_folder_knows_sqlite() {
 #[test]
 fn fields_of_json_that_are_queried_are_columns() {
     let sqlite = sources().join("store/sql");
-    for file in files(&sqlite)
-        .iter()
-        .filter(|file| !["migrations.rs", "server_tables.rs"].iter().any(|tables| file.ends_with(tables)))
-    {
+    for file in files(&sqlite).iter().filter(|file| {
+        !["migrations.rs", "server_tables.rs", "server_rights.rs"].iter().any(|tables| file.ends_with(tables))
+    }) {
         let code = without_tests(&fs::read_to_string(file).unwrap());
         let functions = ["json_extract(", "json_type(", "json_valid(", "json_each(", "json_object(", "-> '$", "->> '"];
         let found = functions.into_iter().find(|function| code.contains(function));

@@ -329,33 +329,21 @@ impl From<StoreError> for CliError {
             StoreError::Running(id) => Self::failed(message).hint(may_have_died(id)),
             StoreError::Io { source, .. } => of_files(message, &source),
             StoreError::Database { .. } => Self::failed(message).hint(ASK_DOCTOR),
-            StoreError::Server { why, .. } if why.contains("TLS") || why.contains("certificate") => Self::failed(
-                message,
-            )
-            .hint(
-                "a server on another machine needs a certificate that this machine trusts (SSL_CERT_FILE names others)",
-            )
-            .hint("without it, the connection is not encrypted: add ?sslmode=disable to the address to allow that"),
-            StoreError::Server { .. } => {
-                Self::failed(message).hint("check the server with the same address: psql ADDRESS")
-            }
-            StoreError::BadStore { .. } => {
-                Self::usage(message).hint("psql accepts the same addresses: postgres://USER@HOST:PORT/DATABASE")
-            }
-            StoreError::CopiedDirectory(dir) => Self::failed(message)
-                .hint("set AGENT_CLI_STATE_DIR to another directory, so that no agent runs on both machines")
-                .hint(format!(
-                    "if the other machine is lost, remove {} and name the server again",
-                    dir.join("server").display()
-                )),
-            StoreError::OtherStore { .. } => Self::usage(message)
-                .hint("agent-cli move --to ADDRESS moves them; or set AGENT_CLI_STATE_DIR to another directory"),
-            StoreError::OtherHost { .. }
+            StoreError::Server { .. }
+            | StoreError::BadStore { .. }
+            | StoreError::CopiedDirectory(_)
+            | StoreError::OtherStore { .. }
+            | StoreError::OtherHost { .. }
             | StoreError::NotTaken { .. }
             | StoreError::LeaseEnded(_)
             | StoreError::Draining(_)
             | StoreError::UnknownHost(_)
-            | StoreError::HostInUse { .. } => hints::of_hosts(message, &error),
+            | StoreError::HostInUse { .. }
+            | StoreError::NoRight { .. }
+            | StoreError::OthersHost { .. }
+            | StoreError::NoAccess { .. }
+            | StoreError::NotOwner { .. }
+            | StoreError::UnknownUser(_) => hints::of_server(message, &error),
             StoreError::NotAdmitted(_)
             | StoreError::Illegal(_)
             | StoreError::IllegalRequest(_)

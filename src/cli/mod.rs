@@ -139,6 +139,7 @@ commands! {
         "import" => Import(housekeeping::transfer::import::Import),
         "move" => Move(housekeeping::transfer::to_server::MoveCommand),
         "hosts" => Hosts(housekeeping::transfer::hosts::HostsCommand),
+        "access" => Access(housekeeping::transfer::access::AccessCommand),
     }
     "Set up" {
         "init" => Init(housekeeping::init::Init),

@@ -16,6 +16,7 @@ use crate::core::housekeeping::archive::BadArchive;
 use crate::core::housekeeping::file_ownership::Exposed;
 use crate::core::housekeeping::fsck_finding::FsckFinding;
 use crate::core::housekeeping::hosting::{Elsewhere, NotTaken};
+use crate::core::housekeeping::rights::Right;
 use crate::core::id::{AttemptId, FrameId, RequestId};
 use crate::core::requests::request_state::IllegalRequestEvent;
 use crate::core::text::time::{age, on_clock};
@@ -90,6 +91,41 @@ pub enum StoreError {
         /// What the server, or the connection to it, has reported.
         why: String,
     },
+    /// The user of the database lacks a right. The owner of the database gives rights.
+    #[error("{user} may not {}{}", right.action(), if directory.is_empty() { String::new() } else { format!(" in {directory}") })]
+    NoRight {
+        /// The user.
+        user: String,
+        /// The right.
+        right: Right,
+        /// Where the chain was started. Empty: nowhere in particular.
+        directory: String,
+    },
+    /// Another user of the database runs chains on a host.
+    #[error("the host {host} belongs to another user of the database than {user}")]
+    OthersHost {
+        /// The host.
+        host: String,
+        /// The user.
+        user: String,
+    },
+    /// The user of the database has no right at all.
+    #[error("{user} has no access to the chains in {place}")]
+    NoAccess {
+        /// The user.
+        user: String,
+        /// The server, without a password.
+        place: String,
+    },
+    /// Only the owner of the database may change rights.
+    #[error("only {owner}, who owns the database, can change rights")]
+    NotOwner {
+        /// The owner's name on the server.
+        owner: String,
+    },
+    /// The server has no such user.
+    #[error("the server has no user {0}")]
+    UnknownUser(String),
     /// The address of the server with the database is not valid.
     #[error("the address of the database is not valid: {why}")]
     BadStore {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::core::housekeeping::hosting::{Labels, Offer};
+use crate::core::housekeeping::rights::Grant;
 use crate::core::id::FrameId;
 use crate::store::error::Result;
 
@@ -106,4 +107,18 @@ pub(crate) trait Hosts {
     /// `StoreError::NotTaken` if this chain was wanted and may not be taken, `StoreError::Archive` if a file that it needs is missing,
     /// or an error writing the database or the state directory.
     fn take(&self, wanted: Wanted, offer: &Offer) -> Result<Option<FrameId>>;
+
+    /// The rights of users of the database: all of them for its owner, and otherwise those of this user.
+    ///
+    /// # Errors
+    ///
+    /// An error reading the database.
+    fn rights(&self) -> Result<Vec<Grant>>;
+
+    /// Gives users rights, or takes them away. Returns whether anything has changed.
+    ///
+    /// # Errors
+    ///
+    /// `StoreError::NotOwner`, `StoreError::UnknownUser`, or an error writing the database.
+    fn change_rights(&self, of: &[Grant], is_given: bool) -> Result<bool>;
 }

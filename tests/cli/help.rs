@@ -40,15 +40,15 @@ fn every_command_explains_itself() {
       logs            Show what an agent said and did
       open, attach    Open a copy of an agent's conversation in an interactive claude
       history         Show what agents asked, who answered what, and what followed
-      stats           Show what agents cost, by day, model and instruction file
-      metrics         Print numbers for Prometheus: chains, questions and costs
+      stats, metrics  Show what agents cost, by day, model and file, or print numbers for Prometheus
 
     Keep:
       rm              Remove chains that are not running
       gc              Remove chains that finished long ago, and unused files
       fsck            Check the state directory for inconsistencies
       export, import  Move a chain to another machine: write it to a file, or read one
-      move, hosts     Move all records to a PostgreSQL server, and manage the hosts that share it
+      move            Move the records of all chains to a PostgreSQL server
+      hosts, access   Manage the hosts that share a PostgreSQL server, and what its users may do
 
     Set up:
       init, uninit    Tell the agents of this project how to start others, or remove that

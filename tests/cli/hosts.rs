@@ -167,6 +167,15 @@ fn a_worker_that_is_asked_to_end_lets_its_agents_end_their_turns() {
 }
 
 #[test]
+fn a_chain_for_any_host_is_run_by_the_first_poll() {
+    let Some([one, other]) = hosts() else { return };
+    one.file("root.md", "reply ok\n");
+    one.run(&["spawn", "root.md", "--on", "any"]).succeeds();
+    assert!(other.run(&["resume", "--all"]).succeeds().stdout.contains("done: ok"));
+    assert_eq!((one.starts(), other.starts()), (0, 1));
+}
+
+#[test]
 fn a_drained_host_starts_nothing() {
     let Some([one, other]) = hosts() else { return };
     one.file("root.md", "ask When?\nreply {result}\n");

@@ -106,6 +106,7 @@ mod replies;
 mod reply_schemas;
 mod resume_all;
 mod retries;
+mod rights;
 mod server;
 mod service;
 mod several_requests;

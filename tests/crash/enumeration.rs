@@ -99,7 +99,10 @@ fn every_point_is_passed(passed: &[String]) {
     // transaction, which comes when it comes.
     let elsewhere = |step: Step| {
         let moves = matches!(step, Step::Remove | Step::RemoveWorktree | Step::Import | Step::SetServer);
-        let hosts = matches!(step, Step::Renew | Step::Drain | Step::Forget | Step::Take | Step::KeepCopies);
+        let hosts = matches!(
+            step,
+            Step::Renew | Step::Drain | Step::Forget | Step::Take | Step::KeepCopies | Step::ChangeRights
+        );
         moves || hosts || step == Step::NoteStall
     };
     let chains = STEPS.iter().filter(|(step, ..)| !elsewhere(*step));

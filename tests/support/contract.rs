@@ -68,6 +68,7 @@ fn schema(arguments: &[&str], printed: &Value) -> &'static str {
         "notifications" if has("--test") => "notification-test",
         "config" if has("get") => "config-get",
         "answer" => "answer",
+        "access" => "access",
         "config" => "config",
         "doctor" => "doctor",
         "fsck" => "fsck",

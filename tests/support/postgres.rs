@@ -1,7 +1,7 @@
 //! A PostgreSQL server for tests, with its own cluster in a temporary directory. It stops when the test process ends.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::{Mutex, OnceLock};
 
 /// Creates a cluster in a temporary directory and prints the path. Stops and removes the cluster when the input is closed.
@@ -64,6 +64,14 @@ pub(crate) fn execute(url: &str, sql: &str) {
     run(name, sql);
 }
 
+/// Executes statements as another user of a database. Returns what the server prints, or its errors.
+pub(crate) fn execute_as(url: &str, user: &str, sql: &str) -> Result<String, String> {
+    let name = url.rsplit('/').next().expect("an address has a database");
+    let done = psql(user, name, sql);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if done.status.success() { Ok(text(&done.stdout)) } else { Err(text(&done.stderr)) }
+}
+
 /// Ends all connections to a database.
 pub(crate) fn end_connections(url: &str) {
     let name = url.rsplit('/').next().expect("an address has a database");
@@ -71,12 +79,14 @@ pub(crate) fn end_connections(url: &str) {
 }
 
 fn run(database: &str, sql: &str) {
-    let Server { dir, .. } = server();
-    let done = Command::new("psql")
-        .args(["-q", "-h", dir, "-U", "agent", "-d", database, "-c", sql])
-        .output()
-        .expect("psql can be started");
+    let done = psql("agent", database, sql);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+fn psql(user: &str, database: &str, sql: &str) -> Output {
+    let Server { dir, .. } = server();
+    let options = ["-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", dir, "-U", user, "-d", database, "-c", sql];
+    Command::new("psql").args(options).output().expect("psql can be started")
 }
 
 /// The address of a new database.

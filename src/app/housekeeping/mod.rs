@@ -1,5 +1,6 @@
 //! Maintains the state directory, and moves chains to other machines. Only people can do this.
 
+pub(crate) mod access;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod fsck;

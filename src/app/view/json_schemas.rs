@@ -13,6 +13,7 @@ use crate::app::view::chain_status::{ChainStatusView, RequestView};
 use crate::app::view::cost::StatsView;
 use crate::app::view::estimate::EstimateView;
 use crate::app::view::exchange::ExchangeView;
+use crate::app::view::outcome::access::AccessView;
 use crate::app::view::outcome::host::{HostChangeView, HostView};
 use crate::app::view::outcome::{
     AnsweredView, ErrorView, FsckView, GcView, ImportView, MoveView, NotificationTestView, NotificationView, RmView,
@@ -64,6 +65,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("doctor", schema::<DoctorReport>("doctor --json")),
         ("import", schema::<ImportView<'_>>("import --json")),
         ("move", schema::<MoveView<'_>>("move --json")),
+        ("access", schema::<Vec<AccessView>>("access --json")),
         ("hosts", schema::<Vec<HostView>>("hosts --json")),
         ("host-change", schema::<HostChangeView>("hosts drain, hosts undrain and hosts forget --json")),
         ("config", schema::<ConfigView>("config --json")),

@@ -1,5 +1,6 @@
 //! The views of the results of commands.
 
+pub(crate) mod access;
 pub(crate) mod host;
 
 use std::path::{Path, PathBuf};

@@ -29,9 +29,10 @@ const OTHER_WORDS: [(&str, &str); 7] = [
 ];
 
 /// Commands that share a line of the list, with that line's text. Otherwise the list would not fit on a page.
-const SHARED: [(&str, &str, &str); 5] = [
+const SHARED: [(&str, &str, &str); 6] = [
     ("watch", "work", "Continue chains as soon as they can continue, until you stop it"),
-    ("move", "hosts", "Move all records to a PostgreSQL server, and manage the hosts that share it"),
+    ("stats", "metrics", "Show what agents cost, by day, model and file, or print numbers for Prometheus"),
+    ("hosts", "access", "Manage the hosts that share a PostgreSQL server, and what its users may do"),
     ("init", "uninit", "Tell the agents of this project how to start others, or remove that"),
     ("export", "import", "Move a chain to another machine: write it to a file, or read one"),
     ("mcp", "serve", "Serve chains to Claude Code and other MCP hosts, or as a page in a browser"),

@@ -122,8 +122,8 @@ fn remove(top: &str) -> String {
     format!("agent-cli rm {top} removes the chain")
 }
 
-/// Adds hints to an error about the hosts that share a database.
-pub(super) fn of_hosts(message: String, error: &StoreError) -> CliError {
+/// Adds hints to an error about a database on a server, and the hosts that share it.
+pub(super) fn of_server(message: String, error: &StoreError) -> CliError {
     let failed = CliError::failed(message.clone());
     match error {
         StoreError::OtherHost { elsewhere: Elsewhere::Waiting, root } => {
@@ -134,10 +134,49 @@ pub(super) fn of_hosts(message: String, error: &StoreError) -> CliError {
             failed.hint("when the server can be reached again, agent-cli resume --all continues")
         }
         StoreError::Draining(host) => failed.hint(format!("agent-cli hosts undrain {host}")),
+        StoreError::Server { why, .. } if why.contains("TLS") || why.contains("certificate") => failed
+            .hint(
+                "a server on another machine needs a certificate that this machine trusts (SSL_CERT_FILE names others)",
+            )
+            .hint("without it, the connection is not encrypted: add ?sslmode=disable to the address to allow that"),
+        StoreError::Server { .. } => failed.hint("check the server with the same address: psql ADDRESS"),
+        StoreError::BadStore { .. } => {
+            CliError::usage(message).hint("psql accepts the same addresses: postgres://USER@HOST:PORT/DATABASE")
+        }
+        StoreError::CopiedDirectory(dir) => failed
+            .hint("set AGENT_CLI_STATE_DIR to another directory, so that no agent runs on both machines")
+            .hint(format!(
+                "if the other machine is lost, remove {} and name the server again",
+                dir.join("server").display()
+            )),
+        StoreError::OtherStore { .. } => CliError::usage(message)
+            .hint("agent-cli move --to ADDRESS moves them; or set AGENT_CLI_STATE_DIR to another directory"),
         StoreError::UnknownHost(_) => CliError::usage(message).hint("agent-cli hosts lists the hosts"),
         StoreError::HostInUse { host, .. } => failed
             .hint(format!("if the host works, agent-cli hosts drain {host} lets its agents finish their turns first"))
             .hint("otherwise, wait until its lease has ended, and try again"),
+        StoreError::NoRight { user, right, directory } => {
+            let place = if directory.is_empty() {
+                "--project DIR".to_owned()
+            } else {
+                format!("--project {}", shell_word(directory))
+            };
+            failed.hint(format!(
+                "the owner of the database can allow it: agent-cli access grant {} {right} {place}",
+                shell_word(user)
+            ))
+        }
+        StoreError::OthersHost { host, .. } => failed.hint("run the command on that host").hint(format!(
+            "if it is this host, let the owner of the database run agent-cli hosts forget {host} elsewhere"
+        )),
+        StoreError::NoAccess { user, .. } => failed.hint(format!(
+            "the owner of the database can give access: agent-cli access grant {} read --everywhere",
+            shell_word(user)
+        )),
+        StoreError::NotOwner { owner } => failed.hint(format!("run it as {owner}, or as a member of that role")),
+        StoreError::UnknownUser(user) => {
+            CliError::usage(message).hint(format!("in psql, CREATE ROLE \"{user}\" LOGIN PASSWORD '…' creates it"))
+        }
         _ => failed.hint("run the command on that host"),
     }
 }

@@ -9,4 +9,5 @@ pub(crate) mod hosting;
 pub(crate) mod inventory;
 pub(crate) mod relocation;
 pub(crate) mod retention;
+pub(crate) mod rights;
 pub(crate) mod service_units;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::core::attempt::ending::Ending;
 use crate::core::chain::frame_state::FrameState;
 use crate::core::housekeeping::hosting::{Elsewhere, Labels, NotTaken, Offer};
+use crate::core::housekeeping::rights::{Grant, Right};
 use crate::core::id::FrameId;
 use crate::store::conformance::{Open, fresh};
 use crate::store::error::{ArchiveError, StoreError};
@@ -143,4 +144,21 @@ pub(crate) fn a_forgotten_host_leaves_its_chains_to_others(open: Open) {
     assert_eq!(hosts(&there).take(Wanted::Any, &Offer::default()).unwrap(), None);
     let offer = Offer { labels: "big gpu".parse().unwrap(), ..Offer::default() };
     assert_eq!(hosts(&there).take(Wanted::Any, &offer).unwrap(), Some(labelled));
+}
+
+pub(crate) fn rights_are_given_and_taken_away(open: Open) {
+    let (_temp, here) = fresh(open);
+    let Some(hosts) = here.hosts() else { return };
+    // The tests' cluster has this role.
+    let member = Grant { user: "pg_monitor".into(), project: "/srv/a b".into(), right: Right::Steer };
+    let user = hosts.change_rights(&[Grant { user: "nobody \"here".into(), ..member.clone() }], true);
+    assert!(matches!(&user, Err(StoreError::UnknownUser(user)) if user == "nobody \"here"), "{user:?}");
+    assert!(hosts.change_rights(std::slice::from_ref(&member), true).unwrap());
+    assert!(!hosts.change_rights(std::slice::from_ref(&member), true).unwrap(), "it has the right");
+    let both = [Grant { right: Right::Answer, ..member.clone() }, member.clone()];
+    assert!(hosts.change_rights(&both, true).unwrap());
+    assert_eq!(hosts.rights().unwrap(), both);
+    assert!(hosts.change_rights(&both[1..], false).unwrap());
+    assert_eq!(hosts.rights().unwrap(), both[..1]);
+    assert!(!hosts.change_rights(&both[1..], false).unwrap());
 }

@@ -38,7 +38,7 @@ macro_rules! conformance {
             upkeep: others_are_noticed, a_chain_is_removed_unless_it_has_changed, files_without_an_agent_are_found,
                 a_chain_is_exported_and_imported, the_records_are_sound, programs_are_remembered_until_they_change,
                 worktrees_are_known_with_who_works_in_them;
-            hosts: a_lease_is_seen_by_other_hosts_until_it_ends, a_drained_host_begins_nothing,
+            hosts: a_lease_is_seen_by_other_hosts_until_it_ends, a_drained_host_begins_nothing, rights_are_given_and_taken_away,
                 a_chain_is_taken_with_its_files_and_what_comes_late_is_refused, a_forgotten_host_leaves_its_chains_to_others;
         }
     };

@@ -8,5 +8,6 @@ mod fixtures;
 pub(crate) mod migrations;
 pub(crate) mod schema;
 pub(crate) mod server;
+pub(crate) mod server_rights;
 mod server_tables;
 pub(crate) mod snapshot;

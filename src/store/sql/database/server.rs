@@ -56,6 +56,7 @@ pub(crate) fn open(file: &ServerFile, dir: &StateDir) -> Result<(Client, Server)
             let (found, known) = (u32::try_from(found).unwrap_or(u32::MAX), VERSION.unsigned_abs() as u32);
             return Err(StoreError::Newer { path: server.place.into(), found, known });
         }
+        Found::NoAccess(user) => return Err(StoreError::NoAccess { user, place: server.place }),
         Found::Nothing | Found::Foreign => {
             return Err(StoreError::NotADatabase(format!("{} (schema agent_cli)", server.place).into()));
         }
@@ -156,16 +157,22 @@ fn detail(error: &tokio_postgres::Error) -> String {
 enum Found {
     Nothing,
     Version(i64),
+    /// This user may not use the tables.
+    NoAccess(String),
     Foreign,
 }
 
 /// The version of the tables, from the comment on their schema.
 fn version(connection: &Connection) -> TxResult<Found> {
-    let sql = "SELECT obj_description(oid, 'pg_namespace') AS mark FROM pg_namespace WHERE nspname = 'agent_cli'";
-    let found: Option<Option<String>> = connection.read_first(sql, [], |row| row.get("mark"))?;
+    let sql = "SELECT obj_description(oid, 'pg_namespace') AS mark, session_user::text AS name,
+         has_schema_privilege(oid, 'USAGE') AS may_use FROM pg_namespace WHERE nspname = 'agent_cli'";
+    let found = connection.read_first(sql, [], |row| {
+        Ok((row.get::<_, Option<String>>("mark")?, row.get("name")?, row.get::<_, bool>("may_use")?))
+    })?;
     Ok(match found {
         None => Found::Nothing,
-        Some(mark) => {
+        Some((_, user, false)) => Found::NoAccess(user),
+        Some((mark, _, true)) => {
             let version =
                 mark.as_deref().and_then(|mark| mark.strip_prefix(MARK)).and_then(|rest| rest.trim().parse().ok());
             version.map_or(Found::Foreign, Found::Version)

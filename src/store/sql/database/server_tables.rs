@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::store::sql::database::server_rights;
+
 /// The functions that generated columns use and only SQLite has. They replace NUL, which PostgreSQL cannot store. Transactions
 /// that write change the row of `writes` first, so that they run one after the other.
 const BEFORE: &str = r"
@@ -19,7 +21,8 @@ CREATE TABLE writes (number BIGINT NOT NULL);
 INSERT INTO writes VALUES (0);
 ";
 /// The tables that only a server has. Times are milliseconds by its clock. hosts: the state directories; expires: until when agents
-/// may run there without another renewal; labels: in alphabetical order, separated by blanks. copies: the files that an agent needs
+/// may run there without another renewal; labels: in alphabetical order, separated by blanks; database_user: who has renewed the
+/// lease. copies: the files that an agent needs
 /// to continue on another host; content: compressed, in chunks.
 const HOSTS: &str = "
 CREATE TABLE hosts (
@@ -28,7 +31,8 @@ CREATE TABLE hosts (
     expires BIGINT NOT NULL,
     is_draining BOOLEAN NOT NULL DEFAULT FALSE,
     labels TEXT COLLATE \"C\" NOT NULL,
-    program TEXT COLLATE \"C\" NOT NULL
+    program TEXT COLLATE \"C\" NOT NULL,
+    database_user TEXT COLLATE \"C\" NOT NULL DEFAULT session_user
 );
 CREATE INDEX free_chains ON chains (root) WHERE host IS NULL;
 CREATE TABLE copies (
@@ -68,7 +72,8 @@ const WORDS: [(&str, &str); 7] = [
 
 /// The statements that create everything, translated from the steps for SQLite.
 pub(crate) fn statements(steps: &[&str]) -> String {
-    format!("{BEFORE}{}{HOSTS}{AFTER}", steps.iter().map(|step| translated(step)).collect::<String>())
+    let tables: String = steps.iter().map(|step| translated(step)).collect();
+    format!("{BEFORE}{tables}{HOSTS}{AFTER}{}", server_rights::statements())
 }
 
 /// Translates a step. It adds references at the end, because tables refer to each other.

@@ -10,7 +10,12 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Config, Error};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use crate::core::housekeeping::rights::Right;
 use crate::store::error::StoreError;
+
+/// Marks the errors of the trigger that refuses changes: this is their constraint, their column is the missing right,
+/// and their detail the directory of the chain, or `host` and the host of another user.
+pub(crate) const REFUSED: &str = "agent_cli_rights";
 
 /// A server, and how to reach it.
 pub(crate) struct Address {
@@ -73,6 +78,15 @@ pub(super) fn explain(config: &Config, error: &Error) -> StoreError {
         }
         return StoreError::Server { place, why };
     };
+    if found.constraint() == Some(REFUSED) {
+        let user = config.get_user().unwrap_or_default().to_owned();
+        let detail = found.detail().unwrap_or_default().to_owned();
+        if found.column() == Some("host") {
+            return StoreError::OthersHost { host: detail, user };
+        }
+        let right = found.column().and_then(|right| right.parse().ok()).unwrap_or(Right::Start);
+        return StoreError::NoRight { user, right, directory: detail };
+    }
     match *found.code() {
         SqlState::DISK_FULL => StoreError::Full(path()),
         SqlState::LOCK_NOT_AVAILABLE | SqlState::QUERY_CANCELED => StoreError::Busy(path()),

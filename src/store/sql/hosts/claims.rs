@@ -38,10 +38,11 @@ const TO_TAKE: &str = placements!(
     "f.status IN ('ready', 'running', 'waiting') AND (c.host IS NULL OR coalesce(h.expires, 0) <= ?2 AND (h.name IS NULL
        OR h.expires + 4 * (h.expires - h.seen) <= ?2
        OR EXISTS (SELECT 1 FROM frames AS member WHERE member.root = c.root AND member.status = 'running')))
-     AND f.seq > ?3 ORDER BY f.seq LIMIT 64"
+     AND f.seq > ?3 AND agent_cli.may(c.root, 'start') ORDER BY f.seq LIMIT 64"
 );
 const FREE: &str = placements!(
-    "?2 = ?2 AND c.host IS NULL AND f.status IN ('ready', 'running', 'waiting') AND f.seq > ?3 ORDER BY f.seq LIMIT 64"
+    "?2 = ?2 AND c.host IS NULL AND f.status IN ('ready', 'running', 'waiting') AND f.seq > ?3
+     AND agent_cli.may(c.root, 'start') ORDER BY f.seq LIMIT 64"
 );
 const ONE: &str = placements!("c.root = ?2");
 /// Skips a chain that another process is taking.

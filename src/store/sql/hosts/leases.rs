@@ -9,6 +9,7 @@ use crate::core::steering::origin::FromHost;
 use crate::store::error::StoreError;
 use crate::store::hosts::{Host, Renewed, Terms};
 use crate::store::sql::engine::{Connection, Row, TxResult};
+use crate::store::sql::hosts::rights;
 
 /// The time of the server, in milliseconds. In a transaction, `now()` would be when it began.
 macro_rules! clock {
@@ -25,13 +26,17 @@ const RENEW: &str = concat!(
     clock!(),
     " + ?2, ?3, ?4)
      ON CONFLICT (name) DO UPDATE SET seen = excluded.seen, expires = GREATEST(hosts.expires, excluded.expires),
-       labels = excluded.labels, program = excluded.program
+       labels = excluded.labels, program = excluded.program, database_user = excluded.database_user
      RETURNING is_draining"
 );
 
 const LAPSED: &str = concat!("SELECT expires <= ", clock!(), " AS has_lapsed FROM hosts WHERE name = ?1 FOR UPDATE");
 
 pub(super) fn renew(connection: &Connection, terms: &Terms) -> TxResult<Renewed> {
+    // Whoever starts nothing has no lease, and can still watch.
+    if !rights::may_start(connection)? {
+        return Ok(Renewed::default());
+    }
     let lease = i64::try_from(terms.lease.as_millis()).unwrap_or(i64::MAX);
     let (labels, program) = (terms.labels.to_string(), env!("CARGO_PKG_VERSION"));
     // A host without a row was never seen, or was forgotten.

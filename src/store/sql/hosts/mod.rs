@@ -2,8 +2,10 @@
 
 mod claims;
 pub(crate) mod leases;
+pub(crate) mod rights;
 
 use crate::core::housekeeping::hosting::Offer;
+use crate::core::housekeeping::rights::Grant;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
 use crate::store::error::{Result, StoreError};
@@ -30,6 +32,15 @@ impl Hosts for Database {
             return Err(StoreError::UnknownHost(host.to_owned()));
         }
         self.write(Step::Forget, |connection| leases::forget(connection, host))
+    }
+
+    fn rights(&self) -> Result<Vec<Grant>> {
+        if self.connection.host().is_none() { Ok(Vec::new()) } else { self.query(rights::rights) }
+    }
+
+    fn change_rights(&self, of: &[Grant], is_given: bool) -> Result<bool> {
+        let changed = self.beside(Step::ChangeRights, |connection| rights::change(connection, of, is_given))?;
+        Ok(changed.unwrap_or_default())
     }
 
     fn take(&self, wanted: Wanted, offer: &Offer) -> Result<Option<FrameId>> {

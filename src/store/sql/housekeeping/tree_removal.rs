@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use crate::core::housekeeping::retention::{Age, Retention};
+use crate::core::housekeeping::rights::Right;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
 use crate::store::error::Result;
@@ -86,6 +87,7 @@ pub(crate) fn remove_trees(store: &Database, trees: &[Decided], retention: Reten
         let mut removed = Vec::new();
         for Decided { root, attempts } in trees {
             chains::check_other_host(connection, *root)?;
+            chains::check_right(connection, *root, Right::Start)?;
             let may_go = |tree: &Removable| tree.attempts == *attempts && retention.removes(&tree.age);
             if aged(connection, *root)?.as_ref().is_some_and(may_go) {
                 removed.push(*root);

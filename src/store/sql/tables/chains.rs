@@ -7,6 +7,7 @@ use crate::core::chain::frame::Detached;
 use crate::core::chain::limits::Limits;
 use crate::core::events::log_entry::LogEntry;
 use crate::core::housekeeping::hosting::{Elsewhere, Labels};
+use crate::core::housekeeping::rights::Right;
 use crate::core::id::{ChainName, FrameId};
 use crate::store::error::StoreError;
 use crate::store::sql::database::codec::{self, At, Id, from_json, id};
@@ -58,6 +59,25 @@ fn check(connection: &Connection, root: FrameId, sql: &str, may_be_free: bool) -
         _ => return Ok(()),
     };
     Err(StoreError::OtherHost { root, elsewhere }.into())
+}
+
+const MISSING: &str = "SELECT session_user::text AS name, (SELECT cwd FROM frames WHERE id = ?1) AS directory
+     WHERE NOT agent_cli.may(?1, ?2)";
+
+/// Fails if this user lacks a right to a chain. The server refuses changes by itself, but skips rows that may not be deleted.
+pub(crate) fn check_right(connection: &Connection, root: FrameId, right: Right) -> TxResult<()> {
+    if connection.host().is_none() {
+        return Ok(());
+    }
+    let missing = connection.read_first(MISSING, (Id(root), right.name()), |row| {
+        Ok((row.get("name")?, row.get::<_, Option<String>>("directory")?))
+    })?;
+    match missing {
+        None => Ok(()),
+        Some((user, directory)) => {
+            Err(StoreError::NoRight { user, right, directory: directory.unwrap_or_default() }.into())
+        }
+    }
 }
 
 /// The chains whose agents do not run on this host.

@@ -1,0 +1,305 @@
+//! Users of a PostgreSQL server who may do only some things. Without `AGENT_CLI_TEST_SERVER`, these tests check nothing.
+
+use serde_json::{Value, json};
+
+use crate::gate::wait_until;
+use crate::outcome::Outcome;
+use crate::postgres;
+use crate::world::World;
+
+/// A host of the owner of a database, and one of another user.
+struct Team {
+    url: String,
+    owner: World,
+    user: String,
+    other: World,
+}
+
+impl Team {
+    fn new() -> Option<Self> {
+        std::env::var_os("AGENT_CLI_TEST_SERVER")?;
+        let url = postgres::new_database();
+        let owner = World::with_hooks().with("AGENT_CLI_STORE", &url);
+        // Users belong to the server, not to a database.
+        let user = format!("bob_{}", url.rsplit('/').next().expect("an address has a database"));
+        postgres::execute(&url, &format!("CREATE ROLE {user} LOGIN"));
+        let other = World::with_hooks().with("AGENT_CLI_STORE", url.replacen("agent@", &format!("{user}@"), 1));
+        owner.run(&["ls"]).succeeds();
+        Some(Self { url, owner, user, other })
+    }
+
+    fn grant(&self, rights: &[&str]) {
+        self.owner.run(&[&["access", "grant", &self.user], rights].concat()).succeeds();
+    }
+
+    fn project(&self) -> String {
+        self.owner.project().display().to_string()
+    }
+
+    /// The other user is refused for lack of a right.
+    fn refuses(&self, args: &[&str], action: &str, right: &str) {
+        let (user, project) = (&self.user, self.project());
+        let refused = self.other.run(args);
+        refused.exits_with(1).says(&format!("{user} may not {action} in {project}"));
+        let hint = format!("agent-cli access grant {user} {right} --project {project}");
+        assert!(refused.stderr.contains(&hint), "{refused}");
+    }
+
+    /// Refuses to the other user what `psql` tries.
+    fn keeps(&self, sql: &str) {
+        let count = || {
+            let rows = "SELECT json_agg(f ORDER BY seq), (SELECT count(*) FROM agent_cli.events),
+                (SELECT json_agg(a ORDER BY question) FROM agent_cli.answers AS a),
+                (SELECT json_agg(c ORDER BY root) FROM agent_cli.chains AS c),
+                (SELECT json_agg(h ORDER BY name) FROM agent_cli.hosts AS h) FROM agent_cli.frames AS f";
+            postgres::execute_as(&self.url, "agent", rows).expect("the owner sees everything")
+        };
+        let before = count();
+        let tried = postgres::execute_as(&self.url, &self.user, &format!("SET search_path = agent_cli; {sql}"));
+        assert_eq!(count(), before, "{sql}: {tried:?}");
+    }
+}
+
+trait Says {
+    /// Checks that standard error contains this text.
+    fn says(&self, text: &str);
+}
+
+impl Says for Outcome {
+    fn says(&self, text: &str) {
+        assert!(self.stderr.contains(text), "{self}");
+    }
+}
+
+fn listed(world: &World) -> Vec<String> {
+    let listed = world.run(&["ls", "--all", "--all-projects", "--json"]).succeeds().json();
+    listed.as_array().expect("a list").iter().map(|chain| chain["state"].as_str().expect("a word").to_owned()).collect()
+}
+
+#[test]
+fn a_user_without_rights_sees_nothing() {
+    let Some(team) = Team::new() else { return };
+    team.owner.file("root.md", "ask When?\nreply {result}\n");
+    let id = team.owner.spawn_paused("root.md");
+    let refused = team.other.run(&["ls"]);
+    refused.exits_with(1).says(&format!("{} has no access to the chains in postgres://{0}@", team.user));
+    assert!(refused.stderr.contains(&format!("agent-cli access grant {} read --everywhere", team.user)), "{refused}");
+
+    team.owner.run(&["access", "grant", &team.user, "read", "--project", "/elsewhere/"]).succeeds();
+    assert_eq!(listed(&team.other), [] as [&str; 0]);
+    team.other.run(&["show", &id]).exits_with(3);
+    team.other.run(&["answer", &team.owner.question(), "now"]).exits_with(3);
+    for table in ["chains", "frames", "attempts", "requests", "events", "answers", "replies", "copies"] {
+        let seen = postgres::execute_as(&team.url, &team.user, &format!("SELECT count(*) FROM agent_cli.{table}"));
+        assert_eq!(seen.as_deref(), Ok("0"), "{table}");
+    }
+    team.keeps("UPDATE frames SET title = 'changed'");
+    team.keeps("DELETE FROM frames");
+    team.keeps("INSERT INTO rights SELECT session_user, '/', 'start'");
+    team.keeps("ALTER TABLE frames DISABLE ROW LEVEL SECURITY");
+    team.keeps("CREATE FUNCTION agent_cli.is_limited(x int) RETURNS boolean LANGUAGE sql AS 'SELECT FALSE'");
+    assert_eq!(listed(&team.owner), ["asks"]);
+}
+
+#[test]
+fn whoever_reads_changes_nothing() {
+    let Some(team) = Team::new() else { return };
+    team.owner.file("root.md", "ask When?\nreply {result}\n");
+    let id = team.owner.spawn_paused("root.md");
+    let question = team.owner.question();
+    team.grant(&["read"]);
+    assert_eq!(listed(&team.other), ["asks"]);
+    for command in ["tree", "show", "questions", "logs"] {
+        team.other.run(&[command, &id]).succeeds();
+    }
+    for command in ["ls", "history", "stats", "hosts", "fsck", "access"] {
+        team.other.run(&[command]).succeeds();
+    }
+    team.other.run(&["resume", &id]).prints("SGN_PEND_ONGOING");
+    team.other.run(&["resume", "--all"]).succeeds();
+    team.other.run(&["gc", "--older-than", "0s"]).succeeds();
+    team.refuses(&["answer", &question, "now"], "answer questions", "answer");
+    team.refuses(&["stop", &id], "steer chains", "steer");
+    team.refuses(&["pause", &id], "steer chains", "steer");
+    team.refuses(&["tell", &id, "hurry"], "steer chains", "steer");
+    team.keeps("UPDATE frames SET title = 'changed'");
+    team.keeps("DELETE FROM frames");
+    team.keeps("DELETE FROM events");
+    team.keeps(&format!(
+        "INSERT INTO answers SELECT id, 1, NULL, 'now' FROM requests; UPDATE requests SET state = '{}'",
+        json!({"state": "resolved"})
+    ));
+    assert_eq!(
+        postgres::execute_as(&team.url, &team.user, "SELECT count(*) FROM agent_cli.copies").as_deref(),
+        Ok("0")
+    );
+    let refused = team.other.run(&["access", "grant", &team.user, "start", "--everywhere"]);
+    refused.exits_with(1).says("only agent, who owns the database, can change rights");
+    assert_eq!(listed(&team.owner), ["asks"]);
+}
+
+#[test]
+fn whoever_answers_does_not_steer() {
+    let Some(team) = Team::new() else { return };
+    team.owner.file("root.md", "ask When?\nreply {result}\n");
+    let id = team.owner.spawn_paused("root.md");
+    team.grant(&["answer"]);
+    team.refuses(&["stop", &id], "steer chains", "steer");
+    let question = team.owner.question();
+    team.other.answer("soon");
+    team.other.run(&["answer", "--replace", &question, "tomorrow"]).succeeds();
+    let record = team.owner.run(&["history", "--all-projects", "--json"]).json()[0]["records"][1].clone();
+    assert_eq!((&record["answer"], &record["by"]["host"]["database_user"]), (&json!("tomorrow"), &json!(team.user)));
+    team.keeps(&format!("UPDATE frames SET state = '{}'", json!({"state": "paused"})));
+    team.keeps(&format!("UPDATE frames SET state = '{}'", json!({"state": "done"})));
+    team.keeps("UPDATE frames SET launch = '{}'");
+    team.refuses(&["tell", &id, "hurry"], "steer chains", "steer");
+    assert!(team.owner.run(&["resume", "--all"]).succeeds().stdout.ends_with("done: tomorrow\n"));
+}
+
+#[test]
+fn whoever_steers_does_not_answer_or_start() {
+    let Some(team) = Team::new() else { return };
+    team.owner.file("root.md", "spawn child.md\nreply {result}\n");
+    team.owner.file("child.md", "ask When?\nreply {result}\n");
+    let id = team.owner.spawn_paused("root.md");
+    let question = team.owner.question();
+    team.grant(&["steer"]);
+    team.refuses(&["answer", &question, "now"], "answer questions", "answer");
+    team.other.run(&["tell", &id, "hurry"]).succeeds();
+    team.other.run(&["pause", &id]).succeeds();
+    assert_eq!(listed(&team.owner), ["paused"]);
+    team.keeps("UPDATE frames SET launch = '{}'");
+    team.keeps("UPDATE frames SET task = replace(task, 'root', 'other')");
+    team.keeps("DELETE FROM frames");
+    team.other.file("more.md", "reply more\n");
+    let refused = team.other.run(&["spawn", "more.md"]);
+    refused.exits_with(1).says(&format!("{} may not start, continue or remove chains", team.user));
+    assert_eq!(team.other.starts(), 0);
+    team.other.run(&["stop", &id]).succeeds();
+    assert_eq!(listed(&team.owner), ["stopped"]);
+    let refused = team.other.run(&["rm", &id, "--yes"]);
+    refused.exits_with(1);
+    assert_eq!(listed(&team.owner), ["stopped"]);
+    team.owner.run(&["fsck"]).succeeds();
+}
+
+#[test]
+fn whoever_starts_in_a_project_does_everything_there() {
+    let Some(team) = Team::new() else { return };
+    let project = team.other.project().display().to_string();
+    team.owner.run(&["access", "grant", &team.user, "start", "--project", &project]).succeeds();
+    team.owner.file("root.md", "ask When?\nreply {result}\n");
+    team.owner.spawn_paused("root.md");
+    team.owner.file("free.md", "reply free\n");
+    team.owner.run(&["spawn", "free.md", "--on", "any"]).succeeds();
+
+    team.other.file("root.md", "spawn child.md\nreply {result}\n");
+    team.other.file("child.md", "ask Why?\nreply {result}\n");
+    let id = team.other.spawn_paused("root.md");
+    assert_eq!(listed(&team.other), ["asks"], "it does not see the chains of other projects");
+    team.other.answer("because");
+    let watch = team.other.command(["watch"]).start();
+    wait_until("it is done", || listed(&team.other) == ["done"]);
+    watch.signal(rustix::process::Signal::TERM);
+    watch.ends();
+    assert_eq!(team.owner.run(&["show", &id, "--reply"]).stdout.trim(), "because");
+    // Neither is what may be taken from other projects.
+    team.other.run(&["resume", "--all"]).succeeds();
+    let host = std::fs::read_to_string(team.owner.state().join("host")).expect("it has a name");
+    let here = std::fs::read_to_string(team.other.state().join("host")).expect("it has a name");
+    let admins = format!("admins_of_{}", team.user);
+    postgres::execute(&team.url, &format!("CREATE ROLE {admins}"));
+    team.owner.run(&["access", "grant", &admins, "start", "--everywhere"]).succeeds();
+    for sql in [
+        format!("UPDATE frames SET root = '{id}', parent = '{id}' WHERE root <> '{id}'"),
+        format!("UPDATE frames SET parent = (SELECT f.id FROM frames AS f WHERE f.root <> '{id}') WHERE id = '{id}'"),
+        format!("UPDATE hosts SET is_draining = TRUE WHERE name = '{}'", here.trim()),
+        format!("UPDATE hosts SET expires = 0 WHERE name = '{}'", host.trim()),
+        format!("UPDATE chains SET host = '{}' WHERE root = '{id}'", host.trim()),
+        // Nobody poses as another role by tables that hide those of the server.
+        format!(
+            "CREATE TEMP TABLE pg_roles AS SELECT '{admins}'::text AS rolname, oid FROM pg_catalog.pg_roles
+             WHERE rolname = session_user; GRANT SELECT ON pg_roles TO PUBLIC; UPDATE frames SET title = 'x' WHERE title = 'free.md'"
+        ),
+    ] {
+        team.keeps(&sql);
+    }
+    let mut states = listed(&team.owner);
+    states.sort();
+    assert_eq!(states, ["asks", "can_continue", "done"]);
+    team.other.run(&["rm", &id, "--yes"]).succeeds();
+    assert_eq!(listed(&team.other), [] as [&str; 0]);
+    team.other.run(&["gc", "--older-than", "0s"]).succeeds();
+    team.other.run(&["fsck"]).succeeds();
+    team.owner.run(&["fsck"]).succeeds();
+}
+
+#[test]
+fn rights_are_listed_given_and_taken_away() {
+    let Some(team) = Team::new() else { return };
+    let (user, project) = (team.user.as_str(), team.project());
+    let access = |args: &[&str]| team.owner.run(&[&["access"], args].concat());
+    access(&["grant", "nobody_here", "read"]).exits_with(2).says("the server has no user nobody_here");
+    access(&["grant", user, "write"]).exits_with(2).says("\"write\" is not a right");
+    access(&["grant", user, "answer", "steer"]).says(&format!("{user} may answer, steer in {project}"));
+    access(&["grant", user, "read", "--everywhere"]).succeeds();
+    let of = |project: Option<&str>, rights: &[&str]| json!({"user": user, "project": project, "rights": rights});
+    let both = json!([of(None, &["read"]), of(Some(&project), &["answer", "steer"])]);
+    assert_eq!(access(&["--json"]).json(), both);
+    assert_eq!(team.other.run(&["access", "--json"]).json(), both);
+    assert!(access(&[]).succeeds().stdout.starts_with("USER "));
+    // A member of a group has its rights.
+    let member = format!("m_{user}");
+    postgres::execute(&team.url, &format!("CREATE ROLE {member} LOGIN IN ROLE {user}"));
+    let seen = postgres::execute_as(&team.url, &member, "SELECT count(*) FROM agent_cli.rights");
+    assert_eq!(seen.as_deref(), Ok("3"));
+
+    access(&["revoke", user, "start"]).exits_with(2).says(&format!("{user} has no such rights in {project}"));
+    let left = access(&["revoke", user, "steer", "--json"]).json();
+    assert_eq!(left, json!([of(None, &["read"]), of(Some(&project), &["answer"])]));
+    access(&["revoke", user, "--everywhere"]).says(&format!("{user} has no rights"));
+    assert_eq!(access(&["--json"]).json(), Value::Array(Vec::new()));
+    team.other.run(&["ls"]).exits_with(1).says("has no access to the chains");
+}
+
+#[test]
+fn a_file_has_no_users() {
+    if std::env::var_os("AGENT_CLI_TEST_SERVER").is_none() {
+        let refused = World::with_hooks().run(&["access"]);
+        refused.exits_with(2).says("the chains are recorded in a file");
+    }
+}
+
+#[test]
+fn a_host_runs_nothing_that_another_user_has_put_there() {
+    let Some(team) = Team::new() else { return };
+    team.owner.file("root.md", "ask When?\nreply {result}\n");
+    let id = team.owner.spawn_paused("root.md");
+    team.grant(&["start"]);
+    for sql in [
+        "UPDATE frames SET launch = replace(launch, 'claude', 'evil')",
+        "UPDATE frames SET task = replace(task, 'root', 'other'), cwd = '/'",
+        "UPDATE requests SET detail = '{}'",
+        "UPDATE attempts SET resumed = NULL, waited = 'x'",
+    ] {
+        team.keeps(sql);
+    }
+    let changed = "UPDATE agent_cli.frames SET launch = '{}'";
+    let error = postgres::execute_as(&team.url, &team.user, changed).expect_err("it is refused");
+    assert!(error.contains(&format!("{} may not change frames of the host", team.user)), "{error}");
+    // What nobody runs yet may be changed, and taken.
+    team.other.file("free.md", "reply free\n");
+    let there = team.other.project().display().to_string();
+    team.owner.run(&["access", "grant", &team.user, "start", "--project", &there]).succeeds();
+    team.other.run(&["spawn", "free.md", "--on", "any"]).succeeds();
+    let host = postgres::execute_as(&team.url, &team.user, "SELECT count(*) FROM agent_cli.chains WHERE host IS NULL");
+    assert_eq!(host.as_deref(), Ok("1"));
+    team.other.run(&["resume", "--all"]).succeeds();
+    let mut states = listed(&team.other);
+    states.sort();
+    assert_eq!(states, ["asks", "done"]);
+    team.other.answer("now");
+    team.owner.run(&["resume", &id]).succeeds();
+    assert_eq!(listed(&team.owner), ["done", "done"]);
+}
