@@ -303,3 +303,82 @@ fn a_host_runs_nothing_that_another_user_has_put_there() {
     team.owner.run(&["resume", &id]).succeeds();
     assert_eq!(listed(&team.owner), ["done", "done"]);
 }
+
+#[test]
+fn hostile_users_gain_nothing() {
+    let Some(team) = Team::new() else { return };
+    team.owner.file("root.md", "ask When?\nreply {result}\n");
+    let there = team.owner.spawn_paused("root.md");
+    team.other.file("root.md", "ask Why?\nreply {result}\n");
+    let (user, project) = (&team.user, team.other.project().display().to_string());
+    let grant =
+        |right: &str| team.owner.run(&["access", "grant", user, right, "--project", &project]).succeeds().code();
+    grant("start");
+    let own = team.other.spawn_paused("root.md");
+    team.grant(&["start"]);
+    let host = std::fs::read_to_string(team.owner.state().join("host")).expect("it has a name");
+    let host = host.trim();
+    let columns = "id, parent, root, depth, state, since, created, session, title, cwd, launch, task";
+    let copied = |id: &str, parent: &str, root: &str| {
+        format!("INSERT INTO frames ({columns}) SELECT '{id}', {parent}, '{root}', 1, state, since, created, session, title, cwd,
+            replace(launch, 'claude', 'evil'), task FROM frames WHERE id = '{own}'")
+    };
+    // With the right to start, nothing runs on a host of another user.
+    for sql in [
+        format!("UPDATE frames SET root = '{own}' WHERE id = '{there}'"),
+        format!("INSERT INTO chains (root, limits, host) VALUES ('x', '{{}}', '{host}')"),
+        format!("INSERT INTO chains (root, limits) VALUES ('x', '{{}}'); {}", copied("y", "NULL", &there)),
+        format!(
+            "BEGIN; SET CONSTRAINTS ALL DEFERRED; UPDATE chains SET root = 'junk', host = NULL WHERE root = '{there}';
+             UPDATE frames SET launch = '{{}}' WHERE id = '{there}'; INSERT INTO chains (root, limits) VALUES ('{there}', '{{}}');
+             {}; COMMIT", copied("junk", "NULL", "junk")
+        ),
+        format!("DELETE FROM copies WHERE frame = '{there}'; DELETE FROM requests WHERE frame = '{there}'"),
+        format!("INSERT INTO versions (program, modified, version) VALUES ('{host}:/bin/claude', 1, '1')"),
+    ] {
+        team.keeps(&sql);
+        let kept = postgres::execute_as(&team.url, "agent", "SELECT (SELECT count(*) FROM agent_cli.copies),
+            (SELECT count(*) FROM agent_cli.requests), (SELECT count(*) FROM agent_cli.versions WHERE version = '1')");
+        assert!(kept.is_ok_and(|kept| !kept.starts_with("0|") && kept.ends_with("|2|0")), "{sql}");
+    }
+    // Nobody runs code with the rights of the owner, stops all others, or hides what happened.
+    team.owner.run(&["access", "revoke", user, "--everywhere"]).succeeds();
+    team.grant(&["answer", "steer"]);
+    for sql in [
+        "CREATE TYPE pg_temp.e AS ENUM ('a');
+         CREATE FUNCTION pg_temp.f(pg_temp.e) RETURNS json LANGUAGE plpgsql AS $$ BEGIN
+           INSERT INTO agent_cli.rights SELECT session_user, '/', 'start'; RETURN '1'; END $$;
+         CREATE CAST (pg_temp.e AS json) WITH FUNCTION pg_temp.f(pg_temp.e);
+         CREATE TEMP TABLE hosts (name text, database_user text, x pg_temp.e);
+         CREATE TRIGGER g AFTER INSERT ON pg_temp.hosts FOR EACH ROW EXECUTE FUNCTION agent_cli.guard();
+         INSERT INTO pg_temp.hosts VALUES ('z', session_user, 'a')",
+        "UPDATE writes SET number = 9223372036854775807",
+        "INSERT INTO writes VALUES (1)",
+        "INSERT INTO events (seq, at, frame, kind, detail) SELECT 1000000, 1, id, 'answered', '{}' FROM frames",
+        "UPDATE events SET seq = seq + 1000",
+        "INSERT INTO events (at, frame, kind, detail) SELECT 1, 'x', 'deleted', '{}'",
+        "UPDATE frames SET outcome = '{\"state\": \"done\"}'",
+        "INSERT INTO replies SELECT id, 'forged' FROM frames",
+        "UPDATE requests SET state = '{\"state\": \"delivered\", \"attempt\": \"x\"}'",
+        "DELETE FROM subscription; INSERT INTO subscription (event, config) VALUES ('done', '/c')",
+    ] {
+        let tried = postgres::execute_as(&team.url, user, &format!("SET search_path = agent_cli; {sql}"));
+        assert!(tried.is_err(), "{sql}: {tried:?}");
+        team.keeps(sql);
+    }
+    let foreign = postgres::execute_as(
+        &team.url,
+        user,
+        &format!("INSERT INTO agent_cli.stops (frame, asked, stop) VALUES ('{own}', 1, '')"),
+    );
+    assert!(foreign.as_ref().is_err_and(|error| !error.contains(&project)), "{foreign:?}");
+    assert_eq!(team.owner.run(&["access", "--json"]).json().as_array().map(Vec::len), Some(1));
+    let admins = format!("admins_of_{user}");
+    postgres::execute(&team.url, &format!("CREATE ROLE {admins} LOGIN; GRANT {admins} TO {user}"));
+    team.owner.run(&["access", "grant", &admins, "start", "--everywhere"]).succeeds();
+    team.other.run(&["hosts", "drain", host]).succeeds();
+    team.owner.run(&["hosts", "undrain", host]).succeeds();
+    team.owner.answer_to("When?", "now");
+    assert!(team.owner.run(&["resume", &there]).succeeds().stdout.contains("now"));
+    team.owner.run(&["fsck"]).succeeds();
+}

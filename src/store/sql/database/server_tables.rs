@@ -4,18 +4,21 @@ use std::fmt::Write;
 
 use crate::store::sql::database::server_rights;
 
-/// The functions that generated columns use and only SQLite has. They replace NUL, which PostgreSQL cannot store. Transactions
+/// The functions that generated columns use and only SQLite has. They replace NUL, which PostgreSQL cannot store. No user's search
+/// path changes what they do. Transactions
 /// that write change the row of `writes` first, so that they run one after the other.
 const BEFORE: &str = r"
 CREATE FUNCTION agent_cli.readable(text) RETURNS json LANGUAGE sql IMMUTABLE
-    AS $$ SELECT (CASE WHEN strpos($1, '\u0000') = 0 THEN $1
-        ELSE regexp_replace($1, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\u2400', 'g') END)::json $$;
+    AS $$ SELECT (CASE WHEN pg_catalog.strpos($1, '\u0000') OPERATOR(pg_catalog.=) 0 THEN $1
+        ELSE pg_catalog.regexp_replace($1, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\u2400', 'g') END)::pg_catalog.json $$;
+CREATE FUNCTION agent_cli.field(text, text) RETURNS json LANGUAGE sql IMMUTABLE
+    AS $$ SELECT agent_cli.readable($1) OPERATOR(pg_catalog.#>) pg_catalog.string_to_array(pg_catalog.substr($2, 3), '.') $$;
 CREATE FUNCTION agent_cli.json_extract(text, text) RETURNS text LANGUAGE sql IMMUTABLE
-    AS $$ SELECT agent_cli.readable($1) #>> string_to_array(substr($2, 3), '.') $$;
+    AS $$ SELECT agent_cli.readable($1)
+        OPERATOR(pg_catalog.#>>) pg_catalog.string_to_array(pg_catalog.substr($2, 3), '.') $$;
 CREATE FUNCTION agent_cli.json_type(text, text) RETURNS text LANGUAGE sql IMMUTABLE
-    AS $$ SELECT CASE json_typeof(agent_cli.readable($1) #> string_to_array(substr($2, 3), '.'))
-        WHEN 'boolean' THEN agent_cli.readable($1) #>> string_to_array(substr($2, 3), '.')
-        ELSE json_typeof(agent_cli.readable($1) #> string_to_array(substr($2, 3), '.')) END $$;
+    AS $$ SELECT CASE WHEN pg_catalog.json_typeof(agent_cli.field($1, $2)) OPERATOR(pg_catalog.=) 'boolean'
+        THEN agent_cli.field($1, $2)::pg_catalog.text ELSE pg_catalog.json_typeof(agent_cli.field($1, $2)) END $$;
 CREATE FUNCTION agent_cli.json_valid(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT $1 IS NOT NULL $$;
 CREATE TABLE writes (number BIGINT NOT NULL);
 INSERT INTO writes VALUES (0);

@@ -6,7 +6,7 @@ use crate::store::sql::database::codec::{path, path_text};
 use crate::store::sql::engine::{Connection, Row, TxResult};
 
 /// Whether this user may start chains in any project.
-pub(super) fn may_start(connection: &Connection) -> TxResult<bool> {
+pub(crate) fn may_start(connection: &Connection) -> TxResult<bool> {
     if connection.host().is_none() {
         return Ok(true);
     }
