@@ -25,13 +25,13 @@ pub(crate) enum Where {
 
 /// The rights of all users, or, for a user who is not the owner of the database, only of this user.
 pub(crate) fn list(app: &App<'_>) -> Result<Vec<AccessView>, AppError> {
-    app.asker.may(PersonsTask::ManageHosts)?;
+    app.asker.may(PersonsTask::ManageAccess)?;
     Ok(AccessView::several(shared(app.store)?.rights()?))
 }
 
 /// Gives a user rights. Returns the rights that this user has now.
 pub(crate) fn grant(app: &App<'_>, user: &str, rights: &[Right], at: &Where) -> Result<Vec<AccessView>, AppError> {
-    app.asker.may(PersonsTask::ManageHosts)?;
+    app.asker.may(PersonsTask::ManageAccess)?;
     let hosts = shared(app.store)?;
     let project = project(app, at)?;
     let grant = |right: &Right| Grant { user: user.to_owned(), project: project.clone(), right: *right };
@@ -41,7 +41,7 @@ pub(crate) fn grant(app: &App<'_>, user: &str, rights: &[Right], at: &Where) -> 
 
 /// Takes rights away from a user, all of them if `rights` is empty. Returns the rights that this user still has.
 pub(crate) fn revoke(app: &App<'_>, user: &str, rights: &[Right], at: &Where) -> Result<Vec<AccessView>, AppError> {
-    app.asker.may(PersonsTask::ManageHosts)?;
+    app.asker.may(PersonsTask::ManageAccess)?;
     let hosts = shared(app.store)?;
     let only = if *at == Where::Everywhere { None } else { Some(project(app, at)?) };
     let mut gone = hosts.rights()?;

@@ -267,6 +267,33 @@ mod tests {
 
     const RENAME: &str = "UPDATE frames SET title = 'changed'";
 
+    /// What is added later is protected, too.
+    #[test]
+    fn every_table_and_function_keeps_limited_users_within_their_rights() {
+        if new_server().is_none() {
+            return;
+        }
+        let (_temp, store) = store();
+        let names = |sql: &str| -> Vec<String> {
+            store.database().query(|connection| connection.read_all(sql, [], |row| row.get("name"))).unwrap()
+        };
+        let here = "nspname = 'agent_cli'";
+        let open = "NOT relrowsecurity OR relname <> 'rights' AND NOT EXISTS (SELECT 1 FROM pg_trigger AS t
+             WHERE t.tgrelid = c.oid AND t.tgname = 'guard')";
+        let tables = format!(
+            "SELECT relname::text AS name FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace
+             WHERE {here} AND relkind = 'r' AND ({open})"
+        );
+        assert_eq!(names(&tables), [] as [&str; 0]);
+        // Functions that run as the owner find nothing that another user has made, and no user attaches them to other tables.
+        let functions = format!(
+            "SELECT proname::text AS name FROM pg_proc JOIN pg_namespace AS n ON n.oid = pronamespace WHERE {here} AND prosecdef
+             AND (proconfig IS DISTINCT FROM ARRAY['search_path=pg_catalog, pg_temp']
+               OR prorettype = 'trigger'::regtype AND has_function_privilege('pg_monitor', pg_proc.oid, 'EXECUTE'))"
+        );
+        assert_eq!(names(&functions), [] as [&str; 0]);
+    }
+
     #[test]
     fn what_only_reads_begins_again_on_another_connection() {
         if new_server().is_none() {

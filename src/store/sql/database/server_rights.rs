@@ -25,9 +25,8 @@ const SHARED: [&str; 4] = ["hosts", "versions", "subscription", "writes"];
 
 /// project: a directory; a chain belongs to it if it was started there or below. The functions run with the rights of the owner, so
 /// that they see all rows; the session's user remains the one who has connected. is_limited: whether this user is not the owner.
-/// may_in: whether the user has a right in a directory, or anywhere if the directory is NULL and `anywhere` is TRUE. may: the same
-/// for the chain of a frame. is_new: whether a chain has no agent yet, which only the transaction that
-/// records it sees. is_others_host: whether another user has registered a host: what its chains run is not changed from outside,
+/// may_in: whether the user has a right in a directory, or, if `anywhere`, in any. may: the same for the chain of a frame. is_new:
+/// whether a chain has no agent yet, which only the transaction that records it sees. is_others_host: whether another user has registered a host: what its chains run is not changed from outside,
 /// because that would run commands there. may_delete: whether a row of the chain of a frame may be deleted. needed: the right that a
 /// change needs; `change` is any but `read`. guard: refuses changes. As a trigger that runs after a change, it sees the new rows.
 const RIGHTS: &str = r#"
