@@ -71,11 +71,11 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn from_environment(verbose: bool) -> Result<Self, CliError> {
-        let own = caller()?;
-        let mut context = Self {
-            verbose,
-            caller: own,
+    /// The context in a process that no agent has started.
+    pub(crate) fn of_person() -> Self {
+        Self {
+            verbose: false,
+            caller: None,
             found_above: None,
             sender: RefCell::default(),
             user_file: OnceCell::new(),
@@ -85,7 +85,12 @@ impl Context {
             has_warned: Cell::new(false),
             spans: OnceCell::new(),
             opened: RefCell::default(),
-        };
+        }
+    }
+
+    pub(crate) fn from_environment(verbose: bool) -> Result<Self, CliError> {
+        let own = caller()?;
+        let mut context = Self { verbose, caller: own, ..Self::of_person() };
         // The farthest ancestor counts, because the agent may have started nearer ancestors with any environment. Ancestors
         // with another state directory do not count.
         let state_dir = context.place().ok();

@@ -98,7 +98,7 @@ async fn show<H: Host>(State(page): State<Arc<Page<H>>>, uri: Uri) -> Response {
     match page.view(of).await {
         Ok(made) => {
             let view = made.view;
-            layout::document(&view.title, Some(of), Some(&view.digest()), &PreEscaped(view.body())).into_response()
+            layout::document(&view.title, Some(of), Some(view.digest()), &PreEscaped(view.body())).into_response()
         }
         Err(problem) => refused(&problem),
     }

@@ -139,7 +139,7 @@ fn agents(
     repair: &Repair,
     wanted: impl Fn(&Node, Option<Starts>) -> bool,
 ) -> Result<Vec<AgentEstimateView>, AppError> {
-    let abandoned = app.store.abandoned()?;
+    let abandoned = app.store.abandoned_in(tree)?;
     let runs = |node: &Node| matches!(node.state, FrameState::Running { .. }) && !abandoned.contains_key(&node.id);
     let at_once = starting(tree, app.now);
     let first = first_agent(app.store, tree.top())?;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
 use jiff::Timestamp;
@@ -19,6 +19,8 @@ pub(crate) struct LiveView {
     /// When the view changes without a recorded event, or must be rebuilt anyway. Some changes go unnoticed, such as a killed
     /// runner.
     pub(crate) stale_at: Timestamp,
+    /// Computed once, because many browsers may follow the view.
+    digest: OnceLock<String>,
 }
 
 enum Part {
@@ -48,7 +50,13 @@ pub(crate) enum Update {
 
 impl LiveView {
     pub(crate) fn new(title: impl Into<String>) -> Self {
-        Self { title: title.into(), parts: Vec::new(), follows: Vec::new(), stale_at: Timestamp::MAX }
+        Self {
+            title: title.into(),
+            parts: Vec::new(),
+            follows: Vec::new(),
+            stale_at: Timestamp::MAX,
+            digest: OnceLock::new(),
+        }
     }
 
     /// Sets when the view changes without a recorded event.
@@ -95,9 +103,11 @@ impl LiveView {
     }
 
     /// Hashes all live parts. The result is the same after a restart of the server.
-    pub(crate) fn digest(&self) -> String {
-        let all = self.blocks().fold(Sha256::new(), |all, block| all.chain_update(block.whole()));
-        all.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    pub(crate) fn digest(&self) -> &str {
+        self.digest.get_or_init(|| {
+            let all = self.blocks().fold(Sha256::new(), |all, block| all.chain_update(block.whole()));
+            all.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+        })
     }
 
     /// The changes since `before`. `None` if the browser's content is unknown.
@@ -150,7 +160,7 @@ impl Seen {
     /// Returns the updates to send. Only the last one has the digest of the new content, because the browser is incomplete
     /// before it.
     pub(crate) fn updates(&mut self, view: Arc<LiveView>) -> Vec<(Update, Option<String>)> {
-        let digest = view.digest();
+        let digest = view.digest().to_owned();
         let is_known = self.digest.take().is_some_and(|shown| shown == digest);
         let updates = if is_known { Vec::new() } else { view.updates(self.view.as_deref()) };
         self.view = Some(view);

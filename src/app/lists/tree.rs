@@ -50,8 +50,8 @@ pub(crate) fn tree(app: &App<'_>, input: &Input) -> Result<Outcome, AppError> {
         (None, Some(caller)) => (vec![caller.frame], Outcome::default()),
         (None, None) => open(app, input)?,
     };
-    let abandoned = app.store.abandoned()?;
-    let listed = |top| listed(app, top, &abandoned);
+    let mut abandoned = Abandoned::new();
+    let listed = |top| listed(app, top, &mut abandoned);
     let trees = tops.into_iter().map(listed).collect::<Result<_, _>>()?;
     Ok(Outcome { trees, abandoned, ..outcome })
 }
@@ -77,8 +77,10 @@ fn open(app: &App<'_>, input: &Input) -> Result<(Vec<FrameId>, Outcome), AppErro
     Ok((tops, Outcome { elsewhere, more: open.more, ..Outcome::default() }))
 }
 
-fn listed(app: &App<'_>, top: FrameId, abandoned: &Abandoned) -> Result<ListedTree, RuntimeError> {
+/// Adds the abandoned agents to `abandoned`.
+fn listed(app: &App<'_>, top: FrameId, abandoned: &mut Abandoned) -> Result<ListedTree, RuntimeError> {
     let mut tree = app.store.tree(top)?;
+    abandoned.extend(app.store.abandoned_in(&tree)?);
     let changes_at = external_waits::as_of(app.store, &mut tree, app.now)?;
     let agents = agent::of_tree(app.store, &tree, abandoned, app.now)?;
     Ok(ListedTree { tree, agents, changes_at })

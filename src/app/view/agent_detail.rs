@@ -145,7 +145,7 @@ pub(crate) fn gather(
     let changes_at = external_waits::as_of(store, &mut tree, now)?;
     let blockers = tree.blockers(now).into_iter();
     let events = store.events(frame.id, 0)?.into_iter();
-    let abandoned = store.abandoned()?.contains_key(&frame.id);
+    let abandoned = store.abandoned_in(&tree)?.contains_key(&frame.id);
     let shown = |node| tree.shown_state_of(node, abandoned, now);
     let chain = store.chain_of(frame.id)?;
     Ok(AgentDetailView {

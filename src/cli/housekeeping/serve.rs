@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use rustix::process::Pid;
@@ -104,7 +105,7 @@ impl Serve {
             places.into_iter().flatten().try_for_each(|file| note_token_file(store.dir(), &file))?;
         }
         let opened = open.then(|| store.dir().page().join("open.html"));
-        let host = OwnProcess { opened };
+        let host = OwnProcess { opened, idle: Arc::default() };
         let other = match &listen {
             Listen::Tcp(_) => "agent-cli serve --listen 127.0.0.1:0 takes a free port",
             Listen::Unix(_) => "name a file that does not exist yet, in a directory of yours",
@@ -135,12 +136,17 @@ fn token(file: &Path) -> Result<String, CliError> {
     Ok(token)
 }
 
-/// This process. It reads everything again for each request, because files and the environment of ancestors change.
+/// This process. It reads the configuration again for each request, because files change.
 #[derive(Clone)]
 struct OwnProcess {
     /// The file that opens the browser, if one was written.
     opened: Option<PathBuf>,
+    /// Stores that no request uses now. Opening one takes as long as building a view.
+    idle: Arc<Mutex<Vec<Store>>>,
 }
+
+/// Each store needs memory.
+const MOST_IDLE: usize = 2;
 
 impl Host for OwnProcess {
     type Surroundings = Context;
@@ -153,7 +159,8 @@ impl Host for OwnProcess {
     }
 
     fn look<T>(&self, work: impl FnOnce(&App<'_>, &Context) -> Result<T, AppError>) -> Result<T, Problem> {
-        within(|context, store| work(&context.app(store), context))
+        // A person has started this process, so no ancestor is an agent.
+        self.within(|| Ok(Context::of_person()), |context, store| work(&context.app(store), context))
     }
 
     fn decide<T>(
@@ -162,7 +169,8 @@ impl Host for OwnProcess {
         connection: Connection,
         work: impl FnOnce(&App<'_>, &Context) -> Result<T, AppError>,
     ) -> Result<T, Problem> {
-        within(|context, store| {
+        let context = || Context::from_environment(false);
+        self.within(context, |context, store| {
             let mut app = context.app_to_decide(store);
             let above = processes(connection);
             app.asker.sessions = above.iter().flat_map(|pid| marks::sessions_of(*pid)).collect();
@@ -193,27 +201,43 @@ impl Host for OwnProcess {
     }
 }
 
-fn within<T>(work: impl FnOnce(&Context, &Store) -> Result<T, AppError>) -> Result<T, Problem> {
-    let work = || {
-        let context = Context::from_environment(false)?;
-        let dir = context.place()?;
-        if !StateDir::new(&dir).is_ok_and(|dir| Store::exists(&dir)) {
-            // Opening the store would create another state directory.
-            return Err(CliError::failed(format!("there are no records in {} any more", dir.display())));
-        }
-        Ok::<T, CliError>(work(&context, &context.store()?)?)
-    };
-    work().map_err(|error| Problem {
-        kind: match error.exit() {
-            ExitStatus::NoSuchFrame => ProblemKind::Unknown,
-            ExitStatus::Usage => ProblemKind::Refused,
-            _ => ProblemKind::Failed,
-        },
-        words: error.in_words(),
-    })
-}
-
 impl OwnProcess {
+    fn within<T>(
+        &self,
+        context: impl FnOnce() -> Result<Context, CliError>,
+        work: impl FnOnce(&Context, &Store) -> Result<T, AppError>,
+    ) -> Result<T, Problem> {
+        let work = || {
+            let context = context()?;
+            let dir = StateDir::new(&context.place()?)?;
+            if !Store::exists(&dir) {
+                // Opening the store would create another state directory.
+                return Err(CliError::failed(format!("there are no records in {} any more", dir.path().display())));
+            }
+            let store = self.idle_store(&dir).map_or_else(|| context.store(), Ok)?;
+            let done = work(&context, &store)?;
+            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            if idle.len() < MOST_IDLE {
+                idle.push(store);
+            }
+            Ok::<T, CliError>(done)
+        };
+        work().map_err(|error| Problem {
+            kind: match error.exit() {
+                ExitStatus::NoSuchFrame => ProblemKind::Unknown,
+                ExitStatus::Usage => ProblemKind::Refused,
+                _ => ProblemKind::Failed,
+            },
+            words: error.in_words(),
+        })
+    }
+
+    /// An idle store whose database has not been replaced.
+    fn idle_store(&self, dir: &StateDir) -> Option<Store> {
+        let store = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+        (store.dir().path() == dir.path() && store.changes().version_of_others().is_ok()).then_some(store)
+    }
+
     fn forget_opened(&self) {
         // The file may have been removed already.
         let _ = self.opened.as_ref().map(fs::remove_file);

@@ -16,7 +16,7 @@ use crate::store::files::lease::Lease;
 use crate::store::files::state_dir::StateDir;
 use crate::store::housekeeping::database_facts::{DatabaseFacts, FactsOf, FactsPage};
 use crate::store::records::abandoned::abandoned;
-
+use crate::store::records::{Attempts, Records};
 use crate::store::sql::database::codec::{Id, count, from_json, id, maybe_id, maybe_time, signed};
 use crate::store::sql::database::connection::Database;
 use crate::store::sql::database::schema::{self, Difference};
@@ -41,7 +41,7 @@ pub(crate) fn facts(connection: &Connection, of: FactsOf<'_>) -> TxResult<Databa
 
 pub(crate) fn frame_facts(store: &Database, of: FactsOf<'_>, after: u64) -> Result<FactsPage> {
     let mut page = store.read(|connection| page(connection, of, after))?;
-    let abandoned = abandoned(store, &store.dir)?;
+    let abandoned = abandoned(store, &store.dir, || store.attempts(Attempts::Running))?;
     for frame in &mut page.frames {
         let id = frame.frame.id;
         let checkpoint = frame.frame.checkpoint.filter(|_| frame.frame.state != FrameState::Done);
