@@ -164,6 +164,10 @@ steps! {
     MakeWorktree: "make_worktree", ACTION;
     /// A git worktree is removed, and then its branch.
     RemoveWorktree: "remove_worktree", DELETION;
+    /// The worktree of an agent is pushed to its remote.
+    PushWorktree: "push_worktree", ACTION;
+    /// The worktree of an agent is fetched from its remote.
+    FetchWorktree: "fetch_worktree", ACTION;
     /// A lease is taken.
     Lease: "lease", FILE;
     /// A torn line is terminated.

@@ -225,6 +225,12 @@ impl From<RuntimeError> for CliError {
             }
             RuntimeError::Worktree(WorktreeError::OtherRepository { .. }) => Self::usage(message)
                 .hint("leave --worktree out, or --cwd: a person starts an agent for another repository"),
+            RuntimeError::Worktree(WorktreeError::NoRemote(_)) => Self::usage(message).hint("git remote -v lists them"),
+            RuntimeError::Worktree(WorktreeError::PasswordInAddress(_)) => Self::usage(message)
+                .hint("remove it with git remote set-url, and let a credential helper of git know it"),
+            RuntimeError::Worktree(WorktreeError::NotCloned { repository, url }) => {
+                Self::failed(message).hint(hints::clone(&repository, &url))
+            }
             RuntimeError::UnknownToAgent(_) => Self::new(ExitStatus::NoSuchFrame, message)
                 .hint("an agent can reach only what it started: agent-cli tree shows it")
                 .hint("for a chain that this session started before agent-cli took it over, give the full id"),

@@ -141,6 +141,7 @@ pub(crate) fn refused(why: &str) -> Ending {
 
 pub(crate) fn attempt_end(caller: Caller, decision: &Decision) -> AttemptEnd<'_> {
     AttemptEnd {
+        pushed: None,
         frame: caller.frame,
         attempt: caller.attempt,
         decision,

@@ -127,4 +127,5 @@ mod waits;
 mod watch;
 mod went_on;
 mod worktree_archive;
+mod worktree_remotes;
 mod worktrees;

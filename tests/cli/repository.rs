@@ -8,8 +8,13 @@ use crate::world::World;
 
 /// A world whose project is a repository with these files committed.
 pub(crate) fn repository(files: &[(&str, &str)]) -> World {
+    repository_in(World::new(), files)
+}
+
+/// The same in this world.
+pub(crate) fn repository_in(world: World, files: &[(&str, &str)]) -> World {
     let who = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"];
-    let world = who.into_iter().fold(World::new(), |world, name| world.with(name, "somebody"));
+    let world = who.into_iter().fold(world, |world, name| world.with(name, "somebody"));
     files.iter().for_each(|(name, text)| drop(world.file(name, text)));
     git(&world.project(), "init -q -b main");
     commit(&world);

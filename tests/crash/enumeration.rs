@@ -95,7 +95,8 @@ fn peaceful(scenario: &'static Scenario) -> (Vec<Case>, Vec<String>) {
 
 fn every_point_is_passed(passed: &[String]) {
     let passed: BTreeSet<&str> = passed.iter().map(String::as_str).collect();
-    // `tests/cli` kills the commands that move whole trees, and those of hosts that share a server, at each of their points. The note of a silence is one
+    // `tests/cli` kills the commands that move whole trees, those of hosts that share a server, and those that push and fetch worktrees, at each of
+    // their points. The note of a silence is one
     // transaction, which comes when it comes.
     let elsewhere = |step: Step| {
         let moves = matches!(step, Step::Remove | Step::RemoveWorktree | Step::Import | Step::SetServer);
@@ -103,7 +104,8 @@ fn every_point_is_passed(passed: &[String]) {
             step,
             Step::Renew | Step::Drain | Step::Forget | Step::Take | Step::KeepCopies | Step::ChangeRights
         );
-        moves || hosts || step == Step::NoteStall
+        let remotes = matches!(step, Step::PushWorktree | Step::FetchWorktree);
+        moves || hosts || remotes || step == Step::NoteStall
     };
     let chains = STEPS.iter().filter(|(step, ..)| !elsewhere(*step));
     let points = chains.flat_map(|(step, _, moments)| moments.iter().map(|moment| name(*step, *moment)));

@@ -36,6 +36,7 @@ use crate::runtime::requests::agent_lookup;
 use crate::runtime::requests::agent_request::AgentRequest;
 use crate::runtime::requests::fork::{self, BadSource, ForkSource};
 use crate::runtime::requests::spawn_request::{self, NamedTask, SpawnRequest};
+use crate::runtime::worktrees::remote;
 use crate::runtime::{RunSettings, RuntimeError};
 use crate::store::Caller;
 
@@ -48,6 +49,8 @@ pub(crate) struct Input {
     pub(crate) cwd: Option<PathBuf>,
     /// Whether each agent works in its own git worktree.
     pub(crate) worktree: Option<bool>,
+    /// The name of the git remote to which the worktrees are pushed.
+    pub(crate) remote: Option<String>,
     pub(crate) name: Option<ChainName>,
     /// The labels of the host that runs the chain, if that need not be this one.
     pub(crate) on: Option<Labels>,
@@ -163,6 +166,10 @@ fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
     if input.name.is_some() {
         return Err(Refusal::new("agents cannot name chains").hint("leave --name out"));
     }
+    if input.remote.is_some() {
+        return Err(Refusal::new("agents cannot choose a remote")
+            .hint("leave --remote out: worktrees are pushed to the remote of the chain"));
+    }
     if input.on.is_some() {
         return Err(Refusal::new("agents cannot choose hosts").hint("leave --on out"));
     }
@@ -243,12 +250,20 @@ fn prepare(
     let settings = &configuration.settings;
     let of_environment = chain_defaults::launch(settings, &app.variables);
     let is_apart = input.worktree.unwrap_or(settings.is_on(&setting::WORKTREE));
-    let request = checked(app, &input, tasks, is_apart, |of| match of {
+    let mut request = checked(app, &input, tasks, is_apart, |of| match of {
         ForkOf::Asker { .. } => Err(Refusal::new("only an agent can fork: there is no conversation to start with")
             .hint("name one: --fork-from ID")
             .into()),
         ForkOf::Named(id) => Ok(fork::source(app.store, &lookup::id_of(app, id)?, &of_environment)?),
     })?;
+    if let Some(name) = &input.remote {
+        if !is_apart {
+            return Err(Refusal::new("--remote does not work without --worktree: only worktrees are pushed")
+                .hint("add --worktree, or leave --remote out")
+                .into());
+        }
+        request.remote = Some(remote::resolve(&request.cwd, name).map_err(RuntimeError::from)?);
+    }
     let claude = input.claude.clone().or_else(|| settings.given(&setting::CLAUDE)?.path());
     run.claude = claude.map(|named| program_named(app, named)).or(run.claude);
     let limits = Limits::default().changed(input.limits.or(chain_defaults::limits(settings)));
@@ -334,6 +349,7 @@ fn checked(
         tasks,
         cwd,
         apart: is_apart,
+        remote: None,
         source,
         form: input.form,
         detached: input.detached,

@@ -205,6 +205,7 @@ mod tests {
     fn request(cwd: &Path, task: Task) -> SpawnRequest {
         let tasks = vec![NamedTask { task, name: "ins.md".to_owned() }];
         SpawnRequest {
+            remote: None,
             tasks,
             cwd: cwd.to_owned(),
             apart: false,
@@ -278,6 +279,7 @@ mod tests {
         let (_temp, cwd) = repository();
         let note = |apart| {
             uncommitted(&SpawnRequest {
+                remote: None,
                 tasks: Vec::new(),
                 cwd: cwd.clone(),
                 apart,

@@ -70,6 +70,13 @@ pub(crate) struct Spawn {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     worktree: Option<bool>,
 
+    /// With --worktree, push each worktree to this git remote whenever its agent stops
+    ///
+    /// Other hosts can then continue the agents, if the chain is recorded on a server. Uncommitted files are pushed, too, under the
+    /// refs/agent-cli/ of the remote. Nothing there is overwritten.
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    remote: Option<String>,
+
     /// Name the chain, for use instead of its id
     #[arg(long, value_name = "NAME")]
     name: Option<ChainName>,
@@ -219,7 +226,7 @@ impl Spawn {
 
     fn input(self) -> spawn::Input {
         let limits = self.limits.given();
-        let Self { cwd, worktree, name, on, fork_from, fork, cold, schema, model, permission_mode, .. } = self;
+        let Self { cwd, worktree, remote, name, on, fork_from, fork, cold, schema, model, permission_mode, .. } = self;
         let Self { on_permission, native_agents, timeout, questions_dir, claude, no_hooks, no_stale_check, .. } = self;
         let form = match (self.handoff, self.background || self.detach) {
             (true, _) => SpawnForm::Handoff,
@@ -231,6 +238,7 @@ impl Spawn {
             tasks,
             cwd,
             worktree,
+            remote,
             name,
             on,
             fork: fork_from.map(ForkOf::Named).or_else(|| fork.then_some(ForkOf::Asker { cold })),

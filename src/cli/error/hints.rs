@@ -10,7 +10,15 @@ use crate::core::housekeeping::hosting::{Elsewhere, NotTaken};
 use crate::core::id::FrameId;
 use crate::core::text::shell::{shell_path, shell_word};
 use crate::runtime::run::frame_error::FrameErrorKind;
+use crate::runtime::worktrees::worktree::WorktreeError;
 use crate::store::StoreError;
+
+/// How to get the repository of a worktree.
+pub(crate) fn clone(repository: &Path, url: &str) -> String {
+    let place = repository.parent().filter(|_| repository.ends_with(".git")).unwrap_or(repository);
+    let bare = if repository.ends_with(".git") { "" } else { "--bare " };
+    format!("git clone {bare}{} {}", shell_word(url), shell_path(place))
+}
 
 /// Lists what a person can do about the failure of an agent in the chain `top`, in order.
 pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
@@ -75,6 +83,7 @@ pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
         FrameErrorKind::Stopped(_) => {
             vec![format!("{resume} --prompt TEXT continues it with a new instruction")]
         }
+        FrameErrorKind::NoWorktree(WorktreeError::NotCloned { repository, url }) => vec![then(&clone(repository, url))],
         FrameErrorKind::NoWorktree(_) | FrameErrorKind::Limit { .. } | FrameErrorKind::Ended(_) => {
             vec![carries_on(&resume)]
         }
@@ -192,6 +201,17 @@ fn not_taken(why: &NotTaken) -> Vec<String> {
                 directory.display()
             ),
         ],
+        NotTaken::NotPushed { host, .. } => vec![format!(
+            "if that host is lost for good: agent-cli hosts forget {}; its agents then continue with what was pushed before",
+            shell_word(host)
+        )],
+        NotTaken::OtherFolder { worktree, .. } => {
+            let place = worktree.ancestors().nth(2).unwrap_or(worktree);
+            vec![format!("a host can take it whose state directory is {}", place.display())]
+        }
+        NotTaken::NoRepository(repository) => {
+            vec![format!("clone the repository to {}", repository.display())]
+        }
         NotTaken::NoDirectory(_) => {
             vec!["copy or mount it at this path, or run the command on a host that has it".to_owned()]
         }

@@ -1,5 +1,7 @@
 //! An agent's own git worktree, and what its parent must know about it.
 
+pub(crate) mod pushed_worktree;
+
 use std::fmt;
 use std::path::PathBuf;
 
@@ -17,6 +19,19 @@ pub struct Worktree {
     pub branch: String,
     /// The commit at which the branch starts.
     pub base: String,
+    /// Where it is pushed at the end of each attempt; `None`: nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<Remote>,
+}
+
+/// A git remote.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Remote {
+    /// Its name in the repository where the chain was started.
+    pub name: String,
+    /// Its address then. The configuration of the repository may name another one later.
+    pub url: String,
 }
 
 /// What git and the files show about a worktree and its branch.
@@ -200,8 +215,13 @@ mod tests {
 
     #[test]
     fn the_reply_stands_first() {
-        let worktree =
-            Worktree { repository: "/r".into(), path: "/w".into(), branch: "agent-cli/a".into(), base: "c".into() };
+        let worktree = Worktree {
+            remote: None,
+            repository: "/r".into(),
+            path: "/w".into(),
+            branch: "agent-cli/a".into(),
+            base: "c".into(),
+        };
         assert_eq!(worktree.named_in("done"), "done\n\n(its work is on the branch agent-cli/a, in the worktree /w)");
     }
 
@@ -225,7 +245,7 @@ mod tests {
             with: bool,
         ) {
             let worktree =
-                Worktree { repository: "/r".into(), path: "/w".into(), branch: "x".into(), base: "c".into() };
+                Worktree { remote: None, repository: "/r".into(), path: "/w".into(), branch: "x".into(), base: "c".into() };
             let all = with_place(said.clone(), with.then_some(&worktree));
             let line = format!("({})", worktree.whereabouts());
             prop_assert_eq!(all.trim_end().ends_with(&line), with);

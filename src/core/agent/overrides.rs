@@ -203,8 +203,13 @@ mod tests {
         let child = parent.child(wanted(Some("plan"), &["--effort=low"])).unwrap();
         assert_eq!(child.permission_mode.as_deref(), Some("plan"));
         assert_eq!(child.args.words(), ["--max-turns=9", "--effort=low"]);
-        let worktree =
-            Worktree { repository: "/r/.git".into(), path: "/w".into(), branch: "b".into(), base: "c".into() };
+        let worktree = Worktree {
+            remote: None,
+            repository: "/r/.git".into(),
+            path: "/w".into(),
+            branch: "b".into(),
+            base: "c".into(),
+        };
         let apart = Launch { worktree: Some(worktree), ..parent.clone() };
         assert_eq!(
             apart.child(Overrides::default()),

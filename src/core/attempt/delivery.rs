@@ -96,6 +96,7 @@ pub(crate) mod testing {
     pub(crate) fn frame(task: Task) -> Frame {
         let id = FrameId::random();
         Frame {
+            pushed: None,
             id,
             parent: None,
             root: id,

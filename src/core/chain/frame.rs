@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::core::agent::child_worktree::pushed_worktree::Pushed;
 use crate::core::agent::child_worktree::{self, Worktree};
 use crate::core::agent::launch::Launch;
 use crate::core::agent::situation::Situation;
@@ -53,6 +54,8 @@ pub struct Frame {
     pub afresh: Option<Afresh>,
     /// The final state for its parent, if a person has continued it since.
     pub outcome: Option<FrameState>,
+    /// How much of its own worktree is on a git remote.
+    pub pushed: Option<Pushed>,
     /// When it was created.
     pub created: Timestamp,
 }

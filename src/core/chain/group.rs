@@ -205,6 +205,7 @@ mod tests {
     #[test]
     fn the_worktree_of_an_agent_is_named_below_what_it_said() {
         let worktree = |name: &str| Worktree {
+            remote: None,
             repository: "/r/.git".into(),
             path: format!("/w/{name}").into(),
             branch: format!("agent-cli/{name}"),

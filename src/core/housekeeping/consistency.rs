@@ -189,6 +189,7 @@ mod tests {
             situation: Situation::default(),
             trouble: None,
             afresh: None,
+            pushed: None,
             outcome: None,
             created: Timestamp::UNIX_EPOCH,
         };

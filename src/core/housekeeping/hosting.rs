@@ -84,7 +84,31 @@ pub(crate) struct Placement {
     /// What its host must offer.
     pub(crate) labels: Labels,
     /// Where its unfinished agents work.
-    pub(crate) directories: Vec<PathBuf>,
+    pub(crate) directories: Vec<WorkPlace>,
+}
+
+/// A directory in which an agent works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WorkPlace {
+    pub(crate) path: PathBuf,
+    /// The worktree that it is in, if its remote has a snapshot of it.
+    pub(crate) pushed: Option<PushedPlace>,
+}
+
+/// A worktree that can be fetched from its remote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PushedPlace {
+    pub(crate) worktree: PathBuf,
+    pub(crate) repository: PathBuf,
+    /// Whether the snapshot has all files as they were when the last agent in it stopped.
+    pub(crate) is_current: bool,
+}
+
+/// What a host has, as far as it matters.
+pub(crate) trait HostFiles {
+    fn has(&self, directory: &Path) -> bool;
+    /// Where it keeps worktrees.
+    fn worktrees(&self) -> &Path;
 }
 
 /// Why this host does not take a chain.
@@ -101,6 +125,19 @@ pub enum NotTaken {
         /// Where an agent works.
         directory: PathBuf,
     },
+    /// The lease of its host has ended, and only that host has the last state of a worktree.
+    #[error("the lease of its host {host} has ended, but the worktree {} could not be pushed as it was", worktree.display())]
+    NotPushed {
+        /// The host.
+        host: String,
+        worktree: PathBuf,
+    },
+    /// A worktree must have the same path on all hosts.
+    #[error("its worktree is {}, but this host keeps worktrees in {}", worktree.display(), own.display())]
+    OtherFolder { worktree: PathBuf, own: PathBuf },
+    /// This host does not have the repository of a worktree.
+    #[error("this host has no repository {}", .0.display())]
+    NoRepository(PathBuf),
     /// This host does not have a directory.
     #[error("this host has no directory {}", .0.display())]
     NoDirectory(PathBuf),
@@ -113,23 +150,42 @@ impl Placement {
     /// Whether a host with `offer` may run the chain from now on. `exists`: whether the host has a directory.
     ///
     /// A chain without a host can be run by every host that has its directories and labels. A host that is lost can have changed
-    /// files that are nowhere else, so only chains in shared directories are taken from it, until a person forgets the host.
-    pub(crate) fn may_be_taken(&self, offer: &Offer, exists: impl Fn(&Path) -> bool) -> Result<(), NotTaken> {
+    /// files that are nowhere else, so only chains in shared directories and in pushed worktrees are taken from it, until a person
+    /// forgets the host.
+    pub(crate) fn may_be_taken(&self, offer: &Offer, files: &impl HostFiles) -> Result<(), NotTaken> {
         if let Some(host) = &self.host {
             if self.is_alive {
                 return Err(NotTaken::Alive(host.clone()));
             }
-            let is_shared = |directory: &&PathBuf| offer.shared.iter().any(|shared| directory.starts_with(shared));
-            if let Some(directory) = self.directories.iter().find(|directory| !is_shared(directory)) {
-                return Err(NotTaken::NotShared { host: host.clone(), directory: directory.clone() });
+            let is_shared = |place: &&WorkPlace| offer.shared.iter().any(|shared| place.path.starts_with(shared));
+            for place in self.directories.iter().filter(|place| !is_shared(place)) {
+                let host = host.clone();
+                match &place.pushed {
+                    Some(pushed) if pushed.is_current => {}
+                    Some(pushed) => return Err(NotTaken::NotPushed { host, worktree: pushed.worktree.clone() }),
+                    None => return Err(NotTaken::NotShared { host, directory: place.path.clone() }),
+                }
             }
         }
         if let Some(label) = self.labels.first_missing(&offer.labels) {
             return Err(NotTaken::Label(label.to_owned()));
         }
-        match self.directories.iter().find(|directory| !exists(directory)) {
-            Some(directory) => Err(NotTaken::NoDirectory(directory.clone())),
-            None => Ok(()),
+        self.directories.iter().try_for_each(|place| place.is_on(files))
+    }
+}
+
+impl WorkPlace {
+    /// Whether a host has the directory, or can fetch it.
+    fn is_on(&self, files: &impl HostFiles) -> Result<(), NotTaken> {
+        match &self.pushed {
+            Some(PushedPlace { worktree, .. }) if worktree.parent() != Some(files.worktrees()) => {
+                Err(NotTaken::OtherFolder { worktree: worktree.clone(), own: files.worktrees().to_owned() })
+            }
+            Some(PushedPlace { repository, .. }) if !files.has(repository) => {
+                Err(NotTaken::NoRepository(repository.clone()))
+            }
+            None if !files.has(&self.path) => Err(NotTaken::NoDirectory(self.path.clone())),
+            Some(_) | None => Ok(()),
         }
     }
 }
@@ -155,11 +211,13 @@ mod tests {
     #[test]
     fn a_chain_is_taken_if_no_agent_can_run_and_everything_it_needs_is_here() {
         let offer = Offer { labels: labels("gpu"), shared: vec!["/mnt/team".into()] };
-        let there = |path: &Path| path.starts_with("/mnt") || path.starts_with("/srv");
+        let of = |host: Option<&str>, is_alive, needs: &str, place| {
+            let chain =
+                Placement { host: host.map(str::to_owned), is_alive, labels: labels(needs), directories: vec![place] };
+            chain.may_be_taken(&offer, &There).map_err(|why| why.to_string())
+        };
         let placement = |host: Option<&str>, is_alive, needs: &str, directory: &str| {
-            let directories = vec![directory.into()];
-            let chain = Placement { host: host.map(str::to_owned), is_alive, labels: labels(needs), directories };
-            chain.may_be_taken(&offer, there).map_err(|why| why.to_string())
+            of(host, is_alive, needs, WorkPlace { path: directory.into(), pushed: None })
         };
         let refused = |why: &str| Err(why.to_owned());
         assert_eq!(placement(None, false, "gpu", "/srv/a"), Ok(()));
@@ -171,5 +229,30 @@ mod tests {
         assert_eq!(placement(Some("one"), false, "", "/mnt/teams"), refused(beside));
         assert_eq!(placement(None, false, "big gpu", "/srv"), refused("this host does not have the label big"));
         assert_eq!(placement(None, false, "", "/home/a"), refused("this host has no directory /home/a"));
+        let pushed = |host, is_current, worktree: &str, repository: &str| {
+            let pushed = PushedPlace { worktree: worktree.into(), repository: repository.into(), is_current };
+            of(host, false, "", WorkPlace { path: format!("{worktree}/src").into(), pushed: Some(pushed) })
+        };
+        assert_eq!(pushed(Some("one"), true, "/state/worktrees/a", "/srv/.git"), Ok(()));
+        let outdated =
+            "the lease of its host one has ended, but the worktree /state/worktrees/a could not be pushed as it was";
+        assert_eq!(pushed(Some("one"), false, "/state/worktrees/a", "/srv/.git"), refused(outdated));
+        assert_eq!(pushed(None, false, "/state/worktrees/a", "/srv/.git"), Ok(()));
+        let elsewhere = "its worktree is /other/worktrees/a, but this host keeps worktrees in /state/worktrees";
+        assert_eq!(pushed(Some("one"), true, "/other/worktrees/a", "/srv/.git"), refused(elsewhere));
+        let not_cloned = "this host has no repository /home/a/.git";
+        assert_eq!(pushed(Some("one"), true, "/state/worktrees/a", "/home/a/.git"), refused(not_cloned));
+    }
+
+    struct There;
+
+    impl HostFiles for There {
+        fn has(&self, directory: &Path) -> bool {
+            directory.starts_with("/mnt") || directory.starts_with("/srv")
+        }
+
+        fn worktrees(&self) -> &Path {
+            Path::new("/state/worktrees")
+        }
     }
 }

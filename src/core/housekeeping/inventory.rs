@@ -181,11 +181,15 @@ impl InventoryLines {
         path.iter().for_each(|path| self.add("PATH", path));
         config_dir.iter().for_each(|dir| self.add("configuration", &dir.display().to_string()));
         schema.iter().for_each(|schema| self.add("replies fit", &schema.text()));
-        if let Some(Worktree { repository, path, branch, base }) = worktree {
+        if let Some(Worktree { repository, path, branch, base, remote }) = worktree {
             let (repository, path) = (repository.display(), path.display());
+            let pushed = remote
+                .as_ref()
+                .map(|remote| format!(", pushed to {}, {}", remote.name, remote.url))
+                .unwrap_or_default();
             self.add(
                 "worktree",
-                &format!("{path}, of the repository {repository}, on the branch {branch} from {base}"),
+                &format!("{path}, of the repository {repository}, on the branch {branch} from {base}{pushed}"),
             );
         }
     }
@@ -205,6 +209,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::core::agent::child_worktree::Remote;
 
     fn texts(value: &Value) -> Vec<String> {
         match value {
@@ -221,7 +226,7 @@ mod tests {
 
     prop_compose! {
         fn launches()(
-            names in prop::collection::vec(word(), 9),
+            names in prop::collection::vec(word(), 11),
             values in prop::collection::vec("[a-z{}\":\u{202e}\u{1b}\n/]{0,12}", 0..4),
             given in prop::collection::vec(any::<bool>(), 5),
         ) -> Launch {
@@ -236,6 +241,7 @@ mod tests {
                 path: option(2),
                 config_dir: option(3).map(PathBuf::from),
                 worktree: given[4].then(|| Worktree {
+                    remote: Some(Remote { name: names[9].clone(), url: names[10].clone() }),
                     repository: names[6].clone().into(),
                     path: names[7].clone().into(),
                     branch: names[8].clone(),

@@ -162,6 +162,7 @@ mod tests {
         let words = ["--add-dir=/old/x", "--settings=/old/s.json", "--x=old", "--debug"];
         let args = ClaudeArgs::from_recorded(&words);
         let worktree = |at: &str| Worktree {
+            remote: None,
             repository: format!("{at}/repository").into(),
             path: at.into(),
             branch: "/old".into(),

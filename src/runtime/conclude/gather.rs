@@ -11,6 +11,7 @@ use crate::claude::options::limits_left;
 use crate::claude::processes::orphan_processes::{self, LeftBy};
 use crate::claude::stream::digest::Digest;
 use crate::claude::transcript::turn;
+use crate::core::agent::child_worktree::pushed_worktree::Pushed;
 use crate::core::agent::denied_call::Denied;
 use crate::core::agent::reply_schema::ReplyShape;
 use crate::core::agent::situation::Situation;
@@ -29,36 +30,38 @@ use crate::runtime::conclude::claude_output::{self, Printed, transcript_of};
 use crate::runtime::conclude::salvage::{self, Deliveries, Salvaged};
 use crate::runtime::conclude::unseen::{self, unseen, unseen_in_time};
 use crate::runtime::delivery::restored_situation;
+use crate::runtime::recovery::portable_worktree::PortableWorktree;
 use crate::runtime::requests::{posted, reply_check};
 use crate::runtime::{READ_PRINTED, RuntimeError, while_trying};
+use crate::store::StoreError;
 use crate::store::{AtEnd, Attempt, Caller, PrintedRequests, Store};
 
 /// Which run of the program started the attempt to conclude.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Begun {
     /// This run of the program. `silent`: the way in which it continues a conversation without a prompt, if it does; `ran`: how
-    /// long it ran.
-    Here { silent: Option<Way>, ran: Option<Duration> },
+    /// long it ran; `pushed`: how much of its worktree is on the remote.
+    Here { silent: Option<Way>, ran: Option<Duration>, pushed: Option<(FrameId, Pushed)> },
     /// An earlier run, which has ended.
     Earlier,
 }
 
 impl Begun {
-    fn silent(self) -> Option<Way> {
+    fn silent(&self) -> Option<Way> {
         match self {
-            Self::Here { silent, .. } => silent,
+            Self::Here { silent, .. } => *silent,
             Self::Earlier => None,
         }
     }
 
-    fn ran(self) -> Option<Duration> {
+    fn ran(&self) -> Option<Duration> {
         match self {
-            Self::Here { ran, .. } => ran,
+            Self::Here { ran, .. } => *ran,
             Self::Earlier => None,
         }
     }
 
-    fn is_abandoned(self) -> bool {
+    fn is_abandoned(&self) -> bool {
         matches!(self, Self::Earlier)
     }
 }
@@ -85,6 +88,26 @@ pub(super) struct Gathered {
     pub(super) unseen_messages: Vec<MessageId>,
     /// Whether the processes that outlived its `claude` were ended.
     pub(super) is_swept: bool,
+    /// How much of its worktree is on the remote, and the frame to which that worktree belongs.
+    pub(super) pushed: Option<(FrameId, Pushed)>,
+}
+
+/// How much of its worktree is on the remote. If it ran on another host, nobody knows its last files, and other hosts continue with
+/// those that were pushed before.
+fn pushed(
+    store: &Store,
+    frame: &Frame,
+    begun: Begun,
+    attempt: &Attempt,
+) -> Result<Option<(FrameId, Pushed)>, StoreError> {
+    match begun {
+        Begun::Here { pushed, .. } => Ok(pushed),
+        Begun::Earlier if attempt.host.is_some() => Ok(None),
+        Begun::Earlier => {
+            let portable = PortableWorktree::of(store, frame)?;
+            Ok(portable.map(|portable| portable.unpushed("the process that runs the chain was killed")))
+        }
+    }
 }
 
 /// Gathers the facts about an attempt, and completes the records of its requests.
@@ -169,6 +192,7 @@ pub(super) fn gather(
         facts,
         ended,
         ran: begun.ran(),
+        pushed: pushed(store, frame, begun, &attempt)?,
         situation: restored_situation::at_the_end(
             frame,
             attempt.mode.as_deref(),
@@ -334,7 +358,7 @@ mod tests {
         let at = Timestamp::from_second(1_700_000_000).unwrap();
         output.set_modified(at.into()).unwrap();
         assert_eq!(printed_last(&store, frame), Some(at));
-        let here = Begun::Here { silent: Some(Way::Fork), ran: None };
+        let here = Begun::Here { silent: Some(Way::Fork), ran: None, pushed: None };
         assert_eq!(
             [here, Begun::Earlier].map(|begun| (begun.silent(), begun.is_abandoned())),
             [(Some(Way::Fork), false), (None, true)]

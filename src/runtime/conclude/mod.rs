@@ -48,8 +48,14 @@ pub(crate) fn conclude(
 /// Concludes an attempt whose process could not be started.
 pub(crate) fn conclude_unstarted(store: &Store, frame: &Frame, why: String) -> Result<Option<Decision>, RuntimeError> {
     let Some(attempt) = store.attempts(Attempts::RunningOf(frame.id))?.pop() else { return Ok(None) };
-    finish(store, frame, Begun::Here { silent: None, ran: Some(Duration::ZERO) }, attempt, Printed::nothing(why))
-        .map(Some)
+    finish(
+        store,
+        frame,
+        Begun::Here { silent: None, ran: Some(Duration::ZERO), pushed: None },
+        attempt,
+        Printed::nothing(why),
+    )
+    .map(Some)
 }
 
 fn finish(

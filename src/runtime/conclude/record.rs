@@ -63,6 +63,7 @@ pub(super) fn record(
         report: steering_report(store, frame, gathered, decision)?,
         unseen_messages: gathered.unseen_messages.clone(),
         context: digest.size.known(),
+        pushed: gathered.pushed.clone(),
     })?;
     Ok(has_copy.then_some(ended.copies))
 }

@@ -124,6 +124,12 @@ pub(crate) fn returns_to_worktree(frame: &Frame, program: &Program) -> bool {
 }
 
 impl Restored {
+    /// Adds lines about what the agent has lost.
+    pub(crate) fn with_lost(mut self, lines: &[String]) -> Self {
+        self.lost.extend_from_slice(lines);
+        self
+    }
+
     /// The notices for the agent. `by_command`: whether it first runs a command, which returns its shell to its former
     /// directory.
     pub(crate) fn notices(&self, by_command: bool) -> impl Iterator<Item = String> {

@@ -2,5 +2,6 @@
 
 pub(crate) mod diverged_session;
 pub(crate) mod foreign_session;
+pub(crate) mod portable_worktree;
 pub(crate) mod restore;
 pub(crate) mod room;

@@ -278,6 +278,7 @@ mod tests {
     fn a_detached_chain_keeps_the_base_and_the_worktrees_of_the_agent_that_started_it() {
         let (_temp, store) = testing::store();
         let worktree = |name: &str| Worktree {
+            remote: None,
             repository: "/srv/.git".into(),
             path: format!("/worktrees/{name}").into(),
             branch: name.to_owned(),

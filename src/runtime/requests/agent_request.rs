@@ -111,6 +111,7 @@ mod tests {
         let wait = || External::File("/srv/report".into());
         let task = NamedTask { task: Task::File("/srv/ins.md".into()), name: "ins.md".into() };
         let request = SpawnRequest {
+            remote: None,
             tasks: vec![task],
             cwd: "/srv".into(),
             apart: false,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
+use crate::core::agent::child_worktree::Remote;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::overrides::{BadLaunch, Overrides};
 use crate::core::agent::{permission_mode, starting_mode};
@@ -48,6 +49,8 @@ pub(crate) struct SpawnRequest {
     pub tasks: Vec<NamedTask>,
     /// Their working directory.
     pub cwd: PathBuf,
+    /// The remote to which the worktrees are pushed.
+    pub(crate) remote: Option<Remote>,
     /// Whether each works in its own git worktree.
     pub apart: bool,
     /// The conversation that all of them begin with.
@@ -126,6 +129,8 @@ pub(crate) fn spawn(
         let is_own = source.baseline.checkpoint == Some(caller.attempt);
         request.source = Some(if is_own { fork::kept_for_background(store, caller, source)? } else { source });
     }
+    // Its own agents work where it can continue with their work.
+    request.remote = agent_lookup::worktrees(store, &parent)?.into_iter().find_map(|worktree| worktree.remote);
     // Agents may have written its own directory, too.
     let began = if parent.launch.is_unrestricted() { None } else { Some(agent_lookup::base(store, &parent)?) };
     let frames = request.frames(store, &launch, store.chain_of(parent.id)?.limits, began.as_deref())?;
@@ -183,7 +188,8 @@ impl SpawnRequest {
         let (id, task) = (FrameId::random(), named.task.clone());
         let (worktree, cwd) = if self.apart {
             let folder = store.dir().worktrees().map_err(while_trying("find the folder of worktrees"))?;
-            let (worktree, cwd) = worktree::plan(&folder, &self.cwd, began, &task.title(), &id.short())?;
+            let remote = self.remote.clone();
+            let (worktree, cwd) = worktree::plan(&folder, &self.cwd, began, remote, &task.title(), &id.short())?;
             (Some(worktree), cwd)
         } else {
             (None, self.cwd.clone())

@@ -31,6 +31,7 @@ use crate::runtime::conclude::limits_used;
 use crate::runtime::delivery::restored_situation;
 use crate::runtime::delivery::ways::{self, AttemptInput, DeliveryMeans};
 use crate::runtime::programs::Program;
+use crate::runtime::recovery::portable_worktree::PortableWorktree;
 use crate::runtime::recovery::{restore, room};
 use crate::runtime::run::attempt_start::elsewhere::ElsewhereSettings;
 use crate::runtime::run::places::Places;
@@ -100,6 +101,8 @@ pub(crate) fn start(
     {
         worktree::ensure(worktree, &frame.cwd)?;
     }
+    let portable = PortableWorktree::of(store, &frame)?;
+    let of_worktree = portable.map_or(Ok(Vec::new()), |portable| portable.prepare(store, &frame))?;
     if !frame.cwd.is_dir() {
         return Err(RuntimeError::NoWorkingDirectory { frame: frame.id, cwd: frame.cwd });
     }
@@ -126,8 +129,20 @@ pub(crate) fn start(
     store.dir().forget_stop(frame.id).map_err(while_trying("remove the file that stops the agent"))?;
     store.dir().forget_messages(frame.id).map_err(while_trying("remove the file that names messages"))?;
     let output_from = lease.seal().map_err(while_trying("read the output file"))?;
-    let starting =
-        Starting { store, own, frame: &frame, tried, program, way, elsewhere, settings, hooks, errors, output_from };
+    let starting = Starting {
+        store,
+        own,
+        frame: &frame,
+        tried,
+        program,
+        way,
+        elsewhere,
+        settings,
+        hooks,
+        errors,
+        output_from,
+        of_worktree,
+    };
     let is_forked = way == Way::Input && !restored_situation::returns_to_worktree(&frame, program);
     let result_input = program.result_input.filter(|_| is_forked);
     match starting.record(&DeliveryMeans { hooks: hooks && way != Way::Prompt, result_input, source })? {
@@ -156,6 +171,8 @@ struct Starting<'a> {
     hooks: bool,
     errors: File,
     output_from: u64,
+    /// What its agent must know about its worktree.
+    of_worktree: Vec<String>,
 }
 
 /// A recorded attempt without a process.
@@ -185,7 +202,8 @@ impl Starting<'_> {
                 frame,
                 self.program,
                 chosen.as_ref().map(restored_situation::ChosenMode::as_chosen),
-            );
+            )
+            .with_lost(&self.of_worktree);
             let AttemptInput { prompt: text, message, transcript, placed, resumed_calls, notice } =
                 ways::input(store, self.own, frame, &given, &messages, &restored, means)?;
             let prompt = store

@@ -225,6 +225,7 @@ mod tests {
     fn what_keeps_one_frame_from_starting_is_distinguished_from_what_ends_the_run() {
         let (there, gone) = (tempfile::tempdir().unwrap(), PathBuf::from("/nowhere/worktree"));
         let worktree = |path: &Path| Worktree {
+            remote: None,
             repository: "/srv/.git".into(),
             path: path.to_owned(),
             branch: "agent-cli/task".into(),

@@ -7,9 +7,12 @@ use tokio::sync::watch;
 
 use crate::claude::doctor::{checks, surroundings};
 use crate::claude::environment::variables::Variables;
+use crate::claude::processes::process::ProcessExit;
 use crate::claude::processes::process::Running;
+use crate::core::agent::child_worktree::pushed_worktree::Pushed;
 use crate::core::agent::launch::Launch;
 use crate::core::id::{AttemptId, FrameId};
+use crate::runtime::recovery::portable_worktree::PortableWorktree;
 use crate::runtime::steering::stop_notice::Timeout;
 use crate::store::StateDir;
 
@@ -31,8 +34,18 @@ pub(crate) struct RunningAgent {
     pub(crate) timeout: Option<Timeout>,
     /// Whether the budget of its chain is spent.
     pub(crate) budget_spent: watch::Receiver<bool>,
+    /// The worktree in which it works, to be pushed when it has ended.
+    pub(crate) portable: Option<PortableWorktree>,
     /// Whether it has a hook that stops it when its running tool has finished.
     pub(crate) has_stop_hook: bool,
+}
+
+/// The end of an agent's turn.
+#[derive(Debug)]
+pub(crate) struct TurnEnd {
+    pub(crate) exit: ProcessExit,
+    /// How much of its worktree is on the remote now, and the frame to which that worktree belongs. `None`: the worktree has no remote.
+    pub(crate) pushed: Option<(FrameId, Pushed)>,
 }
 
 impl RunningAgent {

@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tracing::Instrument;
 
-use crate::claude::processes::process::ProcessExit;
 use crate::core::attempt::continuation::Way;
 use crate::core::attempt::decision::{Decision, Fate, Next};
 use crate::core::chain::admission::NotAdmitted;
@@ -17,6 +16,7 @@ use crate::core::chain::tree::Tree;
 use crate::core::id::FrameId;
 use crate::runtime::conclude::{self, Begun};
 use crate::runtime::programs::{self, Program};
+use crate::runtime::recovery::portable_worktree::PortableWorktree;
 use crate::runtime::run::attempt_start::{self, AttemptStart, RunningAttempt};
 use crate::runtime::run::driven::Driven;
 use crate::runtime::run::external_waits;
@@ -25,6 +25,7 @@ use crate::runtime::run::external_waits::watched::{Prints, Watched};
 use crate::runtime::run::frame_error::FrameErrorKind;
 use crate::runtime::run::places::{Places, TakenPlace};
 use crate::runtime::run::running_agent::RunningAgent;
+use crate::runtime::run::running_agent::TurnEnd;
 use crate::runtime::run::scheduler::budget::BudgetWatch;
 use crate::runtime::run::scheduler::host_lease::HostLease;
 use crate::runtime::run::scheduler::queue::{After, Queue};
@@ -153,8 +154,8 @@ impl Drive<'_> {
         let mut is_unseen = false;
         loop {
             match self.events.next(self.store, watched, missing, seen).await? {
-                RunEvent::Ended(frame, exit) => {
-                    let decision = self.conclude(frame, exit)?;
+                RunEvent::Ended(frame, end) => {
+                    let decision = self.conclude(frame, end)?;
                     let is_alike =
                         missing.is_none() && !self.stop.borrow().any() && !self.events.has_news(self.store)?;
                     let after = decision.filter(|_| is_alike).map(|decision| queue.after(frame, &decision));
@@ -282,6 +283,7 @@ impl Drive<'_> {
                     background_grace: frame.launch.background_grace(),
                     timeout,
                     budget_spent: self.budget.spent(),
+                    portable: PortableWorktree::of(self.store, &frame)?,
                 };
                 self.started(agent, live);
             }
@@ -331,10 +333,10 @@ impl Drive<'_> {
         self.events.exits.spawn(async move { (id, ended.await) }.instrument(agent_span(id)));
     }
 
-    fn conclude(&mut self, id: FrameId, exit: ProcessExit) -> Result<Option<Decision>, RuntimeError> {
+    fn conclude(&mut self, id: FrameId, end: TurnEnd) -> Result<Option<Decision>, RuntimeError> {
         let _span = agent_span(id).entered();
         let Some(live) = self.live.remove(&id) else { return Ok(None) };
-        let concluded = self.conclude_live(id, &live, exit);
+        let concluded = self.conclude_live(id, &live, end);
         if concluded.is_err() {
             // Whoever finds the attempt without a lease concludes it. What it has left behind must not outlive the lease of the host.
             self.lease.end(std::iter::once(id));
@@ -347,10 +349,10 @@ impl Drive<'_> {
         &mut self,
         id: FrameId,
         live: &RunningAttempt,
-        exit: ProcessExit,
+        TurnEnd { exit, pushed }: TurnEnd,
     ) -> Result<Option<Decision>, RuntimeError> {
         let Some(frame) = self.store.frame(id)? else { return Ok(None) };
-        let begun = Begun::Here { silent: live.is_silent.then_some(live.way), ran: Some(live.began.elapsed()) };
+        let begun = Begun::Here { silent: live.is_silent.then_some(live.way), ran: Some(live.began.elapsed()), pushed };
         let concluded = conclude::conclude(self.store, &frame, begun, exit, &live.lease)?;
         self.taken.remove(&id);
         self.worked = Timestamp::now();

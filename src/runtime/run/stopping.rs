@@ -14,18 +14,35 @@ use crate::core::steering::stop_order::Stop;
 use crate::runtime::Stopping;
 use crate::runtime::run::background::{self, RunningTurn};
 use crate::runtime::run::running_agent::RunningAgent;
+use crate::runtime::run::running_agent::TurnEnd;
 use crate::runtime::run::signals::Signals;
 use crate::runtime::steering::stop_notice;
 
 /// The interval between checks of an agent that must stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Waits until an agent has ended, and ends it if there are `signals`.
-pub(crate) async fn ended(
-    mut agent: RunningAgent,
-    mut signals: watch::Receiver<Signals>,
-    stopping: Stopping,
-) -> ProcessExit {
+/// Waits until an agent has ended, ends it if there are `signals`, and pushes its worktree.
+pub(crate) async fn ended(mut agent: RunningAgent, signals: watch::Receiver<Signals>, stopping: Stopping) -> TurnEnd {
+    let (portable, dir, attempt) = (agent.portable.take(), agent.dir.clone(), agent.attempt);
+    let exit = exit(agent, signals.clone(), stopping).await;
+    let Some(portable) = portable else { return TurnEnd { exit, pushed: None } };
+    let sent = signals.borrow().sent;
+    let interrupted = move || {
+        let mut signals = signals.clone();
+        async move {
+            if signals.wait_for(|now| now.sent > sent).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    };
+    let unpushed = portable.clone();
+    let push = tokio::task::spawn_blocking(move || portable.push(&dir, attempt, interrupted));
+    let pushed = push.await.unwrap_or_else(|error| unpushed.unpushed(&error.to_string()));
+    TurnEnd { exit, pushed: Some(pushed) }
+}
+
+/// Waits until an agent's process has ended, and ends it if there are `signals`.
+async fn exit(mut agent: RunningAgent, mut signals: watch::Receiver<Signals>, stopping: Stopping) -> ProcessExit {
     let mut turn = RunningTurn::new(&mut agent);
     let (dir, frame) = (agent.dir.clone(), agent.frame);
     let mut budget_spent = agent.budget_spent.clone();

@@ -7,8 +7,12 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Why git failed.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +28,16 @@ pub(crate) enum GitError {
     /// It could not be started.
     #[error("failed to run git: {0}")]
     Run(#[from] std::io::Error),
+    /// It was ended because it took too long.
+    #[error("git {what} had not ended after {} s", after.as_secs())]
+    TimedOut {
+        /// The subcommand.
+        what: String,
+        after: Duration,
+    },
+    /// A person did not want to wait for it.
+    #[error("git {0} was interrupted")]
+    Interrupted(String),
 }
 
 /// Settings that neither a user nor an agent in the repository may change: which files git checks, and which programs it starts
@@ -36,9 +50,9 @@ const PLAIN: [&str; 9] = [
 
 /// Settings for every command. A folder is not taken for a repository because of the files in it; a submodule has its own
 /// configuration, with which git would run.
-const ALWAYS: [&str; 7] = [
+const ALWAYS: [&str; 8] = [
     "safe.bareRepository=explicit", "core.fsmonitor=false", "submodule.recurse=false", "fetch.recurseSubmodules=false",
-    "log.showSignature=false", "gc.auto=0", "maintenance.auto=false",
+    "push.recurseSubmodules=no", "log.showSignature=false", "gc.auto=0", "maintenance.auto=false",
 ];
 
 /// On a case-sensitive file system, git must not treat two names that differ in case as one file.
@@ -75,6 +89,8 @@ pub(crate) struct Git {
     input: Option<String>,
     /// Why its settings cannot be determined, in which case git is not run.
     unknown: Option<GitError>,
+    /// The names of the settings of the repository.
+    of_repository: Vec<String>,
 }
 
 impl Git {
@@ -110,10 +126,13 @@ impl Git {
         let mut command = git();
         command.args(places.first().map(|place| place.words()).unwrap_or_default());
         let mut unknown = None;
-        let mut overriding = Vec::new();
+        let (mut overriding, mut of_repository) = (Vec::new(), Vec::new());
         for place in places {
-            match harmless(*place, &what) {
-                Ok(settings) => overriding.extend(settings),
+            match listed(*place, &what) {
+                Ok(list) => {
+                    overriding.extend(self::overriding(&list));
+                    of_repository.extend(names_of_repository(&list));
+                }
                 Err(error) => unknown = Some(error),
             }
         }
@@ -130,7 +149,7 @@ impl Git {
             command.args(["-c", setting]);
         }
         command.args(arguments);
-        Self { command, what, input: None, unknown }
+        Self { command, what, input: None, unknown, of_repository }
     }
 
     /// Lines for its standard input.
@@ -145,6 +164,61 @@ impl Git {
     /// Its output without the final line break.
     pub(crate) fn text(self) -> Result<String, GitError> {
         Ok(String::from_utf8_lossy(&self.bytes()?).trim_end_matches('\n').to_owned())
+    }
+
+    /// For a command that gets the address of a remote: nothing in the repository may turn it into another address.
+    pub(crate) fn to_address(mut self, url: &str) -> Self {
+        let own = format!("remote.{url}.");
+        let turns = |name: &&String| name.starts_with("url.") || name.starts_with(&own);
+        if let Some(name) = self.of_repository.iter().find(turns) {
+            let said = format!("the configuration of the repository changes addresses: {name}");
+            self.unknown = Some(GitError::Refused { what: self.what.clone(), said });
+        }
+        self
+    }
+
+    /// Adds a variable to its environment.
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Its exit status and its output. It is ended, with everything that it has started, after `limit`, or when `interrupted` has
+    /// completed.
+    pub(crate) fn within(
+        self,
+        limit: Duration,
+        interrupted: impl Future<Output = ()> + Send,
+    ) -> Result<Output, GitError> {
+        if let Some(error) = self.unknown {
+            return Err(error);
+        }
+        let Self { mut command, what, .. } = self;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let waits = async {
+            let child = tokio::process::Command::from(command).spawn()?;
+            let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+            let end = || group.map(|group| kill_process_group(group, Signal::KILL));
+            tokio::select! {
+                output = child.wait_with_output() => Ok(output?),
+                () = tokio::time::sleep(limit) => {
+                    end();
+                    Err(GitError::TimedOut { what, after: limit })
+                }
+                () = interrupted => {
+                    end();
+                    Err(GitError::Interrupted(what))
+                }
+            }
+        };
+        // The caller may be part of a runtime, in which nothing may block.
+        std::thread::scope(|scope| {
+            let run = scope.spawn(|| {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+                runtime.block_on(waits)
+            });
+            run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
     }
 
     /// Its output, unchanged.
@@ -182,27 +256,46 @@ pub(super) fn git() -> Command {
 /// The variable with the protocols that git may use.
 const PROTOCOLS: &str = "GIT_ALLOW_PROTOCOL";
 
-/// The settings that override those with which the repository would run a program. They are read after the files, so they win.
-fn harmless(place: Place<'_>, what: &str) -> Result<Vec<(String, String)>, GitError> {
+/// The settings that apply at a place, with their scopes.
+fn listed(place: Place<'_>, what: &str) -> Result<String, GitError> {
     let list = ["-c", ALWAYS[0], "config", "--list", "--null", "--show-scope"];
     let output = git().args(place.words()).args(list).stdin(Stdio::null()).output()?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         return Err(GitError::Refused { what: what.to_owned(), said });
     }
-    Ok(overriding(&String::from_utf8_lossy(&output.stdout)))
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Overrides for the settings in this list that name a program and belong to the repository: the person's own, or nothing.
+/// The scope, the name and the value of each setting in a list.
+fn settings(list: &str) -> impl Iterator<Item = (&str, &str, &str)> {
+    let mut words = list.split('\0');
+    std::iter::from_fn(move || {
+        let (scope, entry) = (words.next()?, words.next()?);
+        let (name, value) = entry.split_once('\n').unwrap_or((entry, "true"));
+        Some((scope, name, value))
+    })
+}
+
+fn is_of_person(scope: &str) -> bool {
+    matches!(scope, "system" | "global")
+}
+
+fn names_of_repository(list: &str) -> impl Iterator<Item = String> {
+    // This program's own settings are those of the command line.
+    let of_repository = |scope: &str| !is_of_person(scope) && scope != "command";
+    settings(list).filter(move |(scope, ..)| of_repository(scope)).map(|(_, name, _)| name.to_owned())
+}
+
+/// Overrides for the settings in this list that name a program and belong to the repository: the person's own, or nothing. They are read
+/// after the files, so they win.
 fn overriding(list: &str) -> Vec<(String, String)> {
     let mut persons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     // Without this setting, git looks for hooks in the repository.
     let mut repositorys = BTreeSet::from([HOOKS.to_owned()]);
-    let mut words = list.split('\0');
-    while let (Some(scope), Some(entry)) = (words.next(), words.next()) {
-        let (name, value) = entry.split_once('\n').unwrap_or((entry, "true"));
+    for (scope, name, value) in settings(list) {
         // A relative folder is in the repository.
-        let is_persons = matches!(scope, "system" | "global") && (name != HOOKS || value.starts_with(['/', '~']));
+        let is_persons = is_of_person(scope) && (name != HOOKS || value.starts_with(['/', '~']));
         if !names_a_program(name) {
             continue;
         }

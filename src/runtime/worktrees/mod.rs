@@ -3,6 +3,8 @@
 pub(crate) mod directory;
 pub(crate) mod git;
 pub(crate) mod inspection;
+pub(crate) mod remote;
+pub(crate) mod snapshot;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod worktree;

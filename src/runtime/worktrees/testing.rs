@@ -23,7 +23,7 @@ pub(crate) fn repository() -> (TempDir, PathBuf) {
 /// A worktree created for an agent of this name.
 pub(crate) fn agent(temp: &TempDir, from: &Path, name: &str) -> Worktree {
     let folder = temp.path().canonicalize().unwrap().join("worktrees");
-    let (worktree, cwd) = plan(&folder, from, None, "agent", name).unwrap();
+    let (worktree, cwd) = plan(&folder, from, None, None, "agent", name).unwrap();
     ensure(&worktree, &cwd).unwrap();
     worktree
 }

@@ -5,7 +5,7 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use crate::core::agent::child_worktree::Worktree;
+use crate::core::agent::child_worktree::{Remote, Worktree};
 use crate::failpoint::{self, Step};
 use crate::runtime::worktrees::directory::{self, Elsewhere};
 use crate::runtime::worktrees::git::{Git, GitError, Place};
@@ -23,6 +23,15 @@ pub(crate) enum WorktreeError {
     /// The directory in the worktree leads to another place.
     #[error("{0}")]
     Elsewhere(#[from] Elsewhere),
+    /// Its repository is not on this host.
+    #[error("{} is missing, the repository of the agent's worktree", repository.display())]
+    NotCloned { repository: PathBuf, url: String },
+    /// The repository has no remote of this name.
+    #[error("the repository has no remote {0}")]
+    NoRemote(String),
+    /// Everybody who can see the chain would see it.
+    #[error("the address of the remote {0} contains a password, which would be recorded")]
+    PasswordInAddress(String),
     /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
@@ -39,7 +48,7 @@ pub(crate) enum WorktreeError {
 /// Plans a worktree for an agent that would work in `cwd`, and the directory in it where the agent works instead. `folder`: the
 /// canonical directory for worktrees; `id` distinguishes it from others with the same title. Nothing is created yet, because
 /// git may be slow and the caller must not wait for it. `own`: where the chain of the agent that asks was started, whose
-/// repository it must be; `None`: a person asks.
+/// repository it must be; `None`: a person asks. `remote`: where it will be pushed.
 ///
 /// # Errors
 ///
@@ -48,6 +57,7 @@ pub(crate) fn plan(
     folder: &Path,
     cwd: &Path,
     own: Option<&Path>,
+    remote: Option<Remote>,
     title: &str,
     id: &str,
 ) -> Result<(Worktree, PathBuf), WorktreeError> {
@@ -71,7 +81,7 @@ pub(crate) fn plan(
     let branch = Worktree::branch_for(title, id);
     let path = folder.join(branch.rsplit('/').next().unwrap_or(id));
     let cwd = if within.as_os_str().is_empty() { path.clone() } else { path.join(within) };
-    Ok((Worktree { repository, path, branch, base }, cwd))
+    Ok((Worktree { repository, path, branch, base, remote }, cwd))
 }
 
 /// Whether `cwd` or another folder of its repository has uncommitted changes, which will be missing from a worktree.
@@ -88,26 +98,36 @@ pub(crate) fn ensure(worktree: &Worktree, cwd: &Path) -> Result<(), WorktreeErro
 }
 
 fn made(worktree: &Worktree, cwd: &Path) -> Result<(), WorktreeError> {
-    let Worktree { repository, path, branch, base } = worktree;
+    let Worktree { repository, path, branch, base, .. } = worktree;
     if !is_made(worktree) {
         if path.exists() {
             fs::remove_dir_all(path).map_err(io("remove a worktree that is half made"))?;
         }
-        if let Some(folder) = path.parent() {
-            let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            made.map_err(io("make the folder of worktrees"))?;
-        }
-        // Git still knows a partial worktree and keeps it locked: `--force` twice creates it anyway. The files come in a second step,
-        // because a condition of the configuration may apply to the new worktree alone.
-        let add = ["worktree", "add", "--no-checkout", "--quiet", "--force", "--force"].map(OsStr::new);
-        let place = if has_branch(repository, branch) {
-            vec![path.as_os_str(), branch.as_ref()]
+        if has_branch(repository, branch) {
+            add(worktree, &[path.as_os_str(), branch.as_ref()])?;
         } else {
-            vec!["-b".as_ref(), branch.as_ref(), path.as_os_str(), base.as_ref()]
-        };
-        Git::new(Place::Of(repository), add.into_iter().chain(place)).text()?;
+            add(worktree, &["-b".as_ref(), branch.as_ref(), path.as_os_str(), base.as_ref()])?;
+        }
         git(path, ["reset", "--hard", "--quiet", "--no-recurse-submodules"])?;
     }
+    make_cwd(cwd)
+}
+
+/// Adds the worktree without its files, which come in a second step, because a condition of the configuration may apply to the new
+/// worktree alone. `place`: its path and its branch.
+pub(super) fn add(worktree: &Worktree, place: &[&OsStr]) -> Result<(), WorktreeError> {
+    if let Some(folder) = worktree.path.parent() {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(io("make the folder of worktrees"))?;
+    }
+    // Git still knows a partial worktree and keeps it locked: `--force` twice creates it anyway.
+    let add = ["worktree", "add", "--no-checkout", "--quiet", "--force", "--force"].map(OsStr::new);
+    Git::new(Place::Of(&worktree.repository), add.iter().chain(place)).text()?;
+    Ok(())
+}
+
+/// Creates the directory in a worktree where its agent works.
+pub(super) fn make_cwd(cwd: &Path) -> Result<(), WorktreeError> {
     // Git does not store empty folders. A link that it does store may lead anywhere.
     let deepest = cwd.ancestors().find(|folder| folder.symlink_metadata().is_ok()).unwrap_or(cwd);
     directory::unmoved(deepest)?;
@@ -124,7 +144,7 @@ fn git<A: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = A>) -
     Git::new(folder, arguments).text()
 }
 
-fn is_made(worktree: &Worktree) -> bool {
+pub(crate) fn is_made(worktree: &Worktree) -> bool {
     // The index is written when all files are there.
     let index = || {
         git(&worktree.path, ["rev-parse", "--verify", "--quiet", "HEAD"])
@@ -133,7 +153,7 @@ fn is_made(worktree: &Worktree) -> bool {
     worktree.path.join(".git").exists() && index().is_ok_and(|index| worktree.path.join(index).exists())
 }
 
-fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> WorktreeError {
+pub(super) fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> WorktreeError {
     move |source| WorktreeError::Io { what, source }
 }
 
@@ -196,7 +216,7 @@ mod tests {
             )
             .unwrap();
             let folder = temp.path().canonicalize().unwrap().join("worktrees");
-            let (worktree, cwd) = plan(&folder, &top, Some(&top), "a", "1").unwrap();
+            let (worktree, cwd) = plan(&folder, &top, Some(&top), None, "a", "1").unwrap();
             ensure(&worktree, &cwd).unwrap();
             assert_eq!(fs::read_to_string(cwd.join("one")).unwrap(), "one", "{name}");
             fs::write(cwd.join("one"), "another").unwrap();
@@ -230,7 +250,7 @@ mod tests {
             let run = value.replace("RUN", &program.display().to_string());
             assert!(Command::new("git").arg("-C").arg(&top).args(["config", name, &run]).status().unwrap().success());
             let folder = temp.path().canonicalize().unwrap().join("worktrees");
-            let (worktree, cwd) = plan(&folder, &top, Some(&top), "a", "1").unwrap();
+            let (worktree, cwd) = plan(&folder, &top, Some(&top), None, "a", "1").unwrap();
             ensure(&worktree, &cwd).unwrap_err();
             assert!(!trace.exists(), "{name}");
             // What plain git does.
@@ -243,7 +263,7 @@ mod tests {
     fn an_agent_names_no_other_repository() {
         let (temp, top) = repository();
         let folder = temp.path().canonicalize().unwrap().join("worktrees");
-        let refused = |cwd: &Path| plan(&folder, cwd, Some(&top), "a", "1").map(drop).unwrap_err().to_string();
+        let refused = |cwd: &Path| plan(&folder, cwd, Some(&top), None, "a", "1").map(drop).unwrap_err().to_string();
         // Files that make git take a folder for a repository, among ordinary ones.
         let fake = top.join("vendor/x");
         fs::create_dir_all(fake.join("refs/heads")).unwrap();
@@ -263,7 +283,7 @@ mod tests {
             assert!(refused(other).contains("is not in the git repository of"), "{}", refused(other));
         }
         fs::create_dir(top.join("sub")).unwrap();
-        plan(&folder, &top.join("sub"), Some(&top), "a", "1").unwrap();
+        plan(&folder, &top.join("sub"), Some(&top), None, "a", "1").unwrap();
     }
 
     #[test]
@@ -279,7 +299,7 @@ mod tests {
         let folder = temp.path().canonicalize().unwrap().join("worktrees");
         for (id, below) in [("1", "p/sub"), ("2", "p/sub/deeper"), ("3", "p/sub/new")] {
             fs::create_dir_all(top.join(below)).unwrap();
-            let (worktree, cwd) = plan(&folder, &top.join(below), Some(&top), "a", id).unwrap();
+            let (worktree, cwd) = plan(&folder, &top.join(below), Some(&top), None, "a", id).unwrap();
             let said = ensure(&worktree, &cwd).unwrap_err().to_string();
             assert!(said.contains("p/sub is a link"), "{said}");
             assert!(!outside.join("new").exists());
@@ -291,7 +311,7 @@ mod tests {
         let (temp, top) = repository();
         fs::create_dir(top.join("sub")).unwrap();
         let folder = temp.path().canonicalize().unwrap().join("worktrees");
-        let (worktree, cwd) = plan(&folder, &top.join("sub"), None, "a.md", "1a2b").unwrap();
+        let (worktree, cwd) = plan(&folder, &top.join("sub"), None, None, "a.md", "1a2b").unwrap();
         assert!(!folder.exists());
         assert_eq!(cwd, folder.join("a-1a2b/sub"));
         for _ in 0..2 {
@@ -317,7 +337,8 @@ mod tests {
         let theirs = temp.path().join("theirs");
         git(&top, ["worktree".as_ref(), "add".as_ref(), "-q".as_ref(), theirs.as_os_str()]).unwrap();
         fs::rename(&theirs, temp.path().join("on a disk that is not there")).unwrap();
-        let (worktree, cwd) = plan(&temp.path().canonicalize().unwrap().join("w"), &top, None, "a.md", "1").unwrap();
+        let (worktree, cwd) =
+            plan(&temp.path().canonicalize().unwrap().join("w"), &top, None, None, "a.md", "1").unwrap();
         ensure(&worktree, &cwd).unwrap();
         fs::rename(temp.path().join("on a disk that is not there"), &theirs).unwrap();
         git(&theirs, ["status"]).unwrap();
@@ -326,7 +347,7 @@ mod tests {
     #[test]
     fn a_folder_without_a_repository_or_a_commit_is_refused() {
         let temp = tempfile::tempdir().unwrap();
-        let refused = || plan(Path::new("/w"), temp.path(), None, "a", "1").unwrap_err().to_string();
+        let refused = || plan(Path::new("/w"), temp.path(), None, None, "a", "1").unwrap_err().to_string();
         assert!(refused().ends_with("is not in a git repository that has a commit"));
         git(temp.path(), ["init", "-q"]).unwrap();
         assert!(refused().ends_with("is not in a git repository that has a commit"));

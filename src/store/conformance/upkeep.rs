@@ -130,6 +130,7 @@ pub(crate) fn programs_are_remembered_until_they_change(open: Open) {
 pub(crate) fn worktrees_are_known_with_who_works_in_them(open: Open) {
     let (_temp, store) = fresh(open);
     let worktree = Worktree {
+        remote: None,
         repository: "/srv/.git".into(),
         path: "/w".into(),
         branch: "agent-cli/x".into(),

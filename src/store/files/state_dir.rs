@@ -218,6 +218,11 @@ impl StateDir {
         self.frame_path(frame).join("opened.jsonl")
     }
 
+    /// The file that notes the states of a frame's worktree that its remote has.
+    pub(crate) fn pushed(&self, frame: FrameId) -> PathBuf {
+        self.frame_path(frame).join("pushed")
+    }
+
     /// The settings for a frame's `claude`.
     pub(crate) fn settings(&self, frame: FrameId) -> PathBuf {
         self.frame_path(frame).join("settings.json")

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::core::agent::child_worktree::pushed_worktree::Pushed;
 use crate::core::agent::denied_call::Denied;
 use crate::core::agent::situation::Situation;
 use crate::core::agent::usage::context_size::Context;
@@ -217,6 +218,8 @@ pub struct AttemptEnd<'a> {
     pub unseen_messages: Vec<MessageId>,
     /// How much of its model's context window its conversation took.
     pub context: Option<Context>,
+    /// How much of the worktree in which it worked is on its git remote, and the frame to which that worktree belongs.
+    pub pushed: Option<(FrameId, Pushed)>,
 }
 
 /// The consequences of an attempt's end.

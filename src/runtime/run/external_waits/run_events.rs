@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::claude::processes::process::ProcessExit;
 use crate::core::id::FrameId;
 use crate::runtime::run::external_waits::tries::{Tried, Tries};
 use crate::runtime::run::external_waits::watched::Watched;
 use crate::runtime::run::places::{self, Places};
+use crate::runtime::run::running_agent::TurnEnd;
 use crate::runtime::run::signals::Signals;
 use crate::runtime::{RuntimeError, while_trying};
 use crate::store::{Store, StoreError};
@@ -25,7 +25,7 @@ const CLOSELY: u32 = 12;
 /// Why the loop continues.
 pub(crate) enum RunEvent {
     /// An agent of this process has ended.
-    Ended(FrameId, ProcessExit),
+    Ended(FrameId, TurnEnd),
     /// A command of this process has ended.
     Tried(Tried),
     /// Another process may have changed something.
@@ -37,7 +37,7 @@ pub(crate) enum RunEvent {
 /// Where events come from.
 pub(crate) struct RunEvents {
     /// The agents that run.
-    pub(crate) exits: JoinSet<(FrameId, ProcessExit)>,
+    pub(crate) exits: JoinSet<(FrameId, TurnEnd)>,
     /// The commands that agents wait for.
     pub(crate) tries: Tries,
     stop: watch::Receiver<Signals>,
@@ -82,8 +82,8 @@ impl RunEvents {
             let (runs, tries, is_stopped) = (!self.exits.is_empty(), !self.tries.is_empty(), self.stop.borrow().any());
             tokio::select! {
                 Some(ended) = self.exits.join_next(), if runs => {
-                    let (frame, exit) = ended.map_err(|error| while_trying("wait for claude")(error.into()))?;
-                    return Ok(RunEvent::Ended(frame, exit));
+                    let (frame, end) = ended.map_err(|error| while_trying("wait for claude")(error.into()))?;
+                    return Ok(RunEvent::Ended(frame, end));
                 }
                 tried = self.tries.next(), if tries => return Ok(tried.map_or(RunEvent::Changed, RunEvent::Tried)),
                 () = &mut place, if missing.is_some() => return Ok(RunEvent::Changed),

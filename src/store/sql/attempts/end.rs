@@ -37,6 +37,10 @@ pub(crate) fn end_attempt(connection: &Connection, end: &AttemptEnd<'_>) -> TxRe
     close(connection, now, end)?;
     spent::record(connection, (frame, attempt), end.model.as_deref(), &end.spending, &end.total)?;
     update(connection, &before, end)?;
+    if let Some((owner, pushed)) = &end.pushed {
+        let sql = "UPDATE frames SET pushed = ?2 WHERE id = ?1";
+        connection.run(sql, (Id(*owner), codec::json(pushed, &[])?))?;
+    }
     let entry = LogEntry::Ended {
         attempt: Some(attempt),
         outcome: end.decision.meaning.name().to_owned(),

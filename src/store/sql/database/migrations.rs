@@ -30,7 +30,7 @@ CREATE INDEX chains_by_name ON chains (name) WHERE name IS NOT NULL;
 -- session is a fork of. started_from: the session of Claude Code in which a person's command made a root. situation: what
 -- the agent has besides its conversation; NULL: nothing. outcome: the state in which its parent sees it for good, although a person
 -- has continued it since; NULL: the one that it is in. afresh: whether its agent writes a summary next, or the summary with which
--- its session begins; NULL: neither.
+-- its session begins; NULL: neither. pushed: how much of its own worktree is on a git remote; NULL: nothing.
 CREATE TABLE frames (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -66,6 +66,7 @@ CREATE TABLE frames (
     trouble TEXT,
     outcome TEXT,
     afresh TEXT,
+    pushed TEXT,
     launch TEXT NOT NULL,
     task TEXT NOT NULL
 ) STRICT;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use crate::core::chain::frame_state::FrameState;
-use crate::core::housekeeping::hosting::{Offer, Placement};
+use crate::core::housekeeping::hosting::{HostFiles, Offer, Placement, PushedPlace, WorkPlace};
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
 use crate::store::error::{ArchiveError, Result, StoreError};
@@ -17,13 +17,19 @@ use crate::store::sql::hosts::leases::{clock, labels};
 use crate::store::sql::housekeeping::copies;
 use crate::store::sql::tables::frames;
 
-/// The chains of other hosts, or of none. No directory contains a line break.
+/// The chains of other hosts, or of none. A line for each directory: its path and, separated by tabs, the worktree that it is in, its
+/// repository and whether its remote has its last files, if it has any. No path contains a control character.
 macro_rules! placements {
     ($condition:literal) => {
         concat!(
             "SELECT c.root, f.seq, c.host, c.labels, coalesce(h.expires > ",
             clock!(),
-            ", FALSE) AS is_alive, (SELECT string_agg(DISTINCT member.cwd, chr(10)) FROM frames AS member
+            ", FALSE) AS is_alive, (SELECT string_agg(DISTINCT member.cwd || coalesce((SELECT
+                   concat_ws(chr(9), '', o.worktree::jsonb ->> 'path', o.worktree::jsonb ->> 'repository',
+                     (o.pushed::jsonb -> 'failure' IS NULL)::text)
+                 FROM frames AS o WHERE o.root = c.root AND o.pushed::jsonb -> 'snapshot' IS NOT NULL
+                   AND (member.cwd = o.worktree::jsonb ->> 'path' OR starts_with(member.cwd, (o.worktree::jsonb ->> 'path') || '/'))
+                 LIMIT 1), ''), chr(10)) FROM frames AS member
                WHERE member.root = c.root AND NOT member.is_group AND member.status <> 'done') AS directories
              FROM chains AS c JOIN frames AS f ON f.id = c.root LEFT JOIN hosts AS h ON h.name = c.host
              WHERE c.host IS DISTINCT FROM ?1 AND ",
@@ -52,6 +58,8 @@ pub(super) fn take(store: &Database, wanted: Wanted, offer: &Offer) -> Result<Op
     if store.connection.host().is_none() {
         return Ok(None);
     }
+    let worktrees = store.dir.worktrees().map_err(|error| StoreError::io(store.dir.path(), error))?;
+    let files = OwnFiles { worktrees };
     let mut trouble = None;
     let mut after = 0;
     loop {
@@ -60,7 +68,7 @@ pub(super) fn take(store: &Database, wanted: Wanted, offer: &Offer) -> Result<Op
         after = last.seq;
         while !listed.is_empty() {
             let Listed { root, placement, .. } = listed.remove(0);
-            match (wanted, placement.may_be_taken(offer, Path::is_dir)) {
+            match (wanted, placement.may_be_taken(offer, &files)) {
                 (Wanted::Chain(_), Err(why)) => return Err(StoreError::NotTaken { root, why }),
                 (_, Err(_)) => continue,
                 (_, Ok(())) => {}
@@ -133,12 +141,38 @@ fn check_copies(store: &Database, connection: &Connection, root: FrameId) -> TxR
     Ok(())
 }
 
+struct OwnFiles {
+    worktrees: PathBuf,
+}
+
+impl HostFiles for OwnFiles {
+    fn has(&self, directory: &Path) -> bool {
+        directory.is_dir()
+    }
+
+    fn worktrees(&self) -> &Path {
+        &self.worktrees
+    }
+}
+
+fn place(line: &str) -> WorkPlace {
+    let mut parts = line.split('\t');
+    let path = PathBuf::from(parts.next().unwrap_or_default());
+    let pushed = parts.next().zip(parts.next()).zip(parts.next());
+    let pushed = pushed.map(|((worktree, repository), is_current)| PushedPlace {
+        worktree: worktree.into(),
+        repository: repository.into(),
+        is_current: is_current == "true",
+    });
+    WorkPlace { path, pushed }
+}
+
 fn placements(connection: &Connection, sql: &str, values: impl Values) -> TxResult<Vec<Listed>> {
     connection.read_all(sql, values, |row| {
         let labels = labels(&row.get::<_, Option<String>>("labels")?.unwrap_or_default());
         let (host, is_alive) = (row.get("host")?, row.get("is_alive")?);
         let directories = row.get::<_, Option<String>>("directories")?.unwrap_or_default();
-        let directories = directories.lines().map(PathBuf::from).collect();
+        let directories = directories.lines().map(place).collect();
         let placement = Placement { host, is_alive, labels, directories };
         Ok(Listed { root: id(row, "root")?, seq: row.get("seq")?, placement })
     })

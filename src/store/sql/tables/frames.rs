@@ -148,6 +148,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Frame> {
         baseline: maybe_json(row, "baseline")?,
         trouble: maybe_json(row, "trouble")?,
         afresh: maybe_json(row, "afresh")?,
+        pushed: maybe_json(row, "pushed")?,
         outcome: maybe_json(row, "outcome")?,
         created: time(row, "created")?,
     })
@@ -194,6 +195,7 @@ mod tests {
                 config_dir: Some(PathBuf::from("/home/me/.claude")),
                 environment: [("TZ".to_owned(), "UTC".to_owned())].into(),
                 worktree: Some(Worktree {
+                    remote: None,
                     repository: PathBuf::from("/srv/r/.git"),
                     path: PathBuf::from("/srv/ü"),
                     branch: "agent-cli/ins-1".into(),

@@ -109,6 +109,7 @@ fn a_child_may_read_its_instructions_only_where_its_parent_could() {
     let child = store.frame(store.request_child(caller, None, &new(""), "").unwrap().1).unwrap().unwrap();
     let with = |file: &Path, worktree: bool| {
         let made = Worktree {
+            remote: None,
             repository: real.join(".git"),
             path: real.join("worktree"),
             branch: "agent-cli/task".into(),

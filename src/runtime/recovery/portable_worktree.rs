@@ -1,0 +1,127 @@
+//! Worktrees that are pushed to a remote at the end of each attempt, so that any host can continue their agents.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+
+use crate::core::agent::child_worktree::pushed_worktree::{self, Pushed, Snapshot};
+use crate::core::agent::child_worktree::{Remote, Worktree};
+use crate::core::chain::frame::Frame;
+use crate::core::id::{AttemptId, FrameId};
+use crate::failpoint::{self, Step};
+use crate::runtime::requests::agent_lookup;
+use crate::runtime::worktrees::worktree::WorktreeError;
+use crate::runtime::worktrees::{remote, snapshot, worktree};
+use crate::runtime::{RuntimeError, while_trying};
+use crate::store::files::durable::PRIVATE;
+use crate::store::{StateDir, Store, StoreError};
+
+/// The worktree in which an agent works, if it has a remote.
+#[derive(Clone, Debug)]
+pub(crate) struct PortableWorktree {
+    /// The frame that it was created for.
+    pub(crate) owner: FrameId,
+    worktree: Worktree,
+    remote: Remote,
+    pushed: Option<Pushed>,
+}
+
+/// A state of a worktree that its remote has, as the file beside its frame notes it.
+const PUSHED: &str = "pushed";
+const FETCHED: &str = "fetched";
+
+impl PortableWorktree {
+    /// That of the agent of `frame`: its own, or that of an agent above it.
+    pub(crate) fn of(store: &Store, frame: &Frame) -> Result<Option<Self>, StoreError> {
+        let mut next = Some(frame.clone());
+        while let Some(agent) = next {
+            let above = agent_lookup::asked_by(store, &agent)?;
+            if let Some(worktree) = agent.launch.worktree.filter(|own| frame.cwd.starts_with(&own.path)) {
+                let remote = worktree.remote.clone();
+                return Ok(remote.map(|remote| Self { owner: agent.id, worktree, remote, pushed: agent.pushed }));
+            }
+            next = above;
+        }
+        Ok(None)
+    }
+
+    /// Pushes it at the end of an attempt.
+    pub(crate) fn push<F: Future<Output = ()> + Send>(
+        &self,
+        dir: &StateDir,
+        attempt: AttemptId,
+        interrupted: impl Fn() -> F,
+    ) -> (FrameId, Pushed) {
+        let (owner, before) = (self.owner, self.pushed.clone().unwrap_or_default());
+        let reference = pushed_worktree::reference(owner, attempt);
+        let push = || remote::push(&self.worktree, &self.remote, before.clone(), reference, interrupted);
+        let pushed = failpoint::around(Step::PushWorktree, push);
+        // If this process dies before it has recorded the push, the files here are still newer than what is recorded.
+        let noted = match &pushed.snapshot {
+            Some(snapshot) if pushed.failure.is_none() => self.note(dir, PUSHED, snapshot),
+            _ => Ok(()),
+        };
+        let pushed = match noted {
+            Ok(()) => pushed,
+            Err(error) => before.failed(&error.to_string()),
+        };
+        for why in pushed.failure.iter().chain(&pushed.branch_failure) {
+            tracing::warn!(
+                "{}: {} could not be pushed to {}: {why}",
+                owner.short(),
+                self.worktree.branch,
+                self.remote.name
+            );
+        }
+        (owner, pushed)
+    }
+
+    /// What is recorded if its files may have changed and nobody pushes them.
+    pub(crate) fn unpushed(self, why: &str) -> (FrameId, Pushed) {
+        (self.owner, self.pushed.unwrap_or_default().failed(why))
+    }
+
+    /// Fetches it unless it is here, and returns what its agent must know about it.
+    pub(crate) fn prepare(&self, store: &Store, frame: &Frame) -> Result<Vec<String>, RuntimeError> {
+        let Self { worktree, remote, pushed, .. } = self;
+        let Some(pushed @ Pushed { snapshot: Some(snapshot), .. }) = pushed else {
+            let notices = pushed.as_ref().map(|pushed| pushed.notices(worktree, false));
+            return Ok(notices.unwrap_or_default());
+        };
+        let noted = self.noted(store.dir()).map_err(while_trying("read what is known about the worktree"))?;
+        let is_here = worktree::is_made(worktree) && noted.lines().any(|line| line.ends_with(&snapshot.commit));
+        if !is_here {
+            if !worktree.repository.is_dir() {
+                return Err(WorktreeError::NotCloned {
+                    repository: worktree.repository.clone(),
+                    url: remote.url.clone(),
+                }
+                .into());
+            }
+            let fetch = || {
+                remote::fetch(worktree, remote, snapshot)?;
+                snapshot::unpack(worktree, &frame.cwd, &snapshot.commit)
+            };
+            failpoint::around(Step::FetchWorktree, fetch)?;
+            self.note(store.dir(), FETCHED, snapshot).map_err(while_trying("note that the worktree was fetched"))?;
+            tracing::info!("{}: its worktree was fetched from {}", self.owner.short(), remote.name);
+        }
+        let was_fetched = !is_here || noted.lines().last().is_some_and(|line| line.starts_with(FETCHED));
+        Ok(pushed.notices(worktree, was_fetched))
+    }
+
+    /// The states that this worktree has had here.
+    fn noted(&self, dir: &StateDir) -> io::Result<String> {
+        match fs::read_to_string(dir.pushed(self.owner)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+            noted => noted,
+        }
+    }
+
+    fn note(&self, dir: &StateDir, what: &str, snapshot: &Snapshot) -> io::Result<()> {
+        dir.frame_dir(self.owner)?;
+        let mut file = OpenOptions::new().append(true).create(true).mode(PRIVATE).open(dir.pushed(self.owner))?;
+        writeln!(file, "{what} {}", snapshot.commit)?;
+        file.sync_all()
+    }
+}
