@@ -143,6 +143,13 @@ fn every_command_explains_itself() {
 
               The branch starts from the last commit.
 
+          --remote <NAME>
+              With --worktree, push each worktree to this git remote whenever its agent stops
+
+              Other hosts can then continue the agent, if the chain is recorded on a server. Uncommitted
+              files are pushed, too, as a commit below refs/agent-cli/. Nothing on the remote is
+              overwritten.
+
           --name <NAME>
               Name the chain, for use instead of its id
 

@@ -72,8 +72,8 @@ pub(crate) struct Spawn {
 
     /// With --worktree, push each worktree to this git remote whenever its agent stops
     ///
-    /// Other hosts can then continue the agents, if the chain is recorded on a server. Uncommitted files are pushed, too, under the
-    /// refs/agent-cli/ of the remote. Nothing there is overwritten.
+    /// Other hosts can then continue the agent, if the chain is recorded on a server. Uncommitted files are pushed, too, as a commit
+    /// below refs/agent-cli/. Nothing on the remote is overwritten.
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     remote: Option<String>,
 

@@ -30,11 +30,7 @@ pub(crate) enum GitError {
     Run(#[from] std::io::Error),
     /// It was ended because it took too long.
     #[error("git {what} had not ended after {} s", after.as_secs())]
-    TimedOut {
-        /// The subcommand.
-        what: String,
-        after: Duration,
-    },
+    TimedOut { what: String, after: Duration },
     /// A person did not want to wait for it.
     #[error("git {0} was interrupted")]
     Interrupted(String),

@@ -47,6 +47,10 @@ CREATE TABLE frames (
     baseline_checkpoint TEXT
         GENERATED ALWAYS AS (CASE WHEN json_valid(baseline) THEN json_extract(baseline, '$.checkpoint') END) STORED,
     worktree TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(launch) THEN json_extract(launch, '$.worktree') END) STORED,
+    worktree_path TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(launch) THEN json_extract(launch, '$.worktree.path') END) STORED,
+    repository TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(launch) THEN json_extract(launch, '$.worktree.repository') END) STORED,
+    is_pushed INTEGER NOT NULL GENERATED ALWAYS AS (json_type(pushed, '$.snapshot') IS NOT NULL) STORED,
+    has_unpushed INTEGER NOT NULL GENERATED ALWAYS AS (json_type(pushed, '$.failure') IS NOT NULL) STORED,
     program TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(launch) THEN json_extract(launch, '$.claude') END) STORED,
     config_dir TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(launch) THEN json_extract(launch, '$.config_dir') END) STORED,
     questions_per_hour INTEGER GENERATED ALWAYS AS (CASE

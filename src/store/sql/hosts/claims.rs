@@ -25,10 +25,10 @@ macro_rules! placements {
             "SELECT c.root, f.seq, c.host, c.labels, coalesce(h.expires > ",
             clock!(),
             ", FALSE) AS is_alive, (SELECT string_agg(DISTINCT member.cwd || coalesce((SELECT
-                   concat_ws(chr(9), '', o.worktree::jsonb ->> 'path', o.worktree::jsonb ->> 'repository',
-                     (o.pushed::jsonb -> 'failure' IS NULL)::text)
-                 FROM frames AS o WHERE o.root = c.root AND o.pushed::jsonb -> 'snapshot' IS NOT NULL
-                   AND (member.cwd = o.worktree::jsonb ->> 'path' OR starts_with(member.cwd, (o.worktree::jsonb ->> 'path') || '/'))
+                   concat_ws(chr(9), '', o.worktree_path, o.repository,
+                     CASE WHEN o.has_unpushed THEN 'false' ELSE 'true' END)
+                 FROM frames AS o WHERE o.root = c.root AND o.is_pushed
+                   AND (member.cwd = o.worktree_path OR starts_with(member.cwd, o.worktree_path || '/'))
                  LIMIT 1), ''), chr(10)) FROM frames AS member
                WHERE member.root = c.root AND NOT member.is_group AND member.status <> 'done') AS directories
              FROM chains AS c JOIN frames AS f ON f.id = c.root LEFT JOIN hosts AS h ON h.name = c.host
