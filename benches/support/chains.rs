@@ -210,6 +210,7 @@ pub(crate) fn end(store: &Store, caller: Caller, ending: Ending) {
     let has_requests = ending == Ending::Suspended;
     let decision = decide(&Facts { has_requests, ..Facts::from_ending(ending) });
     let end = AttemptEnd {
+        pushed: None,
         frame: caller.frame,
         attempt: caller.attempt,
         decision: &decision,

@@ -252,7 +252,10 @@ impl From<RuntimeError> for CliError {
                 Self::failed(message).hint(hint)
             }
             RuntimeError::Worktree(
-                WorktreeError::Elsewhere(_) | WorktreeError::Git { .. } | WorktreeError::Io { .. },
+                WorktreeError::Replaced(_)
+                | WorktreeError::Elsewhere(_)
+                | WorktreeError::Git { .. }
+                | WorktreeError::Io { .. },
             )
             | RuntimeError::NoWorkingDirectory { .. }
             | RuntimeError::NoRoom { .. }

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::chain::{Chain, TEMPLATE};
 use crate::support::{Conversation, MessagesApi, Turn, follow, on_every_version, on_every_version_of_a_whole_run};
 
-on_every_version!(siblings_commit_apart_and_their_parent_merges,);
+on_every_version!(siblings_commit_apart_and_their_parent_merges, a_lost_worktree_is_fetched_from_its_remote,);
 
 on_every_version_of_a_whole_run!(a_conversation_goes_on_in_a_worktree,);
 
@@ -68,6 +68,29 @@ fn siblings_commit_apart_and_their_parent_merges(version: &str) {
     let last = requests.last().unwrap().conversation();
     let fan_out = last.results().find(|(text, is_error)| !is_error && text.starts_with("2 agents: all done."));
     assert!(fan_out.unwrap().0.contains("): done\nA\n\n(its work is on the branch agent-cli/a-"), "{fan_out:?}");
+}
+
+fn a_lost_worktree_is_fetched_from_its_remote(version: &str) {
+    let chain = chain(version);
+    let (bare, again) = (chain.home.home().join("bare.git"), chain.home.home().join("again"));
+    git(&chain, &format!("clone -q --bare . {}", bare.display()));
+    git(&chain, &format!("remote add origin {}", bare.display()));
+    let steps = "run touch made.txt\nask When?\nrun git add made.txt\nrun git commit -q -m made\nend over\n";
+    chain.home.write("ins.md", steps);
+    let spawn = ["spawn", "ins.md", "--worktree", "--remote", "origin"];
+    let root = chain.started(&[spawn.as_slice(), &ALLOWED].concat());
+    chain.answer_to("When?", "now");
+    // What another machine has instead: a clone.
+    fs::remove_dir_all(chain.state().join("worktrees")).unwrap();
+    git(&chain, &format!("clone -q --no-checkout {} {}", bare.display(), again.display()));
+    fs::remove_dir_all(chain.home.project().join(".git")).unwrap();
+    fs::rename(again.join(".git"), chain.home.project().join(".git")).unwrap();
+    assert_eq!(chain.ok(&["resume", &root]), "over\n");
+    let branch = git(&chain, "for-each-ref --format=%(refname:short) refs/heads/agent-cli");
+    let on_remote = git(&chain, &format!("--git-dir {} log -1 --format=%s --name-only {branch}", bare.display()));
+    assert_eq!(on_remote, "made\n\nmade.txt");
+    let last = chain.api.last_conversation();
+    assert!(format!("{last:?}").contains("was fetched from origin"), "{last:?}");
 }
 
 fn a_conversation_goes_on_in_a_worktree(version: &str) {

@@ -167,8 +167,7 @@ fn refuse_to_agents(input: &Input) -> Result<(), Refusal> {
         return Err(Refusal::new("agents cannot name chains").hint("leave --name out"));
     }
     if input.remote.is_some() {
-        return Err(Refusal::new("agents cannot choose a remote")
-            .hint("leave --remote out: worktrees are pushed to the remote of the chain"));
+        return Err(Refusal::new("agents cannot choose remotes").hint("leave --remote out"));
     }
     if input.on.is_some() {
         return Err(Refusal::new("agents cannot choose hosts").hint("leave --on out"));

@@ -8,6 +8,7 @@ use crate::app::view::denied::{self, DeniedCallView};
 use crate::app::view::estimate::NextRequestView;
 use crate::claude::environment::config_dir::config_dir;
 use crate::claude::transcript::locate;
+use crate::core::agent::child_worktree::pushed_worktree::Pushed;
 use crate::core::agent::launch::Launch;
 use crate::core::agent::usage::Spent;
 use crate::core::chain::frame::{Baseline, Frame, Task, Trouble};
@@ -59,6 +60,9 @@ pub(crate) struct AgentDetailView {
     pub(crate) trouble: Option<Trouble>,
     pub(crate) children: Vec<FrameId>,
     pub(crate) launch: Launch,
+    /// How much of its own worktree is on the git remote. Only if it has a remote and has stopped once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pushed: Option<Pushed>,
     pub(crate) limits: Limits,
     pub(crate) checkpoint: Option<AttemptId>,
     pub(crate) baseline: Option<Baseline>,
@@ -189,6 +193,7 @@ pub(crate) fn gather(
         changes_at,
         trouble: frame.trouble,
         launch: frame.launch,
+        pushed: frame.pushed,
         limits: chain.limits,
         detached_by: chain.detached.map(|detached| detached.by),
         checkpoint: frame.checkpoint,

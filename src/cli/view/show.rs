@@ -163,6 +163,8 @@ fn task_rows(shown: &AgentDetailView) -> Vec<Row> {
         let Worktree { path, branch, .. } = worktree;
         copied("worktree", format!("{}, branch {branch}", path.display()))
     }));
+    let remote = shown.launch.worktree.as_ref().and_then(|worktree| worktree.remote.as_ref());
+    rows.extend(remote.zip(shown.pushed.as_ref()).map(|(remote, pushed)| row("pushed", pushed.words(&remote.name))));
     rows
 }
 

@@ -163,7 +163,7 @@ impl Git {
     }
 
     /// For a command that gets the address of a remote: nothing in the repository may turn it into another address.
-    pub(crate) fn to_address(mut self, url: &str) -> Self {
+    pub(crate) fn for_address(mut self, url: &str) -> Self {
         let own = format!("remote.{url}.");
         let turns = |name: &&String| name.starts_with("url.") || name.starts_with(&own);
         if let Some(name) = self.of_repository.iter().find(turns) {

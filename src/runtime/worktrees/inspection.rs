@@ -76,12 +76,14 @@ fn find_branch(repository: &Path, branch: &str) -> Result<Option<(String, Option
 
 /// Git's directory of the worktree at `path`. `None`: this is not a worktree of this repository, because an agent has put
 /// another repository there or part of it is missing.
-fn own_git_dir(path: &Path, repository: &Path) -> Result<Option<PathBuf>, GitError> {
+pub(super) fn own_git_dir(path: &Path, repository: &Path) -> Result<Option<PathBuf>, GitError> {
     let said = |what: &str| Git::plain(path, ["rev-parse", what]).text();
     let Ok(git_dir) = said("--absolute-git-dir") else { return Ok(None) };
     let (top, shared) = (said("--show-toplevel")?, path.join(said("--git-common-dir")?));
     let is = |one: &Path, other: &Path| matches!((one.canonicalize(), other.canonicalize()), (Ok(a), Ok(b)) if a == b);
-    let is_own = is(Path::new(&top), path) && is(&shared, repository) && !is(Path::new(&git_dir), repository);
+    // An agent can write a file that names any directory, but not into the repository.
+    let is_inside = repository.canonicalize().is_ok_and(|real| Path::new(&git_dir).starts_with(real.join("worktrees")));
+    let is_own = is(Path::new(&top), path) && is(&shared, repository) && is_inside;
     Ok(is_own.then(|| PathBuf::from(git_dir)))
 }
 

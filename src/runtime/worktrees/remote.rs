@@ -88,7 +88,7 @@ fn sent(worktree: &Worktree, remote: &Remote, refs: &[String], interrupted: impl
     let push =
         ["push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-signed", "--receive-pack=git-receive-pack"];
     let arguments = push.into_iter().chain(["--", &remote.url]).chain(refs.iter().map(String::as_str));
-    Answer(Git::new(Place::Of(&worktree.repository), arguments).to_address(&remote.url).within(PATIENCE, interrupted))
+    Answer(Git::new(Place::Of(&worktree.repository), arguments).for_address(&remote.url).within(PATIENCE, interrupted))
 }
 
 impl Answer {
@@ -139,7 +139,7 @@ pub(crate) fn fetch(worktree: &Worktree, remote: &Remote, snapshot: &Snapshot) -
         "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--upload-pack=git-upload-pack", "--", &remote.url,
         reference,
     ];
-    let output = in_repository(&fetch).to_address(&remote.url).within(PATIENCE, std::future::pending())?;
+    let output = in_repository(&fetch).for_address(&remote.url).within(PATIENCE, std::future::pending())?;
     if output.status.success() {
         return Ok(());
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::core::agent::child_worktree::Worktree;
 use crate::runtime::worktrees::git::{Git, Place};
+use crate::runtime::worktrees::inspection::own_git_dir;
 use crate::runtime::worktrees::worktree::{self, WorktreeError, io};
 
 /// A commit with the files of a worktree as they are. Nothing refers to it yet.
@@ -19,6 +20,10 @@ pub(crate) struct Made {
 /// Makes a snapshot. Neither the worktree nor its index changes. Returns `last` if it still is one.
 pub(crate) fn make(worktree: &Worktree, last: Option<&str>) -> Result<Made, WorktreeError> {
     let path = &worktree.path;
+    // Whatever git would find there instead could have any files.
+    if own_git_dir(path, &worktree.repository)?.is_none() {
+        return Err(WorktreeError::Replaced(path.clone()));
+    }
     let text = |arguments: &[&str]| Git::new(path, arguments).text();
     let (head, branch) = (text(&["rev-parse", "--verify", "HEAD^{commit}"])?, branch_of(worktree));
     // The index knows which files have not changed since they were last read. It has to stay as it is, so git gets a copy.
@@ -64,7 +69,7 @@ pub(crate) fn unpack(worktree: &Worktree, cwd: &Path, commit: &str) -> Result<()
         let name = format!("refs/agent-cli/kept/{kept}");
         of_repository(&["update-ref", "-m", "kept by agent-cli", &name, kept])
     };
-    let is_made = worktree::is_made(worktree);
+    let is_made = worktree::is_made(worktree) && own_git_dir(path, repository)?.is_some();
     if is_made {
         keep(&make(worktree, None)?.commit)?;
     } else if path.exists() {

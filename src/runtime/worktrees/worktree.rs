@@ -26,6 +26,9 @@ pub(crate) enum WorktreeError {
     /// Its repository is not on this host.
     #[error("{} is missing, the repository of the agent's worktree", repository.display())]
     NotCloned { repository: PathBuf, url: String },
+    /// It is not, or no longer, a worktree of its repository.
+    #[error("{} is no longer a worktree of its repository", .0.display())]
+    Replaced(PathBuf),
     /// The repository has no remote of this name.
     #[error("the repository has no remote {0}")]
     NoRemote(String),

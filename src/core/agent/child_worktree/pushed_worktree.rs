@@ -54,6 +54,17 @@ impl Pushed {
         Self { failure: Some(one_line(why)), ..self }
     }
 
+    /// How much of it is on the remote of this name.
+    pub(crate) fn words(&self, remote: &str) -> String {
+        let files = match (&self.snapshot, &self.failure) {
+            (Some(_), None) => format!("to {remote}"),
+            (Some(_), Some(why)) => format!("to {remote}, but not as it is now: {why}"),
+            (None, why) => format!("not to {remote}: {}", why.as_deref().unwrap_or_default()),
+        };
+        let branch = self.branch_failure.as_ref().filter(|_| self.failure.is_none());
+        branch.map_or_else(|| files.clone(), |why| format!("{files}, but not its branch: {why}"))
+    }
+
     /// What an agent must know when it continues in `worktree`. `was_fetched`: whether the worktree was fetched since its last turn.
     pub(crate) fn notices(&self, worktree: &Worktree, was_fetched: bool) -> Vec<String> {
         let Some(Remote { name, .. }) = &worktree.remote else { return Vec::new() };
@@ -98,6 +109,16 @@ mod tests {
         assert!(pushed.is_current() && !pushed.clone().failed("x").is_current() && !Pushed::default().is_current());
         assert_eq!(pushed.notices(&worktree, false), [""; 0]);
         let rejected = Pushed { branch_failure: Some("[rejected] (fetch first)".into()), ..pushed.clone() };
+        assert_eq!(
+            [&pushed, &rejected, &pushed.clone().failed("x"), &Pushed::default().failed("x")]
+                .map(|it| it.words("origin")),
+            [
+                "to origin",
+                "to origin, but not its branch: [rejected] (fetch first)",
+                "to origin, but not as it is now: x",
+                "not to origin: x"
+            ]
+        );
         let lines = [
             pushed.notices(&worktree, true),
             pushed.clone().failed("no\nnetwork").notices(&worktree, true),

@@ -221,6 +221,35 @@ fn an_agent_that_was_not_on_its_branch_is_not_put_there() {
     assert!(!testing::succeeds(&machine.worktree.path, "symbolic-ref -q HEAD"));
 }
 
+/// A file in the worktree says where its repository is.
+#[test]
+fn only_the_files_of_the_worktree_itself_are_pushed() {
+    let machine = Machine::new();
+    let (secret, fake) = (machine.temp.path().join("secret"), machine.worktree.path.join("fake"));
+    fs::create_dir(&secret).unwrap();
+    fs::write(secret.join("key"), "secret").unwrap();
+    let real = machine.git("rev-parse --absolute-git-dir");
+    let leave = |config: &str, commondir: &str| {
+        let _ = fs::remove_dir_all(&fake);
+        fs::create_dir_all(fake.join("refs")).unwrap();
+        fs::copy(Path::new(&real).join("HEAD"), fake.join("HEAD")).unwrap();
+        fs::write(fake.join("config"), config).unwrap();
+        if !commondir.is_empty() {
+            fs::write(fake.join("commondir"), commondir).unwrap();
+        }
+        fs::write(machine.worktree.path.join(".git"), format!("gitdir: {}\n", fake.display())).unwrap();
+    };
+    let elsewhere = format!("[core]\nrepositoryformatversion = 0\nworktree = {}\n", secret.display());
+    for (config, commondir) in
+        [(&*elsewhere, ""), ("", machine.worktree.repository.to_str().unwrap()), (&*elsewhere, "..")]
+    {
+        leave(config, commondir);
+        let pushed = machine.push(Pushed::default(), 1);
+        assert!(pushed.failure.unwrap().contains("no longer a worktree"), "{config} {commondir}");
+        assert_eq!((pushed.snapshot, machine.references()), (None, vec!["refs/heads/main".to_owned()]));
+    }
+}
+
 #[test]
 fn nothing_in_a_repository_leads_a_push_elsewhere() {
     let other = |machine: &Machine| {
