@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::gate::wait_until;
 use crate::outcome::Outcome;
 use crate::postgres;
+use crate::repository::git;
 use crate::world::World;
 
 /// A host of the owner of a database, and one of another user.
@@ -381,4 +382,29 @@ fn hostile_users_gain_nothing() {
     team.owner.answer_to("When?", "now");
     assert!(team.owner.run(&["resume", &there]).succeeds().stdout.contains("now"));
     team.owner.run(&["fsck"]).succeeds();
+}
+
+#[test]
+fn a_chain_in_a_worktree_belongs_to_the_project_of_its_repository() {
+    let Some(team) = Team::new() else { return };
+    team.owner.file("root.md", "ask When?\nreply {result}\n");
+    let project = team.owner.project();
+    for arguments in ["init -q -b main", "add .", "-c user.name=a -c user.email=a commit -q -m files"] {
+        git(&project, arguments);
+    }
+    let id = team.owner.run(&["spawn", "root.md", "--worktree"]).started();
+    team.grant(&["answer", "--project", "/elsewhere"]);
+    assert_eq!(listed(&team.other), [""; 0]);
+    team.grant(&["answer", "--project", &team.project()]);
+    assert_eq!(listed(&team.other), ["asks"]);
+    team.refuses(&["stop", &id], "steer chains", "steer");
+    team.other.answer("tomorrow");
+    team.owner.run(&["resume", &id]).prints("tomorrow");
+    // A row that only says that it is in a worktree.
+    let state = team.owner.state().display().to_string();
+    team.grant(&["start", "--project", &team.project()]);
+    team.keeps(&format!(
+        "INSERT INTO frames (id, root, depth, state, since, created, session, title, cwd, launch, task)
+         SELECT id || 'x', root, depth, state, since, created, session, title, '/elsewhere', launch, task FROM frames WHERE cwd LIKE '{state}%'"
+    ));
 }

@@ -58,6 +58,7 @@ pub(crate) fn push<F: Future<Output = ()> + Send>(
     let of_branch = new_branch.as_ref().map(|commit| format!("{commit}:{branch_name}"));
     let unneeded = before.superseded.as_ref().map(|name| format!(":{name}"));
     let refs: Vec<String> = [Some(files.clone()), of_branch.clone(), unneeded].into_iter().flatten().collect();
+    tracing::info!("pushing {} to {}", worktree.branch, remote.name);
     let mut answer = send(&refs);
     let branch_failure = of_branch.and_then(|_| answer.refusal(&branch_name));
     if refs.len() > 1 && answer.refusal(&reference).is_some() && answer.has_answered() {

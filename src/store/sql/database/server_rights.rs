@@ -23,7 +23,8 @@ const TABLES: [(&str, &str); 11] = [
 /// Tables without rows of chains, which their users need in any project.
 const SHARED: [&str; 4] = ["hosts", "versions", "subscription", "writes"];
 
-/// project: a directory; a chain belongs to it if it was started there or below. The functions run with the rights of the owner, so
+/// project: a directory; a chain belongs to it if it was started there or below. project_of: the directory of a chain whose first agent
+/// works in `cwd`: of an agent in its own worktree, that of the repository. The functions run with the rights of the owner, so
 /// that they see all rows; the session's user remains the one who has connected. is_limited: whether this user is not the owner.
 /// may_in: whether the user has a right in a directory, or, if `anywhere`, in any. may: the same for the chain of a frame. is_new:
 /// whether a chain has no agent yet, which only the transaction that records it sees. is_others_host: whether another user has registered a host: what its chains run is not changed from outside,
@@ -47,9 +48,12 @@ CREATE FUNCTION agent_cli.may_in(directory text, wanted text, anywhere boolean) 
         SELECT 1 FROM agent_cli.rights AS given WHERE agent_cli.is_own_right(given.role)
           AND (given.may IN ($2, 'start') OR $2 = 'read' OR $2 = 'change' AND given.may <> 'read')
           AND ($3 OR given.project = '/' OR given.project = $1 OR starts_with($1, given.project || '/'))) $$;
+CREATE FUNCTION agent_cli.project_of(cwd text, worktree text, repository text) RETURNS text
+    LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+    AS $$ SELECT CASE WHEN starts_with($1 || '/', $2 || '/') THEN regexp_replace($3, '/[.]git$', '') ELSE $1 END $$;
 CREATE FUNCTION agent_cli.may(frame text, wanted text) RETURNS boolean
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp COST 1000
-    AS $$ SELECT agent_cli.may_in((SELECT top.cwd FROM agent_cli.frames AS f JOIN agent_cli.frames AS top ON top.id = f.root
+    AS $$ SELECT agent_cli.may_in((SELECT agent_cli.project_of(top.cwd, top.worktree_path, top.repository) FROM agent_cli.frames AS f JOIN agent_cli.frames AS top ON top.id = f.root
         WHERE f.id = $1), $2, FALSE) $$;
 CREATE FUNCTION agent_cli.is_new(root text) RETURNS boolean
     LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -138,13 +142,13 @@ BEGIN
         FOR number IN 1..cardinality(touched) LOOP
             frame := touched[number];
             CONTINUE WHEN frame IS NULL AND number > 1;
-            SELECT top.cwd, c.host INTO directory, host FROM agent_cli.frames AS f
+            SELECT agent_cli.project_of(top.cwd, top.worktree_path, top.repository), c.host INTO directory, host FROM agent_cli.frames AS f
                 JOIN agent_cli.frames AS top ON top.id = f.root LEFT JOIN agent_cli.chains AS c ON c.root = f.root WHERE f.id = frame;
             is_foreign := FALSE;
             IF of = 'frames' AND number = 1 THEN
                 -- The root can have changed, or be this row.
                 IF side ->> 'root' = side ->> 'id' THEN
-                    directory := side ->> 'cwd';
+                    directory := agent_cli.project_of(side ->> 'cwd', side ->> 'worktree_path', side ->> 'repository');
                 END IF;
                 host := NULL;
                 SELECT c.host INTO host FROM agent_cli.chains AS c WHERE c.root = side ->> 'root';

@@ -61,7 +61,8 @@ fn check(connection: &Connection, root: FrameId, sql: &str, may_be_free: bool) -
     Err(StoreError::OtherHost { root, elsewhere }.into())
 }
 
-const MISSING: &str = "SELECT session_user::text AS name, (SELECT cwd FROM frames WHERE id = ?1) AS directory
+const MISSING: &str = "SELECT session_user::text AS name,
+       (SELECT agent_cli.project_of(cwd, worktree_path, repository) FROM frames WHERE id = ?1) AS directory
      WHERE NOT agent_cli.may(?1, ?2)";
 
 /// Fails if this user lacks a right to a chain. The server refuses changes by itself, but skips rows that may not be deleted.
