@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::app::App;
 use crate::app::error::{AppError, Refusal};
+use crate::core::agent::child_worktree::Worktree;
 use crate::core::id::{FrameId, IdPrefix, Reference};
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::worktrees::directory::project_of;
-use crate::store::{ChainFilter, ChainKind, Chains, Scope, Store, StoreError, Target};
+use crate::store::{ChainFilter, ChainKind, Chains, Scope, Store, StoreError, Target, WorktreesOf};
 
 /// The frame that an id names, for commands that only read.
 pub(crate) fn frame_named(app: &App<'_>, id: &str) -> Result<FrameId, AppError> {
@@ -45,7 +46,7 @@ pub(crate) fn id_of(app: &App<'_>, text: &str) -> Result<IdPrefix, AppError> {
             }
         }
         Reference::Last => {
-            let mut projects = Projects::default();
+            let mut projects = Projects::new(app.store)?;
             let here = here(app, &mut projects)?;
             let directories = projects.directories(app.store, &here)?;
             let newest = app.store.chains(Chains::LastIn(&directories))?.chains;
@@ -61,7 +62,7 @@ pub(crate) fn id_of(app: &App<'_>, text: &str) -> Result<IdPrefix, AppError> {
 fn with_task(app: &App<'_>, task: &str) -> Result<Option<FrameId>, AppError> {
     /// How many chains are searched. A person means one of few.
     const MOST: usize = 20;
-    let mut projects = Projects::default();
+    let mut projects = Projects::new(app.store)?;
     let here = here(app, &mut projects)?;
     let mut kinds = app.store.chain_kinds()?;
     kinds.retain(|kind| projects.of(&kind.cwd) == here);
@@ -91,14 +92,23 @@ fn with_task(app: &App<'_>, task: &str) -> Result<Option<FrameId>, AppError> {
 #[derive(Debug, Default)]
 pub(crate) struct Projects {
     known: HashMap<PathBuf, PathBuf>,
+    /// The worktrees of chains. One that is missing, or on another host, does not show which repository it belongs to.
+    worktrees: Vec<Worktree>,
 }
 
 impl Projects {
+    pub(crate) fn new(store: &Store) -> Result<Self, StoreError> {
+        let worktrees = store.worktrees(WorktreesOf::Roots)?.into_iter().map(|(_, worktree)| worktree).collect();
+        Ok(Self { worktrees, ..Self::default() })
+    }
+
     pub(crate) fn of(&mut self, dir: &Path) -> PathBuf {
         if let Some(known) = self.known.get(dir) {
             return known.clone();
         }
-        let project = project_of(dir);
+        let missing = self.worktrees.iter().find(|worktree| dir.starts_with(&worktree.path) && !worktree.path.exists());
+        let repository = missing.map(|worktree| worktree.repository.as_path());
+        let project = project_of(repository.map_or(dir, |repository| repository.parent().unwrap_or(repository)));
         self.known.insert(dir.to_owned(), project.clone());
         project
     }

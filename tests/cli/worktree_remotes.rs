@@ -68,6 +68,7 @@ fn an_agent_continues_with_its_files_where_its_machine_is_lost() {
     let [worktree] = worktrees(&world).try_into().expect("one worktree");
     is_lost(&world);
     assert!(!worktree.exists());
+    assert_eq!(world.run(&["ls", "--json"]).json()[0]["id"], *id, "it still belongs to the project");
     world.answer("tomorrow");
     continued(&world, &id).prints("tomorrow");
     let seen = fs::read_to_string(worktree.join("seen")).expect("it was written");

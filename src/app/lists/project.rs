@@ -18,7 +18,7 @@ pub(crate) struct Selection {
 impl Selection {
     /// With `all_projects`, selects all projects instead of the asker's.
     pub(crate) fn new(app: &App<'_>, all_projects: bool) -> Result<Self, AppError> {
-        let mut projects = Projects::default();
+        let mut projects = if all_projects { Projects::default() } else { Projects::new(app.store)? };
         let only = if all_projects { None } else { Some(here(app, &mut projects)?) };
         Ok(Self { projects, only })
     }

@@ -244,8 +244,7 @@ pub(super) fn git() -> Command {
         command.env_remove(name);
     }
     command.env_remove(crate::claude::invocation::STORE);
-    // Nobody can answer what is asked on a terminal. A repository with missing objects fetches them over these protocols only:
-    // `ext` runs a command.
+    // Nobody answers on a terminal. Objects are fetched over these protocols only: `ext` runs a command.
     command
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("SSH_ASKPASS_REQUIRE", "force")

@@ -87,6 +87,8 @@ impl From<FrameId> for TreeOf {
 /// Whose worktrees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorktreesOf {
+    /// The first agents of all chains.
+    Roots,
     /// All agents of the chain that a frame belongs to.
     Chain(FrameId),
     /// Agents that were done before `before`, and whose result another agent has been given. A failed agent could still be

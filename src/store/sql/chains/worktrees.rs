@@ -7,6 +7,8 @@ use crate::store::records::WorktreesOf;
 use crate::store::sql::database::codec::{At, Id, from_json, id, path_text};
 use crate::store::sql::engine::{Connection, Row, TxResult};
 
+const OF_ROOTS: &str = "SELECT id, worktree FROM frames INDEXED BY roots_in_worktrees
+     WHERE parent IS NULL AND worktree_path IS NOT NULL ORDER BY worktree_path";
 const OF_CHAIN: &str = "SELECT id, worktree FROM frames
      WHERE root = (SELECT root FROM frames WHERE id = ?1) AND worktree IS NOT NULL
      ORDER BY depth DESC, seq";
@@ -20,6 +22,7 @@ const HANDED_OVER: &str = "SELECT f.id, f.worktree
 pub(crate) fn worktrees(connection: &Connection, of: WorktreesOf) -> TxResult<Vec<(FrameId, Worktree)>> {
     let worktree = |row: &Row<'_>| Ok((id(row, "id")?, from_json(row, "worktree")?));
     let found = match of {
+        WorktreesOf::Roots => connection.read_all(OF_ROOTS, [], worktree)?,
         WorktreesOf::Chain(frame) => connection.read_all(OF_CHAIN, [Id(frame)], worktree)?,
         WorktreesOf::HandedOver { before } => connection.read_all(HANDED_OVER, [At(before)], worktree)?,
     };

@@ -93,6 +93,8 @@ CREATE INDEX unrecorded_frames ON frames (status) WHERE is_unrecorded;
 CREATE INDEX unusual_frames ON frames (status, root) WHERE status IN ('running', 'paused', 'cancelled');
 -- What lists read of all chains: how many there are of each project and state, and the newest of them.
 CREATE INDEX roots ON frames (cwd, status, seq, id, parent) WHERE parent IS NULL;
+-- The chains whose projects are those of their repositories.
+CREATE INDEX roots_in_worktrees ON frames (worktree_path) WHERE parent IS NULL AND worktree_path IS NOT NULL;
 -- The chains that have ended, in the order in which they did.
 CREATE INDEX ended_roots ON frames (since, status, parent, id) WHERE parent IS NULL AND status IN ('done', 'failed');
 -- Whether a child is finished, without reading its row.
