@@ -33,6 +33,11 @@ const FETCHED: &str = "fetched";
 impl PortableWorktree {
     /// That of the agent of `frame`: its own, or that of an agent above it.
     pub(crate) fn of(store: &Store, frame: &Frame) -> Result<Option<Self>, StoreError> {
+        // Most agents work elsewhere, and those above them need not be read.
+        let is_in_one = || store.dir().worktrees().is_ok_and(|folder| frame.cwd.starts_with(folder));
+        if frame.launch.worktree.is_none() && !is_in_one() {
+            return Ok(None);
+        }
         let mut next = Some(frame.clone());
         while let Some(agent) = next {
             let above = agent_lookup::asked_by(store, &agent)?;
