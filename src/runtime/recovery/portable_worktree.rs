@@ -34,16 +34,16 @@ impl PortableWorktree {
     /// That of the agent of `frame`: its own, or that of an agent above it.
     pub(crate) fn of(store: &Store, frame: &Frame) -> Result<Option<Self>, StoreError> {
         // Most agents work elsewhere, and those above them need not be read.
-        let is_in_one = || store.dir().worktrees().is_ok_and(|folder| frame.cwd.starts_with(folder));
-        if frame.launch.worktree.is_none() && !is_in_one() {
+        let Some(folder) = store.dir().worktrees().ok().filter(|folder| frame.cwd.starts_with(folder)) else {
             return Ok(None);
-        }
+        };
         let mut next = Some(frame.clone());
         while let Some(agent) = next {
             let above = agent_lookup::asked_by(store, &agent)?;
             if let Some(worktree) = agent.launch.worktree.filter(|own| frame.cwd.starts_with(&own.path)) {
-                let remote = worktree.remote.clone();
-                return Ok(remote.map(|remote| Self { owner: agent.id, worktree, remote, pushed: agent.pushed }));
+                let remote = worktree.remote.clone().filter(|_| pushed_worktree::is_own(&worktree, &folder));
+                let pushed = agent.pushed.map(Pushed::checked);
+                return Ok(remote.map(|remote| Self { owner: agent.id, worktree, remote, pushed }));
             }
             next = above;
         }

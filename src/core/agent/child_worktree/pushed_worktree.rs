@@ -1,5 +1,7 @@
 //! An agent's worktree on a git remote, from which other hosts fetch it.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use crate::core::agent::child_worktree::{Remote, Worktree};
@@ -43,7 +45,35 @@ pub(crate) fn reference(owner: FrameId, attempt: AttemptId) -> String {
     format!("refs/agent-cli/{owner}/{attempt}")
 }
 
+impl Snapshot {
+    /// Whether it can have been made by this program. An archive, or another user of a server, may have written anything, and git
+    /// would take a commit that begins with `-` for an option.
+    fn is_plain(&self) -> bool {
+        let is_object =
+            [40, 64].contains(&self.commit.len()) && self.commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_object && is_reference(&self.reference)
+    }
+}
+
+/// Whether this is a name for snapshots. What has one may be deleted on the remote.
+fn is_reference(name: &str) -> bool {
+    let name = name.strip_prefix("refs/agent-cli/").unwrap_or_default();
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-/".contains(&byte))
+}
+
+/// Whether agent-cli could have made this worktree: nothing else is fetched into a directory or onto a branch. `folder`: where it keeps
+/// worktrees.
+pub(crate) fn is_own(worktree: &Worktree, folder: &Path) -> bool {
+    worktree.path.parent() == Some(folder) && worktree.branch.starts_with("agent-cli/")
+}
+
 impl Pushed {
+    /// The same, without snapshots that this program cannot have made.
+    pub(crate) fn checked(self) -> Self {
+        let (snapshot, superseded) = (self.snapshot.filter(Snapshot::is_plain), self.superseded);
+        Self { snapshot, superseded: superseded.filter(|name| is_reference(name)), ..self }
+    }
+
     /// Whether another host can continue with all files as they are here.
     pub(crate) fn is_current(&self) -> bool {
         self.snapshot.is_some() && self.failure.is_none()
@@ -93,6 +123,36 @@ impl Pushed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_that_git_could_misunderstand_is_fetched() {
+        let plain = Snapshot { commit: "a1".repeat(20), reference: reference(FrameId::random(), AttemptId::random()) };
+        let kept = |snapshot: &Snapshot| {
+            Pushed { snapshot: Some(snapshot.clone()), ..Pushed::default() }.checked().snapshot.is_some()
+        };
+        assert!(kept(&plain));
+        for commit in ["", "--output=/home/me/.profile", "HEAD", &"g1".repeat(20), &format!("-{}", "a".repeat(39))] {
+            assert!(!kept(&Snapshot { commit: commit.to_owned(), ..plain.clone() }), "{commit}");
+        }
+        for reference in
+            ["", "refs/heads/main", "refs/agent-cli/", "--upload-pack=x", "refs/agent-cli/a:refs/heads/main"]
+        {
+            assert!(!kept(&Snapshot { reference: reference.to_owned(), ..plain.clone() }), "{reference}");
+            let deletes = Pushed { superseded: Some(reference.to_owned()), ..Pushed::default() };
+            assert_eq!(deletes.checked().superseded, None, "{reference}");
+        }
+        let worktree = |path: &str, branch: &str| Worktree {
+            repository: "/r/.git".into(),
+            path: path.into(),
+            branch: branch.into(),
+            base: String::new(),
+            remote: None,
+        };
+        let is_own = |path, branch| is_own(&worktree(path, branch), Path::new("/state/worktrees"));
+        assert!(is_own("/state/worktrees/a", "agent-cli/a"));
+        assert!(!is_own("/home/me", "agent-cli/a") && !is_own("/state/worktrees/a/b", "agent-cli/a"));
+        assert!(!is_own("/state/worktrees/a", "main"));
+    }
 
     #[test]
     fn an_agent_is_told_what_was_fetched_and_what_could_not_be_pushed() {
