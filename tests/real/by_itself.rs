@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use crate::chain::{Chain, Said};
 use crate::processes::{Background, wait_until};
 use crate::support::{
-    Conversation, Hold, MessagesApi, Turn, on_every_version, on_every_version_of_a_whole_run, processes_of,
-    write_executable,
+    Conversation, Hold, MessagesApi, Turn, on_every_version_before_a_release, on_every_version_of_a_whole_run,
+    processes_of, write_executable,
 };
 
-on_every_version!(the_timer_needs_no_hand_after_a_reboot, watch_continues_three_people_over_days);
+on_every_version_before_a_release!(the_timer_needs_no_hand_after_a_reboot, watch_continues_three_people_over_days);
 
 on_every_version_of_a_whole_run!(cron_continues_three_people_over_days, the_timer_continues_three_people_over_days);
 

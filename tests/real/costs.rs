@@ -5,9 +5,11 @@ use serde_json::Value;
 
 use crate::chain::{Chain, TEMPLATE};
 use crate::processes::{Gate, wait_until};
-use crate::support::{Conversation, Hold, MessagesApi, follow, on_every_version, on_every_version_of_a_whole_run};
+use crate::support::{
+    Conversation, Hold, MessagesApi, follow, on_every_version_before_a_release, on_every_version_of_a_whole_run,
+};
 
-on_every_version!(
+on_every_version_before_a_release!(
     a_killed_attempt_costs_what_its_answers_cost,
     a_discarded_fork_costs_what_it_was_served,
     a_budget_ends_agents_within_a_request_each,

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use crate::chain::Chain;
 use crate::support::extent::sample_or_all;
-use crate::support::{NEWEST, on_every_version};
+use crate::support::{NEWEST, on_every_version_before_a_release};
 
-on_every_version!(
+on_every_version_before_a_release!(
     an_answer_at_the_bottom_costs_one_request, a_failure_returns_like_that_of_any_call,
     a_message_makes_the_caller_continue, without_hooks_the_reply_is_handed_on_as_well,
     a_finished_caller_can_be_given_another_instruction,

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use crate::chain::Chain;
 use crate::processes::wait_until;
-use crate::support::{Conversation, Hold, MessagesApi, Turn, on_every_version};
+use crate::support::{Conversation, Hold, MessagesApi, Turn, on_every_version_before_a_release};
 
-on_every_version!(
+on_every_version_before_a_release!(
     caller_and_child_work_at_the_same_time_and_are_joined, the_end_of_a_turn_joins,
     the_caller_does_not_wait_for_a_child_that_waits, who_fails_takes_its_children_along, each_result_arrives_once,
     a_limit_of_one_process_holds, nobody_hands_off_beside_children, a_caller_that_was_killed_keeps_its_children,

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::birthday::shares_its_prefix;
 use crate::chain::{Chain, Said};
 use crate::processes::wait_until;
-use crate::support::{MessagesApi, NEWEST, Pattern, RecordedRequest, as_shell, on_every_version};
+use crate::support::{MessagesApi, NEWEST, Pattern, RecordedRequest, as_shell, on_every_version_before_a_release};
 
-on_every_version!(
+on_every_version_before_a_release!(
     prompt_chaining_stops_at_a_gate,
     sections_are_one_call,
     votes_are_counted,

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::birthday::shares_its_prefix;
 use crate::chain::Chain;
-use crate::support::{Conversation, Hold, MessagesApi, NEWEST, Turn, on_every_version};
+use crate::support::{Conversation, Hold, MessagesApi, NEWEST, Turn, on_every_version_before_a_release};
 
-on_every_version!(
+on_every_version_before_a_release!(
     a_reply_that_fits_costs_nothing_and_is_json,
     a_reply_is_corrected_in_the_same_session_and_reaches_its_caller,
     a_second_misfit_is_the_callers_result,

@@ -6,14 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use jiff::{Timestamp, ToSpan};
 
 use crate::chain::{Chain, Said, TEMPLATE};
-use crate::support::{Item, MessagesApi, Turn, follow, on_every_version};
+use crate::support::{Item, MessagesApi, Turn, follow, on_every_version, on_every_version_before_a_release};
 
 const ASK: &str = "ask When?\nreply {result}\n";
 
 on_every_version!(
     without_a_login_nothing_is_lost, an_error_of_the_api_costs_no_work,
-    a_limit_of_turns_is_an_error_that_resume_carries_on_from, limits_count_over_pauses, a_usage_limit_is_waited_for,
+    a_limit_of_turns_is_an_error_that_resume_carries_on_from, a_usage_limit_is_waited_for,
 );
+
+on_every_version_before_a_release!(limits_count_over_pauses);
 
 /// A chain whose API fails with `error` as long as the switch is on, but lets each agent read its instructions.
 fn failing(version: &str, error: impl Fn() -> Turn + Send + Sync + 'static) -> (Chain, Arc<AtomicBool>) {

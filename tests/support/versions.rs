@@ -19,6 +19,18 @@ pub fn with_each_version(test: impl Fn(&'static str)) {
     );
 }
 
+/// Runs a test function with the newest version, and with each version if all tests run.
+pub fn with_each_version_before_a_release(test: impl Fn(&'static str)) {
+    with_each(
+        match extent() {
+            Extent::Sample => &[NEWEST],
+            Extent::Rest => &[],
+            Extent::All => &[NEWEST, OLDER],
+        },
+        test,
+    );
+}
+
 /// Runs a test function with each version, but only in a whole run. The rest after a sample is the newest version.
 pub fn in_a_whole_run(test: impl Fn(&'static str)) {
     with_each(
@@ -48,6 +60,17 @@ macro_rules! on_every_version {
     };
 }
 pub(crate) use on_every_version;
+
+/// The same for functions about what agent-cli does with facts that other tests show on every version: `.ci/run` has no time for
+/// them on older versions.
+macro_rules! on_every_version_before_a_release {
+    ($($test:ident),+ $(,)?) => {
+        mod on_every_version_before_a_release {
+            $(#[test] fn $test() { crate::support::with_each_version_before_a_release(super::$test); })+
+        }
+    };
+}
+pub(crate) use on_every_version_before_a_release;
 
 /// The same for functions that show little beyond what others show, or take long: only whole runs include them.
 macro_rules! on_every_version_of_a_whole_run {
