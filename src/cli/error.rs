@@ -340,6 +340,8 @@ impl From<StoreError> for CliError {
             StoreError::Database { .. } => Self::failed(message).hint(ASK_DOCTOR),
             StoreError::Server { .. }
             | StoreError::BadStore { .. }
+            | StoreError::ObjectStorage { .. }
+            | StoreError::OtherObjectStorage(_)
             | StoreError::CopiedDirectory(_)
             | StoreError::OtherStore { .. }
             | StoreError::OtherHost { .. }

@@ -132,6 +132,17 @@ pub enum StoreError {
         /// What is wrong with the address.
         why: String,
     },
+    /// The object storage cannot be used.
+    #[error("cannot use the object storage {place}: {why}")]
+    ObjectStorage {
+        /// Its address.
+        place: String,
+        /// What the service, or the connection to it, has reported.
+        why: String,
+    },
+    /// The files of a chain are in object storage that the address of the database does not name.
+    #[error("files of the chain are in the object storage {0}, which this host does not use")]
+    OtherObjectStorage(String),
     /// The state directory was copied from another machine, where the agents of its chains may run, too.
     #[error("the state directory {0} was copied from another machine")]
     CopiedDirectory(PathBuf),

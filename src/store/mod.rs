@@ -17,6 +17,7 @@ pub(crate) mod files;
 mod handle;
 pub(crate) mod hosts;
 pub(crate) mod housekeeping;
+mod object_storage;
 mod outbox;
 mod records;
 mod sql;

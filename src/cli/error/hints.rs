@@ -152,6 +152,12 @@ pub(super) fn of_server(message: String, error: &StoreError) -> CliError {
         StoreError::BadStore { .. } => {
             CliError::usage(message).hint("psql accepts the same addresses: postgres://USER@HOST:PORT/DATABASE")
         }
+        StoreError::ObjectStorage { place, .. } if place.starts_with("s3://") => failed
+            .hint("the environment must have AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, and for a service other than Amazon's AWS_ENDPOINT_URL"),
+        StoreError::ObjectStorage { .. } => failed,
+        StoreError::OtherObjectStorage(place) => {
+            failed.hint(format!("add ?copies={place} to the address of the database: agent-cli hosts --store ADDRESS"))
+        }
         StoreError::CopiedDirectory(dir) => failed
             .hint("set AGENT_CLI_STATE_DIR to another directory, so that no agent runs on both machines")
             .hint(format!(

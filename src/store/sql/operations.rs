@@ -29,7 +29,7 @@ use crate::store::sql::chains::{
 };
 use crate::store::sql::database::connection::Database;
 use crate::store::sql::hosts::leases;
-use crate::store::sql::housekeeping::copies;
+use crate::store::sql::housekeeping::{copies, objects};
 use crate::store::sql::requests::questions::{self, asked};
 use crate::store::sql::requests::{agent_creation, calls, groups, request_records};
 use crate::store::sql::steering::{self, messages, state_change, stops};
@@ -116,11 +116,12 @@ impl Records for Database {
 
     fn end_attempt(&self, end: &AttemptEnd<'_>) -> Result<EndedAttempt> {
         // The files come first: the record says that they are there.
-        self.beside(Step::KeepCopies, |connection| {
-            chains::check_other_host(connection, frames::existing(connection, end.frame)?.root)?;
-            copies::keep(connection, &self.dir, end.frame, &[end.attempt])
+        copies::keep(self, end.frame, &[end.attempt], |connection| {
+            chains::check_other_host(connection, frames::existing(connection, end.frame)?.root)
         })?;
-        self.write(Step::EndAttempt, |connection| end::end_attempt(connection, end))
+        let ended = self.write(Step::EndAttempt, |connection| end::end_attempt(connection, end))?;
+        objects::sweep(self, Some(end.frame));
+        Ok(ended)
     }
 
     fn at_end(&self, frame: FrameId, attempt: AttemptId) -> Result<AtEnd> {

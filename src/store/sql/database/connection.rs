@@ -13,6 +13,7 @@ use crate::store::changes::Changes;
 use crate::store::error::{Result, StoreError};
 use crate::store::files::state_dir::StateDir;
 use crate::store::files::state_dir::server_file::ServerFile;
+use crate::store::object_storage::ObjectStorage;
 use crate::store::sql::database::server::{self, Access, Server};
 use crate::store::sql::database::snapshot::{self, Stamp};
 use crate::store::sql::database::{connect, schema};
@@ -111,6 +112,14 @@ impl Database {
         };
         let done = failpoint::around(step, || server.transaction(client, Access::Beside, work));
         done.map(Some).map_err(|fault| self.named(fault))
+    }
+
+    /// The object storage for the files of agents; `None`: the database has them.
+    pub(crate) fn object_storage(&self) -> Result<Option<&ObjectStorage>> {
+        match &self.kept {
+            Kept::File { .. } => Ok(None),
+            Kept::Server(server) => server.object_storage(),
+        }
     }
 
     /// Runs several reads of the same state of the database.

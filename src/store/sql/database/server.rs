@@ -1,18 +1,18 @@
 //! A database on a PostgreSQL server, which several state directories can share.
 
+use std::cell::OnceCell;
 use std::fs::{self, File};
-use std::time::Duration;
 
-use tokio_postgres::Config;
 use uuid::Uuid;
 
 use crate::store::error::{Result, StoreError};
 use crate::store::files::state_dir::StateDir;
 use crate::store::files::state_dir::server_file::ServerFile;
+use crate::store::object_storage::ObjectStorage;
 use crate::store::sql::database::migrations::STEPS;
 use crate::store::sql::database::server_tables::statements;
 use crate::store::sql::engine::postgres::Client;
-use crate::store::sql::engine::server_address::{Address, place, protected};
+use crate::store::sql::engine::server_address::{Address, place};
 use crate::store::sql::engine::{Connection, Fault, TxResult};
 
 /// The server of an open database.
@@ -20,6 +20,9 @@ use crate::store::sql::engine::{Connection, Fault, TxResult};
 pub(crate) struct Server {
     /// Its address, without a password.
     pub(crate) place: String,
+    /// The object storage for the files of agents.
+    copies: Option<String>,
+    opened: OnceCell<ObjectStorage>,
 }
 
 /// The newest version of the tables that this program knows.
@@ -41,8 +44,8 @@ pub(crate) fn open(file: &ServerFile, dir: &StateDir) -> Result<(Client, Server)
     if !here.is_empty() && !file.machine.is_empty() && file.machine != here {
         return Err(StoreError::CopiedDirectory(dir.path().to_owned()));
     }
-    let address = address(&file.url)?;
-    let server = Server { place: place(&address.config) };
+    let address = Address::parse(&file.url)?;
+    let server = Server { place: place(&address.config), copies: address.copies.clone(), opened: OnceCell::new() };
     let connection = Connection::Postgres(Client::new(address, file.host.clone(), dir.notified())?);
     let known = |fault: Fault| fault.in_database(server.place.clone().into());
     let mut found = version(&connection).map_err(known)?;
@@ -67,12 +70,12 @@ pub(crate) fn open(file: &ServerFile, dir: &StateDir) -> Result<(Client, Server)
 
 /// The address of a server, without its password.
 pub(crate) fn place_of(url: &str) -> Result<String> {
-    Ok(place(&address(url)?.config))
+    Ok(place(&Address::parse(url)?.config))
 }
 
 /// Makes a state directory use the database on a server from now on.
 pub(crate) fn choose(dir: &StateDir, url: &str) -> Result<()> {
-    let wanted = address(url)?.config;
+    let wanted = Address::parse(url)?.config;
     let known = dir.server()?;
     if known.as_ref().is_some_and(|known| known.url == url) {
         return Ok(());
@@ -84,7 +87,7 @@ pub(crate) fn choose(dir: &StateDir, url: &str) -> Result<()> {
     guard.lock().map_err(broken)?;
     let host = match dir.server()? {
         Some(known) => {
-            let used = place(&address(&known.url)?.config);
+            let used = place(&Address::parse(&known.url)?.config);
             // The password and the options may change.
             if used != place(&wanted) {
                 return Err(StoreError::OtherStore { dir: dir.path().to_owned(), used });
@@ -99,59 +102,14 @@ pub(crate) fn choose(dir: &StateDir, url: &str) -> Result<()> {
     };
     let file = ServerFile { url: url.to_owned(), host, machine: machine() };
     // A mistyped address is not kept.
-    drop(open(&file, dir)?);
+    let (_, server) = open(&file, dir)?;
+    server.object_storage()?.map_or(Ok(()), ObjectStorage::check)?;
     dir.set_server(&file)
 }
 
 /// Identifies this machine; empty if that is unknown.
 pub(crate) fn machine() -> String {
     fs::read_to_string("/etc/machine-id").map(|id| id.trim().to_owned()).unwrap_or_default()
-}
-
-/// Parses the address of a server.
-fn address(url: &str) -> Result<Address> {
-    let (server, options) = url.split_once('?').unwrap_or((url, ""));
-    let (mut others, mut is_pooled) = (Vec::new(), false);
-    for option in options.split('&').filter(|option| !option.is_empty()) {
-        match option.strip_prefix("pooler=") {
-            None => others.push(option),
-            Some("session") => is_pooled = false,
-            Some("transaction") => is_pooled = true,
-            Some(_) => return Err(StoreError::BadStore { why: "pooler must be session or transaction".to_owned() }),
-        }
-    }
-    let options = if others.is_empty() { String::new() } else { format!("?{}", others.join("&")) };
-    Ok(Address { config: config(&format!("{server}{options}"))?, is_pooled })
-}
-
-fn config(url: &str) -> Result<Config> {
-    let wrong = |why: String| StoreError::BadStore { why };
-    if !["postgres://", "postgresql://"].iter().any(|start| url.starts_with(start)) {
-        return Err(wrong("it does not begin with postgres://".to_owned()));
-    }
-    if url.chars().any(char::is_control) {
-        return Err(wrong("it contains a line break or another control character".to_owned()));
-    }
-    let authority = url.split("://").nth(1).and_then(|rest| rest.split(['/', '?']).next()).unwrap_or_default();
-    if authority.matches('@').count() > 1 {
-        return Err(wrong("it contains more than one @: write %40 in a password".to_owned()));
-    }
-    let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| wrong(detail(&error)))?;
-    if config.get_hosts().is_empty() {
-        return Err(wrong("it names no host".to_owned()));
-    }
-    config.application_name("agent-cli");
-    if config.get_connect_timeout().is_none() {
-        config.connect_timeout(Duration::from_secs(10));
-    }
-    // A connection that was dropped silently is replaced before a lease ends.
-    config.keepalives_idle(Duration::from_secs(10));
-    config.tcp_user_timeout(Duration::from_secs(10));
-    Ok(protected(config))
-}
-
-fn detail(error: &tokio_postgres::Error) -> String {
-    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 enum Found {
@@ -214,6 +172,15 @@ pub(crate) enum Access {
 }
 
 impl Server {
+    /// The object storage for the files of agents; `None`: the database has them.
+    pub(crate) fn object_storage(&self) -> Result<Option<&ObjectStorage>> {
+        let Some(place) = &self.copies else { return Ok(None) };
+        if self.opened.get().is_none() {
+            let _ = self.opened.set(ObjectStorage::new(place)?);
+        }
+        Ok(self.opened.get())
+    }
+
     /// Runs a transaction.
     pub(crate) fn transaction<T>(
         &self,

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use crate::store::sql::engine::server_address::REFUSED;
 
 /// The tables with rows of chains, and what identifies the chain of a row: any of its frames.
-const TABLES: [(&str, &str); 11] = [
+const TABLES: [(&str, &str); 12] = [
     ("chains", "root"),
     ("frames", "root"),
     ("replies", "frame"),
@@ -18,6 +18,7 @@ const TABLES: [(&str, &str); 11] = [
     ("events", "frame"),
     ("notifications", "frame"),
     ("copies", "frame"),
+    ("objects", "frame"),
 ];
 
 /// Tables without rows of chains, which their users need in any project.
@@ -201,7 +202,7 @@ pub(super) fn statements() -> String {
     };
     for (table, frame) in TABLES {
         // Only hosts need the sessions.
-        let right = if table == "copies" { "start" } else { "read" };
+        let right = if ["copies", "objects"].contains(&table) { "start" } else { "read" };
         let seen = format!("(SELECT agent_cli.may_in(NULL, '{right}', FALSE)) OR agent_cli.may({frame}, '{right}')");
         let seen = if table == "chains" { format!("{seen} OR agent_cli.is_new(root)") } else { seen };
         let mut deleted = format!("agent_cli.may_delete({frame})");
@@ -209,6 +210,13 @@ pub(super) fn statements() -> String {
             // Whoever stops an agent also stops what has not begun.
             deleted += " OR agent_cli.may(root, 'steer') AND NOT EXISTS (SELECT 1 FROM agent_cli.attempts AS a WHERE a.frame = frames.id)";
         }
+        let seen = if table == "objects" {
+            // Whoever finds what is left of a deleted chain deletes it.
+            deleted += " OR agent_cli.is_new(frame)";
+            format!("{seen} OR agent_cli.is_new(frame)")
+        } else {
+            seen
+        };
         protect(table, &seen, &deleted);
     }
     for table in SHARED {

@@ -25,8 +25,9 @@ INSERT INTO writes VALUES (0);
 ";
 /// The tables that only a server has. Times are milliseconds by its clock. hosts: the state directories; expires: until when agents
 /// may run there without another renewal; labels: in alphabetical order, separated by blanks; database_user: who has renewed the
-/// lease. copies: the files that an agent needs
-/// to continue on another host; content: compressed, in chunks.
+/// lease. copies: the files that an agent needs to continue on another host, in chunks; content: compressed; object: what has the content
+/// instead. objects: what is, or is about to be, in object storage; place: its address; frame: whose content it has, perhaps of a frame
+/// that was deleted; digest: the SHA-256 of the object.
 const HOSTS: &str = "
 CREATE TABLE hosts (
     name TEXT COLLATE \"C\" PRIMARY KEY,
@@ -38,14 +39,25 @@ CREATE TABLE hosts (
     database_user TEXT COLLATE \"C\" NOT NULL DEFAULT session_user
 );
 CREATE INDEX free_chains ON chains (root) WHERE host IS NULL;
+CREATE TABLE objects (
+    id TEXT COLLATE \"C\" PRIMARY KEY,
+    place TEXT COLLATE \"C\" NOT NULL,
+    frame TEXT COLLATE \"C\" NOT NULL,
+    digest TEXT COLLATE \"C\" NOT NULL,
+    made TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX objects_of_frames ON objects (frame);
 CREATE TABLE copies (
     frame TEXT COLLATE \"C\" NOT NULL REFERENCES frames (id) ON DELETE CASCADE DEFERRABLE,
     name TEXT COLLATE \"C\" NOT NULL,
     chunk BIGINT NOT NULL,
     bytes BIGINT NOT NULL,
-    content BYTEA NOT NULL,
-    PRIMARY KEY (frame, name, chunk)
+    content BYTEA,
+    object TEXT COLLATE \"C\" REFERENCES objects (id),
+    PRIMARY KEY (frame, name, chunk),
+    CHECK ((content IS NULL) <> (object IS NULL))
 );
+CREATE INDEX stored_copies ON copies (object) WHERE object IS NOT NULL;
 ALTER TABLE copies ALTER COLUMN content SET STORAGE EXTERNAL;
 ";
 /// The triggers of the event log, written for PostgreSQL.

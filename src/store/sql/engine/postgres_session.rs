@@ -98,7 +98,7 @@ type Ahead = FuturesUnordered<Pin<Box<dyn Future<Output = ()>>>>;
 
 /// Carries out a client's orders until the client is dropped.
 pub(crate) async fn serve(address: Address, mut orders: UnboundedReceiver<Order>, others: Others) {
-    let Address { config, is_pooled } = address;
+    let Address { config, is_pooled, .. } = address;
     let ahead = FuturesUnordered::new();
     let mut server = Executor { config, is_pooled, others, session: None, listening: None, has_missed: false, ahead };
     loop {

@@ -3,6 +3,7 @@
 use std::error::Error as _;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres::config::{Host, SslMode};
@@ -11,7 +12,7 @@ use tokio_postgres::{Config, Error};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::core::housekeeping::rights::Right;
-use crate::store::error::StoreError;
+use crate::store::error::{Result, StoreError};
 
 /// Marks the errors of the trigger that refuses changes: this is their constraint, their column is the missing right,
 /// and their detail the directory of the chain, or `host` and the host of another user.
@@ -22,11 +23,64 @@ pub(crate) struct Address {
     pub(crate) config: Config,
     /// Whether a pooler may assign another connection of the server to each transaction.
     pub(crate) is_pooled: bool,
+    /// The object storage for the files of agents; `None`: the database has them.
+    pub(crate) copies: Option<String>,
+}
+
+impl Address {
+    /// Parses the address of a server.
+    pub(crate) fn parse(url: &str) -> Result<Self> {
+        let (server, options) = url.split_once('?').unwrap_or((url, ""));
+        let (mut others, mut is_pooled, mut copies) = (Vec::new(), false, None);
+        for option in options.split('&').filter(|option| !option.is_empty()) {
+            match option.split_once('=') {
+                Some(("pooler", "session")) => is_pooled = false,
+                Some(("pooler", "transaction")) => is_pooled = true,
+                Some(("pooler", _)) => {
+                    return Err(StoreError::BadStore { why: "pooler must be session or transaction".to_owned() });
+                }
+                Some(("copies", place)) => copies = Some(place.trim_end_matches('/').to_owned()),
+                _ => others.push(option),
+            }
+        }
+        let options = if others.is_empty() { String::new() } else { format!("?{}", others.join("&")) };
+        Ok(Self { config: config(&format!("{server}{options}"))?, is_pooled, copies })
+    }
+}
+
+fn config(url: &str) -> Result<Config> {
+    let wrong = |why: String| StoreError::BadStore { why };
+    if !["postgres://", "postgresql://"].iter().any(|start| url.starts_with(start)) {
+        return Err(wrong("it does not begin with postgres://".to_owned()));
+    }
+    if url.chars().any(char::is_control) {
+        return Err(wrong("it contains a line break or another control character".to_owned()));
+    }
+    let authority = url.split("://").nth(1).and_then(|rest| rest.split(['/', '?']).next()).unwrap_or_default();
+    if authority.matches('@').count() > 1 {
+        return Err(wrong("it contains more than one @: write %40 in a password".to_owned()));
+    }
+    let mut config: Config = url.parse().map_err(|error: Error| wrong(detail(&error)))?;
+    if config.get_hosts().is_empty() {
+        return Err(wrong("it names no host".to_owned()));
+    }
+    config.application_name("agent-cli");
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(Duration::from_secs(10));
+    }
+    // A connection that was dropped silently is replaced before a lease ends.
+    config.keepalives_idle(Duration::from_secs(10));
+    config.tcp_user_timeout(Duration::from_secs(10));
+    Ok(protected(config))
+}
+
+fn detail(error: &Error) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// Requires encryption, with a certificate that this machine trusts, if the server is on another machine and the address
 /// does not say otherwise.
-pub(crate) fn protected(mut config: Config) -> Config {
+fn protected(mut config: Config) -> Config {
     let is_here = |host: &Host| match host {
         Host::Unix(_) => true,
         Host::Tcp(name) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()),

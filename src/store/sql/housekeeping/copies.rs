@@ -1,14 +1,11 @@
-//! Copies the files that an agent needs on another host to the database, and restores them.
+//! Copies the files that an agent needs on another host to the server, and restores them. The content is in the database or in object
+//! storage.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::ops::ControlFlow;
-use std::path::Path;
-
-use flate2::Compression;
-use flate2::read::ZlibDecoder;
-use flate2::write::ZlibEncoder;
+use std::path::{Path, PathBuf};
 
 use crate::core::housekeeping::archive::ArchiveMember;
 use crate::core::id::{AttemptId, FrameId};
@@ -19,24 +16,49 @@ use crate::store::files::state_dir::StateDir;
 use crate::store::sql::database::codec::{Id, count, id, signed};
 use crate::store::sql::database::connection::Database;
 use crate::store::sql::engine::{Connection, TxResult};
+use crate::store::sql::housekeeping::chunks::{Chunks, unpack};
+use crate::store::sql::housekeeping::objects::{self, Stored};
 use crate::store::sql::housekeeping::{export, orphan_files};
 
-/// The number of bytes of a file in a chunk, before compression.
-const CHUNK: u64 = 1 << 20;
+/// Copies the files of these attempts of a frame, and the results of tools. A file whose size is that of its copy is not copied
+/// again: a kept file is written once. The copies of earlier attempts remain until [`prune`] removes them. `check` fails if this host
+/// may not.
+pub(crate) fn keep(
+    store: &Database,
+    frame: FrameId,
+    attempts: &[AttemptId],
+    check: impl FnOnce(&Connection) -> TxResult<()>,
+) -> Result<()> {
+    if store.connection.host().is_none() {
+        return Ok(());
+    }
+    let files = store.query(|connection| missing(connection, &store.dir, frame, attempts))?;
+    let stored = objects::store_all(store, frame, &files)?;
+    store.beside(Step::KeepCopies, |connection| {
+        check(connection)?;
+        files.iter().try_for_each(|(name, path)| write(connection, frame, name, path, &stored))
+    })?;
+    Ok(())
+}
 
-/// Copies the files of these attempts of a frame, and the results of tools, to the database. A file whose size is that of its copy is
-/// not copied again: a kept file is written once. The copies of earlier attempts remain until [`prune`] removes them.
-pub(crate) fn keep(connection: &Connection, dir: &StateDir, frame: FrameId, attempts: &[AttemptId]) -> TxResult<()> {
+/// The files without a copy, with their names in the records.
+fn missing(
+    connection: &Connection,
+    dir: &StateDir,
+    frame: FrameId,
+    attempts: &[AttemptId],
+) -> TxResult<Vec<(String, PathBuf)>> {
     let folder = dir.frame_path(frame);
     let broken = |error| StoreError::io(&folder, error);
     let kept: Vec<String> = attempts.iter().map(ToString::to_string).collect();
     let names = match export::files(&folder, &kept) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         names => names.map_err(broken)?,
     };
     let sql = "SELECT name, sum(bytes)::bigint AS bytes FROM copies WHERE frame = ?1 GROUP BY name";
     let read = connection.read_all(sql, [Id(frame)], |row| Ok((row.get("name")?, count(row, "bytes")?)))?;
     let known: HashMap<String, u64> = read.into_iter().collect();
+    let mut missing = Vec::new();
     for name in names {
         let path = folder.join(&name);
         if ArchiveMember::parse(&ArchiveMember::File { frame, name: name.clone() }.path()).is_none() || !path.is_file()
@@ -45,29 +67,26 @@ pub(crate) fn keep(connection: &Connection, dir: &StateDir, frame: FrameId, atte
         }
         let bytes = path.metadata().map_err(|error| StoreError::io(&path, error))?.len();
         if known.get(&name) != Some(&bytes) {
-            write(connection, frame, &name, &path)?;
+            missing.push((name, path));
         }
     }
-    Ok(())
+    Ok(missing)
 }
 
-fn write(connection: &Connection, frame: FrameId, name: &str, path: &Path) -> TxResult<()> {
-    let broken = |error| StoreError::io(path, error);
-    let mut file = File::open(path).map_err(broken)?;
+/// Records a copy, with its content unless it is stored elsewhere.
+fn write(connection: &Connection, frame: FrameId, name: &str, path: &Path, stored: &Stored) -> TxResult<()> {
     connection.run("DELETE FROM copies WHERE frame = ?1 AND name = ?2", (Id(frame), name))?;
-    for number in 0_i64.. {
-        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
-        let bytes = io::copy(&mut (&mut file).take(CHUNK), &mut encoder).map_err(broken)?;
-        // An empty file has one chunk.
-        if bytes == 0 && number > 0 {
-            break;
+    if let Some(chunks) = stored.get(name) {
+        for (chunk, number) in chunks.iter().zip(0_i64..) {
+            let sql = "INSERT INTO copies (frame, name, chunk, bytes, object) VALUES (?1, ?2, ?3, ?4, ?5)";
+            connection.run(sql, (Id(frame), name, number, signed(chunk.bytes), &chunk.object))?;
         }
-        let content = encoder.finish().map_err(broken)?;
+        return Ok(());
+    }
+    for (chunk, number) in Chunks::of(path)?.zip(0_i64..) {
+        let chunk = chunk?;
         let sql = "INSERT INTO copies (frame, name, chunk, bytes, content) VALUES (?1, ?2, ?3, ?4, ?5)";
-        connection.run(sql, (Id(frame), name, number, signed(bytes), content))?;
-        if bytes < CHUNK {
-            break;
-        }
+        connection.run(sql, (Id(frame), name, number, signed(chunk.bytes), chunk.content))?;
     }
     Ok(())
 }
@@ -83,9 +102,8 @@ pub(crate) fn keep_all(store: &Database, root: Option<FrameId>) {
         store.query(|connection| connection.read_all(sql, (connection.host(), root.map(Id)), |row| id(row, "id")))
     };
     let keep_one = |frame| {
-        let kept =
-            |connection: &Connection| keep(connection, &store.dir, frame, &orphan_files::copies_of(connection, frame)?);
-        store.beside(Step::KeepCopies, kept).map(drop)
+        let attempts = store.query(|connection| orphan_files::copies_of(connection, frame))?;
+        keep(store, frame, &attempts, |_| Ok(()))
     };
     // One that fails does not keep the others from being copied.
     let kept = frames.map(|frames| frames.into_iter().filter_map(|frame| keep_one(frame).err()).collect::<Vec<_>>());
@@ -133,8 +151,8 @@ pub(crate) fn restore(store: &Database, root: FrameId) -> Result<Vec<(FrameId, S
         }
         let mut failed = Ok(());
         let written = replace(Step::Take, &path, Durability::PowerFailure, |file| {
-            failed = store.query(|connection| read(connection, *frame, name, file));
-            if failed.is_ok() { Ok(()) } else { Err(io::Error::other("the database cannot be read")) }
+            failed = read(store, *frame, name, file);
+            if failed.is_ok() { Ok(()) } else { Err(io::Error::other("the copy cannot be read")) }
         });
         failed?;
         written.map_err(broken)?;
@@ -142,20 +160,37 @@ pub(crate) fn restore(store: &Database, root: FrameId) -> Result<Vec<(FrameId, S
     Ok(listed)
 }
 
+/// A chunk as it is recorded.
+enum Content {
+    Here(Vec<u8>),
+    Stored { object: String, place: String, digest: String },
+}
+
 /// Reads a file chunk by chunk.
-fn read(connection: &Connection, frame: FrameId, name: &str, file: &mut File) -> TxResult<()> {
-    let sql = "SELECT content FROM copies WHERE frame = ?1 AND name = ?2 AND chunk = ?3";
+fn read(store: &Database, frame: FrameId, name: &str, file: &mut File) -> Result<()> {
+    let broken = |error| StoreError::io(Path::new(name), error);
     for number in 0_i64.. {
-        let values: [&dyn rusqlite::ToSql; 3] = [&Id(frame), &name, &number];
-        let mut content: Option<Vec<u8>> = None;
-        connection.each(sql, values.as_slice(), |row| {
-            content = Some(row.get("content")?);
-            Ok(ControlFlow::Break(()))
-        })?;
-        let Some(content) = content else { break };
-        let mut decoded = ZlibDecoder::new(content.as_slice()).take(CHUNK);
-        io::copy(&mut decoded, file).map_err(|error| StoreError::io(Path::new(name), error))?;
+        let content = match store.query(|connection| chunk(connection, frame, name, number))? {
+            None => break,
+            Some(Content::Here(content)) => content,
+            Some(Content::Stored { object, place, digest }) => objects::read(store, &object, &place, &digest)?,
+        };
+        unpack(&content, file).map_err(broken)?;
     }
-    file.flush().map_err(|error| StoreError::io(Path::new(name), error))?;
-    Ok(())
+    file.flush().map_err(broken)
+}
+
+fn chunk(connection: &Connection, frame: FrameId, name: &str, number: i64) -> TxResult<Option<Content>> {
+    let sql = "SELECT c.content, o.id, o.place, o.digest FROM copies AS c LEFT JOIN objects AS o ON o.id = c.object
+         WHERE c.frame = ?1 AND c.name = ?2 AND c.chunk = ?3";
+    let values: [&dyn rusqlite::ToSql; 3] = [&Id(frame), &name, &number];
+    let mut found = None;
+    connection.each(sql, values.as_slice(), |row| {
+        found = Some(match row.get::<_, Option<Vec<u8>>>("content")? {
+            Some(content) => Content::Here(content),
+            None => Content::Stored { object: row.get("id")?, place: row.get("place")?, digest: row.get("digest")? },
+        });
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
 }

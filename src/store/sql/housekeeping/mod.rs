@@ -1,10 +1,12 @@
 //! Removing, checking, exporting and importing chains.
 
+mod chunks;
 pub(crate) mod copies;
 mod export;
 pub(crate) mod fsck;
 mod import;
 pub(crate) mod moving;
+pub(crate) mod objects;
 pub(crate) mod observed;
 pub(crate) mod orphan_files;
 pub(crate) mod tree_removal;

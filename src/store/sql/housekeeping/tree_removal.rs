@@ -11,7 +11,7 @@ use crate::store::housekeeping::removable::{Decided, Removable, RemovableOf, Rem
 use crate::store::sql::database::codec::{Id, count, from_json, id, maybe_time, path, time};
 use crate::store::sql::database::connection::Database;
 use crate::store::sql::engine::{Connection, Row, TxResult};
-use crate::store::sql::housekeeping::orphan_files;
+use crate::store::sql::housekeeping::{objects, orphan_files};
 use crate::store::sql::tables::chains;
 use crate::store::sql::tables::tree_rows::{self, TABLES, Table};
 
@@ -100,10 +100,14 @@ pub(crate) fn remove_trees(store: &Database, trees: &[Decided], retention: Reten
         }
         Ok((removed, frames))
     })?;
+    if !removed.is_empty() {
+        objects::sweep(store, None);
+    }
     Ok(RemovedTrees { roots: removed, trash: orphan_files::discard_frame_dirs(store, &frames)? })
 }
 
 pub(crate) fn shrink(store: &Database) -> Result<u64> {
+    objects::sweep(store, None);
     let length = || std::fs::metadata(store.dir.database()).map_or(0, |file| file.len());
     let before = length();
     store.wrote.set(true);

@@ -1,0 +1,273 @@
+//! Object storage: a bucket of S3 or of a service like it, or a directory that all hosts have.
+
+use std::env;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use object_store::aws::AmazonS3Builder;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path as Key;
+use object_store::{ClientOptions, Error, ObjectStore, ObjectStoreExt, PutPayload, RetryConfig};
+use tokio::runtime::{Builder, Runtime};
+use uuid::Uuid;
+
+use crate::store::error::{Result, StoreError};
+use crate::store::files::durable::make_private;
+
+/// How long one operation may take, with its retries.
+const PATIENCE: Duration = Duration::from_secs(30);
+const TO_CONNECT: Duration = Duration::from_secs(5);
+
+/// How many objects are written or deleted at the same time.
+const AT_ONCE: usize = 8;
+
+/// Object storage that this host may use.
+#[derive(Debug)]
+pub(crate) struct ObjectStorage {
+    /// Where the objects are: `s3://BUCKET/PREFIX` or `file:///DIRECTORY`.
+    place: String,
+    objects: Box<dyn ObjectStore>,
+    /// What the names of all objects begin with.
+    prefix: Key,
+    /// `None` only when this is dropped.
+    runtime: Option<Runtime>,
+}
+
+impl Drop for ObjectStorage {
+    fn drop(&mut self) {
+        // Dropping it would wait for its threads, which a task must not.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl ObjectStorage {
+    /// The object storage at `place`. For a bucket, the environment has the credentials, the region and the address of the service, in
+    /// the variables of the tools of AWS: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL` and others.
+    pub(crate) fn new(place: &str) -> Result<Self> {
+        let fault = |why: String| StoreError::ObjectStorage { place: place.to_owned(), why };
+        let wrong = |error: &Error| fault(in_words(error));
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| fault(error.to_string()))?;
+        let (objects, prefix): (Box<dyn ObjectStore>, Key) = match Place::parse(place).map_err(fault)? {
+            Place::Directory(path) => {
+                make_private(path).map_err(|error| fault(error.to_string()))?;
+                let objects = LocalFileSystem::new_with_prefix(path).map_err(|error| wrong(&error))?;
+                (Box::new(objects.with_fsync(true)), Key::default())
+            }
+            Place::Bucket { name, prefix } => {
+                // It is an error that another one is installed, which is as good.
+                let _ = rustls::crypto::ring::default_provider().install_default();
+                let client = ClientOptions::new().with_timeout(PATIENCE).with_connect_timeout(TO_CONNECT);
+                let retry = RetryConfig { max_retries: 3, retry_timeout: PATIENCE, ..RetryConfig::default() };
+                let bucket = AmazonS3Builder::from_env().with_client_options(client).with_retry(retry);
+                // Nobody listens to what is sent on this machine.
+                let is_here = |name| env::var(name).is_ok_and(|address: String| is_loopback(&address));
+                let is_here = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"].into_iter().any(is_here);
+                let bucket = if is_here { bucket.with_allow_http(true) } else { bucket };
+                // Not all services delete several objects at once.
+                let bucket = bucket
+                    .with_bucket_name(name)
+                    .with_disable_bulk_delete(true)
+                    .build()
+                    .map_err(|error| wrong(&error))?;
+                (Box::new(bucket), Key::from(prefix))
+            }
+        };
+        Ok(Self { place: place.to_owned(), objects, prefix, runtime: Some(runtime) })
+    }
+
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Checks that objects can be written, read and deleted.
+    pub(crate) fn check(&self) -> Result<()> {
+        let name = format!("check-{}", Uuid::new_v4());
+        self.put(vec![(name.clone(), b"agent-cli".to_vec())])?;
+        let read = self.get(&name, 100)?;
+        self.delete(&[name])?;
+        if read == b"agent-cli" { Ok(()) } else { Err(self.fault("an object was not what was written".to_owned())) }
+    }
+
+    /// Writes objects.
+    pub(crate) fn put(&self, objects: Vec<(String, Vec<u8>)>) -> Result<()> {
+        let put = |(name, content): (String, Vec<u8>)| async move {
+            let key = self.key(&name);
+            self.objects.put(&key, PutPayload::from(content)).await.map(drop)
+        };
+        self.run(stream::iter(objects).map(put).buffer_unordered(AT_ONCE).try_collect::<()>())
+    }
+
+    /// Reads an object of at most `limit` bytes.
+    pub(crate) fn get(&self, name: &str, limit: usize) -> Result<Vec<u8>> {
+        let key = self.key(name);
+        let read = async {
+            let mut parts = self.objects.get(&key).await?.into_stream();
+            let mut content = Vec::new();
+            while let Some(part) = parts.try_next().await? {
+                content.extend_from_slice(&part);
+                if content.len() > limit {
+                    break;
+                }
+            }
+            Ok(content)
+        };
+        let content = self.run(read)?;
+        if content.len() > limit { Err(self.fault(format!("the object {key} is too large"))) } else { Ok(content) }
+    }
+
+    /// Deletes objects, also those that do not exist.
+    pub(crate) fn delete(&self, names: &[String]) -> Result<()> {
+        let delete = |name: String| async move {
+            match self.objects.delete(&self.key(&name)).await {
+                Err(Error::NotFound { .. }) => Ok(()),
+                deleted => deleted,
+            }
+        };
+        self.run(stream::iter(names.to_vec()).map(delete).buffer_unordered(AT_ONCE).try_collect::<()>())
+    }
+
+    fn key(&self, name: &str) -> Key {
+        name.split('/').fold(self.prefix.clone(), |key, part| key.join(part))
+    }
+
+    /// Waits for an operation, in a thread of its own: this one may be executing tasks.
+    fn run<T: Send>(&self, operation: impl Future<Output = object_store::Result<T>> + Send) -> Result<T> {
+        let limited = async {
+            tokio::time::timeout(PATIENCE, operation)
+                .await
+                .map_err(|_| format!("it did not answer within {} s", PATIENCE.as_secs()))
+        };
+        let runtime = self.runtime.as_ref().expect("it is taken only when this is dropped");
+        let done = thread::scope(|scope| scope.spawn(|| runtime.block_on(limited)).join());
+        let done = done.unwrap_or_else(|_| Err("its client has failed".to_owned()));
+        done.and_then(|done| done.map_err(|error| in_words(&error))).map_err(|why| self.fault(why))
+    }
+
+    fn fault(&self, why: String) -> StoreError {
+        StoreError::ObjectStorage { place: self.place.clone(), why }
+    }
+}
+
+/// What an address of object storage names.
+#[derive(Debug, PartialEq, Eq)]
+enum Place<'a> {
+    Bucket { name: &'a str, prefix: &'a str },
+    Directory(&'a Path),
+}
+
+impl<'a> Place<'a> {
+    fn parse(text: &'a str) -> std::result::Result<Self, String> {
+        if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
+            return Err("it contains a blank or a control character".to_owned());
+        }
+        if let Some(path) = text.strip_prefix("file://") {
+            let path = Path::new(path);
+            return if path.is_absolute() {
+                Ok(Self::Directory(path))
+            } else {
+                Err("file:// needs a full path".to_owned())
+            };
+        }
+        let Some(rest) = text.strip_prefix("s3://") else {
+            return Err("it begins neither with s3:// nor with file://".to_owned());
+        };
+        let (name, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c)) {
+            return Err("it names no bucket: s3://BUCKET/PREFIX".to_owned());
+        }
+        Ok(Self::Bucket { name, prefix })
+    }
+}
+
+/// Whether the address of a service is on this machine.
+fn is_loopback(address: &str) -> bool {
+    let authority = address.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host).trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// The innermost cause, in one line, because the others repeat the address of the object.
+fn in_words(error: &Error) -> String {
+    const LONGEST: usize = 300;
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string().split_whitespace().collect::<Vec<_>>().join(" ").chars().take(LONGEST).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn in_directory(path: &Path) -> ObjectStorage {
+        ObjectStorage::new(&format!("file://{}", path.display())).unwrap()
+    }
+
+    #[test]
+    fn what_was_written_is_read_until_it_is_deleted() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("a/b");
+        let storage = in_directory(&path);
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        storage.check().unwrap();
+        let objects: Vec<_> = (0..20_u8).map(|number| (format!("frame/{number}"), vec![number; 1000])).collect();
+        storage.put(objects.clone()).unwrap();
+        for (name, content) in &objects {
+            assert_eq!(storage.get(name, 1000).unwrap(), *content);
+        }
+        let large = storage.get("frame/1", 999).unwrap_err().to_string();
+        assert!(large.ends_with("the object frame/1 is too large"), "{large}");
+        let names: Vec<String> = objects.into_iter().map(|(name, _)| name).chain(["never/there".to_owned()]).collect();
+        storage.delete(&names).unwrap();
+        assert!(matches!(storage.get(&names[0], 1000), Err(StoreError::ObjectStorage { .. })));
+        assert!(!path.join("frame/0").exists());
+    }
+
+    #[test]
+    fn tasks_can_use_it_and_drop_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { in_directory(temp.path()).check().unwrap() });
+    }
+
+    #[test]
+    fn an_address_names_a_bucket_or_a_directory() {
+        let bucket = |name, prefix| Ok(Place::Bucket { name, prefix });
+        assert_eq!(Place::parse("s3://my.bucket-1"), bucket("my.bucket-1", ""));
+        assert_eq!(Place::parse("s3://bucket/a/b"), bucket("bucket", "a/b"));
+        assert_eq!(Place::parse("file:///srv/x"), Ok(Place::Directory(Path::new("/srv/x"))));
+        for wrong in [
+            "", "bucket", "S3://b", "http://b/c", "s3://", "s3:///x", "s3://user:key@b/x", "s3://b/a b", "file://x",
+            "file://", "s3://b/\n",
+        ] {
+            assert!(Place::parse(wrong).is_err(), "{wrong:?}");
+        }
+        for (address, expected) in [
+            ("http://127.0.0.1:9000", true),
+            ("http://localhost", true),
+            ("http://[::1]:9000/x", true),
+            ("http://localhost.example", false),
+            ("http://10.0.0.1", false),
+            ("", false),
+        ] {
+            assert_eq!(is_loopback(address), expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_used_is_named() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("file");
+        fs::write(&file, "").unwrap();
+        let error = ObjectStorage::new(&format!("file://{}", file.display())).unwrap_err();
+        assert!(error.to_string().contains("file"), "{error}");
+    }
+}
