@@ -17,7 +17,6 @@ pub(crate) mod files;
 mod handle;
 pub(crate) mod hosts;
 pub(crate) mod housekeeping;
-mod object_storage;
 mod outbox;
 mod records;
 mod sql;

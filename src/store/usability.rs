@@ -197,6 +197,8 @@ fn unusable(error: &StoreError) -> Finding {
         StoreError::Newer { .. } => "upgrade agent-cli",
         StoreError::Busy(_) => "run the command again",
         StoreError::Full(_) => "free some space",
+        StoreError::Server { .. } => "check the server with the same address: psql ADDRESS",
+        StoreError::ObjectStorage { .. } => "check the variables that begin with AWS_, and the rights of the key",
         _ => ELSEWHERE,
     };
     Finding::problem(DATABASE, format!("{error}{cause}"), hint)

@@ -88,6 +88,7 @@ mod no_room;
 mod not_suspended;
 mod notification_examples;
 mod notifications;
+mod object_storage;
 mod own_directory;
 mod paging;
 mod parallel;

@@ -149,6 +149,9 @@ pub(super) fn of_server(message: String, error: &StoreError) -> CliError {
             )
             .hint("without it, the connection is not encrypted: add ?sslmode=disable to the address to allow that"),
         StoreError::Server { .. } => failed.hint("check the server with the same address: psql ADDRESS"),
+        StoreError::BadStore { why } if why.starts_with("its copies") => {
+            CliError::usage(message).hint("for example postgres://USER@HOST/DATABASE?copies=s3://BUCKET/PREFIX")
+        }
         StoreError::BadStore { .. } => {
             CliError::usage(message).hint("psql accepts the same addresses: postgres://USER@HOST:PORT/DATABASE")
         }

@@ -13,10 +13,10 @@ use crate::store::changes::Changes;
 use crate::store::error::{Result, StoreError};
 use crate::store::files::state_dir::StateDir;
 use crate::store::files::state_dir::server_file::ServerFile;
-use crate::store::object_storage::ObjectStorage;
 use crate::store::sql::database::server::{self, Access, Server};
 use crate::store::sql::database::snapshot::{self, Stamp};
 use crate::store::sql::database::{connect, schema};
+use crate::store::sql::engine::object_storage::ObjectStorage;
 use crate::store::sql::engine::{Connection, Fault, TxResult, fault};
 
 /// One connection to the database, and the state directory that uses it.

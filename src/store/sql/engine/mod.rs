@@ -1,8 +1,10 @@
-//! Executes statements, with SQLite or PostgreSQL. All other SQL of the store is written once, for both.
+//! Executes statements, with SQLite or PostgreSQL, and reads and writes object storage. All other SQL of the store is written once, for
+//! both.
 
 pub(crate) mod connection;
 pub(crate) mod dialect;
 pub(crate) mod fault;
+pub(crate) mod object_storage;
 pub(crate) mod postgres;
 pub(crate) mod postgres_connecting;
 pub(crate) mod postgres_session;

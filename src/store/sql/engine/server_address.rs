@@ -13,6 +13,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::core::housekeeping::rights::Right;
 use crate::store::error::{Result, StoreError};
+use crate::store::sql::engine::object_storage;
 
 /// Marks the errors of the trigger that refuses changes: this is their constraint, their column is the missing right,
 /// and their detail the directory of the chain, or `host` and the host of another user.
@@ -39,7 +40,11 @@ impl Address {
                 Some(("pooler", _)) => {
                     return Err(StoreError::BadStore { why: "pooler must be session or transaction".to_owned() });
                 }
-                Some(("copies", place)) => copies = Some(place.trim_end_matches('/').to_owned()),
+                Some(("copies", place)) => {
+                    let place = place.trim_end_matches('/');
+                    object_storage::check_address(place)?;
+                    copies = Some(place.to_owned());
+                }
                 _ => others.push(option),
             }
         }

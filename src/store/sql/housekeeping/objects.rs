@@ -14,9 +14,9 @@ use uuid::Uuid;
 use crate::core::id::FrameId;
 use crate::failpoint::Step;
 use crate::store::error::{Result, StoreError};
-use crate::store::object_storage::ObjectStorage;
 use crate::store::sql::database::codec::Id;
 use crate::store::sql::database::connection::Database;
+use crate::store::sql::engine::object_storage::ObjectStorage;
 use crate::store::sql::engine::{Connection, TxResult};
 use crate::store::sql::housekeeping::chunks::{Chunks, LARGEST};
 

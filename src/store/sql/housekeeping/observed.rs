@@ -7,6 +7,7 @@ use crate::store::error::Result;
 use crate::store::housekeeping::database_facts::{Condition, Observed, RecordedPause, RecordedProgram};
 use crate::store::sql::database::codec::{count, from_json, id, on_host};
 use crate::store::sql::database::connection::Database;
+use crate::store::sql::engine::object_storage::ObjectStorage;
 use crate::store::sql::engine::{Connection, Row, TxResult};
 use crate::store::sql::tables::tree_rows::TABLES;
 
@@ -30,6 +31,7 @@ fn waiting(connection: &Connection) -> TxResult<Vec<FrameId>> {
 }
 
 pub(crate) fn condition(store: &Database) -> Result<Condition> {
+    store.object_storage()?.map_or(Ok(()), ObjectStorage::check)?;
     store.query(|connection| condition_within(connection, LARGEST))
 }
 

@@ -6,10 +6,10 @@ use std::thread;
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use object_store::aws::AmazonS3Builder;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Key;
-use object_store::{ClientOptions, Error, ObjectStore, ObjectStoreExt, PutPayload, RetryConfig};
+use object_store::{ClientConfigKey, Error, ObjectStore, ObjectStoreExt, PutPayload, RetryConfig};
 use tokio::runtime::{Builder, Runtime};
 use uuid::Uuid;
 
@@ -51,7 +51,7 @@ impl ObjectStorage {
         let fault = |why: String| StoreError::ObjectStorage { place: place.to_owned(), why };
         let wrong = |error: &Error| fault(in_words(error));
         let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| fault(error.to_string()))?;
-        let (objects, prefix): (Box<dyn ObjectStore>, Key) = match Place::parse(place).map_err(fault)? {
+        let (objects, prefix): (Box<dyn ObjectStore>, Key) = match Place::parse(place)? {
             Place::Directory(path) => {
                 make_private(path).map_err(|error| fault(error.to_string()))?;
                 let objects = LocalFileSystem::new_with_prefix(path).map_err(|error| wrong(&error))?;
@@ -60,9 +60,17 @@ impl ObjectStorage {
             Place::Bucket { name, prefix } => {
                 // It is an error that another one is installed, which is as good.
                 let _ = rustls::crypto::ring::default_provider().install_default();
-                let client = ClientOptions::new().with_timeout(PATIENCE).with_connect_timeout(TO_CONNECT);
                 let retry = RetryConfig { max_retries: 3, retry_timeout: PATIENCE, ..RetryConfig::default() };
-                let bucket = AmazonS3Builder::from_env().with_client_options(client).with_retry(retry);
+                let bucket = AmazonS3Builder::from_env()
+                    .with_retry(retry)
+                    .with_config(
+                        AmazonS3ConfigKey::Client(ClientConfigKey::Timeout),
+                        format!("{} s", PATIENCE.as_secs()),
+                    )
+                    .with_config(
+                        AmazonS3ConfigKey::Client(ClientConfigKey::ConnectTimeout),
+                        format!("{} s", TO_CONNECT.as_secs()),
+                    );
                 // Nobody listens to what is sent on this machine.
                 let is_here = |name| env::var(name).is_ok_and(|address: String| is_loopback(&address));
                 let is_here = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"].into_iter().any(is_here);
@@ -131,7 +139,7 @@ impl ObjectStorage {
     }
 
     fn key(&self, name: &str) -> Key {
-        name.split('/').fold(self.prefix.clone(), |key, part| key.join(part))
+        name.split('/').fold(self.prefix.clone(), Key::join)
     }
 
     /// Waits for an operation, in a thread of its own: this one may be executing tasks.
@@ -160,27 +168,32 @@ enum Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    fn parse(text: &'a str) -> std::result::Result<Self, String> {
+    fn parse(text: &'a str) -> Result<Self> {
+        let wrong = |why: &str| StoreError::BadStore { why: format!("its copies {why}") };
         if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
-            return Err("it contains a blank or a control character".to_owned());
+            return Err(wrong("contain a blank or a control character"));
         }
-        if let Some(path) = text.strip_prefix("file://") {
-            let path = Path::new(path);
+        if let Some(path) = text.strip_prefix("file://").map(Path::new) {
             return if path.is_absolute() {
                 Ok(Self::Directory(path))
             } else {
-                Err("file:// needs a full path".to_owned())
+                Err(wrong("need a full path: file:///DIRECTORY"))
             };
         }
         let Some(rest) = text.strip_prefix("s3://") else {
-            return Err("it begins neither with s3:// nor with file://".to_owned());
+            return Err(wrong("must be s3://BUCKET/PREFIX or file:///DIRECTORY"));
         };
         let (name, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c)) {
-            return Err("it names no bucket: s3://BUCKET/PREFIX".to_owned());
+            return Err(wrong("name no bucket: s3://BUCKET/PREFIX"));
         }
         Ok(Self::Bucket { name, prefix })
     }
+}
+
+/// Checks the address of object storage.
+pub(crate) fn check_address(place: &str) -> Result<()> {
+    Place::parse(place).map(drop)
 }
 
 /// Whether the address of a service is on this machine.
@@ -240,10 +253,10 @@ mod tests {
 
     #[test]
     fn an_address_names_a_bucket_or_a_directory() {
-        let bucket = |name, prefix| Ok(Place::Bucket { name, prefix });
-        assert_eq!(Place::parse("s3://my.bucket-1"), bucket("my.bucket-1", ""));
-        assert_eq!(Place::parse("s3://bucket/a/b"), bucket("bucket", "a/b"));
-        assert_eq!(Place::parse("file:///srv/x"), Ok(Place::Directory(Path::new("/srv/x"))));
+        let bucket = |name, prefix| Place::Bucket { name, prefix };
+        assert_eq!(Place::parse("s3://my.bucket-1").unwrap(), bucket("my.bucket-1", ""));
+        assert_eq!(Place::parse("s3://bucket/a/b").unwrap(), bucket("bucket", "a/b"));
+        assert_eq!(Place::parse("file:///srv/x").unwrap(), Place::Directory(Path::new("/srv/x")));
         for wrong in [
             "", "bucket", "S3://b", "http://b/c", "s3://", "s3:///x", "s3://user:key@b/x", "s3://b/a b", "file://x",
             "file://", "s3://b/\n",
