@@ -54,7 +54,7 @@ fn every_command_explains_itself() {
       init, uninit    Tell the agents of this project how to start others, or remove that
       doctor          Check claude, login, settings and PATH, and suggest fixes
       config          List and change settings
-      service         Install a timer that resumes chains every minute
+      service         Install a service that continues chains
       notifications   List notifications, and whether they could be sent
       mcp, serve      Serve chains to Claude Code and other MCP hosts, or as a page in a browser
       completions     Print a completion script for a shell
@@ -1760,10 +1760,11 @@ fn every_command_explains_itself() {
       agent-cli fsck --repair
     ");
     insta::assert_snapshot!(help(&["service"]), @"
-    Install a timer that resumes chains every minute
+    Install a service that continues chains
 
     Installs a systemd timer, or on macOS a launchd agent, of your user that runs `agent-cli resume
-    --all`. It also catches up after the machine was off or asleep. No process runs in between.
+    --all` every minute. It also catches up after the machine was off or asleep. No process runs in
+    between. With `--work`, a systemd service or launchd agent keeps `agent-cli work` running instead.
 
     Usage: agent-cli service [OPTIONS] <COMMAND>
 
@@ -1792,6 +1793,7 @@ fn every_command_explains_itself() {
       agent-cli service install --dry-run
       agent-cli service install
       agent-cli service install --save-login --max-parallel-total 8
+      agent-cli service install --work --labels gpu
       agent-cli service status --json
     ");
     insta::assert_snapshot!(help(&["service", "install"]), @"
@@ -1802,6 +1804,12 @@ fn every_command_explains_itself() {
     Options:
           --max-parallel-total <N>
               How many agents may run at once over all chains [default: 4]
+
+          --work
+              Keep `agent-cli work` running, if hosts share a server
+
+          --labels <LABELS>
+              With --work: the labels of this host, separated by commas [default: the setting labels]
 
           --save-login
               Save the login variables of this shell to a file that only you can read

@@ -36,7 +36,7 @@ fn it_is_installed_looked_at_and_removed() {
     wrote [HOME]/.config/systemd/user/agent-cli.service
     wrote [HOME]/.config/systemd/user/agent-cli.timer
     --- stderr
-    chains are continued every minute; agent-cli service status shows whether they are
+    chains are continued every minute; agent-cli service status shows whether it is active
     warning: the service only runs while you are logged in
     hint: loginctl enable-linger lets it run always
     --- exit status: 0
@@ -72,6 +72,56 @@ fn it_is_installed_looked_at_and_removed() {
     assert!(calls(&world).ends_with("systemctl --user daemon-reload\n"), "it forgets what is gone: {}", calls(&world));
     run(&world, &["uninstall"]).succeeds();
     assert_eq!(run(&world, &["status", "--json"]).json()["installed"], false);
+}
+
+#[test]
+fn work_is_kept_running_instead() {
+    let world = managed("exit 0", "echo yes");
+    let refused = run(&world, &["install", "--labels", "gpu"]);
+    assert!(refused.exits_with(2).stderr.contains("--work"), "{refused}");
+    if std::env::var_os("AGENT_CLI_TEST_SERVER").is_none() {
+        let refused = run(&world, &["install", "--work"]);
+        assert!(refused.exits_with(2).stderr.contains("recorded in a file"), "{refused}");
+        assert_eq!((calls(&world).as_str(), world.home().join(".config").exists()), ("", false));
+        return;
+    }
+    run(&world, &["install"]).succeeds();
+    let work = ["install", "--work", "--labels", "gpu,big", "--max-parallel-total", "8"];
+    let would = run(&world, &[&work[..], &["--dry-run"]].concat());
+    assert!(would.succeeds().stdout.contains("would remove "), "{would}");
+    let before = calls(&world).len();
+    insta::assert_snapshot!(run(&world, &work), @"
+    wrote [HOME]/.config/systemd/user/agent-cli.service
+    removed [HOME]/.config/systemd/user/agent-cli.timer
+    --- stderr
+    agent-cli work is kept running; agent-cli service status shows whether it is active
+    --- exit status: 0
+    ");
+    let called = ["disable --now agent-cli.timer", "daemon-reload", "enable --now agent-cli.service"];
+    let called = called.map(|arguments| format!("systemctl --user {arguments}\n")).concat();
+    assert!(calls(&world)[before..].starts_with(&called), "{}", calls(&world));
+    let unit = fs::read_to_string(world.home().join(".config/systemd/user/agent-cli.service")).expect("it was written");
+    assert!(unit.contains(" work --labels=big,gpu --max-parallel 8\n"), "{unit}");
+    let before = calls(&world).len();
+    run(&world, &work).succeeds();
+    assert!(!calls(&world).contains("restart"), "nothing has changed");
+    run(&world, &work[..4]).succeeds();
+    assert!(calls(&world)[before..].contains("restart --no-block agent-cli.service\n"), "{}", calls(&world));
+    insta::assert_snapshot!(run(&world, &["status"]), @"
+    installed, and active: agent-cli work is kept running
+    runs while you are logged out, too
+    file [HOME]/.config/systemd/user/agent-cli.service
+    file [HOME]/.config/agent-cli/service.env
+    --- exit status: 0
+    ");
+    let before = calls(&world).len();
+    run(&world, &["install"]).succeeds();
+    assert!(calls(&world)[before..].starts_with("systemctl --user disable --now agent-cli.service\n"));
+    run(&world, &work).succeeds();
+    run(&world, &["uninstall"]).succeeds();
+    assert!(
+        calls(&world).contains("systemctl --user disable --now agent-cli.service\nsystemctl --user daemon-reload\n")
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Installs a user service that continues chains every minute.
+//! Installs a user service that continues chains.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use crate::app::Asker;
 use crate::app::asker::PersonsTask;
 use crate::app::error::AppError;
 use crate::claude::doctor::surroundings::DoctorFacts;
-use crate::core::housekeeping::service_units::ServiceSpec;
+use crate::core::housekeeping::service_units::{Duty, ServiceSpec};
 use crate::runtime::housekeeping::service::{Installed, Service, ServicePlan};
 
 #[derive(Debug)]
@@ -16,8 +16,9 @@ pub(crate) struct Input<'a> {
     pub(crate) program: &'a Path,
     /// The environment variables that name directories and files, with their values.
     pub(crate) paths: &'a [(&'static str, PathBuf)],
+    pub(crate) duty: Duty,
     /// How many agents may run at once over all chains.
-    pub(crate) max_parallel_total: Option<u32>,
+    pub(crate) max_parallel: Option<u32>,
     /// Whether to save the login variables.
     pub(crate) save_login: bool,
 }
@@ -65,8 +66,8 @@ pub(crate) fn install(
 }
 
 fn spec<'a>(service: &'a Service, input: &Input<'a>) -> ServiceSpec<'a> {
-    let Input { program, paths, max_parallel_total, .. } = *input;
-    ServiceSpec { program, paths, environment: service.environment(), max_parallel_total }
+    let Input { program, paths, ref duty, max_parallel, .. } = *input;
+    ServiceSpec { program, paths, environment: service.environment(), duty: duty.clone(), max_parallel }
 }
 
 /// The login variables to save.
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
 
     fn input(save_login: bool) -> Input<'static> {
-        Input { program: Path::new("/bin/agent-cli"), paths: &[], max_parallel_total: None, save_login }
+        Input { program: Path::new("/bin/agent-cli"), paths: &[], duty: Duty::Resume, max_parallel: None, save_login }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `agent-cli service`: installs a timer that continues chains.
+//! `agent-cli service`: installs what continues chains without a person.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 
 use crate::app::asker::PersonsTask;
+use crate::app::housekeeping::hosts;
 use crate::app::housekeeping::service::{self, Input, Outcome};
 use crate::claude::doctor::surroundings;
 use crate::claude::environment::variables::Variables;
@@ -15,18 +16,22 @@ use crate::cli::context::{CONFIG, Context, config_of_this_shell};
 use crate::cli::error::CliError;
 use crate::cli::exit::ExitStatus;
 use crate::cli::output::{hint, print, print_json, tell, warn};
+use crate::core::housekeeping::hosting::Labels;
+use crate::core::housekeeping::service_units::Duty;
 use crate::core::text::shell::quoted;
-use crate::runtime::housekeeping::service::{Manager, PlannedFile, Service, ServiceError, ServicePlan, ServiceStatus};
+use crate::runtime::housekeeping::service::{Manager, PlannedFile, Service, ServiceError, ServicePlan};
 
-/// Install a timer that resumes chains every minute
+/// Install a service that continues chains
 ///
-/// Installs a systemd timer, or on macOS a launchd agent, of your user that runs `agent-cli resume --all`. It also
-/// catches up after the machine was off or asleep. No process runs in between.
+/// Installs a systemd timer, or on macOS a launchd agent, of your user that runs `agent-cli resume --all` every minute. It also
+/// catches up after the machine was off or asleep. No process runs in between. With `--work`, a systemd service or launchd agent
+/// keeps `agent-cli work` running instead.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   agent-cli service install --dry-run
   agent-cli service install
   agent-cli service install --save-login --max-parallel-total 8
+  agent-cli service install --work --labels gpu
   agent-cli service status --json")]
 pub(crate) struct ServiceCommand {
     #[command(subcommand)]
@@ -40,6 +45,14 @@ enum Action {
         /// How many agents may run at once over all chains [default: 4]
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         max_parallel_total: Option<u32>,
+
+        /// Keep `agent-cli work` running, if hosts share a server
+        #[arg(long)]
+        work: bool,
+
+        /// With --work: the labels of this host, separated by commas [default: the setting labels]
+        #[arg(long, value_name = "LABELS", requires = "work")]
+        labels: Option<Labels>,
 
         /// Save the login variables of this shell to a file that only you can read
         #[arg(long)]
@@ -64,11 +77,12 @@ impl ServiceCommand {
         context.asker().may(PersonsTask::ChangeService)?;
         let service = Service::of_user()?;
         match self.action {
-            Action::Install { max_parallel_total, save_login, dry_run } => {
-                install(context, &service, max_parallel_total, save_login, dry_run)?;
+            Action::Install { max_parallel_total, work, labels, save_login, dry_run } => {
+                let duty = if work { Duty::Work { labels } } else { Duty::Resume };
+                install(context, &service, duty, max_parallel_total, save_login, dry_run)?;
             }
             Action::Status { json: true } => print_json(&service.status())?,
-            Action::Status { json: false } => print(&described(&service.status()))?,
+            Action::Status { json: false } => print(&described(&service))?,
             Action::Uninstall => {
                 let (removed, failed) = service.uninstall()?;
                 if let Some(error) = failed {
@@ -88,16 +102,20 @@ impl ServiceCommand {
 fn install(
     context: &Context,
     service: &Service,
-    max_parallel_total: Option<u32>,
+    duty: Duty,
+    max_parallel: Option<u32>,
     save_login: bool,
     dry_run: bool,
 ) -> Result<(), CliError> {
+    if let Duty::Work { .. } = duty {
+        hosts::shared(&context.store()?)?;
+    }
     let mut paths = vec![(STATE_DIR, context.state_dir()?)];
     paths.extend(config_of_this_shell().map(|path| (CONFIG, path)));
     let program = &context.settings(None)?.own_program;
     let shell = Variables::of_process();
     let around = surroundings::look(Path::new("/"), &shell, &context.launch()?);
-    let input = Input { program, paths: &paths, max_parallel_total, save_login };
+    let input = Input { program, paths: &paths, duty, max_parallel, save_login };
     let value = |name: &str| shell.value(name).map(OsStr::to_owned);
     if dry_run {
         return print_plan(&service::plan(&context.asker(), service, &input, &around, value)?);
@@ -106,6 +124,9 @@ fn install(
         service::install(&context.asker(), service, &input, &around, value)?;
     for PlannedFile { path, is_there, .. } in &installed.files {
         print(&format!("{} {}\n", if *is_there { "unchanged" } else { "wrote" }, path.display()))?;
+    }
+    if let Some(path) = &installed.removed {
+        print(&format!("removed {}\n", path.display()))?;
     }
     if let Some(error) = installed.failed {
         return Err(error.into());
@@ -121,7 +142,7 @@ fn install(
         ));
         hint(&format!("agent-cli service install --save-login writes it to {environment}, which only you can read"));
     }
-    report(&service.status(), service.manager());
+    report(service);
     Ok(())
 }
 
@@ -135,6 +156,9 @@ fn print_plan(plan: &ServicePlan) -> Result<(), CliError> {
         let text: String = text.lines().map(|line| format!("  {line}").trim_end().to_owned() + "\n").collect();
         print(&text)?;
     }
+    if let Some(path) = &plan.removed {
+        print(&format!("would remove {}\n", path.display()))?;
+    }
     for command in &plan.commands {
         print(&format!("would run {}\n", command.join(" ")))?;
     }
@@ -144,19 +168,25 @@ fn print_plan(plan: &ServicePlan) -> Result<(), CliError> {
 /// The hint if the service ends with the user's session.
 const LINGER: &str = "loginctl enable-linger lets it run always";
 
+/// What the installed service does while it is active.
+fn effect(service: &Service) -> &'static str {
+    if service.keeps_working() { "agent-cli work is kept running" } else { "chains are continued every minute" }
+}
+
 /// Explains what a person should know about a newly installed service.
-fn report(status: &ServiceStatus, manager: Manager) {
-    tell("chains are continued every minute; agent-cli service status shows whether they are");
-    if manager == Manager::Systemd && status.lingers == Some(false) {
+fn report(service: &Service) {
+    tell(&format!("{}; agent-cli service status shows whether it is active", effect(service)));
+    if service.manager() == Manager::Systemd && service.status().lingers == Some(false) {
         warn("the service only runs while you are logged in");
         hint(LINGER);
     }
 }
 
-fn described(status: &ServiceStatus) -> String {
+fn described(service: &Service) -> String {
+    let status = service.status();
     let mut text = match (status.installed, status.active) {
         (false, _) => "not installed\n".to_owned(),
-        (true, true) => "installed, and active: chains are continued every minute\n".to_owned(),
+        (true, true) => format!("installed, and active: {}\n", effect(service)),
         (true, false) => "installed, but not active\n".to_owned(),
     };
     if status.installed && !status.active {

@@ -1,6 +1,17 @@
-//! The files with which systemd or launchd runs `agent-cli resume --all` every minute.
+//! The files with which systemd or launchd runs `agent-cli resume --all` every minute, or keeps `agent-cli work` running.
 
 use std::path::{Path, PathBuf};
+
+use crate::core::housekeeping::hosting::Labels;
+
+/// What the service does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Duty {
+    /// It runs `resume --all` every minute.
+    Resume,
+    /// It keeps `work` running. `labels`: those of this host, instead of the setting.
+    Work { labels: Option<Labels> },
+}
 
 /// What the service runs, and its environment.
 #[derive(Clone, Debug)]
@@ -10,16 +21,27 @@ pub(crate) struct ServiceSpec<'a> {
     pub(crate) paths: &'a [(&'a str, PathBuf)],
     /// The file with login variables.
     pub(crate) environment: &'a Path,
-    pub(crate) max_parallel_total: Option<u32>,
+    pub(crate) duty: Duty,
+    /// How many agents may run at once.
+    pub(crate) max_parallel: Option<u32>,
 }
 
 impl ServiceSpec<'_> {
     fn arguments(&self) -> String {
-        self.max_parallel_total.map_or_else(String::new, |most| format!(" --max-parallel-total {most}"))
+        let most = |option: &str| self.max_parallel.map_or_else(String::new, |most| format!(" {option} {most}"));
+        match &self.duty {
+            Duty::Resume => format!("resume --all{}", most("--max-parallel-total")),
+            Duty::Work { labels } => {
+                let names = |labels: &Labels| labels.names().collect::<Vec<_>>().join(",");
+                let labels = labels.as_ref().map_or_else(String::new, |labels| format!(" --labels={}", names(labels)));
+                format!("work{labels}{}", most("--max-parallel"))
+            }
+        }
     }
 }
 
-/// The unit that systemd starts. If the machine shuts down, only agent-cli is notified: it stops its agents.
+/// The unit that systemd starts. If the machine shuts down, only agent-cli is notified: it stops its agents, and `work` lets them finish
+/// their turns first. systemd ends the services of a user after two minutes.
 pub(crate) fn systemd_service(spec: &ServiceSpec<'_>) -> String {
     let program = quoted_for_systemd(&spec.program.display().to_string()).replace('$', "$$");
     let variable = |(name, path): &(&str, PathBuf)| {
@@ -28,18 +50,21 @@ pub(crate) fn systemd_service(spec: &ServiceSpec<'_>) -> String {
     let variables: String = spec.paths.iter().map(variable).collect();
     // This setting uses the rest of its line literally.
     let environment = spec.environment.display().to_string().replace('%', "%%");
+    let (kind, install) = match spec.duty {
+        Duty::Resume => ("Type=oneshot\n", ""),
+        Duty::Work { .. } => ("Type=simple\nRestart=always\nRestartSec=10\n", "\n[Install]\nWantedBy=default.target\n"),
+    };
     format!(
         "# Written by `agent-cli service install`.
 [Unit]
 Description=Continue the chains of agent-cli
 
 [Service]
-Type=oneshot
-{variables}EnvironmentFile=-{environment}
-ExecStart={program} resume --all{}
+{kind}{variables}EnvironmentFile=-{environment}
+ExecStart={program} {}
 KillMode=mixed
 TimeoutStopSec=90
-",
+{install}",
         spec.arguments()
     )
 }
@@ -63,7 +88,7 @@ WantedBy=timers.target
 
 /// The property list of a launchd agent. launchd does not read files with variables, so a shell does.
 pub(crate) fn launchd_agent(label: &str, spec: &ServiceSpec<'_>) -> String {
-    let script = format!("set -a; if [ -r \"$1\" ]; then . \"$1\"; fi; exec \"$2\" resume --all{}", spec.arguments());
+    let script = format!("set -a; if [ -r \"$1\" ]; then . \"$1\"; fi; exec \"$2\" {}", spec.arguments());
     let words =
         ["/bin/sh", "-c", &script, "sh", &spec.environment.display().to_string(), &spec.program.display().to_string()]
             .map(|word| format!("    <string>{}</string>\n", escaped_for_xml(word)))
@@ -73,6 +98,10 @@ pub(crate) fn launchd_agent(label: &str, spec: &ServiceSpec<'_>) -> String {
         format!("    <key>{name}</key>\n    <string>{path}</string>\n")
     };
     let variables: String = spec.paths.iter().map(variable).collect();
+    let starts = match spec.duty {
+        Duty::Resume => "<key>StartInterval</key>\n  <integer>60</integer>",
+        Duty::Work { .. } => "<key>KeepAlive</key>\n  <true/>",
+    };
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>
 <!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">
@@ -87,8 +116,7 @@ pub(crate) fn launchd_agent(label: &str, spec: &ServiceSpec<'_>) -> String {
   <key>EnvironmentVariables</key>
   <dict>
 {variables}  </dict>
-  <key>StartInterval</key>
-  <integer>60</integer>
+  {starts}
   <key>RunAtLoad</key>
   <true/>
   <key>ExitTimeOut</key>
@@ -123,6 +151,11 @@ pub(crate) fn environment_file(variables: &[(String, String)]) -> Result<String,
     Ok(text)
 }
 
+/// Whether the service of this unit or property list keeps `work` running.
+pub(crate) fn keeps_working(unit: &str) -> bool {
+    unit.contains("\nRestart=always\n") || unit.contains("<key>KeepAlive</key>")
+}
+
 /// Whether the service of this unit or property list has this value of a variable.
 pub(crate) fn has_variable(unit: &str, name: &str, value: &Path) -> bool {
     let value = value.display().to_string();
@@ -143,12 +176,13 @@ fn escaped_for_xml(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn spec<'a>(max_parallel_total: Option<u32>, paths: &'a [(&'a str, PathBuf)]) -> ServiceSpec<'a> {
+    fn spec<'a>(max_parallel: Option<u32>, paths: &'a [(&'a str, PathBuf)]) -> ServiceSpec<'a> {
         ServiceSpec {
             program: Path::new("/opt/a $b/agent-cli"),
             paths,
             environment: Path::new("/home/me/.config/agent-cli/service.env"),
-            max_parallel_total,
+            duty: Duty::Resume,
+            max_parallel,
         }
     }
 
@@ -163,6 +197,23 @@ mod tests {
         assert!(unit.contains("ExecStart=\"/opt/a $$b/agent-cli\" resume --all --max-parallel-total 2\n"), "{unit}");
         assert!(unit.contains("Environment=\"AGENT_CLI_STATE_DIR=/home/me/100%% \\\"mine\\\"\"\n"), "{unit}");
         assert!(systemd_service(&spec(None, &[])).contains("resume --all\n"));
+    }
+
+    #[test]
+    fn work_is_kept_running() {
+        let spec = |labels: &str| ServiceSpec {
+            duty: Duty::Work { labels: Some(labels.parse().unwrap()).filter(|_| !labels.is_empty()) },
+            ..spec(Some(2), &[])
+        };
+        let unit = systemd_service(&spec("gpu big"));
+        assert!(unit.contains(" work --labels=big,gpu --max-parallel 2\n"), "{unit}");
+        assert!(unit.contains("Restart=always") && unit.ends_with("\n[Install]\nWantedBy=default.target\n"), "{unit}");
+        assert!(systemd_service(&spec("")).contains(" work --max-parallel 2\n"));
+        let agent = launchd_agent("agent-cli", &spec("gpu"));
+        assert!(!agent.contains("StartInterval"), "{agent}");
+        assert!(keeps_working(&unit) && keeps_working(&agent));
+        let timed = ServiceSpec { duty: Duty::Resume, ..spec("") };
+        assert!(!keeps_working(&systemd_service(&timed)) && !keeps_working(&launchd_agent("agent-cli", &timed)));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Installs `agent-cli resume --all` as a systemd timer or launchd agent of the user.
+//! Installs `agent-cli resume --all` as a systemd timer, or `agent-cli work` as a systemd service, of the user; or either as a launchd
+//! agent.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::claude::invocation::STATE_DIR;
-use crate::core::housekeeping::service_units::{self, ServiceSpec};
+use crate::core::housekeeping::service_units::{self, Duty, ServiceSpec};
 
 /// The service manager of this system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub(crate) enum Manager {
     Launchd,
 }
 
-const UNIT: &str = "agent-cli";
+const UNIT: &str = "agent-cli.service";
 const TIMER: &str = "agent-cli.timer";
 const LABEL: &str = "com.github.agent-cli";
 
@@ -53,6 +54,8 @@ pub(crate) struct Service {
 #[derive(Debug)]
 pub(crate) struct ServicePlan {
     pub(crate) files: Vec<PlannedFile>,
+    /// A file of an earlier installation that is removed.
+    pub(crate) removed: Option<PathBuf>,
     pub(crate) commands: Vec<Vec<String>>,
 }
 
@@ -69,6 +72,7 @@ pub(crate) struct PlannedFile {
 #[derive(Debug)]
 pub(crate) struct Installed {
     pub(crate) files: Vec<PlannedFile>,
+    pub(crate) removed: Option<PathBuf>,
     /// Why the service manager could not be informed, if it could not.
     pub(crate) failed: Option<ServiceError>,
 }
@@ -78,7 +82,7 @@ pub(crate) struct Installed {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct ServiceStatus {
     pub(crate) installed: bool,
-    /// Whether it is started every minute.
+    /// Whether it is started every minute, or runs.
     pub(crate) active: bool,
     /// Whether it runs while its user is not logged in; `None`: the system cannot tell.
     pub(crate) lingers: Option<bool>,
@@ -140,40 +144,61 @@ impl Service {
             let text = service_units::environment_file(variables).map_err(ServiceError::SeveralLines)?;
             files.push(PlannedFile::new(self.environment.clone(), text, 0o600));
         }
+        let is_timed = spec.duty == Duty::Resume;
         let texts = match self.manager {
             Manager::Systemd => vec![service_units::systemd_service(spec), service_units::systemd_timer()],
             Manager::Launchd => vec![service_units::launchd_agent(LABEL, spec)],
         };
-        files.extend(self.units().into_iter().zip(texts).map(|(path, text)| PlannedFile::new(path, text, 0o644)));
-        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let mut units = self.units();
+        let removed = if self.manager == Manager::Systemd && !is_timed { units.pop() } else { None };
+        let removed = removed.filter(|timer| timer.exists());
+        files.extend(units.into_iter().zip(texts).map(|(path, text)| PlannedFile::new(path, text, 0o644)));
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let systemctl = |arguments: &[&str]| words(&[&["systemctl", "--user"], arguments].concat());
         let commands = match self.manager {
-            Manager::Systemd => vec![
-                words(&["systemctl", "--user", "daemon-reload"]),
-                words(&["systemctl", "--user", "enable", "--now", TIMER]),
-            ],
+            Manager::Systemd => {
+                // What an earlier installation started must not run beside this one.
+                let other =
+                    if is_timed { self.keeps_working().then_some(UNIT) } else { removed.as_ref().map(|_| TIMER) };
+                let ends = other.map(|unit| systemctl(&["disable", "--now", unit]));
+                let own = if is_timed { TIMER } else { UNIT };
+                let has_changed = files.iter().any(|file| file.path.ends_with(UNIT) && !file.is_there);
+                // It would go on as it was started. It can take long to end.
+                let anew = (!is_timed && has_changed && self.keeps_working())
+                    .then(|| systemctl(&["restart", "--no-block", UNIT]));
+                let starts = [systemctl(&["daemon-reload"]), systemctl(&["enable", "--now", own])];
+                ends.into_iter().chain(starts).chain(anew).collect()
+            }
             Manager::Launchd => {
                 let agent = self.units()[0].display().to_string();
                 vec![words(&["launchctl", "load", "-w", &agent])]
             }
         };
-        Ok(ServicePlan { files, commands })
+        Ok(ServicePlan { files, removed, commands })
     }
 
-    /// Writes the missing files, and makes the system start the service every minute.
+    /// Writes the missing files, and makes the system start the service.
     pub(crate) fn install(
         &self,
         spec: &ServiceSpec<'_>,
         variables: &[(String, String)],
     ) -> Result<Installed, ServiceError> {
-        let ServicePlan { files, commands } = self.plan(spec, variables)?;
+        let ServicePlan { files, removed, commands } = self.plan(spec, variables)?;
+        let start = |command: &Vec<String>| run(&command.iter().map(String::as_str).collect::<Vec<_>>()).map(drop);
+        // systemd must still know what it is to end.
+        let (ends, starts): (Vec<_>, Vec<_>) =
+            commands.into_iter().partition(|words| words.contains(&"disable".to_owned()));
+        let mut failed = ends.iter().try_for_each(start).err();
+        if let Some(path) = &removed {
+            fs::remove_file(path).map_err(|source| ServiceError::Remove { path: path.clone(), source })?;
+        }
         files.iter().filter(|file| !file.is_there).try_for_each(write)?;
         if self.manager == Manager::Launchd {
             // One that is not loaded cannot be unloaded.
             let _ = run(&["launchctl", "unload", &self.units()[0].display().to_string()]);
         }
-        let start = |command: &Vec<String>| run(&command.iter().map(String::as_str).collect::<Vec<_>>()).map(drop);
-        let failed = commands.iter().try_for_each(start).err();
-        Ok(Installed { files, failed })
+        failed = failed.or(starts.iter().try_for_each(start).err());
+        Ok(Installed { files, removed, failed })
     }
 
     pub(crate) fn status(&self) -> ServiceStatus {
@@ -191,7 +216,13 @@ impl Service {
         }
     }
 
-    /// Whether the system starts the service every minute for the chains of this state directory.
+    /// Whether the installed service keeps `work` running.
+    pub(crate) fn keeps_working(&self) -> bool {
+        let unit = fs::read_to_string(&self.units()[0]).unwrap_or_default();
+        service_units::keeps_working(&unit)
+    }
+
+    /// Whether the system runs the service for the chains of this state directory.
     pub(crate) fn continues(&self, state_dir: &Path) -> bool {
         let unit = fs::read_to_string(&self.units()[0]).unwrap_or_default();
         service_units::has_variable(&unit, STATE_DIR, state_dir) && self.is_active()
@@ -199,7 +230,8 @@ impl Service {
 
     fn is_active(&self) -> bool {
         match self.manager {
-            Manager::Systemd => run(&["systemctl", "--user", "is-active", "--quiet", TIMER]).is_ok(),
+            // This asks whether any of them is.
+            Manager::Systemd => run(&["systemctl", "--user", "is-active", "--quiet", TIMER, UNIT]).is_ok(),
             Manager::Launchd => run(&["launchctl", "list", LABEL]).is_ok(),
         }
     }
@@ -210,15 +242,20 @@ impl Service {
         let ServiceStatus { installed, files, .. } = self.status();
         let stopped = match self.manager {
             _ if !installed => Ok(()),
-            Manager::Systemd => run(&["systemctl", "--user", "disable", "--now", TIMER]).map(drop),
+            Manager::Systemd => {
+                let unit = if self.keeps_working() { UNIT } else { TIMER };
+                run(&["systemctl", "--user", "disable", "--now", unit]).map(drop)
+            }
             Manager::Launchd => run(&["launchctl", "unload", "-w", &self.units()[0].display().to_string()]).map(drop),
         };
         for path in &files {
             fs::remove_file(path).map_err(|source| ServiceError::Remove { path: path.clone(), source })?;
         }
         if installed && self.manager == Manager::Systemd {
-            // If it was not informed before, the link that enabled the timer still exists, and is broken.
-            let _ = fs::remove_file(self.units.join("timers.target.wants").join(TIMER));
+            // If it was not informed before, the link that enabled the unit still exists, and is broken.
+            for link in ["timers.target.wants/agent-cli.timer", "default.target.wants/agent-cli.service"] {
+                let _ = fs::remove_file(self.units.join(link));
+            }
             let _ = run(&["systemctl", "--user", "daemon-reload"]);
         }
         Ok((files, stopped.err()))
@@ -226,7 +263,7 @@ impl Service {
 
     fn units(&self) -> Vec<PathBuf> {
         match self.manager {
-            Manager::Systemd => vec![self.units.join(format!("{UNIT}.service")), self.units.join(TIMER)],
+            Manager::Systemd => vec![self.units.join(UNIT), self.units.join(TIMER)],
             Manager::Launchd => vec![self.units.join(format!("{LABEL}.plist"))],
         }
     }
