@@ -114,6 +114,7 @@ pub(crate) fn new_frame() -> NewFrame {
         started_from: None,
         name: None,
         on: None,
+        pushed: None,
     }
 }
 

@@ -17,7 +17,6 @@ use crate::core::id::{BadId, FrameId, RequestId};
 use crate::core::text::shell::shell_path;
 use crate::runtime::RuntimeError;
 use crate::runtime::requests::fork::BadSource;
-use crate::runtime::worktrees::worktree::WorktreeError;
 use crate::store::{ArchiveError, StoreError};
 
 use crate::cli::exit::ExitStatus;
@@ -220,17 +219,7 @@ impl From<RuntimeError> for CliError {
                     "leave --background out: the fork then begins when your turn has ended".to_owned()
                 }
             }),
-            RuntimeError::Worktree(WorktreeError::NoRepository(_)) => {
-                Self::usage(message).hint("commit something to a git repository there, or leave --worktree out")
-            }
-            RuntimeError::Worktree(WorktreeError::OtherRepository { .. }) => Self::usage(message)
-                .hint("leave --worktree out, or --cwd: a person starts an agent for another repository"),
-            RuntimeError::Worktree(WorktreeError::NoRemote(_)) => Self::usage(message).hint("git remote -v lists them"),
-            RuntimeError::Worktree(WorktreeError::PasswordInAddress(_)) => Self::usage(message)
-                .hint("remove it with git remote set-url, and let a credential helper of git know it"),
-            RuntimeError::Worktree(WorktreeError::NotCloned { repository, url }) => {
-                Self::failed(message).hint(hints::clone(&repository, &url))
-            }
+            RuntimeError::Worktree(error) => hints::of_worktree(message, &error),
             RuntimeError::UnknownToAgent(_) => Self::new(ExitStatus::NoSuchFrame, message)
                 .hint("an agent can reach only what it started: agent-cli tree shows it")
                 .hint("for a chain that this session started before agent-cli took it over, give the full id"),
@@ -251,13 +240,7 @@ impl From<RuntimeError> for CliError {
                 let hint = format!("if that session is not needed under its id, move {place} away, and try again");
                 Self::failed(message).hint(hint)
             }
-            RuntimeError::Worktree(
-                WorktreeError::Replaced(_)
-                | WorktreeError::Elsewhere(_)
-                | WorktreeError::Git { .. }
-                | WorktreeError::Io { .. },
-            )
-            | RuntimeError::NoWorkingDirectory { .. }
+            RuntimeError::NoWorkingDirectory { .. }
             | RuntimeError::NoRoom { .. }
             | RuntimeError::Moved { .. }
             | RuntimeError::BrokenConversation { .. } => Self::failed(message),

@@ -97,6 +97,7 @@ pub(crate) fn new(task: &str) -> NewFrame {
         started_from: None,
         name: None,
         on: None,
+        pushed: None,
     }
 }
 

@@ -36,7 +36,8 @@ fn on_server() -> bool {
 fn is_lost(world: &World) {
     if on_server() {
         fs::remove_dir_all(world.state()).expect("it can be removed");
-        fs::remove_dir_all(world.home().join(".claude")).expect("it can be removed");
+        // Nothing has run here if a chain is for any host.
+        let _ = fs::remove_dir_all(world.home().join(".claude"));
     } else {
         fs::remove_dir_all(world.state().join("worktrees")).expect("it can be removed");
     }
@@ -120,6 +121,54 @@ fn a_remote_that_refuses_is_a_finding_for_the_agent() {
         prompt.contains("could not be pushed to origin when you stopped") && prompt.contains("Fridays"),
         "{prompt}"
     );
+}
+
+#[test]
+fn a_worktree_is_made_by_the_host_that_takes_the_chain() {
+    if !on_server() {
+        return;
+    }
+    let world = machine();
+    let spawned = world.run(&["spawn", "root.md", "--worktree", "--remote", "origin", "--on", "any"]);
+    let id = spawned.succeeds().stdout.trim().to_owned();
+    assert!(worktrees(&world).is_empty(), "nothing is made here");
+    is_lost(&world);
+    world.run(&["resume", &id]).started();
+    let [worktree] = worktrees(&world).try_into().expect("one worktree");
+    assert!(worktree.join("made").is_file());
+    assert!(!last_prompt(&world).contains("fetched"), "it knows no other place: {}", last_prompt(&world));
+    let branch = git(&worktree, "rev-parse --abbrev-ref HEAD");
+    assert_eq!(git(&worktree, "log --format=%s"), git(&world.project(), "log --format=%s"));
+    world.answer("tomorrow");
+    world.run(&["resume", &id]).prints("tomorrow");
+    assert!(git(&bare(&world), "for-each-ref --format=%(refname:short) refs/heads").contains(&branch));
+    let snapshots = git(&bare(&world), "for-each-ref --format=%(refname) refs/agent-cli");
+    assert!(!snapshots.contains("/first"), "it is superseded: {snapshots}");
+    world.run(&["fsck"]).succeeds();
+}
+
+#[test]
+fn a_chain_for_any_host_is_recorded_only_if_its_commit_is_pushed() {
+    if !on_server() {
+        return;
+    }
+    let world = machine();
+    let hook = bare(&world).join("hooks/pre-receive");
+    fs::create_dir_all(hook.parent().expect("a folder")).expect("writable");
+    write_executable(&hook, "#!/bin/sh\necho 'no pushes on Fridays' >&2\nexit 1\n");
+    insta::assert_snapshot!(world.run(&["spawn", "root.md", "--worktree", "--remote", "origin", "--on", "any"]), @"
+    --- stderr
+    error: the commit of the new worktree could not be pushed to origin: [remote rejected] (pre-receive hook declined); no pushes on Fridays
+    hint: git push origin HEAD:refs/agent-cli/test tries the same
+    --- exit status: 1
+    ");
+    insta::assert_snapshot!(world.run(&["spawn", "root.md", "--worktree", "--on", "any"]), @"
+    --- stderr
+    error: --on does not work with --worktree: its files are only on this host
+    hint: add --remote NAME, or --worktree=false
+    --- exit status: 2
+    ");
+    assert!(world.run(&["ls", "-ap", "--json"]).json().as_array().expect("a list").is_empty());
 }
 
 #[test]

@@ -269,11 +269,12 @@ fn prepare(
     let (name, on) = (input.name.clone(), input.on.clone());
     if on.is_some() {
         shared(app.store)?;
-        if is_apart || request.source.is_some() {
-            let option = if is_apart { "--worktree" } else { "--fork-from" };
+        let only_here = [
+            (is_apart && request.remote.is_none(), "--worktree", "add --remote NAME, or --worktree=false"),
+            (request.source.is_some(), "--fork-from", "leave one of them out"),
+        ];
+        if let Some((_, option, hint)) = only_here.into_iter().find(|(is_so, ..)| *is_so) {
             let message = format!("--on does not work with {option}: its files are only on this host");
-            let is_set = input.worktree.is_none() && is_apart;
-            let hint = if is_set { "--worktree=false turns the setting off" } else { "leave one of them out" };
             return Err(Refusal::new(message).hint(hint).into());
         }
     }
@@ -341,8 +342,7 @@ fn checked(
             return Err(RuntimeError::from(BadSource::Elsewhere(source.cwd.clone())).into());
         }
         (Some(source), _) => source.cwd.clone(),
-        (None, Some(named)) => named,
-        (None, None) => working_directory(&app.directory, None)?,
+        (None, named) => named.map_or_else(|| working_directory(&app.directory, None), Ok)?,
     };
     Ok(SpawnRequest {
         tasks,

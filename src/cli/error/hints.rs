@@ -20,6 +20,30 @@ pub(crate) fn clone(repository: &Path, url: &str) -> String {
     format!("git clone {bare}{} {}", shell_word(url), shell_path(place))
 }
 
+pub(super) fn of_worktree(message: String, error: &WorktreeError) -> CliError {
+    let (usage, failed) = (CliError::usage(message.clone()), CliError::failed(message));
+    match error {
+        WorktreeError::NoRepository(_) => {
+            usage.hint("commit something to a git repository there, or leave --worktree out")
+        }
+        WorktreeError::OtherRepository { .. } => {
+            usage.hint("leave --worktree out, or --cwd: a person starts an agent for another repository")
+        }
+        WorktreeError::NoRemote(_) => usage.hint("git remote -v lists them"),
+        WorktreeError::PasswordInAddress(_) => {
+            usage.hint("remove it with git remote set-url, and let a credential helper of git know it")
+        }
+        WorktreeError::NotCloned { repository, url } => failed.hint(clone(repository, url)),
+        WorktreeError::NotPushed { remote, .. } => {
+            failed.hint(format!("git push {} HEAD:refs/agent-cli/test tries the same", shell_word(remote)))
+        }
+        WorktreeError::Replaced(_)
+        | WorktreeError::Elsewhere(_)
+        | WorktreeError::Git { .. }
+        | WorktreeError::Io { .. } => failed,
+    }
+}
+
 /// Lists what a person can do about the failure of an agent in the chain `top`, in order.
 pub(crate) fn of(why: &FrameErrorKind, top: FrameId) -> Vec<String> {
     let top = top.short();

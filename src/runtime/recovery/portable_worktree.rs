@@ -111,8 +111,10 @@ impl PortableWorktree {
             self.note(store.dir(), FETCHED, snapshot).map_err(while_trying("note that the worktree was fetched"))?;
             tracing::info!("{}: its worktree was fetched from {}", self.owner.short(), remote.name);
         }
-        let was_fetched = !is_here || noted.lines().last().is_some_and(|line| line.starts_with(FETCHED));
-        Ok(pushed.notices(worktree, was_fetched))
+        // Its agent does not know another place.
+        let is_new = self.owner == frame.id && store.attempts(frame.id)?.is_empty();
+        let is_fetched = !is_here || noted.lines().last().is_some_and(|line| line.starts_with(FETCHED));
+        Ok(pushed.notices(worktree, is_fetched && !is_new))
     }
 
     /// The states that this worktree has had here.

@@ -52,6 +52,7 @@ pub(crate) fn adopt(store: &Store, session: SessionId, launch: Launch) -> Result
         started_from: None,
         name: None,
         on: None,
+        pushed: None,
     };
     Ok(Some(store.create(NewChain::Adopted(&new, session), None)?))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use crate::core::agent::child_worktree::Remote;
+use crate::core::agent::child_worktree::{Remote, pushed_worktree};
 use crate::core::agent::launch::Launch;
 use crate::core::agent::overrides::{BadLaunch, Overrides};
 use crate::core::agent::{permission_mode, starting_mode};
@@ -21,7 +21,7 @@ use crate::runtime::RuntimeError;
 use crate::runtime::requests::agent_lookup;
 use crate::runtime::requests::fork::{self, BadSource, ForkSource};
 use crate::runtime::while_trying;
-use crate::runtime::worktrees::worktree;
+use crate::runtime::worktrees::{remote, worktree};
 use crate::store::{AskedFor, Caller, NewFrame, NewGroup, Requests, ResultUse, Store, Target};
 
 /// A task and its name in the command.
@@ -75,7 +75,12 @@ pub(crate) fn start(
     on: Option<Labels>,
 ) -> Result<FrameId, RuntimeError> {
     let mut members = request.frames(store, launch, limits, None)?;
-    members.iter_mut().for_each(|member| member.started_from = started_from);
+    for member in &mut members {
+        member.started_from = started_from;
+        if let (Some(_), Some(worktree)) = (&on, &member.launch.worktree) {
+            member.pushed = remote::push_base(worktree, pushed_worktree::first_reference(member.id))?;
+        }
+    }
     // For a group, it is stored with its first member.
     if let Some(first) = members.first_mut() {
         (first.name, first.on) = (name, on);
@@ -200,7 +205,7 @@ impl SpawnRequest {
             None => launch,
         };
         let baseline = self.source.as_ref().map(|source| source.baseline);
-        Ok(NewFrame { id, task, cwd, launch, limits, baseline, started_from: None, name: None, on: None })
+        Ok(NewFrame { id, task, cwd, launch, limits, baseline, started_from: None, name: None, on: None, pushed: None })
     }
 
     fn group(&self, members: Vec<NewFrame>) -> NewGroup {

@@ -97,6 +97,7 @@ pub(crate) fn start(
         return Ok(AttemptStart::Changed);
     }
     if let Some(worktree) = &frame.launch.worktree
+        && frame.pushed.is_none()
         && store.attempts(frame.id)?.is_empty()
     {
         worktree::ensure(worktree, &frame.cwd)?;

@@ -81,6 +81,17 @@ pub(crate) fn push<F: Future<Output = ()> + Send>(
     }
 }
 
+/// Pushes the commit from which a worktree that does not exist yet is made, so that any host can make it; `None`: it has no remote.
+pub(crate) fn push_base(worktree: &Worktree, reference: String) -> Result<Option<Pushed>, WorktreeError> {
+    let Some(remote) = &worktree.remote else { return Ok(None) };
+    let commit = snapshot::of_base(worktree)?;
+    let answer = sent(worktree, remote, &[format!("{commit}:{reference}")], std::future::pending());
+    if let Some(why) = answer.refusal(&reference) {
+        return Err(WorktreeError::NotPushed { remote: remote.name.clone(), why });
+    }
+    Ok(Some(Pushed { snapshot: Some(Snapshot { commit, reference }), ..Pushed::default() }))
+}
+
 /// The remote's answer to a push.
 struct Answer(Result<Output, GitError>);
 

@@ -43,11 +43,21 @@ pub(crate) fn make(worktree: &Worktree, last: Option<&str>) -> Result<Made, Work
     {
         return Ok(Made { commit: last.to_owned(), branch });
     }
-    let mut arguments = vec!["-c", "user.name=agent-cli", "-c", "user.email=agent-cli@localhost", "commit-tree", &tree];
+    Ok(Made { commit: text(&commit_arguments(&tree, &parents))?, branch })
+}
+
+/// The snapshot of a worktree that has just been made.
+pub(crate) fn of_base(worktree: &Worktree) -> Result<String, WorktreeError> {
+    let Worktree { repository, base, .. } = worktree;
+    let tree = format!("{base}^{{tree}}");
+    Ok(Git::new(Place::Of(repository), commit_arguments(&tree, &[base])).text()?)
+}
+
+fn commit_arguments<'a>(tree: &'a str, parents: &[&'a str]) -> Vec<&'a str> {
+    let mut arguments = vec!["-c", "user.name=agent-cli", "-c", "user.email=agent-cli@localhost", "commit-tree", tree];
     arguments.extend(["-m", "The files of an agent's worktree"]);
     arguments.extend(parents.iter().flat_map(|parent| ["-p", parent]));
-    let commit = text(&arguments)?;
-    Ok(Made { commit, branch })
+    arguments
 }
 
 /// The last commit of the agent's branch.

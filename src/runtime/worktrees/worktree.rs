@@ -35,6 +35,9 @@ pub(crate) enum WorktreeError {
     /// Everybody who can see the chain would see it.
     #[error("the address of the remote {0} contains a password, which would be recorded")]
     PasswordInAddress(String),
+    /// The files with which an agent would begin are not on the remote.
+    #[error("the commit of the new worktree could not be pushed to {remote}: {why}")]
+    NotPushed { remote: String, why: String },
     /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::core::agent::child_worktree::pushed_worktree::Pushed;
 use crate::core::agent::launch::Launch;
 use crate::core::chain::frame::{Baseline, Detached, Task};
 use crate::core::chain::limits::Limits;
@@ -29,6 +30,8 @@ pub struct NewFrame {
     pub name: Option<ChainName>,
     /// The labels of the host that runs the chain, if the frame is its root; `None`: this host runs it.
     pub on: Option<Labels>,
+    /// How much of its own worktree is on a git remote, if another host may make the worktree.
+    pub pushed: Option<Pushed>,
     /// The Claude Code session in which the command that creates the frame was called. That session may later become its
     /// parent.
     pub started_from: Option<SessionId>,

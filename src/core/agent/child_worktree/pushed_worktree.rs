@@ -45,6 +45,11 @@ pub(crate) fn reference(owner: FrameId, attempt: AttemptId) -> String {
     format!("refs/agent-cli/{owner}/{attempt}")
 }
 
+/// The name of the snapshot with which an agent begins.
+pub(crate) fn first_reference(owner: FrameId) -> String {
+    format!("refs/agent-cli/{owner}/first")
+}
+
 impl Snapshot {
     /// Whether it can have been made by this program. An archive, or another user of a server, may have written anything, and git
     /// would take a commit that begins with `-` for an option.

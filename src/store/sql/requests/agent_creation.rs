@@ -157,6 +157,7 @@ fn insert(connection: &Connection, now: At, group: FrameId, new: &NewGroup, pare
         limits: first.limits,
         name: first.name,
         on: first.on,
+        pushed: None,
     };
     frames::insert(connection, now, &frame, &place)?;
     for member in &new.members {

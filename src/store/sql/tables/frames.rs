@@ -54,8 +54,8 @@ pub(crate) fn insert(connection: &Connection, now: At, new: &NewFrame, place: &F
     let session = place.checkpoint.map_or_else(|| new.id.into(), |_| SessionId::random());
     connection.run(
         "INSERT INTO frames (id, parent, root, depth, state, since, created, checkpoint, title, cwd, launch, task,
-             baseline, started_from, session)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+             baseline, started_from, session, pushed)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         params![
             Id(new.id),
             place.parent.map(Id),
@@ -71,6 +71,7 @@ pub(crate) fn insert(connection: &Connection, now: At, new: &NewFrame, place: &F
             new.baseline.map(|baseline| codec::json(&baseline, &[])).transpose()?,
             new.started_from.map(Id),
             Id(session),
+            new.pushed.as_ref().map(|pushed| codec::json(pushed, &[])).transpose()?,
         ],
     )?;
     let (parent, to, checkpoint) = (place.parent, place.state.clone(), place.checkpoint);
@@ -158,6 +159,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Frame> {
 mod tests {
     use super::*;
     use crate::core::agent::child_worktree::Worktree;
+    use crate::core::agent::child_worktree::pushed_worktree::Pushed;
     use crate::core::agent::claude_args::ClaudeArgs;
     use crate::core::agent::launch::OnPermission;
     use crate::core::agent::reply_schema::ReplySchema;
@@ -219,6 +221,7 @@ mod tests {
             started_from: None,
             name: None,
             on: None,
+            pushed: Some(Pushed::default().failed("no network")),
         };
         let id = store.create_root(&wanted).unwrap();
         let frame = store.frame(id).unwrap().unwrap();
@@ -233,6 +236,7 @@ mod tests {
             started_from: None,
             name: None,
             on: None,
+            pushed: frame.pushed,
         };
         assert_eq!(read, wanted);
         assert_eq!((frame.id, frame.parent, frame.root, frame.depth), (id, None, id, 1));
